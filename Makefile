@@ -1,0 +1,39 @@
+# make run        the main job: a photograph cut along a user's strokes
+# make test       lint, types, import contracts, tests (under 10 minutes)
+# make test-slow  reproductions on real data
+# make bench      measurements against peers
+PYTHON ?= python3.11
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PYTHON_FOUND := $(shell command -v $(PYTHON) || command -v python3)
+
+.PHONY: run test test-slow bench lint clean
+
+$(BIN)/.installed: pyproject.toml
+	$(PYTHON_FOUND) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	touch $@
+
+run: $(BIN)/.installed
+	$(BIN)/mustlink demo
+
+lint: $(BIN)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/pytest
+
+test-slow: $(BIN)/.installed
+	$(BIN)/pytest -m slow
+
+bench: $(BIN)/.installed
+	$(BIN)/python bench/million.py
+	$(BIN)/python bench/mnist.py
+	$(BIN)/python bench/graphs.py
+	$(BIN)/python bench/images.py
+
+clean:
+	rm -rf $(VENV) demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis

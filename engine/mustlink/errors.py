@@ -1,0 +1,21 @@
+"""Exceptions and warnings: one line each, saying what was given, what is wrong, what to do."""
+
+
+class MustlinkError(Exception):
+    """Base of every error that mustlink raises on purpose."""
+
+
+class InputError(MustlinkError, ValueError):
+    """The caller's data or parameters cannot be used as given."""
+
+
+class InfeasibleError(InputError):
+    """No vector satisfies the constraints at this β (WD14 Alg. 1 line 4, Alg. 2 line 4)."""
+
+
+class ConvergenceWarning(UserWarning):
+    """An iteration stopped before its tolerance; the report names the pairs concerned."""
+
+
+class TrustWarning(UserWarning):
+    """The result was computed, but a person should look before relying on it."""

@@ -1,0 +1,72 @@
+"""The graph: a symmetric non-negative affinity in CSR form, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.check import as_affinity
+from mustlink.graph.components import component_labels
+from mustlink.graph.order import cuthill_mckee
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """An undirected weighted graph of n nodes, numbered from 0.
+
+    `affinity` is W, (n, n) CSR, symmetric, W_ij >= 0. `info` tells how it was made (neighbours,
+    recall, bridging edges …). `memo` keeps what was computed from the graph alone (its order,
+    multigrid hierarchy, smoothest eigenvectors), so that a second fit on the same graph need
+    not repeat it. A graph never changes.
+    """
+
+    affinity: sp.csr_matrix
+    info: Mapping[str, Any] = field(default_factory=dict)
+    memo: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def from_affinity(cls, affinity: Any, info: Mapping[str, Any] | None = None) -> Graph:
+        """Check a square symmetric non-negative matrix and wrap it; raises InputError."""
+        return cls(as_affinity(affinity), dict(info or {"kind": "precomputed"}))
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes n."""
+        return int(self.affinity.shape[0])
+
+    @property
+    def n_edges(self) -> int:
+        """Number of undirected edges, loops counted once."""
+        loops = int(np.count_nonzero(self.affinity.diagonal()))
+        return (int(self.affinity.nnz) - loops) // 2 + loops
+
+    @cached_property
+    def degrees(self) -> NDArray[np.float64]:
+        """Row sums d = W1, (n,)."""
+        return np.asarray(self.affinity.sum(axis=1), dtype=np.float64).ravel()
+
+    @cached_property
+    def volume(self) -> float:
+        """Sum of all degrees."""
+        return float(self.degrees.sum())
+
+    @cached_property
+    def components(self) -> NDArray[np.int32]:
+        """Component of every node, (n,), numbered by falling size."""
+        return component_labels(self.affinity)
+
+    @cached_property
+    def n_components(self) -> int:
+        """Number of connected components; an isolated node is one."""
+        return int(self.components.max()) + 1 if self.n_nodes else 0
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """Reverse Cuthill-McKee order: node `order[i]` comes i-th."""
+        return cuthill_mckee(self.affinity)
