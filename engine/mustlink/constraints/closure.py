@@ -1,0 +1,211 @@
+"""Transitive closure of pairs and labels by union-find, and the contradictions found on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import breadth_first_order
+
+from mustlink.constraints.pairs import Floats, Ints, pairs_matrix
+
+# A path costs a breadth-first search: the first ones are enough for a person to start from.
+PATHS = 20
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Statements that cannot all hold.
+
+    `reason` is "both signs" (one pair given as must-link and as cannot-link), "within group" (a
+    cannot-link between nodes joined by must-links, or of one class) or "between classes" (a
+    must-link that would join two classes). `rows` are rows of the pairs as given, `path` a
+    shortest chain of must-links from one node to the other (for the first 20 records), `n_nodes`
+    the size of the group concerned.
+    """
+
+    reason: str
+    pair: tuple[int, int]
+    rows: tuple[int, ...]
+    n_nodes: int
+    path: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        """One clause naming the pair and why it cannot hold."""
+        named = f"({self.pair[0]}, {self.pair[1]})"
+        if self.reason == "both signs":
+            return f"pair {named} is must-link in row {self.rows[0]}, cannot-link in {self.rows[1]}"
+        if self.reason == "between classes":
+            return f"must-link {named} of row {self.rows[0]} joins two classes"
+        chain = [str(node) for node in self.path]
+        if len(chain) > 6:
+            chain = [*chain[:3], "…", *chain[-2:]]
+        by = f" by {'-'.join(chain)}" if chain else ""
+        group = f"a group of {self.n_nodes} must-linked nodes"
+        return f"cannot-link {named} of row {self.rows[0]} lies in {group}{by}"
+
+
+@dataclass(frozen=True, eq=False)
+class Statements:
+    """What is taken as certain: must-links and cannot-links among compactly numbered nodes.
+
+    `nodes` maps compact to graph numbers; `left`, `right` are must-links, chains through the
+    classes first; `seed` is the class of a compact node or -1.
+    """
+
+    nodes: Ints
+    left: Ints
+    right: Ints
+    n_chain: int
+    cannot: Ints
+    seed: Ints
+
+    @cached_property
+    def grouped(self) -> tuple[Ints, NDArray[np.bool_]]:
+        """Group of every compact node and the must-links refused between two classes."""
+        from mustlink.kernels.union_find import union_find
+
+        group, refused = union_find(self.nodes.size, self.left, self.right, self.seed)
+        return group, refused
+
+
+def gather(must: Ints, cannot: Ints, labels: Ints | None) -> Statements:
+    """Statements from pairs (m, 2), (c, 2) and labels; ℓ labels give ℓ - K links, no cliques."""
+    chain = np.empty((0, 2), dtype=np.int64)
+    labelled = np.empty(0, dtype=np.int64)
+    if labels is not None:
+        labelled = np.flatnonzero(labels >= 0)
+        order = labelled[np.argsort(labels[labelled], kind="stable")]
+        same = labels[order[1:]] == labels[order[:-1]]
+        chain = np.column_stack([order[:-1][same], order[1:][same]])
+    nodes = np.unique(np.concatenate([chain.ravel(), must.ravel(), cannot.ravel(), labelled]))
+    links = np.searchsorted(nodes, np.concatenate([chain, must]))
+    seed = np.full(nodes.size, -1, dtype=np.int64) if labels is None else labels[nodes]
+    return Statements(
+        nodes.astype(np.int64),
+        np.ascontiguousarray(links[:, 0], dtype=np.int64),
+        np.ascontiguousarray(links[:, 1], dtype=np.int64),
+        chain.shape[0],
+        np.searchsorted(nodes, cannot).astype(np.int64),
+        np.ascontiguousarray(seed, dtype=np.int64),
+    )
+
+
+def close(
+    pairs: Ints, belief: Floats, labels: Ints | None, n_nodes: int, hard: float
+) -> tuple[sp.csr_matrix, sp.csr_matrix, sp.csr_matrix]:
+    """Soft rest, factor F and core C of the closure Q = rest + F C Fᵀ of distinct pairs.
+
+    F (n, r) is the indicator of the groups: must-linked nodes (belief >= hard), classes, and
+    single nodes with a cannot-link (belief <= -hard). C has 1 on its diagonal and -1 where a
+    cannot-link, or two classes, separate two groups. Softer pairs, cannot-links inside a group and
+    must-links between two classes stay in the rest with their beliefs. Cost O(n + m log m).
+    """
+    is_must, is_cannot = (belief >= hard) & (belief > 0), (belief <= -hard) & (belief < 0)
+    said = gather(pairs[is_must], pairs[is_cannot], labels)
+    group, refused = said.grouped
+    apart = group[said.cannot]
+    clash = apart[:, 0] == apart[:, 1]
+    apart = np.concatenate([apart[~clash], _between_classes(said, group)])
+    size = np.bincount(group, minlength=said.nodes.size)
+    wanted = size >= 2
+    wanted[apart] = True
+    wanted[group[said.seed >= 0]] = True
+    number = np.cumsum(wanted) - 1
+    count = int(wanted.sum())
+
+    member = np.flatnonzero(wanted[group])
+    factor = sp.coo_matrix(
+        (np.ones(member.size), (said.nodes[member], number[group[member]])), shape=(n_nodes, count)
+    ).tocsr()
+    core = sp.eye(count, format="lil") if count == 0 else sp.eye(count, format="csr")
+    keys = np.unique(
+        number[apart].min(axis=1, initial=count) * count + number[apart].max(axis=1, initial=-1)
+    )
+    split = np.column_stack([keys // max(count, 1), keys % max(count, 1)]).astype(np.int64)
+    core = (core + pairs_matrix(split, np.full(len(split), -1.0), count)).tocsr()
+
+    rest = ~(is_must | is_cannot)
+    rest[np.flatnonzero(is_cannot)[clash]] = True
+    rest[np.flatnonzero(is_must)[refused[said.n_chain :]]] = True
+    return pairs_matrix(pairs[rest], belief[rest], n_nodes), factor, core
+
+
+def find_contradictions(
+    pairs: Ints, belief: Floats, row_of: Ints, distinct: Ints, mean: Floats, labels: Ints | None
+) -> tuple[Contradiction, ...]:
+    """All contradictions among pairs as given (m, 2) and labels, by sign alone.
+
+    `distinct`, `mean` and `row_of` come from `merge_pairs`. Repeating a pair is no contradiction.
+    Cost O(m log m), and a breadth-first search for each of the first 20 paths.
+    """
+    first_must = _first_rows(row_of, belief > 0, mean.size)
+    first_cannot = _first_rows(row_of, belief < 0, mean.size)
+    both = (first_must >= 0) & (first_cannot >= 0)
+    must, cannot = np.flatnonzero(~both & (mean > 0)), np.flatnonzero(~both & (mean < 0))
+    said = gather(distinct[must], distinct[cannot], labels)
+    group, refused = said.grouped
+    size = np.bincount(group, minlength=said.nodes.size)
+    found = [
+        Contradiction(
+            "both signs", _pair(distinct[k]), (int(first_must[k]), int(first_cannot[k])), 2
+        )
+        for k in np.flatnonzero(both)
+    ]
+    for k in np.flatnonzero(refused[said.n_chain :]):
+        joined = int(
+            size[group[said.left[said.n_chain + k]]] + size[group[said.right[said.n_chain + k]]]
+        )
+        row = (int(first_must[must[k]]),)
+        found.append(Contradiction("between classes", _pair(distinct[must[k]]), row, joined))
+    inside = np.flatnonzero(group[said.cannot[:, 0]] == group[said.cannot[:, 1]])
+    paths = _paths(said, refused, inside[:PATHS])
+    for place, k in enumerate(inside):
+        pair, row = _pair(distinct[cannot[k]]), (int(first_cannot[cannot[k]]),)
+        members = int(size[group[said.cannot[k, 0]]])
+        path = paths[place] if place < PATHS else ()
+        found.append(Contradiction("within group", pair, row, members, path))
+    return tuple(found)
+
+
+def _between_classes(said: Statements, group: Ints) -> Ints:
+    """Pairs of the groups of all classes, (K(K-1)/2, 2): different classes are apart."""
+    labelled = np.flatnonzero(said.seed >= 0)
+    _, first = np.unique(said.seed[labelled], return_index=True)
+    owners = group[labelled[first]]
+    a, b = np.triu_indices(owners.size, 1)
+    return np.column_stack([owners[a], owners[b]]).astype(np.int64)
+
+
+def _first_rows(row_of: Ints, where: NDArray[np.bool_], count: int) -> Ints:
+    """First given row of each distinct pair among the rows where the mask holds, else -1."""
+    first = np.full(count, -1, dtype=np.int64)
+    rows = np.flatnonzero(where)[::-1]
+    first[row_of[rows]] = rows
+    return first
+
+
+def _paths(said: Statements, refused: NDArray[np.bool_], cannot: Ints) -> list[tuple[int, ...]]:
+    """Shortest chains of must-links between the ends of the given cannot-links."""
+    if cannot.size == 0:
+        return []
+    left, right = said.left[~refused], said.right[~refused]
+    shape = (said.nodes.size, said.nodes.size)
+    linked = sp.coo_matrix((np.ones(left.size), (left, right)), shape=shape).tocsr()
+    linked = (linked + linked.T).tocsr()
+    paths = []
+    for start, end in said.cannot[cannot]:
+        _, before = breadth_first_order(linked, start, directed=True, return_predecessors=True)
+        path = [int(end)]
+        while path[-1] != start:
+            path.append(int(before[path[-1]]))
+        paths.append(tuple(int(said.nodes[node]) for node in reversed(path)))
+    return paths
+
+
+def _pair(row: Ints) -> tuple[int, int]:
+    """Return a pair as two plain integers."""
+    return int(row[0]), int(row[1])

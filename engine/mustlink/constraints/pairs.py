@@ -1,0 +1,153 @@
+"""Must-link and cannot-link pairs: checked, merged, as a sparse matrix (WD14 §4.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def check_n_nodes(n_nodes: Any) -> int:
+    """Return the number of nodes as an int >= 1; raises InputError."""
+    if isinstance(n_nodes, bool) or not isinstance(n_nodes, int | np.integer) or n_nodes < 1:
+        raise InputError(
+            f"constraints: n_nodes is {n_nodes!r}; give the graph's number of nodes, 1 or more"
+        )
+    return int(n_nodes)
+
+
+def check_pairs(pairs: Any, belief: Any, n_nodes: int) -> tuple[Ints, Floats]:
+    """Return copies of pairs (m, 2) int64 and belief (m,) float64, every row usable.
+
+    Raises InputError for a wrong shape, node numbers that are not integers or out of range, a
+    node paired with itself, a belief that is zero or not finite. Cost O(m).
+    """
+    array = _node_numbers(pairs)
+    outside = (array < 0) | (array >= n_nodes)
+    if outside.any():
+        row = int(np.flatnonzero(outside.any(axis=1))[0])
+        raise InputError(
+            f"constraints: {_named(array, row)} but the graph has {n_nodes} nodes, numbered from 0"
+        )
+    own = np.flatnonzero(array[:, 0] == array[:, 1])
+    if own.size:
+        raise InputError(
+            f"constraints: {_named(array, int(own[0]))}, a node with itself; remove it"
+        )
+    return array, _beliefs(belief, array)
+
+
+def merge_pairs(pairs: Ints, belief: Floats, n_nodes: int) -> tuple[Ints, Floats, Ints]:
+    """Return the distinct unordered pairs (k, 2), i < j, sorted, with their mean belief.
+
+    The third array, (m,), tells which distinct pair each given row belongs to. Opposite beliefs
+    cancel: a mean of zero is kept here and means "nothing known". Cost O(m log m).
+    """
+    low, high = pairs.min(axis=1, initial=n_nodes), pairs.max(axis=1, initial=-1)
+    keys, row_of = np.unique(low * np.int64(n_nodes) + high, return_inverse=True)
+    row_of = np.asarray(row_of, dtype=np.int64).ravel()
+    count = np.bincount(row_of, minlength=keys.size)
+    mean = np.bincount(row_of, weights=belief, minlength=keys.size) / np.maximum(count, 1)
+    distinct = np.column_stack([keys // n_nodes, keys % n_nodes]).astype(np.int64)
+    return distinct, mean.astype(np.float64), row_of
+
+
+def pairs_matrix(pairs: Ints, belief: Floats, n_nodes: int) -> sp.csr_matrix:
+    """Q_ij = Q_ji = belief for distinct pairs, (n, n) CSR float64, sorted (WD14 §4.1)."""
+    known = belief != 0
+    i, j, values = pairs[known, 0], pairs[known, 1], belief[known]
+    matrix = sp.coo_matrix(
+        (np.concatenate([values, values]), (np.concatenate([i, j]), np.concatenate([j, i]))),
+        shape=(n_nodes, n_nodes),
+    ).tocsr()
+    matrix.sort_indices()
+    return matrix
+
+
+def split_pairs(
+    pairs: Ints, belief: Floats, n_nodes: int, fraction: float, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Mask (m,) of the rows held out: whole pairs, with all their repetitions.
+
+    Must-links and cannot-links are drawn separately, so that both are present in both parts
+    where there are enough; of two pairs or more at least one is held out and one kept.
+    """
+    _, mean, row_of = merge_pairs(pairs, belief, n_nodes)
+    out = np.zeros(mean.size, dtype=bool)
+    for members in (np.flatnonzero(mean > 0), np.flatnonzero(mean <= 0)):
+        out[rng.permutation(members)[: round(fraction * members.size)]] = True
+    if mean.size > 1 and (out.all() or not out.any()):
+        one = rng.integers(mean.size)
+        out[one] = not out[one]
+    return out[row_of]
+
+
+def _node_numbers(pairs: Any) -> Ints:
+    """Pairs as a fresh (m, 2) int64 array."""
+    array = np.asarray(pairs)
+    if array.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise InputError(
+            f"constraints: pairs have shape {array.shape}; give rows of two node numbers"
+        )
+    if array.dtype.kind == "O":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            array = array.astype(str)
+    if array.dtype.kind not in "iuf":
+        raise InputError(
+            f"constraints: pairs have type {array.dtype}; give node numbers as integers from 0"
+        )
+    if array.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            broken = np.flatnonzero(~(np.mod(array, 1) == 0).all(axis=1))
+        if broken.size:
+            raise InputError(
+                f"constraints: {_named(array, int(broken[0]))}; nodes are integers from 0"
+            )
+    return np.array(array, dtype=np.int64, order="C")
+
+
+def _beliefs(belief: Any, pairs: Ints) -> Floats:
+    """Beliefs as a fresh (m,) float64 array, finite and not zero."""
+    try:
+        values = np.array(belief, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            "constraints: belief is not numeric; give numbers, positive for must-link"
+        ) from None
+    count = pairs.shape[0]
+    if values.ndim == 0:
+        values = np.full(count, float(values))
+        if not np.isfinite(belief) or belief == 0:
+            raise InputError(
+                f"constraints: belief is {belief}; give a finite number, positive for must-link "
+                "and negative for cannot-link"
+            )
+    if values.shape != (count,):
+        raise InputError(
+            f"constraints: belief has shape {values.shape} for {count} pairs; give one number, "
+            "or one per pair"
+        )
+    bad = np.flatnonzero(~np.isfinite(values) | (values == 0))
+    if bad.size:
+        row = int(bad[0])
+        raise InputError(
+            f"constraints: {_named(pairs, row)} with belief {values[row]:g}; give a finite number, "
+            "positive for must-link and negative for cannot-link"
+        )
+    return values
+
+
+def _named(pairs: NDArray[Any], row: int) -> str:
+    """`pair 17 is (3, 5)`, the row as given."""
+    return f"pair {row} is ({pairs[row, 0]}, {pairs[row, 1]})"
