@@ -1,0 +1,247 @@
+"""Input checks: every array that enters the engine passes here once; nothing is changed in place.
+
+Each failure is one line `where: what was given, what is wrong; what to do` (InputError).
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+
+_SYMMETRY = 1e-6  # relative to the largest entry: single-precision files pass
+_BLOCK = 1 << 22  # entries looked at in one go
+
+
+def as_affinity(affinity: Any, where: str = "affinity") -> sp.csr_matrix:
+    """Return W as a canonical CSR matrix: square, finite, non-negative, symmetric, not empty.
+
+    Accepts every scipy sparse format and dense arrays. float32 is kept, everything else becomes
+    float64; indices are int32 wherever they fit. Explicit zeros go, duplicates are summed,
+    asymmetry below 1e-6 of the largest entry is averaged away. The input is never written to;
+    where nothing needs to change its arrays are shared. Cost: one transpose. Raises InputError.
+    """
+    W = _as_csr(affinity, where)
+    n, m = W.shape
+    if n != m:
+        raise InputError(f"{where}: shape ({n}, {m}) is not square; give one row per node")
+    if n == 0:
+        raise InputError(f"{where}: empty graph (0 nodes); nothing to cluster")
+    _check_entries(W, where)
+    if W.data.size and not W.data.all():
+        W = W.copy()
+        W.eliminate_zeros()
+    if W.nnz == 0:
+        raise InputError(f"{where}: {n} nodes but no edge; nothing to cluster")
+    return _symmetric(W, where)
+
+
+def _as_csr(affinity: Any, where: str) -> sp.csr_matrix:
+    """Canonical CSR in a floating type, sharing memory only where nothing is altered."""
+    sparse: bool = sp.issparse(affinity)
+    if sparse:
+        if affinity.ndim != 2:
+            raise InputError(f"{where}: {affinity.ndim}-d sparse array; give a matrix (n, n)")
+        dtype = _float_type(affinity.dtype, where)
+        own = affinity.tocsr()
+        W = sp.csr_matrix((own.data, own.indices, own.indptr), shape=own.shape)
+        try:
+            W.check_format(full_check=True)
+        except ValueError as error:
+            raise InputError(f"{where}: broken sparse matrix ({error}); write it anew") from None
+    else:
+        dense = _numeric_array(affinity, where)
+        if dense.ndim != 2:
+            raise InputError(f"{where}: {dense.ndim}-d array; give a matrix (n, n)")
+        dtype = _float_type(dense.dtype, where)
+        W = sp.csr_matrix(dense)
+    W = W.astype(dtype, copy=False)
+    if not W.has_canonical_format:
+        W = W.copy()
+        W.sum_duplicates()
+    return W
+
+
+def _check_entries(W: sp.csr_matrix, where: str) -> None:
+    """Name the first entry that is not finite or is negative."""
+    for start in range(0, W.data.size, _BLOCK):
+        block = W.data[start : start + _BLOCK]
+        bad = ~(block >= 0) | np.isinf(block)
+        if bad.any():
+            at = start + int(np.argmax(bad))
+            row = int(np.searchsorted(W.indptr, at, side="right")) - 1
+            value = W.data[at]
+            what = "negative" if np.isfinite(value) else "not finite"
+            cure = "affinities are >= 0" if np.isfinite(value) else "remove NaN and Inf"
+            raise InputError(
+                f"{where}: entry ({row}, {int(W.indices[at])}) is {value:g}, {what}; {cure}"
+            )
+
+
+def _symmetric(W: sp.csr_matrix, where: str) -> sp.csr_matrix:
+    """W itself when symmetric, its symmetric part when nearly so, else InputError."""
+    T = W.T.tocsr()
+    limit = _SYMMETRY * float(W.data.max())
+    same = np.array_equal(W.indptr, T.indptr) and np.array_equal(W.indices, T.indices)
+    if same and np.array_equal(W.data, T.data):
+        return W
+    rows = max(1, int(W.shape[0] * _BLOCK / max(W.nnz, 1)))
+    for start in range(0, W.shape[0], rows):  # in blocks: the difference is a third matrix
+        gap = abs(W[start : start + rows] - T[start : start + rows]).tocoo()
+        if gap.nnz and gap.data.max() > limit:
+            at = int(np.argmax(gap.data))
+            i, j = start + int(gap.row[at]), int(gap.col[at])
+            raise InputError(
+                f"{where}: not symmetric, entry ({i}, {j}) is {W[i, j]:g} but ({j}, {i}) is "
+                f"{W[j, i]:g}; pass (A + A.T) / 2 or A.maximum(A.T)"
+            )
+    return ((W + T) * W.dtype.type(0.5)).tocsr()
+
+
+def as_points(points: Any, where: str = "points") -> NDArray[np.floating]:
+    """Return points (n, d) as a finite C-contiguous float32 or float64 array; InputError otherwise.
+
+    float32 is kept, half precision and integers of up to 16 bits become float32 (exactly), the
+    rest float64. The first rows with NaN or Inf are named.
+    """
+    if sp.issparse(points):
+        raise InputError(f"{where}: sparse matrix; pass points.toarray() or an affinity graph")
+    X = _numeric_array(points, where)
+    if X.ndim != 2:
+        raise InputError(f"{where}: shape {X.shape} is {X.ndim}-d; give (n points, d features)")
+    if X.shape[0] == 0 or X.shape[1] == 0:
+        raise InputError(f"{where}: shape {X.shape} is empty; give at least one row and column")
+    exact = X.dtype == np.float16 or (X.dtype.kind in "biu" and X.dtype.itemsize <= 2)
+    dtype = np.dtype(np.float32) if exact else _float_type(X.dtype, where)
+    X = np.ascontiguousarray(X, dtype=dtype)
+    rows = max(1, _BLOCK // X.shape[1])
+    for start in range(0, X.shape[0], rows):
+        bad = np.flatnonzero(~np.isfinite(X[start : start + rows]).all(axis=1)) + start
+        if bad.size:
+            named = ", ".join(str(i) for i in bad[:5])
+            more = " …" if bad.size > 5 else ""
+            raise InputError(
+                f"{where}: NaN or Inf in row{'s' if bad.size > 1 else ''} {named}{more}; "
+                "remove or impute"
+            )
+    return X
+
+
+def as_labels(labels: Any, n_nodes: int, where: str = "labels") -> NDArray[np.int64]:
+    """Return labels (n,) as int64, -1 for unknown; whole floats are accepted. Raises InputError."""
+    y = _numeric_array(labels, where)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1:
+        raise InputError(f"{where}: shape {y.shape}; give one label per node, ({n_nodes},)")
+    if y.shape[0] != n_nodes:
+        raise InputError(
+            f"{where}: {y.shape[0]} labels for {n_nodes} nodes; give one per node, -1 for unknown"
+        )
+    if y.dtype.kind == "f":
+        bad = np.flatnonzero(~np.isfinite(y) | (y != np.round(y)))
+        if bad.size:
+            i = int(bad[0])
+            raise InputError(
+                f"{where}: label {y[i]:g} of node {i} is no whole number; use -1, 0, …"
+            )
+    y = y.astype(np.int64)
+    low = np.flatnonzero(y < -1)
+    if low.size:
+        i = int(low[0])
+        raise InputError(f"{where}: label {y[i]} of node {i} is below -1; -1 means unknown")
+    return y
+
+
+def check_n_clusters(n_clusters: Any, n_nodes: int) -> int:
+    """Return K as int with 2 <= K <= n; raises InputError."""
+    k = as_integer(n_clusters, "n_clusters")
+    if k < 2:
+        raise InputError(f"n_clusters: {k} given; ask for at least 2 clusters")
+    if k > n_nodes:
+        raise InputError(
+            f"n_clusters: {k} clusters asked of {n_nodes} nodes; ask for at most {n_nodes}"
+        )
+    return k
+
+
+def check_positive(value: Any, where: str) -> float:
+    """Return a finite number > 0; raises InputError."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{where}: {value!r} is not a number; give one above 0") from None
+    if not (np.isfinite(number) and number > 0):
+        raise InputError(f"{where}: {value!r} given; it must be finite and above 0")
+    return number
+
+
+def check_choice(value: Any, choices: tuple[str, ...], where: str) -> str:
+    """Return `value` when it is one of `choices`; raises InputError."""
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"{where}: {value!r} is unknown; choose {' | '.join(choices)}")
+    return value
+
+
+def as_integer(value: Any, where: str, low: int | None = None) -> int:
+    """Return a whole number (never a bool), at least `low`; raises InputError."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool | np.bool_):
+        raise InputError(f"{where}: {value!r} is not a whole number; give an integer")
+    if low is not None and number < low:
+        raise InputError(f"{where}: {number} given; it must be at least {low}")
+    return number
+
+
+def as_random_state(random_state: Any = None) -> np.random.Generator:
+    """Return a Generator of None, an integer >= 0, a SeedSequence, Generator or RandomState.
+
+    A Generator is returned as it is and so advances; an integer gives the same stream each time.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**31 - 1, size=4))
+    if random_state is None or isinstance(random_state, np.random.SeedSequence):
+        return np.random.default_rng(random_state)
+    return np.random.default_rng(as_integer(random_state, "random_state", low=0))
+
+
+def check_n_jobs(n_jobs: Any) -> int | None:
+    """Return a number of threads >= 1, or None for all of them (None, -1); raises InputError."""
+    if n_jobs is None:
+        return None
+    jobs = as_integer(n_jobs, "n_jobs")
+    if jobs == -1:
+        return None
+    if jobs < 1:
+        raise InputError(f"n_jobs: {jobs} given; use 1, 2, …, or -1 for every core")
+    return jobs
+
+
+def _numeric_array(values: Any, where: str) -> NDArray[Any]:
+    """Numpy view of array-likes that hold real numbers."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where}: not an array of numbers ({error}); check the rows") from None
+    if array.dtype.kind not in "biuf":
+        kind = "complex numbers" if array.dtype.kind == "c" else f"type {array.dtype}"
+        raise InputError(f"{where}: {kind} given; convert to real numbers")
+    return array
+
+
+def _float_type(dtype: Any, where: str) -> np.dtype[Any]:
+    """Keep float32, else float64; refuse what is not a real number."""
+    kind = np.dtype(dtype)
+    if kind.kind not in "biuf":
+        raise InputError(f"{where}: type {kind} given; convert to real numbers")
+    return kind if kind == np.float32 else np.dtype(np.float64)

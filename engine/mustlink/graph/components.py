@@ -1,0 +1,181 @@
+"""Connected components, and the short edges that join them."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+_WORK = 4e9  # multiplications spent on one round of bridge search
+_QUERIES = 4096  # nodes that search per round, shared by the components
+_CELLS = 1 << 23  # distances held at once
+
+
+def component_labels(affinity: sp.csr_matrix) -> NDArray[np.int32]:
+    """Component of every node, (n,) int32: 0 is the largest, ties go by the smallest node.
+
+    An isolated node is a component of its own. Cost O(n + nnz).
+    """
+    # On a symmetric matrix strong components are the components, found without a transpose.
+    _, raw = connected_components(affinity, directed=True, connection="strong")
+    return renumber_by_size(raw)
+
+
+def renumber_by_size(labels: NDArray[np.integer]) -> NDArray[np.int32]:
+    """Labels renumbered by falling size, ties by first occurrence."""
+    _, first, inverse, sizes = np.unique(
+        labels, return_index=True, return_inverse=True, return_counts=True
+    )
+    rank = np.empty(sizes.size, dtype=np.int32)
+    rank[np.lexsort((first, -sizes))] = np.arange(sizes.size, dtype=np.int32)
+    return rank[inverse.ravel()]
+
+
+def bridging_edges(
+    points: NDArray[np.floating], labels: NDArray[np.integer], rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """C - 1 short edges that join C components: pairs (C-1, 2) and Euclidean lengths (C-1,).
+
+    Borůvka's rounds: every component but the largest looks for its nearest node outside, the
+    edges found are taken shortest first where they join two components. Exact while all
+    pairs fit in a fixed amount of work; beyond it, samples of both sides are compared and the best
+    pair is improved by alternating nearest-node steps. At most log2(C) rounds.
+    """
+    labels = renumber_by_size(labels)
+    pairs: list[NDArray[np.int64]] = []
+    lengths: list[NDArray[np.float64]] = []
+    X = np.asarray(points)
+    shift = X.mean(axis=0, dtype=np.float64)
+    while labels.max(initial=0) > 0:
+        found, dist = _nearest_outside(X, shift, labels, rng)
+        taken, merged = _join(found, dist, labels)
+        pairs.append(found[taken])
+        lengths.append(dist[taken])
+        labels = renumber_by_size(merged[labels])
+    if not pairs:
+        return np.empty((0, 2), dtype=np.int64), np.empty(0)
+    return np.concatenate(pairs), np.concatenate(lengths)
+
+
+def _join(
+    found: NDArray[np.int64], dist: NDArray[np.float64], labels: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Edges that join two components, shortest first, and the new group of each component."""
+    parent = np.arange(int(labels.max()) + 1)
+
+    def root(c: int) -> int:
+        while parent[c] != c:
+            parent[c] = parent[parent[c]]
+            c = int(parent[c])
+        return c
+
+    taken = []
+    for e in np.lexsort((found[:, 1], found[:, 0], dist)):
+        a, b = root(int(labels[found[e, 0]])), root(int(labels[found[e, 1]]))
+        if a != b:
+            parent[max(a, b)] = min(a, b)
+            taken.append(int(e))
+    return np.array(taken, dtype=np.int64), np.array([root(c) for c in range(parent.size)])
+
+
+def _nearest_outside(
+    X: NDArray[np.floating],
+    shift: NDArray[np.float64],
+    labels: NDArray[np.int32],
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """For each component 1 … C-1 a short edge to another component: pairs (C-1, 2), lengths."""
+    n, d = X.shape
+    count = int(labels.max())
+    small = np.flatnonzero(labels > 0)
+    exact = small.size * n * d <= _WORK
+    queries = small if exact else _sample_each(small, labels, max(1, _QUERIES // count), rng)
+    room = int(_WORK / (queries.size * d))
+    others = np.arange(n)
+    if not exact and room < n:
+        others = np.sort(rng.choice(n, size=max(room, 1000), replace=False))
+        if np.all(labels[others] == labels[others[0]]):  # every component needs a choice
+            others = np.union1d(others, np.unique(labels, return_index=True)[1])
+    near, dist = _closest(X, shift, labels, queries, others)
+    best = _best_per_component(labels[queries], dist, count)
+    pairs = np.stack([queries[best], near[best]], axis=1)
+    if not exact:
+        pairs = _improve(X, shift, labels, pairs, others)
+    return pairs, _lengths(X, pairs)
+
+
+def _sample_each(
+    nodes: NDArray[np.int64], labels: NDArray[np.int32], share: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """At most `share` random nodes of every component."""
+    order = nodes[rng.permutation(nodes.size)]
+    order = order[np.argsort(labels[order], kind="stable")]
+    own = labels[order]
+    place = np.arange(own.size) - np.searchsorted(own, own, side="left")
+    return np.sort(order[place < share])
+
+
+def _closest(
+    X: NDArray[np.floating],
+    shift: NDArray[np.float64],
+    labels: NDArray[np.int32],
+    queries: NDArray[np.int64],
+    others: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """For each query the nearest of `others` in another component, with the squared distance."""
+    near = np.zeros(queries.size, dtype=np.int64)
+    best = np.full(queries.size, np.inf)
+    wide = max(1, min(others.size, 1 << 14))
+    tall = max(1, _CELLS // wide)
+    for c in range(0, others.size, wide):
+        part = others[c : c + wide]
+        P = X[part] - shift
+        norms = np.einsum("ij,ij->i", P, P)
+        for r in range(0, queries.size, tall):
+            rows = slice(r, min(r + tall, queries.size))
+            Q = X[queries[rows]] - shift
+            D = norms - 2 * (Q @ P.T)
+            D += np.einsum("ij,ij->i", Q, Q)[:, None]
+            D[labels[queries[rows]][:, None] == labels[part]] = np.inf
+            j = np.argmin(D, axis=1)
+            value = D[np.arange(j.size), j]
+            better = value < best[rows]
+            near[rows] = np.where(better, part[j], near[rows])
+            best[rows] = np.where(better, value, best[rows])
+    return near, best
+
+
+def _best_per_component(
+    owner: NDArray[np.int32], dist: NDArray[np.float64], count: int
+) -> NDArray[np.int64]:
+    """Position of the smallest distance of each owner 1 … count."""
+    order = np.lexsort((dist, owner))
+    return order[np.searchsorted(owner[order], np.arange(1, count + 1))]
+
+
+def _improve(
+    X: NDArray[np.floating],
+    shift: NDArray[np.float64],
+    labels: NDArray[np.int32],
+    pairs: NDArray[np.int64],
+    others: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Replace the inner end by its component's node nearest to the outer end, then the outer."""
+    order = np.argsort(labels, kind="stable")
+    bounds = np.searchsorted(labels[order], np.arange(int(labels.max()) + 2))
+    better = pairs.copy()
+    for e, (a, b) in enumerate(pairs):
+        own = order[bounds[labels[a]] : bounds[labels[a] + 1]]
+        gap = X[own].astype(np.float64) - X[b]
+        better[e, 0] = own[np.argmin(np.einsum("ij,ij->i", gap, gap))]
+    near, dist = _closest(X, shift, labels, better[:, 0], others)
+    closer = dist < _lengths(X, better) ** 2
+    better[closer, 1] = near[closer]
+    return better
+
+
+def _lengths(X: NDArray[np.floating], pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Euclidean lengths of edges."""
+    gap = X[pairs[:, 0]].astype(np.float64) - X[pairs[:, 1]]
+    return np.sqrt(np.einsum("ij,ij->i", gap, gap))
