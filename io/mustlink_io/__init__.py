@@ -1,0 +1,1 @@
+"""Files, batch jobs, terminals and pictures around the `mustlink` engine."""

@@ -1,0 +1,251 @@
+"""What is in a file: points, a graph, labels or pairs, from `FILE` or `FILE:DATASET`."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import h5py
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+from mustlink_io import matrices, store, stream, tables
+
+HDF5 = (".h5", ".hdf5", ".he5", ".h5ad")
+EDGES = (".edges", ".txt", ".tsv")
+DATA_NAMES = ("/points", "/X", "/graph")
+LABEL_NAMES = ("/labels", "/y")
+SUFFIXES = "FILE.h5[:DATASET], .h5ad, .npy, .npz, .mtx, .csv, or an edge list .edges, .txt, .tsv"
+
+Kind = Literal["points", "graph"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file, and the dataset in it if one was named."""
+
+    path: Path
+    part: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.part}" if self.part else str(self.path)
+
+    @property
+    def suffix(self) -> str:
+        """File name ending in small letters."""
+        return self.path.suffix.lower()
+
+
+@dataclass(frozen=True)
+class Data:
+    """What was loaded: points (n, d) float32, or an affinity (n, n) CSR."""
+
+    kind: Kind
+    value: Any
+    place: Place
+
+
+def parse(text: str) -> Place:
+    """Split `FILE.h5:DATASET`; a colon counts only after an ending that can have datasets."""
+    found = re.fullmatch(r"(.+?\.(?:h5|hdf5|he5|h5ad|npz)):([^:]*)", text, re.IGNORECASE)
+    if found is None or Path(text).exists():
+        return Place(Path(text))
+    return Place(Path(found.group(1)), found.group(2) or None)
+
+
+def load(text: str, want: Kind | None = None, advance: stream.Advance = stream.silent) -> Data:
+    """Load points or a graph; the file's contents decide unless `want` does.
+
+    Square sparse matrices are graphs, dense ones points; `want="graph"` takes a dense square
+    matrix as an affinity, `want="points"` a sparse one as points. Raises InputError.
+    """
+    place = parse(text)
+    store.check_readable(place.path)
+    value: Any
+    if place.suffix in HDF5:
+        return _load_h5(place, want, advance)
+    if place.suffix == ".npy":
+        value = _load_npy(place.path)
+    elif place.suffix == ".npz":
+        value = _pick_npz(place)
+    elif place.suffix == ".mtx":
+        value = matrices.read_mtx(place.path)
+    elif place.suffix == ".csv":
+        value = tables.read_csv(place.path)[1]
+    elif place.suffix in EDGES:
+        value = tables.read_edges(place.path)
+    else:
+        raise InputError(f"{place}: unknown ending {place.suffix!r}; readable are {SUFFIXES}")
+    return _decide(value, want, place, advance)
+
+
+def _decide(value: Any, want: Kind | None, place: Place, advance: stream.Advance) -> Data:
+    """Make a graph or points of a matrix, as wanted or as its form suggests."""
+    sparse = sp.issparse(value)
+    square = value.ndim == 2 and value.shape[0] == value.shape[1]
+    if want == "graph" and not square:
+        raise InputError(f"{place}: shape {value.shape}, but an affinity matrix is square")
+    if want == "graph" or (want is None and sparse and square):
+        if not sparse and value.dtype.kind not in "fiub":
+            raise InputError(f"{place}: values of type {value.dtype}; weights are real numbers")
+        # an HDF5 dataset or a memory map is read here
+        matrix = value if sparse else sp.csr_matrix(np.asarray(value[...], dtype=np.float64))
+        return Data("graph", matrix, place)
+    if sparse:
+        value = matrices.DenseRows(value)
+    return Data("points", stream.read_points(value, str(place), advance), place)
+
+
+def _load_h5(place: Place, want: Kind | None, advance: stream.Advance) -> Data:
+    with store.open_h5(place.path) as file:
+        name = place.part or _default(file, place, want)
+        named = Place(place.path, name)
+        if matrices.is_csr_group(store.find(file, name)):
+            return _decide(matrices.read_csr(file, name), want, named, advance)
+        return _decide(store.dataset(file, name), want, named, advance)
+
+
+def _default(file: h5py.File, place: Place, want: Kind | None) -> str:
+    """Return the first of the usual names that the file has."""
+    names = ("/graph",) if want == "graph" else DATA_NAMES
+    for name in names:
+        if store.find(file, name) is not None:
+            return name
+    has = [path for path, item in store.contents(file).items() if isinstance(item, h5py.Dataset)]
+    listed = ", ".join(has[:12]) + (" …" if len(has) > 12 else "")
+    raise InputError(
+        f"{place.path}: none of {', '.join(names)} in it; name one of its datasets as "
+        f"{place.path.name}:DATASET (it has {listed or 'none'})"
+    )
+
+
+@contextlib.contextmanager
+def _numpy_errors(path: Path) -> Iterator[None]:
+    """Tell what numpy and zipfile say of a bad file as one InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        words = " ".join(str(error).split())
+        if "pickle" in words:
+            words = "holds Python objects, which are never loaded"
+        raise InputError(f"{path}: cannot be read: {words[:200]}") from error
+
+
+def _load_npy(path: Path) -> NDArray[Any]:
+    """Map .npy into memory; never unpickles."""
+    with _numpy_errors(path):
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+        if not isinstance(found, np.ndarray):
+            raise InputError(f"{path}: not a .npy file")
+        return found
+
+
+@contextlib.contextmanager
+def open_npz(path: Path) -> Iterator[Mapping[str, NDArray[Any]]]:
+    """Open .npz as a mapping whose arrays are read when asked for; never unpickles."""
+    with _numpy_errors(path):
+        opened = np.load(path, allow_pickle=False)
+        if isinstance(opened, np.ndarray):
+            raise InputError(f"{path}: not an .npz archive")
+        with opened:
+            yield opened
+
+
+def _pick_npz(place: Place) -> Any:
+    """Return the named array, the sparse matrix, `points` or `X`, or the only array."""
+    with open_npz(place.path) as arrays:
+        if place.part:
+            return _array(arrays, place.part, place)
+        if matrices.is_sparse_npz(arrays):
+            return matrices.sparse_from_npz(arrays, str(place))
+        names = [name for name in ("points", "X") if name in arrays] or list(arrays)
+        if len(names) == 1 or names[:1] in (["points"], ["X"]):
+            return _array(arrays, names[0], place)
+        raise InputError(
+            f"{place}: neither a sparse matrix nor points or X; name one of its arrays as "
+            f"{place.path.name}:NAME (it has {', '.join(arrays) or 'none'})"
+        )
+
+
+def _array(arrays: Mapping[str, NDArray[Any]], name: str, place: Place) -> NDArray[Any]:
+    name = name.lstrip("/")
+    if name not in arrays:
+        raise InputError(f"{place}: no such array; the file has {', '.join(arrays) or 'none'}")
+    return np.asarray(arrays[name])
+
+
+def load_labels(text: str, n_nodes: int | None = None) -> NDArray[np.int64]:
+    """Load labels (n,), -1 unknown, from HDF5, .npy, .npz or text; raises InputError.
+
+    With `n_nodes` the length is checked.
+    """
+    place = parse(text)
+    store.check_readable(place.path)
+    values: NDArray[Any]
+    if place.suffix in HDF5:
+        with store.open_h5(place.path) as file:
+            names = [n for n in LABEL_NAMES if store.find(file, n) is not None]
+            name = place.part or (names or ["/labels"])[0]
+            values = store.read(file, name, {}, "/labels")
+    elif place.suffix == ".npz":
+        with open_npz(place.path) as arrays:
+            part = place.part or next((n for n in ("labels", "y") if n in arrays), "labels")
+            values = _array(arrays, part, place)
+    elif place.suffix == ".npy":
+        values = np.asarray(_load_npy(place.path))
+    else:
+        values = tables.read_labels(place.path, n_nodes)
+    if values.ndim != 1 or values.dtype.kind not in "fiub":
+        raise InputError(
+            f"{place}: shape {values.shape} of type {values.dtype}; labels are whole numbers, "
+            "one a node"
+        )
+    if n_nodes is not None and len(values) != n_nodes:
+        raise InputError(f"{place}: {len(values)} labels, but the data has {n_nodes} nodes")
+    labels = tables.to_integers(values, str(place), "label")
+    if labels.size and labels.min() < -1:
+        at = int(np.flatnonzero(labels < -1)[0])
+        raise InputError(f"{place}: label {at} is {labels[at]}; -1 is unknown, classes are from 0")
+    return labels
+
+
+def load_pairs(text: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Load pairs (m, 2) and beliefs (m,) from CSV or from an HDF5 group; raises InputError.
+
+    Whether nodes exist and pairs make sense is the engine's to check.
+    """
+    place = parse(text)
+    store.check_readable(place.path)
+    if place.suffix not in HDF5:
+        return tables.read_pairs(place.path)
+    with store.open_h5(place.path) as file:
+        group = (place.part or "/constraints").rstrip("/")
+        group = group.removesuffix("/pairs")
+        dims: dict[str, int] = {}
+        pairs = store.read(file, f"{group}/pairs", dims, "/constraints/pairs")
+        belief = store.read(file, f"{group}/belief", dims, "/constraints/belief")
+    return pairs.astype(np.int64), belief.astype(np.float64)
+
+
+def declared_shape(text: str) -> tuple[int, ...] | None:
+    """Shape of the data without reading it where that is cheap (HDF5, .npy), else None."""
+    place = parse(text)
+    if place.suffix == ".npy":
+        return tuple(_load_npy(place.path).shape)
+    if place.suffix not in HDF5:
+        return None
+    with store.open_h5(place.path) as file:
+        name = place.part or _default(file, place, None)
+        if matrices.is_csr_group(store.find(file, name)):
+            return matrices.csr_shape(file, name)
+        return tuple(store.dataset(file, name).shape)

@@ -1,0 +1,215 @@
+"""The mustlink HDF5 format: one table that the writer, the reader and docs/format.md obey.
+
+`python -m mustlink_io.schema > docs/format.md` writes the document; a test keeps it current.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+
+FORMAT = 1
+CSR_TYPE, CSR_VERSION = "csr_matrix", "0.1.0"
+_TEXT = "text"
+
+
+@dataclass(frozen=True)
+class Item:
+    """One dataset (`/points`) or attribute (`/graph@shape`) of the format.
+
+    `dtypes` are what a writer may write, the first being what anything else is cast to; a reader
+    takes every numpy kind in `kinds`. Symbols in `shape` mean the same number all over a file.
+    """
+
+    path: str
+    dtypes: tuple[str, ...]
+    shape: tuple[str, ...]
+    kinds: str
+    meaning: str
+
+    @property
+    def is_attribute(self) -> bool:
+        """Whether this is an attribute rather than a dataset."""
+        return "@" in self.path
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the values are UTF-8 strings."""
+        return self.dtypes[0] == _TEXT
+
+
+def _text(path: str, meaning: str, shape: tuple[str, ...] = ()) -> Item:
+    return Item(path, (_TEXT,), shape, "OSU", meaning)
+
+
+_FLOAT, _INT = "fiub", "iu"
+
+PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
+    "file": (
+        "On the root group of every file.",
+        (
+            Item("/@mustlink-format", ("int64",), (), _INT, f"version of this format: {FORMAT}"),
+            _text("/@mustlink-version", "version of the program that wrote the file"),
+        ),
+    ),
+    "points": (
+        "Points to be clustered. Read in blocks of rows, as float32.",
+        (
+            Item(
+                "/points", ("float32", "float64"), ("n", "d"), _FLOAT, "one row a point, all finite"
+            ),
+        ),
+    ),
+    "graph": (
+        "An undirected weighted graph, as a symmetric non-negative affinity matrix in the encoding "
+        "that AnnData uses on disk for compressed sparse rows.",
+        (
+            _text("/graph@encoding-type", f"`{CSR_TYPE}`"),
+            _text("/graph@encoding-version", f"`{CSR_VERSION}`"),
+            Item("/graph@shape", ("int64",), ("2",), _INT, "(n, n)"),
+            Item("/graph/data", ("float64", "float32"), ("nnz",), _FLOAT, "weights of the entries"),
+            Item(
+                "/graph/indices",
+                ("int64", "int32"),
+                ("nnz",),
+                _INT,
+                "column of every entry, from 0, below n",
+            ),
+            Item(
+                "/graph/indptr",
+                ("int64", "int32"),
+                ("n+1",),
+                _INT,
+                "row i holds the entries indptr[i] to indptr[i+1]-1; begins with 0, never falls, "
+                "ends with nnz",
+            ),
+            _text("/graph@info", "optional: how the graph was made, JSON object"),
+        ),
+    ),
+    "labels": (
+        "Side information, or the answer.",
+        (
+            Item(
+                "/labels",
+                ("int64",),
+                ("n",),
+                "iuf",
+                "cluster or class of every node, from 0; -1 = unknown or not assigned",
+            ),
+        ),
+    ),
+    "constraints": (
+        "Must-link and cannot-link pairs.",
+        (
+            Item("/constraints/pairs", ("int64",), ("m", "2"), _INT, "two nodes a row, from 0"),
+            Item(
+                "/constraints/belief",
+                ("float64",),
+                ("m",),
+                _FLOAT,
+                "above 0: must-link, below 0: cannot-link; the size is the degree of belief",
+            ),
+        ),
+    ),
+    "result": (
+        "What `mustlink cluster` adds to `/labels`.",
+        (
+            Item("/embedding", ("float64", "float32"), ("n", "k"), _FLOAT, "one row a node"),
+            Item("/eigenvalues", ("float64",), ("q",), _FLOAT, "in the order the method reports"),
+            _text("/stages/name", "stages of the run, in order", ("s",)),
+            Item("/stages/seconds", ("float64",), ("s",), _FLOAT, "wall seconds"),
+            Item(
+                "/stages/peak_bytes",
+                ("int64",),
+                ("s",),
+                _INT,
+                "largest resident size of the process until the stage ended",
+            ),
+            _text("/report", "choices and their reasons, convergence, satisfaction, notes: JSON"),
+            _text("/@parameters", "method and parameters, JSON object"),
+            _text("/@versions", "of mustlink, numpy, scipy, h5py and python, JSON object"),
+            _text("/@inputs", "name, part, bytes and SHA-256 of every file read, JSON list"),
+        ),
+    ),
+}
+
+
+def items() -> Iterator[Item]:
+    """All rows of the table."""
+    for _, part in PARTS.values():
+        yield from part
+
+
+ITEMS: dict[str, Item] = {item.path: item for item in items()}
+
+
+def bind(item: Item, shape: tuple[int, ...], dims: dict[str, int], where: str) -> None:
+    """Check a shape against the table and record what its symbols stand for in `dims`.
+
+    Raises InputError for a wrong number of dimensions, or when a symbol had another value before.
+    """
+    wanted = "(" + ", ".join(item.shape) + ("," if len(item.shape) == 1 else "") + ")"
+    if len(shape) != len(item.shape):
+        raise InputError(f"{where}: shape {shape}, but {wanted} is wanted")
+    for symbol, size in zip(item.shape, shape, strict=True):
+        name, add = (symbol[:-2], 1) if symbol.endswith("+1") else (symbol, 0)
+        known = int(name) if name.isdigit() else dims.setdefault(name, size - add)
+        if known + add != size:
+            raise InputError(
+                f"{where}: shape {shape}, but {wanted} is wanted with {name} = {known}"
+            )
+
+
+def check_dtype(item: Item, dtype: np.dtype[Any], where: str) -> None:
+    """Raise InputError unless a reader may take this dtype for the item."""
+    if dtype.kind not in item.kinds:
+        raise InputError(f"{where}: values of type {dtype}, but {item.dtypes[0]} is wanted")
+
+
+def to_writable(item: Item, value: Any, dims: dict[str, int]) -> NDArray[Any] | str:
+    """Cast a value to what the format allows, checking its shape; raises InputError."""
+    if item.is_text and not item.shape:
+        return str(value)
+    array = np.asarray(value)
+    bind(item, array.shape, dims, item.path)
+    if item.is_text:
+        return np.asarray([str(v) for v in array], dtype=object)
+    check_dtype(item, array.dtype, item.path)
+    return array if array.dtype.name in item.dtypes else array.astype(item.dtypes[0])
+
+
+def document() -> str:
+    """Return docs/format.md, generated from the table."""
+    out = [
+        f"# The mustlink HDF5 format, version {FORMAT}",
+        "",
+        "Generated by `python -m mustlink_io.schema > docs/format.md`; edit the table in",
+        "`io/mustlink_io/schema.py` instead. A file holds any of the parts below. The same letter",
+        "means the same number all over a file (n nodes, d coordinates, nnz stored entries,",
+        "m pairs, k columns, q values, s stages). `/graph@shape` is the attribute `shape` of the",
+        "group `/graph`. Types are those written; a reader takes any integer for an integer and",
+        "any integer or float for a float.",
+        "",
+        "Files are written beside their final name and renamed when complete, so that no reader",
+        "sees half a file. A reader refuses external links, external storage, virtual datasets and",
+        "chunks that were never written, takes no pickled objects, and checks shapes, types and",
+        "the indices of a graph before it uses them.",
+    ]
+    for name, (intro, part) in PARTS.items():
+        out += ["", f"## {name}", "", intro, "", "| path | type | shape | meaning |"]
+        out += ["|---|---|---|---|"]
+        for item in part:
+            shape = ", ".join(item.shape) if item.shape else "scalar"
+            out += [f"| `{item.path}` | {' or '.join(item.dtypes)} | {shape} | {item.meaning} |"]
+    return "\n".join([*out, ""])
+
+
+if __name__ == "__main__":
+    sys.stdout.write(document())

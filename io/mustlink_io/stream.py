@@ -1,0 +1,85 @@
+"""Points by blocks of rows, and checksums by blocks of bytes: nothing is read twice its size."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+
+BLOCK_BYTES = 32 * 2**20
+
+Advance = Callable[[float], None]
+
+
+def silent(fraction: float) -> None:
+    """Ignore progress."""
+
+
+def row_blocks(source: Any, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield (first row, rows) of a 2-d HDF5 dataset or array, whole storage chunks at a time."""
+    n, d = source.shape
+    rows = max(1, block_bytes // max(1, d * source.dtype.itemsize))
+    chunk = (getattr(source, "chunks", None) or (1,))[0]
+    rows = max(chunk, rows - rows % chunk)
+    for start in range(0, n, rows):
+        yield start, np.asarray(source[start : start + rows])
+
+
+def check_points_shape(source: Any, where: str) -> None:
+    """Raise InputError unless `source` declares a non-empty 2-d array of real numbers."""
+    if source.ndim != 2:
+        raise InputError(
+            f"{where}: {source.ndim} dimensions of shape {source.shape}; points are (n, d), one "
+            "row a point"
+        )
+    if 0 in source.shape:
+        raise InputError(f"{where}: shape {source.shape} holds no points")
+    if source.dtype.kind not in "fiub":
+        raise InputError(f"{where}: values of type {source.dtype}; points are real numbers")
+
+
+def read_points(source: Any, where: str, advance: Advance = silent) -> NDArray[np.float32]:
+    """Read (n, d) points as float32, checking every value.
+
+    Raises InputError naming the first rows that hold NaN, Inf or a number beyond float32. Needs
+    the result and one block.
+    """
+    check_points_shape(source, where)
+    points = np.empty(source.shape, dtype=np.float32)
+    bad: list[int] = []
+    n_bad = 0
+    for start, block in row_blocks(source):
+        part = points[start : start + len(block)]
+        with np.errstate(over="ignore"):
+            part[...] = block
+        wrong = np.flatnonzero(~np.isfinite(part).all(axis=1))
+        n_bad += wrong.size
+        bad.extend((wrong[: max(0, 5 - len(bad))] + start).tolist())
+        advance((start + len(block)) / len(points))
+    if n_bad:
+        rows = ", ".join(str(row) for row in bad) + (" …" if n_bad > len(bad) else "")
+        noun = "row" if n_bad == 1 else "rows"
+        raise InputError(
+            f"{where}: {n_bad} {noun} with NaN, Inf or values beyond float32 ({noun} {rows}, "
+            "numbered from 0); remove or fill them"
+        )
+    return points
+
+
+def sha256(path: str | Path, advance: Advance = silent, block_bytes: int = 8 * 2**20) -> str:
+    """SHA-256 of a file as hexadecimal, read in blocks."""
+    path = Path(path)
+    size, done = path.stat().st_size, 0
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(block_bytes):
+            digest.update(block)
+            done += len(block)
+            advance(min(1.0, done / max(1, size)))
+    return digest.hexdigest()
