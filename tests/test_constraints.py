@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from mustlink.constraints import Constraints
+from mustlink.constraints import Constraints, closure
 from mustlink.constraints.labels import DENSE_CORE
 from mustlink.errors import InputError
 from mustlink.kernels.union_find import union_find
@@ -250,6 +250,25 @@ def test_closure_of_labels_and_pairs_extends_the_classes():
     np.testing.assert_array_equal(c.closure().to_dense(), oracles.labels_dense([0, 0, 5, 5, -1]))
 
 
+@given(pair_sets(), st.integers(0, 2**31))
+def test_closure_is_the_same_for_very_many_classes(case, seed):
+    n = case[2]
+    c = from_pairs(case) + Constraints.from_labels(np.random.default_rng(seed).integers(-1, 5, n))
+    few = c.closure().to_dense()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(closure, "DENSE_CORE", 1)
+        many = c.closure()
+    np.testing.assert_array_equal(many.to_dense(), few)
+    if not c.contradictions():
+        Q = oracles.pairs_dense(*case) + oracles.labels_dense(
+            np.full(n, -1) if c.labels is None else c.labels
+        )
+        np.fill_diagonal(Q, 0)
+        stated = oracles.closure_dense(np.clip(Q, -1, 1))
+        off = ~np.eye(n, dtype=bool)
+        np.testing.assert_array_equal(few[off], stated[off])
+
+
 def test_a_must_link_between_two_classes_is_kept_soft():
     c = Constraints.from_labels([0, -1, 5]) + Constraints.from_pairs([[0, 1], [1, 2]], n_nodes=3)
     (found,) = c.check()
@@ -268,6 +287,8 @@ def test_soft_pairs_are_not_closed():
     assert closed.to_dense()[0, 2] == 0
     assert closed.to_dense()[1, 2] == 0.4
     assert c.closure(hard=0.4).to_dense()[0, 2] == 1
+    np.testing.assert_array_equal(c.closure(hard=5).to_dense(), c.to_dense())
+    assert c.closure(hard=5).factor is None
 
 
 def test_duplicates_are_no_contradictions():

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order
 
-from mustlink.constraints.pairs import Floats, Ints, pairs_matrix
+from mustlink.constraints.labels import DENSE_CORE
+from mustlink.constraints.pairs import Floats, Ints, merge_pairs, pairs_matrix
 
 # A path costs a breadth-first search: the first ones are enough for a person to start from.
 PATHS = 20
@@ -102,18 +103,24 @@ def close(
     F (n, r) is the indicator of the groups: must-linked nodes (belief >= hard), classes, and
     single nodes with a cannot-link (belief <= -hard). C has 1 on its diagonal and -1 where a
     cannot-link, or two classes, separate two groups. Softer pairs, cannot-links inside a group and
-    must-links between two classes stay in the rest with their beliefs. Cost O(n + m log m).
+    must-links between two classes stay in the rest with their beliefs. More than 512 classes are
+    put apart by one more column of F instead of K² entries of C. Cost O(n + m log m).
     """
     is_must, is_cannot = (belief >= hard) & (belief > 0), (belief <= -hard) & (belief < 0)
     said = gather(pairs[is_must], pairs[is_cannot], labels)
     group, refused = said.grouped
     apart = group[said.cannot]
     clash = apart[:, 0] == apart[:, 1]
-    apart = np.concatenate([apart[~clash], _between_classes(said, group)])
-    size = np.bincount(group, minlength=said.nodes.size)
-    wanted = size >= 2
+    classed = np.unique(group[said.seed >= 0])
+    apart, many = apart[~clash], classed.size > DENSE_CORE
+    if many:
+        apart = apart[~np.isin(apart, classed).all(axis=1)]
+    else:
+        a, b = np.triu_indices(classed.size, 1)
+        apart = np.concatenate([apart, np.column_stack([classed[a], classed[b]])])
+    wanted = np.bincount(group, minlength=said.nodes.size) >= 2
     wanted[apart] = True
-    wanted[group[said.seed >= 0]] = True
+    wanted[classed] = True
     number = np.cumsum(wanted) - 1
     count = int(wanted.sum())
 
@@ -121,17 +128,15 @@ def close(
     factor = sp.coo_matrix(
         (np.ones(member.size), (said.nodes[member], number[group[member]])), shape=(n_nodes, count)
     ).tocsr()
-    core = sp.eye(count, format="lil") if count == 0 else sp.eye(count, format="csr")
-    keys = np.unique(
-        number[apart].min(axis=1, initial=count) * count + number[apart].max(axis=1, initial=-1)
-    )
-    split = np.column_stack([keys // max(count, 1), keys % max(count, 1)]).astype(np.int64)
-    core = (core + pairs_matrix(split, np.full(len(split), -1.0), count)).tocsr()
+    split = merge_pairs(number[apart], np.full(len(apart), -1.0), max(count, 1))[0]
+    core = sp.identity(count, format="csr") + pairs_matrix(split, np.full(len(split), -1.0), count)
+    if many:
+        factor, core = _all_apart(factor, core, number[classed])
 
     rest = ~(is_must | is_cannot)
     rest[np.flatnonzero(is_cannot)[clash]] = True
     rest[np.flatnonzero(is_must)[refused[said.n_chain :]]] = True
-    return pairs_matrix(pairs[rest], belief[rest], n_nodes), factor, core
+    return pairs_matrix(pairs[rest], belief[rest], n_nodes), factor, core.tocsr()
 
 
 def find_contradictions(
@@ -171,13 +176,15 @@ def find_contradictions(
     return tuple(found)
 
 
-def _between_classes(said: Statements, group: Ints) -> Ints:
-    """Pairs of the groups of all classes, (K(K-1)/2, 2): different classes are apart."""
-    labelled = np.flatnonzero(said.seed >= 0)
-    _, first = np.unique(said.seed[labelled], return_index=True)
-    owners = group[labelled[first]]
-    a, b = np.triu_indices(owners.size, 1)
-    return np.column_stack([owners[a], owners[b]]).astype(np.int64)
+def _all_apart(
+    factor: sp.csr_matrix, core: sp.csr_matrix, classed: Ints
+) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    """Put very many class groups apart: one more column, 2 on their diagonal, -1 for the column."""
+    chosen = np.zeros(factor.shape[1])
+    chosen[classed] = 1.0
+    column = sp.csr_matrix((factor @ chosen)[:, None])
+    bordered = sp.block_diag([core + sp.diags(chosen), [[-1.0]]], format="csr")
+    return sp.hstack([factor, column], format="csr"), sp.csr_matrix(bordered)
 
 
 def _first_rows(row_of: Ints, where: NDArray[np.bool_], count: int) -> Ints:

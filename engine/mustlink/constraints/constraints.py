@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -215,10 +215,8 @@ class Constraints:
             return self
         rest, factor, core = close(*self.merged, self.labels, self.n_nodes, hard)
         matrix = rest if self.soft is None else (rest + self.soft).tocsr()
-        return Constraints(
-            self.n_nodes, self.kind, matrix, factor, core, self.pairs, self.belief, self.labels,
-            self.classes, self.soft, hard,
-        )  # fmt: skip
+        low_rank = (factor, core) if core.nnz else (None, None)
+        return replace(self, matrix=matrix, factor=low_rank[0], core=low_rank[1], hard=hard)
 
     def split(
         self, fraction: float, rng: np.random.Generator | int | None = None
