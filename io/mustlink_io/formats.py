@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-import zipfile
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import matrices, store, stream, tables
+from mustlink_io import arrays, matrices, store, stream, tables
 
 HDF5 = (".h5", ".hdf5", ".he5", ".h5ad")
 EDGES = (".edges", ".txt", ".tsv")
@@ -73,7 +70,7 @@ def load(text: str, want: Kind | None = None, advance: stream.Advance = stream.s
     if place.suffix in HDF5:
         return _load_h5(place, want, advance)
     if place.suffix == ".npy":
-        value = _load_npy(place.path)
+        value = arrays.load_npy(place.path)
     elif place.suffix == ".npz":
         value = _pick_npz(place)
     elif place.suffix == ".mtx":
@@ -127,61 +124,27 @@ def _default(file: h5py.File, place: Place, want: Kind | None) -> str:
     )
 
 
-@contextlib.contextmanager
-def _numpy_errors(path: Path) -> Iterator[None]:
-    """Tell what numpy and zipfile say of a bad file as one InputError."""
-    try:
-        yield
-    except InputError:
-        raise
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        words = " ".join(str(error).split())
-        if "pickle" in words:
-            words = "holds Python objects, which are never loaded"
-        raise InputError(f"{path}: cannot be read: {words[:200]}") from error
-
-
-def _load_npy(path: Path) -> NDArray[Any]:
-    """Map .npy into memory; never unpickles."""
-    with _numpy_errors(path):
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-        if not isinstance(found, np.ndarray):
-            raise InputError(f"{path}: not a .npy file")
-        return found
-
-
-@contextlib.contextmanager
-def open_npz(path: Path) -> Iterator[Mapping[str, NDArray[Any]]]:
-    """Open .npz as a mapping whose arrays are read when asked for; never unpickles."""
-    with _numpy_errors(path):
-        opened = np.load(path, allow_pickle=False)
-        if isinstance(opened, np.ndarray):
-            raise InputError(f"{path}: not an .npz archive")
-        with opened:
-            yield opened
-
-
 def _pick_npz(place: Place) -> Any:
     """Return the named array, the sparse matrix, `points` or `X`, or the only array."""
-    with open_npz(place.path) as arrays:
+    with arrays.open_npz(place.path) as archive:
         if place.part:
-            return _array(arrays, place.part, place)
-        if matrices.is_sparse_npz(arrays):
-            return matrices.sparse_from_npz(arrays, str(place))
-        names = [name for name in ("points", "X") if name in arrays] or list(arrays)
+            return _array(archive, place.part, place)
+        if matrices.is_sparse_npz(archive):
+            return matrices.sparse_from_npz(archive, str(place))
+        names = [name for name in ("points", "X") if name in archive] or list(archive)
         if len(names) == 1 or names[:1] in (["points"], ["X"]):
-            return _array(arrays, names[0], place)
+            return _array(archive, names[0], place)
         raise InputError(
             f"{place}: neither a sparse matrix nor points or X; name one of its arrays as "
-            f"{place.path.name}:NAME (it has {', '.join(arrays) or 'none'})"
+            f"{place.path.name}:NAME (it has {', '.join(archive) or 'none'})"
         )
 
 
-def _array(arrays: Mapping[str, NDArray[Any]], name: str, place: Place) -> NDArray[Any]:
+def _array(archive: Mapping[str, NDArray[Any]], name: str, place: Place) -> NDArray[Any]:
     name = name.lstrip("/")
-    if name not in arrays:
-        raise InputError(f"{place}: no such array; the file has {', '.join(arrays) or 'none'}")
-    return np.asarray(arrays[name])
+    if name not in archive:
+        raise InputError(f"{place}: no such array; the file has {', '.join(archive) or 'none'}")
+    return np.asarray(archive[name])
 
 
 def load_labels(text: str, n_nodes: int | None = None) -> NDArray[np.int64]:
@@ -198,11 +161,11 @@ def load_labels(text: str, n_nodes: int | None = None) -> NDArray[np.int64]:
             name = place.part or (names or ["/labels"])[0]
             values = store.read(file, name, {}, "/labels")
     elif place.suffix == ".npz":
-        with open_npz(place.path) as arrays:
-            part = place.part or next((n for n in ("labels", "y") if n in arrays), "labels")
-            values = _array(arrays, part, place)
+        with arrays.open_npz(place.path) as archive:
+            part = place.part or next((n for n in ("labels", "y") if n in archive), "labels")
+            values = _array(archive, part, place)
     elif place.suffix == ".npy":
-        values = np.asarray(_load_npy(place.path))
+        values = np.asarray(arrays.load_npy(place.path))
     else:
         values = tables.read_labels(place.path, n_nodes)
     if values.ndim != 1 or values.dtype.kind not in "fiub":
@@ -237,11 +200,26 @@ def load_pairs(text: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     return pairs.astype(np.int64), belief.astype(np.float64)
 
 
+def load_matrix(text: str) -> sp.csr_matrix | None:
+    """Return the sparse matrix that a constraint file holds, None if it holds pairs."""
+    place = parse(text)
+    store.check_readable(place.path)
+    if place.suffix in HDF5:
+        with store.open_h5(place.path) as file:
+            if place.part is None or not matrices.is_csr_group(store.find(file, place.part)):
+                return None
+            return matrices.read_csr(file, place.part)
+    if place.suffix not in (".npz", ".mtx"):
+        return None
+    value = matrices.read_mtx(place.path) if place.suffix == ".mtx" else _pick_npz(place)
+    return sp.csr_matrix(value)
+
+
 def declared_shape(text: str) -> tuple[int, ...] | None:
     """Shape of the data without reading it where that is cheap (HDF5, .npy), else None."""
     place = parse(text)
     if place.suffix == ".npy":
-        return tuple(_load_npy(place.path).shape)
+        return tuple(arrays.load_npy(place.path).shape)
     if place.suffix not in HDF5:
         return None
     with store.open_h5(place.path) as file:

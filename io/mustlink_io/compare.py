@@ -1,0 +1,79 @@
+"""How good are labels: against the truth, against constraints, on a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+from mustlink_io import formats
+from mustlink_io.sides import load_constraints
+
+Labels = NDArray[np.int64]
+
+
+def score(
+    labels: str,
+    truth: str | None = None,
+    constraints: str | None = None,
+    graph: str | None = None,
+) -> dict[str, Any]:
+    """Score the labels in a file; returns plain values. Raises InputError."""
+    found = formats.load_labels(labels)
+    assigned = found[found >= 0]
+    result: dict[str, Any] = {
+        "labels": labels,
+        "n_nodes": int(found.size),
+        "sizes": np.bincount(assigned).tolist() if assigned.size else [],
+        "unassigned": int(found.size - assigned.size),
+    }
+    if truth is not None:
+        result["truth"] = agreement(found, formats.load_labels(truth, int(found.size)))
+    if constraints is not None:
+        from mustlink.cluster.scores import satisfaction
+
+        given: Any = load_constraints(None, constraints, int(found.size))
+        result["satisfaction"] = satisfaction(found, given)
+    if graph is not None:
+        from mustlink.cluster.scores import mncut
+        from mustlink.graph import Graph
+
+        loaded = formats.load(graph, "graph")
+        if loaded.value.shape[0] != found.size:
+            raise InputError(
+                f"{loaded.place}: {loaded.value.shape[0]} nodes, but {found.size} labels"
+            )
+        result["mncut"] = float(mncut(Graph.from_affinity(loaded.value).affinity, found))
+    return result
+
+
+def agreement(found: Labels, truth: Labels) -> dict[str, Any]:
+    """ARI, NMI and accuracy on the nodes whose truth is known (>= 0).
+
+    Accuracy is the share of nodes in the class that their cluster stands for, under the best
+    one-to-one matching (Hungarian method). A node without a cluster (-1) counts as wrong there,
+    and as member of one more cluster in ARI and NMI. O(n log n).
+    """
+    from scipy.optimize import linear_sum_assignment
+    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+    known = truth >= 0
+    if not known.any():
+        raise InputError("truth: no node has a known class (all are -1)")
+    mine, real = found[known], truth[known]
+    clusters, row = np.unique(mine, return_inverse=True)
+    classes, column = np.unique(real, return_inverse=True)
+    cells = row * classes.size + column
+    table = np.bincount(cells, minlength=clusters.size * classes.size)
+    table = table.reshape(clusters.size, classes.size)
+    matched = table[clusters >= 0]
+    best = linear_sum_assignment(matched, maximize=True)
+    return {
+        "n_known": int(known.sum()),
+        "n_classes": int(classes.size),
+        "ari": float(adjusted_rand_score(real, mine)),
+        "nmi": float(normalized_mutual_info_score(real, mine)),
+        "accuracy": float(matched[best].sum() / known.sum()),
+    }

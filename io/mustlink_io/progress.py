@@ -1,0 +1,154 @@
+"""Progress on stderr: bars on a terminal, lines in a log, nothing with --quiet."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+from mustlink.observe import Observer, Silent
+
+SHOW_AFTER = 2.0  # seconds: below, a bar or a line only flickers
+LOG_EVERY = 10.0
+_MENTION = 0.1
+
+
+def clock(seconds: float) -> str:
+    """Return a duration for a person: 0.4 s, 12.3 s, 4:05, 1:02:03."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def times(elapsed: float, fraction: float | None) -> str:
+    """Return elapsed and left time of a stage, empty while it is short."""
+    if elapsed < SHOW_AFTER:
+        return ""
+    if not fraction or fraction < 0.01 or fraction >= 1:
+        return clock(elapsed)
+    return f"{clock(elapsed)}, {clock(elapsed * (1 - fraction) / fraction)} left"
+
+
+class Lines:
+    """Observer for logs: a line per stage, and one every ten seconds of a long stage."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._started = self._told = 0.0
+        self._said: set[str] = set()
+
+    def begin(self, stage: str) -> None:
+        """Remember when a stage began."""
+        self._started = self._told = time.perf_counter()
+
+    def advance(self, stage: str, fraction: float) -> None:
+        """Tell how far a long stage is."""
+        now = time.perf_counter()
+        if now - self._told >= LOG_EVERY:
+            self._told = now
+            self._write(f"  {stage}: {fraction:.0%}, {times(now - self._started, fraction)}")
+
+    def end(self, stage: str, seconds: float) -> None:
+        """Tell how long a stage took."""
+        if seconds >= _MENTION:
+            self._write(f"  {stage}: {clock(seconds)}")
+
+    def note(self, message: str) -> None:
+        """Tell a remark, once."""
+        if message not in self._said:
+            self._said.add(message)
+            self._write(f"  note: {message}")
+
+    def _write(self, line: str) -> None:
+        self._stream.write(line + "\n")
+        self._stream.flush()
+
+
+class Bars:
+    """Observer for terminals: a moving bar for the stage that runs, a line for each that ended."""
+
+    def __init__(self, console: Any) -> None:
+        from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn
+        from rich.text import Text
+
+        class Times(ProgressColumn):
+            """Elapsed and left time."""
+
+            max_refresh = 0.2
+
+            def render(self, task: Any) -> Text:
+                fraction = task.completed / task.total if task.total else None
+                return Text(times(task.elapsed or 0.0, fraction), style="dim")
+
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(24),
+            Times(),
+            console=console,
+            transient=True,
+        )
+        self._tasks: dict[str, Any] = {}
+        self._said: set[str] = set()
+
+    def __enter__(self) -> Bars:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def begin(self, stage: str) -> None:
+        """Show a stage; its bar pulses until a fraction is known."""
+        self._tasks[stage] = self._progress.add_task(stage, total=None)
+
+    def advance(self, stage: str, fraction: float) -> None:
+        """Move the bar."""
+        if stage in self._tasks:
+            self._progress.update(self._tasks[stage], total=1.0, completed=fraction)
+
+    def end(self, stage: str, seconds: float) -> None:
+        """Replace the bar by a line."""
+        task = self._tasks.pop(stage, None)
+        if task is not None:
+            self._progress.remove_task(task)
+        if seconds >= _MENTION:
+            self._print(f"{stage}  {clock(seconds)}", "green")
+
+    def note(self, message: str) -> None:
+        """Print a remark above the bar, once."""
+        if message not in self._said:
+            self._said.add(message)
+            self._print(f"note: {message}", "yellow")
+
+    def _print(self, line: str, style: str) -> None:
+        from rich.text import Text
+
+        self._progress.console.print(Text("  " + line, style=style))
+
+
+@contextlib.contextmanager
+def observing(quiet: bool) -> Iterator[Observer]:
+    """Yield the observer that fits stderr; warnings become its notes while it lasts."""
+    with contextlib.ExitStack() as stack:
+        observer: Observer
+        if quiet:
+            observer = Silent()
+        elif sys.stderr.isatty():
+            from rich.console import Console
+
+            observer = stack.enter_context(Bars(Console(stderr=True)))
+        else:
+            observer = Lines(sys.stderr)
+        stack.enter_context(warnings.catch_warnings())
+
+        def tell(message: Warning | str, *_: Any, **__: Any) -> None:
+            observer.note(" ".join(str(message).split()))
+
+        warnings.showwarning = tell  # put back by catch_warnings
+        yield observer
