@@ -7,9 +7,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-_WORK = 4e9  # multiplications spent on one round of bridge search
+_WORK = 4e9  # cost of one round of bridge search, in multiplications
+_PASSES = 32  # what comparing one distance costs beside computing it, in multiplications
 _QUERIES = 4096  # nodes that search per round, shared by the components
-_CELLS = 1 << 23  # distances held at once
+_CELLS = 1 << 22  # distances held at once
 
 
 def component_labels(affinity: sp.csr_matrix) -> NDArray[np.int32]:
@@ -89,9 +90,10 @@ def _nearest_outside(
     n, d = X.shape
     count = int(labels.max())
     small = np.flatnonzero(labels > 0)
-    exact = small.size * n * d <= _WORK
+    cost = d + _PASSES
+    exact = small.size * n * cost <= _WORK
     queries = small if exact else _sample_each(small, labels, max(1, _QUERIES // count), rng)
-    room = int(_WORK / (queries.size * d))
+    room = int(_WORK / (queries.size * cost))
     others = np.arange(n)
     if not exact and room < n:
         others = np.sort(rng.choice(n, size=max(room, 1000), replace=False))
@@ -101,7 +103,9 @@ def _nearest_outside(
     best = _best_per_component(labels[queries], dist, count)
     pairs = np.stack([queries[best], near[best]], axis=1)
     if not exact:
-        pairs = _improve(X, shift, labels, pairs, others)
+        targets = np.arange(n) if count * n * cost <= _WORK else others
+        for _ in range(2):
+            pairs = _improve(X, shift, labels, pairs, targets)
     return pairs, _lengths(X, pairs)
 
 
@@ -133,16 +137,16 @@ def _closest(
         P = X[part] - shift
         norms = np.einsum("ij,ij->i", P, P)
         for r in range(0, queries.size, tall):
-            rows = slice(r, min(r + tall, queries.size))
-            Q = X[queries[rows]] - shift
-            D = norms - 2 * (Q @ P.T)
-            D += np.einsum("ij,ij->i", Q, Q)[:, None]
-            D[labels[queries[rows]][:, None] == labels[part]] = np.inf
+            rows = queries[r : r + tall]
+            Q = X[rows] - shift
+            D = (-2.0 * Q) @ P.T
+            D += norms
+            np.putmask(D, labels[rows][:, None] == labels[part], np.inf)
             j = np.argmin(D, axis=1)
-            value = D[np.arange(j.size), j]
-            better = value < best[rows]
-            near[rows] = np.where(better, part[j], near[rows])
-            best[rows] = np.where(better, value, best[rows])
+            value = D[np.arange(j.size), j] + np.einsum("ij,ij->i", Q, Q)
+            better = value < best[r : r + tall]
+            near[r : r + tall][better] = part[j[better]]
+            best[r : r + tall][better] = value[better]
     return near, best
 
 

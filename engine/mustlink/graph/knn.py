@@ -176,21 +176,21 @@ def exact_neighbours(
     n = X.shape[0]
     indices = np.empty((nodes.size, k), dtype=np.int32)
     distances = np.empty((nodes.size, k), dtype=np.float32)
-    wide = min(n, 1 << 16)
-    tall = max(1, _CELLS // wide)
+    wide = min(n, 1 << 14)
+    tall = min(nodes.size, max(1, _CELLS // wide))
     shift = X.mean(axis=0, dtype=np.float64)
     for start in range(0, nodes.size, tall):
         rows = nodes[start : start + tall]
         Q = X[rows] - shift
-        q = np.einsum("ij,ij->i", Q, Q)[:, None]
-        best_d = np.empty((rows.size, 0))
-        best_i = np.empty((rows.size, 0), dtype=np.int64)
+        best_d = np.full((rows.size, k), np.inf)
+        best_i = np.full((rows.size, k), -1, dtype=np.int64)
         for c in range(0, n, wide):
             P = X[c : c + wide] - shift
-            D = np.maximum(q + np.einsum("ij,ij->i", P, P) - 2 * (Q @ P.T), 0.0)
+            D = (-2.0 * Q) @ P.T  # |q|² is the same along a row and not needed to compare
+            D += np.einsum("ij,ij->i", P, P)
             own = np.flatnonzero((rows >= c) & (rows < c + wide))
             D[own, rows[own] - c] = np.inf
-            best_d, best_i = _smallest(D, c, k, best_d, best_i)
+            best_d, best_i = _smallest(D, c, best_d, best_i)
         # The expansion |q|² + |p|² - 2qp loses digits: measure the chosen again, then sort.
         gap = X[best_i].astype(np.float64) - X[rows][:, None, :]
         exact = np.sqrt(np.einsum("ijk,ijk->ij", gap, gap))
@@ -205,21 +205,25 @@ def exact_neighbours(
 def _smallest(
     D: NDArray[np.float64],
     first: int,
-    k: int,
     best_d: NDArray[np.float64],
     best_i: NDArray[np.int64],
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Keep the k smallest per row of what was known and of a block that begins at `first`."""
-    if D.shape[1] > k:
-        chosen = np.argpartition(D, k - 1, axis=1)[:, :k]
+    m, k = best_d.shape
+    bound = best_d.max(axis=1, keepdims=True)
+    if np.isfinite(bound).all():  # few entries qualify: sort only those
+        r, c = np.nonzero(bound > D)
     else:
-        chosen = np.broadcast_to(np.arange(D.shape[1]), D.shape)
-    d = np.concatenate([best_d, np.take_along_axis(D, chosen, axis=1)], axis=1)
-    i = np.concatenate([best_i, chosen + first], axis=1)
-    if d.shape[1] > k:
-        keep = np.argpartition(d, k - 1, axis=1)[:, :k]
-        d, i = np.take_along_axis(d, keep, axis=1), np.take_along_axis(i, keep, axis=1)
-    return d, i
+        few = min(k, D.shape[1])
+        c = np.argpartition(D, few - 1, axis=1)[:, :few].ravel()
+        r = np.repeat(np.arange(m), few)
+    row = np.concatenate([np.repeat(np.arange(m), k), r])
+    d = np.concatenate([best_d.ravel(), D[r, c]])
+    i = np.concatenate([best_i.ravel(), c + first])
+    order = np.lexsort((i, d, row))
+    starts = np.searchsorted(row[order], np.arange(m))
+    keep = order[starts[:, None] + np.arange(k)]
+    return d[keep], i[keep]
 
 
 def drop_self(

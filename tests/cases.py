@@ -1,0 +1,86 @@
+"""Random graphs, points and images shared by the tests; everything is drawn from one `rng`."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+
+def random_graph(
+    rng,
+    n,
+    components=1,
+    isolated=0,
+    *,
+    density=0.15,
+    weighted=True,
+    weak=None,
+    dtype=np.float64,
+):
+    """Symmetric (n, n) CSR with exactly `components` connected parts plus `isolated` lone nodes.
+
+    Each part is a random tree plus random edges (`density` of the pairs). `weak` joins
+    consecutive parts by one edge of that weight (nearly disconnected; then all are one part).
+    Nodes are shuffled, so parts and lone nodes lie anywhere.
+    """
+    connected = n - isolated
+    assert connected >= 2 * components, "every part needs two nodes"
+    part = np.concatenate(
+        [
+            np.repeat(np.arange(components), 2),
+            rng.integers(0, components, connected - 2 * components),
+        ]
+    )
+    A = np.zeros((n, n))
+    for c in range(components):
+        nodes = np.flatnonzero(part == c)
+        for at in range(1, nodes.size):  # a random tree keeps the part connected
+            other = nodes[rng.integers(0, at)]
+            A[nodes[at], other] = _weight(rng, weighted)
+        extra = np.triu(rng.random((nodes.size, nodes.size)) < density, 1)
+        for i, j in np.argwhere(extra):
+            A[nodes[i], nodes[j]] = _weight(rng, weighted)
+    A = np.maximum(A, A.T)
+    if weak is not None:
+        for c in range(1, components):
+            i, j = rng.choice(np.flatnonzero(part == c - 1)), rng.choice(np.flatnonzero(part == c))
+            A[i, j] = A[j, i] = weak
+    order = rng.permutation(n)
+    return sp.csr_matrix(A[order][:, order].astype(dtype))
+
+
+def _weight(rng, weighted):
+    return 0.05 + rng.random() if weighted else 1.0
+
+
+def planted_graph(rng, n, n_clusters, inside=0.5, across=0.02):
+    """Connected weighted graph with planted clusters: (CSR, labels)."""
+    y = np.sort(np.arange(n) % n_clusters)
+    p = np.where(y[:, None] == y, inside, across)
+    A = np.triu(rng.random((n, n)) < p, 1) * (0.5 + rng.random((n, n)))
+    path = np.arange(n - 1)
+    A[path, path + 1] = np.maximum(A[path, path + 1], 0.1)
+    order = rng.permutation(n)
+    A = (A + A.T)[order][:, order]
+    return sp.csr_matrix(A), y[order]
+
+
+def blobs(rng, n, n_clusters, d=2, separation=6.0, duplicates=0):
+    """Gaussian points in `n_clusters` blobs `separation` apart, last rows duplicates: (X, y)."""
+    y = rng.integers(0, n_clusters, n)
+    centres = separation * rng.standard_normal((n_clusters, d)) / np.sqrt(d)
+    X = centres[y] + 0.3 * rng.standard_normal((n, d))
+    if duplicates:
+        X[-duplicates:] = X[0]
+        y[-duplicates:] = y[0]
+    return X, y
+
+
+def six_nodes():
+    """The illustrative example of WD14 §4.4: (A, Q, y), two triangles joined by the edge (2, 3)."""
+    A = np.zeros((6, 6))
+    for i, j in [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (3, 5), (4, 5)]:
+        A[i, j] = A[j, i] = 1.0
+    y = np.array([0, 0, 0, 0, 1, 1])
+    Q = np.where(y[:, None] == y, 1.0, -1.0)
+    return sp.csr_matrix(A), Q, y
