@@ -15,10 +15,12 @@ import oracles
 from mustlink.errors import InputError
 from mustlink.graph import Graph, image_graph, knn_graph, rbf_graph
 from mustlink.graph import components as parts
+from mustlink.graph import exact as exact_module
 from mustlink.graph import knn as knn_module
 from mustlink.graph.components import bridging_edges, component_labels
+from mustlink.graph.exact import exact_neighbours, measured_recall
 from mustlink.graph.image import rgb_to_lab
-from mustlink.graph.knn import drop_self, exact_neighbours, measured_recall
+from mustlink.graph.knn import drop_self
 from mustlink.graph.order import cuthill_mckee
 from mustlink.graph.weights import local_scales, neighbour_affinity
 from mustlink.observe import Recorder
@@ -127,12 +129,12 @@ def test_exact_neighbours_in_small_blocks(seed, n, d):
     X = rng.standard_normal((n, d)).astype(np.float32)
     nodes = rng.choice(n, size=n // 2, replace=False)
     k = min(4, n - 1)
-    old = knn_module._CELLS
-    knn_module._CELLS = 3 * n
+    old = exact_module._CELLS, exact_module._WIDE
+    exact_module._CELLS, exact_module._WIDE = 20, int(rng.integers(2, n + 1))
     try:
         indices, lengths = exact_neighbours(X, nodes, k)
     finally:
-        knn_module._CELLS = old
+        exact_module._CELLS, exact_module._WIDE = old
     expected, true = oracles.knn_lists(X, k)
     assert_array_equal(indices, expected[nodes])
     assert_allclose(lengths, true[nodes], rtol=1e-6)
