@@ -138,7 +138,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-@cli.command()
+@cli.command(short_help="Points or a graph to clusters.")
 @click.argument("data")
 @click.option("-k", "n_clusters", type=int, required=True, help="Number of clusters.")
 @click.option(
@@ -227,7 +227,7 @@ def cluster(
     _emit(result, as_json, show_cluster)
 
 
-@cli.command()
+@cli.command(short_help="Points to a neighbour graph.")
 @click.argument("data")
 @click.option("-o", "output", required=True, help="HDF5 file to write.")
 @NEIGHBORS
@@ -257,7 +257,7 @@ def graph(
     _emit(result, as_json, show_graph)
 
 
-@cli.command()
+@cli.command(short_help="What is in a file.")
 @click.argument("file")
 @JSON
 def info(file: str, as_json: bool) -> None:
@@ -273,7 +273,7 @@ def info(file: str, as_json: bool) -> None:
     _emit(describe(file), as_json, show_info)
 
 
-@cli.command()
+@cli.command(short_help="How good labels are.")
 @click.argument("labels")
 @click.option("--truth", help="True classes, -1 unknown.")
 @click.option("--constraints", help="Pairs to count as kept or broken.")
@@ -294,7 +294,7 @@ def score(
     _emit(compute(labels, truth, constraints, graph_file), as_json, show_score)
 
 
-@cli.command()
+@cli.command(short_help="A photograph, cut along strokes.")
 @click.option("-o", "out_dir", default="demo-out", show_default=True, help="Folder to write to.")
 @QUIET
 @JSON

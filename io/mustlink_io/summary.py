@@ -1,4 +1,7 @@
-"""Results for a person, on stdout: tables drawn by rich from the values that --json prints."""
+"""Results for a person, on stdout: tables drawn by rich from the values that --json prints.
+
+Notes of a run are not repeated here: they went to stderr, and `mustlink info` shows them again.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +125,6 @@ def show_cluster(result: Mapping[str, Any]) -> None:
             ("written", result["output"]),
         ],
     )
-    _notes(console, result["notes"])
 
 
 def show_graph(result: Mapping[str, Any]) -> None:
@@ -156,7 +158,6 @@ def show_graph(result: Mapping[str, Any]) -> None:
             ("written", result["output"]),
         ],
     )
-    _notes(console, result["notes"])
 
 
 def show_info(result: Mapping[str, Any]) -> None:
