@@ -75,7 +75,5 @@ from mustlink_io import plots
 plots.scaling(r"{tmp_path}/s.png", [1, 2], {{"a": [1, 2]}})
 assert "matplotlib.pyplot" not in sys.modules
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
