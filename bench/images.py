@@ -1,0 +1,153 @@
+"""Photographs cut along click points, at full resolution: picture, seconds, peak memory.
+
+    python bench/images.py                        daisy (1.02 million pixels) and crab
+    python bench/images.py --only crab --brush 3  a disc of 3 pixels round every click
+    python bench/images.py --only elephant --subspace exact --beta 0.01
+
+Needs the data folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import common
+
+IMAGES = ("daisy", "crab", "camel", "elephant")
+
+
+def clicks(archive: Any, shape: tuple[int, int], brush: int) -> Any:
+    """Labels (h, w) from click points (x, y), numbered from 1; -1 elsewhere.
+
+    A brush labels the pixels at most that far from the click.
+    """
+    import numpy as np
+
+    h, w = shape
+    strokes = np.full(shape, -1, dtype=np.int64)
+    steps = range(-brush, brush + 1)
+    disc = [(dy, dx) for dy in steps for dx in steps if dy * dy + dx * dx <= brush * brush]
+    for c in range(int(archive["n_classes"])):
+        at = np.rint(archive[f"pts{c}"]).astype(int) - 1
+        for x, y in at:
+            for dy, dx in disc:
+                if 0 <= y + dy < h and 0 <= x + dx < w:
+                    strokes[y + dy, x + dx] = c
+    return strokes
+
+
+def segment(
+    source: str, picture: str, brush: int, radius: float, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Image to graph to CSP; then NCut on the same graph, for the picture only."""
+    import numpy as np
+
+    import mustlink as ml
+    from mustlink_io import plots
+
+    with np.load(source, allow_pickle=False) as archive:
+        image = archive["image"]
+        shape = image.shape[:2]
+        strokes = clicks(archive, shape, brush)
+        drawn = clicks(archive, shape, max(brush, 2 + max(shape) // 300))
+        k = int(archive["n_classes"])
+    graph, graph_seconds = common.timed(ml.image_graph, image, radius=radius)
+    constraints = ml.Constraints.from_labels(strokes.ravel())
+    base = {"n_clusters": k, "affinity": "precomputed", "random_state": 0}
+    est, seconds = common.timed(ml.CSP(**base, **options).fit, graph, constraints=constraints)
+    peak = common.own_peak_bytes()
+    before, ncut_seconds = common.timed(ml.NCut(**base).fit, graph)
+    plots.segmentation(
+        picture,
+        image,
+        drawn,
+        before.labels_.reshape(shape),
+        est.labels_.reshape(shape),
+        titles=("click points", "without them (NCut)", "with them (CSP)"),
+    )
+    known = strokes >= 0
+    report = est.report_.to_dict()
+    return {
+        "pixels": int(strokes.size),
+        "entries": int(graph.affinity.nnz),
+        "classes": k,
+        "labelled": int(known.sum()),
+        "graph_seconds": graph_seconds,
+        "seconds": seconds,
+        "ncut_seconds": ncut_seconds,
+        "peak_bytes": peak,
+        "kept": report["satisfaction"],
+        "sizes": np.bincount(est.labels_[est.labels_ >= 0], minlength=k),
+        "choices": report["choices"],
+        "status": (report["convergence"] or {}).get("status"),
+        "stages": common.stage_table(report),
+        "notes": report["notes"],
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=IMAGES, default=["daisy", "crab"])
+    parser.add_argument("--brush", type=int, default=0, help="pixels labelled round a click")
+    parser.add_argument("--radius", type=float, default=2)
+    parser.add_argument("--subspace", help="auto, exact or a dimension")
+    parser.add_argument("--beta", help="auto or a number")
+    parser.add_argument("--assign")
+    parser.add_argument("--out", type=Path, default=common.OUT)
+    args = parser.parse_args()
+    options: dict[str, Any] = {}
+    if args.subspace:
+        given = args.subspace
+        options["subspace"] = int(given) if given.isdigit() else given
+    if args.beta:
+        options["beta"] = "auto" if args.beta == "auto" else float(args.beta)
+    if args.assign:
+        options["assign"] = args.assign
+    args.out.mkdir(parents=True, exist_ok=True)
+    rows, results = [], {}
+    for name in args.only:
+        source = common.data_file(f"images/{name}.npz")
+        if source is None:
+            continue
+        common.say(name)
+        found = common.call(
+            "images:segment",
+            source=str(source),
+            picture=str(args.out / f"{name}.png"),
+            brush=args.brush,
+            radius=args.radius,
+            options=options,
+        )
+        results[name] = found
+        rows.append(
+            (
+                name,
+                found["pixels"],
+                found["labelled"],
+                found["graph_seconds"],
+                found["seconds"],
+                common.gigabytes(found["peak_bytes"]),
+                f"{(found['kept'] or {}).get('kept', float('nan')):.3f}",
+                " + ".join(f"{s:,}" for s in found["sizes"]),
+            )
+        )
+    if not rows:
+        return 0
+    common.table(
+        f"Click points, radius {args.radius:g}, brush {args.brush}",
+        ("image", "pixels", "labelled", "graph, s", "CSP, s", "peak memory", "kept", "sizes"),
+        rows,
+    )
+    for name, found in results.items():
+        print(f"\n{name}: {found['choices']}\n  {found['status']}; picture {name}.png")
+        for note in found["notes"]:
+            print(f"  note: {note}")
+    common.write_json(args.out, "images", results)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
