@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mustlink.errors import InputError
-from mustlink_io import formats, matrices, schema, store, stream
+from mustlink_io import contents, formats, matrices, schema, store, stream
 
 ROOT = Path(__file__).parents[1]
 
@@ -147,6 +147,15 @@ def test_outputs_that_cannot_be_written_are_found_early(tmp_path):
     assert not (tmp_path / "fine.h5").exists()
 
 
+def test_devices_and_pipes_are_never_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path(os.devnull)):
+        with pytest.raises(InputError, match=r"is a device or pipe"):
+            store.check_output(path)
+        with pytest.raises(InputError, match=r"is a device or pipe"):
+            store.write(path, {"/labels": [0, 1]})
+
+
 def test_missing_damaged_and_foreign_files(tmp_path):
     path = tmp_path / "x.h5"
     with pytest.raises(InputError, match=r"x.h5: no such file"):
@@ -172,6 +181,38 @@ def test_a_damaged_compressed_chunk_is_one_error(tmp_path):
     path.write_bytes(bytes(whole))
     with pytest.raises(InputError, match=r"truncated or damaged"):
         formats.load(str(path))
+
+
+def test_files_with_flipped_bytes_end_in_a_result_or_one_error(tmp_path):
+    # without text of variable length: its heap, damaged, can hang the HDF5 library itself
+    path, rng = tmp_path / "x.h5", np.random.default_rng(0)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", data=rng.normal(size=(50, 4)), chunks=(10, 4), compression="gzip")
+        file["labels"] = np.arange(50)
+        group = file.create_group("graph")
+        group.attrs["shape"] = (12, 12)
+        for part in ("data", "indices", "indptr"):
+            group[part] = getattr(some_graph(), part)
+    whole = path.read_bytes()
+    used = np.flatnonzero(np.frombuffer(whole, dtype=np.uint8))
+    errors = []
+    for _ in range(300):
+        broken = bytearray(whole)
+        for at in rng.choice(used, 2):
+            broken[at] = rng.integers(256)
+        path.write_bytes(bytes(broken))
+        for read in (
+            lambda: formats.load(f"{path}:X"),
+            lambda: formats.load(f"{path}:graph"),
+            lambda: formats.load_labels(str(path), 50),
+            lambda: contents.describe(str(path)),
+        ):
+            try:
+                read()
+            except InputError as error:
+                errors.append(str(error))
+    assert 50 < len(errors) < 1150
+    assert [words for words in errors if "x.h5" not in words or "\n" in words] == []
 
 
 def test_nothing_leads_out_of_the_file(tmp_path):

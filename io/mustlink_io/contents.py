@@ -88,7 +88,7 @@ def _walk(file: h5py.File) -> list[tuple[str, Any]]:
 
     def visit(group: h5py.Group, prefix: str) -> None:
         for name in group:
-            link, path = group.get(name, getlink=True), f"{prefix}/{name}"
+            link, path = group.get(name, getlink=True), f"{prefix}/{store.text(name)}"
             if not isinstance(link, h5py.HardLink):
                 found.append((path, link))
                 continue
@@ -105,14 +105,14 @@ def _walk(file: h5py.File) -> list[tuple[str, Any]]:
 
 def _h5_entry(file: h5py.File, path: str, item: Any) -> dict[str, Any]:
     if isinstance(item, h5py.Group):
-        parts = [item[key] for key in ("data", "indices", "indptr")]
+        parts = [store.dataset(file, f"{path}/{key}") for key in ("data", "indices", "indptr")]
         shape = list(matrices.csr_shape(file, path))
         square = shape[0] == shape[1]
         return {
             "path": path,
             "shape": shape,
             "type": f"sparse {parts[0].dtype}",
-            "nnz": int(parts[0].shape[0]),
+            "nnz": int(parts[0].size),
             "bytes": int(sum(part.id.get_storage_size() for part in parts)),
             "meaning": "graph" if square else "sparse points",
         }

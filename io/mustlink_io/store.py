@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import secrets
+import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,15 +28,23 @@ def _create_beside(path: Path) -> Path:
     return temporary
 
 
+def _target(path: str | Path) -> Path:
+    """Return the file that a rename may replace: never a folder, and never /dev/null."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise InputError(f"{path}: is a directory; give the name of a file to write")
+    if target.exists() and not target.is_file():
+        raise InputError(f"{path}: is a device or pipe; give the name of a file to write")
+    return target
+
+
 def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
     """Make sure now that `path` can be written later; returns the path with links resolved.
 
     Raises InputError when it is a directory, one of the inputs, or in a folder that is missing or
     not writable.
     """
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise InputError(f"{path}: is a directory; give the name of a file to write")
+    target = _target(path)
     for source in inputs:
         if target.exists() and Path(source).exists() and target.samefile(source):
             raise InputError(f"{path}: is the input itself; give another name to write to")
@@ -55,7 +64,7 @@ def atomic(path: str | Path) -> Iterator[Path]:
     Synced before the rename, removed after any error, KeyboardInterrupt included. Raises
     InputError when the folder cannot be written.
     """
-    target = Path(os.path.realpath(path))
+    target = _target(path)
     try:
         temporary = _create_beside(target)
     except OSError as error:
@@ -101,9 +110,17 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
         with h5py.File(path, "r") as file:
             _check_version(file)
             yield file
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, LookupError, TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, InputError) or not _from_h5py(error):
+            raise
         words = " ".join(str(error).split())[:200]
         raise InputError(f"{path}: not an HDF5 file, truncated or damaged ({words})") from error
+
+
+def _from_h5py(error: Exception) -> bool:
+    """Whether h5py raised this, which has no exception of its own for damaged files."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return isinstance(error, OSError | RuntimeError) or "h5py" in frames[-1].f_code.co_filename
 
 
 def _check_version(file: h5py.File) -> None:
@@ -159,7 +176,7 @@ def find(file: h5py.File, name: str) -> h5py.Dataset | h5py.Group | None:
 def contents(file: h5py.File) -> dict[str, h5py.Dataset | h5py.Group]:
     """Every dataset and group by path, reached by hard links only."""
     found: dict[str, h5py.Dataset | h5py.Group] = {}
-    file.visititems(lambda name, item: found.__setitem__("/" + name, item))
+    file.visititems(lambda name, item: found.__setitem__("/" + text(name), item))
     return found
 
 
@@ -176,7 +193,8 @@ def dataset(file: h5py.File, name: str) -> h5py.Dataset:
         has = ", ".join(datasets[:12]) + (" …" if len(datasets) > 12 else "")
         raise InputError(f"{where}: no such dataset; the file has {has or 'none'}")
     if not isinstance(found, h5py.Dataset):
-        raise InputError(f"{where}: a group, where a dataset is wanted")
+        what = "a group" if isinstance(found, h5py.Group) else "a named type"
+        raise InputError(f"{where}: {what}, where a dataset is wanted")
     if found.is_virtual:
         raise InputError(f"{where}: a virtual dataset; copy its values into one file")
     if found.external:
