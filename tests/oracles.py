@@ -109,7 +109,7 @@ def knn_lists(X, k):
 
 
 def knn_affinity(indices, lengths, kind, sigma=None):
-    """max(A, Aᵀ) of neighbour lists, entry by entry."""
+    """(A + Aᵀ)/2 of neighbour lists, entry by entry."""
     n, k = indices.shape
     s = lengths[:, min(7, k) - 1]
     W = np.zeros((n, n))
@@ -122,8 +122,8 @@ def knn_affinity(indices, lengths, kind, sigma=None):
             else:
                 w = 1.0
             w = max(w, 1e-8)
-            W[i, j] = max(W[i, j], w)
-            W[j, i] = max(W[j, i], w)
+            W[i, j] += w / 2
+            W[j, i] += w / 2
     return W
 
 

@@ -43,10 +43,10 @@ def knn_graph(
 ) -> Graph:
     """Symmetric graph that joins every point (n, d) with its nearest neighbours, itself excluded.
 
-    W = max(A, Aᵀ) with A_ij = w(d_ij) for the `n_neighbors` nearest j of i, n - 1 when n is
+    W = (A + Aᵀ)/2 with A_ij = w(d_ij) for the `n_neighbors` nearest j of i, n - 1 when n is
     smaller. `weights`: "local" exp(-d²/(s_i s_j)), s_i the distance to the 7th neighbour
     (Zelnik-Manor & Perona 2004); "gaussian" exp(-d²/(2σ²)), σ the mean neighbour distance
-    unless given (WD14, WHC11); "connectivity" 1. Weights are at least 1e-8. metric "cosine":
+    unless given (WD14, WHC11); "connectivity" 1. w is at least 1e-8. metric "cosine":
     rows are scaled to length 1 and d is the chord, d² = 2(1 - cos).
 
     Below 4,000 points all pairs are compared; above, NN-descent (approximate): the recall on

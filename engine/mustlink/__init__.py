@@ -1,0 +1,56 @@
+"""mustlink: clusters very large graphs with side information.
+
+    import mustlink as ml
+    graph = ml.knn_graph(X, n_neighbors=15)
+    known = ml.Constraints.from_pairs(pairs, belief=[1, -1, 1], n_nodes=len(X))
+    labels = ml.CSP(n_clusters=10, affinity="precomputed").fit(graph, constraints=known).labels_
+
+Names are imported when first used, so that `import mustlink` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mustlink.cluster import CSP, NCut
+    from mustlink.constraints import Constraints
+    from mustlink.graph import Graph, image_graph, knn_graph, rbf_graph
+
+try:
+    __version__ = version("mustlink")
+except PackageNotFoundError:  # run from a source tree that was never installed
+    __version__ = "0+unknown"
+
+_HOMES = {
+    "CSP": "mustlink.cluster",
+    "NCut": "mustlink.cluster",
+    "Constraints": "mustlink.constraints",
+    "Graph": "mustlink.graph",
+    "image_graph": "mustlink.graph",
+    "knn_graph": "mustlink.graph",
+    "rbf_graph": "mustlink.graph",
+}
+
+__all__ = [
+    "CSP",
+    "Constraints",
+    "Graph",
+    "NCut",
+    "__version__",
+    "image_graph",
+    "knn_graph",
+    "rbf_graph",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'mustlink' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,187 @@
+"""How a CSP fit is carried out: what the caller left open is decided, then embedded and cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.cluster.assign import assign, kmeans, transform
+from mustlink.cluster.choose import (
+    BETAS,
+    WAYS,
+    Candidates,
+    Choice,
+    choose_smooth,
+    sampled_rows,
+    starting_centers,
+    subspace_sizes,
+)
+from mustlink.cluster.embed import Embedded, exact_embedding, smooth_embedding
+from mustlink.cluster.scores import criterion_e
+from mustlink.constraints import Constraints
+from mustlink.eigen.smooth import ReducedPencil, SmoothBasis
+from mustlink.eigen.solver import laplacian_of, smallest_pairs, smoothest
+from mustlink.errors import InfeasibleError
+from mustlink.graph import Graph
+from mustlink.observe import Recorder
+from mustlink.operators.constraint import ConstraintOperator
+from mustlink.operators.laplacian import Block
+from mustlink.result import Convergence
+
+EXACT_BELOW = 1000  # nodes up to which subspace="auto" solves the paper's full problem
+_EXACT_BETAS = (0.5, 0.1, 0.01)
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What was asked for: graph, K, constraints, and the estimator's parameters."""
+
+    graph: Graph
+    k: int
+    known: Constraints
+    Q: ConstraintOperator
+    beta: float | str
+    subspace: int | str
+    assign: str
+    solver: str
+    tol: float | None
+    max_iter: int
+    seed: int
+
+    @property
+    def solves_exactly(self) -> bool:
+        """Whether the paper's full problem is solved."""
+        small = self.Q.size <= EXACT_BELOW
+        return self.subspace == "exact" or (self.subspace == "auto" and small)
+
+    @property
+    def betas(self) -> tuple[float, ...]:
+        """The fractions β to choose from; one if the caller gave it."""
+        if self.beta == "auto":
+            return _EXACT_BETAS if self.solves_exactly else BETAS
+        if self.beta == "paper":
+            # WD14 eq. 19, with Q's entries counted: both (i, j) and (j, i).
+            share = 2.0 * self.known.n_constraints / float(self.known.n_nodes) ** 2
+            return (0.5 + 0.4 * min(share, 1.0),)
+        return (float(self.beta),)
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """The discretisations to choose from."""
+        if self.assign != "auto":
+            return (self.assign,)
+        return ("sign",) if self.k == 2 else WAYS
+
+
+def resolve(request: Request, recorder: Recorder) -> Choice:
+    """Decide subspace, β and discretisation where the caller left them open."""
+    if request.known.is_empty or request.Q.support.size == 0:
+        recorder.note("no constraints act: the smoothest vectors of the graph alone are clustered")
+        way = "kmeans" if request.assign == "auto" and request.k > 2 else request.ways[0]
+        return Choice(None, 0.0, way, "no constraints")
+    if request.solves_exactly:
+        return _resolve_exact(request, recorder)
+    laplacian = laplacian_of(request.graph, recorder)
+    if isinstance(request.subspace, str):
+        sizes = subspace_sizes(request.k, laplacian.size - 1)
+    else:
+        sizes = (min(int(request.subspace), laplacian.size - 1),)
+    candidates = Candidates(sizes, request.betas, request.ways)
+    # The eigenvectors are their own stage; choosing among them is timed by itself.
+    smoothest(request.graph, sizes[min(1, len(sizes) - 1)], recorder, seed=request.seed)
+
+    def basis_of(p: int) -> SmoothBasis:
+        return smoothest(request.graph, p, recorder, seed=request.seed)
+
+    choice = choose_smooth(request.known, request.k, candidates, basis_of, request.seed, recorder)
+    recorder.note(
+        f"subspace of {choice.p} smooth vectors, beta {choice.beta:g}, {choice.way}: "
+        f"{choice.reason}"
+    )
+    return choice
+
+
+def _resolve_exact(request: Request, recorder: Recorder) -> Choice:
+    """β for the exact pencil by WHC11's criterion E; one candidate needs no trial."""
+    way = request.ways[0]
+    if len(request.betas) == 1:
+        return Choice(None, request.betas[0], way, "given")
+    rows: list[tuple[int, float, str, float]] = []
+    laplacian = laplacian_of(request.graph, recorder)
+    for beta in request.betas:
+        try:
+            embedded = embed(request, Choice(None, beta, way, ""), recorder)
+        except InfeasibleError:
+            continue
+        U = embedded.vectors / laplacian.root_degree[:, None]
+        found = laplacian.leave(
+            labels_from(request, Choice(None, beta, way, ""), U, embedded.cost) + 1
+        )
+        score = criterion_e(request.graph.affinity, found - 1, request.known)
+        rows.append((0, beta, way, score))
+    if not rows:
+        return Choice(None, -0.1, way, "no fraction in [0, 1) leaves a feasible vector")
+    best = max(rows, key=lambda row: row[3])
+    reason = f"criterion E is {best[3]:.3f}, the best of {len(rows)} values of beta"
+    recorder.note(f"exact pencil, beta {best[1]:g}: {reason}")
+    return Choice(None, best[1], way, reason, tuple(rows))
+
+
+def embed(request: Request, choice: Choice, recorder: Recorder) -> Embedded:
+    """The K − 1 vectors for one choice."""
+    if request.known.is_empty or request.Q.support.size == 0:
+        return _unconstrained(request, recorder)
+    if choice.p is None:
+        return exact_embedding(
+            request.graph,
+            request.Q,
+            request.k,
+            choice.beta,
+            recorder,
+            solver=request.solver,
+            tol=request.tol,
+            max_iter=request.max_iter,
+            seed=request.seed,
+        )
+    basis = smoothest(request.graph, choice.p, recorder, seed=request.seed)
+    with recorder.stage("constrained vectors"):
+        return smooth_embedding(ReducedPencil(basis, request.Q), request.k, choice.p, choice.beta)
+
+
+def labels_from(
+    request: Request, choice: Choice, rows: Block, cost: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Clusters (m,) from the rows of D^-½V; the constraints choose where k-means starts."""
+    k, way, known = request.k, choice.way, request.known
+    if way == "sign" and rows.shape[1] != 1:
+        way = "kmeans"
+    if way == "sign":
+        return assign(rows, k, way, request.seed).labels
+    laplacian = laplacian_of(request.graph, Recorder())
+    seen = transform(rows, way, cost)
+    centers = None
+    if not known.is_empty:
+        nodes, sample = sampled_rows(laplacian, known.nodes, known.nodes, request.seed)
+        if nodes.size:
+            centers = starting_centers(seen[sample], nodes, known, k, request.seed)
+    return kmeans(seen, k, request.seed, centers=centers).labels
+
+
+def _unconstrained(request: Request, recorder: Recorder) -> Embedded:
+    """Q = 0: the pencil is L̄v = −λβv with β < 0, that is the K − 1 smoothest vectors."""
+    laplacian = laplacian_of(request.graph, recorder)
+    found = smallest_pairs(
+        request.graph,
+        request.k - 1,
+        recorder,
+        solver=request.solver,
+        tol=request.tol,
+        seed=request.seed,
+    )
+    V = found.vectors * np.sqrt(laplacian.volume)
+    cost = found.values * laplacian.volume
+    empty = Convergence("none", "direct", 0, np.zeros(0), 1.0)
+    convergence = found.convergence if V.shape[1] else empty
+    return Embedded(V, found.values, cost, 0.0, 0.0, None, convergence)

@@ -1,0 +1,1 @@
+"""Eigenvalue problems: one problem and result convention, a file per solver."""

@@ -1,0 +1,33 @@
+"""Dense eigensolvers: the oracle for small graphs, and the method for them."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg as sla
+
+from mustlink.eigen.pencil import Pencil, PencilSolution, finish
+from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.result import Convergence, EigenResult
+
+
+def dense_smallest(laplacian: NormalizedLaplacian, k: int) -> EigenResult:
+    """The k smallest pairs of L̄ beyond its null space, by LAPACK. Cost O(m³), m² numbers."""
+    m, null = laplacian.size, laplacian.null
+    shifted = laplacian.to_dense() + 4.0 * (null.matrix @ null.matrix.T).toarray()
+    values, vectors = sla.eigh(shifted, subset_by_index=[0, min(k, m) - 1])
+    R = laplacian.apply(vectors) - vectors * values
+    residuals = np.linalg.norm(R, axis=0)
+    convergence = Convergence("dense", "direct", 0, residuals, 1e-10)
+    return EigenResult(values, vectors, convergence)
+
+
+def dense_pencil(pencil: Pencil) -> PencilSolution:
+    """All feasible pairs of the pencil by LAPACK. Cost O(m³), three m by m matrices."""
+    m = pencil.laplacian.size
+    null = pencil.laplacian.null
+    ZZ = (null.matrix @ null.matrix.T).toarray()
+    complement = np.eye(m) - ZZ
+    S = pencil.schur(complement)
+    metric = pencil.laplacian.to_dense() + ZZ
+    mu, W = sla.eigh((S + S.T) / 2, (metric + metric.T) / 2)
+    return finish(pencil, mu[::-1], null.project(W[:, ::-1]), complete=True)

@@ -1,0 +1,154 @@
+"""Block LOBPCG for A x = θ M x, one end of the spectrum, with soft locking.
+
+Written on few primitives only (apply to a block, `gram`, precondition), so that the same code
+serves a distributed backend: `gram` is the only place where a sum over nodes happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.result import Convergence, EigenResult
+
+Block = NDArray[np.float64]
+Map = Callable[[Block], Block]
+
+
+def gram(X: Block, Y: Block) -> Block:
+    """Inner products XᵀY."""
+    return X.T @ Y
+
+
+@dataclass(frozen=True)
+class Lobpcg:
+    """Stopping rule: ‖Ax − θMx‖ <= tol·(norm_A + |θ|·norm_M)·‖x‖ for `n_pairs` pairs.
+
+    `norm_A` and `norm_M` are estimates of the operators' sizes; with norm_M = 0 and a normalised
+    Laplacian the residual is the plain ‖L̄x − θx‖ of unit vectors.
+    """
+
+    n_pairs: int
+    tol: float
+    max_iter: int = 200
+    largest: bool = False
+    norm_A: float = 1.0
+    norm_M: float = 0.0
+
+
+def lobpcg(
+    A: Map,
+    X: Block,
+    method: Lobpcg,
+    M: Map | None = None,
+    precondition: Map | None = None,
+    project: Map | None = None,
+    on_step: Callable[[int, NDArray[np.float64]], bool] | None = None,
+) -> EigenResult:
+    """Solve A x = θ M x from the start block X (n, b), b >= n_pairs; guard columns speed it up.
+
+    A symmetric, M symmetric positive definite (identity if None), `project` maps a block onto
+    the subspace searched (for example the complement of a null space), `on_step(step, residuals)`
+    returns True to stop early. X is not changed. Per step: one product with A (and M) for the
+    unconverged columns, one preconditioner, Gram matrices of 3b columns.
+
+    Source: Knyazev 2001; basis of P by Hetmaniuk & Lehoucq 2006; SVQB by Stathopoulos & Wu 2002.
+    """
+    sign = -1.0 if method.largest else 1.0
+    project = project or (lambda V: V)
+    X = _orthonormal(project(np.array(X, dtype=np.float64)), M)
+    AX, MX = A(X), X if M is None else M(X)
+    theta, C = np.linalg.eigh(sign * gram(X, AX))
+    X, AX = X @ C, AX @ C
+    MX = X if M is None else MX @ C
+    P = AP = MP = np.empty((X.shape[0], 0))
+    wanted = method.n_pairs
+    step, reason = 0, "max_iter"
+    while True:
+        R = AX - MX * (sign * theta)
+        size = method.norm_A + np.abs(theta) * method.norm_M
+        residuals = np.linalg.norm(R, axis=0) / (size * np.linalg.norm(X, axis=0))
+        if np.all(residuals[:wanted] <= method.tol):
+            reason = "tolerance"
+            break
+        if on_step is not None and on_step(step, residuals[:wanted]):
+            reason = "caller"
+            break
+        if step >= method.max_iter:
+            break
+        active = residuals > method.tol * 0.5
+        W = R[:, active]
+        if precondition is not None:
+            W = precondition(W)
+        W = _against(project(W), (X, P), (MX, MP))
+        W = _orthonormal(W, M)
+        if W.shape[1] == 0:
+            reason = "stagnation"
+            break
+        W = _against(W, (X, P), (MX, MP))
+        AW, MW = A(W), W if M is None else M(W)
+        b = X.shape[1]
+        V, AV = np.hstack([X, P, W]), np.hstack([AX, AP, AW])
+        MV = V if M is None else np.hstack([MX, MP, MW])
+        G = gram(V, MV)
+        theta, C, Cp = _rayleigh_ritz(sign * gram(V, AV), (G + G.T) / 2, b, active)
+        X, P = V @ C, V @ Cp
+        AX, AP = AV @ C, AV @ Cp
+        MX, MP = (X, P) if M is None else (MV @ C, MV @ Cp)
+        step += 1
+    order = np.argsort(theta)[:wanted]
+    convergence = Convergence("lobpcg", reason, step, residuals[order], method.tol)
+    return EigenResult(sign * theta[order], X[:, order], convergence)
+
+
+def _rayleigh_ritz(
+    H: Block, G: Block, b: int, active: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], Block, Block]:
+    """Lowest b Ritz pairs of (H, G) and coefficients of the next conjugate directions."""
+    H = (H + H.T) / 2
+    scale = 1.0 / np.sqrt(np.diag(G))
+    g, U = np.linalg.eigh(G * scale[:, None] * scale)
+    keep = g > 1e-13 * g[-1]
+    T = scale[:, None] * U[:, keep] / np.sqrt(g[keep])
+    theta, Y = np.linalg.eigh(T.T @ H @ T)
+    C = T @ Y[:, :b]
+    Cp = C[:, active[: C.shape[1]]].copy()
+    Cp[:b] = 0.0
+    # Orthonormal to the new X in the metric, so that [X P] stays well conditioned.
+    for _ in range(2):
+        Cp -= C @ (C.T @ (G @ Cp))
+    K = Cp.T @ G @ Cp
+    size = np.sqrt(np.maximum(np.diag(K), 0))
+    good = size > 1e-14
+    Cp, size = Cp[:, good], size[good]
+    if size.size:
+        k, Z = np.linalg.eigh(K[np.ix_(good, good)] / size[:, None] / size)
+        kept = k > 1e-10 * k[-1]
+        Cp = (Cp / size) @ (Z[:, kept] / np.sqrt(k[kept]))
+    return theta[:b], C, Cp
+
+
+def _against(W: Block, bases: tuple[Block, ...], metric: tuple[Block, ...]) -> Block:
+    """W minus its M-projection on orthonormal bases."""
+    for V, MV in zip(bases, metric, strict=True):
+        if V.shape[1]:
+            W = W - V @ gram(MV, W)
+    return W
+
+
+def _orthonormal(X: Block, M: Map | None) -> Block:
+    """M-orthonormal basis of the span of X by two sweeps of SVQB; dependent columns dropped."""
+    for cut in (1e-14, 1e-10):
+        G = gram(X, X if M is None else M(X))
+        size = np.sqrt(np.maximum(np.diag(G), 0))
+        good = size > 1e-300
+        if not good.any():
+            return X[:, :0]
+        G, size, X = G[np.ix_(good, good)], size[good], X[:, good]
+        g, U = np.linalg.eigh((G + G.T) / 2 / size[:, None] / size)
+        keep = g > cut * g[-1]
+        X = X @ ((U[:, keep] / np.sqrt(g[keep])) / size[:, None])
+    return X

@@ -1,0 +1,1 @@
+"""Linear solvers and preconditioners on blocks of vectors."""

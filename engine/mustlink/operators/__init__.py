@@ -1,0 +1,1 @@
+"""Matrices as operators on blocks, in working order."""

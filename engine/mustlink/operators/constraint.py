@@ -1,0 +1,122 @@
+"""Q̄ = D^-½QD^-½ as an operator, in working order, on the constrained nodes only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.constraints import Constraints
+from mustlink.kernels.constraint import constraint_product
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
+
+_DENSE_SUPPORT = 2500  # constrained nodes up to which Q̄'s spectrum is found densely
+
+
+@dataclass(frozen=True, eq=False)
+class ConstraintOperator:
+    """Q̄ on the m working nodes: zero outside the s nodes of `support`.
+
+    Q̄ = E(matrix + factor·core·factorᵀ)Eᵀ with E placing the s constrained nodes; matrix (s, s)
+    CSR, factor (s, r) CSR or None. `lost` counts the constrained nodes that are isolated in the
+    graph: D^-½ does not exist there and their constraints cannot act.
+    """
+
+    matrix: sp.csr_matrix
+    factor: sp.csr_matrix | None
+    core: Any
+    support: NDArray[np.int64]
+    size: int
+    lost: int
+
+    def apply(self, X: Block, shift: float = 0.0) -> Block:
+        """(Q̄ + shift·I)X for a block (m, b)."""
+        return constraint_product(self.matrix, self.support, self.factor, self.core, X, shift)
+
+    def inner(self, X: Block) -> Block:
+        """Q̄ restricted to the support times a block (s, b)."""
+        Y = self.matrix @ X
+        if self.factor is not None:
+            Y = Y + self.factor @ (self.core @ (self.factor.T @ X))
+        return Y
+
+    @cached_property
+    def eigenvalues(self) -> NDArray[np.float64]:
+        """Eigenvalues of Q̄ that may differ from zero, descending; all of them if s is small.
+
+        Low-rank Q̄ reduces to r by r; otherwise s by s dense, or the 300 largest by Lanczos.
+        """
+        if self.support.size == 0:
+            return np.zeros(0)
+        if self.support.size <= _DENSE_SUPPORT:
+            return np.linalg.eigvalsh(self.to_dense())[::-1]
+        if self.matrix.nnz == 0 and self.factor is not None and self.factor.shape[1] <= 2000:
+            g, U = np.linalg.eigh((self.factor.T @ self.factor).toarray())
+            root = U * np.sqrt(np.maximum(g, 0.0))
+            core = self.core.toarray() if sp.issparse(self.core) else self.core
+            return np.linalg.eigvalsh(root.T @ core @ root)[::-1]
+        from scipy.sparse.linalg import LinearOperator, eigsh
+
+        s = self.support.size
+        operator = LinearOperator((s, s), matvec=self._column, dtype=np.float64)
+        start = np.ones(s) + np.linspace(0, 0.5, s)
+        values = eigsh(operator, k=300, which="LA", v0=start, return_eigenvectors=False, tol=1e-6)
+        return np.sort(values)[::-1]
+
+    def kth_largest(self, k: int) -> float:
+        """λ_k(Q̄), k from 1, counted with multiplicity over all m eigenvalues.
+
+        Nodes without constraints contribute eigenvalues 0.
+        """
+        values = self.eigenvalues
+        zeros = self.size - values.size
+        positive = values[values > 0]
+        if k <= positive.size:
+            return float(positive[k - 1])
+        if k <= positive.size + zeros:
+            return 0.0
+        rest = values[values <= 0]
+        return float(rest[k - 1 - positive.size - zeros])
+
+    def count_above(self, beta: float) -> int | None:
+        """How many of Q̄'s m eigenvalues exceed beta; None if too many to know."""
+        values = self.eigenvalues
+        complete = values.size in (0, self.support.size) or self.matrix.nnz == 0
+        if not complete and (values[-1] > beta or beta < 0):
+            return None
+        outside = self.size - values.size if beta < 0 else 0
+        return int((values > beta).sum()) + outside
+
+    def to_dense(self) -> Block:
+        """Return the (s, s) block of Q̄ on its support."""
+        dense = self.matrix.toarray()
+        if self.factor is not None:
+            dense = dense + self.factor @ (self.core @ self.factor.T.toarray())
+        return dense
+
+    def _column(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.inner(x.reshape(-1, 1)).ravel()
+
+
+def constraint_operator(
+    constraints: Constraints, laplacian: NormalizedLaplacian
+) -> ConstraintOperator:
+    """Q̄ of the constraints in the graph's working order. Cost O(n + constraints)."""
+    nodes = constraints.nodes
+    position = laplacian.positions
+    placed = position[nodes]
+    known = nodes[placed >= 0]
+    known = known[np.argsort(position[known])]
+    support = position[known]
+    scale = sp.diags_array(1.0 / laplacian.root_degree[support])
+    inner = constraints.matrix[known][:, known]
+    matrix = sp.csr_matrix(scale @ inner @ scale)
+    factor = None
+    if constraints.factor is not None:
+        factor = sp.csr_matrix(scale @ constraints.factor[known])
+    lost = int(nodes.size - known.size)
+    return ConstraintOperator(matrix, factor, constraints.core, support, laplacian.size, lost)

@@ -1,0 +1,151 @@
+"""The normalised Laplacian as an operator on blocks, in an order that is kind to the cache.
+
+Everything below the estimators works in *working order*: isolated nodes left out, the rest
+renumbered by reverse Cuthill-McKee. `enter` and `leave` are the only border.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.graph.components import component_labels
+from mustlink.graph.graph import Graph
+from mustlink.kernels.spmm import spmm, spmm_axpby
+
+Block = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NullSpace:
+    """Z (m, c): one orthonormal null vector D^½1_c/√vol_c of L̄ per component; never dense."""
+
+    component: NDArray[np.int32]
+    weight: NDArray[np.float64]
+    n_components: int
+
+    @cached_property
+    def matrix(self) -> sp.csr_matrix:
+        """Z as CSR, one entry a row."""
+        m = self.component.size
+        return sp.csr_matrix(
+            (self.weight, self.component, np.arange(m + 1)), shape=(m, self.n_components)
+        )
+
+    @cached_property
+    def _transposed(self) -> sp.csr_matrix:
+        return self.matrix.T.tocsr()
+
+    def coefficients(self, X: Block) -> Block:
+        """ZᵀX, (c, b)."""
+        if self.n_components == 1:
+            return (self.weight @ X)[None, :]
+        return self._transposed @ X
+
+    def project(self, X: Block) -> Block:
+        """X − ZZᵀX: the part of a block that is orthogonal to the null space."""
+        if self.n_components == 1:
+            return X - self.weight[:, None] * (self.weight @ X)
+        return X - self.matrix @ self.coefficients(X)
+
+    def columns(self, which: NDArray[np.integer[Any]]) -> Block:
+        """Selected null vectors as a dense block (m, len(which))."""
+        return self.matrix[:, which].toarray()
+
+
+@dataclass(frozen=True, eq=False)
+class NormalizedLaplacian:
+    """L̄ = I − S, S = D^-½WD^-½, for the m non-isolated nodes of a graph in working order.
+
+    `nodes[i]` is the graph's number of working node i; `root_degree` is D^½ as a vector.
+    """
+
+    S: sp.csr_matrix
+    root_degree: NDArray[np.float64]
+    nodes: NDArray[np.int64]
+    n_nodes: int
+    null: NullSpace = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """Number m of working nodes."""
+        return int(self.S.shape[0])
+
+    @property
+    def volume(self) -> float:
+        """Sum of degrees."""
+        return float(self.root_degree @ self.root_degree)
+
+    @cached_property
+    def S32(self) -> sp.csr_matrix:
+        """S in single precision for preconditioners; shares its indices with S."""
+        S = self.S
+        return sp.csr_matrix((S.data.astype(np.float32), S.indices, S.indptr), shape=S.shape)
+
+    @cached_property
+    def positions(self) -> NDArray[np.int64]:
+        """Working number of every node of the graph, (n,); -1 for isolated nodes."""
+        found = np.full(self.n_nodes, -1, dtype=np.int64)
+        found[self.nodes] = np.arange(self.size)
+        return found
+
+    def apply(self, X: Block) -> Block:
+        """L̄X for a block (m, b)."""
+        X = np.ascontiguousarray(X)
+        return spmm_axpby(self.S, X, X, -1.0, 1.0)
+
+    def smooth(self, X: Block, times: int) -> Block:
+        """((I + S)/2)^times X in single precision: damps rough vectors, keeps smooth ones."""
+        Y = np.ascontiguousarray(X, dtype=np.float32)
+        for _ in range(times):
+            Y = spmm_axpby(self.S32, Y, Y, 0.5, 0.5)
+        return Y.astype(np.float64)
+
+    def enter(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Rows of (n, …) in working order."""
+        return X[self.nodes]
+
+    def leave(self, X: Block) -> Block:
+        """Rows back in the graph's order, (n, …); zero on isolated nodes."""
+        out = np.zeros((self.n_nodes, *X.shape[1:]), dtype=X.dtype)
+        out[self.nodes] = X
+        return out
+
+    def to_dense(self) -> Block:
+        """L̄ as a dense matrix; for small graphs."""
+        return np.eye(self.size) - self.S.toarray()
+
+
+def normalized_laplacian(graph: Graph) -> NormalizedLaplacian:
+    """Build (once per graph, kept in its memo) the operator L̄ in working order.
+
+    Cost: one permutation of W, about a second for 20 M entries.
+    """
+    if "laplacian" not in graph.memo:
+        graph.memo["laplacian"] = _build(graph)
+    found: NormalizedLaplacian = graph.memo["laplacian"]
+    return found
+
+
+def _build(graph: Graph) -> NormalizedLaplacian:
+    order = graph.order
+    nodes = order[graph.degrees[order] > 0]
+    W = graph.affinity[nodes][:, nodes].tocsr()
+    W.sort_indices()
+    degrees = graph.degrees[nodes]
+    root = np.sqrt(degrees)
+    data = W.data / (root[W.indices] * np.repeat(root, np.diff(W.indptr)))
+    S = sp.csr_matrix((data, W.indices, W.indptr), shape=W.shape)
+    component = component_labels(S)
+    count = int(component.max()) + 1 if nodes.size else 0
+    volumes = np.bincount(component, weights=degrees, minlength=count)
+    null = NullSpace(component, root / np.sqrt(volumes[component]), count)
+    return NormalizedLaplacian(S, root, nodes.astype(np.int64), graph.n_nodes, null)
+
+
+__all__ = ["Block", "NormalizedLaplacian", "NullSpace", "normalized_laplacian", "spmm"]
