@@ -59,7 +59,7 @@ def assign(
     cost: NDArray[np.float64] | None = None,
     centers: Block | None = None,
 ) -> Assignment:
-    """k clusters from the rows of an embedding (m, r).
+    """K clusters from the rows of an embedding (m, r).
 
     `sign` cuts one vector at 0 (k = 2, WD14 §6.1); every other way is k-means on transformed
     rows, from 10 starts on at most 50,000 rows, then on all rows from the best of them (or

@@ -118,7 +118,7 @@ def threads(n_jobs: int | None) -> Iterator[None]:
     from threadpoolctl import threadpool_limits
 
     before = numba.get_num_threads()
-    numba.set_num_threads(min(wanted, numba.config.NUMBA_NUM_THREADS))
+    numba.set_num_threads(min(wanted, before))
     try:
         with threadpool_limits(wanted):
             yield

@@ -111,15 +111,15 @@ def _resolve_exact(request: Request, recorder: Recorder) -> Choice:
     rows: list[tuple[int, float, str, float]] = []
     laplacian = laplacian_of(request.graph, recorder)
     for beta in request.betas:
+        trial = Choice(None, beta, way, "")
         try:
-            embedded = embed(request, Choice(None, beta, way, ""), recorder)
+            embedded = embed(request, trial, recorder)
         except InfeasibleError:
             continue
         U = embedded.vectors / laplacian.root_degree[:, None]
-        found = laplacian.leave(
-            labels_from(request, Choice(None, beta, way, ""), U, embedded.cost) + 1
-        )
-        score = criterion_e(request.graph.affinity, found - 1, request.known)
+        found = np.full(laplacian.n_nodes, -1, dtype=np.int64)
+        found[laplacian.nodes] = labels_from(request, trial, U, embedded.cost)
+        score = criterion_e(request.graph.affinity, found, request.known)
         rows.append((0, beta, way, score))
     if not rows:
         return Choice(None, -0.1, way, "no fraction in [0, 1) leaves a feasible vector")

@@ -51,7 +51,7 @@ def leading_pencil(
 
 
 def _start_block(pencil: Pencil, grids: Hierarchy, b: int, seed: int, start: Block | None) -> Block:
-    """b directions: given ones, smooth ones, responses to the constraints, random ones."""
+    """B directions: given ones, smooth ones, responses to the constraints, random ones."""
     laplacian = pencil.laplacian
     smooth = nested_start(laplacian, grids, b, seed)
     noise = random_block(laplacian.size, b, seed + 1)

@@ -47,7 +47,8 @@ class Pencil:
         null = self.laplacian.null
         Z = null.matrix[self.Q.support][:, self.touched]
         G = Z.T @ self._QZ - self.beta * np.eye(self.touched.size)
-        return np.linalg.pinv((G + G.T) / 2, rcond=1e-13, hermitian=True)
+        inverse = np.linalg.pinv((G + G.T) / 2, rcond=1e-13, hermitian=True)
+        return np.asarray(inverse, dtype=np.float64)
 
     def null_part(self, W: Block) -> Block:
         """Coefficients a (c', b) that complete w ⟂ Z to the eigenvector v = w + Za."""
@@ -60,7 +61,7 @@ class Pencil:
         return self.laplacian.null.project(Y)
 
     def complete(self, W: Block) -> Block:
-        """v = w + Za for every column."""
+        """V = w + Za for every column."""
         V = W.copy()
         a = self.null_part(W)
         null = self.laplacian.null

@@ -93,7 +93,7 @@ class ReducedPencil:
     def spectrum(self, p: int) -> NDArray[np.float64]:
         """Eigenvalues of Q̄ inside span{z, V_p}, descending."""
         T = self.constraint[: p + 1, : p + 1]
-        return np.linalg.eigvalsh(T)[::-1]
+        return np.asarray(np.linalg.eigvalsh(T)[::-1], dtype=np.float64)
 
     def solve(self, p: int, beta: float) -> tuple[NDArray[np.float64], Block, NDArray[np.float64]]:
         """Feasible pairs in span{z, V_p}: λ (r,), coefficients C (1 + p, r), cost vᵀL̄v (r,).

@@ -128,7 +128,7 @@ def smoothest(
 ) -> SmoothBasis:
     """Basis of at least p smooth directions, computed once and kept with the graph."""
     laplacian = laplacian_of(graph, recorder)
-    key = ("smooth", seed)
+    key = f"smooth {seed}"
     if tol is None:
         tol = default_tolerance(laplacian.size) if laplacian.size <= 20_000 else BASIS_TOL
     kept: tuple[SmoothBasis, float] | None = graph.memo.get(key)

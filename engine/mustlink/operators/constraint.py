@@ -53,12 +53,11 @@ class ConstraintOperator:
         if self.support.size == 0:
             return np.zeros(0)
         if self.support.size <= _DENSE_SUPPORT:
-            return np.linalg.eigvalsh(self.to_dense())[::-1]
+            return _descending(self.to_dense())
         if self.matrix.nnz == 0 and self.factor is not None and self.factor.shape[1] <= 2000:
             g, U = np.linalg.eigh((self.factor.T @ self.factor).toarray())
             root = U * np.sqrt(np.maximum(g, 0.0))
-            core = self.core.toarray() if sp.issparse(self.core) else self.core
-            return np.linalg.eigvalsh(root.T @ core @ root)[::-1]
+            return _descending(root.T @ (self.core @ root))
         from scipy.sparse.linalg import LinearOperator, eigsh
 
         s = self.support.size
@@ -100,6 +99,11 @@ class ConstraintOperator:
 
     def _column(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.inner(x.reshape(-1, 1)).ravel()
+
+
+def _descending(matrix: Block) -> NDArray[np.float64]:
+    """Eigenvalues of a symmetric matrix, largest first."""
+    return np.asarray(np.linalg.eigvalsh((matrix + matrix.T) / 2)[::-1], dtype=np.float64)
 
 
 def constraint_operator(
