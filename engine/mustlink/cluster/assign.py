@@ -41,7 +41,7 @@ def transform(embedding: Block, how: str, cost: NDArray[np.float64] | None = Non
     if how == "sphere":
         size = np.linalg.norm(embedding, axis=1, keepdims=True)
         return embedding / np.maximum(size, 1e-300)
-    if how == "sign-kmeans":
+    if how in ("sign", "sign-kmeans"):
         return np.sign(embedding)
     if how == "cost-weighted":
         if cost is None:

@@ -152,8 +152,11 @@ def _score(
             E = transform(U @ C[:, : k - 1], way)
             labels = np.full(held.n_nodes, -1, dtype=np.int64)
             if E.shape[1]:
-                centers = starting_centers(E, nodes, kept, k, seed)
-                labels[nodes] = nearest(E[-nodes.size :], centers)
+                seen = E[-nodes.size :]
+                if way == "sign":
+                    labels[nodes] = seen[:, 0] > 0
+                else:
+                    labels[nodes] = nearest(seen, starting_centers(E, nodes, kept, k, seed))
             scores[beta].append(satisfaction(labels, held, given=kept)["kept"])
     return {beta: float(np.mean(found)) for beta, found in scores.items()}
 

@@ -72,7 +72,7 @@ class Request:
         """The discretisations to choose from."""
         if self.assign != "auto":
             return (self.assign,)
-        return ("sign",) if self.k == 2 else WAYS
+        return ("sign", "kmeans") if self.k == 2 else WAYS
 
 
 def resolve(request: Request, recorder: Recorder) -> Choice:

@@ -31,7 +31,7 @@ def leading_pencil(
     room = laplacian.size - laplacian.null.n_components
     b = min(k + guard(k), room)
     X = _start_block(pencil, grids, b, seed, start)
-    rule = Lobpcg(min(k, b), tol, max_iter, largest=True, norm_A=pencil.norm, norm_M=1.0)
+    rule = Lobpcg(min(k, b), tol, max_iter, largest=True, norm_A=pencil.norm, relative=True)
     found = lobpcg(
         pencil.schur,
         X,

@@ -25,10 +25,10 @@ def gram(X: Block, Y: Block) -> Block:
 
 @dataclass(frozen=True)
 class Lobpcg:
-    """Stopping rule: ‖Ax − θMx‖ <= tol·(norm_A + |θ|·norm_M)·‖x‖ for `n_pairs` pairs.
+    """Stopping rule for `n_pairs` pairs: ‖Ax − θMx‖ <= tol·norm_A·‖x‖, norm_A the size of A.
 
-    `norm_A` and `norm_M` are estimates of the operators' sizes; with norm_M = 0 and a normalised
-    Laplacian the residual is the plain ‖L̄x − θx‖ of unit vectors.
+    With `relative` it is ‖Ax − θMx‖ <= tol·|θ|·‖Mx‖ instead: for a pencil with M = L̄ the wanted
+    x are those that L̄ makes small, and the size of L̄ says nothing about them.
     """
 
     n_pairs: int
@@ -36,7 +36,7 @@ class Lobpcg:
     max_iter: int = 200
     largest: bool = False
     norm_A: float = 1.0
-    norm_M: float = 0.0
+    relative: bool = False
 
 
 def lobpcg(
@@ -69,8 +69,10 @@ def lobpcg(
     step, reason = 0, "max_iter"
     while True:
         R = AX - MX * (sign * theta)
-        size = method.norm_A + np.abs(theta) * method.norm_M
-        residuals = np.linalg.norm(R, axis=0) / (size * np.linalg.norm(X, axis=0))
+        size = method.norm_A * np.linalg.norm(X, axis=0)
+        if method.relative:
+            size = np.maximum(np.abs(theta) * np.linalg.norm(MX, axis=0), 1e-14 * size)
+        residuals = np.linalg.norm(R, axis=0) / size
         if np.all(residuals[:wanted] <= method.tol):
             reason = "tolerance"
             break

@@ -83,10 +83,10 @@ class Pencil:
         return above - taken
 
     def residuals(self, V: Block, lam: NDArray[np.float64]) -> NDArray[np.float64]:
-        """‖L̄v − λ(Q̄ − βI)v‖ / ((1 + λ‖B‖)‖v‖): independent of how v was found."""
-        R = self.laplacian.apply(V) - self.Q.apply(V, shift=-self.beta) * lam
-        scale = (1.0 + np.abs(lam) * self.norm) * np.linalg.norm(V, axis=0)
-        return np.linalg.norm(R, axis=0) / np.maximum(scale, 1e-300)
+        """‖L̄v − λ(Q̄ − βI)v‖ / ‖L̄v‖: independent of how v was found."""
+        LV = self.laplacian.apply(V)
+        R = LV - self.Q.apply(V, shift=-self.beta) * lam
+        return np.linalg.norm(R, axis=0) / np.maximum(np.linalg.norm(LV, axis=0), 1e-300)
 
     @cached_property
     def norm(self) -> float:
