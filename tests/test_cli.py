@@ -357,6 +357,19 @@ def test_help_teaches_by_examples_that_parse(mustlink):
         assert name in mustlink("cluster --help")[1]
 
 
+def test_every_option_is_a_parameter_of_its_estimator():
+    import mustlink as engine
+    from mustlink_io.methods import COMMON_OPTIONS, METHODS, flag
+
+    known = {word for option in cli.cluster.params for word in option.opts}
+    for method in METHODS.values():
+        parameters = getattr(engine, method.estimator)().get_params()
+        assert set(COMMON_OPTIONS | method.options) <= set(parameters)
+        assert {flag(name) for name in COMMON_OPTIONS | method.options} <= known
+        untold = set(parameters) - COMMON_OPTIONS - method.options - {"n_clusters", "n_jobs"}
+        assert untold == set(), "parameters that the command line cannot set"
+
+
 def test_help_and_version_import_nothing_heavy():
     code = """
 import sys

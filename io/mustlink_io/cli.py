@@ -152,14 +152,19 @@ def cli(context: click.Context) -> None:
 @click.option("--labels", help="Known labels, -1 unknown: H5[:DATASET], .npy, .csv, .txt.")
 @click.option("--constraints", help="CSV with header i,j,belief; H5:GROUP; or a second graph.")
 @click.option("--strict", is_flag=True, help="Contradictory constraints are an error.")
-@click.option("--beta", callback=_number_or("auto"), help="CSP: auto, or a share of the largest.")
 @click.option(
-    "--subspace", callback=_number_or("auto", "exact"), help="CSP: auto, exact, or a dimension."
+    "--beta", callback=_number_or("auto", "paper"), help="csp: auto, paper, or a fraction below 1."
+)
+@click.option(
+    "--subspace", callback=_number_or("auto", "exact"), help="csp: auto, exact, or a dimension."
 )
 @click.option(
     "--assign",
     type=click.Choice(["auto", "sign", "kmeans", "sign-kmeans", "cost-weighted", "sphere"]),
-    help="From embedding to clusters.",
+    help="csp: from embedding to clusters.",
+)
+@click.option(
+    "--variant", type=click.Choice(["luxburg", "ng", "shi-malik"]), help="ncut: default luxburg."
 )
 @click.option(
     "--affinity",
@@ -169,7 +174,13 @@ def cli(context: click.Context) -> None:
 @NEIGHBORS
 @METRIC
 @WEIGHTS
-@click.option("--tol", type=float, help="Relative residual to reach.")
+@click.option(
+    "--solver",
+    type=click.Choice(["auto", "dense", "lobpcg", "shift-invert", "lanczos"]),
+    help="Of the eigenproblem.",
+)
+@click.option("--tol", type=float, help="Residual to reach; default by the number of nodes.")
+@click.option("--max-iter", type=click.IntRange(min=1), help="Most iterations of the solver.")
 @click.option("--isolated", type=click.Choice(["drop", "assign"]), help="Drop: label -1.")
 @SEED
 @THREADS

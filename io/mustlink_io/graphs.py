@@ -13,6 +13,7 @@ from mustlink.errors import InputError
 from mustlink.memory import peak_bytes
 from mustlink.observe import Observer, Recorder
 from mustlink_io import formats, matrices, store
+from mustlink_io.methods import flag
 from mustlink_io.records import stage_rows, thread_limit, to_json
 
 
@@ -38,8 +39,8 @@ def run_graph(
         loaded = formats.load(data, None, advance)
     with thread_limit(threads):
         if loaded.kind == "graph":
-            if params:
-                raise InputError(f"{loaded.place}: is a graph already; it takes no --{min(params)}")
+            for name in sorted(set(params) - {"random_state"}):
+                raise InputError(f"{loaded.place}: is a graph already; it takes no {flag(name)}")
             graph = Graph.from_affinity(loaded.value)
         else:
             options = {"random_state": 0, **params}

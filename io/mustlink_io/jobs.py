@@ -13,8 +13,8 @@ from mustlink.errors import InputError
 from mustlink.memory import peak_bytes
 from mustlink.observe import Observer, Recorder
 from mustlink_io import formats, store, stream
-from mustlink_io.methods import COMMON_OPTIONS, METHODS
-from mustlink_io.records import stage_rows, thread_limit, to_json, versions
+from mustlink_io.methods import COMMON_OPTIONS, METHODS, flag
+from mustlink_io.records import stage_rows, to_json, versions
 from mustlink_io.sides import load_constraints, tell_contradictions
 
 
@@ -53,7 +53,9 @@ class ClusterJob:
         for name in self.params:
             if name not in COMMON_OPTIONS | method.options:
                 able = ", ".join(key for key, m in METHODS.items() if name in m.options)
-                raise InputError(f"--{name}: no option of -m {self.method}; it belongs to {able}")
+                raise InputError(
+                    f"{flag(name)}: no option of -m {self.method}; it belongs to {able}"
+                )
 
 
 def run_cluster(job: ClusterJob, observer: Observer) -> dict[str, Any]:
@@ -90,8 +92,7 @@ def run_cluster(job: ClusterJob, observer: Observer) -> dict[str, Any]:
     estimator = getattr(mustlink, METHODS[job.method].estimator)(
         n_clusters=job.n_clusters, n_jobs=job.threads, **params
     )
-    with thread_limit(job.threads):
-        estimator.fit(data.value, constraints=constraints, observer=observer)
+    estimator.fit(data.value, constraints=constraints, observer=recorder)
 
     result = _summary(job, estimator, recorder, inputs)
     with recorder.stage("writing"):
@@ -142,7 +143,7 @@ def _summary(
     report = estimator.report_.to_dict()
     labels = np.asarray(estimator.labels_)
     assigned = labels[labels >= 0]
-    stages = stage_rows(recorder) + list(report["stages"])
+    stages = stage_rows(recorder)  # those of the fit among them
     given = estimator.get_params() if hasattr(estimator, "get_params") else dict(job.params)
     return {
         **report,
@@ -156,7 +157,7 @@ def _summary(
         "stages": stages,
         "seconds": sum(stage["seconds"] for stage in stages),
         "peak_bytes": max(stage["peak_bytes"] for stage in stages),
-        "notes": [*recorder.notes, *report["notes"]],
+        "notes": list(recorder.notes),
     }
 
 

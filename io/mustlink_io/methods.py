@@ -16,15 +16,36 @@ class Method:
 
 
 METHODS: dict[str, Method] = {
-    "ncut": Method("NCut", "normalised cut, without side information", side_information=False),
+    "ncut": Method(
+        "NCut",
+        "normalised cut, without side information",
+        side_information=False,
+        options=frozenset({"variant"}),
+    ),
     "csp": Method(
         "CSP",
         "constrained spectral clustering (Wang, Qian, Davidson)",
         side_information=True,
-        options=frozenset({"beta", "subspace"}),
+        options=frozenset({"beta", "subspace", "assign"}),
     ),
 }
 
 COMMON_OPTIONS = frozenset(
-    {"affinity", "n_neighbors", "metric", "weights", "assign", "tol", "isolated", "random_state"}
+    {
+        "affinity",
+        "n_neighbors",
+        "metric",
+        "weights",
+        "solver",
+        "tol",
+        "max_iter",
+        "isolated",
+        "random_state",
+    }
 )
+_FLAGS = {"n_neighbors": "--neighbors", "random_state": "--seed"}
+
+
+def flag(parameter: str) -> str:
+    """Return what a user types for a parameter of the engine."""
+    return _FLAGS.get(parameter, "--" + parameter.replace("_", "-"))

@@ -94,6 +94,8 @@ def _choices(choices: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return what was decided for the caller, as (name, value and reason)."""
     rows = []
     for name, value in choices.items():
+        if name == "graph":  # told by `mustlink graph`
+            continue
         shown = value
         if isinstance(value, Mapping):
             shown = ", ".join(f"{k} {_cell(v)}" for k, v in value.items())
