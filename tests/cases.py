@@ -84,3 +84,30 @@ def six_nodes():
     y = np.array([0, 0, 0, 0, 1, 1])
     Q = np.where(y[:, None] == y, 1.0, -1.0)
     return sp.csr_matrix(A), Q, y
+
+
+KINDS = ("pairs", "labels", "soft", "mixed")
+
+
+def random_constraints(rng, n, kind, k=3):
+    """Constraints of one kind on random nodes, with no regard to the graph: many contradict it."""
+    from mustlink.constraints import Constraints
+
+    y = rng.integers(0, k, n)
+    m = int(rng.integers(k, max(k + 1, n // 2)))
+    pairs = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
+    belief = np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1.0, -1.0)
+    labels = np.full(n, -1)
+    known = rng.permutation(n)[: max(2 * k, n // 6)]
+    labels[known] = y[known]
+    some = rng.permutation(n)[: max(4, n // 3)]
+    soft = np.zeros((n, n))
+    soft[np.ix_(some, some)] = np.triu(rng.standard_normal((some.size, some.size)))
+    if kind == "pairs":
+        return Constraints.from_pairs(pairs, belief, n_nodes=n)
+    if kind == "labels":
+        return Constraints.from_labels(labels)
+    if kind == "soft":
+        return Constraints.from_matrix(soft + soft.T)
+    weights = belief * (0.2 + rng.random(m))
+    return Constraints.from_pairs(pairs, weights, n_nodes=n) + Constraints.from_labels(labels)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 # --- constraints
@@ -192,3 +194,81 @@ def rbf_affinity(X, sigma):
             if i != j:
                 W[i, j] = max(np.exp(-((X[i] - X[j]) ** 2).sum() / (2 * sigma**2)), 1e-8)
     return W
+
+
+# --- operators, linear, eigen, cluster
+
+
+def laplacian(W):
+    """L̄ (m, m), D^½ (m,) and the numbers of the m nodes that have an edge, from a dense W."""
+    d = W.sum(axis=1)
+    nodes = np.flatnonzero(d > 0)
+    root = np.sqrt(d[nodes])
+    return np.eye(nodes.size) - W[np.ix_(nodes, nodes)] / np.outer(root, root), root, nodes
+
+
+def null_space(W):
+    """Z (m, c): D^½1_c/√vol_c for every component of the nodes that have an edge."""
+    _, root, nodes = laplacian(W)
+    part = components(W[np.ix_(nodes, nodes)])
+    Z = np.array([np.where(part == c, root, 0.0) for c in range(part.max() + 1)]).T
+    return Z / np.linalg.norm(Z, axis=0)
+
+
+def normalized_constraints(Q, W):
+    """D^-½QD^-½ on the nodes that have an edge."""
+    _, root, nodes = laplacian(W)
+    return Q[np.ix_(nodes, nodes)] / np.outer(root, root)
+
+
+def pencil(L, Q, beta, volume):
+    """All pairs 0 < λ < ∞ of L̄v = λ(Q̄ − βI)v by QZ, ‖v‖² = vol: λ, v and cost, in order of λ.
+
+    Nothing is assumed about the null space of L̄. Where it has several dimensions QZ returns them
+    as λ = 0 up to rounding; vectors without cost are not candidates (WD14 Lemma 1).
+    """
+    import scipy.linalg as sla
+
+    homogeneous, V = sla.eig(L, Q - beta * np.eye(len(L)), homogeneous_eigvals=True)
+    a, b = homogeneous
+    real = np.abs(np.imag(a * np.conj(b))) <= 1e-7 * np.abs(a * b)  # QZ rounds like √eps at worst
+    finite = np.abs(b) > 1e-11 * np.abs(a)
+    lam = np.real(a[real & finite] / b[real & finite])
+    V = np.real(V[:, real & finite])
+    V = V * np.sqrt(volume) / np.linalg.norm(V, axis=0)
+    cost = np.einsum("ij,ij->j", V, L @ V)
+    feasible = (lam > 1e-9) & (cost > 1e-9 * volume)
+    order = np.argsort(lam[feasible])
+    return lam[feasible][order], V[:, feasible][:, order], cost[feasible][order]
+
+
+def projected_pencil(L, Q, beta, U, volume):
+    """The pencil inside span(U), every direction dense: λ > 0 and cost, in order of cost."""
+    lam, C, _ = pencil(U.T @ L @ U, U.T @ Q @ U, beta, volume)
+    cost = np.einsum("ij,ij->j", U @ C, L @ (U @ C))
+    order = np.argsort(cost)
+    return lam[order], (U @ C)[:, order], cost[order]
+
+
+def angle(V, W):
+    """Sine of the largest angle between the spans of V and W, which have as many columns."""
+    V, W = np.linalg.qr(V)[0], np.linalg.qr(W)[0]
+    return np.linalg.norm(W - V @ (V.T @ W), 2)
+
+
+def groups(values, gap):
+    """Slices of sorted values that lie closer together than a relative gap."""
+    edges = np.flatnonzero(np.diff(values) > gap * np.abs(values[1:])) + 1
+    bounds = [0, *edges.tolist(), len(values)]
+    return [slice(i, j) for i, j in itertools.pairwise(bounds) if j > i]
+
+
+def ncut_of(W, side):
+    """NCut of one cut, WHC11 eq. 2 for two clusters."""
+    return mncut_dense(W, side.astype(int))
+
+
+def best_split(W, vector):
+    """Least NCut over all thresholds between two distinct values of a vector."""
+    values = np.unique(vector)
+    return min(ncut_of(W, vector > t) for t in (values[1:] + values[:-1]) / 2)

@@ -48,8 +48,12 @@ class Graph:
 
     @cached_property
     def degrees(self) -> NDArray[np.float64]:
-        """Row sums d = W1, (n,)."""
-        return np.asarray(self.affinity.sum(axis=1), dtype=np.float64).ravel()
+        """Row sums d = W1, (n,), in double precision whatever W is stored in."""
+        W, found = self.affinity, np.zeros(self.n_nodes)
+        filled = np.diff(W.indptr) > 0
+        # Sums in single precision are off by 1e-7, and D^½1 would be no null vector of L̄.
+        found[filled] = np.add.reduceat(W.data, W.indptr[:-1][filled], dtype=np.float64)
+        return found
 
     @cached_property
     def volume(self) -> float:

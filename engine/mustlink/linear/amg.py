@@ -18,7 +18,7 @@ from mustlink.operators.laplacian import Block, NormalizedLaplacian
 
 _COARSEST = 200  # nodes below which coarsening stops
 _STALL = 0.8  # a level that keeps more than this share of its nodes is not worth having
-_SMALL = 1e-12  # relative eigenvalue below which a coarse mode counts as null
+_SMALL = 1e-12  # eigenvalue below which a coarse mode counts as null; L̄ and all PᵀL̄P are <= 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Hierarchy:
     levels: tuple[Level, ...]
     coarse: tuple[sp.csr_matrix | None, ...]
     prolongation: tuple[sp.csr_matrix, ...]
-    coarse_inverse: NDArray[np.float32] | None
+    coarse_inverse: Block | None
 
     @property
     def sizes(self) -> list[int]:
@@ -87,7 +87,7 @@ class VCycle:
         if level.P is None or level.R is None:
             inverse = self.hierarchy.coarse_inverse
             if inverse is not None:
-                return inverse @ B
+                return (inverse @ B.astype(np.float64)).astype(np.float32)
             return _chebyshev(level, B, None, 4 * self.degree)
         X = _chebyshev(level, B, None, self.degree)
         coarse = self._descend(index + 1, spmm(level.R, level.residual(X, B)))
@@ -135,7 +135,7 @@ def build_hierarchy(laplacian: NormalizedLaplacian) -> Hierarchy:
         step = None if matrix.shape[0] <= _COARSEST else _aggregate(matrix, vector)
         shift, factor = (1.0, -1.0) if A is None else (0.0, 1.0)
         diagonal = shift + factor * matrix.diagonal()
-        floor = 1e-6 * max(float(diagonal.max(initial=0.0)), 1e-300)
+        floor = max(1e-6 * float(diagonal.max(initial=0.0)), _SMALL)
         inverse = np.where(diagonal > floor, 1.0 / np.maximum(diagonal, floor), 0.0)
         single = laplacian.S32 if A is None else A.astype(np.float32)
         P = None if step is None else step[0].astype(np.float32)
@@ -152,7 +152,8 @@ def build_hierarchy(laplacian: NormalizedLaplacian) -> Hierarchy:
         A = product
         prolongation.append(P64)
     last = levels[-1]
-    inverse_coarse = _pseudo_inverse(last) if last.size <= 10 * _COARSEST else None
+    exact = S if A is None else A
+    inverse_coarse = _pseudo_inverse(last, exact) if last.size <= 10 * _COARSEST else None
     return Hierarchy(tuple(levels), tuple(coarse), tuple(prolongation), inverse_coarse)
 
 
@@ -180,14 +181,18 @@ def _aggregate(
     return P, size
 
 
-def _pseudo_inverse(level: Level) -> NDArray[np.float32]:
-    """Inverse of the coarsest A on the complement of its null space."""
-    A: Any = level.matrix.toarray().astype(np.float64) * level.factor
+def _pseudo_inverse(level: Level, exact: sp.csr_matrix) -> Block:
+    """Inverse of the coarsest A on the complement of its null space, from the `exact` matrix.
+
+    Everything in double precision: rounded to single, the null space is no longer null and its
+    inverse, 10⁷ or so, drowns every other mode.
+    """
+    A: Any = exact.toarray().astype(np.float64) * level.factor
     A += level.shift * np.eye(level.size)
     values, vectors = np.linalg.eigh((A + A.T) / 2)
-    keep = values > _SMALL * max(values[-1], 1e-300)
-    inverse = (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
-    return np.ascontiguousarray(inverse, dtype=np.float32)
+    keep = values > _SMALL
+    inverse: Block = (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
+    return inverse
 
 
 def hierarchy_of(memo: dict[str, Any], laplacian: NormalizedLaplacian) -> Hierarchy:

@@ -15,6 +15,7 @@ from mustlink.kernels.constraint import constraint_product
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 
 _DENSE_SUPPORT = 2500  # constrained nodes up to which Q̄'s spectrum is found densely
+_ROUNDING = 1e-12  # relative size below which an eigenvalue of Q̄ is taken for zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +103,13 @@ class ConstraintOperator:
 
 
 def _descending(matrix: Block) -> NDArray[np.float64]:
-    """Eigenvalues of a symmetric matrix, largest first."""
-    return np.asarray(np.linalg.eigvalsh((matrix + matrix.T) / 2)[::-1], dtype=np.float64)
+    """Eigenvalues of a symmetric matrix, largest first; those that are zero up to rounding are 0.
+
+    A zero that came out as 1e-16 would count as positive, and β as a fraction of it be no bound.
+    """
+    values = np.asarray(np.linalg.eigvalsh((matrix + matrix.T) / 2)[::-1], dtype=np.float64)
+    values[np.abs(values) <= _ROUNDING * np.abs(values).max(initial=0.0)] = 0.0
+    return values
 
 
 def constraint_operator(

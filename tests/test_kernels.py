@@ -1,0 +1,103 @@
+"""Compiled products against plain dense algebra."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mustlink.kernels.constraint import constraint_product
+from mustlink.kernels.spmm import spmm, spmm_axpby
+from mustlink.kernels.union_find import union_find
+
+# fastmath may reorder the sums of a row: a few roundings of the type.
+RTOL = {np.float32: 1e-5, np.float64: 1e-13}
+seeds = st.integers(0, 2**31)
+
+
+def random_csr(rng, m, n, dtype=np.float64, index=np.int32, density=0.3):
+    A = sp.random(m, n, density, format="csr", rng=rng, data_rvs=rng.standard_normal)
+    return sp.csr_matrix(
+        (A.data.astype(dtype), A.indices.astype(index), A.indptr.astype(index)), shape=(m, n)
+    )
+
+
+def with_index(A, index):
+    """Scipy narrows index arrays where it can; put the wide ones back."""
+    A.indices, A.indptr = A.indices.astype(index), A.indptr.astype(index)
+    return A
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("m", "n", "b"), [(1, 1, 1), (7, 5, 3), (40, 60, 16), (60, 40, 1)])
+def test_spmm_is_the_product(m, n, b, dtype, index):
+    rng = np.random.default_rng(m + n + b)
+    A = with_index(random_csr(rng, m, n, dtype), index)
+    assert A.indices.dtype == index
+    X = rng.standard_normal((n, b)).astype(dtype)
+    B = rng.standard_normal((m, b)).astype(dtype)
+    dense = A.toarray().astype(np.float64)
+    Y = spmm(A, X)
+    assert Y.dtype == dtype
+    np.testing.assert_allclose(Y, dense @ X, rtol=RTOL[dtype], atol=10 * RTOL[dtype])
+    Y = spmm_axpby(A, X, B, -0.5, 2.0)
+    assert Y.dtype == dtype
+    np.testing.assert_allclose(
+        Y, -0.5 * (dense @ X) + 2.0 * B, rtol=RTOL[dtype], atol=10 * RTOL[dtype]
+    )
+
+
+def test_empty_rows_and_empty_blocks():
+    A = sp.csr_matrix((4, 3))
+    assert np.array_equal(spmm(A, np.ones((3, 2))), np.zeros((4, 2)))
+    assert np.array_equal(
+        spmm_axpby(A, np.ones((3, 2)), np.ones((4, 2)), 3.0, 2.0), np.full((4, 2), 2.0)
+    )
+    assert spmm(A, np.ones((3, 0))).shape == (4, 0)
+
+
+@given(st.integers(1, 20), st.integers(0, 20), st.integers(0, 4), st.integers(1, 3), seeds)
+@settings(max_examples=60, deadline=None)
+def test_constraint_product_scatters_sparse_plus_low_rank(s, free, r, b, seed):
+    rng = np.random.default_rng(seed)
+    m = s + free
+    support = np.sort(rng.permutation(m)[:s]).astype(np.int64)
+    matrix = random_csr(rng, s, s, density=rng.random())
+    factor = random_csr(rng, s, r) if r else None
+    core = rng.standard_normal((r, r))
+    X = rng.standard_normal((m, b))
+    before = X.copy()
+    inner = matrix.toarray()
+    if r:
+        inner = inner + factor.toarray() @ core @ factor.toarray().T
+    full = np.zeros((m, m))
+    full[np.ix_(support, support)] = inner
+    shift = rng.standard_normal()
+    Y = constraint_product(matrix, support, factor, core, X, shift)
+    np.testing.assert_allclose(Y, full @ X + shift * X, atol=1e-12)
+    assert np.array_equal(X, before)
+    # A column view is not contiguous; the kernel must not care.
+    wide = np.asfortranarray(X)
+    np.testing.assert_allclose(constraint_product(matrix, support, factor, core, wide, shift), Y)
+
+
+@given(st.integers(1, 15), st.integers(0, 25), seeds)
+@settings(max_examples=60, deadline=None)
+def test_union_find_names_groups_by_their_smallest_member(n, links, seed):
+    rng = np.random.default_rng(seed)
+    left, right = rng.integers(0, n, links), rng.integers(0, n, links)
+    group, refused = union_find(n, left, right, np.full(n, -1, dtype=np.int64))
+    reach = np.eye(n, dtype=bool)
+    reach[left, right] = reach[right, left] = True
+    for k in range(n):
+        reach |= reach[:, k : k + 1] & reach[k]
+    assert np.array_equal(group, reach.argmax(axis=1))
+    assert not refused.any()
+
+
+def test_union_find_refuses_to_join_two_classes():
+    seed = np.array([0, -1, -1, 1])
+    group, refused = union_find(4, np.array([0, 1, 2]), np.array([1, 2, 3]), seed)
+    assert group.tolist() == [0, 0, 0, 3]
+    assert refused.tolist() == [False, False, True]
