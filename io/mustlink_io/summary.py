@@ -81,7 +81,14 @@ def _kept(kept: Mapping[str, Any] | None) -> str | None:
 
 
 def _stages(console: Console, stages: Sequence[Mapping[str, Any]]) -> None:
-    rows = [(s["name"], clock(s["seconds"]), size(s["peak_bytes"])) for s in stages]
+    merged: dict[str, tuple[int, float, float]] = {}
+    for stage in stages:
+        times, seconds, _ = merged.get(stage["name"], (0, 0.0, 0.0))
+        merged[stage["name"]] = (times + 1, seconds + stage["seconds"], stage["peak_bytes"])
+    rows = [
+        (name if times == 1 else f"{name} ({times} times)", clock(seconds), size(peak))
+        for name, (times, seconds, peak) in merged.items()
+    ]
     _table(console, ("stage", "time", "peak memory so far"), rows)
 
 
