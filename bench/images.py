@@ -2,6 +2,7 @@
 
     python bench/images.py                        daisy (1.02 million pixels) and crab
     python bench/images.py --only crab --brush 3  a disc of 3 pixels round every click
+    python bench/images.py --only elephant --shrink 3
     python bench/images.py --only elephant --subspace exact --beta 0.01
 
 Needs the data folder.
@@ -19,7 +20,7 @@ import common
 IMAGES = ("daisy", "crab", "camel", "elephant")
 
 
-def clicks(archive: Any, shape: tuple[int, int], brush: int) -> Any:
+def clicks(archive: Any, shape: tuple[int, int], brush: int, shrink: int = 1) -> Any:
     """Labels (h, w) from click points (x, y), numbered from 1; -1 elsewhere.
 
     A brush labels the pixels at most that far from the click.
@@ -31,7 +32,7 @@ def clicks(archive: Any, shape: tuple[int, int], brush: int) -> Any:
     steps = range(-brush, brush + 1)
     disc = [(dy, dx) for dy in steps for dx in steps if dy * dy + dx * dx <= brush * brush]
     for c in range(int(archive["n_classes"])):
-        at = np.rint(archive[f"pts{c}"]).astype(int) - 1
+        at = (np.rint(archive[f"pts{c}"]).astype(int) - 1) // shrink
         for x, y in at:
             for dy, dx in disc:
                 if 0 <= y + dy < h and 0 <= x + dx < w:
@@ -40,7 +41,12 @@ def clicks(archive: Any, shape: tuple[int, int], brush: int) -> Any:
 
 
 def segment(
-    source: str, picture: str, brush: int, radius: float, options: dict[str, Any]
+    source: str,
+    picture: str,
+    brush: int,
+    radius: float,
+    shrink: int,
+    options: dict[str, Any],
 ) -> dict[str, Any]:
     """Image to graph to CSP; then NCut on the same graph, for the picture only."""
     import numpy as np
@@ -49,10 +55,10 @@ def segment(
     from mustlink_io import plots
 
     with np.load(source, allow_pickle=False) as archive:
-        image = archive["image"]
+        image = archive["image"][::shrink, ::shrink]
         shape = image.shape[:2]
-        strokes = clicks(archive, shape, brush)
-        drawn = clicks(archive, shape, max(brush, 2 + max(shape) // 300))
+        strokes = clicks(archive, shape, brush, shrink)
+        drawn = clicks(archive, shape, max(brush, 1 + max(shape) // 250), shrink)
         k = int(archive["n_classes"])
     graph, graph_seconds = common.timed(ml.image_graph, image, radius=radius)
     constraints = ml.Constraints.from_labels(strokes.ravel())
@@ -93,6 +99,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=IMAGES, default=["daisy", "crab"])
     parser.add_argument("--brush", type=int, default=0, help="pixels labelled round a click")
     parser.add_argument("--radius", type=float, default=2)
+    parser.add_argument("--shrink", type=int, default=1, help="every s-th pixel, for a quick try")
     parser.add_argument("--subspace", help="auto, exact or a dimension")
     parser.add_argument("--beta", help="auto or a number")
     parser.add_argument("--assign")
@@ -119,6 +126,7 @@ def main() -> int:
             picture=str(args.out / f"{name}.png"),
             brush=args.brush,
             radius=args.radius,
+            shrink=args.shrink,
             options=options,
         )
         results[name] = found
