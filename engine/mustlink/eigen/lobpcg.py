@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from mustlink.result import Convergence, EigenResult
 
+_NOISE = 1e-10  # share of a column that must be left for it to be a direction of its own
+
 Block = NDArray[np.float64]
 Map = Callable[[Block], Block]
 
@@ -59,6 +61,7 @@ def lobpcg(
     """
     sign = -1.0 if method.largest else 1.0
     project = project or (lambda V: V)
+    b = X.shape[1]
     X = _orthonormal(project(np.array(X, dtype=np.float64)), M)
     AX, MX = A(X), X if M is None else M(X)
     theta, C = np.linalg.eigh(sign * gram(X, AX))
@@ -73,7 +76,8 @@ def lobpcg(
         if method.relative:
             size = np.maximum(np.abs(theta) * np.linalg.norm(MX, axis=0), 1e-14 * size)
         residuals = np.linalg.norm(R, axis=0) / size
-        if np.all(residuals[:wanted] <= method.tol):
+        enough = residuals.size >= min(wanted, b)
+        if enough and np.all(residuals[:wanted] <= method.tol):
             reason = "tolerance"
             break
         if on_step is not None and on_step(step, residuals[:wanted]):
@@ -85,14 +89,11 @@ def lobpcg(
         W = R[:, active]
         if precondition is not None:
             W = precondition(W)
-        W = _against(project(W), (X, P), (MX, MP))
-        W = _orthonormal(W, M)
+        W, MW = _new_directions(project(W), (X, P), (MX, MP), M, project)
         if W.shape[1] == 0:
             reason = "stagnation"
             break
-        W = _against(W, (X, P), (MX, MP))
-        AW, MW = A(W), W if M is None else M(W)
-        b = X.shape[1]
+        AW = A(W)
         V, AV = np.hstack([X, P, W]), np.hstack([AX, AP, AW])
         MV = V if M is None else np.hstack([MX, MP, MW])
         G = gram(V, MV)
@@ -109,7 +110,11 @@ def lobpcg(
 def _rayleigh_ritz(
     H: Block, G: Block, b: int, active: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], Block, Block]:
-    """Lowest b Ritz pairs of (H, G) and coefficients of the next conjugate directions."""
+    """Lowest b Ritz pairs of (H, G) and coefficients of the next conjugate directions.
+
+    The first active.size rows belong to the present X, of which there are fewer than b only if
+    the start block was rank deficient.
+    """
     H = (H + H.T) / 2
     scale = 1.0 / np.sqrt(np.diag(G))
     g, U = np.linalg.eigh(G * scale[:, None] * scale)
@@ -117,8 +122,10 @@ def _rayleigh_ritz(
     T = scale[:, None] * U[:, keep] / np.sqrt(g[keep])
     theta, Y = np.linalg.eigh(T.T @ H @ T)
     C = T @ Y[:, :b]
-    Cp = C[:, active[: C.shape[1]]].copy()
-    Cp[:b] = 0.0
+    moving = np.ones(C.shape[1], dtype=np.bool_)
+    moving[: active.size] = active[: C.shape[1]]
+    Cp = C[:, moving]
+    Cp[: active.size] = 0.0
     # Orthonormal to the new X in the metric, so that [X P] stays well conditioned.
     for _ in range(2):
         Cp -= C @ (C.T @ (G @ Cp))
@@ -131,6 +138,30 @@ def _rayleigh_ritz(
         kept = k > 1e-10 * k[-1]
         Cp = (Cp / size) @ (Z[:, kept] / np.sqrt(k[kept]))
     return theta[:b], C, Cp
+
+
+def _new_directions(
+    W: Block,
+    bases: tuple[Block, ...],
+    metric: tuple[Block, ...],
+    M: Map | None,
+    project: Map,
+) -> tuple[Block, Block]:
+    """M-orthonormal W outside the span of the bases, and MW; what is left of others is rounding.
+
+    In a small space the bases may fill nearly all of it. Columns that are rounding, blown up to
+    length 1, are neither orthogonal to the bases nor free of what `project` removes.
+    """
+    before = np.linalg.norm(W, axis=0)
+    W = _against(W, bases, metric)
+    W = W[:, np.linalg.norm(W, axis=0) > _NOISE * before]
+    W = _orthonormal(W, M)
+    if W.shape[1]:
+        W = _against(project(W), bases, metric)
+    MW = W if M is None else M(W)
+    lengths = np.einsum("ij,ij->j", W, MW)
+    sound = (lengths > 0.5) & (lengths < 2.0)
+    return (W, MW) if sound.all() else (W[:, sound], MW[:, sound])
 
 
 def _against(W: Block, bases: tuple[Block, ...], metric: tuple[Block, ...]) -> Block:

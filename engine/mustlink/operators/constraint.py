@@ -51,11 +51,11 @@ class ConstraintOperator:
 
         Low-rank Q̄ reduces to r by r; otherwise s by s dense, or the 300 largest by Lanczos.
         """
-        if self.support.size == 0:
+        if self.matrix.nnz == 0 and self.factor is None:
             return np.zeros(0)
         if self.support.size <= _DENSE_SUPPORT:
             return _descending(self.to_dense())
-        if self.matrix.nnz == 0 and self.factor is not None and self.factor.shape[1] <= 2000:
+        if self._low_rank and self.factor is not None:
             g, U = np.linalg.eigh((self.factor.T @ self.factor).toarray())
             root = U * np.sqrt(np.maximum(g, 0.0))
             return _descending(root.T @ (self.core @ root))
@@ -66,6 +66,11 @@ class ConstraintOperator:
         start = np.ones(s) + np.linspace(0, 0.5, s)
         values = eigsh(operator, k=300, which="LA", v0=start, return_eigenvectors=False, tol=1e-6)
         return np.sort(values)[::-1]
+
+    @property
+    def _low_rank(self) -> bool:
+        """Whether Q̄ has so few columns of `factor`, and nothing else, that r by r is small."""
+        return self.matrix.nnz == 0 and self.factor is not None and self.factor.shape[1] <= 2000
 
     def kth_largest(self, k: int) -> float:
         """λ_k(Q̄), k from 1, counted with multiplicity over all m eigenvalues.
@@ -85,11 +90,13 @@ class ConstraintOperator:
     def count_above(self, beta: float) -> int | None:
         """How many of Q̄'s m eigenvalues exceed beta; None if too many to know."""
         values = self.eigenvalues
-        complete = values.size in (0, self.support.size) or self.matrix.nnz == 0
+        # β is often a fraction, and sometimes ±1, of an eigenvalue: equal up to rounding is equal.
+        level = beta + _ROUNDING * float(np.abs(values).max(initial=0.0))
+        complete = values.size in (0, self.support.size) or self._low_rank
         if not complete and (values[-1] > beta or beta < 0):
             return None
         outside = self.size - values.size if beta < 0 else 0
-        return int((values > beta).sum()) + outside
+        return int((values > level).sum()) + outside
 
     def to_dense(self) -> Block:
         """Return the (s, s) block of Q̄ on its support."""
