@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.kernels.spmm import spmm
 from mustlink.linear.amg import Hierarchy
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.operators.laplacian import Block, NormalizedLaplacian, NullSpace
 from mustlink.result import EigenResult
 
 _SMOOTHINGS = 4
@@ -33,39 +33,63 @@ def nested_start(laplacian: NormalizedLaplacian, grids: Hierarchy, b: int, seed:
     Cost: a dense eigenproblem of a few hundred nodes, some LOBPCG steps on each coarse grid,
     four products on the fine one.
     """
-    extra = laplacian.null.n_components
-    wide = b + extra
-    depth = max((i for i, size in enumerate(grids.sizes) if size >= 3 * wide), default=0)
+    nulls = _coarse_nulls(laplacian, grids)
+    rooms = [size - null.n_components for size, null in zip(grids.sizes, nulls, strict=True)]
+    depth = max((i for i, room in enumerate(rooms) if room >= 3 * b), default=0)
     if depth == 0:
-        return laplacian.smooth(random_block(laplacian.size, b, seed), 2 * _SMOOTHINGS)
-    X = _deepest(grids, depth, wide, seed)
+        noise = random_block(laplacian.size, b, seed)
+        # Smoothing alone would remove λ = 2, which may be all there is beyond the null space.
+        return laplacian.smooth(noise, 2 * _SMOOTHINGS) + 1e-3 * noise
+    X = _deepest(grids, depth, nulls[depth], b, seed)
     for level in range(depth, 0, -1):
         if level < depth:
-            X = _refine(grids, level, X)
+            X = _refine(grids, level, nulls[level], X)
         X = grids.prolongation[level - 1] @ X
     X = laplacian.null.project(laplacian.smooth(X, _SMOOTHINGS))
-    # The null vectors were found on the way; what is left of them here is rounding.
     return _leading(laplacian, X, b)
 
 
-def _deepest(grids: Hierarchy, depth: int, b: int, seed: int) -> Block:
+def _coarse_nulls(laplacian: NormalizedLaplacian, grids: Hierarchy) -> list[NullSpace]:
+    """Null space of every grid: the fine one restricted, PᵀZ, aggregates lying in one component.
+
+    Known exactly, it is projected out: with ten thousand components, computing it would need a
+    block of ten thousand columns.
+    """
+    nulls = [laplacian.null]
+    for P in grids.prolongation:
+        fine = nulls[-1]
+        component = np.zeros(P.shape[1], dtype=np.int64)
+        component[P.indices] = fine.component[np.flatnonzero(np.diff(P.indptr))]
+        kept, number = np.unique(component, return_inverse=True)
+        nulls.append(NullSpace(number.ravel().astype(np.int32), P.T @ fine.weight, kept.size))
+    return nulls
+
+
+def _deepest(grids: Hierarchy, depth: int, null: NullSpace, b: int, seed: int) -> Block:
     """Smoothest vectors on the coarsest useful grid."""
     A = grids.coarse[depth]
     assert A is not None
     if A.shape[0] <= 2500:
-        _, vectors = np.linalg.eigh(A.toarray())
+        dense = A.toarray() + 4.0 * (null.matrix @ null.matrix.T).toarray()
+        _, vectors = np.linalg.eigh((dense + dense.T) / 2)
         return np.ascontiguousarray(vectors[:, :b])
-    return _refine(grids, depth, random_block(A.shape[0], b, seed), steps=10 * _COARSE_STEPS)
+    return _refine(grids, depth, null, random_block(A.shape[0], b, seed), steps=10 * _COARSE_STEPS)
 
 
-def _refine(grids: Hierarchy, level: int, X: Block, steps: int = _COARSE_STEPS) -> Block:
+def _refine(
+    grids: Hierarchy, level: int, null: NullSpace, X: Block, steps: int = _COARSE_STEPS
+) -> Block:
     """A few LOBPCG steps on a coarse grid."""
     A = grids.coarse[level]
     assert A is not None
     diagonal = float(A.diagonal().max())
     rule = Lobpcg(X.shape[1], _COARSE_TOL, steps, norm_A=diagonal)
     found = lobpcg(
-        lambda B: spmm(A, np.ascontiguousarray(B)), X, rule, precondition=grids.cycle(level)
+        lambda B: spmm(A, np.ascontiguousarray(B)),
+        X,
+        rule,
+        precondition=grids.cycle(level),
+        project=null.project,
     )
     return found.vectors
 

@@ -58,9 +58,9 @@ def lanczos(
     project = laplacian.null.project
 
     def apply(x: Vector) -> Vector:
-        # Shifted by 1, so that the null space (mapped to 0) is at the far end.
+        # L̄ <= 2: with 3 the null space, mapped to 0, is at the far end and no λ is there with it.
         X = project(x.reshape(-1, 1))
-        return project(2.0 * X - laplacian.apply(X)).ravel()
+        return project(3.0 * X - laplacian.apply(X)).ravel()
 
     operator = _operator(laplacian.size, apply)
     ncv = min(laplacian.size - 1, max(4 * k + 20, 40))
@@ -69,7 +69,7 @@ def lanczos(
         values, W = eigsh(operator, k=k, which="LA", tol=tol, maxiter=max_iter, v0=start, ncv=ncv)
     except ArpackNoConvergence as failure:
         values, W = failure.eigenvalues, failure.eigenvectors
-    return _measured(laplacian, 2.0 - values, W, "ARPACK Lanczos", tol)
+    return _measured(laplacian, 3.0 - values, W, "ARPACK Lanczos", tol)
 
 
 def shift_invert_pencil(

@@ -79,10 +79,13 @@ def smallest_pairs(
 
 
 def choose(n: int, k: int, solver: str) -> str:
-    """The rule behind `solver="auto"`: LAPACK for small graphs, nested LOBPCG otherwise."""
-    if solver != "auto":
-        return solver
-    return "dense" if n <= DENSE_BELOW or 5 * k >= n else "lobpcg"
+    """The rule behind `solver="auto"`: LAPACK for small graphs, nested LOBPCG otherwise.
+
+    ARPACK needs a basis of more than 2k vectors; where that is most of the space, LAPACK it is.
+    """
+    if solver == "auto":
+        return "dense" if n <= DENSE_BELOW or 5 * k >= n else "lobpcg"
+    return "dense" if solver in ("shift-invert", "lanczos") and 3 * k >= n - 20 else solver
 
 
 def _solve(

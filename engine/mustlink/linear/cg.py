@@ -34,7 +34,8 @@ def block_cg(
     R = project(np.array(B, dtype=np.float64))
     X = np.zeros_like(R)
     size = np.linalg.norm(R, axis=0)
-    size[size == 0.0] = 1.0
+    # A column that `project` leaves nothing of is solved by 0; its rounding is no right-hand side.
+    size[size <= 1e-15 * np.linalg.norm(B, axis=0)] = np.inf
     residuals = np.linalg.norm(R, axis=0) / size
     active = np.flatnonzero(residuals > tol)
     R = R[:, active]
