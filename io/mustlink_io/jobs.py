@@ -96,7 +96,7 @@ def run_cluster(job: ClusterJob, observer: Observer) -> dict[str, Any]:
 
     result = _summary(job, estimator, recorder, inputs)
     with recorder.stage("writing"):
-        store.write(job.output, _content(estimator, result))
+        store.write(job.output, result_content(estimator, result))
     result["seconds"] += recorder.stages[-1].seconds
     result["peak_bytes"] = peak_bytes()
     if job.memory is not None and result["peak_bytes"] > job.memory:
@@ -161,7 +161,7 @@ def _summary(
     }
 
 
-def _content(estimator: Any, result: Mapping[str, Any]) -> dict[str, Any]:
+def result_content(estimator: Any, result: Mapping[str, Any]) -> dict[str, Any]:
     """Entries of the result file."""
     stages = result["stages"]
     apart = ("parameters", "versions", "inputs", "stages", "eigenvalues", "output")

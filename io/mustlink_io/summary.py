@@ -217,3 +217,20 @@ def show_score(result: Mapping[str, Any]) -> None:
             ("normalised cut", f"{result['mncut']:.4g}" if "mncut" in result else None),
         ],
     )
+
+
+def show_demo(result: Mapping[str, Any]) -> None:
+    """Print what `mustlink demo` did."""
+    console = _console()
+    _facts(
+        console,
+        [
+            ("image", f"{result['image']}: {result['n_nodes']:,} pixels"),
+            ("strokes", f"{result['stroke_pixels']:,} pixels of {', '.join(result['classes'])}"),
+            ("obeyed", f"{result['obeyed']:.1%} of them ({result['obeyed_without']:.1%} without)"),
+            ("sizes", _sizes(result["sizes"])),
+            ("peak memory", size(result["peak_bytes"])),
+            ("wrote", ", ".join(result["files"])),
+        ],
+    )
+    _stages(console, result["stages"])

@@ -82,13 +82,18 @@ def kmeans(
     restarts: int = _RESTARTS,
 ) -> Assignment:
     """k-means by scikit-learn: `restarts` starts on a sample, then Lloyd's steps on all rows."""
+    import warnings
+
     from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning as FewerClusters
     from threadpoolctl import threadpool_limits
 
     rng = np.random.default_rng(seed)
     # One thread: the sums come out the same on every machine, and on a busy one the barriers of
     # several threads were measured to cost 75 times what they save.
-    with threadpool_limits(1):
+    with threadpool_limits(1), warnings.catch_warnings():
+        # Fewer distinct rows than k: the caller sees it in the labels and tells it in our words.
+        warnings.simplefilter("ignore", FewerClusters)
         found = None
         if centers is None:
             n = rows.shape[0]

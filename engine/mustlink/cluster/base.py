@@ -97,6 +97,12 @@ class GraphClusterer(ClusterMixin, BaseEstimator):
         """Labels in the caller's order; isolated nodes -1, or in the largest cluster."""
         labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
         labels[laplacian.nodes] = found
+        count = np.unique(found).size
+        if count < self.n_clusters:
+            recorder.note(
+                f"only {count} of {self.n_clusters} clusters have nodes: the vectors tell no more "
+                "groups apart; ask for fewer clusters or give more constraints"
+            )
         alone = laplacian.n_nodes - laplacian.size
         if alone:
             if self.isolated == "assign":

@@ -28,6 +28,8 @@ Block = NDArray[np.float64]
 BETAS = (0.5, 0.1)
 WAYS = ("sphere", "kmeans")
 FACTORS = (2, 4, 8, 12)  # p as multiples of K
+_MORE = (24, 48)
+_MANY_LABELS = 300  # per class
 _SAMPLE = 4000  # nodes beside the constrained ones on which candidates are clustered
 _HELD = 0.25
 _RUNS = 12  # runs of k-means from which the constraints choose one
@@ -59,9 +61,13 @@ class Candidates:
     ways: tuple[str, ...] = WAYS
 
 
-def subspace_sizes(k: int, room: int) -> tuple[int, ...]:
-    """2K, 4K, 8K, 12K, as far as the graph has that many directions; at least 4."""
-    sizes = sorted({min(max(4, f * k), room) for f in FACTORS})
+def subspace_sizes(k: int, room: int, labelled: int = 0) -> tuple[int, ...]:
+    """2K, 4K, 8K, 12K, as far as the graph has that many directions; at least 4.
+
+    With hundreds of labels per class (strokes on a picture) 24K and 48K too.
+    """
+    factors = FACTORS + (_MORE if labelled >= _MANY_LABELS * k else ())
+    sizes = sorted({min(max(4, f * k), room) for f in factors})
     return tuple(sizes)
 
 

@@ -71,14 +71,22 @@ def check_beta(beta: float, kth: float, largest: float, k: int) -> None:
         )
 
 
-def smooth_embedding(reduced: ReducedPencil, k: int, p: int, beta: float) -> Embedded:
-    """Solve in span{z, V_p}; β is a fraction of λ_{K−1}(Q̄) inside it. Cost O(p³ + mpK)."""
+def smooth_embedding(
+    reduced: ReducedPencil, k: int, p: int, beta: float, *, free: bool = False
+) -> Embedded:
+    """Solve in span{z, V_p}; β is a fraction of λ_{K−1}(Q̄) inside it. Cost O(p³ + mpK).
+
+    With `free`, β was not the caller's choice and gives way where λ_{K−1} is no bound.
+    """
     basis = reduced.basis
     p = min(p, basis.p)
     spectrum = reduced.spectrum(p)
     unit = fraction_unit(spectrum, k)
     kth = float(spectrum[min(k - 2, spectrum.size - 1)])
-    check_beta(beta, kth if kth > 1e-12 * abs(unit) else min(kth, 0.0), float(spectrum[0]), k)
+    if kth <= 1e-12 * abs(unit):
+        kth = min(kth, 0.0)
+        beta = -abs(beta) if free else beta
+    check_beta(beta, kth, float(spectrum[0]), k)
     lam, C, cost = reduced.solve(p, beta * unit)
     _require(lam.size, beta)
     count = min(k - 1, lam.size)
@@ -104,6 +112,7 @@ def exact_embedding(
     max_iter: int = 300,
     seed: int = 0,
     start: Block | None = None,
+    free: bool = False,
 ) -> Embedded:
     """Solve the paper's full problem; all feasible pairs where there are few or the graph is small.
 
@@ -113,6 +122,8 @@ def exact_embedding(
     laplacian = laplacian_of(graph, recorder)
     kth, largest = Q.kth_largest(k - 1), Q.kth_largest(1)
     unit = kth if kth > 0 else largest
+    if free and kth <= 0:
+        beta = -abs(beta)
     check_beta(beta, kth, largest, k)
     pencil = Pencil(laplacian, Q, beta * unit)
     if solver == "lanczos":

@@ -22,7 +22,7 @@ from mustlink.cluster.embed import Embedded, exact_embedding, smooth_embedding
 from mustlink.cluster.scores import criterion_e
 from mustlink.constraints import Constraints
 from mustlink.eigen.smooth import ReducedPencil, SmoothBasis
-from mustlink.eigen.solver import laplacian_of, smallest_pairs, smoothest
+from mustlink.eigen.solver import default_tolerance, laplacian_of, smallest_pairs, smoothest
 from mustlink.errors import InfeasibleError
 from mustlink.graph import Graph
 from mustlink.observe import Recorder
@@ -31,6 +31,7 @@ from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence
 
 EXACT_BELOW = 1000  # nodes up to which subspace="auto" solves the paper's full problem
+SHARP_BELOW = 20_000  # nodes up to which a given subspace is computed to 1e-8
 _EXACT_BETAS = (0.5, 0.1, 0.01)
 
 
@@ -67,6 +68,13 @@ class Request:
             return (0.5 + 0.4 * min(share, 1.0),)
         return (float(self.beta),)
 
+    def basis(self, p: int, recorder: Recorder) -> SmoothBasis:
+        """At least p smooth directions; sharp ones where p was asked for on a small graph."""
+        tol = self.tol
+        if tol is None and isinstance(self.subspace, int) and self.Q.size <= SHARP_BELOW:
+            tol = default_tolerance(self.Q.size)
+        return smoothest(self.graph, p, recorder, solver=self.solver, tol=tol, seed=self.seed)
+
     @property
     def ways(self) -> tuple[str, ...]:
         """The discretisations to choose from."""
@@ -85,15 +93,16 @@ def resolve(request: Request, recorder: Recorder) -> Choice:
         return _resolve_exact(request, recorder)
     laplacian = laplacian_of(request.graph, recorder)
     if isinstance(request.subspace, str):
-        sizes = subspace_sizes(request.k, laplacian.size - 1)
+        labelled = request.known.counts()["labelled"]
+        sizes = subspace_sizes(request.k, laplacian.size - 1, labelled)
     else:
         sizes = (min(int(request.subspace), laplacian.size - 1),)
     candidates = Candidates(sizes, request.betas, request.ways)
     # The eigenvectors are their own stage; choosing among them is timed by itself.
-    smoothest(request.graph, sizes[min(1, len(sizes) - 1)], recorder, seed=request.seed)
+    request.basis(sizes[min(1, len(sizes) - 1)], recorder)
 
     def basis_of(p: int) -> SmoothBasis:
-        return smoothest(request.graph, p, recorder, seed=request.seed)
+        return request.basis(p, recorder)
 
     choice = choose_smooth(request.known, request.k, candidates, basis_of, request.seed, recorder)
     recorder.note(
@@ -133,6 +142,7 @@ def embed(request: Request, choice: Choice, recorder: Recorder) -> Embedded:
     """The K − 1 vectors for one choice."""
     if request.known.is_empty or request.Q.support.size == 0:
         return _unconstrained(request, recorder)
+    free = isinstance(request.beta, str)
     if choice.p is None:
         return exact_embedding(
             request.graph,
@@ -144,10 +154,12 @@ def embed(request: Request, choice: Choice, recorder: Recorder) -> Embedded:
             tol=request.tol,
             max_iter=request.max_iter,
             seed=request.seed,
+            free=free,
         )
-    basis = smoothest(request.graph, choice.p, recorder, seed=request.seed)
+    basis = request.basis(choice.p, recorder)
     with recorder.stage("constrained vectors"):
-        return smooth_embedding(ReducedPencil(basis, request.Q), request.k, choice.p, choice.beta)
+        reduced = ReducedPencil(basis, request.Q)
+        return smooth_embedding(reduced, request.k, choice.p, choice.beta, free=free)
 
 
 def labels_from(

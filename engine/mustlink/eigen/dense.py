@@ -23,11 +23,9 @@ def dense_smallest(laplacian: NormalizedLaplacian, k: int) -> EigenResult:
 
 def dense_pencil(pencil: Pencil) -> PencilSolution:
     """All feasible pairs of the pencil by LAPACK. Cost O(m³), three m by m matrices."""
-    m = pencil.laplacian.size
-    null = pencil.laplacian.null
-    ZZ = (null.matrix @ null.matrix.T).toarray()
-    complement = np.eye(m) - ZZ
-    S = pencil.schur(complement)
-    metric = pencil.laplacian.to_dense() + ZZ
+    inside = pencil.project(np.eye(pencil.laplacian.size))
+    S = pencil.schur(inside)
+    # The identity on the rest makes the metric definite; S is zero there.
+    metric = pencil.metric(inside) + np.eye(len(inside)) - inside
     mu, W = sla.eigh((S + S.T) / 2, (metric + metric.T) / 2)
-    return finish(pencil, mu[::-1], null.project(W[:, ::-1]), complete=True)
+    return finish(pencil, mu[::-1], pencil.project(W[:, ::-1]), complete=True)

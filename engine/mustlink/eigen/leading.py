@@ -36,9 +36,9 @@ def leading_pencil(
         pencil.schur,
         X,
         rule,
-        M=laplacian.apply,
+        M=pencil.metric,
         precondition=grids.cycle(),
-        project=laplacian.null.project,
+        project=pencil.project,
     )
     feasible = pencil.n_feasible()
     complete = feasible is not None and feasible <= found.values.size
@@ -59,7 +59,7 @@ def _start_block(pencil: Pencil, grids: Hierarchy, b: int, seed: int, start: Blo
     parts = [smooth, response, grids.cycle()(noise)]
     if start is not None:
         parts.insert(0, start)
-    basis = laplacian.null.project(np.column_stack(parts))
+    basis = pencil.project(np.column_stack(parts))
     basis /= np.maximum(np.linalg.norm(basis, axis=0), 1e-300)
     # Rayleigh-Ritz in their span picks the b most promising.
     M = basis.T @ laplacian.apply(basis)

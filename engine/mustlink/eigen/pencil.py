@@ -6,6 +6,10 @@ ZᵀBv = 0 give a = −(ZᵀBZ)⁺ZᵀBw, and the rest is the symmetric-definite
 
     S_B w = μ L̄ w on Z^⟂,   S_B = B − BZ(ZᵀBZ)⁺ZᵀB.
 
+Where ZᵀBZ is singular, N its null space (β = 0 with as many must-links as cannot-links), the rows
+ZᵀBv = 0 also demand w ⟂ C = BZN: the search is confined to W = {Z, C}^⟂, and the part Nt of a
+follows from the rows along C.
+
 β is dimensionless here: WD14's β divided by vol.
 """
 
@@ -19,6 +23,8 @@ from numpy.typing import NDArray
 
 from mustlink.operators.constraint import ConstraintOperator
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
+
+_SINGULAR = 1e-10  # share of ‖B‖ below which an eigenvalue of ZᵀBZ, or BZN, is zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,45 +48,90 @@ class Pencil:
         return self.Q.inner(Z)
 
     @cached_property
-    def _solve_null(self) -> Block:
-        """(ZᵀBZ)⁺ over the touched components, (c', c')."""
-        null = self.laplacian.null
-        Z = null.matrix[self.Q.support][:, self.touched]
+    def _null_gram(self) -> Block:
+        """ZᵀBZ over the touched components, (c', c')."""
+        Z = self.laplacian.null.matrix[self.Q.support][:, self.touched]
         G = Z.T @ self._QZ - self.beta * np.eye(self.touched.size)
-        inverse = np.linalg.pinv((G + G.T) / 2, rcond=1e-13, hermitian=True)
-        return np.asarray(inverse, dtype=np.float64)
+        return np.asarray((G + G.T) / 2, dtype=np.float64)
+
+    @cached_property
+    def _null_parts(self) -> tuple[Block, Block]:
+        """(ZᵀBZ)⁺ and N, orthonormal, its null space, (c', t)."""
+        g, N = np.linalg.eigh(self._null_gram)
+        zero = np.abs(g) <= _SINGULAR * self.norm
+        return (N[:, ~zero] / g[~zero]) @ N[:, ~zero].T, N[:, zero]
+
+    @cached_property
+    def _coupled(self) -> tuple[Block, Block]:
+        """N rotated and cut to columns with BZN ≠ 0, and that C = BZN on Z^⟂, (m, t): CᵀC diagonal.
+
+        Nearly always t = 0.
+        """
+        N = self._null_parts[1]
+        C = np.zeros((self.laplacian.size, N.shape[1]))
+        if N.shape[1]:
+            C[self.Q.support] = self._QZ @ N
+            C = self.laplacian.null.project(C)
+            _, s, Vt = np.linalg.svd(C, full_matrices=False)
+            turn = Vt[s > _SINGULAR * self.norm].T
+            N, C = N @ turn, C @ turn
+        return N, C
+
+    @cached_property
+    def held(self) -> Block:
+        """H: orthonormal basis of C's columns, (m, t)."""
+        C = self._coupled[1]
+        return C / np.linalg.norm(C, axis=0)
+
+    def project(self, X: Block) -> Block:
+        """The part of a block in the space searched, {Z, C}^⟂."""
+        X = self.laplacian.null.project(X)
+        H = self.held
+        return X - H @ (H.T @ X) if H.shape[1] else X
+
+    def metric(self, W: Block) -> Block:
+        """L̄W inside the space searched."""
+        LW = self.laplacian.apply(W)
+        return self.project(LW) if self.held.shape[1] else LW
 
     def null_part(self, W: Block) -> Block:
-        """Coefficients a (c', b) that complete w ⟂ Z to the eigenvector v = w + Za."""
-        return -self._solve_null @ (self._QZ.T @ W[self.Q.support])
+        """Coefficients a (c', b) that complete w to v = w + Za, but for the part in N."""
+        return -self._null_parts[0] @ (self._QZ.T @ W[self.Q.support])
 
     def schur(self, W: Block) -> Block:
-        """S_B W for W ⟂ Z, projected on Z^⟂."""
+        """S_B W for W in the space searched, projected on it."""
+        return self.project(self._eliminated(W))
+
+    def _eliminated(self, W: Block) -> Block:
+        """S_B W, not projected."""
         Y = self.Q.apply(W, shift=-self.beta)
         Y[self.Q.support] += self._QZ @ self.null_part(W)
-        return self.laplacian.null.project(Y)
+        return Y
 
-    def complete(self, W: Block) -> Block:
-        """V = w + Za for every column."""
-        V = W.copy()
-        a = self.null_part(W)
+    def complete(self, W: Block, mu: NDArray[np.float64]) -> Block:
+        """V = w + Za for every eigenpair (μ, w)."""
+        V, a = W.copy(), self.null_part(W)
+        N, C = self._coupled
+        if C.shape[1]:  # the rows along C: S_B w + Ct = μL̄w
+            rest = self.laplacian.apply(W) * mu - self._eliminated(W)
+            a = a + N @ ((C.T @ rest) / np.einsum("ij,ij->j", C, C)[:, None])
         null = self.laplacian.null
         if null.n_components == 1:
             return V + null.weight[:, None] * a if a.size else V
         return V + null.matrix[:, self.touched] @ a
 
     def n_feasible(self) -> int | None:
-        """Number of pairs with λ > 0, by inertia: In(S_B) = In(B) − In(ZᵀBZ); None if unknown."""
+        """Number of pairs with λ > 0, by inertia: In(S_B) = In(B) − In(ZᵀBZ); None if unknown.
+
+        Every column of C makes with its null direction one positive and one negative pair of B.
+        """
         above = self.Q.count_above(self.beta)
         if above is None:
             return None
-        null = self.laplacian.null
-        Z = null.matrix[self.Q.support][:, self.touched]
-        G = Z.T @ self._QZ - self.beta * np.eye(self.touched.size)
-        taken = int((np.linalg.eigvalsh((G + G.T) / 2) > 0).sum()) if G.size else 0
+        taken = int((np.linalg.eigvalsh(self._null_gram) > _SINGULAR * self.norm).sum())
         if self.beta < 0:
-            taken += null.n_components - self.touched.size
-        return above - taken
+            taken += self.laplacian.null.n_components - self.touched.size
+        return above - taken - self.held.shape[1]
 
     def residuals(self, V: Block, lam: NDArray[np.float64]) -> NDArray[np.float64]:
         """‖L̄v − λ(Q̄ − βI)v‖ / ‖L̄v‖: independent of how v was found."""
@@ -120,7 +171,7 @@ def finish(pencil: Pencil, mu: NDArray[np.float64], W: Block, complete: bool) ->
     floor = 1e-11 * np.abs(mu).max(initial=0.0)
     positive = mu > floor
     mu, W = mu[positive], W[:, positive]
-    V = pencil.complete(W)
+    V = pencil.complete(W, mu)
     laplacian = pencil.laplacian
     # The largest entry is positive: an eigenvector's sign is otherwise the solver's whim.
     sign = np.sign(V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from mustlink.eigen.pencil import Pencil, PencilSolution, finish
 from mustlink.linear.amg import Hierarchy
-from mustlink.linear.cg import block_cg
+from mustlink.linear.cg import Map, block_cg
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.result import Convergence, EigenResult
 
@@ -77,17 +79,19 @@ def shift_invert_pencil(
 ) -> tuple[PencilSolution, Convergence]:
     """The k leading pairs of S_B w = μL̄w by ARPACK with L̄⁺ by AMG-CG."""
     laplacian = pencil.laplacian
-    project = laplacian.null.project
-
-    def columnwise(apply: object, x: Vector) -> Vector:
-        return project(apply(project(x.reshape(-1, 1)))).ravel()  # type: ignore[operator]
-
     m = laplacian.size
-    null = laplacian.null.matrix
-    A = _operator(m, lambda x: columnwise(pencil.schur, x))
-    M = _operator(m, lambda x: columnwise(laplacian.apply, x) + null @ (null.T @ x))
-    plain = inverse(laplacian, grids, min(tol, 1e-8) * 0.1)
-    Minv = _operator(m, lambda x: plain @ x + null @ (null.T @ x))
+
+    def within(apply: Map) -> LinearOperator:
+        return _operator(m, lambda x: pencil.project(apply(pencil.project(x[:, None]))).ravel())
+
+    def outside(x: Vector) -> Vector:
+        return x - pencil.project(x[:, None]).ravel()
+
+    A, L = within(pencil.schur), within(pencil.metric)
+    solve = _confined(pencil, inverse(laplacian, grids, min(tol, 1e-8) * 0.1))
+    # The identity outside the space searched makes the metric definite; A is zero there.
+    M = _operator(m, lambda x: L @ x + outside(x))
+    Minv = _operator(m, lambda x: solve(pencil.project(x[:, None]).ravel()) + outside(x))
     start = _start(laplacian, seed)
     try:
         mu, W = eigsh(A, k=k, M=M, Minv=Minv, which="LA", tol=tol, maxiter=max_iter, v0=start)
@@ -96,10 +100,25 @@ def shift_invert_pencil(
     order = np.argsort(mu)[::-1]
     feasible = pencil.n_feasible()
     complete = feasible is not None and feasible <= k
-    solution = finish(pencil, mu[order], project(W[:, order]), complete)
+    solution = finish(pencil, mu[order], pencil.project(W[:, order]), complete)
     residuals = pencil.residuals(solution.vectors, solution.lam)
     reason = "tolerance" if mu.size >= k else "max_iter"
     return solution, Convergence("ARPACK shift-invert", reason, 0, residuals, 10 * tol)
+
+
+def _confined(pencil: Pencil, plain: LinearOperator) -> Callable[[Vector], Vector]:
+    """L̄⁺ confined to the space searched: H the directions held, x − Y(HᵀY)⁻¹Hᵀx, Y = L̄⁺H."""
+    H = pencil.held
+    if H.shape[1] == 0:
+        return lambda x: plain @ x
+    Y = np.column_stack([plain @ h for h in H.T])
+    correction = Y @ np.linalg.inv(H.T @ Y)
+
+    def solve(x: Vector) -> Vector:
+        s = plain @ x
+        return np.asarray(s - correction @ (H.T @ s), dtype=np.float64)
+
+    return solve
 
 
 def _operator(m: int, matvec: object) -> LinearOperator:

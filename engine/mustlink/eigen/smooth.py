@@ -19,6 +19,7 @@ from mustlink.operators.constraint import ConstraintOperator
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 
 _COUPLING = 1e-3  # how strongly components hold together, as a share of the smallest λ > 0
+_SINGULAR = 1e-10  # share of ‖B‖ below which zᵀBz, or Bz, is zero
 _NULL_LIMIT = 200  # components carried as directions of their own
 
 
@@ -103,16 +104,26 @@ class ReducedPencil:
         T = self.constraint[: p + 1, : p + 1]
         B = T - beta * np.eye(p + 1)
         theta = np.maximum(self.basis.values[:p], 1e-300)
-        bz = B[1:, 0]
-        corner = B[0, 0]
-        usable = abs(corner) > 1e-13 * max(np.abs(B).max(), 1e-300)
-        S = B[1:, 1:] - (np.outer(bz, bz) / corner if usable else 0.0)
+        bz, inner, corner = B[1:, 0], B[1:, 1:], B[0, 0]
+        floor = _SINGULAR * max(np.abs(B).max(), 1e-300)
+        regular = abs(corner) > floor
         scale = 1.0 / np.sqrt(theta)
-        mu, Y = sla.eigh(S * scale[:, None] * scale)
+        S = inner - np.outer(bz, bz) / corner if regular else inner
+        S = S * scale[:, None] * scale
+        coupled = not regular and np.linalg.norm(bz) > floor
+        if coupled:  # zᵀBv = 0 demands w ⟂ Bz, see `Pencil`
+            h = scale * bz / np.linalg.norm(scale * bz)
+            S = S - np.outer(h, h @ S)
+            S = S - np.outer(S @ h, h)
+        mu, Y = sla.eigh((S + S.T) / 2)
         mu, Y = mu[::-1], Y[:, ::-1]
         positive = mu > 1e-11 * np.abs(mu).max(initial=0.0)
         mu, W = mu[positive], scale[:, None] * Y[:, positive]
-        a = -(bz @ W) / corner if usable else np.zeros(mu.size)
+        a = np.zeros(mu.size)
+        if regular:
+            a = -(bz @ W) / corner
+        elif coupled:
+            a = bz @ (theta[:, None] * W * mu - inner @ W) / (bz @ bz)
         C = np.vstack([a, W])
         C *= np.sqrt(self.basis.laplacian.volume) / np.linalg.norm(C, axis=0)
         cost = theta @ (C[1:] ** 2)

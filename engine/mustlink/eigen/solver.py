@@ -132,8 +132,7 @@ def smoothest(
     """Basis of at least p smooth directions, computed once and kept with the graph."""
     laplacian = laplacian_of(graph, recorder)
     key = f"smooth {seed}"
-    if tol is None:
-        tol = default_tolerance(laplacian.size) if laplacian.size <= 20_000 else BASIS_TOL
+    tol = BASIS_TOL if tol is None else tol
     kept: tuple[SmoothBasis, float] | None = graph.memo.get(key)
     available = laplacian.size - 1
     if kept is not None and kept[0].p >= min(p, available) and kept[1] <= tol:

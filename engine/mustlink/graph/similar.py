@@ -1,0 +1,59 @@
+"""Edges between pixels that look alike, near or far: what a grid of neighbours cannot know."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy import ndimage
+from scipy.spatial import cKDTree
+
+from mustlink.graph.weights import neighbour_affinity
+
+_BLUR = 2.0  # pixels: standard deviation of the local mean
+_WINDOW = 7  # pixels: side of the window of the local contrast
+_POSITION = 0.25  # one image width counts as much as this difference of colour in [0, 1]
+
+
+def similar_pixels(
+    colours: NDArray[np.float64], n_similar: int, position: float = _POSITION
+) -> sp.csr_matrix:
+    """Affinity (n, n) of each pixel with its `n_similar` nearest in appearance and position.
+
+    Features per pixel: half its colour, the local mean colour (Gaussian, 2 pixels), half the
+    local standard deviation of the first channel (7 x 7), and `position` times (x, y)/width.
+    Weights exp(-d²/(s_i s_j)), s_i the distance to the 7th nearest; (A + Aᵀ)/2. Exact neighbours
+    from a k-d tree; cost about 10 s for 10⁶ pixels.
+    """
+    features = pixel_features(colours, position)
+    k = min(n_similar, features.shape[0] - 1)
+    query = cKDTree(features).query(features, k + 1, workers=-1)
+    distances, found = np.asarray(query[0]), np.asarray(query[1])
+    # The pixel itself is first unless it has exact twins; it must not be its own neighbour.
+    own = found == np.arange(features.shape[0])[:, None]
+    own[~own.any(axis=1), -1] = True
+    neighbours = found[~own].reshape(-1, k).astype(np.int32)
+    lengths = distances[~own].reshape(-1, k)
+    scale = lengths[:, min(7, k) - 1]
+    positive = scale[scale > 0]
+    # Flat areas have many exact twins: a scale of 0 would make every other pixel infinitely far.
+    scale = np.maximum(scale, positive.min(initial=1.0) if positive.size else 1.0)
+    return neighbour_affinity(neighbours, lengths, "local", scale)
+
+
+def pixel_features(colours: NDArray[np.float64], position: float) -> NDArray[np.float64]:
+    """Features of the pixels of (h, w, c) colours, (h·w, 2c + 3); see `similar_pixels`."""
+    h, w, channels = colours.shape
+    mean = ndimage.gaussian_filter(colours, (_BLUR, _BLUR, 0))
+    lightness = colours[..., 0]
+    square = ndimage.uniform_filter(lightness**2, _WINDOW)
+    contrast = np.sqrt(np.maximum(square - ndimage.uniform_filter(lightness, _WINDOW) ** 2, 0.0))
+    y, x = np.mgrid[:h, :w] * (position / w)
+    columns = [
+        0.5 * colours,
+        mean,
+        0.5 * ndimage.gaussian_filter(contrast, _BLUR)[..., None],
+        x[..., None],
+        y[..., None],
+    ]
+    return np.concatenate(columns, axis=2).reshape(h * w, 2 * channels + 3)
