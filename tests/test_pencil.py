@@ -74,7 +74,7 @@ def test_schur_complement_is_the_dense_one(seed):
     found = pencil.schur(P)
     np.testing.assert_allclose(found, P @ S @ P, atol=1e-12 * size)
     W = pencil.laplacian.null.project(np.random.default_rng(seed).standard_normal((m, 3)))
-    V = pencil.complete(W)
+    V = pencil.complete(W, np.ones(3))
     np.testing.assert_allclose(pencil.laplacian.null.project(V), W, atol=1e-12 * np.abs(V).max())
     # The completed vectors satisfy the rows ZᵀBv = 0 of the pencil.
     np.testing.assert_allclose(Z.T @ (B @ V), 0, atol=1e-12 * size * np.abs(V).max())
@@ -136,6 +136,9 @@ def test_identities_of_the_feasible_pairs(seed):
     found = dense_pencil(pencil)
     V, lam = found.vectors, found.lam
     B = Q - pencil.beta * np.eye(len(Q))
+    assert lam.size == pencil.n_feasible()
+    if lam.size == 0:
+        return  # only cannot-links on one component, say: no λ_{K−1} > 0
     assert (lam > 0).all()
     np.testing.assert_allclose(np.einsum("ij,ij->j", V, V), volume, rtol=1e-12)
     np.testing.assert_allclose(found.cost, np.einsum("ij,ij->j", V, L @ V), rtol=1e-10)
@@ -163,6 +166,40 @@ def test_small_negative_beta_without_constraints_gives_the_smoothest_vectors():
     lam, _ = ordered(dense_pencil(pencil))
     np.testing.assert_allclose(lam, 2 * np.linalg.eigvalsh(laplacian.to_dense())[2:], rtol=1e-10)
     assert pencil.n_feasible() == 38
+
+
+@pytest.mark.parametrize("components", [1, 2, 3])
+def test_balanced_constraints_at_beta_zero(components):
+    """As many must-links as cannot-links and β = 0: zᵀBz = 0 although Bz is not."""
+    from mustlink.constraints import Constraints
+
+    rng = np.random.default_rng(components)
+    W = random_graph(rng, 60, components)
+    parts = oracles.components(W.toarray())
+    pairs = [rng.choice(np.flatnonzero(parts == c), 4, replace=False) for c in range(components)]
+    belief = np.tile([1.0, -1.0], components)
+    known = Constraints.from_pairs(np.array(pairs).reshape(-1, 2), belief, n_nodes=60)
+    graph = Graph.from_affinity(W)
+    laplacian = normalized_laplacian(graph)
+    pencil = Pencil(laplacian, constraint_operator(known, laplacian), 0.0)
+    assert pencil.held.shape[1] == components
+    exact = dense_pencil(pencil)
+    lam, V = ordered(exact)
+    assert lam.size == pencil.n_feasible() == components
+    assert pencil.residuals(exact.vectors, exact.lam).max() < 1e-10
+    # QZ finds λ = 0 defective and so only to √eps, but the feasible pairs in full.
+    L, Q, _ = dense(pencil)
+    reference, U, _ = oracles.pencil(L, Q, 0.0, laplacian.volume)
+    assert_same_pairs((lam, V), (reference, U), lam.size, 1e-6, 1e-5)
+    grids = build_hierarchy(laplacian)
+    for solve in (leading_pencil, shift_invert_pencil):
+        found, convergence = solve(pencil, grids, components, tol=1e-10)
+        assert convergence.converged.all()
+        assert_same_pairs(ordered(found), (lam, V), lam.size, 1e-9, 1e-6)  # the tolerance given
+    if components == 1:
+        basis = smoothest(graph, 59, Recorder(), solver="dense")
+        lam_, C, _ = ReducedPencil(basis, pencil.Q).solve(59, 0.0)
+        assert_same_pairs((lam_, basis.vectors @ C), (lam, V), 1, 1e-9, 1e-6)  # the basis' accuracy
 
 
 # --- inside the smooth subspace

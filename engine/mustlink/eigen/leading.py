@@ -7,6 +7,7 @@ import numpy as np
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested import guard, nested_start, random_block
 from mustlink.eigen.pencil import Pencil, PencilSolution, finish
+from mustlink.kernels.tall import combine, gram
 from mustlink.linear.amg import Hierarchy
 from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence
@@ -62,10 +63,10 @@ def _start_block(pencil: Pencil, grids: Hierarchy, b: int, seed: int, start: Blo
     basis = pencil.project(np.column_stack(parts))
     basis /= np.maximum(np.linalg.norm(basis, axis=0), 1e-300)
     # Rayleigh-Ritz in their span picks the b most promising.
-    M = basis.T @ laplacian.apply(basis)
+    M = gram(basis, laplacian.apply(basis))
     m, U = np.linalg.eigh((M + M.T) / 2)
     keep = m > 1e-12 * m[-1]
     T = U[:, keep] / np.sqrt(m[keep])
-    H = T.T @ (basis.T @ pencil.schur(basis)) @ T
+    H = T.T @ gram(basis, pencil.schur(basis)) @ T
     _, C = np.linalg.eigh((H + H.T) / 2)
-    return basis @ (T @ C[:, ::-1][:, :b])
+    return combine(basis, T @ C[:, ::-1][:, :b])

@@ -168,8 +168,7 @@ class PencilSolution:
 
 def finish(pencil: Pencil, mu: NDArray[np.float64], W: Block, complete: bool) -> PencilSolution:
     """Turn pairs (μ, w) into feasible (λ, v): keep μ > 0, add the null part, scale to vol."""
-    floor = 1e-11 * np.abs(mu).max(initial=0.0)
-    positive = mu > floor
+    positive = mu > 1e-11 * np.abs(mu).max(initial=0.0)
     mu, W = mu[positive], W[:, positive]
     V = pencil.complete(W, mu)
     laplacian = pencil.laplacian
@@ -177,4 +176,17 @@ def finish(pencil: Pencil, mu: NDArray[np.float64], W: Block, complete: bool) ->
     sign = np.sign(V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])])
     V *= sign * np.sqrt(laplacian.volume) / np.linalg.norm(V, axis=0)
     cost = np.einsum("ij,ij->j", V, laplacian.apply(V))
+    real = exceeds(mu, cost, laplacian.volume, pencil.norm)
+    if not real.all():
+        mu, V, cost = mu[real], V[:, real], cost[real]
     return PencilSolution(1.0 / mu, V, cost, complete)
+
+
+def exceeds(
+    mu: NDArray[np.float64], cost: NDArray[np.float64], volume: float, norm: float
+) -> NDArray[np.bool_]:
+    """Whether α = vᵀQ̄v/vol exceeds β by more than rounding: α − β = μ·cost/vol (WD14 Lemma 1).
+
+    Where every μ is zero, rounding makes some of them positive.
+    """
+    return np.asarray(mu * cost > _SINGULAR * 1e-2 * norm * volume, dtype=np.bool_)

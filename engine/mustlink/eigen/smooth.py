@@ -15,6 +15,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from mustlink.eigen.pencil import exceeds
 from mustlink.operators.constraint import ConstraintOperator
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 
@@ -125,7 +126,10 @@ class ReducedPencil:
         elif coupled:
             a = bz @ (theta[:, None] * W * mu - inner @ W) / (bz @ bz)
         C = np.vstack([a, W])
-        C *= np.sqrt(self.basis.laplacian.volume) / np.linalg.norm(C, axis=0)
+        volume = self.basis.laplacian.volume
+        C *= np.sqrt(volume) / np.linalg.norm(C, axis=0)
         cost = theta @ (C[1:] ** 2)
+        real = exceeds(mu, cost, volume, float(np.abs(B).max()))
+        mu, C, cost = mu[real], C[:, real], cost[real]
         order = np.argsort(cost, kind="stable")
         return 1.0 / mu[order], C[:, order], cost[order]
