@@ -39,7 +39,18 @@ class GraphClusterer(ClusterMixin, BaseEstimator):
     weights: str
     isolated: str
     random_state: Any
+    labels_: Ints
     n_jobs: int | None
+
+    def fit(self, X: Any, y: Any = None) -> GraphClusterer:
+        """Set `labels_`; subclasses do."""
+        raise NotImplementedError
+
+    def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Ints:
+        """`fit(X, y, ...)`, then `labels_`; scikit-learn's own would leave the labels `y` out."""
+        self.fit(X, y, **options)
+        found: Ints = self.labels_
+        return found
 
     def _seed(self) -> int:
         """One integer for everything random in this fit."""

@@ -21,7 +21,7 @@ from mustlink.cluster.choose import (
 from mustlink.cluster.embed import Embedded, exact_embedding, smooth_embedding
 from mustlink.cluster.scores import criterion_e
 from mustlink.constraints import Constraints
-from mustlink.eigen.smooth import ReducedPencil, SmoothBasis
+from mustlink.eigen.smooth import ReducedPencil, SmoothBasis, smooth_basis
 from mustlink.eigen.solver import default_tolerance, laplacian_of, smallest_pairs, smoothest
 from mustlink.errors import InfeasibleError
 from mustlink.graph import Graph
@@ -167,8 +167,6 @@ def labels_from(
 ) -> NDArray[np.int64]:
     """Clusters (m,) from the rows of D^-½V; the constraints choose where k-means starts."""
     k, way, known = request.k, choice.way, request.known
-    if way == "sign" and rows.shape[1] != 1:
-        way = "kmeans"
     if way == "sign":
         return assign(rows, k, way, request.seed).labels
     laplacian = laplacian_of(request.graph, Recorder())
@@ -182,7 +180,10 @@ def labels_from(
 
 
 def _unconstrained(request: Request, recorder: Recorder) -> Embedded:
-    """Q = 0: the pencil is L̄v = −λβv with β < 0, that is the K − 1 smoothest vectors."""
+    """Q = 0: the pencil is L̄v = −λβv with β < 0, that is the K − 1 smoothest vectors beside z.
+
+    Components come first, as vectors of cost 0.
+    """
     laplacian = laplacian_of(request.graph, recorder)
     found = smallest_pairs(
         request.graph,
@@ -192,8 +193,11 @@ def _unconstrained(request: Request, recorder: Recorder) -> Embedded:
         tol=request.tol,
         seed=request.seed,
     )
-    V = found.vectors * np.sqrt(laplacian.volume)
-    cost = found.values * laplacian.volume
-    empty = Convergence("none", "direct", 0, np.zeros(0), 1.0)
-    convergence = found.convergence if V.shape[1] else empty
-    return Embedded(V, found.values, cost, 0.0, 0.0, None, convergence)
+    had = found.convergence
+    basis = smooth_basis(laplacian, found.values, found.vectors, had.residuals)
+    parts = basis.p - found.values.size
+    values = np.concatenate([np.zeros(parts), found.values])[: request.k - 1]
+    V = basis.vectors[:, 1 : 1 + values.size] * np.sqrt(laplacian.volume)
+    residuals = basis.residuals[: values.size]
+    convergence = Convergence(had.solver, had.reason, had.iterations, residuals, had.tolerance)
+    return Embedded(V, values, values * laplacian.volume, 0.0, 0.0, None, convergence)
