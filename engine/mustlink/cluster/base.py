@@ -126,18 +126,19 @@ class GraphClusterer(ClusterMixin, BaseEstimator):
 
 @contextmanager
 def threads(n_jobs: int | None) -> Iterator[None]:
-    """Run with at most n_jobs threads in our kernels and in linear algebra (None: all)."""
-    wanted = check_n_jobs(n_jobs)
-    if wanted is None:
-        yield
-        return
-    import numba
+    """Run with at most n_jobs threads of our own (None: all), and one inside BLAS.
+
+    Our kernels and row-block products split the work; see `kernels.tall` for why BLAS does not.
+    """
     from threadpoolctl import threadpool_limits
 
+    wanted = check_n_jobs(n_jobs)
+    import numba
+
     before = numba.get_num_threads()
-    numba.set_num_threads(min(wanted, before))
+    numba.set_num_threads(before if wanted is None else min(wanted, before))
     try:
-        with threadpool_limits(wanted):
+        with threadpool_limits(1, user_api="blas"):
             yield
     finally:
         numba.set_num_threads(before)

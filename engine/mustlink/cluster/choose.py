@@ -28,7 +28,7 @@ Block = NDArray[np.float64]
 BETAS = (0.5, 0.1)
 WAYS = ("sphere", "kmeans")
 FACTORS = (2, 4, 8, 12)  # p as multiples of K
-_MORE = (24, 48)
+_MORE = (24,)
 _MANY_LABELS = 300  # per class
 _SAMPLE = 4000  # nodes beside the constrained ones on which candidates are clustered
 _HELD = 0.25
@@ -64,7 +64,7 @@ class Candidates:
 def subspace_sizes(k: int, room: int, labelled: int = 0) -> tuple[int, ...]:
     """2K, 4K, 8K, 12K, as far as the graph has that many directions; at least 4.
 
-    With hundreds of labels per class (strokes on a picture) 24K and 48K too.
+    With hundreds of labels per class (strokes on a picture) 24K too.
     """
     factors = FACTORS + (_MORE if labelled >= _MANY_LABELS * k else ())
     sizes = sorted({min(max(4, f * k), room) for f in factors})

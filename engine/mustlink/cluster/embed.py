@@ -15,6 +15,7 @@ from mustlink.eigen.smooth import ReducedPencil
 from mustlink.eigen.solver import DENSE_BELOW, default_tolerance, grids_of, laplacian_of
 from mustlink.errors import InfeasibleError, InputError
 from mustlink.graph import Graph
+from mustlink.kernels.tall import combine
 from mustlink.observe import Recorder
 from mustlink.operators.constraint import ConstraintOperator
 from mustlink.operators.laplacian import Block
@@ -91,7 +92,7 @@ def smooth_embedding(
     _require(lam.size, beta)
     count = min(k - 1, lam.size)
     C = np.ascontiguousarray(C[:, :count])
-    vectors = basis.vectors[:, : p + 1] @ C
+    vectors = combine(basis.vectors[:, : p + 1], C)
     convergence = Convergence(
         "smooth subspace", "direct", 0, basis.residuals[:p], float(basis.residuals.max(initial=0))
     )

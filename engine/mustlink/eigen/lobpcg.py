@@ -12,17 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.kernels.tall import combination, combine, gram, gram_of
 from mustlink.result import Convergence, EigenResult
 
 _NOISE = 1e-10  # share of a column that must be left for it to be a direction of its own
 
 Block = NDArray[np.float64]
 Map = Callable[[Block], Block]
-
-
-def gram(X: Block, Y: Block) -> Block:
-    """Inner products XᵀY."""
-    return X.T @ Y
 
 
 @dataclass(frozen=True)
@@ -65,8 +61,8 @@ def lobpcg(
     X = _orthonormal(project(np.array(X, dtype=np.float64)), M)
     AX, MX = A(X), X if M is None else M(X)
     theta, C = np.linalg.eigh(sign * gram(X, AX))
-    X, AX = X @ C, AX @ C
-    MX = X if M is None else MX @ C
+    X, AX = combine(X, C), combine(AX, C)
+    MX = X if M is None else combine(MX, C)
     P = AP = MP = np.empty((X.shape[0], 0))
     wanted = method.n_pairs
     step, reason = 0, "max_iter"
@@ -94,13 +90,13 @@ def lobpcg(
             reason = "stagnation"
             break
         AW = A(W)
-        V, AV = np.hstack([X, P, W]), np.hstack([AX, AP, AW])
-        MV = V if M is None else np.hstack([MX, MP, MW])
-        G = gram(V, MV)
-        theta, C, Cp = _rayleigh_ritz(sign * gram(V, AV), (G + G.T) / 2, b, active)
-        X, P = V @ C, V @ Cp
-        AX, AP = AV @ C, AV @ Cp
-        MX, MP = (X, P) if M is None else (MV @ C, MV @ Cp)
+        V, AV = [X, P, W], [AX, AP, AW]
+        MV = V if M is None else [MX, MP, MW]
+        H, G = gram_of(V, AV), gram_of(V, MV)
+        theta, C, Cp = _rayleigh_ritz(sign * H, (G + G.T) / 2, b, active)
+        X, P = combination(V, C), combination(V, Cp)
+        AX, AP = combination(AV, C), combination(AV, Cp)
+        MX, MP = (X, P) if M is None else (combination(MV, C), combination(MV, Cp))
         step += 1
     order = np.argsort(theta)[:wanted]
     convergence = Convergence("lobpcg", reason, step, residuals[order], method.tol)
@@ -168,7 +164,7 @@ def _against(W: Block, bases: tuple[Block, ...], metric: tuple[Block, ...]) -> B
     """W minus its M-projection on orthonormal bases."""
     for V, MV in zip(bases, metric, strict=True):
         if V.shape[1]:
-            W = W - V @ gram(MV, W)
+            W = W - combine(V, gram(MV, W))
     return W
 
 
@@ -183,5 +179,5 @@ def _orthonormal(X: Block, M: Map | None) -> Block:
         G, size, X = G[np.ix_(good, good)], size[good], X[:, good]
         g, U = np.linalg.eigh((G + G.T) / 2 / size[:, None] / size)
         keep = g > cut * g[-1]
-        X = X @ ((U[:, keep] / np.sqrt(g[keep])) / size[:, None])
+        X = combine(X, (U[:, keep] / np.sqrt(g[keep])) / size[:, None])
     return X

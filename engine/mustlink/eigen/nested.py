@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.kernels.spmm import spmm
+from mustlink.kernels.tall import combine, gram
 from mustlink.linear.amg import Hierarchy
 from mustlink.operators.laplacian import Block, NormalizedLaplacian, NullSpace
 from mustlink.result import EigenResult
@@ -96,13 +97,13 @@ def _refine(
 
 def _leading(laplacian: NormalizedLaplacian, X: Block, b: int) -> Block:
     """Rayleigh-Ritz in the span of X: its b smoothest vectors."""
-    G = X.T @ X
+    G = gram(X, X)
     g, U = np.linalg.eigh(G)
     keep = g > 1e-10 * g[-1]
     T = U[:, keep] / np.sqrt(g[keep])
-    H = T.T @ (X.T @ laplacian.apply(X)) @ T
+    H = T.T @ gram(X, laplacian.apply(X)) @ T
     _, C = np.linalg.eigh((H + H.T) / 2)
-    return X @ (T @ C[:, :b])
+    return combine(X, T @ C[:, :b])
 
 
 def guard(k: int) -> int:

@@ -63,19 +63,26 @@ def smallest_pairs(
     pairs, at least as sharp, by the same solver, is used again.
     """
     laplacian = laplacian_of(graph, recorder)
-    k = min(k, laplacian.size - laplacian.null.n_components)
     tol = default_tolerance(laplacian.size) if tol is None else tol
     chosen = choose(laplacian.size, k, solver)
-    kept: tuple[Any, ...] | None = graph.memo.get("pairs")
+    kept: tuple[EigenResult, float, str, int] | None = graph.memo.get("pairs")
+    k = min(k, laplacian.size - laplacian.null.n_components)
     if kept is not None:
         result, sharpness, by, at = kept
         if result.values.size >= k and sharpness <= tol and by == chosen and at == seed:
             return _first(result, k)
-    grids = None if chosen in ("dense", "lanczos") else grids_of(graph, recorder)
-    with recorder.stage("eigenvectors") as advance:
-        result = _solve(laplacian, grids, k, chosen, tol, max_iter, seed, advance)
+    result = _compute(graph, k, recorder, chosen, tol, max_iter, seed)
     graph.memo["pairs"] = (result, tol, chosen, seed)
     return result
+
+
+def _compute(
+    graph: Graph, k: int, recorder: Recorder, chosen: str, tol: float, max_iter: int, seed: int
+) -> EigenResult:
+    laplacian = laplacian_of(graph, recorder)
+    grids = None if chosen in ("dense", "lanczos") else grids_of(graph, recorder)
+    with recorder.stage("eigenvectors") as advance:
+        return _solve(laplacian, grids, k, chosen, tol, max_iter, seed, advance)
 
 
 def choose(n: int, k: int, solver: str) -> str:
@@ -137,7 +144,11 @@ def smoothest(
     available = laplacian.size - 1
     if kept is not None and kept[0].p >= min(p, available) and kept[1] <= tol:
         return kept[0]
-    found = smallest_pairs(graph, p, recorder, solver=solver, tol=tol, seed=seed)
+    graph.memo.pop(key, None)  # both at once would double the memory
+    del kept
+    count = min(p, laplacian.size - laplacian.null.n_components)
+    chosen = choose(laplacian.size, count, solver)
+    found = _compute(graph, count, recorder, chosen, tol, 200, seed)
     basis = smooth_basis(laplacian, found.values, found.vectors, found.convergence.residuals)
     graph.memo[key] = (basis, tol)
     return basis
