@@ -7,6 +7,7 @@ BLAS itself runs on one thread during a fit: its threads were measured to wait f
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ def gram(X: Block, Y: Block) -> Block:
 
 
 def gram_of(V: list[Block], U: list[Block]) -> Block:
-    """[V₁ V₂ …]ᵀ[U₁ U₂ …] without joining the blocks: the only place where nodes are summed over."""
+    """[V₁ V₂ …]ᵀ[U₁ U₂ …] without joining the blocks: the only sum over nodes."""
 
     def part(rows: slice) -> Block:
         return np.block([[v[rows].T @ u[rows] for u in U] for v in V])
@@ -54,7 +55,7 @@ def combine(V: Block, C: Block) -> Block:
 def combination(V: list[Block], C: Block) -> Block:
     """[V₁ V₂ …]C without joining the blocks."""
     ends = np.cumsum([0, *(v.shape[1] for v in V)])
-    pieces = [C[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    pieces = [C[a:b] for a, b in pairwise(ends)]
     n = V[0].shape[0]
     out = np.zeros((n, C.shape[1]))
 
