@@ -30,10 +30,11 @@ test-slow: $(BIN)/.installed
 	$(BIN)/pytest -m slow
 
 bench: $(BIN)/.installed
-	$(BIN)/python bench/million.py
-	$(BIN)/python bench/mnist.py
+	$(BIN)/python bench/million.py --all
+	$(BIN)/python bench/mnist.py --columns ncut auto p
 	$(BIN)/python bench/graphs.py
 	$(BIN)/python bench/images.py
+	$(BIN)/python bench/determinism.py
 
 clean:
 	rm -rf $(VENV) demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -45,6 +45,7 @@ def segment(
     picture: str,
     brush: int,
     radius: float,
+    similar: int,
     shrink: int,
     options: dict[str, Any],
 ) -> dict[str, Any]:
@@ -60,7 +61,7 @@ def segment(
         strokes = clicks(archive, shape, brush, shrink)
         drawn = clicks(archive, shape, max(brush, 1 + max(shape) // 250), shrink)
         k = int(archive["n_classes"])
-    graph, graph_seconds = common.timed(ml.image_graph, image, radius=radius)
+    graph, graph_seconds = common.timed(ml.image_graph, image, radius, n_similar=similar)
     constraints = ml.Constraints.from_labels(strokes.ravel())
     base = {"n_clusters": k, "affinity": "precomputed", "random_state": 0}
     est, seconds = common.timed(ml.CSP(**base, **options).fit, graph, constraints=constraints)
@@ -99,6 +100,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=IMAGES, default=["daisy", "crab"])
     parser.add_argument("--brush", type=int, default=0, help="pixels labelled round a click")
     parser.add_argument("--radius", type=float, default=2)
+    parser.add_argument("--similar", type=int, default=8, help="look-alikes joined to a pixel")
     parser.add_argument("--shrink", type=int, default=1, help="every s-th pixel, for a quick try")
     parser.add_argument("--subspace", help="auto, exact or a dimension")
     parser.add_argument("--beta", help="auto or a number")
@@ -126,6 +128,7 @@ def main() -> int:
             picture=str(args.out / f"{name}.png"),
             brush=args.brush,
             radius=args.radius,
+            similar=args.similar,
             shrink=args.shrink,
             options=options,
         )
