@@ -1,0 +1,48 @@
+"""Edges between pixels that look alike, against all pairs compared."""
+
+import numpy as np
+import oracles
+import pytest
+
+import mustlink as ml
+from mustlink.errors import InputError
+from mustlink.graph.similar import pixel_features, similar_pixels
+
+
+def picture(seed=0, shape=(9, 11, 3)):
+    return np.random.default_rng(seed).random(shape)
+
+
+@pytest.mark.parametrize("k", [1, 4, 8])
+def test_equals_all_pairs_compared(k):
+    colours = picture(k)
+    features = pixel_features(colours, 0.25)
+    indices, lengths = oracles.knn_lists(features, k)
+    dense = oracles.knn_affinity(indices, lengths, "local")
+    found = similar_pixels(colours, k).toarray()
+    # distances of the oracle are sums in another order
+    np.testing.assert_allclose(found, dense, rtol=1e-9, atol=1e-12)
+
+
+def test_flat_image_has_edges_and_no_loops():
+    W = similar_pixels(np.zeros((6, 6, 3)), 4)
+    assert W.diagonal().max() == 0
+    assert (W.getnnz(axis=1) >= 1).all()
+    assert abs(W - W.T).max() == 0
+
+
+def test_image_graph_joins_far_pixels_that_look_alike():
+    image = np.zeros((20, 30), dtype=np.uint8)
+    image[:, 10:20] = 255
+    near = ml.image_graph(image, radius=1.5)
+    far = ml.image_graph(image, radius=1.5, n_similar=5, position=0.01)
+    rows, columns = far.affinity.nonzero()
+    step = np.abs(rows % 30 - columns % 30)
+    assert near.affinity.nnz < far.affinity.nnz
+    assert step.max() > 2
+    assert far.info["n_similar"] == 5
+
+
+def test_bad_number_is_told():
+    with pytest.raises(InputError, match="n_similar"):
+        ml.image_graph(np.zeros((4, 4)), n_similar=-1)
