@@ -33,7 +33,8 @@ _MANY_LABELS = 300  # per class
 _SAMPLE = 4000  # nodes beside the constrained ones on which candidates are clustered
 _HELD = 0.25
 _RUNS = 12  # runs of k-means from which the constraints choose one
-_WORTH = -0.002  # a larger subspace is tried while it is not worse than this
+_GAIN = 0.95  # a larger subspace is tried while the last step left fewer errors than this share
+_ENOUGH = 0.003  # and while there are more errors than this
 _MARGIN = 0.01  # what another discretisation must be better by
 _FEW = 3  # labels per class, or pairs per cluster: below, nothing can be held out
 
@@ -111,7 +112,7 @@ def choose_smooth(
             ]
         table += rows
         best_of.append(max(row[3] for row in rows))
-        if len(best_of) > 1 and best_of[-1] < best_of[-2] + _WORTH:
+        if len(best_of) > 1 and not _worth_more(1.0 - best_of[-2], 1.0 - best_of[-1]):
             break
     chosen = max(table, key=lambda row: row[3])
     for other in candidates.ways[1:]:
@@ -124,6 +125,11 @@ def choose_smooth(
     p, beta, way, score = chosen
     reason = f"keeps {score:.1%} of held-out constraints, the best of {len(table)} candidates"
     return Choice(p, beta, way, reason, tuple(table))
+
+
+def _worth_more(before: float, now: float) -> bool:
+    """Whether held-out errors fell enough to pay for yet more eigenvectors."""
+    return now > _ENOUGH and now < _GAIN * before
 
 
 def _folds(constraints: Constraints, seed: int) -> list[tuple[Constraints, Constraints]]:
