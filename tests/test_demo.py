@@ -5,10 +5,10 @@ import json
 import h5py
 import numpy as np
 import pytest
-from mustlink_io import demo
-from mustlink_io.cli import run
 
 from mustlink.errors import InputError
+from mustlink_io import demo
+from mustlink_io.cli import run
 
 STROKES = """
 # a comment

@@ -1,10 +1,10 @@
 """Edges between pixels that look alike, against all pairs compared."""
 
 import numpy as np
-import oracles
 import pytest
 
 import mustlink as ml
+import oracles
 from mustlink.errors import InputError
 from mustlink.graph.similar import pixel_features, similar_pixels
 
