@@ -1,8 +1,8 @@
 """Evidence for choices: which subspace, β and discretisation predict constraints held out.
 
-Some constraints are kept out of the fit; what was fitted on the rest is scored by how many of
-the held-out ones it keeps, must-links and cannot-links weighing the same. Everything happens in
-the smooth subspace and on a sample of nodes, so that a choice costs a second or two.
+Some constraints are kept out of the fit; what was fitted on the rest is scored by the share of
+the held-out ones that it keeps, weighted by belief. Everything happens in the smooth subspace and
+on a sample of nodes, so that a choice costs a second or two.
 """
 
 from __future__ import annotations
@@ -73,8 +73,13 @@ def subspace_sizes(k: int, room: int, labelled: int = 0) -> tuple[int, ...]:
 
 
 def can_hold_out(constraints: Constraints, k: int) -> bool:
-    """Whether there is enough side information to keep a part of it for validation."""
+    """Whether there is enough side information to keep a part of it for validation.
+
+    It must be of both kinds: must-links alone are kept best by one giant cluster.
+    """
     counts = constraints.counts()
+    if counts["must"] == 0 or counts["cannot"] == 0:
+        return False
     enough_labels = counts["labelled"] >= _FEW * max(k, constraints.classes.size)
     enough_pairs = constraints.merged[0].shape[0] >= 10 * _FEW * k
     return bool(enough_labels or enough_pairs or constraints.soft is not None)
@@ -95,11 +100,13 @@ def choose_smooth(
     The first way of discretising is tried everywhere, the others for the winner only.
     """
     way = candidates.ways[0]
-    first = (candidates.ps[0], min(candidates.betas), way)
+    # A second graph says something about every node and can steer more directions.
+    place = min(1 if constraints.soft is not None else 0, len(candidates.ps) - 1)
+    first = (candidates.ps[place], min(candidates.betas), way)
     if len(candidates.ps) * len(candidates.betas) * len(candidates.ways) == 1:
         return Choice(*first, "given")
     if not can_hold_out(constraints, k):
-        return Choice(*first, "too few constraints to hold some out: the smallest subspace")
+        return Choice(*first, "by rule: too few constraints, or of one kind only, to hold some out")
     folds = _folds(constraints, seed)
     table: list[tuple[int, float, str, float]] = []
     best_of: list[float] = []
@@ -169,7 +176,7 @@ def _score(
                     labels[nodes] = seen[:, 0] > 0
                 else:
                     labels[nodes] = nearest(seen, starting_centers(E, nodes, kept, k, seed))
-            scores[beta].append(satisfaction(labels, held, given=kept)["kept"])
+            scores[beta].append(satisfaction(labels, held, given=kept)["kept_weighted"])
     return {beta: float(np.mean(found)) for beta, found in scores.items()}
 
 
