@@ -48,6 +48,21 @@ def test_spmm_is_the_product(m, n, b, dtype, index):
     )
 
 
+def test_small_and_large_products_are_bitwise_the_same(monkeypatch):
+    """One thread or many, one result: only the amount of work decides."""
+    from mustlink.kernels import loops
+
+    rng = np.random.default_rng(4)
+    A, X = random_csr(rng, 300, 300), rng.standard_normal((300, 5))
+    support = np.arange(300)
+    small = spmm(A, X), spmm_axpby(A, X, X, -1.0, 1.0)
+    few = constraint_product(A, support, None, None, X, 0.5)
+    monkeypatch.setattr(loops, "SMALL", 0)
+    assert np.array_equal(spmm(A, X), small[0])
+    assert np.array_equal(spmm_axpby(A, X, X, -1.0, 1.0), small[1])
+    assert np.array_equal(constraint_product(A, support, None, None, X, 0.5), few)
+
+
 def test_empty_rows_and_empty_blocks():
     A = sp.csr_matrix((4, 3))
     assert np.array_equal(spmm(A, np.ones((3, 2))), np.zeros((4, 2)))

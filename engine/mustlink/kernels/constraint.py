@@ -8,15 +8,17 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.kernels.loops import loop
 
-@nb.njit(parallel=True, cache=True, nogil=True)
+
+@loop()
 def _shifted(X: Any, shift: Any, Y: Any) -> None:
     for i in nb.prange(X.shape[0]):
         for c in range(X.shape[1]):
             Y[i, c] = shift * X[i, c]
 
 
-@nb.njit(parallel=True, cache=True, nogil=True)
+@loop()
 def _scatter(indptr: Any, indices: Any, data: Any, support: Any, X: Any, Y: Any) -> None:
     width = X.shape[1]
     for i in nb.prange(support.size):
@@ -43,9 +45,9 @@ def constraint_product(
     """
     X = np.ascontiguousarray(X)
     Y = np.empty_like(X)
-    _shifted(X, shift, Y)
+    _shifted(X.size, X, shift, Y)
     if matrix.nnz:
-        _scatter(matrix.indptr, matrix.indices, matrix.data, support, X, Y)
+        _scatter(matrix.nnz * X.shape[1], matrix.indptr, matrix.indices, matrix.data, support, X, Y)
     if factor is not None:
         Y[support] += factor @ (core @ (factor.T @ X[support]))
     return Y

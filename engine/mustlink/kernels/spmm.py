@@ -12,8 +12,10 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.kernels.loops import loop
 
-@nb.njit(parallel=True, fastmath=True, cache=True, nogil=True)
+
+@loop(fastmath=True)
 def _spmm(indptr: Any, indices: Any, data: Any, X: Any, Y: Any) -> None:
     width = nb.uint64(X.shape[1])
     for i in nb.prange(Y.shape[0]):
@@ -26,7 +28,7 @@ def _spmm(indptr: Any, indices: Any, data: Any, X: Any, Y: Any) -> None:
                 Y[i, c] += w * X[j, c]
 
 
-@nb.njit(parallel=True, fastmath=True, cache=True, nogil=True)
+@loop(fastmath=True)
 def _axpby(indptr: Any, indices: Any, data: Any, X: Any, B: Any, a: Any, b: Any, Y: Any) -> None:
     width = nb.uint64(X.shape[1])
     for i in nb.prange(Y.shape[0]):
@@ -47,7 +49,7 @@ def spmm(matrix: Any, X: NDArray[Any]) -> NDArray[Any]:
     Cost: 2*nnz*b operations, one pass over the matrix.
     """
     Y = np.empty((matrix.shape[0], X.shape[1]), dtype=X.dtype)
-    _spmm(matrix.indptr, matrix.indices, matrix.data, X, Y)
+    _spmm(matrix.nnz * X.shape[1], matrix.indptr, matrix.indices, matrix.data, X, Y)
     return Y
 
 
@@ -55,5 +57,6 @@ def spmm_axpby(matrix: Any, X: NDArray[Any], B: NDArray[Any], a: float, b: float
     """Return a * (matrix @ X) + b * B in one pass; B (m, b) has the shape of the result."""
     Y = np.empty((matrix.shape[0], X.shape[1]), dtype=X.dtype)
     scalar = X.dtype.type
-    _axpby(matrix.indptr, matrix.indices, matrix.data, X, B, scalar(a), scalar(b), Y)
+    arrays = matrix.indptr, matrix.indices, matrix.data, X, B
+    _axpby(matrix.nnz * X.shape[1], *arrays, scalar(a), scalar(b), Y)
     return Y
