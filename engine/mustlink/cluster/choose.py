@@ -43,13 +43,15 @@ _FEW = 3  # labels per class, or pairs per cluster: below, nothing can be held o
 class Choice:
     """Subspace dimension p, β as a fraction, discretisation, and why.
 
-    `scores` lists (p, β, way, held-out score) of all candidates tried.
+    `score` is the share of held-out constraints kept, None where nothing was held out; `scores`
+    lists (p, β, way, score) of all candidates tried, p = 0 for the exact pencil.
     """
 
     p: int | None
     beta: float
     way: str
     reason: str
+    score: float | None = None
     scores: tuple[tuple[int, float, str, float], ...] = field(default=(), repr=False)
 
 
@@ -107,7 +109,7 @@ def choose_smooth(
         return Choice(*first, "given")
     if not can_hold_out(constraints, k):
         return Choice(*first, "by rule: too few constraints, or of one kind only, to hold some out")
-    folds = _folds(constraints, seed)
+    folds = folds_of(constraints, seed)
     table: list[tuple[int, float, str, float]] = []
     best_of: list[float] = []
     for p in candidates.ps:
@@ -131,7 +133,7 @@ def choose_smooth(
             chosen = table[-1]
     p, beta, way, score = chosen
     reason = f"keeps {score:.1%} of held-out constraints, the best of {len(table)} candidates"
-    return Choice(p, beta, way, reason, tuple(table))
+    return Choice(p, beta, way, reason, score, tuple(table))
 
 
 def _worth_more(before: float, now: float) -> bool:
@@ -139,7 +141,7 @@ def _worth_more(before: float, now: float) -> bool:
     return now > _ENOUGH and now < _GAIN * before
 
 
-def _folds(constraints: Constraints, seed: int) -> list[tuple[Constraints, Constraints]]:
+def folds_of(constraints: Constraints, seed: int) -> list[tuple[Constraints, Constraints]]:
     """Random splits: more of them when each holds out little."""
     count = constraints.counts()
     items = count["labelled"] or constraints.merged[0].shape[0] or 10_000
@@ -168,16 +170,26 @@ def _score(
         for beta in betas:
             unit = fraction_unit(reduced.spectrum(p), k)
             _, C, _ = reduced.solve(p, admissible(beta, unit) * unit)
-            E = transform(U @ C[:, : k - 1], way)
-            labels = np.full(held.n_nodes, -1, dtype=np.int64)
-            if E.shape[1]:
-                seen = E[-nodes.size :]
-                if way == "sign":
-                    labels[nodes] = seen[:, 0] > 0
-                else:
-                    labels[nodes] = nearest(seen, starting_centers(E, nodes, kept, k, seed))
-            scores[beta].append(satisfaction(labels, held, given=kept)["kept_weighted"])
+            scores[beta].append(held_out_score(U @ C[:, : k - 1], nodes, kept, held, k, way, seed))
     return {beta: float(np.mean(found)) for beta, found in scores.items()}
+
+
+def held_out_score(
+    rows: Block, nodes: Ints, kept: Constraints, held: Constraints, k: int, way: str, seed: int
+) -> float:
+    """Share of `held` kept by clusters of an embedding fitted on `kept`.
+
+    `rows` are of a sample of nodes and, last, of the constrained `nodes`.
+    """
+    labels = np.full(held.n_nodes, -1, dtype=np.int64)
+    E = transform(rows, way)
+    if E.shape[1]:
+        seen = E[-nodes.size :]
+        if way == "sign":
+            labels[nodes] = seen[:, 0] > 0
+        else:
+            labels[nodes] = nearest(seen, starting_centers(E, nodes, kept, k, seed))
+    return satisfaction(labels, held, given=kept)["kept_weighted"]
 
 
 def sampled_rows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from mustlink.cluster.choose import (
     Candidates,
     Choice,
     choose_smooth,
+    folds_of,
+    held_out_score,
     sampled_rows,
     starting_centers,
     subspace_sizes,
@@ -26,12 +28,16 @@ from mustlink.eigen.solver import default_tolerance, laplacian_of, smallest_pair
 from mustlink.errors import InfeasibleError
 from mustlink.graph import Graph
 from mustlink.observe import Recorder
-from mustlink.operators.constraint import ConstraintOperator
+from mustlink.operators.constraint import ConstraintOperator, constraint_operator
 from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence
 
 EXACT_BELOW = 1000  # nodes up to which subspace="auto" solves the paper's full problem
 SHARP_BELOW = 20_000  # nodes up to which a given subspace is computed to 1e-8
+_TRUSTED = 0.95  # held-out score from which the smooth subspace is not questioned
+_RIVAL_BETA = 0.01
+_RIVAL_FOLDS = 2
+_ROUGH = 1e-2  # residual of a trial
 _EXACT_BETAS = (0.5, 0.1, 0.01)
 
 
@@ -105,11 +111,44 @@ def resolve(request: Request, recorder: Recorder) -> Choice:
         return request.basis(p, recorder)
 
     choice = choose_smooth(request.known, request.k, candidates, basis_of, request.seed, recorder)
-    recorder.note(
-        f"subspace of {choice.p} smooth vectors, beta {choice.beta:g}, {choice.way}: "
-        f"{choice.reason}"
-    )
+    if request.subspace == "auto" and choice.score is not None and choice.score < _TRUSTED:
+        choice = _rival(request, choice, recorder)
+    where = "exact pencil" if choice.p is None else f"subspace of {choice.p} smooth vectors"
+    recorder.note(f"{where}, beta {choice.beta:g}, {choice.way}: {choice.reason}")
     return choice
+
+
+def _rival(request: Request, choice: Choice, recorder: Recorder) -> Choice:
+    """The exact pencil where the smooth subspace predicts badly, if it predicts better.
+
+    That is so for local graphs (pixels) with few labels, whose clusters no smooth vector shows.
+    Only for labels, whose pencil has few feasible vectors and is solved in seconds.
+    """
+    known, k, seed = request.known, request.k, request.seed
+    if known.labels is None or known.pairs.size or known.soft is not None:
+        return choice
+    laplacian = laplacian_of(request.graph, recorder)
+    beta = _RIVAL_BETA if isinstance(request.beta, str) else float(request.beta)
+    scores = []
+    for kept, held in folds_of(known, seed)[:_RIVAL_FOLDS]:
+        Q = constraint_operator(kept, laplacian)
+        try:
+            embedded = exact_embedding(
+                request.graph, Q, k, beta, recorder, tol=_ROUGH, max_iter=60, seed=seed, free=True
+            )
+        except InfeasibleError:
+            return choice
+        nodes, rows = sampled_rows(laplacian, kept.nodes, held.nodes, seed)
+        U = embedded.vectors[rows] / laplacian.root_degree[rows, None]
+        scores.append(held_out_score(U, nodes, kept, held, k, request.ways[0], seed))
+    score = float(np.mean(scores))
+    table = (*choice.scores, (0, beta, request.ways[0], score))
+    if choice.score is not None and score <= choice.score:
+        return replace(choice, scores=table)
+    reason = (
+        f"keeps {score:.1%} of held-out constraints, the best smooth subspace {choice.score:.1%}"
+    )
+    return Choice(None, beta, request.ways[0], reason, score, table)
 
 
 def _resolve_exact(request: Request, recorder: Recorder) -> Choice:
@@ -135,7 +174,7 @@ def _resolve_exact(request: Request, recorder: Recorder) -> Choice:
     best = max(rows, key=lambda row: row[3])
     reason = f"criterion E is {best[3]:.3f}, the best of {len(rows)} values of beta"
     recorder.note(f"exact pencil, beta {best[1]:g}: {reason}")
-    return Choice(None, best[1], way, reason, tuple(rows))
+    return Choice(None, best[1], way, reason, scores=tuple(rows))
 
 
 def embed(request: Request, choice: Choice, recorder: Recorder) -> Embedded:
