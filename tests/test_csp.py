@@ -81,11 +81,14 @@ def test_embedding_is_that_of_the_paper(seed, kind, beta):
     try:
         est = csp(k, beta=beta, subspace="exact").fit(W, constraints=known)
     except InfeasibleError:
-        dense = oracles.normalized_constraints(known.to_dense(), W.toarray())
-        assert np.sort(np.linalg.eigvalsh(dense))[-(k - 1)] < 1e-9
-        return
+        est = None
     L, root, nodes = oracles.laplacian(W.toarray())
     Q = oracles.normalized_constraints(known.to_dense(), W.toarray())
+    if est is None:
+        values = np.sort(np.linalg.eigvalsh(Q))[::-1]
+        feasible = oracles.pencil(L, Q, beta * values[k - 2], W.sum())[0]
+        assert values[k - 2] < 1e-9 or feasible.size == 0
+        return
     volume, unit = W.sum(), est.report_.choices["unit"]
     lam, _, cost = oracles.pencil(L, Q, beta * unit, volume)
     V = root[:, None] * est.embedding_[nodes]
@@ -165,6 +168,25 @@ def test_two_clusters_are_cut_at_zero_by_default():
     W, y, known = planted(4, k=3)
     with pytest.raises(InputError, match='"sign" makes 2 clusters, not 3'):
         csp(3, assign="sign", beta=0.5, subspace="exact").fit(W, constraints=known)
+
+
+@pytest.mark.parametrize(
+    ("k", "way"), [(2, "sign"), (2, "auto"), (3, "cost-weighted"), (3, "sphere")]
+)
+def test_every_way_can_be_chosen_by_held_out_constraints(k, way):
+    W, y, known = planted(4, k=k, pairs=300)
+    est = csp(k, subspace=8, assign=way).fit(W, constraints=known)
+    assert "held-out" in est.report_.choices["why"]
+    assert adjusted_rand_score(est.labels_, y) > 0.9
+
+
+def test_one_class_only_is_infeasible_for_positive_beta():
+    """Q = 11ᵀ on the labelled nodes: the trivial vector takes the only positive eigenvalue."""
+    W, y, _ = planted(4, k=2)
+    label = np.where((y == 0) & (np.arange(120) % 5 == 0), 0, -1)
+    with pytest.raises(InfeasibleError, match=r"leaves no feasible vector .* example -0.1"):
+        csp(2, beta=0.1, subspace="exact").fit(W, label)
+    assert csp(2).fit(W, label).embedding_.shape == (120, 1)
 
 
 def test_beta_of_the_paper():

@@ -46,7 +46,7 @@ def transform(embedding: Block, how: str, cost: NDArray[np.float64] | None = Non
     if how == "cost-weighted":
         if cost is None:
             raise InputError("assign: cost-weighted needs the costs of the vectors; use kmeans")
-        return np.sign(embedding) * (cost.min() / np.maximum(cost, 1e-300))
+        return np.sign(embedding) * (cost.min(initial=np.inf) / np.maximum(cost, 1e-300))
     raise InputError(f"assign: {how!r} is unknown; choose one of {', '.join(ASSIGNMENTS)}")
 
 

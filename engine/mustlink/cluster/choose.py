@@ -169,26 +169,26 @@ def _score(
         U = basis.vectors[rows, : p + 1] / laplacian.root_degree[rows, None]
         for beta in betas:
             unit = fraction_unit(reduced.spectrum(p), k)
-            _, C, _ = reduced.solve(p, admissible(beta, unit) * unit)
-            scores[beta].append(held_out_score(U @ C[:, : k - 1], nodes, kept, held, k, way, seed))
+            _, C, cost = reduced.solve(p, admissible(beta, unit) * unit)
+            E = transform(U @ C[:, : k - 1], way, cost[: k - 1])
+            scores[beta].append(held_out_score(E, nodes, kept, held, k, way, seed))
     return {beta: float(np.mean(found)) for beta, found in scores.items()}
 
 
 def held_out_score(
     rows: Block, nodes: Ints, kept: Constraints, held: Constraints, k: int, way: str, seed: int
 ) -> float:
-    """Share of `held` kept by clusters of an embedding fitted on `kept`.
+    """Share of `held` kept by clusters of an embedding fitted on `kept`, transformed for `way`.
 
     `rows` are of a sample of nodes and, last, of the constrained `nodes`.
     """
     labels = np.full(held.n_nodes, -1, dtype=np.int64)
-    E = transform(rows, way)
-    if E.shape[1]:
-        seen = E[-nodes.size :]
+    if rows.shape[1]:
+        seen = rows[-nodes.size :]
         if way == "sign":
             labels[nodes] = seen[:, 0] > 0
         else:
-            labels[nodes] = nearest(seen, starting_centers(E, nodes, kept, k, seed))
+            labels[nodes] = nearest(seen, starting_centers(rows, nodes, kept, k, seed))
     return satisfaction(labels, held, given=kept)["kept_weighted"]
 
 

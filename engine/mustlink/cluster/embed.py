@@ -196,7 +196,7 @@ def _require(found: int, beta: float) -> None:
     if found == 0:
         raise InfeasibleError(
             f"beta: {beta:g} leaves no feasible vector with λ > 0; give a smaller fraction, for "
-            "example 0.1 or a negative one"
+            f"example {-0.1 if beta >= 0 else 10 * beta:g}, or constraints between clusters"
         )
 
 

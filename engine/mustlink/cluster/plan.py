@@ -140,6 +140,7 @@ def _rival(request: Request, choice: Choice, recorder: Recorder) -> Choice:
             return choice
         nodes, rows = sampled_rows(laplacian, kept.nodes, held.nodes, seed)
         U = embedded.vectors[rows] / laplacian.root_degree[rows, None]
+        U = transform(U, request.ways[0], embedded.cost)
         scores.append(held_out_score(U, nodes, kept, held, k, request.ways[0], seed))
     score = float(np.mean(scores))
     table = (*choice.scores, (0, beta, request.ways[0], score))
