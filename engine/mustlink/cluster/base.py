@@ -26,6 +26,7 @@ from mustlink.operators.laplacian import NormalizedLaplacian
 
 Ints = NDArray[np.int64]
 AFFINITIES = ("knn", "rbf", "precomputed")
+_GIANT = 0.95  # share of the nodes in one cluster that a person should look at
 ISOLATED = ("drop", "assign")
 
 
@@ -108,6 +109,12 @@ class GraphClusterer(ClusterMixin, BaseEstimator):
         """Labels in the caller's order; isolated nodes -1, or in the largest cluster."""
         labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
         labels[laplacian.nodes] = found
+        largest = np.bincount(found).max() / found.size
+        if largest > _GIANT and self.n_clusters < 1 / (1 - _GIANT):
+            recorder.note(
+                f"one cluster holds {largest:.1%} of the nodes: the others are small groups hanging "
+                "on loosely; look before relying on it"
+            )
         count = np.unique(found).size
         if count < self.n_clusters:
             recorder.note(
