@@ -111,11 +111,7 @@ def resolve(request: Request, recorder: Recorder) -> Choice:
         return request.basis(p, recorder)
 
     choice = choose_smooth(request.known, request.k, candidates, basis_of, request.seed, recorder)
-    if (
-        request.subspace == "auto"
-        and choice.score is not None
-        and choice.score < float(__import__("os").environ.get("TR", _TRUSTED))
-    ):
+    if request.subspace == "auto" and choice.score is not None and choice.score < _TRUSTED:
         choice = _rival(request, choice, recorder)
     where = "exact pencil" if choice.p is None else f"subspace of {choice.p} smooth vectors"
     recorder.note(f"{where}, beta {choice.beta:g}, {choice.way}: {choice.reason}")
