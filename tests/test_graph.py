@@ -82,7 +82,7 @@ def test_knn_properties(seed, n, k, duplicates, single):
 def test_all_points_equal():
     g = knn_graph(np.ones((30, 3)), 5)
     assert g.n_components == 1
-    assert_allclose(g.affinity.data, 1.0)
+    assert set(g.affinity.data) <= {0.5, 1.0}  # one lists the other, or both do
     assert g.affinity.diagonal().max() == 0
 
 
@@ -173,7 +173,7 @@ def test_descent_is_the_same_for_any_number_of_threads():
     assert first.affinity.diagonal().max() == 0
     assert np.diff(first.affinity.indptr).min() >= 10
     blob = first.affinity[-60:][:, -60:]  # duplicates keep each other
-    assert_allclose(blob.data, 1.0)
+    assert set(blob.data) <= {0.5, 1.0}  # one lists the other, or both do
 
 
 def test_low_recall_is_said(monkeypatch):

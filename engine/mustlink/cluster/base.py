@@ -112,8 +112,8 @@ class GraphClusterer(ClusterMixin, BaseEstimator):
         largest = np.bincount(found).max() / found.size
         if largest > _GIANT and self.n_clusters < 1 / (1 - _GIANT):
             recorder.note(
-                f"one cluster holds {largest:.1%} of the nodes: the others are small groups hanging "
-                "on loosely; look before relying on it"
+                f"one cluster holds {largest:.1%} of the nodes, the others are small groups on its "
+                "rim; look before relying on it"
             )
         count = np.unique(found).size
         if count < self.n_clusters:
