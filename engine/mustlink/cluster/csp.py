@@ -162,7 +162,7 @@ class CSP(GraphClusterer):
             known,
             Q,
             self.beta,
-            self.subspace,
+            self.subspace if isinstance(self.subspace, str) else int(self.subspace),
             self.assign,
             self.solver,
             self.tol,
