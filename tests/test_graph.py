@@ -152,7 +152,8 @@ def test_brute_does_not_import_the_compiler():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_descent_is_the_same_for_any_number_of_threads():
+def test_descent_is_the_same_for_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr("mustlink.graph.knn.BRUTE_WORK", 0.0)
     X, _ = cases.blobs(np.random.default_rng(3), 5000, 6, d=10, duplicates=60)
     recorder = Recorder()
     first = knn_graph(X, 10, random_state=5, n_jobs=1, observer=recorder)
@@ -178,6 +179,7 @@ def test_descent_is_the_same_for_any_number_of_threads():
 
 def test_low_recall_is_said(monkeypatch):
     monkeypatch.setattr(knn_module, "measured_recall", lambda *_: 0.5)
+    monkeypatch.setattr(knn_module, "BRUTE_WORK", 0.0)
     recorder = Recorder()
     g = knn_graph(np.random.default_rng(0).random((4500, 2)), 5, observer=recorder)
     assert g.info["recall"] == 0.5

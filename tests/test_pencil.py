@@ -215,7 +215,7 @@ def test_reduced_pencil_is_the_projected_one(seed, p, fraction):
     p = min(p, basis.p)
     U = basis.vectors[:, : p + 1]
     T = U.T @ Q.apply(U)
-    size = np.linalg.norm(T, 2)
+    size = np.linalg.norm(Q.to_dense(), 2)  # T may be all rounding where constraints cancel
     np.testing.assert_allclose(reduced.constraint[: p + 1, : p + 1], T, atol=1e-12 * size)
     spectrum = reduced.spectrum(p)
     np.testing.assert_allclose(spectrum, np.linalg.eigvalsh(T)[::-1], atol=1e-12 * size)

@@ -151,6 +151,12 @@ def threads(n_jobs: int | None) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
+def check_tolerance(tol: float | None) -> None:
+    """Raise InputError unless tol is None or a positive number."""
+    if tol is not None and not 0 < float(tol) < np.inf:
+        raise InputError(f"tol: {tol} is no residual to reach; give a number above 0, such as 1e-4")
+
+
 def as_recorder(observer: Observer | Recorder | None) -> Recorder:
     """The caller's observer wrapped for measuring, or the recorder itself."""
     return observer if isinstance(observer, Recorder) else Recorder(observer)

@@ -27,7 +27,9 @@ Block = NDArray[np.float64]
 
 BETAS = (0.5, 0.1)
 WAYS = ("sphere", "kmeans")
-FACTORS = (2, 4, 8, 12)  # p as multiples of K
+FACTORS = (1, 2, 4, 8, 12)  # p as multiples of K; with K the graph decides nearly everything
+_USUAL = 4
+_CLEAR_GAP = 3.0  # times the gaps that follow
 _MORE = (24,)
 _MANY_LABELS = 300  # per class
 _SAMPLE = 4000  # nodes beside the constrained ones on which candidates are clustered
@@ -66,12 +68,12 @@ class Candidates:
 
 
 def subspace_sizes(k: int, room: int, labelled: int = 0) -> tuple[int, ...]:
-    """2K, 4K, 8K, 12K, as far as the graph has that many directions; at least 4.
+    """K, 2K, 4K, 8K, 12K, as far as the graph has that many directions; at least 2 and 4.
 
     With hundreds of labels per class (strokes on a picture) 24K too.
     """
     factors = FACTORS + (_MORE if labelled >= _MANY_LABELS * k else ())
-    sizes = sorted({min(max(4, f * k), room) for f in factors})
+    sizes = sorted({min(max(4 if f > 1 else 2, f * k), room) for f in factors})
     return tuple(sizes)
 
 
@@ -103,9 +105,12 @@ def choose_smooth(
     The first way of discretising is tried everywhere, the others for the winner only.
     """
     way = candidates.ways[0]
-    # A second graph says something about every node and can steer more directions.
-    place = min(1 if constraints.soft is not None else 0, len(candidates.ps) - 1)
-    first = (candidates.ps[place], min(candidates.betas), way)
+    if len(candidates.ps) > 1:
+        wanted = usual_size(constraints, k, basis_of(min(candidates.ps[-1], _USUAL * k)).values)
+    else:
+        wanted = candidates.ps[0]
+    p = max((p for p in candidates.ps if p <= wanted), default=candidates.ps[0])
+    first = (p, min(candidates.betas), way)
     if len(candidates.ps) * len(candidates.betas) * len(candidates.ways) == 1:
         return Choice(*first, "given")
     if not can_hold_out(constraints, k):
@@ -119,10 +124,14 @@ def choose_smooth(
             found = _score(k, p, candidates.betas, way, basis, folds, seed)
         trials += found
         best.append(max(found, key=_Trial.mean))
-        if len(best) > 1 and not _worth_more(1.0 - best[-2].mean(), 1.0 - best[-1].mean()):
+        if (
+            len(best) > 1
+            and p > 2 * k
+            and not _worth_more(1.0 - best[-2].mean(), 1.0 - best[-1].mean())
+        ):
             break
-    # 4K was never far from the best: another dimension must beat it by more than the noise.
-    usual = best[min(1, len(best) - 1)]
+    # Another dimension must beat the usual one by more than the noise.
+    usual = max((t for t in best if t.p <= first[0]), key=lambda t: t.p, default=best[0])
     chosen = max([usual, *(t for t in best if t.beats(usual))], key=_Trial.mean)
     for other in candidates.ways[1:]:
         with recorder.stage("choosing by held-out constraints"):
@@ -134,6 +143,21 @@ def choose_smooth(
     )
     table = tuple((t.p, t.beta, t.way, t.mean()) for t in trials)
     return Choice(chosen.p, chosen.beta, chosen.way, reason, chosen.mean(), table)
+
+
+def usual_size(constraints: Constraints, k: int, values: NDArray[np.float64]) -> int:
+    """Dimension that must be beaten, and is taken where nothing can be held out.
+
+    K where the eigenvalues of the graph have a clear gap there: it shows K clusters by itself. Else
+    4K, never far from the best in measurements, if constraints can be held out or speak about every
+    node (a second graph); 2K if they are few, which cannot steer many directions.
+    """
+    gaps = np.diff(values[: k + 3])
+    if gaps.size >= k + 1 and gaps[k - 2] > _CLEAR_GAP * gaps[k - 1 : k + 2].max():
+        return k
+    if constraints.soft is not None or can_hold_out(constraints, k):
+        return _USUAL * k
+    return 2 * k
 
 
 @dataclass(frozen=True)
@@ -237,13 +261,14 @@ def starting_centers(
     if means is not None:
         return means
     labels = np.full(constraints.n_nodes, -1, dtype=np.int64)
-    best, most = None, -1.0
+    best, rank = None, (-1.0, 0.0)
     for run in range(_RUNS):
         found = kmeans(rows, k, seed + run, restarts=1)
         labels[nodes] = found.labels[-nodes.size :]
-        share = satisfaction(labels, constraints)["kept_weighted"]
-        if share > most:
-            best, most = found.centers, share
+        # Few constraints are kept by many runs: among those, inertia decides after all.
+        score = (satisfaction(labels, constraints)["kept_weighted"], -found.inertia)
+        if best is None or score > rank:
+            best, rank = found.centers, score
     assert best is not None
     return best
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from mustlink.check import check_choice
 from mustlink.cluster.assign import ASSIGNMENTS
-from mustlink.cluster.base import GraphClusterer, Ints, as_recorder, threads
+from mustlink.cluster.base import GraphClusterer, Ints, as_recorder, check_tolerance, threads
 from mustlink.cluster.choose import Choice
+from mustlink.cluster.embed import check_beta
 from mustlink.cluster.plan import Request, embed, labels_from, resolve
 from mustlink.cluster.relabel import aligned
 from mustlink.cluster.scores import satisfaction
@@ -35,8 +36,8 @@ class CSP(GraphClusterer):
       evidence.
     * `subspace`: "exact" solves the paper's full problem; an integer p solves it in the span of
       the graph's p smoothest eigenvectors, which few constraints on many nodes need and which
-      makes new constraints a matter of seconds (`refit`); "auto" is exact up to 1,000 nodes and
-      chooses p by held-out constraints beyond.
+      makes new constraints a matter of seconds (`refit`); "auto" chooses p by constraints held out
+      of the fit, or the exact problem where labels are better predicted by it.
     * `assign`: "kmeans" (Alg. 2), "sign" (K = 2), "sign-kmeans" (eq. 15), "cost-weighted"
       (eq. 16), "sphere" (rows of length 1), "auto".
     * `solver`: auto, dense, lobpcg, shift-invert (of the pencil and of L̄).
@@ -141,6 +142,7 @@ class CSP(GraphClusterer):
             check_choice(self.beta, ("auto", "paper"), "beta")
         elif not np.isfinite(self.beta):
             raise InputError(f"beta: {self.beta} is not a number; give a fraction below 1")
+        check_tolerance(self.tol)
 
     def _run(
         self,
@@ -156,6 +158,8 @@ class CSP(GraphClusterer):
         Q = constraint_operator(known, laplacian)
         if Q.lost:
             recorder.note(f"{Q.lost} constrained nodes have no edge: their constraints cannot act")
+        if not isinstance(self.beta, str) and self.beta >= 1 and not known.is_empty:
+            check_beta(self.beta, Q.kth_largest(k - 1), Q.kth_largest(1), k)  # before any work
         request = Request(
             graph,
             k,

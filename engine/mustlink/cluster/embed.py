@@ -89,6 +89,9 @@ def smooth_embedding(
         beta = -abs(beta) if free else beta
     check_beta(beta, kth, float(spectrum[0]), k)
     lam, C, cost = reduced.solve(p, beta * unit)
+    if free and lam.size == 0 and beta > 0:  # the trivial vector took all that was feasible
+        beta = -beta
+        lam, C, cost = reduced.solve(p, beta * unit)
     _require(lam.size, beta)
     count = min(k - 1, lam.size)
     C = np.ascontiguousarray(C[:, :count])

@@ -8,7 +8,7 @@ import numpy as np
 
 from mustlink.check import check_choice
 from mustlink.cluster.assign import Assignment, best_split, kmeans, transform
-from mustlink.cluster.base import GraphClusterer, as_recorder, threads
+from mustlink.cluster.base import GraphClusterer, as_recorder, check_tolerance, threads
 from mustlink.cluster.scores import satisfaction
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import SOLVERS, laplacian_of, smallest_pairs
@@ -80,6 +80,7 @@ class NCut(GraphClusterer):
         """
         check_choice(self.variant, VARIANTS, "variant")
         check_choice(self.solver, SOLVERS, "solver")
+        check_tolerance(self.tol)
         recorder = as_recorder(observer)
         with threads(self.n_jobs):
             seed = self._seed()

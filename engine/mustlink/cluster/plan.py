@@ -32,7 +32,6 @@ from mustlink.operators.constraint import ConstraintOperator, constraint_operato
 from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence
 
-EXACT_BELOW = 1000  # nodes up to which subspace="auto" solves the paper's full problem
 SHARP_BELOW = 20_000  # nodes up to which a given subspace is computed to 1e-8
 _TRUSTED = 0.95  # held-out score from which the smooth subspace is not questioned
 _RIVAL_BETA = 0.01
@@ -59,9 +58,8 @@ class Request:
 
     @property
     def solves_exactly(self) -> bool:
-        """Whether the paper's full problem is solved."""
-        small = self.Q.size <= EXACT_BELOW
-        return self.subspace == "exact" or (self.subspace == "auto" and small)
+        """Whether the paper's full problem is solved, because the caller wants it."""
+        return self.subspace == "exact"
 
     @property
     def betas(self) -> tuple[float, ...]:
@@ -105,7 +103,7 @@ def resolve(request: Request, recorder: Recorder) -> Choice:
         sizes = (min(int(request.subspace), laplacian.size - 1),)
     candidates = Candidates(sizes, request.betas, request.ways)
     # The eigenvectors are their own stage; choosing among them is timed by itself.
-    request.basis(sizes[min(1, len(sizes) - 1)], recorder)
+    request.basis(max((p for p in sizes if p <= 4 * request.k), default=sizes[0]), recorder)
 
     def basis_of(p: int) -> SmoothBasis:
         return request.basis(p, recorder)
