@@ -1,4 +1,4 @@
-"""Products of tall blocks: equal to the plain ones, and to the last bit for any number of threads."""
+"""Products of tall blocks: equal to the plain ones, to the last bit for any thread count."""
 
 import numba
 import numpy as np
