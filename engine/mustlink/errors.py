@@ -1,4 +1,4 @@
-"""Exceptions and warnings: one line each, saying what was given, what is wrong, what to do."""
+"""Exceptions: one line each, saying what was given, what is wrong, what to do."""
 
 
 class MustlinkError(Exception):
@@ -11,11 +11,3 @@ class InputError(MustlinkError, ValueError):
 
 class InfeasibleError(InputError):
     """No vector satisfies the constraints at this β (WD14 Alg. 1 line 4, Alg. 2 line 4)."""
-
-
-class ConvergenceWarning(UserWarning):
-    """An iteration stopped before its tolerance; the report names the pairs concerned."""
-
-
-class TrustWarning(UserWarning):
-    """The result was computed, but a person should look before relying on it."""

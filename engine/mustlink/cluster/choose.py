@@ -101,7 +101,7 @@ def choose_smooth(
     """Choose among the candidates by held-out constraints.
 
     `basis_of(p)` gives at least p directions; it is asked for more only while more helps. Without
-    enough constraints the smallest subspace is taken: few constraints cannot steer many directions.
+    enough constraints `usual_size` decides alone.
     The first way of discretising is tried everywhere, the others for the winner only.
     """
     way = candidates.ways[0]

@@ -115,7 +115,6 @@ def exact_embedding(
     tol: float | None = None,
     max_iter: int = 300,
     seed: int = 0,
-    start: Block | None = None,
     free: bool = False,
 ) -> Embedded:
     """Solve the paper's full problem; all feasible pairs where there are few or the graph is small.
@@ -139,9 +138,7 @@ def exact_embedding(
             residuals = pencil.residuals(solution.vectors, solution.lam)
         convergence = Convergence("dense", "direct", 0, residuals, 1e-8)
     else:
-        solution, convergence = _iterative(
-            pencil, graph, k, recorder, solver, tol, max_iter, seed, start
-        )
+        solution, convergence = _iterative(pencil, graph, k, recorder, solver, tol, max_iter, seed)
     _require(solution.lam.size, beta)
     chosen = np.argsort(solution.cost, kind="stable")[: k - 1]
     best = solution.cheapest(k - 1)
@@ -176,7 +173,6 @@ def _iterative(
     tol: float | None,
     max_iter: int,
     seed: int,
-    start: Block | None,
 ) -> tuple[PencilSolution, Convergence]:
     """Leading pairs by LOBPCG or ARPACK."""
     grids = grids_of(graph, recorder)
@@ -190,9 +186,7 @@ def _iterative(
             return shift_invert_pencil(
                 pencil, grids, wanted, tol=sharp, max_iter=10 * max_iter, seed=seed
             )
-        return leading_pencil(
-            pencil, grids, wanted, tol=sharp, max_iter=max_iter, seed=seed, start=start
-        )
+        return leading_pencil(pencil, grids, wanted, tol=sharp, max_iter=max_iter, seed=seed)
 
 
 def _require(found: int, beta: float) -> None:

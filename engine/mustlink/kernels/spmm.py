@@ -1,4 +1,4 @@
-"""Sparse matrix times dense block, in parallel over rows: Y = alpha*S@X + beta*X0-style updates.
+"""Sparse matrix times dense block, in parallel over rows, alone or fused as a·SX + b·B.
 
 Indices are unsigned inside the loops: signed ones pay for Python's wrap-around. The column loop
 has run-time length: constant-width variants were measured slower.

@@ -193,11 +193,3 @@ def _pseudo_inverse(level: Level, exact: sp.csr_matrix) -> Block:
     keep = values > _SMALL
     inverse: Block = (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
     return inverse
-
-
-def hierarchy_of(memo: dict[str, Any], laplacian: NormalizedLaplacian) -> Hierarchy:
-    """Return the hierarchy kept in a graph's memo, built at the first call."""
-    if "hierarchy" not in memo:
-        memo["hierarchy"] = build_hierarchy(laplacian)
-    found: Hierarchy = memo["hierarchy"]
-    return found

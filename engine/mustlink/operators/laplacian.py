@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mustlink.graph.components import component_labels
 from mustlink.graph.graph import Graph
-from mustlink.kernels.spmm import spmm, spmm_axpby
+from mustlink.kernels.spmm import spmm_axpby
 
 Block = NDArray[np.float64]
 
@@ -146,6 +146,3 @@ def _build(graph: Graph) -> NormalizedLaplacian:
     volumes = np.bincount(component, weights=degrees, minlength=count)
     null = NullSpace(component, root / np.sqrt(volumes[component]), count)
     return NormalizedLaplacian(S, root, nodes.astype(np.int64), graph.n_nodes, null)
-
-
-__all__ = ["Block", "NormalizedLaplacian", "NullSpace", "normalized_laplacian", "spmm"]
