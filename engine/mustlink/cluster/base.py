@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -30,18 +31,23 @@ _GIANT = 0.95  # share of the nodes in one cluster that a person should look at
 ISOLATED = ("drop", "assign")
 
 
+@dataclass(eq=False, repr=False)
 class GraphClusterer(ClusterMixin, BaseEstimator):
-    """Base of the estimators; subclasses declare all parameters in their constructor."""
+    """Base of the estimators: their common parameters, and what every fit begins and ends with.
 
-    n_clusters: int
-    affinity: str
-    n_neighbors: int
-    metric: str
-    weights: str
-    isolated: str
-    random_state: Any
-    labels_: Ints
-    n_jobs: int | None
+    A subclass is a dataclass too: its fields are its parameters, which scikit-learn reads from the
+    constructor, and nothing else happens there.
+    """
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    affinity: str = "knn"
+    n_neighbors: int = 15
+    metric: str = "euclidean"
+    weights: str = "local"
+    isolated: str = "drop"
+    random_state: Any = None
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> GraphClusterer:
         """Set `labels_`; subclasses do."""

@@ -7,6 +7,7 @@ satisfaction of the constraints is demanded.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from mustlink.operators.constraint import constraint_operator
 from mustlink.result import Report
 
 
+@dataclass(eq=False, repr=False)
 class CSP(GraphClusterer):
     """K clusters that cut little of the graph and keep the constraints (WD14).
 
@@ -47,38 +49,12 @@ class CSP(GraphClusterer):
     are feasible; the report says so. Raises InfeasibleError where none is.
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        affinity: str = "knn",
-        beta: float | str = "auto",
-        subspace: int | str = "auto",
-        assign: str = "auto",
-        n_neighbors: int = 15,
-        metric: str = "euclidean",
-        weights: str = "local",
-        solver: str = "auto",
-        tol: float | None = None,
-        max_iter: int = 300,
-        isolated: str = "drop",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.affinity = affinity
-        self.beta = beta
-        self.subspace = subspace
-        self.assign = assign
-        self.n_neighbors = n_neighbors
-        self.metric = metric
-        self.weights = weights
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.isolated = isolated
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    beta: float | str = "auto"
+    subspace: int | str = "auto"
+    assign: str = "auto"
+    solver: str = "auto"
+    tol: float | None = None
+    max_iter: int = 300
 
     def fit(
         self,

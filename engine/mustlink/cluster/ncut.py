@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from mustlink.result import EigenResult, Report
 VARIANTS = ("luxburg", "ng", "shi-malik")
 
 
+@dataclass(eq=False, repr=False)
 class NCut(GraphClusterer):
     """K clusters of a graph that minimise the (multiple) normalised cut, relaxed.
 
@@ -37,34 +39,10 @@ class NCut(GraphClusterer):
     with a block of K + 3 columns; about 5 s for 10⁶ nodes and K = 10 once the graph is there.
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        affinity: str = "knn",
-        variant: str = "luxburg",
-        n_neighbors: int = 15,
-        metric: str = "euclidean",
-        weights: str = "local",
-        solver: str = "auto",
-        tol: float | None = None,
-        max_iter: int = 200,
-        isolated: str = "drop",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.affinity = affinity
-        self.variant = variant
-        self.n_neighbors = n_neighbors
-        self.metric = metric
-        self.weights = weights
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.isolated = isolated
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    variant: str = "luxburg"
+    solver: str = "auto"
+    tol: float | None = None
+    max_iter: int = 200
 
     def fit(
         self,
