@@ -2,5 +2,6 @@
 
 from mustlink.cluster.csp import CSP
 from mustlink.cluster.ncut import NCut
+from mustlink.cluster.sssc import SSSC
 
-__all__ = ["CSP", "NCut"]
+__all__ = ["CSP", "SSSC", "NCut"]

@@ -1,4 +1,4 @@
-"""Evidence for choices: which subspace, β and discretisation predict constraints held out.
+"""Evidence for choices: which subspace, parameter and discretisation predict constraints held out.
 
 Some constraints are kept out of the fit; what was fitted on the rest is scored by the share of
 the held-out ones that it keeps, weighted by belief. Everything happens in the smooth subspace and
@@ -14,19 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.cluster.assign import kmeans, nearest, transform
-from mustlink.cluster.embed import admissible, fraction_unit
+from mustlink.cluster.family import FamilyOf
 from mustlink.cluster.scores import satisfaction
 from mustlink.constraints import Constraints
-from mustlink.eigen.smooth import ReducedPencil, SmoothBasis
+from mustlink.eigen.smooth import SmoothBasis
 from mustlink.observe import Recorder
-from mustlink.operators.constraint import constraint_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
 
 Ints = NDArray[np.int64]
 Block = NDArray[np.float64]
 
-BETAS = (0.5, 0.1)
-WAYS = ("sphere", "kmeans")
 FACTORS = (1, 2, 4, 8, 12)  # p as multiples of K; with K the graph decides nearly everything
 _USUAL = 4
 _CLEAR_GAP = 3.0  # times the gaps that follow
@@ -44,14 +41,14 @@ _FEW_PAIRS = 10  # per cluster: below, nothing can be held out
 
 @dataclass(frozen=True)
 class Choice:
-    """Subspace dimension p, β as a fraction, discretisation, and why.
+    """Subspace dimension p (None: the full problem), parameter, discretisation, and why.
 
     `score` is the share of held-out constraints kept, None where nothing was held out; `scores`
-    lists (p, β, way, score) of all candidates tried, p = 0 for the exact pencil.
+    lists (p, value, way, score) of all candidates tried, p = 0 for the full problem.
     """
 
     p: int | None
-    beta: float
+    value: float
     way: str
     reason: str
     score: float | None = None
@@ -63,8 +60,8 @@ class Candidates:
     """What may be chosen from; one entry each where the caller has decided."""
 
     ps: tuple[int, ...]
-    betas: tuple[float, ...] = BETAS
-    ways: tuple[str, ...] = WAYS
+    values: tuple[float, ...]
+    ways: tuple[str, ...]
 
 
 def subspace_sizes(k: int, room: int, labelled: int = 0) -> tuple[int, ...]:
@@ -95,6 +92,7 @@ def choose_smooth(
     k: int,
     candidates: Candidates,
     basis_of: Callable[[int], SmoothBasis],
+    family_of: FamilyOf,
     seed: int,
     recorder: Recorder,
 ) -> Choice:
@@ -110,8 +108,8 @@ def choose_smooth(
     else:
         wanted = candidates.ps[0]
     p = max((p for p in candidates.ps if p <= wanted), default=candidates.ps[0])
-    first = (p, min(candidates.betas), way)
-    if len(candidates.ps) * len(candidates.betas) * len(candidates.ways) == 1:
+    first = (p, candidates.values[-1], way)
+    if len(candidates.ps) * len(candidates.values) * len(candidates.ways) == 1:
         return Choice(*first, "given")
     if not can_hold_out(constraints, k):
         return Choice(*first, "by rule: too few constraints, or of one kind only, to hold some out")
@@ -121,7 +119,7 @@ def choose_smooth(
     for p in candidates.ps:
         basis = basis_of(p)
         with recorder.stage("choosing by held-out constraints"):
-            found = _score(k, p, candidates.betas, way, basis, folds, seed)
+            found = _score(k, p, candidates.values, way, basis, folds, family_of, seed)
         trials += found
         best.append(max(found, key=_Trial.mean))
         if (
@@ -135,14 +133,16 @@ def choose_smooth(
     chosen = max([usual, *(t for t in best if t.beats(usual))], key=_Trial.mean)
     for other in candidates.ways[1:]:
         with recorder.stage("choosing by held-out constraints"):
-            trials += _score(k, chosen.p, (chosen.beta,), other, basis_of(chosen.p), folds, seed)
+            trials += _score(
+                k, chosen.p, (chosen.value,), other, basis_of(chosen.p), folds, family_of, seed
+            )
         if trials[-1].mean() > chosen.mean() + _MARGIN:
             chosen = trials[-1]
     reason = (
         f"keeps {chosen.mean():.1%} of held-out constraints, chosen from {len(trials)} candidates"
     )
-    table = tuple((t.p, t.beta, t.way, t.mean()) for t in trials)
-    return Choice(chosen.p, chosen.beta, chosen.way, reason, chosen.mean(), table)
+    table = tuple((t.p, t.value, t.way, t.mean()) for t in trials)
+    return Choice(chosen.p, chosen.value, chosen.way, reason, chosen.mean(), table)
 
 
 def usual_size(constraints: Constraints, k: int, values: NDArray[np.float64]) -> int:
@@ -165,7 +165,7 @@ class _Trial:
     """One candidate and its score on every fold."""
 
     p: int
-    beta: float
+    value: float
     way: str
     scores: tuple[float, ...]
 
@@ -196,26 +196,27 @@ def folds_of(constraints: Constraints, seed: int) -> list[tuple[Constraints, Con
 def _score(
     k: int,
     p: int,
-    betas: tuple[float, ...],
+    values: tuple[float, ...],
     way: str,
     basis: SmoothBasis,
     folds: list[tuple[Constraints, Constraints]],
+    family_of: FamilyOf,
     seed: int,
 ) -> list[_Trial]:
-    """Share of held-out constraints kept on every fold, for every β."""
+    """Share of held-out constraints kept on every fold, for every value of the parameter."""
     laplacian = basis.laplacian
     p = min(p, basis.p)
-    scores: dict[float, list[float]] = {beta: [] for beta in betas}
+    scores: dict[float, list[float]] = {value: [] for value in values}
     for kept, held in folds:
-        reduced = ReducedPencil(basis, constraint_operator(kept, laplacian))
+        family = family_of(kept)
+        reduced = family.reduce(basis)
         nodes, rows = sampled_rows(laplacian, kept.nodes, held.nodes, seed)
-        U = basis.vectors[rows, : p + 1] / laplacian.root_degree[rows, None]
-        for beta in betas:
-            unit = fraction_unit(reduced.spectrum(p), k)
-            _, C, cost = reduced.solve(p, admissible(beta, unit) * unit)
-            E = transform(U @ C[:, : k - 1], way, cost[: k - 1])
-            scores[beta].append(held_out_score(E, nodes, kept, held, k, way, seed))
-    return [_Trial(p, beta, way, tuple(found)) for beta, found in scores.items()]
+        U = basis.vectors[rows, : p + 1] * family.row_scale[rows, None]
+        for value in values:
+            C, cost = reduced.solve(p, value)
+            E = transform(U @ C, way, cost)
+            scores[value].append(held_out_score(E, nodes, kept, held, k, way, seed))
+    return [_Trial(p, value, way, tuple(found)) for value, found in scores.items()]
 
 
 def held_out_score(

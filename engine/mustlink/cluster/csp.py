@@ -1,4 +1,4 @@
-"""Constrained spectral clustering, CSP (WD14 Algorithms 1 and 2).
+"""Constrained spectral clustering, CSP (WD14 Algorithms 1 and 2), and WHC11's variants of it, FCSC.
 
 min vᵀL̄v subject to vᵀQ̄v >= α, ‖v‖² = vol leads to the pencil L̄v = λ(Q̄ − β/vol·I)v (eq. 13);
 of its vectors with λ > 0 the K − 1 of least cost vᵀL̄v are clustered. β says how much
@@ -7,42 +7,49 @@ satisfaction of the constraints is demanded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from mustlink.check import check_choice
 from mustlink.cluster.assign import ASSIGNMENTS
-from mustlink.cluster.base import GraphClusterer, Ints, as_recorder, check_tolerance, threads
-from mustlink.cluster.choose import Choice
-from mustlink.cluster.embed import check_beta
-from mustlink.cluster.plan import Request, embed, labels_from, resolve
-from mustlink.cluster.relabel import aligned
-from mustlink.cluster.scores import satisfaction
+from mustlink.cluster.constrained import ConstrainedSpectral
+from mustlink.cluster.family import Family
+from mustlink.cluster.feasible import FeasibleFamily
 from mustlink.constraints import Constraints
-from mustlink.eigen.solver import SOLVERS, laplacian_of
+from mustlink.constraints.links import NodeMatrix, balanced
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.observe import Observer, Recorder
-from mustlink.operators.constraint import constraint_operator
-from mustlink.result import Report
+from mustlink.operators.constraint import ConstraintOperator, local_operator
+from mustlink.operators.laplacian import NormalizedLaplacian
+
+_SMOOTH_BETAS = (0.5, 0.1)
+_EXACT_BETAS = (0.5, 0.1, 0.01)
+_RIVAL_BETAS = (0.01,)
+_STEPS = 100  # values tried by a search (WHC11 §4.1)
+_WIDER = 100.0
 
 
 @dataclass(eq=False, repr=False)
-class CSP(GraphClusterer):
+class CSP(ConstrainedSpectral):
     """K clusters that cut little of the graph and keep the constraints (WD14).
 
     * `beta`: a fraction b < 1 of λ_{K−1}(Q̄), so that WD14's β is b·λ_{K−1}·vol; the larger, the
-      more the constraints weigh; b < 0 is allowed. "paper" takes WD14 eq. 19, "auto" decides on
-      evidence.
-    * `subspace`: "exact" solves the paper's full problem; an integer p solves it in the span of
-      the graph's p smoothest eigenvectors, which few constraints on many nodes need and which
-      makes new constraints a matter of seconds (`refit`); "auto" chooses p by constraints held out
-      of the fit, or the exact problem where labels are better predicted by it.
+      more the constraints weigh; b < 0 is allowed. "auto" decides on evidence; "paper" takes WD14
+      eq. 19; "tight" leaves just K − 1 feasible vectors (WD14 §7.3). WHC11 §4.1: "search" takes
+      the best of 100 values in (λ_min, λ_max) by criterion E (FCSC-θ), "wide" of 100 values from
+      −100 max|λ| on (FCSC-θ2).
+    * `balanced`: must-links count 1/|ML| and cannot-links 1/|CL| (WHC11 Alg. 1 step 3).
+    * `subspace`: "exact" is the paper's full problem, p solves it in the span of the graph's p
+      smoothest eigenvectors, which few constraints on many nodes need and which makes new
+      constraints a matter of seconds (`refit`); "auto" chooses by constraints held out of the fit.
     * `assign`: "kmeans" (Alg. 2), "sign" (K = 2), "sign-kmeans" (eq. 15), "cost-weighted"
-      (eq. 16), "sphere" (rows of length 1), "auto".
+      (eq. 16), "sphere" (rows of length 1, FCSC-SP), "auto".
     * `solver`: auto, dense, lobpcg, shift-invert (of the pencil and of L̄).
+
+    A second graph as `Constraints.from_graph` is transfer learning (WD14 §6.3): its largest
+    eigenvector is a trivial cut, so that β left open is a fraction of λ_K instead (eq. 18).
 
     After `fit`: `labels_` (n,), `embedding_` D^-½V (n, K−1) with vᵀv = vol in order of cost,
     `eigenvalues_` λ (K−1,), `costs_` vᵀL̄v, `graph_`, `report_`. Fewer columns if fewer vectors
@@ -50,144 +57,86 @@ class CSP(GraphClusterer):
     """
 
     beta: float | str = "auto"
-    subspace: int | str = "auto"
-    assign: str = "auto"
-    solver: str = "auto"
-    tol: float | None = None
-    max_iter: int = 300
+    balanced: bool = False
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        constraints: Constraints | None = None,
-        observer: Observer | Recorder | None = None,
-    ) -> CSP:
-        """Cluster points (n, d), an affinity (n, n) or a Graph with what is known.
+    _parameter: ClassVar[str | None] = "beta"
+    _assignments: ClassVar[tuple[str, ...]] = ASSIGNMENTS
 
-        `y` (n,) are labels of some nodes, -1 for unknown; `constraints` anything else, or more.
-        """
-        self._check()
-        recorder = as_recorder(observer)
-        with threads(self.n_jobs):
-            seed = self._seed()
-            graph = self._graph(X, recorder, seed)
-            k = self._check_clusters(graph)
-            if self.assign == "sign" and k != 2:
-                raise InputError(f'assign: "sign" makes 2 clusters, not {k}; use "kmeans"')
-            known = self._side_information(graph.n_nodes, y, constraints)
-            self._run(graph, k, known, seed, recorder, None)
-        return self
+    def _family(
+        self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
+    ) -> FeasibleFamily:
+        Q = _operator(known, laplacian, self.balanced)
+        free = isinstance(self.beta, str)
+        transfer = free and known.kind == "graph"
+        family = FeasibleFamily(
+            graph,
+            k,
+            1.0 / laplacian.root_degree,
+            ("sign", "kmeans") if k == 2 else ("sphere", "kmeans"),
+            Q=Q,
+            rank=min(k if transfer else k - 1, max(Q.size, 1)),
+            free=free,
+        )
+        return self._with_betas(family, known)
 
-    def refit(
-        self,
-        constraints: Constraints | None = None,
-        y: Any = None,
-        observer: Observer | Recorder | None = None,
-    ) -> CSP:
-        """Cluster the same graph again with other constraints (all of them, not only new ones).
+    def _with_betas(self, family: FeasibleFamily, known: Constraints) -> FeasibleFamily:
+        """The family with the fractions to choose from; one if the caller gave it."""
+        if self.beta == "auto":
+            return replace(
+                family, values=_SMOOTH_BETAS, exact_values=_EXACT_BETAS, rivals=_RIVAL_BETAS
+            )
+        given = (
+            _named_betas(self.beta, family, known)
+            if isinstance(self.beta, str)
+            else (float(self.beta),)
+        )
+        return replace(family, values=given, exact_values=given, rivals=given)
 
-        Graph, eigenvectors and, while the amount of side information is of the same order, the
-        choices of the first fit are kept, so that this takes seconds. Clusters keep their numbers
-        as far as they can, and the report's `changed` is the share of nodes that moved.
-        """
-        if not hasattr(self, "labels_"):
-            raise InputError("refit: nothing has been fitted yet; call fit first")
-        recorder = as_recorder(observer)
-        before, choice = self.labels_, self._choice
-        with threads(self.n_jobs):
-            known = self._side_information(self.graph_.n_nodes, y, constraints)
-            amount = known.n_constraints
-            similar = 0.5 <= (amount + 1) / (self._amount + 1) <= 2
-            fixed = choice if similar else None
-            self._run(self.graph_, self.n_clusters, known, self._used_seed, recorder, fixed, before)
-        return self
-
-    def _check(self) -> None:
-        check_choice(self.assign, ASSIGNMENTS, "assign")
-        check_choice(self.solver, SOLVERS, "solver")
+    def _check_parameter(self) -> None:
+        if isinstance(self.beta, str):
+            check_choice(self.beta, ("auto", "paper", "tight", "search", "wide"), "beta")
+        elif not np.isfinite(self.beta):
+            raise InputError(f"beta: {self.beta} is not a number; give a fraction below 1")
         if self.solver == "lanczos" and self.subspace == "exact":
             raise InputError(
                 'solver: "lanczos" has no form for the exact pencil; use "shift-invert"'
             )
-        if isinstance(self.subspace, str):
-            check_choice(self.subspace, ("auto", "exact"), "subspace")
-        elif int(self.subspace) < 1:
-            raise InputError(f"subspace: {self.subspace} is no dimension; give 1 or more")
-        if isinstance(self.beta, str):
-            check_choice(self.beta, ("auto", "paper"), "beta")
-        elif not np.isfinite(self.beta):
-            raise InputError(f"beta: {self.beta} is not a number; give a fraction below 1")
-        check_tolerance(self.tol)
 
-    def _run(
-        self,
-        graph: Graph,
-        k: int,
-        known: Constraints,
-        seed: int,
-        recorder: Recorder,
-        fixed: Choice | None,
-        before: Ints | None = None,
-    ) -> None:
-        laplacian = laplacian_of(graph, recorder)
-        Q = constraint_operator(known, laplacian)
-        if Q.lost:
-            recorder.note(f"{Q.lost} constrained nodes have no edge: their constraints cannot act")
-        if not isinstance(self.beta, str) and self.beta >= 1 and not known.is_empty:
-            check_beta(self.beta, Q.kth_largest(k - 1), Q.kth_largest(1), k)  # before any work
-        request = Request(
-            graph,
-            k,
-            known,
-            Q,
-            self.beta,
-            self.subspace if isinstance(self.subspace, str) else int(self.subspace),
-            self.assign,
-            self.solver,
-            self.tol,
-            self.max_iter,
-            seed,
-        )
-        choice = fixed if fixed is not None else resolve(request, recorder)
-        embedded = embed(request, choice, recorder)
-        with recorder.stage("clusters"):
-            rows = embedded.vectors / laplacian.root_degree[:, None]
-            found = labels_from(request, choice, rows, embedded.cost)
-            labels = self._labels(laplacian, found, recorder)
-            changed = None
-            if before is not None:
-                labels, changed = aligned(before, labels, k)
-            self.embedding_ = laplacian.leave(rows)
-        if embedded.note:
-            recorder.note(embedded.note)
-        if not embedded.convergence.converged.all():
-            recorder.note(embedded.convergence.status)
-        if changed is not None:
-            recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")
-        self.graph_, self.labels_ = graph, labels
-        self.eigenvalues_, self.costs_ = embedded.lam, embedded.cost
-        self._choice, self._amount, self._used_seed = choice, known.n_constraints, seed
-        self.report_ = Report(
-            method="CSP",
-            n_nodes=graph.n_nodes,
-            n_clusters=k,
-            stages=tuple(recorder.stages),
-            choices={
-                "subspace": "exact" if choice.p is None else choice.p,
-                "beta": choice.beta,
-                "unit": embedded.unit,
-                "assign": choice.way,
-                "why": choice.reason,
-                "solver": embedded.convergence.solver,
-                "graph": dict(graph.info),
-            },
-            convergence=embedded.convergence,
-            satisfaction=None if known.is_empty else satisfaction(labels, known),
-            notes=tuple(recorder.notes),
-            extra={
-                "n_components": graph.n_components,
-                **({} if changed is None else {"changed": changed}),
-                "candidates": [list(row) for row in choice.scores],
-            },
-        )
+    def _before_work(self, family: Family) -> None:
+        if not isinstance(self.beta, str) and self.beta >= 1 and family.acts:
+            assert isinstance(family, FeasibleFamily)
+            family.check(self.beta)
+
+    @property
+    def _by_criterion(self) -> bool:
+        return self.beta in ("search", "wide")
+
+
+def _operator(
+    known: Constraints, laplacian: NormalizedLaplacian, is_balanced: bool
+) -> ConstraintOperator:
+    """Q̄ = D^-½QD^-½ in working order."""
+    Q = NodeMatrix(known.matrix, known.factor, known.core)
+    if is_balanced:
+        must, cannot = balanced(known)
+        Q = must + cannot.times(-1.0)
+    return local_operator(Q, laplacian, known.nodes, scaled=True)
+
+
+def _named_betas(name: str, family: FeasibleFamily, known: Constraints) -> tuple[float, ...]:
+    """The values behind a name, as fractions of the unit λ_{K−1}(Q̄)."""
+    if name == "paper":
+        # WD14 eq. 19, with Q's entries counted: both (i, j) and (j, i).
+        share = 2.0 * known.n_constraints / float(known.n_nodes) ** 2
+        return (0.5 + 0.4 * min(share, 1.0),)
+    unit = family.unit
+    if unit <= 0:
+        return (0.5,)
+    if name == "tight":
+        kth, following = family.Q.kth_largest(family.rank), family.Q.kth_largest(family.rank + 1)
+        return ((kth + following) / 2 / unit,)
+    largest = family.Q.kth_largest(1)
+    least = largest - family.Q.spread
+    low = least if name == "search" else -_WIDER * max(abs(least), abs(largest))
+    inside = np.linspace(low, largest, _STEPS + 2)[1:-1]
+    return tuple(float(value) for value in inside / unit)

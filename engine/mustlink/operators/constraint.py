@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
+from mustlink.constraints.links import NodeMatrix
 from mustlink.kernels.constraint import constraint_product
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 
@@ -20,11 +21,11 @@ _ROUNDING = 1e-12  # relative size below which an eigenvalue of Q̄ is taken for
 
 @dataclass(frozen=True, eq=False)
 class ConstraintOperator:
-    """Q̄ on the m working nodes: zero outside the s nodes of `support`.
+    """Q̄, or another matrix of the constraints, on the m working nodes.
 
-    Q̄ = E(matrix + factor·core·factorᵀ)Eᵀ with E placing the s constrained nodes; matrix (s, s)
-    CSR, factor (s, r) CSR or None. `lost` counts the constrained nodes that are isolated in the
-    graph: D^-½ does not exist there and their constraints cannot act.
+    Zero outside the s nodes of `support`: E(matrix + factor·core·factorᵀ)Eᵀ with E placing the s
+    constrained nodes; matrix (s, s) CSR, factor (s, r) CSR or None. `lost` counts the constrained
+    nodes that are isolated in the graph: D^-½ does not exist there, their constraints cannot act.
     """
 
     matrix: sp.csr_matrix
@@ -59,13 +60,16 @@ class ConstraintOperator:
             g, U = np.linalg.eigh((self.factor.T @ self.factor).toarray())
             root = U * np.sqrt(np.maximum(g, 0.0))
             return _descending(root.T @ (self.core @ root))
-        from scipy.sparse.linalg import LinearOperator, eigsh
+        return np.sort(self._lanczos(300, "LA"))[::-1]
 
-        s = self.support.size
-        operator = LinearOperator((s, s), matvec=self._column, dtype=np.float64)
-        start = np.ones(s) + np.linspace(0, 0.5, s)
-        values = eigsh(operator, k=300, which="LA", v0=start, return_eigenvectors=False, tol=1e-6)
-        return np.sort(values)[::-1]
+    @cached_property
+    def spread(self) -> float:
+        """λ_max − λ_min over all m eigenvalues, zeros outside the support included."""
+        values = self.eigenvalues
+        least = float(values.min(initial=0.0))
+        if values.size not in (0, self.support.size) and not self._low_rank:
+            least = min(0.0, float(self._lanczos(1, "SA")[0]))
+        return float(values.max(initial=0.0)) - min(least, 0.0)
 
     @property
     def _low_rank(self) -> bool:
@@ -105,6 +109,16 @@ class ConstraintOperator:
             dense = dense + self.factor @ (self.core @ self.factor.T.toarray())
         return dense
 
+    def _lanczos(self, k: int, which: Literal["LA", "SA"]) -> NDArray[np.float64]:
+        """Return k eigenvalues from one end, to 1e-6."""
+        from scipy.sparse.linalg import LinearOperator, eigsh
+
+        s = self.support.size
+        operator = LinearOperator((s, s), matvec=self._column, dtype=np.float64)
+        start = np.ones(s) + np.linspace(0, 0.5, s)
+        found = eigsh(operator, k=k, which=which, v0=start, return_eigenvectors=False, tol=1e-6)
+        return np.asarray(found, dtype=np.float64)
+
     def _column(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.inner(x.reshape(-1, 1)).ravel()
 
@@ -123,17 +137,26 @@ def constraint_operator(
     constraints: Constraints, laplacian: NormalizedLaplacian
 ) -> ConstraintOperator:
     """Q̄ of the constraints in the graph's working order. Cost O(n + constraints)."""
-    nodes = constraints.nodes
+    Q = NodeMatrix(constraints.matrix, constraints.factor, constraints.core)
+    return local_operator(Q, laplacian, constraints.nodes, scaled=True)
+
+
+def local_operator(
+    given: NodeMatrix,
+    laplacian: NormalizedLaplacian,
+    nodes: NDArray[np.int64],
+    *,
+    scaled: bool,
+) -> ConstraintOperator:
+    """A matrix that is zero outside the rows `nodes`, in working order; D^-½MD^-½ if `scaled`."""
     position = laplacian.positions
     placed = position[nodes]
     known = nodes[placed >= 0]
     known = known[np.argsort(position[known])]
     support = position[known]
-    scale = sp.diags_array(1.0 / laplacian.root_degree[support])
-    inner = constraints.matrix[known][:, known]
-    matrix = sp.csr_matrix(scale @ inner @ scale)
-    factor = None
-    if constraints.factor is not None:
-        factor = sp.csr_matrix(scale @ constraints.factor[known])
+    weight = 1.0 / laplacian.root_degree[support] if scaled else np.ones(support.size)
+    scale = sp.diags_array(weight)
+    matrix = sp.csr_matrix(scale @ given.matrix[known][:, known] @ scale)
+    factor = None if given.factor is None else sp.csr_matrix(scale @ given.factor[known])
     lost = int(nodes.size - known.size)
-    return ConstraintOperator(matrix, factor, constraints.core, support, laplacian.size, lost)
+    return ConstraintOperator(matrix, factor, given.core, support, laplacian.size, lost)

@@ -1,0 +1,200 @@
+"""The estimator behind all constrained eigenvector methods: fit, refit, report."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from mustlink.check import check_choice
+from mustlink.cluster.base import GraphClusterer, Ints, as_recorder, check_tolerance, threads
+from mustlink.cluster.choose import Choice
+from mustlink.cluster.family import Embedded, Family, Solving
+from mustlink.cluster.plan import Request, cluster, embed, resolve
+from mustlink.cluster.relabel import aligned
+from mustlink.cluster.scores import satisfaction
+from mustlink.constraints import Constraints
+from mustlink.eigen.solver import SOLVERS, laplacian_of
+from mustlink.errors import InputError
+from mustlink.graph import Graph
+from mustlink.observe import Observer, Recorder
+from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.result import Report
+
+
+@dataclass(eq=False, repr=False)
+class ConstrainedSpectral(GraphClusterer):
+    """Base of methods that put constraints into an eigenproblem; a subclass says into which.
+
+    * `subspace`: "exact" solves the paper's full problem; an integer p solves it in the span of
+      the graph's p smoothest eigenvectors, which few constraints on many nodes need and which
+      makes new constraints a matter of seconds (`refit`); "auto" chooses p by constraints held out
+      of the fit, or the full problem where that predicts better.
+    * `assign`: "kmeans", "sphere" (rows of length 1), "auto".
+    * `solver`: auto, dense, lobpcg; `tol` bounds the residuals, `max_iter` the steps.
+    """
+
+    subspace: int | str = "auto"
+    assign: str = "auto"
+    solver: str = "auto"
+    tol: float | None = None
+    max_iter: int = 300
+
+    _parameter: ClassVar[str | None] = None
+    _assignments: ClassVar[tuple[str, ...]] = ("auto", "kmeans", "sphere")
+
+    @abstractmethod
+    def _family(
+        self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
+    ) -> Family:
+        """The method on one graph with one set of constraints."""
+
+    def _check_parameter(self) -> None:
+        """Raise InputError for a parameter of the method that makes no sense."""
+
+    def _before_work(self, family: Family) -> None:
+        """Raise InfeasibleError for what can be known before any eigenvector."""
+
+    @property
+    def _by_criterion(self) -> bool:
+        """Whether the parameter is chosen by WHC11's criterion E because the caller said so."""
+        return False
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        constraints: Constraints | None = None,
+        observer: Observer | Recorder | None = None,
+    ) -> Self:
+        """Cluster points (n, d), an affinity (n, n) or a Graph with what is known.
+
+        `y` (n,) are labels of some nodes, -1 for unknown; `constraints` anything else, or more.
+        """
+        self._check()
+        recorder = as_recorder(observer)
+        with threads(self.n_jobs):
+            seed = self._seed()
+            graph = self._graph(X, recorder, seed)
+            k = self._check_clusters(graph)
+            if self.assign == "sign" and k != 2:
+                raise InputError(f'assign: "sign" makes 2 clusters, not {k}; use "kmeans"')
+            known = self._side_information(graph.n_nodes, y, constraints)
+            self._run(graph, k, known, seed, recorder, None)
+        return self
+
+    def refit(
+        self,
+        constraints: Constraints | None = None,
+        y: Any = None,
+        observer: Observer | Recorder | None = None,
+    ) -> Self:
+        """Cluster the same graph again with other constraints (all of them, not only new ones).
+
+        Graph, eigenvectors and, while the amount of side information is of the same order, the
+        choices of the first fit are kept, so that this takes seconds. Clusters keep their numbers
+        as far as they can, and the report's `changed` is the share of nodes that moved.
+        """
+        if not hasattr(self, "labels_"):
+            raise InputError("refit: nothing has been fitted yet; call fit first")
+        recorder = as_recorder(observer)
+        before, choice = self.labels_, self._choice
+        with threads(self.n_jobs):
+            known = self._side_information(self.graph_.n_nodes, y, constraints)
+            amount = known.n_constraints
+            similar = 0.5 <= (amount + 1) / (self._amount + 1) <= 2
+            fixed = choice if similar else None
+            self._run(self.graph_, self.n_clusters, known, self._used_seed, recorder, fixed, before)
+        return self
+
+    def _check(self) -> None:
+        check_choice(self.assign, self._assignments, "assign")
+        check_choice(self.solver, SOLVERS, "solver")
+        if isinstance(self.subspace, str):
+            check_choice(self.subspace, ("auto", "exact"), "subspace")
+        elif int(self.subspace) < 1:
+            raise InputError(f"subspace: {self.subspace} is no dimension; give 1 or more")
+        check_tolerance(self.tol)
+        self._check_parameter()
+
+    def _run(
+        self,
+        graph: Graph,
+        k: int,
+        known: Constraints,
+        seed: int,
+        recorder: Recorder,
+        fixed: Choice | None,
+        before: Ints | None = None,
+    ) -> None:
+        laplacian = laplacian_of(graph, recorder)
+        lost = int(np.count_nonzero(laplacian.positions[known.nodes] < 0))
+        if lost:
+            recorder.note(f"{lost} constrained nodes have no edge: their constraints cannot act")
+        family = self._family(graph, laplacian, known, k)
+        self._before_work(family)
+        request = Request(
+            graph,
+            k,
+            known,
+            family,
+            lambda part: self._family(graph, laplacian, part, k),
+            self.subspace if isinstance(self.subspace, str) else int(self.subspace),
+            family.ways if self.assign == "auto" else (self.assign,),
+            Solving(self.solver, self.tol, self.max_iter, seed),
+            self._by_criterion,
+        )
+        choice = fixed if fixed is not None else resolve(request, recorder)
+        embedded = embed(request, choice, recorder)
+        with recorder.stage("clusters"):
+            found = cluster(request, choice, embedded, recorder)
+            labels = self._labels(laplacian, found, recorder)
+            changed = None
+            if before is not None:
+                labels, changed = aligned(before, labels, k)
+            self.embedding_ = laplacian.leave(embedded.vectors * family.row_scale[:, None])
+        if embedded.note:
+            recorder.note(embedded.note)
+        if not embedded.convergence.converged.all():
+            recorder.note(embedded.convergence.status)
+        if changed is not None:
+            recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")
+        self.graph_, self.labels_ = graph, labels
+        self.eigenvalues_, self.costs_ = embedded.values, embedded.cost
+        self._choice, self._amount, self._used_seed = choice, known.n_constraints, seed
+        self.report_ = self._report(known, choice, embedded, changed, recorder)
+
+    def _report(
+        self,
+        known: Constraints,
+        choice: Choice,
+        embedded: Embedded,
+        changed: float | None,
+        recorder: Recorder,
+    ) -> Report:
+        parameter = {} if self._parameter is None else {self._parameter: embedded.parameter}
+        return Report(
+            method=type(self).__name__,
+            n_nodes=self.graph_.n_nodes,
+            n_clusters=self.n_clusters,
+            stages=tuple(recorder.stages),
+            choices={
+                "subspace": "exact" if choice.p is None else choice.p,
+                **parameter,
+                "unit": embedded.unit,
+                "assign": choice.way,
+                "why": choice.reason,
+                "solver": embedded.convergence.solver,
+                "graph": dict(self.graph_.info),
+            },
+            convergence=embedded.convergence,
+            satisfaction=None if known.is_empty else satisfaction(self.labels_, known),
+            notes=tuple(recorder.notes),
+            extra={
+                "n_components": self.graph_.n_components,
+                **({} if changed is None else {"changed": changed}),
+                "candidates": [list(row) for row in choice.scores],
+            },
+        )

@@ -1,0 +1,144 @@
+"""Must-links and cannot-links apart: two graphs on the nodes, sparse plus low rank.
+
+Q = P⁺ − P⁻ with P⁺, P⁻ >= 0. Methods that weigh the two kinds differently, or make Laplacians of
+them, start from here; cliques of labelled nodes stay low rank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.constraints.constraints import Constraints
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NodeMatrix:
+    """Symmetric M = matrix + factor·core·factorᵀ on n nodes; zero where nothing was said.
+
+    `matrix` (n, n) CSR, `factor` (n, r) CSR and `core` (r, r), or None.
+    """
+
+    matrix: sp.csr_matrix
+    factor: sp.csr_matrix | None = None
+    core: Any = None
+
+    def dot(self, block: Floats) -> Floats:
+        """M times (n,) or (n, b)."""
+        product = self.matrix @ block
+        if self.factor is not None:
+            product = product + self.factor @ (self.core @ (self.factor.T @ block))
+        return product
+
+    def sums(self) -> Floats:
+        """Row sums M1, (n,)."""
+        return np.asarray(self.dot(np.ones(self.matrix.shape[0])), dtype=np.float64)
+
+    def times(self, number: float) -> NodeMatrix:
+        """The multiple number·M."""
+        core = None if self.core is None else self.core * number
+        return NodeMatrix(sp.csr_matrix(self.matrix * number), self.factor, core)
+
+    def between(self, scale: Floats) -> NodeMatrix:
+        """diag(s) M diag(s) for s (n,)."""
+        S = sp.diags(scale, format="csr")
+        factor = None if self.factor is None else sp.csr_matrix(S @ self.factor)
+        return NodeMatrix(sp.csr_matrix(S @ self.matrix @ S), factor, self.core)
+
+    def __add__(self, other: NodeMatrix) -> NodeMatrix:
+        """M + N."""
+        matrix = sp.csr_matrix(self.matrix + other.matrix)
+        if self.factor is None or other.factor is None:
+            kept = self if other.factor is None else other
+            return NodeMatrix(matrix, kept.factor, kept.core)
+        factor = sp.hstack([self.factor, other.factor], format="csr")
+        core = sp.block_diag([self.core, other.core], format="csr")
+        return NodeMatrix(matrix, sp.csr_matrix(factor), sp.csr_matrix(core))
+
+    def on_pattern(self, pattern: sp.csr_matrix) -> sp.csr_matrix:
+        """Entries of M where `pattern` (n, n) stores one; cost O(nnz of the pattern, and r)."""
+        coo = pattern.tocoo()
+        values = np.asarray(self.matrix[coo.row, coo.col], dtype=np.float64).ravel()
+        if self.factor is not None:
+            left = sp.csr_matrix(self.factor @ sp.csr_matrix(self.core))[coo.row]
+            values = values + np.asarray(left.multiply(self.factor[coo.col]).sum(axis=1)).ravel()
+        return sp.csr_matrix((values, (coo.row, coo.col)), shape=pattern.shape)
+
+
+def must_links(constraints: Constraints) -> NodeMatrix:
+    """P⁺ (n, n): positive beliefs, 1 between nodes of one class; zero diagonal."""
+    positive = _off_diagonal(constraints.matrix.maximum(0.0))
+    if constraints.factor is None:
+        return NodeMatrix(positive)
+    groups = sp.csr_matrix(sp.diags(_groups(constraints), format="csr"))
+    size = constraints.factor.multiply(constraints.factor) @ groups.diagonal()
+    own = sp.diags(np.asarray(size, dtype=np.float64).ravel(), format="csr")
+    return NodeMatrix(_stored(positive - own), constraints.factor, groups)
+
+
+def cannot_links(constraints: Constraints) -> NodeMatrix:
+    """P⁻ (n, n): negative beliefs as positive numbers, 1 between nodes of two classes."""
+    negative = _off_diagonal((-constraints.matrix).maximum(0.0))
+    if constraints.factor is None:
+        return NodeMatrix(negative)
+    core: Any = constraints.core
+    apart = sp.diags(_groups(constraints), format="csr") - sp.csr_matrix(core)
+    return NodeMatrix(negative, constraints.factor, sp.csr_matrix(apart))
+
+
+def laplacian(weights: NodeMatrix) -> NodeMatrix:
+    """diag(P1) − P: xᵀLx = ½ Σ P_ij (x_i − x_j)²."""
+    return diagonal(weights.sums()) + weights.times(-1.0)
+
+
+def signless_laplacian(weights: NodeMatrix) -> NodeMatrix:
+    """diag(P1) + P: xᵀLx = ½ Σ P_ij (x_i + x_j)²."""
+    return diagonal(weights.sums()) + weights
+
+
+def diagonal(values: Floats) -> NodeMatrix:
+    """diag(v) for v (n,), storing what is not zero."""
+    return NodeMatrix(_stored(sp.csr_matrix(sp.diags(values, format="csr"))))
+
+
+def n_links(weights: NodeMatrix) -> float:
+    """Sum of the weights over unordered pairs: their number where all are 1."""
+    return float(weights.sums().sum()) / 2.0
+
+
+def balanced(constraints: Constraints) -> tuple[NodeMatrix, NodeMatrix]:
+    """P⁺/|P⁺| and P⁻/|P⁻|: either kind of constraint weighs 1 in all (WHC11 Alg. 1 step 3)."""
+    parts = must_links(constraints), cannot_links(constraints)
+    first, second = (part.times(1.0 / max(n_links(part), 1e-300)) for part in parts)
+    return first, second
+
+
+def _groups(constraints: Constraints) -> Floats:
+    """1 for columns of the factor that are groups of nodes, 0 for the border column.
+
+    With very many classes a last column holds all labelled nodes; its core entry is negative.
+    """
+    core: Any = constraints.core
+    found = np.ones(core.shape[0])
+    if core[core.shape[0] - 1, core.shape[0] - 1] < 0:
+        found[-1] = 0.0
+    return found
+
+
+def _off_diagonal(matrix: sp.csr_matrix) -> sp.csr_matrix:
+    own = sp.diags(matrix.diagonal(), format="csr")
+    return _stored(sp.csr_matrix(matrix - own))
+
+
+def _stored(matrix: sp.csr_matrix) -> sp.csr_matrix:
+    """The matrix without stored zeros, rows sorted."""
+    found = sp.csr_matrix(matrix)
+    found.eliminate_zeros()
+    found.sort_indices()
+    return found

@@ -1,0 +1,214 @@
+"""Penalised spectral problems: (aL̄ + bU)v = θMv, the smallest θ, U acting on few nodes.
+
+Every constrained method that minimises a Rayleigh quotient has this form, with a penalty U of the
+constraints, and M = diag(m) + (a second local matrix); only the pencil of WD14, indefinite, needs
+`eigen.pencil`. One class is solved on all nodes and inside the smooth subspace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+
+from mustlink.eigen.lobpcg import Lobpcg, lobpcg
+from mustlink.eigen.nested import guard, nested_start, random_block
+from mustlink.eigen.smooth import SmoothBasis
+from mustlink.kernels.tall import combine, gram
+from mustlink.linear.amg import Hierarchy
+from mustlink.operators.constraint import ConstraintOperator
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.result import Convergence, EigenResult
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PenalizedProblem:
+    """L̄, U and M of one method; the weights a, b belong to its parameter and come with each solve.
+
+    `mass` (m,) is the diagonal of M, None for 1; `mass_update` what M has beside it.
+    `without_constant`: z = D^½1/√vol is in the null space of both sides and left out.
+    """
+
+    laplacian: NormalizedLaplacian
+    penalty: ConstraintOperator
+    mass: Floats | None = None
+    mass_update: ConstraintOperator | None = None
+    without_constant: bool = False
+
+    def stiffness(self, X: Block, a: float, b: float) -> Block:
+        """(aL̄ + bU)X."""
+        Y = self.laplacian.apply(X) * a
+        rows = self.penalty.support
+        Y[rows] += b * self.penalty.inner(X[rows])
+        return Y
+
+    def metric(self, X: Block) -> Block:
+        """MX."""
+        Y = X.copy() if self.mass is None else X * self.mass[:, None]
+        if self.mass_update is not None:
+            rows = self.mass_update.support
+            Y[rows] += self.mass_update.inner(X[rows])
+        return Y
+
+    @property
+    def has_metric(self) -> bool:
+        """Whether M differs from the identity."""
+        return self.mass is not None or self.mass_update is not None
+
+    def project(self, X: Block) -> Block:
+        """The part of a block that is searched."""
+        if not self.without_constant:
+            return X
+        z = self.constant
+        return X - z[:, None] * (z @ X)
+
+    @cached_property
+    def constant(self) -> Floats:
+        """The vector z = D^½1/√vol."""
+        return self.laplacian.root_degree / np.sqrt(self.laplacian.volume)
+
+    def residuals(self, V: Block, theta: Floats, a: float, b: float) -> Floats:
+        """‖(aL̄ + bU)v − θMv‖ / ‖v‖: independent of how v was found."""
+        R = self.stiffness(V, a, b) - self.metric(V) * theta
+        return np.linalg.norm(R, axis=0) / np.linalg.norm(V, axis=0)
+
+
+def dense_smallest_penalized(
+    problem: PenalizedProblem, k: int, a: float, b: float
+) -> tuple[Floats, Block]:
+    """θ (k,) ascending and M-orthonormal V (m, k), by LAPACK. Cost O(m³)."""
+    m = problem.laplacian.size
+    eye = np.eye(m)
+    A, M = problem.stiffness(eye, a, b), problem.metric(eye)
+    if problem.without_constant:
+        N = np.linalg.qr(problem.constant[:, None], mode="complete")[0][:, 1:]
+        A, M = N.T @ A @ N, N.T @ M @ N
+    k = min(k, A.shape[0])
+    theta, V = sla.eigh(
+        (A + A.T) / 2,
+        (M + M.T) / 2 if problem.has_metric else None,
+        subset_by_index=(0, k - 1),
+    )
+    return theta, N @ V if problem.without_constant else V
+
+
+def smallest_penalized(
+    problem: PenalizedProblem,
+    grids: Hierarchy,
+    k: int,
+    weights: tuple[float, float],
+    *,
+    tol: float,
+    max_iter: int = 300,
+    seed: int = 0,
+    start: Block | None = None,
+) -> EigenResult:
+    """The k smallest pairs by LOBPCG, M-orthonormal; the multigrid cycle of L̄ preconditions.
+
+    The cycle leaves out the null space Z of L̄, on which the identity stands in. `start` are
+    vectors for a nearby parameter. Stops at ‖(aL̄ + bU)v − θMv‖ <= tol·‖v‖.
+    """
+    a, b = weights
+    laplacian = problem.laplacian
+    room = laplacian.size - int(problem.without_constant)
+    block = min(k + guard(k), room)
+    X = _start(problem, grids, block, seed)
+    X = X if start is None else np.column_stack([start, X])
+    cycle, null = grids.cycle(), laplacian.null
+
+    def precondition(R: Block) -> Block:
+        smooth = null.project(R)
+        return problem.project(null.project(cycle(smooth)) + (R - smooth))
+
+    found = lobpcg(
+        lambda V: problem.stiffness(V, a, b),
+        _promising(problem, X, block, weights),
+        Lobpcg(min(k, block), tol, max_iter),
+        M=problem.metric if problem.has_metric else None,
+        precondition=precondition,
+        project=problem.project,
+    )
+    residuals = problem.residuals(found.vectors, found.values, a, b)
+    had = found.convergence
+    return EigenResult(
+        found.values,
+        found.vectors,
+        Convergence("lobpcg", had.reason, had.iterations, residuals, tol),
+    )
+
+
+def _start(problem: PenalizedProblem, grids: Hierarchy, block: int, seed: int) -> Block:
+    """Null vectors of the largest components, smooth vectors, responses to the penalty, noise."""
+    laplacian = problem.laplacian
+    Z = laplacian.null.columns(np.arange(min(block, laplacian.null.n_components)))
+    smooth = nested_start(laplacian, grids, block, seed)
+    noise = random_block(laplacian.size, min(block, 8), seed + 1)
+    rows = problem.penalty.support
+    pushed = np.zeros_like(noise)
+    pushed[rows] = problem.penalty.inner(noise[rows])
+    response = grids.cycle()(laplacian.null.project(pushed))
+    return np.column_stack([Z, smooth, response, noise])
+
+
+def _promising(
+    problem: PenalizedProblem, X: Block, block: int, weights: tuple[float, float]
+) -> Block:
+    """Rayleigh-Ritz in the span of X: its `block` smallest directions."""
+    X = problem.project(X)
+    X = X / np.maximum(np.linalg.norm(X, axis=0), 1e-300)
+    G = gram(X, problem.metric(X))
+    g, U = np.linalg.eigh((G + G.T) / 2)
+    keep = g > 1e-12 * g[-1]
+    T = U[:, keep] / np.sqrt(g[keep])
+    H = T.T @ gram(X, problem.stiffness(X, *weights)) @ T
+    _, C = np.linalg.eigh((H + H.T) / 2)
+    return combine(X, T @ C[:, :block])
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedProblem:
+    """A penalised problem inside span{z, V_p} of a smooth basis; every p and weight is cheap."""
+
+    basis: SmoothBasis
+    problem: PenalizedProblem
+
+    @cached_property
+    def penalty(self) -> Block:
+        """BᵀUB over the whole basis B, (1 + p, 1 + p)."""
+        return _local(self.problem.penalty, self.basis.vectors)
+
+    @cached_property
+    def metric(self) -> Block:
+        """BᵀMB."""
+        B, mass = self.basis.vectors, self.problem.mass
+        G = np.eye(B.shape[1]) if mass is None else gram(B, B * mass[:, None])
+        if self.problem.mass_update is not None:
+            G = G + _local(self.problem.mass_update, B)
+        return (G + G.T) / 2
+
+    def spread(self, p: int) -> float:
+        """λ_max − λ_min of the penalty inside the subspace."""
+        values = np.linalg.eigvalsh(self.penalty[: p + 1, : p + 1])
+        return float(values[-1] - values[0])
+
+    def solve(self, p: int, k: int, a: float, b: float) -> tuple[Floats, Block]:
+        """θ (r,) ascending and coefficients C (1 + p, r), M-orthonormal, r = min(k, directions)."""
+        first = int(self.problem.without_constant)
+        keep = slice(first, p + 1)
+        stiff = np.concatenate([[0.0], self.basis.values[:p]])
+        A = a * np.diag(stiff)[keep, keep] + b * self.penalty[keep, keep]
+        M = self.metric[keep, keep] if self.problem.has_metric else None
+        k = min(k, A.shape[0])
+        theta, C = sla.eigh((A + A.T) / 2, M, subset_by_index=(0, k - 1))
+        return theta, np.vstack([np.zeros((first, k)), C])
+
+
+def _local(operator: ConstraintOperator, B: Block) -> Block:
+    rows = B[operator.support]
+    T = rows.T @ operator.inner(rows)
+    return (T + T.T) / 2
