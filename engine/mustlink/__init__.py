@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mustlink.cluster import CSP, SSSC, NCut
+    from mustlink.cluster import CSP, SSSC, ConstrainedAP, NCut, SpectralLearning
     from mustlink.constraints import Constraints
     from mustlink.graph import Graph, image_graph, knn_graph, rbf_graph
 
@@ -27,6 +27,8 @@ except PackageNotFoundError:  # run from a source tree that was never installed
 _HOMES = {
     "CSP": "mustlink.cluster",
     "NCut": "mustlink.cluster",
+    "SpectralLearning": "mustlink.cluster",
+    "ConstrainedAP": "mustlink.cluster",
     "SSSC": "mustlink.cluster",
     "Constraints": "mustlink.constraints",
     "Graph": "mustlink.graph",
@@ -38,9 +40,11 @@ _HOMES = {
 __all__ = [
     "CSP",
     "SSSC",
+    "ConstrainedAP",
     "Constraints",
     "Graph",
     "NCut",
+    "SpectralLearning",
     "__version__",
     "image_graph",
     "knn_graph",

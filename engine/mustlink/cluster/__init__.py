@@ -1,7 +1,9 @@
 """Clusterers, one file per method, and scores."""
 
+from mustlink.cluster.constrained_ap import ConstrainedAP
 from mustlink.cluster.csp import CSP
 from mustlink.cluster.ncut import NCut
+from mustlink.cluster.spectral_learning import SpectralLearning
 from mustlink.cluster.sssc import SSSC
 
-__all__ = ["CSP", "SSSC", "NCut"]
+__all__ = ["CSP", "SSSC", "ConstrainedAP", "NCut", "SpectralLearning"]

@@ -64,6 +64,8 @@ class NodeMatrix:
     def on_pattern(self, pattern: sp.csr_matrix) -> sp.csr_matrix:
         """Entries of M where `pattern` (n, n) stores one; cost O(nnz of the pattern, and r)."""
         coo = pattern.tocoo()
+        if coo.nnz == 0:
+            return sp.csr_matrix(pattern.shape)
         values = np.asarray(self.matrix[coo.row, coo.col], dtype=np.float64).ravel()
         if self.factor is not None:
             left = sp.csr_matrix(self.factor @ sp.csr_matrix(self.core))[coo.row]
@@ -72,7 +74,7 @@ class NodeMatrix:
 
 
 def must_links(constraints: Constraints) -> NodeMatrix:
-    """P⁺ (n, n): positive beliefs, 1 between nodes of one class; zero diagonal."""
+    """P⁺ (n, n): positive beliefs, 1 between nodes of one class; zero diagonal. Cost O(nnz)."""
     positive = _off_diagonal(constraints.matrix.maximum(0.0))
     if constraints.factor is None:
         return NodeMatrix(positive)
@@ -92,13 +94,18 @@ def cannot_links(constraints: Constraints) -> NodeMatrix:
     return NodeMatrix(negative, constraints.factor, sp.csr_matrix(apart))
 
 
-def laplacian(weights: NodeMatrix) -> NodeMatrix:
-    """diag(P1) − P: xᵀLx = ½ Σ P_ij (x_i − x_j)²."""
+def acting(weights: NodeMatrix, degrees: Floats) -> NodeMatrix:
+    """Without the pairs that have an end of degree 0 in the graph."""
+    return weights.between((degrees > 0).astype(np.float64))
+
+
+def difference_form(weights: NodeMatrix) -> NodeMatrix:
+    """The Laplacian diag(P1) − P: xᵀLx = Σ_{i<j} P_ij (x_i − x_j)²."""
     return diagonal(weights.sums()) + weights.times(-1.0)
 
 
-def signless_laplacian(weights: NodeMatrix) -> NodeMatrix:
-    """diag(P1) + P: xᵀLx = ½ Σ P_ij (x_i + x_j)²."""
+def sum_form(weights: NodeMatrix) -> NodeMatrix:
+    """The signless Laplacian diag(P1) + P: xᵀLx = Σ_{i<j} P_ij (x_i + x_j)²."""
     return diagonal(weights.sums()) + weights
 
 
