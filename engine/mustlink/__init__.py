@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mustlink.cluster import CSP, SSSC, ConstrainedAP, NCut, SpectralLearning
+    from mustlink.cluster import CSP, SSSC, ConstrainedAP, FastGE, NCut, SpectralLearning
     from mustlink.constraints import Constraints
     from mustlink.graph import Graph, image_graph, knn_graph, rbf_graph
 
@@ -29,6 +29,7 @@ _HOMES = {
     "NCut": "mustlink.cluster",
     "SpectralLearning": "mustlink.cluster",
     "ConstrainedAP": "mustlink.cluster",
+    "FastGE": "mustlink.cluster",
     "SSSC": "mustlink.cluster",
     "Constraints": "mustlink.constraints",
     "Graph": "mustlink.graph",
@@ -42,6 +43,7 @@ __all__ = [
     "SSSC",
     "ConstrainedAP",
     "Constraints",
+    "FastGE",
     "Graph",
     "NCut",
     "SpectralLearning",

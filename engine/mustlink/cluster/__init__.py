@@ -2,8 +2,9 @@
 
 from mustlink.cluster.constrained_ap import ConstrainedAP
 from mustlink.cluster.csp import CSP
+from mustlink.cluster.fast_ge import FastGE
 from mustlink.cluster.ncut import NCut
 from mustlink.cluster.spectral_learning import SpectralLearning
 from mustlink.cluster.sssc import SSSC
 
-__all__ = ["CSP", "SSSC", "ConstrainedAP", "NCut", "SpectralLearning"]
+__all__ = ["CSP", "SSSC", "ConstrainedAP", "FastGE", "NCut", "SpectralLearning"]

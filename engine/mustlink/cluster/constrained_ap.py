@@ -72,7 +72,7 @@ class ConstrainedAP(ConstrainedSpectral):
             values,
             values,
             free=isinstance(self.noise, str),
-            problem=PenalizedProblem(laplacian, penalty),
+            problem=PenalizedProblem(laplacian, penalty, positive=True),
             columns=k,
             weights=lambda noise: (1.0, degree / noise**2),
         )

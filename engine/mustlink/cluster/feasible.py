@@ -13,7 +13,7 @@ from mustlink.eigen.leading import leading_pencil
 from mustlink.eigen.pencil import Pencil, PencilSolution
 from mustlink.eigen.shift_invert import shift_invert_pencil
 from mustlink.eigen.smooth import ReducedPencil, SmoothBasis, smooth_basis
-from mustlink.eigen.solver import DENSE_BELOW, grids_of, laplacian_of, smallest_pairs
+from mustlink.eigen.solver import grids_of, is_small, laplacian_of, smallest_pairs
 from mustlink.errors import InfeasibleError, InputError
 from mustlink.graph import Graph
 from mustlink.kernels.tall import combine
@@ -74,7 +74,7 @@ class FeasibleFamily(Family):
             value = -abs(value)
         self.check(value)
         pencil = Pencil(laplacian, self.Q, value * unit)
-        small = laplacian.size <= DENSE_BELOW
+        small = is_small(laplacian)
         if solving.solver == "dense" or (solving.solver == "auto" and small):
             with recorder.stage("pencil"):
                 solution = dense_pencil(pencil)

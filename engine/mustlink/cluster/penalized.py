@@ -16,7 +16,7 @@ from mustlink.eigen.definite import (
     smallest_penalized,
 )
 from mustlink.eigen.smooth import SmoothBasis
-from mustlink.eigen.solver import DENSE_BELOW, default_tolerance, grids_of
+from mustlink.eigen.solver import default_tolerance, grids_of, is_small
 from mustlink.errors import InputError
 from mustlink.kernels.tall import combine
 from mustlink.observe import Recorder
@@ -33,12 +33,14 @@ class PenalizedFamily(Family):
 
     With `normalized` U is divided by λ_max − λ_min, inside the subspace by that of its projection:
     few constraints on many nodes hardly show in smooth vectors, and γ must mean the same there.
+    Vectors are orthonormal in the metric of the problem, or have vᵀv = vol if `to_volume`.
     """
 
     problem: PenalizedProblem = field(kw_only=True)
     columns: int = field(kw_only=True)
     weights: Callable[[float], tuple[float, float]] = field(kw_only=True)
     normalized: bool = field(default=False, kw_only=True)
+    to_volume: bool = field(default=False, kw_only=True)
 
     @property
     def acts(self) -> bool:
@@ -59,7 +61,7 @@ class PenalizedFamily(Family):
             )
         laplacian = self.problem.laplacian
         a, b = self.scaled(value, self.problem.penalty.spread if self.normalized else 1.0)
-        small = laplacian.size <= DENSE_BELOW or 5 * self.columns >= laplacian.size
+        small = is_small(laplacian) or 5 * self.columns >= laplacian.size
         if solving.solver == "dense" or (solving.solver == "auto" and small):
             with recorder.stage("eigenvectors"):
                 theta, V = dense_smallest_penalized(self.problem, self.columns, a, b)
@@ -80,9 +82,16 @@ class PenalizedFamily(Family):
                     start=start,
                 )
             theta, V, convergence = found.values, found.vectors, found.convergence
-        V = V * _signs(V)
+        V = self.finished(V)
         cost = np.einsum("ij,ij->j", V, laplacian.apply(V))
         return Embedded(V, theta, cost, value, 1.0, None, convergence)
+
+    def finished(self, V: Block) -> Block:
+        """Vectors with their sign and length: the largest entry is positive, else it is a whim."""
+        sign = np.sign(V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])])
+        if self.to_volume:
+            sign *= np.sqrt(self.problem.laplacian.volume) / np.linalg.norm(V, axis=0)
+        return V * sign
 
     def scaled(self, value: float, spread: float) -> tuple[float, float]:
         """The weights a and b for one value."""
@@ -104,22 +113,18 @@ class ReducedPenalized(Reduced):
 
     def embed(self, p: int, value: float) -> Embedded:
         """V (m, r) in the nodes."""
-        basis = self.reduced.basis
+        family, basis = self.family, self.reduced.basis
         p = min(p, basis.p)
         theta, C = self._pairs(p, value)
         V = combine(basis.vectors[:, : p + 1], np.ascontiguousarray(C))
-        V = V * _signs(V)
+        V = family.finished(V)
         sharp = float(basis.residuals.max(initial=0))
         convergence = Convergence("smooth subspace", "direct", 0, basis.residuals[:p], sharp)
         smooth = np.concatenate([[0.0], basis.values[:p]])
-        return Embedded(V, theta, smooth @ C**2, value, 1.0, p, convergence)
+        cost = smooth @ C**2 / (C**2).sum(axis=0) * np.einsum("ij,ij->j", V, V)
+        return Embedded(V, theta, cost, value, 1.0, p, convergence)
 
     def _pairs(self, p: int, value: float) -> tuple[Floats, Block]:
         family = self.family
         a, b = family.scaled(value, self.reduced.spread(p) if family.normalized else 1.0)
         return self.reduced.solve(p, family.columns, a, b)
-
-
-def _signs(V: Block) -> Floats:
-    """Signs that make the largest entry of every vector positive: else they are LAPACK's whim."""
-    return np.asarray(np.sign(V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])]))

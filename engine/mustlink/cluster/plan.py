@@ -22,7 +22,7 @@ from mustlink.cluster.family import Embedded, Family, FamilyOf, Solving
 from mustlink.cluster.scores import criterion_e
 from mustlink.constraints import Constraints
 from mustlink.eigen.smooth import SmoothBasis
-from mustlink.eigen.solver import DENSE_BELOW, default_tolerance, laplacian_of, smoothest
+from mustlink.eigen.solver import default_tolerance, is_small, laplacian_of, smoothest
 from mustlink.errors import InfeasibleError
 from mustlink.graph import Graph
 from mustlink.observe import Recorder
@@ -115,7 +115,7 @@ def _rival(request: Request, choice: Choice, recorder: Recorder) -> Choice:
     known, k, seed = request.known, request.k, request.seed
     only_labels = known.labels is not None and not known.pairs.size and known.soft is None
     laplacian = laplacian_of(request.graph, recorder)
-    small = laplacian.size <= DENSE_BELOW
+    small = is_small(laplacian)
     if not (only_labels or small):
         return choice
     best = choice
@@ -159,7 +159,10 @@ def _by_criterion(
         return Choice(p, values[0], way, "given")
     rows: list[tuple[int, float, str, float]] = []
     laplacian = laplacian_of(request.graph, recorder)
-    start = None
+    given, start = request, None
+    if p is None and not is_small(laplacian):  # a trial need not be sharp
+        rough = replace(request.solving, tol=_ROUGH, max_iter=_ROUGH_STEPS)
+        request = replace(request, solving=rough)
     for value in values:
         trial = Choice(p, value, way, "")
         try:
@@ -169,7 +172,7 @@ def _by_criterion(
         start = embedded.vectors
         labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
         labels[laplacian.nodes] = cluster(request, trial, embedded, recorder)
-        score = criterion_e(request.graph.affinity, labels, request.known)
+        score = criterion_e(given.graph.affinity, labels, given.known)
         rows.append((p or 0, value, way, score))
     if not rows:
         return Choice(p, -0.1, way, "no value tried leaves a feasible vector")

@@ -55,10 +55,10 @@ class SpectralLearning(ConstrainedSpectral):
         root = laplacian.root_degree
         if self.normalized:
             moved = local_operator(diagonal(degrees + kept), laplacian, nodes, scaled=True)
-            problem = PenalizedProblem(laplacian, penalty, mass_update=moved)
+            problem = PenalizedProblem(laplacian, penalty, mass_update=moved, positive=True)
             scale = np.sqrt(laplacian.enter(d + degrees + kept)) / root
         else:
-            problem = PenalizedProblem(laplacian, penalty, mass=1.0 / root**2)
+            problem = PenalizedProblem(laplacian, penalty, mass=1.0 / root**2, positive=True)
             scale = 1.0 / root
         return PenalizedFamily(
             graph, k, scale, ("sphere",), problem=problem, columns=k, weights=_as_it_is

@@ -2,12 +2,14 @@
 
 Every constrained method that minimises a Rayleigh quotient has this form, with a penalty U of the
 constraints, and M = diag(m) + (a second local matrix); only the pencil of WD14, indefinite, needs
-`eigen.pencil`. One class is solved on all nodes and inside the smooth subspace.
+`eigen.pencil`. One class is solved on all nodes and inside the smooth subspace. Where θ may be as
+small as 10⁻⁷ the problem is turned round, −Mv = σ(aL̄ + bU + μM)v with σ = −1/(θ + μ): its wanted
+end is the far one, and relative accuracy comes by itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,9 +21,10 @@ from mustlink.eigen.nested import guard, nested_start, random_block
 from mustlink.eigen.smooth import SmoothBasis
 from mustlink.kernels.tall import combine, gram
 from mustlink.linear.amg import Hierarchy
+from mustlink.linear.local import Map, local_solve
 from mustlink.operators.constraint import ConstraintOperator
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.result import Convergence, EigenResult
+from mustlink.result import EigenResult
 
 Floats = NDArray[np.float64]
 
@@ -32,6 +35,8 @@ class PenalizedProblem:
 
     `mass` (m,) is the diagonal of M, None for 1; `mass_update` what M has beside it.
     `without_constant`: z = D^½1/√vol is in the null space of both sides and left out.
+    `positive`: aL̄ + bU is positive semidefinite. With `turned` = μ the problem is solved turned
+    round, and its eigenvalues are σ.
     """
 
     laplacian: NormalizedLaplacian
@@ -39,6 +44,8 @@ class PenalizedProblem:
     mass: Floats | None = None
     mass_update: ConstraintOperator | None = None
     without_constant: bool = False
+    positive: bool = False
+    turned: float | None = None
 
     def stiffness(self, X: Block, a: float, b: float) -> Block:
         """(aL̄ + bU)X."""
@@ -55,10 +62,19 @@ class PenalizedProblem:
             Y[rows] += self.mass_update.inner(X[rows])
         return Y
 
+    def left(self, X: Block, a: float, b: float) -> Block:
+        """The side without an eigenvalue."""
+        return self.stiffness(X, a, b) if self.turned is None else -self.metric(X)
+
+    def right(self, X: Block, a: float, b: float) -> Block:
+        """The side with the eigenvalue, positive definite on what is searched."""
+        M = self.metric(X)
+        return M if self.turned is None else self.stiffness(X, a, b) + self.turned * M
+
     @property
-    def has_metric(self) -> bool:
-        """Whether M differs from the identity."""
-        return self.mass is not None or self.mass_update is not None
+    def is_standard(self) -> bool:
+        """Whether the right side is the identity."""
+        return self.mass is None and self.mass_update is None and self.turned is None
 
     def project(self, X: Block) -> Block:
         """The part of a block that is searched."""
@@ -73,9 +89,11 @@ class PenalizedProblem:
         return self.laplacian.root_degree / np.sqrt(self.laplacian.volume)
 
     def residuals(self, V: Block, theta: Floats, a: float, b: float) -> Floats:
-        """‖(aL̄ + bU)v − θMv‖ / ‖v‖: independent of how v was found."""
-        R = self.stiffness(V, a, b) - self.metric(V) * theta
-        return np.linalg.norm(R, axis=0) / np.linalg.norm(V, axis=0)
+        """‖left v − θ right v‖ over ‖v‖, or over ‖θ right v‖ if turned: whoever found v."""
+        right = self.right(V, a, b) * theta
+        size = V if self.turned is None else right
+        gap = np.linalg.norm(self.left(V, a, b) - right, axis=0)
+        return np.asarray(gap / np.linalg.norm(size, axis=0))
 
 
 def dense_smallest_penalized(
@@ -84,14 +102,14 @@ def dense_smallest_penalized(
     """θ (k,) ascending and M-orthonormal V (m, k), by LAPACK. Cost O(m³)."""
     m = problem.laplacian.size
     eye = np.eye(m)
-    A, M = problem.stiffness(eye, a, b), problem.metric(eye)
+    A, M = problem.left(eye, a, b), problem.right(eye, a, b)
     if problem.without_constant:
         N = np.linalg.qr(problem.constant[:, None], mode="complete")[0][:, 1:]
         A, M = N.T @ A @ N, N.T @ M @ N
     k = min(k, A.shape[0])
     theta, V = sla.eigh(
         (A + A.T) / 2,
-        (M + M.T) / 2 if problem.has_metric else None,
+        None if problem.is_standard else (M + M.T) / 2,
         subset_by_index=(0, k - 1),
     )
     return theta, N @ V if problem.without_constant else V
@@ -108,51 +126,61 @@ def smallest_penalized(
     seed: int = 0,
     start: Block | None = None,
 ) -> EigenResult:
-    """The k smallest pairs by LOBPCG, M-orthonormal; the multigrid cycle of L̄ preconditions.
+    """The k smallest pairs by LOBPCG, orthonormal in the metric of the right side.
 
-    The cycle leaves out the null space Z of L̄, on which the identity stands in. `start` are
-    vectors for a nearby parameter. Stops at ‖(aL̄ + bU)v − θMv‖ <= tol·‖v‖.
+    Preconditioner: the multigrid cycle of L̄, the identity on its null space Z and, for a positive
+    penalty, exact solves on the constrained nodes around both. `start` are vectors for a nearby
+    parameter. Stops at ‖(aL̄ + bU)v − θMv‖ <= tol·‖v‖, and turned round at tol·|σ|·‖right v‖.
     """
-    a, b = weights
     laplacian = problem.laplacian
     room = laplacian.size - int(problem.without_constant)
     block = min(k + guard(k), room)
-    X = _start(problem, grids, block, seed)
+    precondition = _preconditioner(problem, grids, weights)
+    X = _start(problem, grids, precondition, block, seed)
     X = X if start is None else np.column_stack([start, X])
-    cycle, null = grids.cycle(), laplacian.null
-
-    def precondition(R: Block) -> Block:
-        smooth = null.project(R)
-        return problem.project(null.project(cycle(smooth)) + (R - smooth))
-
     found = lobpcg(
-        lambda V: problem.stiffness(V, a, b),
+        lambda V: problem.left(V, *weights),
         _promising(problem, X, block, weights),
-        Lobpcg(min(k, block), tol, max_iter),
-        M=problem.metric if problem.has_metric else None,
+        Lobpcg(min(k, block), tol, max_iter, relative=problem.turned is not None),
+        M=None if problem.is_standard else lambda V: problem.right(V, *weights),
         precondition=precondition,
         project=problem.project,
     )
-    residuals = problem.residuals(found.vectors, found.values, a, b)
-    had = found.convergence
-    return EigenResult(
-        found.values,
-        found.vectors,
-        Convergence("lobpcg", had.reason, had.iterations, residuals, tol),
-    )
+    residuals = problem.residuals(found.vectors, found.values, *weights)
+    convergence = replace(found.convergence, residuals=residuals)
+    return EigenResult(found.values, found.vectors, convergence)
 
 
-def _start(problem: PenalizedProblem, grids: Hierarchy, block: int, seed: int) -> Block:
-    """Null vectors of the largest components, smooth vectors, responses to the penalty, noise."""
+def _preconditioner(
+    problem: PenalizedProblem, grids: Hierarchy, weights: tuple[float, float]
+) -> Map:
+    a, b = weights
+    cycle, null = grids.cycle(), problem.laplacian.null
+
+    def on_graph(R: Block) -> Block:
+        smooth = null.project(R)
+        return null.project(cycle(smooth)) / a + (R - smooth)
+
+    if b == 0.0 or problem.penalty.support.size == 0 or not problem.positive:
+        return lambda R: problem.project(on_graph(R))
+    local = local_solve(problem.laplacian, problem.penalty, a, b)
+    whole = local.around(lambda V: problem.stiffness(V, a, b), on_graph)
+    return lambda R: problem.project(whole(R))
+
+
+def _start(
+    problem: PenalizedProblem, grids: Hierarchy, precondition: Map, block: int, seed: int
+) -> Block:
+    """Null vectors of the largest components, smooth vectors, responses to constraints, noise."""
     laplacian = problem.laplacian
     Z = laplacian.null.columns(np.arange(min(block, laplacian.null.n_components)))
     smooth = nested_start(laplacian, grids, block, seed)
     noise = random_block(laplacian.size, min(block, 8), seed + 1)
-    rows = problem.penalty.support
+    pull = problem.penalty if problem.turned is None else problem.mass_update
     pushed = np.zeros_like(noise)
-    pushed[rows] = problem.penalty.inner(noise[rows])
-    response = grids.cycle()(laplacian.null.project(pushed))
-    return np.column_stack([Z, smooth, response, noise])
+    if pull is not None:
+        pushed[pull.support] = pull.inner(noise[pull.support])
+    return np.column_stack([Z, smooth, precondition(pushed), noise])
 
 
 def _promising(
@@ -161,11 +189,11 @@ def _promising(
     """Rayleigh-Ritz in the span of X: its `block` smallest directions."""
     X = problem.project(X)
     X = X / np.maximum(np.linalg.norm(X, axis=0), 1e-300)
-    G = gram(X, problem.metric(X))
+    G = gram(X, problem.right(X, *weights))
     g, U = np.linalg.eigh((G + G.T) / 2)
     keep = g > 1e-12 * g[-1]
     T = U[:, keep] / np.sqrt(g[keep])
-    H = T.T @ gram(X, problem.stiffness(X, *weights)) @ T
+    H = T.T @ gram(X, problem.left(X, *weights)) @ T
     _, C = np.linalg.eigh((H + H.T) / 2)
     return combine(X, T @ C[:, :block])
 
@@ -198,13 +226,16 @@ class ReducedProblem:
 
     def solve(self, p: int, k: int, a: float, b: float) -> tuple[Floats, Block]:
         """θ (r,) ascending and coefficients C (1 + p, r), M-orthonormal, r = min(k, directions)."""
-        first = int(self.problem.without_constant)
+        problem, first = self.problem, int(self.problem.without_constant)
         keep = slice(first, p + 1)
         stiff = np.concatenate([[0.0], self.basis.values[:p]])
-        A = a * np.diag(stiff)[keep, keep] + b * self.penalty[keep, keep]
-        M = self.metric[keep, keep] if self.problem.has_metric else None
-        k = min(k, A.shape[0])
-        theta, C = sla.eigh((A + A.T) / 2, M, subset_by_index=(0, k - 1))
+        left = a * np.diag(stiff)[keep, keep] + b * self.penalty[keep, keep]
+        right = None if problem.is_standard else self.metric[keep, keep]
+        if problem.turned is not None:
+            assert right is not None
+            left, right = -right, left + problem.turned * right
+        k = min(k, left.shape[0])
+        theta, C = sla.eigh((left + left.T) / 2, right, subset_by_index=(0, k - 1))
         return theta, np.vstack([np.zeros((first, k)), C])
 
 

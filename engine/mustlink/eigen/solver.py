@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,14 @@ from mustlink.eigen.shift_invert import lanczos, shift_invert
 from mustlink.eigen.smooth import SmoothBasis, smooth_basis
 from mustlink.graph.graph import Graph
 from mustlink.linear.amg import Hierarchy, build_hierarchy
+from mustlink.linear.smoothed import build_smoothed, has_wide_weights
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian, normalized_laplacian
 from mustlink.result import Convergence, EigenResult
 
 SOLVERS = ("auto", "dense", "lobpcg", "shift-invert", "lanczos")
 DENSE_BELOW = 1000  # nodes: below, LAPACK takes about a second and is exact
+_DENSE_COMPLETE = 4000
 BASIS_TOL = 1e-2  # a smooth subspace need not be sharper: what is clustered is its whole span
 
 
@@ -42,9 +45,18 @@ def grids_of(graph: Graph, recorder: Recorder) -> Hierarchy:
     laplacian = laplacian_of(graph, recorder)
     if "hierarchy" not in graph.memo:
         with recorder.stage("multigrid set-up"):
-            graph.memo["hierarchy"] = build_hierarchy(laplacian)
+            grids = build_hierarchy(laplacian)
+            if has_wide_weights(laplacian):
+                grids = replace(grids, stronger=build_smoothed(laplacian))
+            graph.memo["hierarchy"] = grids
     found: Hierarchy = graph.memo["hierarchy"]
     return found
+
+
+def is_small(laplacian: NormalizedLaplacian) -> bool:
+    """Whether LAPACK is the solver of choice: few nodes, or a complete graph of some more."""
+    n = laplacian.size
+    return n <= DENSE_BELOW or (n <= _DENSE_COMPLETE and 10 * laplacian.S.nnz > n * n)
 
 
 def smallest_pairs(
@@ -64,7 +76,7 @@ def smallest_pairs(
     """
     laplacian = laplacian_of(graph, recorder)
     tol = default_tolerance(laplacian.size) if tol is None else tol
-    chosen = choose(laplacian.size, k, solver)
+    chosen = choose(laplacian, k, solver)
     kept: tuple[EigenResult, float, str, int] | None = graph.memo.get("pairs")
     k = min(k, laplacian.size - laplacian.null.n_components)
     if kept is not None:
@@ -85,13 +97,14 @@ def _compute(
         return _solve(laplacian, grids, k, chosen, tol, max_iter, seed, advance)
 
 
-def choose(n: int, k: int, solver: str) -> str:
+def choose(laplacian: NormalizedLaplacian, k: int, solver: str) -> str:
     """The rule behind `solver="auto"`: LAPACK for small graphs, nested LOBPCG otherwise.
 
     ARPACK needs a basis of more than 2k vectors; where that is most of the space, LAPACK it is.
     """
+    n = laplacian.size
     if solver == "auto":
-        return "dense" if n <= DENSE_BELOW or 5 * k >= n else "lobpcg"
+        return "dense" if is_small(laplacian) or 5 * k >= n else "lobpcg"
     return "dense" if solver in ("shift-invert", "lanczos") and 3 * k >= n - 20 else solver
 
 
@@ -147,7 +160,7 @@ def smoothest(
     graph.memo.pop(key, None)  # both at once would double the memory
     del kept
     count = min(p, laplacian.size - laplacian.null.n_components)
-    chosen = choose(laplacian.size, count, solver)
+    chosen = choose(laplacian, count, solver)
     found = _compute(graph, count, recorder, chosen, tol, 200, seed)
     basis = smooth_basis(laplacian, found.values, found.vectors, found.convergence.residuals)
     graph.memo[key] = (basis, tol)

@@ -46,12 +46,16 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """Grids from fine to coarse; `coarse[l]` is A_l in double precision (l >= 1)."""
+    """Grids from fine to coarse; `coarse[l]` is A_l in double precision (l >= 1).
+
+    `stronger` are other grids of the same matrix that precondition it better.
+    """
 
     levels: tuple[Level, ...]
     coarse: tuple[sp.csr_matrix | None, ...]
     prolongation: tuple[sp.csr_matrix, ...]
     coarse_inverse: Block | None
+    stronger: Hierarchy | None = None
 
     @property
     def sizes(self) -> list[int]:
@@ -60,7 +64,7 @@ class Hierarchy:
 
     def cycle(self, start: int = 0, degree: int = 2) -> VCycle:
         """Preconditioner for A_start."""
-        return VCycle(self, start, degree)
+        return VCycle(self.stronger if self.stronger and start == 0 else self, start, degree)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +139,7 @@ def build_hierarchy(laplacian: NormalizedLaplacian) -> Hierarchy:
         step = None if matrix.shape[0] <= _COARSEST else _aggregate(matrix, vector)
         shift, factor = (1.0, -1.0) if A is None else (0.0, 1.0)
         diagonal = shift + factor * matrix.diagonal()
-        floor = max(1e-6 * float(diagonal.max(initial=0.0)), _SMALL)
-        inverse = np.where(diagonal > floor, 1.0 / np.maximum(diagonal, floor), 0.0)
+        inverse = inverse_diagonal(diagonal)
         single = laplacian.S32 if A is None else A.astype(np.float32)
         P = None if step is None else step[0].astype(np.float32)
         R = None if step is None else step[0].T.tocsr().astype(np.float32)
@@ -153,8 +156,14 @@ def build_hierarchy(laplacian: NormalizedLaplacian) -> Hierarchy:
         prolongation.append(P64)
     last = levels[-1]
     exact = S if A is None else A
-    inverse_coarse = _pseudo_inverse(last, exact) if last.size <= 10 * _COARSEST else None
+    inverse_coarse = pseudo_inverse(last, exact) if last.size <= 10 * _COARSEST else None
     return Hierarchy(tuple(levels), tuple(coarse), tuple(prolongation), inverse_coarse)
+
+
+def inverse_diagonal(diagonal: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1/a_ii, 0 where a_ii is rounding: an aggregate that is a whole component."""
+    floor = max(1e-6 * float(diagonal.max(initial=0.0)), _SMALL)
+    return np.where(diagonal > floor, 1.0 / np.maximum(diagonal, floor), 0.0)
 
 
 def _aggregate(
@@ -181,7 +190,7 @@ def _aggregate(
     return P, size
 
 
-def _pseudo_inverse(level: Level, exact: sp.csr_matrix) -> Block:
+def pseudo_inverse(level: Level, exact: sp.csr_matrix) -> Block:
     """Inverse of the coarsest A on the complement of its null space, from the `exact` matrix.
 
     Everything in double precision: rounded to single, the null space is no longer null and its
