@@ -15,7 +15,15 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mustlink.cluster import CSP, SSSC, ConstrainedAP, FastGE, NCut, SpectralLearning
+    from mustlink.cluster import (
+        CSP,
+        SSKK,
+        SSSC,
+        ConstrainedAP,
+        FastGE,
+        NCut,
+        SpectralLearning,
+    )
     from mustlink.constraints import Constraints
     from mustlink.graph import Graph, image_graph, knn_graph, rbf_graph
 
@@ -30,6 +38,7 @@ _HOMES = {
     "SpectralLearning": "mustlink.cluster",
     "ConstrainedAP": "mustlink.cluster",
     "FastGE": "mustlink.cluster",
+    "SSKK": "mustlink.cluster",
     "SSSC": "mustlink.cluster",
     "Constraints": "mustlink.constraints",
     "Graph": "mustlink.graph",
@@ -40,6 +49,7 @@ _HOMES = {
 
 __all__ = [
     "CSP",
+    "SSKK",
     "SSSC",
     "ConstrainedAP",
     "Constraints",

@@ -32,11 +32,11 @@ class Convergence:
         """One line: what happened and, where something is missing, what to do."""
         missed = np.flatnonzero(~self.converged)
         if missed.size == 0:
-            return f"{self.solver}: all pairs below {self.tolerance:g} in {self.iterations} steps"
+            return f"{self.solver}: all pairs below {self.tolerance:.2g} in {self.iterations} steps"
         named = ", ".join(f"{i} ({self.residuals[i]:.1e})" for i in missed[:10])
         return (
             f"{self.solver}: pairs {named}{' …' if missed.size > 10 else ''} above "
-            f"{self.tolerance:g} after {self.iterations} steps; raise max_iter or tol"
+            f"{self.tolerance:.2g} after {self.iterations} steps; raise max_iter or tol"
         )
 
 

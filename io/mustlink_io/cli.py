@@ -16,6 +16,17 @@ import click
 
 from mustlink.errors import InputError
 from mustlink_io.methods import METHODS
+from mustlink_io.options import (
+    JSON,
+    METRIC,
+    NEIGHBORS,
+    QUIET,
+    SEED,
+    THREADS,
+    WEIGHTS,
+    memory_size,
+    own_options,
+)
 
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
 
@@ -67,49 +78,12 @@ def _emit(result: dict[str, Any], as_json: bool, show: Callable[[Any], None]) ->
         show(result)
 
 
-def _number_or(*words: str) -> Callable[[click.Context, click.Parameter, str | None], Any]:
-    """Return a callback that takes a number or one of the words."""
-
-    def convert(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-        if value is None or value in words:
-            return value
-        try:
-            number = float(value)
-        except ValueError:
-            listed = " or ".join(words)
-            raise click.BadParameter(f"{value!r} is neither a number nor {listed}") from None
-        return int(number) if parameter.name == "subspace" and number.is_integer() else number
-
-    return convert
-
-
-def _memory(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    from mustlink.memory import parse_size
-
-    return None if value is None else parse_size(value)
-
-
 def _version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
         import mustlink
 
         click.echo(f"mustlink {getattr(mustlink, '__version__', 'unknown')}")
         context.exit()
-
-
-QUIET = click.option("--quiet", is_flag=True, help="No progress and no notes on stderr.")
-JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-THREADS = click.option("--threads", type=click.IntRange(min=1), help="Threads; default all.")
-SEED = click.option(
-    "--seed", "random_state", type=click.IntRange(min=0), help="Same seed, same answer; default 0."
-)
-NEIGHBORS = click.option("--neighbors", "n_neighbors", type=int, help="Of a point; default 15.")
-METRIC = click.option("--metric", type=click.Choice(["euclidean", "cosine"]))
-WEIGHTS = click.option(
-    "--weights",
-    type=click.Choice(["local", "gaussian", "connectivity"]),
-    help="Of graph edges; default local scaling.",
-)
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -152,20 +126,7 @@ def cli(context: click.Context) -> None:
 @click.option("--labels", help="Known labels, -1 unknown: H5[:DATASET], .npy, .csv, .txt.")
 @click.option("--constraints", help="CSV with header i,j,belief; H5:GROUP; or a second graph.")
 @click.option("--strict", is_flag=True, help="Contradictory constraints are an error.")
-@click.option(
-    "--beta", callback=_number_or("auto", "paper"), help="csp: auto, paper, or a fraction below 1."
-)
-@click.option(
-    "--subspace", callback=_number_or("auto", "exact"), help="csp: auto, exact, or a dimension."
-)
-@click.option(
-    "--assign",
-    type=click.Choice(["auto", "sign", "kmeans", "sign-kmeans", "cost-weighted", "sphere"]),
-    help="csp: from embedding to clusters.",
-)
-@click.option(
-    "--variant", type=click.Choice(["luxburg", "ng", "shi-malik"]), help="ncut: default luxburg."
-)
+@own_options
 @click.option(
     "--affinity",
     type=click.Choice(["knn", "precomputed", "rbf"]),
@@ -185,7 +146,7 @@ def cli(context: click.Context) -> None:
 @SEED
 @THREADS
 @click.option(
-    "--memory", callback=_memory, help="As 4GB: refused if surely too small; excess is told."
+    "--memory", callback=memory_size, help="As 4GB: refused if surely too small; excess is told."
 )
 @QUIET
 @JSON

@@ -150,7 +150,7 @@ def _summary(
         "output": job.output,
         "sizes": np.bincount(assigned, minlength=job.n_clusters).tolist(),
         "unassigned": int(labels.size - assigned.size),
-        "eigenvalues": np.asarray(estimator.eigenvalues_, dtype=float).tolist(),
+        "eigenvalues": _eigenvalues(estimator).tolist(),
         "parameters": {"method": job.method, **given},
         "versions": versions(),
         "inputs": inputs,
@@ -161,6 +161,11 @@ def _summary(
     }
 
 
+def _eigenvalues(estimator: Any) -> np.ndarray:
+    """Empty for a method that has none."""
+    return np.asarray(getattr(estimator, "eigenvalues_", ()), dtype=float)
+
+
 def result_content(estimator: Any, result: Mapping[str, Any]) -> dict[str, Any]:
     """Entries of the result file."""
     stages = result["stages"]
@@ -168,7 +173,7 @@ def result_content(estimator: Any, result: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "/labels": np.asarray(estimator.labels_),
         "/embedding": np.asarray(estimator.embedding_),
-        "/eigenvalues": np.asarray(estimator.eigenvalues_),
+        "/eigenvalues": _eigenvalues(estimator),
         "/stages/name": [stage["name"] for stage in stages],
         "/stages/seconds": np.array([stage["seconds"] for stage in stages], dtype=float),
         "/stages/peak_bytes": np.array([stage["peak_bytes"] for stage in stages], dtype=np.int64),

@@ -5,6 +5,7 @@ from mustlink.cluster.csp import CSP
 from mustlink.cluster.fast_ge import FastGE
 from mustlink.cluster.ncut import NCut
 from mustlink.cluster.spectral_learning import SpectralLearning
+from mustlink.cluster.sskk import SSKK
 from mustlink.cluster.sssc import SSSC
 
-__all__ = ["CSP", "SSSC", "ConstrainedAP", "FastGE", "NCut", "SpectralLearning"]
+__all__ = ["CSP", "SSKK", "SSSC", "ConstrainedAP", "FastGE", "NCut", "SpectralLearning"]
