@@ -19,7 +19,7 @@ from mustlink.kernels.kernel_kmeans import (
     lloyd_step,
     sweep,
 )
-from mustlink.operators.constraint import local_operator
+from mustlink.operators.constraint import ConstraintOperator, local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
 
 Ints = NDArray[np.int64]
@@ -27,9 +27,13 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class PenalizedGraph:
-    """A' = W + wQ without Q's diagonal, on the working nodes; w; a bound on −λ_min(M^-½A'M^-½)."""
+    """A' = W + wQ without Q's diagonal, on the working nodes.
+
+    `Q` is that Q as an operator, `penalty` w, `bound` at least −λ_min(M^-½A'M^-½).
+    """
 
     A: Penalized
+    Q: ConstraintOperator
     penalty: float
     bound: float
 
@@ -84,7 +88,8 @@ def penalized(
     core = sp.csr_matrix((0, 0) if local.core is None else local.core)
     own = np.asarray((factor @ core).multiply(factor).sum(axis=1), dtype=np.float64).ravel()
     own = own + local.matrix.diagonal()
-    indptr, indices, data = _rows(sp.csr_matrix(local.matrix - sp.diags(own, format="csr")), w)
+    local = replace(local, matrix=sp.csr_matrix(local.matrix - sp.diags(own, format="csr")))
+    indptr, indices, data = _rows(local.matrix, w)
     place = np.full(laplacian.size, -1, dtype=np.int64)
     place[local.support] = np.arange(size)
     A = Penalized(
@@ -94,7 +99,7 @@ def penalized(
         *_rows(factor, 1.0),
         *_rows(core, w),
     )
-    return PenalizedGraph(A, w, float(((degrees + w * both) / weight).max()))
+    return PenalizedGraph(A, local, w, float(((degrees + w * both) / weight).max()))
 
 
 def _rows(matrix: sp.csr_matrix, times: float) -> tuple[Ints, Ints, NDArray[np.float64]]:
@@ -103,15 +108,18 @@ def _rows(matrix: sp.csr_matrix, times: float) -> tuple[Ints, Ints, NDArray[np.f
     return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), data
 
 
-def descend(A: Penalized, labels: Ints, k: int, sigmas: Sequence[float], max_iter: int) -> Descent:
-    """From a start (m,) down to a clustering that no batch step and no single move improves.
+def best_of(A: Penalized, starts: Sequence[Ints], k: int) -> Clusters:
+    """The start (m,) of least J; a cluster that is empty first gets the node J gains most by."""
+    states = []
+    for labels in starts:
+        state = clusters_of(A, labels, k)
+        states.append(clusters_of(A, state.labels, k) if fill_empty(A, state) else state)
+    return min(states, key=objective)
 
-    A cluster that is empty in the start first gets the one node that J gains most by.
-    """
-    state = clusters_of(A, labels, k)
-    if fill_empty(A, state):
-        state = clusters_of(A, state.labels, k)
-    found = Descent(state, objective(state))
+
+def descend(A: Penalized, start: Clusters, sigmas: Sequence[float], max_iter: int) -> Descent:
+    """From a start down to a clustering that no batch step and no single move improves."""
+    found = Descent(start, objective(start))
     for sigma in sigmas:
         found = lloyd(A, found, sigma, max_iter)
     return local_search(A, found, max_iter)

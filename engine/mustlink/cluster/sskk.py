@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_choice, check_positive
 from mustlink.cluster.base import GraphClusterer, as_recorder, threads
-from mustlink.cluster.kernel_descent import Descent, PenalizedGraph, descend, penalized
+from mustlink.cluster.kernel_descent import Descent, PenalizedGraph, best_of, descend, penalized
 from mustlink.cluster.scores import satisfaction
 from mustlink.cluster.starts import (
     given_start,
     neighbourhood_start,
     neighbourhoods,
+    relaxed_starts,
     spectral_start,
 )
 from mustlink.constraints import Constraints
@@ -28,7 +29,7 @@ from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Report
 
 Ints = NDArray[np.int64]
-STARTS = ("auto", "spectral", "neighborhoods")
+STARTS = ("auto", "relaxed", "spectral", "neighborhoods")
 VOLUMES = ("links", "graph")
 
 
@@ -50,7 +51,8 @@ class SSKK(GraphClusterer):
       −λ_min(M^-½A'M^-½), with which every step descends but which freezes nodes (Dhillon, Guan &
       Kulis 2007); a number takes steps with that σ while J falls.
     * `init`: "neighborhoods" (must-linked groups and classes, farthest first, spread along
-      edges), "spectral", clusters (n,) with -1 where unknown, or "auto": both, and the lower J.
+      edges), "relaxed" (J relaxed in the span of smooth eigenvectors), "spectral" (these alone),
+      clusters (n,) with -1 where unknown, or "auto": the first two, and the lower J.
     * `max_iter` bounds the batch steps, and the sweeps of single moves.
 
     Batch steps are followed by moves of single nodes to where J falls most, until no move helps.
@@ -86,12 +88,13 @@ class SSKK(GraphClusterer):
             laplacian = laplacian_of(graph, recorder)
             with recorder.stage("penalties"):
                 problem = penalized(laplacian, known, k, self.penalty, self.volume)
+            sigmas = (0.0, problem.bound) if self.sigma == "auto" else (float(self.sigma),)
             tried: dict[str, Descent] = {}
             for name in self._starts(known, laplacian):
-                start = self._start(name, problem, graph, laplacian, known, k, seed, recorder)
+                starts = self._start(name, problem, graph, laplacian, known, k, seed, recorder)
                 with recorder.stage(f"kernel k-means ({name})"):
-                    sigmas = (0.0, problem.bound) if self.sigma == "auto" else (float(self.sigma),)
-                    tried[name] = descend(problem.A, start, k, sigmas, self.max_iter)
+                    best = best_of(problem.A, starts, k)
+                    tried[name] = descend(problem.A, best, sigmas, self.max_iter)
             used = min(tried, key=lambda name: tried[name].objective)
             with recorder.stage("clusters"):
                 self.labels_ = self._labels(laplacian, tried[used].state.labels, recorder)
@@ -154,8 +157,10 @@ class SSKK(GraphClusterer):
             return ("given",)
         if self.init != "auto":
             return (self.init,)
+        if known.is_empty:
+            return ("spectral",)
         grouped = neighbourhoods(known, laplacian)[0].size > 0
-        return ("spectral", "neighborhoods") if grouped else ("spectral",)
+        return ("relaxed", "neighborhoods") if grouped else ("relaxed",)
 
     def _start(
         self,
@@ -167,13 +172,15 @@ class SSKK(GraphClusterer):
         k: int,
         seed: int,
         recorder: Recorder,
-    ) -> Ints:
+    ) -> list[Ints]:
         if name == "spectral":
-            return spectral_start(graph, laplacian, k, seed, recorder)
+            return [spectral_start(graph, laplacian, k, seed, recorder)]
+        if name == "relaxed":
+            return relaxed_starts(problem, graph, laplacian, k, seed, recorder)
         with recorder.stage(f"start: {name}"):
             if name == "given":
-                return given_start(problem.A, laplacian, self.init, k)
-            return neighbourhood_start(problem.A, laplacian, known, k)
+                return [given_start(problem.A, laplacian, self.init, k)]
+            return [neighbourhood_start(problem.A, laplacian, known, k)]
 
 
 def _edge_shares(

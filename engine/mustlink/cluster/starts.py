@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mustlink.check import as_labels
 from mustlink.cluster.assign import kmeans
+from mustlink.cluster.kernel_descent import PenalizedGraph
 from mustlink.constraints import Constraints
 from mustlink.constraints.closure import gather
-from mustlink.eigen.solver import smallest_pairs
+from mustlink.eigen.solver import smallest_pairs, smoothest
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels.grow import grow
@@ -18,6 +20,7 @@ from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 
 Ints = NDArray[np.int64]
+_WIDEST = 4  # smooth vectors for the relaxation, times k
 _SMOOTHING = 20  # products after which a node without affinity to the centres counts as far
 
 
@@ -32,6 +35,37 @@ def spectral_start(
     with recorder.stage("start: k-means"):
         Z = np.column_stack([laplacian.null.columns(np.arange(count)), found.vectors])
         return kmeans(Z / laplacian.root_degree[:, None], k, seed).labels
+
+
+def relaxed_starts(
+    problem: PenalizedGraph,
+    graph: Graph,
+    laplacian: NormalizedLaplacian,
+    k: int,
+    seed: int,
+    recorder: Recorder,
+) -> list[Ints]:
+    """k-means on the relaxed minimiser of J among smooth vectors: k, 2k and 4k of them.
+
+    f = D^-½Uc for the smoothest eigenvectors U of L̄: the k largest pairs of
+    (UᵀSU + wFᵀQF)c = μFᵀMFc with F = D^-½U, a small dense problem; k of them are the unconstrained
+    start. Over all vectors the relaxation would have spikes on the constrained nodes.
+    """
+    basis = smoothest(graph, _WIDEST * k, recorder, seed=seed)
+    Q, w, weight = problem.Q, problem.penalty, problem.A.weight
+    found = []
+    with recorder.stage("start: relaxation"):
+        held = Q.support
+        F = basis.vectors[held] / laplacian.root_degree[held, None]
+        links = np.diag(1.0 - np.concatenate([[0.0], basis.values])) + w * F.T @ Q.inner(F)
+        extra = weight[held] - laplacian.root_degree[held] ** 2
+        mass = np.eye(basis.p + 1) + F.T @ (extra[:, None] * F)
+        for p in sorted({min(p, basis.p) for p in (k - 1, 2 * k, _WIDEST * k)}):
+            part = slice(0, p + 1)
+            C = sla.eigh((links + links.T)[part, part] / 2, (mass + mass.T)[part, part] / 2)[1]
+            rows = basis.vectors[:, part] @ C[:, ::-1][:, :k] / laplacian.root_degree[:, None]
+            found.append(kmeans(rows, k, seed).labels)
+    return found
 
 
 def neighbourhoods(known: Constraints, laplacian: NormalizedLaplacian) -> tuple[Ints, Ints]:
