@@ -10,8 +10,9 @@ from sklearn.metrics import adjusted_rand_score
 import oracles
 from cases import random_graph
 from mustlink.cluster import assign as module
-from mustlink.cluster.assign import ASSIGNMENTS, assign, best_split, kmeans, nearest, transform
+from mustlink.cluster.assign import ASSIGNMENTS, assign, kmeans, nearest, transform
 from mustlink.cluster.relabel import aligned
+from mustlink.cluster.split import best_split
 from mustlink.errors import InputError
 
 seeds = st.integers(0, 2**31)
@@ -76,7 +77,9 @@ def test_unknown_ways_and_missing_costs_are_named():
         assign(E, 2, "magic", 0)
     with pytest.raises(InputError, match="cost-weighted needs the costs"):
         assign(E, 2, "cost-weighted", 0)
-    assert set(ASSIGNMENTS) == {"auto", "sign", "kmeans", "sign-kmeans", "cost-weighted", "sphere"}
+    for how in ASSIGNMENTS[1:]:
+        one = np.array([[0.1], [-0.2], [0.3], [-5.0]])
+        assert transform(one, how, np.ones(1)).shape == (4, 1)
 
 
 def test_given_centres_are_where_kmeans_starts():

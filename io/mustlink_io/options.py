@@ -73,11 +73,15 @@ OWN = (
     ),
     click.option(
         "--assign",
-        type=click.Choice(["auto", "sign", "kmeans", "sign-kmeans", "cost-weighted", "sphere"]),
+        type=click.Choice(
+            ["auto", "sign", "split", "kmeans", "sign-kmeans", "cost-weighted", "sphere"]
+        ),
         help="From embedding to clusters; not all ways for every method.",
     ),
     click.option(
-        "--init", type=click.Choice(["auto", "spectral", "neighborhoods"]), help="sskk: start."
+        "--init",
+        type=click.Choice(["auto", "spectral", "relaxed", "neighborhoods"]),
+        help="sskk: start.",
     ),
     click.option("--penalty", callback=number_or("auto"), help="sskk: of a broken constraint."),
     click.option(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
@@ -13,7 +12,7 @@ from mustlink.errors import InputError
 Ints = NDArray[np.int64]
 Block = NDArray[np.float64]
 
-ASSIGNMENTS = ("auto", "sign", "kmeans", "sign-kmeans", "cost-weighted", "sphere")
+ASSIGNMENTS = ("auto", "sign", "split", "kmeans", "sign-kmeans", "cost-weighted", "sphere")
 _SAMPLE = 50_000  # rows on which k-means looks for its centres before it sees all of them
 _RESTARTS = 10
 
@@ -30,13 +29,13 @@ class Assignment:
 def transform(embedding: Block, how: str, cost: NDArray[np.float64] | None = None) -> Block:
     """Rows that k-means will see, (m, r).
 
-    * kmeans: D^-½V as it is (WD14 Alg. 2 line 11)
+    * kmeans: D^-½V as it is (WD14 Alg. 2 line 11); so for split, which cuts one vector
     * sign-kmeans: sign(D^-½V) (WD14 eq. 15)
     * cost-weighted: sign(D^-½V)(VᵀL̄V)⁻¹ (WD14 eq. 16; the weights are put outside the sign, which
       would swallow them as printed, VᵀL̄V being diagonal for the pencil's vectors)
     * sphere: rows scaled to length 1 (Ng et al. 2001; the FCSC-SP of WHC11)
     """
-    if how == "kmeans":
+    if how in ("kmeans", "split"):
         return embedding
     if how == "sphere":
         size = np.linalg.norm(embedding, axis=1, keepdims=True)
@@ -110,32 +109,3 @@ def nearest(rows: Block, centers: Block) -> Ints:
     """Nearest centre of every row."""
     distance = (centers**2).sum(axis=1) - 2.0 * rows @ centers.T
     return distance.argmin(axis=1).astype(np.int64)
-
-
-def best_split(affinity: sp.csr_matrix, vector: NDArray[np.float64]) -> tuple[float, float]:
-    """Splitting value of one vector with the least NCut, and that NCut (Shi & Malik 2000).
-
-    Every threshold between two distinct values is tried: an edge between ranks r < s is cut by
-    thresholds r+1 … s. Cost O(nnz + n log n).
-    """
-    n = vector.size
-    order = np.argsort(vector, kind="stable")
-    rank = np.empty(n, dtype=np.int64)
-    rank[order] = np.arange(n)
-    rows = np.repeat(rank, np.diff(affinity.indptr))
-    columns = rank[affinity.indices]
-    upper = rows < columns
-    jump = np.bincount(rows[upper] + 1, weights=affinity.data[upper], minlength=n + 1)
-    jump -= np.bincount(columns[upper] + 1, weights=affinity.data[upper], minlength=n + 1)
-    cut = np.cumsum(jump)[1:n]  # cut[t-1]: the first t nodes against the rest
-    volume = np.cumsum(np.asarray(affinity.sum(axis=1)).ravel()[order])
-    inside, total = volume[:-1], volume[-1]
-    values = vector[order]
-    distinct = (values[1:] > values[:-1]) & (inside > 0) & (inside < total)
-    if not distinct.any():
-        return 0.0, 1.0
-    left = np.where(distinct, inside, 1.0)
-    right = np.where(distinct, total - inside, 1.0)
-    ncut = np.where(distinct, np.maximum(cut, 0.0) * (1 / left + 1 / right), np.inf)
-    best = int(np.argmin(ncut))
-    return float((values[best] + values[best + 1]) / 2), float(ncut[best])

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mustlink.cluster.assign import kmeans, nearest, transform
 from mustlink.cluster.family import FamilyOf
 from mustlink.cluster.scores import satisfaction
+from mustlink.cluster.split import splitting_value
 from mustlink.constraints import Constraints
 from mustlink.eigen.smooth import SmoothBasis
 from mustlink.observe import Recorder
@@ -34,7 +35,7 @@ _HELD = 0.25
 _RUNS = 12  # runs of k-means from which the constraints choose one
 _GAIN = 0.95  # a larger subspace is tried while the last step left fewer errors than this share
 _ENOUGH = 0.003  # and while there are more errors than this
-_MARGIN = 0.01  # what another discretisation must be better by
+WAY_MARGIN = 0.01  # what another discretisation must be better by
 _FEW_LABELS = 3  # per class, and
 _FEW_PAIRS = 10  # per cluster: below, nothing can be held out
 
@@ -136,7 +137,7 @@ def choose_smooth(
             trials += _score(
                 k, chosen.p, (chosen.value,), other, basis_of(chosen.p), folds, family_of, seed
             )
-        if trials[-1].mean() > chosen.mean() + _MARGIN:
+        if trials[-1].mean() > chosen.mean() + WAY_MARGIN:
             chosen = trials[-1]
     reason = (
         f"keeps {chosen.mean():.1%} of held-out constraints, chosen from {len(trials)} candidates"
@@ -231,6 +232,10 @@ def held_out_score(
         seen = rows[-nodes.size :]
         if way == "sign":
             labels[nodes] = seen[:, 0] > 0
+        elif way == "split":
+            own = np.isin(nodes, kept.nodes)
+            value = splitting_value(seen[own, 0], nodes[own], kept)
+            labels[nodes] = seen[:, 0] > value
         else:
             labels[nodes] = nearest(seen, starting_centers(rows, nodes, kept, k, seed))
     return satisfaction(labels, held, given=kept)["kept_weighted"]

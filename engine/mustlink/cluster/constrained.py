@@ -79,8 +79,8 @@ class ConstrainedSpectral(GraphClusterer):
             seed = self._seed()
             graph = self._graph(X, recorder, seed)
             k = self._check_clusters(graph)
-            if self.assign == "sign" and k != 2:
-                raise InputError(f'assign: "sign" makes 2 clusters, not {k}; use "kmeans"')
+            if self.assign in ("sign", "split") and k != 2:
+                raise InputError(f'assign: "{self.assign}" makes 2 clusters, not {k}; use "kmeans"')
             known = self._side_information(graph.n_nodes, y, constraints)
             self._run(graph, k, known, seed, recorder, None)
         return self

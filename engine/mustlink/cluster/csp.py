@@ -44,8 +44,9 @@ class CSP(ConstrainedSpectral):
     * `subspace`: "exact" is the paper's full problem, p solves it in the span of the graph's p
       smoothest eigenvectors, which few constraints on many nodes need and which makes new
       constraints a matter of seconds (`refit`); "auto" chooses by constraints held out of the fit.
-    * `assign`: "kmeans" (Alg. 2), "sign" (K = 2), "sign-kmeans" (eq. 15), "cost-weighted"
-      (eq. 16), "sphere" (rows of length 1, FCSC-SP), "auto".
+    * `assign`: "kmeans" (Alg. 2), "sign" (K = 2), "split" (K = 2, at the value that keeps most
+      constraints), "sign-kmeans" (eq. 15), "cost-weighted" (eq. 16), "sphere" (rows of length 1,
+      FCSC-SP), "auto".
     * `solver`: auto, dense, lobpcg, shift-invert (of the pencil and of L̄).
 
     A second graph as `Constraints.from_graph` is transfer learning (WD14 §6.3): its largest
@@ -72,7 +73,7 @@ class CSP(ConstrainedSpectral):
             graph,
             k,
             1.0 / laplacian.root_degree,
-            ("sign", "kmeans") if k == 2 else ("sphere", "kmeans"),
+            ("sign", "split", "kmeans") if k == 2 else ("sphere", "kmeans"),
             Q=Q,
             rank=min(k if transfer else k - 1, max(Q.size, 1)),
             free=free,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,7 +34,8 @@ class FastGE(ConstrainedSpectral):
         −L_H x = σ(L_G + μL_H + ZSZᵀ)x,   σ = −1/(ρ + μ),  ρ the quotient,
 
     the constant vector Z being left out instead of shifted. Cliques of labelled nodes stay low
-    rank. K = 2 is cut at 0, otherwise rows are set on the unit sphere.
+    rank. K = 2 is cut at 0 or where most constraints are kept, otherwise rows are set on the unit
+    sphere.
 
     * `mu`: > 0, keeps the right side definite on disconnected graphs; changes no vector.
     * `subspace`, `assign`, `solver`, `tol`, `max_iter`: as in `ConstrainedSpectral`. `tol` is
@@ -44,6 +46,8 @@ class FastGE(ConstrainedSpectral):
     """
 
     mu: float = 1e-3
+
+    _assignments: ClassVar[tuple[str, ...]] = ("auto", "sign", "split", "kmeans", "sphere")
 
     def _family(
         self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
@@ -65,9 +69,10 @@ class FastGE(ConstrainedSpectral):
             graph,
             k,
             1.0 / laplacian.root_degree,
-            ("sign", "kmeans") if k == 2 else ("sphere", "kmeans"),
+            ("sign", "split", "kmeans") if k == 2 else ("sphere", "kmeans"),
             problem=problem,
             columns=k - 1,
+            rivals=(1.0,),
             weights=lambda _: (1.0, 1.0),
             to_volume=True,
         )

@@ -108,18 +108,15 @@ def _rows(matrix: sp.csr_matrix, times: float) -> tuple[Ints, Ints, NDArray[np.f
     return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), data
 
 
-def best_of(A: Penalized, starts: Sequence[Ints], k: int) -> Clusters:
-    """The start (m,) of least J; a cluster that is empty first gets the node J gains most by."""
-    states = []
-    for labels in starts:
-        state = clusters_of(A, labels, k)
-        states.append(clusters_of(A, state.labels, k) if fill_empty(A, state) else state)
-    return min(states, key=objective)
+def descend(A: Penalized, labels: Ints, k: int, sigmas: Sequence[float], max_iter: int) -> Descent:
+    """From a start (m,) down to a clustering that no batch step and no single move improves.
 
-
-def descend(A: Penalized, start: Clusters, sigmas: Sequence[float], max_iter: int) -> Descent:
-    """From a start down to a clustering that no batch step and no single move improves."""
-    found = Descent(start, objective(start))
+    A cluster that is empty in the start first gets the one node that J gains most by.
+    """
+    state = clusters_of(A, labels, k)
+    if fill_empty(A, state):
+        state = clusters_of(A, state.labels, k)
+    found = Descent(state, objective(state))
     for sigma in sigmas:
         found = lloyd(A, found, sigma, max_iter)
     return local_search(A, found, max_iter)

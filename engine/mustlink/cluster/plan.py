@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mustlink.cluster.assign import assign, kmeans, transform
 from mustlink.cluster.choose import (
+    WAY_MARGIN,
     Candidates,
     Choice,
     choose_smooth,
@@ -20,13 +21,14 @@ from mustlink.cluster.choose import (
 )
 from mustlink.cluster.family import Embedded, Family, FamilyOf, Solving
 from mustlink.cluster.scores import criterion_e
+from mustlink.cluster.split import cut_profile, splitting_value
 from mustlink.constraints import Constraints
 from mustlink.eigen.smooth import SmoothBasis
 from mustlink.eigen.solver import default_tolerance, is_small, laplacian_of, smoothest
 from mustlink.errors import InfeasibleError
 from mustlink.graph import Graph
 from mustlink.observe import Recorder
-from mustlink.operators.laplacian import Block
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
 
 SHARP_BELOW = 20_000  # nodes up to which a given subspace is computed to 1e-8
 _TRUSTED = 0.95  # held-out score from which the smooth subspace is not questioned
@@ -118,13 +120,11 @@ def _rival(request: Request, choice: Choice, recorder: Recorder) -> Choice:
     small = is_small(laplacian)
     if not (only_labels or small):
         return choice
-    best = choice
-    table = list(choice.scores)
-    way = request.ways[0]
+    best, table = choice, list(choice.scores)
     rough = replace(request.solving, tol=_ROUGH, max_iter=_ROUGH_STEPS)
     folds = folds_of(known, seed)
-    for value in request.family.rivals if request.family.free else request.family.values:
-        scores = []
+    for value in request.family.rivals:
+        scores: dict[str, list[float]] = {way: [] for way in request.ways}
         for kept, held in folds if small else folds[:_RIVAL_FOLDS]:
             family = request.family_of(kept)
             try:
@@ -133,17 +133,20 @@ def _rival(request: Request, choice: Choice, recorder: Recorder) -> Choice:
                 break
             nodes, rows = sampled_rows(laplacian, kept.nodes, held.nodes, seed)
             U = embedded.vectors[rows] * family.row_scale[rows, None]
-            U = transform(U, way, embedded.cost)
-            scores.append(held_out_score(U, nodes, kept, held, k, way, seed))
+            for way, found in scores.items():
+                E = transform(U, way, embedded.cost)
+                found.append(held_out_score(E, nodes, kept, held, k, way, seed))
         else:
-            score = float(np.mean(scores))
-            table.append((0, value, way, score))
-            if best.score is None or score > best.score:
-                reason = (
-                    f"keeps {score:.1%} of held-out constraints, the best smooth subspace "
-                    f"{choice.score:.1%}"
-                )
-                best = Choice(None, value, way, reason, score)
+            for way, found in scores.items():
+                score = float(np.mean(found))
+                table.append((0, value, way, score))
+                margin = 0.0 if best.p is not None else WAY_MARGIN
+                if best.score is None or score > best.score + margin:
+                    reason = (
+                        f"keeps {score:.1%} of held-out constraints, the best smooth subspace "
+                        f"{choice.score:.1%}"
+                    )
+                    best = Choice(None, value, way, reason, score)
     return replace(best, scores=tuple(table))
 
 
@@ -203,6 +206,8 @@ def cluster(
     if way == "sign":
         return assign(rows, k, way, request.seed).labels
     laplacian = laplacian_of(request.graph, recorder)
+    if way == "split":
+        return _split(request, rows[:, 0], laplacian)
     seen = transform(rows, way, embedded.cost)
     centers = None
     if not known.is_empty:
@@ -210,3 +215,15 @@ def cluster(
         if nodes.size:
             centers = starting_centers(seen[sample], nodes, known, k, request.seed)
     return kmeans(seen, k, request.seed, centers=centers).labels
+
+
+def _split(
+    request: Request, vector: NDArray[np.float64], laplacian: NormalizedLaplacian
+) -> NDArray[np.int64]:
+    """Two sides of one vector, cut where most constraints are kept, then where NCut is least."""
+    nodes = request.known.nodes
+    position = laplacian.positions[nodes]
+    nodes, position = nodes[position >= 0], position[position >= 0]
+    profile = cut_profile(request.graph.affinity, laplacian.leave(vector))
+    value = splitting_value(vector[position], nodes, request.known, profile)
+    return (vector > value).astype(np.int64)

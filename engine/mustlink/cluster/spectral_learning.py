@@ -61,7 +61,14 @@ class SpectralLearning(ConstrainedSpectral):
             problem = PenalizedProblem(laplacian, penalty, mass=1.0 / root**2, positive=True)
             scale = 1.0 / root
         return PenalizedFamily(
-            graph, k, scale, ("sphere",), problem=problem, columns=k, weights=_as_it_is
+            graph,
+            k,
+            scale,
+            ("sphere",),
+            rivals=(1.0,),
+            problem=problem,
+            columns=k,
+            weights=_as_it_is,
         )
 
 

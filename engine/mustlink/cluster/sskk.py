@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_choice, check_positive
 from mustlink.cluster.base import GraphClusterer, as_recorder, threads
-from mustlink.cluster.kernel_descent import Descent, PenalizedGraph, best_of, descend, penalized
+from mustlink.cluster.kernel_descent import Descent, PenalizedGraph, descend, penalized
 from mustlink.cluster.scores import satisfaction
 from mustlink.cluster.starts import (
     given_start,
@@ -38,14 +38,14 @@ class SSKK(GraphClusterer):
     """K clusters of least normalised cut plus penalties, by weighted kernel k-means.
 
     min J = K − Σ_c Σ_{i,j∈c} A'_ij / s_c over clusterings, A' = W + P, where P_ij is +w for a
-    must-link, −w for a cannot-link, times its belief (Kulis et al. 2005 §4). With weights M and
+    must-link, −w for a cannot-link, times its belief (Kulis et al. 2005). With weights M and
     s_c = Σ_{i∈c} M_ii this is kernel k-means on K = σM⁻¹ + M⁻¹A'M⁻¹ for every σ. K is as sparse as
     the graph, labels stay low rank.
 
     * `volume`: "graph" is the paper's M = D, degrees of W; J then rewards kept must-links without
       bound, and two outliers with a must-link make a cluster. "links" counts must-links in the
       degrees: J = Σ_c [cut + w·(broken must-links) + 2w·(broken cannot-links)]_c / s_c >= 0.
-    * `penalty`: w. "auto" is vol/(K·|C|), the paper's n/(K·|C|) for a graph of mean degree 1, with
+    * `penalty`: w. "auto" is vol/(K·|C|), that is n/(K·|C|) mean degrees, with
       |C| = Σ_{i<j} |Q_ij|, the number of constraints if all are certain.
     * `sigma`: "auto" takes batch steps with σ = 0 while J falls, then with a bound on
       −λ_min(M^-½A'M^-½), with which every step descends but which freezes nodes (Dhillon, Guan &
@@ -58,7 +58,8 @@ class SSKK(GraphClusterer):
     Batch steps are followed by moves of single nodes to where J falls most, until no move helps.
     No cluster is ever empty: its last node stays. After `fit`: `labels_` (n,), `embedding_`
     (n, K), the share of a node's edge weight that leads to each cluster, `graph_`, `report_`; no
-    eigenvalues. Cost O(nnz + nK) a step; 2 s for 10⁶ nodes after the eigenvectors of the start.
+    eigenvalues. Cost O(nnz + nK) a step or sweep: 2 s from a good start for 10⁶ nodes, 10 s from a
+    poor one, beside the eigenvectors of the start.
     """
 
     init: Any = "auto"
@@ -93,8 +94,8 @@ class SSKK(GraphClusterer):
             for name in self._starts(known, laplacian):
                 starts = self._start(name, problem, graph, laplacian, known, k, seed, recorder)
                 with recorder.stage(f"kernel k-means ({name})"):
-                    best = best_of(problem.A, starts, k)
-                    tried[name] = descend(problem.A, best, sigmas, self.max_iter)
+                    ends = [descend(problem.A, one, k, sigmas, self.max_iter) for one in starts]
+                    tried[name] = min(ends, key=lambda end: end.objective)
             used = min(tried, key=lambda name: tried[name].objective)
             with recorder.stage("clusters"):
                 self.labels_ = self._labels(laplacian, tried[used].state.labels, recorder)

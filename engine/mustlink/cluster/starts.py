@@ -71,7 +71,7 @@ def relaxed_starts(
 def neighbourhoods(known: Constraints, laplacian: NormalizedLaplacian) -> tuple[Ints, Ints]:
     """Working nodes and their neighbourhood: must-linked groups and labelled classes, from 0.
 
-    The transitive closure of positive pairs and labels (Kulis et al. 2005 §4.3). O(n + m log m).
+    The transitive closure of positive pairs and labels (Kulis et al. 2005). O(n + m log m).
     """
     pairs, mean = known.merged
     said = gather(pairs[mean > 0], np.empty((0, 2), dtype=np.int64), known.labels)
