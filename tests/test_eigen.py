@@ -302,9 +302,17 @@ def test_only_pairs_of_nodes():
 
 
 def test_choice_of_solver_and_tolerance():
-    assert choose(500, 10, "auto") == "dense"
-    assert choose(50_000, 10, "auto") == "lobpcg"
-    assert choose(50_000, 10, "shift-invert") == "shift-invert"
+    def on_a_path(n):
+        line = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(n, n))
+        return normalized_laplacian(Graph.from_affinity(sp.csr_matrix(line)))
+
+    assert choose(on_a_path(500), 10, "auto") == "dense"
+    assert choose(on_a_path(5_000), 10, "auto") == "lobpcg"
+    assert choose(on_a_path(5_000), 1_000, "auto") == "dense"  # a fifth of all pairs
+    assert choose(on_a_path(5_000), 10, "shift-invert") == "shift-invert"
+    assert choose(on_a_path(50), 20, "shift-invert") == "dense"
+    complete = np.ones((1_200, 1_200)) - np.eye(1_200)
+    assert choose(normalized_laplacian(Graph.from_affinity(complete)), 10, "auto") == "dense"
     assert [default_tolerance(n) for n in (10**3, 10**5, 10**6)] == [1e-8, 1e-4, 1e-3]
 
 

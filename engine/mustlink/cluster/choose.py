@@ -1,4 +1,4 @@
-"""Evidence for choices: which subspace, parameter and discretisation predict constraints held out.
+"""Choices by evidence: which subspace, parameter and discretisation predict held-out constraints.
 
 Some constraints are kept out of the fit; what was fitted on the rest is scored by the share of
 the held-out ones that it keeps, weighted by belief. Everything happens in the smooth subspace and
@@ -13,14 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cluster.assign import kmeans, nearest, transform
+from mustlink.cluster.assign import transform
+from mustlink.cluster.evidence import can_hold_out, folds_of, held_out_score, sampled_rows
 from mustlink.cluster.family import FamilyOf
-from mustlink.cluster.scores import satisfaction
-from mustlink.cluster.split import splitting_value
 from mustlink.constraints import Constraints
 from mustlink.eigen.smooth import SmoothBasis
 from mustlink.observe import Recorder
-from mustlink.operators.laplacian import NormalizedLaplacian
 
 Ints = NDArray[np.int64]
 Block = NDArray[np.float64]
@@ -30,14 +28,9 @@ _USUAL = 4
 _CLEAR_GAP = 3.0  # times the gaps that follow
 _MORE = (24,)
 _MANY_LABELS = 300  # per class
-_SAMPLE = 4000  # nodes beside the constrained ones on which candidates are clustered
-_HELD = 0.25
-_RUNS = 12  # runs of k-means from which the constraints choose one
 _GAIN = 0.95  # a larger subspace is tried while the last step left fewer errors than this share
 _ENOUGH = 0.003  # and while there are more errors than this
 WAY_MARGIN = 0.01  # what another discretisation must be better by
-_FEW_LABELS = 3  # per class, and
-_FEW_PAIRS = 10  # per cluster: below, nothing can be held out
 
 
 @dataclass(frozen=True)
@@ -73,19 +66,6 @@ def subspace_sizes(k: int, room: int, labelled: int = 0) -> tuple[int, ...]:
     factors = FACTORS + (_MORE if labelled >= _MANY_LABELS * k else ())
     sizes = sorted({min(max(4 if f > 1 else 2, f * k), room) for f in factors})
     return tuple(sizes)
-
-
-def can_hold_out(constraints: Constraints, k: int) -> bool:
-    """Whether there is enough side information to keep a part of it for validation.
-
-    It must be of both kinds: must-links alone are kept best by one giant cluster.
-    """
-    counts = constraints.counts()
-    if counts["must"] == 0 or counts["cannot"] == 0:
-        return False
-    enough_labels = counts["labelled"] >= _FEW_LABELS * max(k, constraints.classes.size)
-    enough_pairs = constraints.merged[0].shape[0] >= _FEW_PAIRS * k
-    return bool(enough_labels or enough_pairs or constraints.soft is not None)
 
 
 def choose_smooth(
@@ -185,15 +165,6 @@ def _worth_more(before: float, now: float) -> bool:
     return now > _ENOUGH and now < _GAIN * before
 
 
-def folds_of(constraints: Constraints, seed: int) -> list[tuple[Constraints, Constraints]]:
-    """Random splits: more of them when each holds out little."""
-    count = constraints.counts()
-    items = count["labelled"] or constraints.merged[0].shape[0] or 10_000
-    repeats = 8 if items < 1500 else 4 if items < 4000 else 2
-    rng = np.random.default_rng(seed)
-    return [constraints.split(_HELD, rng) for _ in range(repeats)]
-
-
 def _score(
     k: int,
     p: int,
@@ -218,80 +189,3 @@ def _score(
             E = transform(U @ C, way, cost)
             scores[value].append(held_out_score(E, nodes, kept, held, k, way, seed))
     return [_Trial(p, value, way, tuple(found)) for value, found in scores.items()]
-
-
-def held_out_score(
-    rows: Block, nodes: Ints, kept: Constraints, held: Constraints, k: int, way: str, seed: int
-) -> float:
-    """Share of `held` kept by clusters of an embedding fitted on `kept`, transformed for `way`.
-
-    `rows` are of a sample of nodes and, last, of the constrained `nodes`.
-    """
-    labels = np.full(held.n_nodes, -1, dtype=np.int64)
-    if rows.shape[1]:
-        seen = rows[-nodes.size :]
-        if way == "sign":
-            labels[nodes] = seen[:, 0] > 0
-        elif way == "split":
-            own = np.isin(nodes, kept.nodes)
-            value = splitting_value(seen[own, 0], nodes[own], kept)
-            labels[nodes] = seen[:, 0] > value
-        else:
-            labels[nodes] = nearest(seen, starting_centers(rows, nodes, kept, k, seed))
-    return satisfaction(labels, held, given=kept)["kept_weighted"]
-
-
-def sampled_rows(
-    laplacian: NormalizedLaplacian, kept: Ints, held: Ints, seed: int
-) -> tuple[Ints, Ints]:
-    """Constrained nodes with an edge, and working rows: a sample of all nodes, then theirs."""
-    sample = np.arange(laplacian.size)
-    if laplacian.size > _SAMPLE:
-        rng = np.random.default_rng(seed)
-        sample = np.sort(rng.choice(laplacian.size, _SAMPLE, replace=False))
-    nodes = np.union1d(kept, held)
-    position = laplacian.positions[nodes]
-    return nodes[position >= 0], np.concatenate([sample, position[position >= 0]])
-
-
-def starting_centers(
-    rows: Block, nodes: Ints, constraints: Constraints, k: int, seed: int
-) -> Block:
-    """Centres (k, r) for k-means; the last rows are those of the constrained `nodes`.
-
-    Class means where every one of k classes has a label. Otherwise the best of several runs on
-    `rows`, best meaning the most constraints kept: k-means' own inertia was seen to prefer merging
-    two clusters and splitting a third (MNIST, 1,000 pairs: ARI 0.80 by inertia, 0.84 so).
-    """
-    means = seeds_of(rows[-nodes.size :], nodes, constraints, k)
-    if means is not None:
-        return means
-    labels = np.full(constraints.n_nodes, -1, dtype=np.int64)
-    best, rank = None, (-1.0, 0.0)
-    for run in range(_RUNS):
-        found = kmeans(rows, k, seed + run, restarts=1)
-        labels[nodes] = found.labels[-nodes.size :]
-        # Few constraints are kept by many runs: among those, inertia decides after all.
-        score = (satisfaction(labels, constraints)["kept_weighted"], -found.inertia)
-        if best is None or score > rank:
-            best, rank = found.centers, score
-    assert best is not None
-    return best
-
-
-def seeds_of(rows: Block, nodes: Ints, constraints: Constraints, k: int) -> Block | None:
-    """Starting centres from labels, where every one of k classes has some: their means.
-
-    `rows` are the transformed embedding of `nodes` (the graph's numbers).
-    """
-    if constraints.labels is None or constraints.classes.size != k:
-        return None
-    labels = constraints.labels[nodes]
-    known = labels >= 0
-    place = np.searchsorted(constraints.classes, labels[known])
-    sizes = np.bincount(place, minlength=k)
-    if (sizes == 0).any():
-        return None
-    centers = np.zeros((k, rows.shape[1]))
-    np.add.at(centers, place, rows[known])
-    return centers / sizes[:, None]

@@ -13,12 +13,9 @@ from mustlink.cluster.choose import (
     Candidates,
     Choice,
     choose_smooth,
-    folds_of,
-    held_out_score,
-    sampled_rows,
-    starting_centers,
     subspace_sizes,
 )
+from mustlink.cluster.evidence import folds_of, held_out_score, sampled_rows, starting_centers
 from mustlink.cluster.family import Embedded, Family, FamilyOf, Solving
 from mustlink.cluster.scores import criterion_e
 from mustlink.cluster.split import cut_profile, splitting_value
