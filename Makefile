@@ -7,7 +7,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON_FOUND := $(shell command -v $(PYTHON) || command -v python3)
 
-.PHONY: run test test-slow bench lint clean
+.PHONY: run test test-slow bench papers lint clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON_FOUND) -m venv $(VENV)

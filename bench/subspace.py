@@ -3,8 +3,9 @@
     python bench/subspace.py [--draws 3] [--data optdigits usps …] [--methods CSP SSSC]
 
 For every data set and amount of side information: the best fixed p (in hindsight), what
-`subspace="auto"` takes and gets, and what a fixed rule would get. From this table `auto` has its
-sizes to try, K to 12K, and its rule where nothing can be held out. Needs the data folder.
+`subspace="auto"` takes and gets, and what a fixed rule would get; β and γ are chosen by the fit.
+From this table `auto` has its sizes to try, K to 12K, and its rule where nothing can be held out.
+Needs the data folder.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 import common
 
 FACTORS = (1, 2, 4, 8, 12)
-METHODS: dict[str, dict[str, Any]] = {"CSP": {"beta": 0.1}, "SSSC": {"gamma": 0.3}}
+METHODS = ("CSP", "SSSC")
 AMOUNTS = (
     ("labels", 1),
     ("labels", 5),
@@ -89,9 +90,8 @@ def study(name: str, methods: list[str], draws: int, out: Path) -> None:
             for draw in range(draws):
                 c = given(y, kind, each, np.random.default_rng(draw))
                 for factor in (*FACTORS, 0):
-                    options = METHODS[method] if factor else {}
                     sub = factor * k if factor else "auto"
-                    est = getattr(ml, method)(k, subspace=sub, **base, **options)
+                    est = getattr(ml, method)(k, subspace=sub, **base)
                     est.fit(graph, constraints=c)
                     ari = adjusted_rand_score(y[known], est.labels_[known])
                     scores.setdefault(f"{factor}K" if factor else "auto", []).append(ari)

@@ -401,7 +401,7 @@ def sssc(W, must, cannot, gamma):
     Q̄ = (Q − λ_min I)/(λ_max − λ_min) as printed; the shift moves all θ alike.
     """
     L, _, nodes = laplacian(W)
-    Q = -balanced(must, cannot)[np.ix_(nodes, nodes)]
+    Q = -balanced(acting(must, W), acting(cannot, W))[np.ix_(nodes, nodes)]
     low, high = np.linalg.eigvalsh(Q)[[0, -1]]
     if high == low:
         return penalised((1 - gamma) * L, 0 * L)

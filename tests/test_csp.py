@@ -294,7 +294,7 @@ def test_beta_of_one_or_more_names_the_range(beta, subspace, k):
         ({"beta": "magic"}, "beta: 'magic' is unknown"),
         ({"beta": np.nan}, "beta: nan is not a number"),
         ({"subspace": "magic"}, "subspace: 'magic' is unknown"),
-        ({"subspace": 0}, "subspace: 0 is no dimension"),
+        ({"subspace": 0}, "subspace: 0 given; it must be at least 1"),
         ({"assign": "magic"}, "assign: 'magic' is unknown"),
         ({"solver": "magic"}, "solver: 'magic' is unknown"),
         ({"solver": "lanczos", "subspace": "exact"}, "lanczos"),

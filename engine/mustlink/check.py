@@ -181,6 +181,17 @@ def check_positive(value: Any, where: str) -> float:
     return number
 
 
+def check_number(value: Any, where: str, wanted: str) -> float:
+    """Return a finite number; raises InputError that says what is wanted."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not np.isfinite(number):
+        raise InputError(f"{where}: {value!r} is not a number; give {wanted}")
+    return number
+
+
 def check_choice(value: Any, choices: tuple[str, ...], where: str) -> str:
     """Return `value` when it is one of `choices`; raises InputError."""
     if not isinstance(value, str) or value not in choices:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mustlink.check import check_choice
+from mustlink.check import as_integer, check_choice
 from mustlink.cluster.base import GraphClusterer, Ints, as_recorder, check_tolerance, threads
 from mustlink.cluster.choose import Choice
 from mustlink.cluster.family import Embedded, Family, Solving
@@ -105,7 +105,8 @@ class ConstrainedSpectral(GraphClusterer):
             known = self._side_information(self.graph_.n_nodes, y, constraints)
             amount = known.n_constraints
             similar = 0.5 <= (amount + 1) / (self._amount + 1) <= 2
-            fixed = choice if similar else None
+            kept = similar and self._acted and not known.is_empty
+            fixed = choice if kept else None
             self._run(self.graph_, self.n_clusters, known, self._used_seed, recorder, fixed, before)
         return self
 
@@ -114,8 +115,9 @@ class ConstrainedSpectral(GraphClusterer):
         check_choice(self.solver, SOLVERS, "solver")
         if isinstance(self.subspace, str):
             check_choice(self.subspace, ("auto", "exact"), "subspace")
-        elif int(self.subspace) < 1:
-            raise InputError(f"subspace: {self.subspace} is no dimension; give 1 or more")
+        else:
+            as_integer(self.subspace, "subspace", 1)
+        as_integer(self.max_iter, "max_iter", 1)
         check_tolerance(self.tol)
         self._check_parameter()
 
@@ -164,6 +166,7 @@ class ConstrainedSpectral(GraphClusterer):
         self.graph_, self.labels_ = graph, labels
         self.eigenvalues_, self.costs_ = embedded.values, embedded.cost
         self._choice, self._amount, self._used_seed = choice, known.n_constraints, seed
+        self._acted = family.acts and not known.is_empty
         self.report_ = self._report(known, choice, embedded, changed, recorder)
 
     def _report(

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mustlink.check import check_choice
+from mustlink.check import check_choice, check_positive
 from mustlink.cluster.constrained import ConstrainedSpectral
 from mustlink.cluster.penalized import PenalizedFamily
 from mustlink.constraints import Constraints
@@ -19,7 +19,6 @@ from mustlink.constraints.links import (
     sum_form,
 )
 from mustlink.eigen.definite import PenalizedProblem
-from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.operators.constraint import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
@@ -80,5 +79,5 @@ class ConstrainedAP(ConstrainedSpectral):
     def _check_parameter(self) -> None:
         if isinstance(self.noise, str):
             check_choice(self.noise, ("auto",), "noise")
-        elif not 0 < self.noise < np.inf:
-            raise InputError(f"noise: {self.noise} is out of range; give a number above 0")
+        else:
+            check_positive(self.noise, "noise")

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mustlink.check import check_choice
+from mustlink.check import check_choice, check_number
 from mustlink.cluster.assign import ASSIGNMENTS
 from mustlink.cluster.constrained import ConstrainedSpectral
 from mustlink.cluster.family import Family
@@ -75,7 +75,8 @@ class CSP(ConstrainedSpectral):
             1.0 / laplacian.root_degree,
             ("sign", "split", "kmeans") if k == 2 else ("sphere", "kmeans"),
             Q=Q,
-            rank=min(k if transfer else k - 1, max(Q.size, 1)),
+            rank=min(k if transfer else k - 1, max(Q.size - 1, 1)),
+            tight=self.beta == "tight",
             free=free,
         )
         return self._with_betas(family, known)
@@ -96,8 +97,8 @@ class CSP(ConstrainedSpectral):
     def _check_parameter(self) -> None:
         if isinstance(self.beta, str):
             check_choice(self.beta, ("auto", "paper", "tight", "search", "wide"), "beta")
-        elif not np.isfinite(self.beta):
-            raise InputError(f"beta: {self.beta} is not a number; give a fraction below 1")
+        else:
+            check_number(self.beta, "beta", "a fraction below 1")
         if self.solver == "lanczos" and self.subspace == "exact":
             raise InputError(
                 'solver: "lanczos" has no form for the exact pencil; use "shift-invert"'
@@ -119,7 +120,7 @@ def _operator(
     """Q̄ = D^-½QD^-½ in working order."""
     Q = NodeMatrix(known.matrix, known.factor, known.core)
     if is_balanced:
-        must, cannot = balanced(known)
+        must, cannot = balanced(known, laplacian.nodes)
         Q = must + cannot.times(-1.0)
     return local_operator(Q, laplacian, known.nodes, scaled=True)
 
@@ -131,11 +132,8 @@ def _named_betas(name: str, family: FeasibleFamily, known: Constraints) -> tuple
         share = 2.0 * known.n_constraints / float(known.n_nodes) ** 2
         return (0.5 + 0.4 * min(share, 1.0),)
     unit = family.unit
-    if unit <= 0:
+    if unit <= 0 or name == "tight":
         return (0.5,)
-    if name == "tight":
-        kth, following = family.Q.kth_largest(family.rank), family.Q.kth_largest(family.rank + 1)
-        return ((kth + following) / 2 / unit,)
     largest = family.Q.kth_largest(1)
     least = largest - family.Q.spread
     low = least if name == "search" else -_WIDER * max(abs(least), abs(largest))

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from mustlink.check import check_positive
 from mustlink.cluster.constrained import ConstrainedSpectral
 from mustlink.cluster.penalized import PenalizedFamily
 from mustlink.constraints import Constraints
@@ -17,7 +18,6 @@ from mustlink.constraints.links import (
     must_links,
 )
 from mustlink.eigen.definite import PenalizedProblem
-from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.operators.constraint import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
@@ -78,5 +78,4 @@ class FastGE(ConstrainedSpectral):
         )
 
     def _check_parameter(self) -> None:
-        if not 0 < float(self.mu) < np.inf:
-            raise InputError(f"mu: {self.mu} is out of range; give a small number above 0")
+        check_positive(self.mu, "mu")

@@ -22,6 +22,7 @@ from mustlink.operators.constraint import ConstraintOperator
 from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence
 
+_TIE = 1e-6
 _MANY = 60  # feasible pairs up to which all of them are computed
 
 Floats = NDArray[np.float64]
@@ -31,16 +32,18 @@ Floats = NDArray[np.float64]
 class FeasibleFamily(Family):
     """L̄v = λ(Q̄ − βI)v for all β; β is given as a fraction of λ_rank(Q̄), the rank K − 1 as a rule.
 
-    K − 1 vectors with ‖v‖² = vol, in order of cost.
+    K − 1 vectors with ‖v‖² = vol, in order of cost. `tight` puts β between λ_rank and the next one,
+    of Q̄ or of its projection, whatever the value.
     """
 
     Q: ConstraintOperator = field(kw_only=True)
     rank: int = field(kw_only=True)
+    tight: bool = field(default=False, kw_only=True)
 
     @property
     def acts(self) -> bool:
         """Whether Q̄ has an entry."""
-        return self.Q.support.size > 0
+        return not self.Q.is_zero
 
     @property
     def unit(self) -> float:
@@ -70,6 +73,9 @@ class FeasibleFamily(Family):
             raise InputError('solver: "lanczos" has no form for the pencil; use "shift-invert"')
         laplacian = laplacian_of(self.graph, recorder)
         unit = self.unit
+        if self.tight:
+            kth, following = (self.Q.kth_largest(self.rank + i) for i in (0, 1))
+            value = tight_fraction(kth, following, unit)
         if self.free and self.Q.kth_largest(self.rank) <= 0:
             value = -abs(value)
         self.check(value)
@@ -106,16 +112,18 @@ class ReducedFeasible(Reduced):
 
     def solve(self, p: int, value: float) -> tuple[Block, Floats]:
         """Up to K − 1 vectors; negative β where the unit is no bound."""
-        unit = fraction_unit(self.pencil.spectrum(p), self.family.rank)
+        spectrum = self.pencil.spectrum(p)
+        unit = fraction_unit(spectrum, self.family.rank)
+        value = self._tight(spectrum, value)
         _, C, cost = self.pencil.solve(p, admissible(value, unit) * unit)
         return C[:, : self.family.k - 1], cost[: self.family.k - 1]
 
     def embed(self, p: int, value: float) -> Embedded:
         """V (m, r) in the nodes."""
         family, basis, k = self.family, self.pencil.basis, self.family.k
-        free, beta = family.free, value
         p = min(p, basis.p)
         spectrum = self.pencil.spectrum(p)
+        free, beta = family.free, self._tight(spectrum, value)
         unit = fraction_unit(spectrum, family.rank)
         kth = float(spectrum[min(family.rank - 1, spectrum.size - 1)])
         if kth <= 1e-12 * abs(unit):
@@ -134,6 +142,20 @@ class ReducedFeasible(Reduced):
         return Embedded(
             vectors, lam[:count], cost[:count], beta, unit, p, convergence, _fewer(count, k)
         )
+
+    def _tight(self, spectrum: Floats, value: float) -> float:
+        rank = self.family.rank
+        if not self.family.tight or spectrum.size <= rank:
+            return value
+        kth, following = float(spectrum[rank - 1]), float(spectrum[rank])
+        return tight_fraction(kth, following, fraction_unit(spectrum, rank))
+
+
+def tight_fraction(kth: float, following: float, unit: float) -> float:
+    """β between two eigenvalues as a fraction of the unit; just below the larger if they tie."""
+    if unit <= 0:
+        return 0.5
+    return min((kth + following) / 2.0 / unit, 1.0 - _TIE if kth > 0 else -_TIE)
 
 
 def fraction_unit(descending: Floats, rank: int) -> float:

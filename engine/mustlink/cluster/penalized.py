@@ -45,7 +45,8 @@ class PenalizedFamily(Family):
     @property
     def acts(self) -> bool:
         """Whether the penalty has an entry."""
-        return self.problem.penalty.support.size > 0
+        update = self.problem.mass_update
+        return not (self.problem.penalty.is_zero and (update is None or update.is_zero))
 
     def reduce(self, basis: SmoothBasis) -> ReducedPenalized:
         """BᵀUB and BᵀMB once, for all p and values."""
@@ -120,7 +121,7 @@ class ReducedPenalized(Reduced):
         V = family.finished(V)
         sharp = float(basis.residuals.max(initial=0))
         convergence = Convergence("smooth subspace", "direct", 0, basis.residuals[:p], sharp)
-        smooth = np.concatenate([[0.0], basis.values[:p]])
+        smooth = np.concatenate([[0.0], basis.stiffness[:p]])
         cost = smooth @ C**2 / (C**2).sum(axis=0) * np.einsum("ij,ij->j", V, V)
         return Embedded(V, theta, cost, value, 1.0, p, convergence)
 

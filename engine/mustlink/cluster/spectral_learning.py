@@ -49,7 +49,8 @@ class SpectralLearning(ConstrainedSpectral):
         lost = d + degrees < _KEPT * d
         kept = np.where(lost, _KEPT * d, 0.0)
         nodes = known.nodes
-        # D' − W' on top of D − W; a node without edges gets the eigenvalue 1, not a null vector.
+        # D' − W' on top of D − W. A node that lost its edges keeps M definite, with eigenvalue 1 in
+        # SL-L̄; in SL it is next to a null vector, as an isolated node should be.
         delta = diagonal(degrees + kept) + change.times(-1.0)
         penalty = local_operator(delta, laplacian, nodes, scaled=True)
         root = laplacian.root_degree
@@ -93,7 +94,10 @@ def _among(W: sp.csr_matrix, nodes: NDArray[np.int64]) -> sp.csr_matrix:
 
 
 def _at_most_one(links: NodeMatrix) -> NodeMatrix:
-    return NodeMatrix(links.matrix.minimum(1.0), links.factor, links.core)
+    """Beliefs above 1, and pairs that a label says again, count as 1."""
+    excess = links.on_pattern(links.matrix)
+    excess.data = np.maximum(excess.data - 1.0, 0.0)
+    return NodeMatrix(sp.csr_matrix(links.matrix - excess), links.factor, links.core)
 
 
 def _as_it_is(_: float) -> tuple[float, float]:

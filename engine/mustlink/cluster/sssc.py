@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mustlink.check import check_choice
+from mustlink.check import check_choice, check_number
 from mustlink.cluster.constrained import ConstrainedSpectral
 from mustlink.cluster.penalized import PenalizedFamily
 from mustlink.constraints import Constraints
@@ -18,7 +18,7 @@ from mustlink.graph import Graph
 from mustlink.operators.constraint import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
 
-_SMOOTH_GAMMAS = (0.5, 0.3, 0.1)
+_SMOOTH_GAMMAS = (0.3, 0.5, 0.1)
 _EXACT_GAMMAS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _RIVAL_GAMMAS = (0.1, 0.5)
 _STEPS = 100  # values tried by a search (WHC11 §4.1)
@@ -48,7 +48,7 @@ class SSSC(ConstrainedSpectral):
     def _family(
         self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
     ) -> PenalizedFamily:
-        must, cannot = balanced(known)
+        must, cannot = balanced(known, laplacian.nodes)
         penalty = local_operator(cannot + must.times(-1.0), laplacian, known.nodes, scaled=False)
         if isinstance(self.gamma, str):
             steps = tuple(np.linspace(0, 1, _STEPS + 2)[1:-1].tolist())
@@ -72,7 +72,7 @@ class SSSC(ConstrainedSpectral):
     def _check_parameter(self) -> None:
         if isinstance(self.gamma, str):
             check_choice(self.gamma, ("auto", "search"), "gamma")
-        elif not 0 <= self.gamma < 1:
+        elif not 0 <= check_number(self.gamma, "gamma", "0 <= gamma < 1") < 1:
             raise InputError(f"gamma: {self.gamma} is out of range; give 0 <= gamma < 1")
 
     @property

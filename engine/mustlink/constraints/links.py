@@ -119,9 +119,18 @@ def n_links(weights: NodeMatrix) -> float:
     return float(weights.sums().sum()) / 2.0
 
 
-def balanced(constraints: Constraints) -> tuple[NodeMatrix, NodeMatrix]:
-    """P⁺/|P⁺| and P⁻/|P⁻|: either kind of constraint weighs 1 in all (WHC11 Alg. 1 step 3)."""
-    parts = must_links(constraints), cannot_links(constraints)
+def balanced(
+    constraints: Constraints, nodes: NDArray[np.int64] | None = None
+) -> tuple[NodeMatrix, NodeMatrix]:
+    """P⁺/|P⁺| and P⁻/|P⁻|: either kind of constraint weighs 1 in all (WHC11 Alg. 1 step 3).
+
+    Pairs with an end outside `nodes` do not count.
+    """
+    parts = [must_links(constraints), cannot_links(constraints)]
+    if nodes is not None:
+        inside = np.zeros(constraints.n_nodes)
+        inside[nodes] = 1.0
+        parts = [acting(part, inside) for part in parts]
     first, second = (part.times(1.0 / max(n_links(part), 1e-300)) for part in parts)
     return first, second
 

@@ -155,13 +155,17 @@ def _preconditioner(
     problem: PenalizedProblem, grids: Hierarchy, weights: tuple[float, float]
 ) -> Map:
     a, b = weights
-    cycle, null = grids.cycle(), problem.laplacian.null
+    null, penalty = problem.laplacian.null, problem.penalty
+    acts = b != 0.0 and not penalty.is_zero
+    if acts:
+        grids = grids.knowing(penalty.support, lambda X: penalty.inner(X) * (b / a))
+    cycle = grids.cycle()
 
     def on_graph(R: Block) -> Block:
         smooth = null.project(R)
         return null.project(cycle(smooth)) / a + (R - smooth)
 
-    if b == 0.0 or problem.penalty.support.size == 0 or not problem.positive:
+    if not (acts and problem.positive):
         return lambda R: problem.project(on_graph(R))
     local = local_solve(problem.laplacian, problem.penalty, a, b)
     whole = local.around(lambda V: problem.stiffness(V, a, b), on_graph)
@@ -228,7 +232,7 @@ class ReducedProblem:
         """θ (r,) ascending and coefficients C (1 + p, r), M-orthonormal, r = min(k, directions)."""
         problem, first = self.problem, int(self.problem.without_constant)
         keep = slice(first, p + 1)
-        stiff = np.concatenate([[0.0], self.basis.values[:p]])
+        stiff = np.concatenate([[0.0], self.basis.stiffness[:p]])
         left = a * np.diag(stiff)[keep, keep] + b * self.penalty[keep, keep]
         right = None if problem.is_standard else self.metric[keep, keep]
         if problem.turned is not None:

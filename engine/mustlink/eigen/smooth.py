@@ -37,6 +37,14 @@ class SmoothBasis:
     vectors: Block
     values: NDArray[np.float64]
     residuals: NDArray[np.float64]
+    n_ties: int = 0
+
+    @property
+    def stiffness(self) -> NDArray[np.float64]:
+        """`values` without the ties between components: 0 for the first `n_ties` directions."""
+        found = self.values.copy()
+        found[: self.n_ties] = 0.0
+        return found
 
     @property
     def p(self) -> int:
@@ -70,6 +78,7 @@ def smooth_basis(
         np.column_stack([root, directions, vectors]),
         np.concatenate([extra, values]),
         np.concatenate([np.zeros(extra.size), residuals]),
+        extra.size,
     )
 
 

@@ -6,7 +6,8 @@ it lacks in convergence, the Krylov or Rayleigh-Ritz method around it makes up f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from mustlink.operators.laplacian import Block, NormalizedLaplacian
 
 _COARSEST = 200  # nodes below which coarsening stops
 _STALL = 0.8  # a level that keeps more than this share of its nodes is not worth having
+_LIMIT = 0.1  # below: coarse modes of a penalised problem count as this large
 _SMALL = 1e-12  # eigenvalue below which a coarse mode counts as null; L̄ and all PᵀL̄P are <= 2
 
 
@@ -36,6 +38,13 @@ class Level:
     def size(self) -> int:
         """Number of nodes of this level."""
         return int(self.matrix.shape[0])
+
+    def dense(self, exact: sp.csr_matrix) -> Block:
+        """A_l from its `exact` matrix in double precision."""
+        A: Any = exact.toarray().astype(np.float64) * self.factor
+        A += self.shift * np.eye(self.size)
+        found: Block = A
+        return found
 
     def residual(self, X: NDArray[np.float32], B: NDArray[np.float32]) -> NDArray[np.float32]:
         """B − A_l X."""
@@ -56,6 +65,28 @@ class Hierarchy:
     prolongation: tuple[sp.csr_matrix, ...]
     coarse_inverse: Block | None
     stronger: Hierarchy | None = None
+
+    def knowing(self, rows: NDArray[np.int64], penalty: Callable[[Block], Block]) -> Hierarchy:
+        """The same grids with EᵀUE added on the coarsest, U given as a product on `rows`.
+
+        A weak bridge makes a coarse mode of eigenvalue 1e-5; a penalty that lifts it must be known
+        there, or the cycle blows it up 10⁵ times. Directions that stay small, or become negative,
+        are limited to 10 times.
+        """
+        if self.stronger is not None:
+            return replace(self, stronger=self.stronger.knowing(rows, penalty))
+        last, place = self.levels[-1], sp.identity(self.levels[0].size, format="csr")[rows]
+        if self.coarse_inverse is None:
+            return self
+        for P in self.prolongation:
+            place = sp.csr_matrix(place @ P)
+        columns = place.toarray()
+        exact = self.coarse[-1]
+        A = last.dense(last.matrix if exact is None else exact)
+        A += columns.T @ penalty(columns)
+        values, vectors = np.linalg.eigh((A + A.T) / 2)
+        inverse = (vectors / np.maximum(np.abs(values), _LIMIT)) @ vectors.T
+        return replace(self, coarse_inverse=inverse)
 
     @property
     def sizes(self) -> list[int]:
@@ -196,8 +227,7 @@ def pseudo_inverse(level: Level, exact: sp.csr_matrix) -> Block:
     Everything in double precision: rounded to single, the null space is no longer null and its
     inverse, 10⁷ or so, drowns every other mode.
     """
-    A: Any = exact.toarray().astype(np.float64) * level.factor
-    A += level.shift * np.eye(level.size)
+    A = level.dense(exact)
     values, vectors = np.linalg.eigh((A + A.T) / 2)
     keep = values > _SMALL
     inverse: Block = (vectors[:, keep] / values[keep]) @ vectors[:, keep].T

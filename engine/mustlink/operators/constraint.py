@@ -46,6 +46,11 @@ class ConstraintOperator:
             Y = Y + self.factor @ (self.core @ (self.factor.T @ X))
         return Y
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether nothing is left of the constraints: beliefs cancelled, or ends without edges."""
+        return self.matrix.nnz == 0 and (self.factor is None or self.factor.nnz == 0)
+
     @cached_property
     def eigenvalues(self) -> NDArray[np.float64]:
         """Eigenvalues of Q̄ that may differ from zero, descending; all of them if s is small.
@@ -66,10 +71,11 @@ class ConstraintOperator:
     def spread(self) -> float:
         """λ_max − λ_min over all m eigenvalues, zeros outside the support included."""
         values = self.eigenvalues
-        least = float(values.min(initial=0.0))
-        if values.size not in (0, self.support.size) and not self._low_rank:
-            least = min(0.0, float(self._lanczos(1, "SA")[0]))
-        return float(values.max(initial=0.0)) - min(least, 0.0)
+        complete = values.size in (0, self.support.size) or self._low_rank
+        ends = values if complete else np.append(values, self._lanczos(1, "SA"))
+        if values.size < self.size:
+            ends = np.append(ends, 0.0)
+        return float(ends.max() - ends.min())
 
     @property
     def _low_rank(self) -> bool:
@@ -157,6 +163,7 @@ def local_operator(
     weight = 1.0 / laplacian.root_degree[support] if scaled else np.ones(support.size)
     scale = sp.diags_array(weight)
     matrix = sp.csr_matrix(scale @ given.matrix[known][:, known] @ scale)
+    matrix.eliminate_zeros()
     factor = None if given.factor is None else sp.csr_matrix(scale @ given.factor[known])
     lost = int(nodes.size - known.size)
     return ConstraintOperator(matrix, factor, given.core, support, laplacian.size, lost)
