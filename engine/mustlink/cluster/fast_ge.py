@@ -64,6 +64,7 @@ class FastGE(ConstrainedSpectral):
             without_constant=True,
             positive=True,
             turned=float(self.mu),
+            linked=True,
         )
         return PenalizedFamily(
             graph,

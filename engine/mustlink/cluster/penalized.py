@@ -69,7 +69,7 @@ class PenalizedFamily(Family):
                 residuals = self.problem.residuals(V, theta, a, b)
             convergence = Convergence("dense", "direct", 0, residuals, 1e-8)
         else:
-            grids = grids_of(self.graph, recorder)
+            grids = None if self.problem.linked else grids_of(self.graph, recorder)
             tol = penalized_tolerance(laplacian.size) if solving.tol is None else solving.tol
             with recorder.stage("eigenvectors"):
                 found = smallest_penalized(

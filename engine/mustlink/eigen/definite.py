@@ -21,6 +21,7 @@ from mustlink.eigen.nested import guard, nested_start, random_block
 from mustlink.eigen.smooth import SmoothBasis
 from mustlink.kernels.tall import combine, gram
 from mustlink.linear.amg import Hierarchy
+from mustlink.linear.hubs import LinkedCycle
 from mustlink.linear.local import Map, local_solve
 from mustlink.operators.constraint import ConstraintOperator
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
@@ -35,8 +36,9 @@ class PenalizedProblem:
 
     `mass` (m,) is the diagonal of M, None for 1; `mass_update` what M has beside it.
     `without_constant`: z = D^½1/√vol is in the null space of both sides and left out.
-    `positive`: aL̄ + bU is positive semidefinite. With `turned` = μ the problem is solved turned
-    round, and its eigenvalues are σ.
+    `positive`: aL̄ + bU is positive semidefinite. `linked`: U is a Laplacian of weighted pairs and
+    cliques, which become edges of the graph that the multigrid is made for. With `turned` = μ the
+    problem is solved turned round, and its eigenvalues are σ.
     """
 
     laplacian: NormalizedLaplacian
@@ -46,6 +48,7 @@ class PenalizedProblem:
     without_constant: bool = False
     positive: bool = False
     turned: float | None = None
+    linked: bool = False
 
     def stiffness(self, X: Block, a: float, b: float) -> Block:
         """(aL̄ + bU)X."""
@@ -117,7 +120,7 @@ def dense_smallest_penalized(
 
 def smallest_penalized(
     problem: PenalizedProblem,
-    grids: Hierarchy,
+    grids: Hierarchy | None,
     k: int,
     weights: tuple[float, float],
     *,
@@ -129,13 +132,24 @@ def smallest_penalized(
     """The k smallest pairs by LOBPCG, orthonormal in the metric of the right side.
 
     Preconditioner: the multigrid cycle of L̄, the identity on its null space Z and, for a positive
-    penalty, exact solves on the constrained nodes around both. `start` are vectors for a nearby
-    parameter. Stops at ‖(aL̄ + bU)v − θMv‖ <= tol·‖v‖, and turned round at tol·|σ|·‖right v‖.
+    penalty, exact solves on the constrained nodes around both; for a linked one, which needs no
+    `grids`, the cycle of the graph with the links. `start` are vectors for a nearby parameter.
+    Stops at ‖(aL̄ + bU)v − θMv‖ <= tol·‖v‖, and turned round at tol·|σ|·‖right v‖, where μ = 0 is
+    solved if the links leave one component, and its σ shifted: beside θ = 10⁻⁷ a μ of 10⁻³ would
+    hide the error of v from the residual.
     """
     laplacian = problem.laplacian
     room = laplacian.size - int(problem.without_constant)
     block = min(k + guard(k), room)
-    precondition = _preconditioner(problem, grids, weights)
+    shift = 0.0
+    if problem.linked:
+        cycle = LinkedCycle(laplacian, problem.penalty, *weights)
+        precondition: Map = lambda R: problem.project(cycle(R))  # noqa: E731
+        if problem.turned and cycle.linked.null.n_components == 1:
+            shift, problem = problem.turned, replace(problem, turned=0.0)
+    else:
+        assert grids is not None
+        precondition = _preconditioner(problem, grids, weights)
     X = _start(problem, grids, precondition, block, seed)
     X = X if start is None else np.column_stack([start, X])
     found = lobpcg(
@@ -148,7 +162,7 @@ def smallest_penalized(
     )
     residuals = problem.residuals(found.vectors, found.values, *weights)
     convergence = replace(found.convergence, residuals=residuals)
-    return EigenResult(found.values, found.vectors, convergence)
+    return EigenResult(found.values / (1.0 - shift * found.values), found.vectors, convergence)
 
 
 def _preconditioner(
@@ -173,13 +187,21 @@ def _preconditioner(
 
 
 def _start(
-    problem: PenalizedProblem, grids: Hierarchy, precondition: Map, block: int, seed: int
+    problem: PenalizedProblem,
+    grids: Hierarchy | None,
+    precondition: Map,
+    block: int,
+    seed: int,
 ) -> Block:
     """Null vectors of the largest components, smooth vectors, responses to constraints, noise."""
     laplacian = problem.laplacian
     Z = laplacian.null.columns(np.arange(min(block, laplacian.null.n_components)))
-    smooth = nested_start(laplacian, grids, block, seed)
     noise = random_block(laplacian.size, min(block, 8), seed + 1)
+    smooth = (
+        precondition(problem.project(noise))
+        if grids is None
+        else nested_start(laplacian, grids, block, seed)
+    )
     pull = problem.penalty if problem.turned is None else problem.mass_update
     pushed = np.zeros_like(noise)
     if pull is not None:
