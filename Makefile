@@ -2,6 +2,7 @@
 # make test       lint, types, import contracts, tests (under 10 minutes)
 # make test-slow  reproductions on real data
 # make bench      measurements against peers
+# make papers     the papers' tables and figures again, into bench/papers/RESULTS.md
 PYTHON ?= python3.11
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -34,7 +35,14 @@ bench: $(BIN)/.installed
 	$(BIN)/python bench/mnist.py --columns ncut auto p
 	$(BIN)/python bench/graphs.py
 	$(BIN)/python bench/images.py
+	$(BIN)/python bench/methods.py --exact
+	$(BIN)/python bench/subspace.py
+	$(BIN)/python bench/fast_ge.py
+	$(BIN)/python bench/grabcut.py
 	$(BIN)/python bench/determinism.py
+
+papers: $(BIN)/.installed
+	$(BIN)/python -m bench.papers
 
 clean:
 	rm -rf $(VENV) demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -37,9 +37,9 @@ class CSP(ConstrainedSpectral):
 
     * `beta`: a fraction b < 1 of λ_{K−1}(Q̄), so that WD14's β is b·λ_{K−1}·vol; the larger, the
       more the constraints weigh; b < 0 is allowed. "auto" decides on evidence; "paper" takes WD14
-      eq. 19; "tight" leaves just K − 1 feasible vectors (WD14 §7.3). WHC11 §4.1: "search" takes
-      the best of 100 values in (λ_min, λ_max) by criterion E (FCSC-θ), "wide" of 100 values from
-      −100 max|λ| on (FCSC-θ2).
+      eq. 19; "tight" leaves just K − 1 feasible vectors (WD14 §7.3): 0.99, or more if λ_K is near.
+      WHC11 §4.1: "search" takes the best of 100 values in (λ_min, λ_max) by criterion E (FCSC-θ),
+      "wide" of 100 values from −100 max|λ| to λ_max/vol (FCSC-θ2, as printed).
     * `balanced`: must-links count 1/|ML| and cannot-links 1/|CL| (WHC11 Alg. 1 step 3).
     * `subspace`: "exact" is the paper's full problem, p solves it in the span of the graph's p
       smoothest eigenvectors, which few constraints on many nodes need and which makes new
@@ -77,6 +77,7 @@ class CSP(ConstrainedSpectral):
             Q=Q,
             rank=min(k if transfer else k - 1, max(Q.size - 1, 1)),
             tight=self.beta == "tight",
+            yields=self.beta == "auto",
             free=free,
         )
         return self._with_betas(family, known)
@@ -136,6 +137,8 @@ def _named_betas(name: str, family: FeasibleFamily, known: Constraints) -> tuple
         return (0.5,)
     largest = family.Q.kth_largest(1)
     least = largest - family.Q.spread
-    low = least if name == "search" else -_WIDER * max(abs(least), abs(largest))
-    inside = np.linspace(low, largest, _STEPS + 2)[1:-1]
+    low, high = least, largest
+    if name == "wide":  # as printed: the upper end is λ_max, not λ_max·vol, hence next to nothing
+        low, high = -_WIDER * max(abs(least), abs(largest)), largest / family.graph.volume
+    inside = np.linspace(low, high, _STEPS + 2)[1:-1]
     return tuple(float(value) for value in inside / unit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,6 +24,7 @@ from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence
 
 _TIE = 1e-6
+_NEARLY = 0.99
 _MANY = 60  # feasible pairs up to which all of them are computed
 
 Floats = NDArray[np.float64]
@@ -33,12 +35,14 @@ class FeasibleFamily(Family):
     """L̄v = λ(Q̄ − βI)v for all β; β is given as a fraction of λ_rank(Q̄), the rank K − 1 as a rule.
 
     K − 1 vectors with ‖v‖² = vol, in order of cost. `tight` puts β between λ_rank and the next one,
-    of Q̄ or of its projection, whatever the value.
+    of Q̄ or of its projection, whatever the value; β that `yields` is made smaller where it leaves
+    nothing feasible.
     """
 
     Q: ConstraintOperator = field(kw_only=True)
     rank: int = field(kw_only=True)
     tight: bool = field(default=False, kw_only=True)
+    yields: bool = field(default=False, kw_only=True)
 
     @property
     def acts(self) -> bool:
@@ -69,6 +73,27 @@ class FeasibleFamily(Family):
         """
         if not self.acts:
             return _unconstrained(self.graph, self.k, solving, recorder)
+        return self.yielded(lambda beta: self._exact(beta, solving, recorder, start), value)
+
+    def yielded(self, solve: Callable[[float], Embedded], value: float) -> Embedded:
+        """The solution for β; where β may give way, for the first smaller one that has any."""
+        others = (0.1 * value, -0.1, -1.0, -10.0) if self.yields else ()
+        for beta in (value, *others):
+            try:
+                found = solve(beta)
+            except InfeasibleError:
+                if beta == (value, *others)[-1]:
+                    raise
+                continue
+            if beta != value:
+                note = f"beta {value:g} leaves no feasible vector: {beta:g} was taken"
+                found = replace(found, note="; ".join(t for t in (note, found.note) if t))
+            return found
+        raise AssertionError
+
+    def _exact(
+        self, value: float, solving: Solving, recorder: Recorder, start: Block | None
+    ) -> Embedded:
         if solving.solver == "lanczos":
             raise InputError('solver: "lanczos" has no form for the pencil; use "shift-invert"')
         laplacian = laplacian_of(self.graph, recorder)
@@ -113,18 +138,23 @@ class ReducedFeasible(Reduced):
     def solve(self, p: int, value: float) -> tuple[Block, Floats]:
         """Up to K − 1 vectors; negative β where the unit is no bound."""
         spectrum = self.pencil.spectrum(p)
-        unit = fraction_unit(spectrum, self.family.rank)
+        unit = self._unit(spectrum)
         value = self._tight(spectrum, value)
+        if unit > spectrum[0]:
+            value = -abs(value)
         _, C, cost = self.pencil.solve(p, admissible(value, unit) * unit)
         return C[:, : self.family.k - 1], cost[: self.family.k - 1]
 
     def embed(self, p: int, value: float) -> Embedded:
         """V (m, r) in the nodes."""
+        return self.family.yielded(lambda beta: self._embed(p, beta), value)
+
+    def _embed(self, p: int, value: float) -> Embedded:
         family, basis, k = self.family, self.pencil.basis, self.family.k
         p = min(p, basis.p)
         spectrum = self.pencil.spectrum(p)
         free, beta = family.free, self._tight(spectrum, value)
-        unit = fraction_unit(spectrum, family.rank)
+        unit = self._unit(spectrum)
         kth = float(spectrum[min(family.rank - 1, spectrum.size - 1)])
         if kth <= 1e-12 * abs(unit):
             kth = min(kth, 0.0)
@@ -143,6 +173,13 @@ class ReducedFeasible(Reduced):
             vectors, lam[:count], cost[:count], beta, unit, p, convergence, _fewer(count, k)
         )
 
+    def _unit(self, spectrum: Floats) -> float:
+        """What β is a fraction of; of Q̄ itself where Q̄ vanishes in the subspace and β may yield."""
+        unit, whole = fraction_unit(spectrum, self.family.rank), self.family.unit
+        if self.family.yields and abs(unit) <= 1e-12 * abs(whole):
+            return abs(whole)
+        return unit
+
     def _tight(self, spectrum: Floats, value: float) -> float:
         rank = self.family.rank
         if not self.family.tight or spectrum.size <= rank:
@@ -152,10 +189,14 @@ class ReducedFeasible(Reduced):
 
 
 def tight_fraction(kth: float, following: float, unit: float) -> float:
-    """β between two eigenvalues as a fraction of the unit; just below the larger if they tie."""
+    """β between two eigenvalues as a fraction of the unit: 0.99, or halfway if the next is nearer.
+
+    Just below the larger if they tie.
+    """
     if unit <= 0:
         return 0.5
-    return min((kth + following) / 2.0 / unit, 1.0 - _TIE if kth > 0 else -_TIE)
+    halfway = (kth + following) / 2.0 / unit
+    return min(max(halfway, _NEARLY), 1.0 - _TIE) if kth > 0 else min(halfway, -_TIE)
 
 
 def fraction_unit(descending: Floats, rank: int) -> float:

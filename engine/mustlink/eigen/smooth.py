@@ -22,6 +22,7 @@ from mustlink.operators.laplacian import Block, NormalizedLaplacian
 _COUPLING = 1e-3  # how strongly components hold together, as a share of the smallest λ > 0
 _SINGULAR = 1e-10  # share of ‖B‖ below which zᵀBz, or Bz, is zero
 _NULL_LIMIT = 200  # components carried as directions of their own
+_TINY = 1e-3  # share of the nodes below which a component is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,19 +59,24 @@ def smooth_basis(
     vectors: Block,
     residuals: NDArray[np.float64],
 ) -> SmoothBasis:
-    """Basis from the smallest pairs beyond the null space; components become directions too."""
+    """Basis from the smallest pairs beyond the null space; components become directions too.
+
+    But not tiny ones: a hundred pairs of nodes beside a large component would fill the subspace.
+    """
     root = laplacian.root_degree / np.sqrt(laplacian.volume)
     count = laplacian.null.n_components
     if count == 1:
         return SmoothBasis(
             laplacian, np.column_stack([root, vectors]), values, np.concatenate([residuals])
         )
-    held = np.arange(min(count, _NULL_LIMIT))
+    share = np.bincount(laplacian.null.component, minlength=count) / laplacian.size
+    large = np.flatnonzero(share >= _TINY)
+    held = (large if large.size else np.arange(count))[:_NULL_LIMIT]
     Z = laplacian.null.columns(held)
     # z first, then the part of the component indicators orthogonal to it.
     C = Z.T @ root
     frame = np.linalg.qr(np.column_stack([C, np.eye(held.size)]))[0][:, 1 : held.size]
-    directions = Z @ frame if count <= _NULL_LIMIT else _orthogonal_to(Z, root)
+    directions = Z @ frame if held.size == count else _orthogonal_to(Z, root)
     tie = _COUPLING * float(values[0]) if values.size else _COUPLING
     extra = np.full(directions.shape[1], tie)
     return SmoothBasis(

@@ -1,0 +1,209 @@
+"""What the reproductions share: draws of side information, statements, tables, running.
+
+A reproduction is a module with `DRAWS`, how many random draws it makes unless told otherwise, and
+`run(options)`, which prints its tables and returns them as Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import statistics
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any
+
+from bench.common import say, table, timed
+
+from .methods import Score
+
+Text = list[str]
+
+
+# ---------------------------------------------------------------- side information
+
+
+def known_labels(y: Any, percent: float, order: Any) -> Any:
+    """Labels (n,), -1 except for the first `percent` % of the nodes in `order`.
+
+    A larger share of the same order contains the smaller, as WHC11 §4.3 enlarges its sets.
+    """
+    import numpy as np
+
+    given = np.full(len(y), -1, dtype=np.int64)
+    chosen = order[: round(percent * len(y) / 100)]
+    given[chosen] = y[chosen]
+    return given
+
+
+def all_pairs(labels: Any) -> Any:
+    """Constraints: every pair of labelled nodes, as pairs (so that Q_ii = 0, as in the papers)."""
+    import numpy as np
+
+    import mustlink as ml
+
+    nodes = np.flatnonzero(labels >= 0)
+    if nodes.size < 2:
+        return None
+    first, second = np.triu_indices(nodes.size, 1)
+    pairs = np.column_stack([nodes[first], nodes[second]])
+    belief = np.where(labels[pairs[:, 0]] == labels[pairs[:, 1]], 1.0, -1.0)
+    return ml.Constraints.from_pairs(pairs, belief=belief, n_nodes=labels.size)
+
+
+def distinct_pairs(n: int, m: int, rng: Any, wanted: Any = None) -> Any:
+    """Return m random unordered pairs (m, 2) of distinct nodes; fewer if there are no more.
+
+    `wanted`, of pairs (m, 2), says which ones may be drawn.
+    """
+    import numpy as np
+
+    found = np.empty((0, 2), dtype=np.int64)
+    for _ in range(10_000):
+        ends = np.sort(rng.integers(n, size=(2 * m, 2)), axis=1)
+        ends = ends[ends[:, 0] != ends[:, 1]]
+        if wanted is not None:
+            ends = ends[wanted(ends)]
+        both = np.concatenate([found, ends])
+        _, first = np.unique(both, axis=0, return_index=True)
+        found = both[np.sort(first)]
+        if len(found) >= m:
+            break
+    return found[:m]
+
+
+def truth_pairs(y: Any, pairs: Any) -> Any:
+    """Constraints: the given pairs (m, 2) with their relation by the classes y."""
+    import numpy as np
+
+    import mustlink as ml
+
+    belief = np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1.0, -1.0)
+    return ml.Constraints.from_pairs(pairs, belief=belief, n_nodes=len(y))
+
+
+# ---------------------------------------------------------------- statements and tables
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a paper says, what was measured, and whether the one follows from the other."""
+
+    says: str
+    ours: str
+    holds: bool | None
+
+    def row(self) -> tuple[str, str, str]:
+        """A row of a table; None is "not measured"."""
+        told = "not measured" if self.holds is None else ("holds" if self.holds else "does not")
+        return self.says, self.ours, told
+
+
+def statements(title: str, found: Iterable[Statement]) -> str:
+    """Table of statements."""
+    return table(title, ("the paper says", "ours", ""), [one.row() for one in found])
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """Mean of the values that are there, None without any."""
+    there = [v for v in values if v is not None]
+    return statistics.fmean(there) if there else None
+
+
+def spread(values: Iterable[float | None]) -> str | None:
+    """Mean (least-most); the number alone if all are the same."""
+    there = [v for v in values if v is not None]
+    if not there:
+        return None
+    if max(there) - min(there) < 5e-4:
+        return f"{there[0]:.3f}"
+    return f"{statistics.fmean(there):.3f} ({min(there):.3f}-{max(there):.3f})"
+
+
+def column(scores: Iterable[Score], name: str) -> list[float]:
+    """One score of many fits, without the fits that ended with an error."""
+    return [s[name] for s in scores if name in s]
+
+
+def compared(paper: float | None, ours: float | None, digits: int = 3) -> str:
+    """Paper / ours / difference in one cell; a dash for what is not there."""
+
+    def told(value: float | None, form: str) -> str:
+        return "–" if value is None else f"{value:{form}}"
+
+    difference = None if paper is None or ours is None else ours - paper
+    shown = told(difference, f"+.{digits}f")
+    return f"{told(paper, f'.{digits}f')} / {told(ours, f'.{digits}f')} / {shown}"
+
+
+def error_lines(scores: Iterable[tuple[str, Score]]) -> Text:
+    """How many fits of a method ended with an error, and the first reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, found in scores:
+        if "error" in found:
+            reasons.setdefault(name, []).append(found["error"])
+    lines = [f"No result, {name}: {len(all_)} fits, such as “{all_[0]}”." for name, all_ in
+             reasons.items()]  # fmt: skip
+    for line in lines:
+        print("\n" + line)
+    return lines
+
+
+def note(text: str) -> str:
+    """A paragraph under a title: printed, and kept for the file."""
+    print("\n" + text)
+    return text
+
+
+# ---------------------------------------------------------------- running
+
+
+@dataclass(frozen=True)
+class Options:
+    """How many draws (None: as the script likes) and how many processes."""
+
+    draws: int | None = None
+    jobs: int = 1
+
+    def count(self, quick: int) -> int:
+        """Draws to make."""
+        return quick if self.draws is None else self.draws
+
+
+def each(function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], jobs: int) -> list[Any]:
+    """`function(*task)` for all tasks, in order, in `jobs` processes of one thread each."""
+    if jobs <= 1 or len(tasks) <= 1:
+        return [function(*task) for task in tasks]
+    single = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    before = {name: os.environ.get(name) for name in single}
+    os.environ.update(single)
+    try:
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+            return [job.result() for job in [pool.submit(function, *task) for task in tasks]]
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def main(run: Callable[[Options], Text], doc: str | None, draws: int) -> int:
+    """Command line of one reproduction."""
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    parser.add_argument("--draws", type=int, help=f"random draws; default {draws}")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    args = parser.parse_args()
+    with contextlib.suppress(KeyboardInterrupt):
+        _, seconds = timed(run, Options(args.draws, args.jobs))
+        say(f"{seconds:.0f} s")
+        return 0
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit("this is no reproduction; python -m bench.papers runs all")
