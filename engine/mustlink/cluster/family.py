@@ -85,6 +85,11 @@ class Family(ABC):
     free: bool = field(default=True, kw_only=True)
 
     @property
+    def neutral(self) -> float:
+        """The value with which K − 1 directions are clustered as if nothing was known."""
+        return self.values[-1]
+
+    @property
     @abstractmethod
     def acts(self) -> bool:
         """Whether any constraint touches a node that can be clustered."""

@@ -50,6 +50,11 @@ class FeasibleFamily(Family):
         return not self.Q.is_zero
 
     @property
+    def neutral(self) -> float:
+        """A β so negative that all of Q̄ drowns in it."""
+        return -10.0
+
+    @property
     def unit(self) -> float:
         """λ_rank(Q̄), or λ_max where that is not positive."""
         kth, largest = self.Q.kth_largest(self.rank), self.Q.kth_largest(1)
