@@ -180,9 +180,10 @@ class ReducedFeasible(Reduced):
 
     def _unit(self, spectrum: Floats) -> float:
         """What β is a fraction of; of Q̄ itself where Q̄ vanishes in the subspace and β may yield."""
-        unit, whole = fraction_unit(spectrum, self.family.rank), self.family.unit
-        if self.family.yields and abs(unit) <= 1e-12 * abs(whole):
-            return abs(whole)
+        unit = fraction_unit(spectrum, self.family.rank)
+        # Compared with an entry first: Q̄'s own spectrum may take minutes.
+        if self.family.yields and abs(unit) <= 1e-12 * self.family.Q.largest_entry:
+            return abs(self.family.unit)
         return unit
 
     def _tight(self, spectrum: Floats, value: float) -> float:

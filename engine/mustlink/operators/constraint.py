@@ -51,6 +51,14 @@ class ConstraintOperator:
         """Whether nothing is left of the constraints: beliefs cancelled, or ends without edges."""
         return self.matrix.nnz == 0 and (self.factor is None or self.factor.nnz == 0)
 
+    @property
+    def largest_entry(self) -> float:
+        """About the largest |Q̄_ij|: a cheap scale for what counts as zero."""
+        largest = float(np.abs(self.matrix.data).max(initial=0.0))
+        if self.factor is not None:
+            largest = max(largest, float(np.abs(self.factor.data).max(initial=0.0)) ** 2)
+        return largest
+
     @cached_property
     def eigenvalues(self) -> NDArray[np.float64]:
         """Eigenvalues of Q̄ that may differ from zero, descending; all of them if s is small.
