@@ -93,9 +93,16 @@ class GraphClusterer(ClusterMixin, BaseEstimator):
     def _side_information(self, n: int, y: Any, constraints: Constraints | None) -> Constraints:
         """Labels `y` (-1 = unknown) and constraints together."""
         found = Constraints.none(n)
+        if isinstance(y, Constraints):
+            raise InputError("y: Constraints given; pass them as constraints=")
         if y is not None:
             found = found + Constraints.from_labels(as_labels(y, n))
         if constraints is not None:
+            if not isinstance(constraints, Constraints):
+                raise InputError(
+                    f"constraints: {type(constraints).__name__} given; make them by "
+                    "Constraints.from_pairs, from_labels, from_graph or from_matrix"
+                )
             constraints.require_nodes(n)
             found = constraints if found.is_empty else found + constraints
         return found

@@ -23,6 +23,8 @@ from mustlink.observe import Observer, Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Report
 
+_LOW = 0.7  # share of constraints kept that a person should hear about
+
 
 @dataclass(eq=False, repr=False)
 class ConstrainedSpectral(GraphClusterer):
@@ -93,22 +95,31 @@ class ConstrainedSpectral(GraphClusterer):
     ) -> Self:
         """Cluster the same graph again with other constraints (all of them, not only new ones).
 
-        Graph, eigenvectors and, while the amount of side information is of the same order, the
-        choices of the first fit are kept, so that this takes seconds. Clusters keep their numbers
-        as far as they can, and the report's `changed` is the share of nodes that moved.
+        Graph, eigenvectors and, while the amount of side information is of the same order and no
+        parameter was set anew, the choices of the first fit are kept, so that this takes seconds.
+        Parameters of the graph are those of `fit`. Clusters keep their numbers as far as they can,
+        and the report's `changed` is the share of nodes that moved.
         """
         if not hasattr(self, "labels_"):
             raise InputError("refit: nothing has been fitted yet; call fit first")
+        self._check()
         recorder = as_recorder(observer)
         before, choice = self.labels_, self._choice
         with threads(self.n_jobs):
             known = self._side_information(self.graph_.n_nodes, y, constraints)
             amount = known.n_constraints
             similar = 0.5 <= (amount + 1) / (self._amount + 1) <= 2
-            kept = similar and self._acted and not known.is_empty
+            same = self._asked == self._questions()
+            kept = similar and same and self._acted and not known.is_empty
+            k = self._check_clusters(self.graph_)
+            numbered = before if k == self._k else None
             fixed = choice if kept else None
-            self._run(self.graph_, self.n_clusters, known, self._used_seed, recorder, fixed, before)
+            self._run(self.graph_, k, known, self._used_seed, recorder, fixed, numbered)
         return self
+
+    def _questions(self) -> dict[str, Any]:
+        """The parameters, as they were asked for."""
+        return {name: repr(value) for name, value in self.get_params().items()}
 
     def _check(self) -> None:
         check_choice(self.assign, self._assignments, "assign")
@@ -134,7 +145,10 @@ class ConstrainedSpectral(GraphClusterer):
         laplacian = laplacian_of(graph, recorder)
         lost = int(np.count_nonzero(laplacian.positions[known.nodes] < 0))
         if lost:
-            recorder.note(f"{lost} constrained nodes have no edge: their constraints cannot act")
+            nodes = "node has" if lost == 1 else "nodes have"
+            recorder.note(f"{lost} constrained {nodes} no edge: their constraints cannot act")
+        if known.classes.size > k:
+            recorder.note(f"{known.classes.size} classes among the labels, but {k} clusters asked")
         family = self._family(graph, laplacian, known, k)
         self._before_work(family)
         request = Request(
@@ -167,11 +181,18 @@ class ConstrainedSpectral(GraphClusterer):
         self.eigenvalues_, self.costs_ = embedded.values, embedded.cost
         self._choice, self._amount, self._used_seed = choice, known.n_constraints, seed
         self._acted = family.acts and not known.is_empty
-        self.report_ = self._report(known, choice, embedded, changed, recorder)
+        self._asked, self._k = self._questions(), k
+        kept = {} if known.is_empty else satisfaction(labels, known)
+        if kept and kept["kept_weighted"] < _LOW:
+            recorder.note(
+                f"only {kept['kept_weighted']:.0%} of the constraints are kept: the graph says "
+                'otherwise, or they contradict each other; try subspace="exact" or another method'
+            )
+        self.report_ = self._report(kept or None, choice, embedded, changed, recorder)
 
     def _report(
         self,
-        known: Constraints,
+        kept: dict[str, float] | None,
         choice: Choice,
         embedded: Embedded,
         changed: float | None,
@@ -193,7 +214,7 @@ class ConstrainedSpectral(GraphClusterer):
                 "graph": dict(self.graph_.info),
             },
             convergence=embedded.convergence,
-            satisfaction=None if known.is_empty else satisfaction(self.labels_, known),
+            satisfaction=kept,
             notes=tuple(recorder.notes),
             extra={
                 "n_components": self.graph_.n_components,

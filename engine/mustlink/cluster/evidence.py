@@ -17,8 +17,9 @@ Block = NDArray[np.float64]
 _SAMPLE = 4000  # nodes beside the constrained ones on which candidates are clustered
 _HELD = 0.25
 _RUNS = 12  # runs of k-means from which the constraints choose one
-_FEW_LABELS = 3  # per class, and
-_FEW_PAIRS = 10  # per cluster: below, nothing can be held out
+# Fewer labels or pairs than these cannot spare any: per class or cluster, and in all.
+_FEW_LABELS, _LEAST_LABELS = 3, 15
+_FEW_PAIRS, _LEAST_PAIRS = 10, 30
 
 
 def can_hold_out(constraints: Constraints, k: int) -> bool:
@@ -29,8 +30,9 @@ def can_hold_out(constraints: Constraints, k: int) -> bool:
     counts = constraints.counts()
     if counts["must"] == 0 or counts["cannot"] == 0:
         return False
-    enough_labels = counts["labelled"] >= _FEW_LABELS * max(k, constraints.classes.size)
-    enough_pairs = constraints.merged[0].shape[0] >= _FEW_PAIRS * k
+    classes = max(k, constraints.classes.size)
+    enough_labels = counts["labelled"] >= max(_FEW_LABELS * classes, _LEAST_LABELS)
+    enough_pairs = constraints.merged[0].shape[0] >= max(_FEW_PAIRS * k, _LEAST_PAIRS)
     return bool(enough_labels or enough_pairs or constraints.soft is not None)
 
 

@@ -28,7 +28,7 @@ from mustlink.cluster.scores import criterion_e
 from mustlink.cluster.split import cut_profile, splitting_value
 from mustlink.constraints import Constraints
 from mustlink.eigen.smooth import SmoothBasis
-from mustlink.eigen.solver import default_tolerance, is_small, laplacian_of, smoothest
+from mustlink.eigen.solver import DENSE_BELOW, default_tolerance, is_small, laplacian_of, smoothest
 from mustlink.errors import InfeasibleError
 from mustlink.graph import Graph
 from mustlink.observe import Recorder
@@ -123,10 +123,12 @@ def _by_few(request: Request, sizes: tuple[int, ...], recorder: Recorder) -> Cho
     """
     k, family = request.k, request.family
     if isinstance(request.subspace, int):
-        candidates = [(sizes[0], value) for value in family.values]
+        candidates: list[tuple[int | None, float]] = [(sizes[0], v) for v in family.values]
     else:
         candidates = [(k - 1, family.neutral if family.free else family.values[-1])]
         candidates += [(p, value) for p in sizes if p <= _FEW * k for value in family.values]
+        if is_small(laplacian_of(request.graph, recorder)):
+            candidates += [(None, value) for value in family.exact_values]
     return _best_by_criterion(request, candidates, recorder)
 
 
@@ -147,7 +149,8 @@ def _rival(request: Request, choice: Choice, recorder: Recorder) -> Choice:
     folds = folds_of(known, seed)
     for value in request.family.rivals:
         scores: dict[str, list[float]] = {way: [] for way in request.ways}
-        for kept, held in folds if small else folds[:_RIVAL_FOLDS]:
+        few = laplacian.size <= DENSE_BELOW
+        for kept, held in folds if few else folds[:_RIVAL_FOLDS]:
             family = request.family_of(kept)
             try:
                 embedded = family.exact(value, rough, recorder)
@@ -190,30 +193,33 @@ def _best_by_criterion(
 
     Every full problem starts from the vectors of the one before.
     """
-    way = request.ways[0]
     if len(candidates) == 1:
-        return Choice(*candidates[0], way, "given")
-    found: list[tuple[float, Choice]] = []
+        return Choice(*candidates[0], request.ways[0], "given")
+    # A vector cut at 0 may leave one side empty; the paper's way is tried first all the same.
+    ways = request.ways if request.k == 2 else request.ways[:1]
+    found: list[tuple[tuple[bool, float], Choice]] = []
     laplacian = laplacian_of(request.graph, recorder)
     start = None
     for p, value in candidates:
-        trial = Choice(p, value, way, "")
         try:
-            embedded = embed(request, trial, recorder, start)
+            embedded = embed(request, Choice(p, value, ways[0], ""), recorder, start)
         except InfeasibleError:
             continue
         start = embedded.vectors if p is None else None
-        labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
-        labels[laplacian.nodes] = cluster(request, trial, embedded, recorder)
-        score = criterion_e(request.graph.affinity, labels, request.known)
-        found.append((score, trial))
+        for way in ways:
+            trial = Choice(p, value, way, "")
+            labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
+            labels[laplacian.nodes] = own = cluster(request, trial, embedded, recorder)
+            score = criterion_e(request.graph.affinity, labels, request.known)
+            # One giant cluster keeps all must-links and cuts nothing, but is no answer.
+            found.append(((np.unique(own).size == request.k, score), trial))
     if not found:
-        return Choice(candidates[0][0], -0.1, way, "no value tried leaves a feasible vector")
-    score, best = max(found, key=lambda one: one[0])
+        return Choice(candidates[0][0], -0.1, ways[0], "no value tried leaves a feasible vector")
+    (_, score), best = max(found, key=lambda one: one[0])
     reason = f"criterion E is {score:.3f}, the best of {len(found)} candidates"
     where = "full problem" if best.p is None else f"subspace of {best.p} smooth vectors"
-    recorder.note(f"{where}, parameter {best.value:.4g}, {way}: {reason}")
-    table = tuple((trial.p or 0, trial.value, way, score) for score, trial in found)
+    recorder.note(f"{where}, parameter {best.value:.4g}, {best.way}: {reason}")
+    table = tuple((trial.p or 0, trial.value, trial.way, rank[1]) for rank, trial in found)
     return replace(best, reason=reason, scores=table)
 
 
