@@ -33,6 +33,7 @@ test-slow: $(BIN)/.installed
 bench: $(BIN)/.installed
 	$(BIN)/python bench/million.py --all
 	$(BIN)/python bench/mnist.py --columns ncut auto p
+	$(BIN)/python bench/mnist_methods.py
 	$(BIN)/python bench/graphs.py
 	$(BIN)/python bench/images.py
 	$(BIN)/python bench/methods.py --exact
