@@ -400,15 +400,26 @@ def test_as_a_process(data, tmp_path):
     assert "Traceback" not in err
 
 
+def opened_for_reading(fifo, process):
+    """Our end of a FIFO once the process waits at the other: not before it has started up."""
+    for _ in range(600):
+        assert process.poll() is None
+        try:
+            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            time.sleep(0.1)
+    raise AssertionError("nobody reads")
+
+
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_leaves_files_intact(tmp_path, sign, code):
     os.mkfifo(tmp_path / "slow.csv")  # reading it waits for a writer that never comes
     (tmp_path / "out.h5").write_bytes(b"precious")
     process = as_process("graph slow.csv -o out.h5", tmp_path)
-    time.sleep(2.5)
-    assert process.poll() is None
+    writer = opened_for_reading(tmp_path / "slow.csv", process)
     process.send_signal(sign)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
+    os.close(writer)
     assert process.returncode == code, err
     assert "Traceback" not in err
     assert out == ""
