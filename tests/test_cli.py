@@ -411,11 +411,16 @@ def opened_for_reading(fifo, process):
     raise AssertionError("nobody reads")
 
 
+def listen_to_interrupts():
+    """As from a terminal: tests started in the background pass on that SIGINT is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_leaves_files_intact(tmp_path, sign, code):
     os.mkfifo(tmp_path / "slow.csv")  # reading it waits for a writer that never comes
     (tmp_path / "out.h5").write_bytes(b"precious")
-    process = as_process("graph slow.csv -o out.h5", tmp_path)
+    process = as_process("graph slow.csv -o out.h5", tmp_path, preexec_fn=listen_to_interrupts)
     writer = opened_for_reading(tmp_path / "slow.csv", process)
     process.send_signal(sign)
     out, err = process.communicate(timeout=60)
