@@ -26,6 +26,17 @@ if TYPE_CHECKING:
     )
     from mustlink.constraints import Constraints
     from mustlink.graph import Graph, image_graph, knn_graph, rbf_graph
+    from mustlink.propagate import (
+        GFHF,
+        GWEM,
+        LELP,
+        LLGC,
+        ClusterKernel,
+        GreenFunction,
+        NCutPropagation,
+        Poisson,
+        TikReg,
+    )
 
 try:
     __version__ = version("mustlink")
@@ -40,6 +51,15 @@ _HOMES = {
     "FastGE": "mustlink.cluster",
     "SSKK": "mustlink.cluster",
     "SSSC": "mustlink.cluster",
+    "GFHF": "mustlink.propagate",
+    "GWEM": "mustlink.propagate",
+    "ClusterKernel": "mustlink.propagate",
+    "LELP": "mustlink.propagate",
+    "LLGC": "mustlink.propagate",
+    "GreenFunction": "mustlink.propagate",
+    "NCutPropagation": "mustlink.propagate",
+    "Poisson": "mustlink.propagate",
+    "TikReg": "mustlink.propagate",
     "Constraints": "mustlink.constraints",
     "Graph": "mustlink.graph",
     "image_graph": "mustlink.graph",
@@ -49,14 +69,23 @@ _HOMES = {
 
 __all__ = [
     "CSP",
+    "GFHF",
+    "GWEM",
+    "LELP",
+    "LLGC",
     "SSKK",
     "SSSC",
+    "ClusterKernel",
     "ConstrainedAP",
     "Constraints",
     "FastGE",
     "Graph",
+    "GreenFunction",
     "NCut",
+    "NCutPropagation",
+    "Poisson",
     "SpectralLearning",
+    "TikReg",
     "__version__",
     "image_graph",
     "knn_graph",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mustlink.check import as_integer, check_choice
-from mustlink.cluster.base import GraphClusterer, Ints, as_recorder, check_tolerance, threads
+from mustlink.cluster.base import GraphClusterer, Ints
 from mustlink.cluster.choose import Choice
 from mustlink.cluster.family import Embedded, Family, Solving
 from mustlink.cluster.plan import Request, cluster, embed, resolve
@@ -18,6 +18,7 @@ from mustlink.cluster.scores import satisfaction
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import SOLVERS, laplacian_of
 from mustlink.errors import InputError
+from mustlink.estimator import as_recorder, check_tolerance, threads
 from mustlink.graph import Graph
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian

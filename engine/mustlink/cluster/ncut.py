@@ -9,12 +9,13 @@ import numpy as np
 
 from mustlink.check import check_choice
 from mustlink.cluster.assign import Assignment, kmeans, transform
-from mustlink.cluster.base import GraphClusterer, as_recorder, check_tolerance, threads
+from mustlink.cluster.base import GraphClusterer
 from mustlink.cluster.scores import satisfaction
 from mustlink.cluster.split import best_split
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import SOLVERS, laplacian_of, smallest_pairs
 from mustlink.errors import InputError
+from mustlink.estimator import as_recorder, check_tolerance, threads
 from mustlink.graph import Graph
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_choice, check_positive
-from mustlink.cluster.base import GraphClusterer, as_recorder, threads
+from mustlink.cluster.base import GraphClusterer
 from mustlink.cluster.kernel_descent import Descent, PenalizedGraph, descend, penalized
 from mustlink.cluster.scores import satisfaction
 from mustlink.cluster.starts import (
@@ -22,6 +22,7 @@ from mustlink.cluster.starts import (
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
+from mustlink.estimator import as_recorder, threads
 from mustlink.graph import Graph
 from mustlink.kernels.kernel_kmeans import cluster_links, clusters_of
 from mustlink.observe import Observer, Recorder

@@ -18,6 +18,26 @@ def exact_neighbours(
 
     Blocks of m x n distances in double precision, O(m n d). Ties go to the smaller index.
     """
+    return _search(X, X, nodes, k, advance, apart=True)
+
+
+def nearest_points(
+    X: NDArray[np.float32], queries: NDArray[np.float32], k: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Find the k nearest points of each of other points (q, d): indices, lengths (q, k)."""
+    return _search(X, queries, np.arange(queries.shape[0]), k, None, apart=False)
+
+
+def _search(
+    X: NDArray[np.float32],
+    queries: NDArray[np.float32],
+    nodes: NDArray[np.integer],
+    k: int,
+    advance: Any,
+    *,
+    apart: bool,
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """For rows `nodes` of the queries; `apart`: queries are X itself, nobody his own neighbour."""
     n = X.shape[0]
     indices = np.empty((nodes.size, k), dtype=np.int32)
     distances = np.empty((nodes.size, k), dtype=np.float32)
@@ -26,18 +46,19 @@ def exact_neighbours(
     shift = X.mean(axis=0, dtype=np.float64)
     for start in range(0, nodes.size, tall):
         rows = nodes[start : start + tall]
-        Q = X[rows] - shift
+        Q = queries[rows] - shift
         best_d = np.full((rows.size, k), np.inf)
         best_i = np.full((rows.size, k), -1, dtype=np.int64)
         for c in range(0, n, wide):
             P = X[c : c + wide] - shift
             D = (-2.0 * Q) @ P.T  # |q|² is the same along a row and not needed to compare
             D += np.einsum("ij,ij->i", P, P)
-            own = np.flatnonzero((rows >= c) & (rows < c + wide))
-            D[own, rows[own] - c] = np.inf
+            if apart:
+                own = np.flatnonzero((rows >= c) & (rows < c + wide))
+                D[own, rows[own] - c] = np.inf
             best_d, best_i = _smallest(D, c, best_d, best_i)
         # The expansion |q|² + |p|² - 2qp loses digits: measure the chosen again, then sort.
-        gap = X[best_i].astype(np.float64) - X[rows][:, None, :]
+        gap = X[best_i].astype(np.float64) - queries[rows][:, None, :]
         exact = np.sqrt(np.einsum("ijk,ijk->ij", gap, gap))
         order = np.lexsort((best_i, exact), axis=1)
         indices[start : start + tall] = np.take_along_axis(best_i, order, axis=1)

@@ -102,6 +102,14 @@ def knn_graph(
     return Graph(W, {"kind": "knn", **info})
 
 
+def prepared_pair(
+    X: NDArray[np.floating], Y: NDArray[np.floating], metric: str
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Two sets of points in single precision, comparable with each other as in `knn_graph`."""
+    both = _prepare(np.concatenate([X, Y]), metric)
+    return both[: X.shape[0]], both[X.shape[0] :]
+
+
 def _prepare(X: NDArray[np.floating], metric: str) -> NDArray[np.float32]:
     """Single precision without losing digits: centred (Euclidean) or of unit length (cosine)."""
     n = X.shape[0]

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.spmm import spmm, spmm_axpby
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.operators.laplacian import Block, GroundedLaplacian
 
 _COARSEST = 200  # nodes below which coarsening stops
 _STALL = 0.8  # a level that keeps more than this share of its nodes is not worth having
@@ -153,7 +153,7 @@ def _chebyshev(
     return X
 
 
-def build_hierarchy(laplacian: NormalizedLaplacian) -> Hierarchy:
+def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
     """Aggregate until about 200 nodes are left; near-null vector D^½1 on every level.
 
     pyamg's standard aggregation; P has one entry a row and PᵀP = I, so that a coarse eigenproblem

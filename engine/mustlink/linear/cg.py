@@ -21,12 +21,14 @@ def block_cg(
     max_iter: int = 500,
     precondition: Map | None = None,
     project: Map | None = None,
+    on_step: Callable[[float], None] | None = None,
 ) -> tuple[Block, Convergence]:
     """Solve AX = B, (m, b), A symmetric positive (semi)definite, to ‖b − Ax‖ <= tol·‖b‖ each.
 
     Every column has its own step lengths; finished columns leave the block. `project` maps onto
-    the range of a singular A and is applied to B and to every preconditioned residual. Cost per
-    step: one product and one preconditioner for the unfinished columns.
+    the range of a singular A and is applied to B and to every preconditioned residual. `on_step`
+    hears the largest residual after every step. Cost per step: one product and one
+    preconditioner for the unfinished columns.
     Source: Hestenes & Stiefel 1952.
     """
     project = project or (lambda V: V)
@@ -49,6 +51,8 @@ def block_cg(
         R = R - alpha * AP
         residuals[active] = np.linalg.norm(R, axis=0) / size[active]
         steps += 1
+        if on_step is not None:
+            on_step(float(residuals.max()))
         going = residuals[active] > tol
         if not going.all():
             active, R, P, rz = active[going], R[:, going], P[:, going], rz[going]

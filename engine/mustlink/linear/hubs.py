@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mustlink.graph.components import component_labels
 from mustlink.linear.amg import Hierarchy, build_hierarchy
 from mustlink.linear.smoothed import build_smoothed, has_wide_weights
 from mustlink.operators.constraint import ConstraintOperator
-from mustlink.operators.laplacian import Block, NormalizedLaplacian, NullSpace
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
 
 
 def linked_graph(
@@ -46,16 +45,11 @@ def linked_graph(
         T = sp.csr_matrix((spokes.data, (rows[spokes.row], spokes.col)), shape=(m, used.size))
         W = sp.bmat([[W, T], [T.T, None]], format="csr")
     W = sp.csr_matrix(W)
-    degrees = np.asarray(W.sum(axis=1)).ravel()
-    new_root = np.sqrt(degrees)
+    new_root = np.sqrt(np.asarray(W.sum(axis=1)).ravel())
     inverse = sp.diags_array(1.0 / new_root)
     S = sp.csr_matrix(inverse @ W @ inverse)
     S.sort_indices()
-    component = component_labels(S)
-    count = int(component.max()) + 1
-    volumes = np.bincount(component, weights=degrees, minlength=count)
-    null = NullSpace(component, new_root / np.sqrt(volumes[component]), count)
-    return NormalizedLaplacian(S, new_root, np.arange(W.shape[0]), W.shape[0], null)
+    return NormalizedLaplacian.of(S, new_root, np.arange(W.shape[0]), W.shape[0])
 
 
 class LinkedCycle:

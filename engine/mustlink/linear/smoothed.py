@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.linear.amg import Hierarchy, Level, inverse_diagonal, pseudo_inverse
-from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.operators.laplacian import GroundedLaplacian
 
 _STRENGTH = 0.05  # |a_ij| >= θ√(a_ii a_jj); 0 and 0.25 were five times slower
 _COARSEST = 200
@@ -23,7 +23,7 @@ _SAMPLE = 100_000
 _POWER_STEPS = 15
 
 
-def has_wide_weights(laplacian: NormalizedLaplacian) -> bool:
+def has_wide_weights(laplacian: GroundedLaplacian) -> bool:
     """Whether the 1 % smallest and the 5 % largest weights of S are orders of magnitude apart."""
     data = laplacian.S.data[:: max(1, laplacian.S.nnz // _SAMPLE)]
     if data.size == 0:
@@ -32,7 +32,7 @@ def has_wide_weights(laplacian: NormalizedLaplacian) -> bool:
     return bool(high > _WIDE * max(low, 1e-300))
 
 
-def build_smoothed(laplacian: NormalizedLaplacian) -> Hierarchy:
+def build_smoothed(laplacian: GroundedLaplacian) -> Hierarchy:
     """Grids by pyamg's smoothed aggregation with symmetric strength, near-null vector D^½1."""
     from pyamg import smoothed_aggregation_solver
 

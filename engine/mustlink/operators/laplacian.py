@@ -59,27 +59,20 @@ class NullSpace:
 
 
 @dataclass(frozen=True, eq=False)
-class NormalizedLaplacian:
-    """L̄ = I − S, S = D^-½WD^-½, for the m non-isolated nodes of a graph in working order.
+class GroundedLaplacian:
+    """I − S with S = T^-½WT^-½, `root_degree` T^½, T >= the degrees of W, on m nodes.
 
-    `nodes[i]` is the graph's number of working node i; `root_degree` is D^½ as a vector.
+    Positive definite where T exceeds the degree somewhere in every component: by a diagonal added
+    to the Laplacian, or by edges to nodes that were taken out (a Dirichlet problem).
     """
 
     S: sp.csr_matrix
     root_degree: NDArray[np.float64]
-    nodes: NDArray[np.int64]
-    n_nodes: int
-    null: NullSpace = field(repr=False)
 
     @property
     def size(self) -> int:
-        """Number m of working nodes."""
+        """Number m of nodes."""
         return int(self.S.shape[0])
-
-    @property
-    def volume(self) -> float:
-        """Sum of degrees."""
-        return float(self.root_degree @ self.root_degree)
 
     @cached_property
     def S32(self) -> sp.csr_matrix:
@@ -87,15 +80,8 @@ class NormalizedLaplacian:
         S = self.S
         return sp.csr_matrix((S.data.astype(np.float32), S.indices, S.indptr), shape=S.shape)
 
-    @cached_property
-    def positions(self) -> NDArray[np.int64]:
-        """Working number of every node of the graph, (n,); -1 for isolated nodes."""
-        found = np.full(self.n_nodes, -1, dtype=np.int64)
-        found[self.nodes] = np.arange(self.size)
-        return found
-
     def apply(self, X: Block) -> Block:
-        """L̄X for a block (m, b)."""
+        """(I − S)X for a block (m, b)."""
         X = np.ascontiguousarray(X)
         return spmm_axpby(self.S, X, X, -1.0, 1.0)
 
@@ -105,6 +91,49 @@ class NormalizedLaplacian:
         for _ in range(times):
             Y = spmm_axpby(self.S32, Y, Y, 0.5, 0.5)
         return Y.astype(np.float64)
+
+    def to_dense(self) -> Block:
+        """I − S as a dense matrix; for small graphs."""
+        return np.eye(self.size) - self.S.toarray()
+
+
+@dataclass(frozen=True, eq=False)
+class NormalizedLaplacian(GroundedLaplacian):
+    """L̄ = I − S, S = D^-½WD^-½, for the m non-isolated nodes of a graph in working order.
+
+    `nodes[i]` is the graph's number of working node i; `root_degree` is D^½ as a vector.
+    """
+
+    nodes: NDArray[np.int64]
+    n_nodes: int
+    null: NullSpace = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        S: sp.csr_matrix,
+        root_degree: NDArray[np.float64],
+        nodes: NDArray[np.int64],
+        n_nodes: int,
+    ) -> NormalizedLaplacian:
+        """Find the components of S and so the null space."""
+        component = component_labels(S)
+        count = int(component.max()) + 1 if nodes.size else 0
+        volumes = np.bincount(component, weights=root_degree**2, minlength=count)
+        null = NullSpace(component, root_degree / np.sqrt(volumes[component]), count)
+        return cls(S, root_degree, nodes, n_nodes, null)
+
+    @property
+    def volume(self) -> float:
+        """Sum of degrees."""
+        return float(self.root_degree @ self.root_degree)
+
+    @cached_property
+    def positions(self) -> NDArray[np.int64]:
+        """Working number of every node of the graph, (n,); -1 for isolated nodes."""
+        found = np.full(self.n_nodes, -1, dtype=np.int64)
+        found[self.nodes] = np.arange(self.size)
+        return found
 
     def enter(self, X: NDArray[Any]) -> NDArray[Any]:
         """Rows of (n, …) in working order."""
@@ -116,9 +145,12 @@ class NormalizedLaplacian:
         out[self.nodes] = X
         return out
 
-    def to_dense(self) -> Block:
-        """L̄ as a dense matrix; for small graphs."""
-        return np.eye(self.size) - self.S.toarray()
+    def restricted(self, keep: NDArray[np.bool_]) -> NormalizedLaplacian:
+        """The same for whole components only: working nodes where `keep` (m,) holds."""
+        if keep.all():
+            return self
+        S = self.S[keep][:, keep]
+        return NormalizedLaplacian.of(S, self.root_degree[keep], self.nodes[keep], self.n_nodes)
 
 
 def normalized_laplacian(graph: Graph) -> NormalizedLaplacian:
@@ -141,8 +173,4 @@ def _build(graph: Graph) -> NormalizedLaplacian:
     root = np.sqrt(degrees)
     data = W.data / (root[W.indices] * np.repeat(root, np.diff(W.indptr)))
     S = sp.csr_matrix((data, W.indices, W.indptr), shape=W.shape)
-    component = component_labels(S)
-    count = int(component.max()) + 1 if nodes.size else 0
-    volumes = np.bincount(component, weights=degrees, minlength=count)
-    null = NullSpace(component, root / np.sqrt(volumes[component]), count)
-    return NormalizedLaplacian(S, root, nodes.astype(np.int64), graph.n_nodes, null)
+    return NormalizedLaplacian.of(S, root, nodes.astype(np.int64), graph.n_nodes)

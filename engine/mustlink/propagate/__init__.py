@@ -1,0 +1,23 @@
+"""Label propagation: one file per method of AB09 and WD12, all on the problem in `glp`."""
+
+from mustlink.propagate.cluster_kernel import ClusterKernel
+from mustlink.propagate.gfhf import GFHF
+from mustlink.propagate.green import GreenFunction
+from mustlink.propagate.gwem import GWEM
+from mustlink.propagate.lelp import LELP
+from mustlink.propagate.llgc import LLGC
+from mustlink.propagate.ncut_propagation import NCutPropagation
+from mustlink.propagate.poisson import Poisson
+from mustlink.propagate.tikreg import TikReg
+
+__all__ = [
+    "GFHF",
+    "GWEM",
+    "LELP",
+    "LLGC",
+    "ClusterKernel",
+    "GreenFunction",
+    "NCutPropagation",
+    "Poisson",
+    "TikReg",
+]

@@ -1,0 +1,308 @@
+"""What all propagators share: labels in, the method's values to a distribution, a report."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+
+from mustlink.check import as_integer, as_labels, as_points, check_choice
+from mustlink.eigen.solver import laplacian_of
+from mustlink.errors import InputError
+from mustlink.estimator import GraphEstimator, as_recorder, check_tolerance, threads
+from mustlink.graph import Graph
+from mustlink.observe import Observer, Recorder
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.propagate.distribution import class_shares, confidence, distributions
+from mustlink.propagate.glp import SOLVERS, Floats, Ints, Solving
+from mustlink.propagate.inductive import neighbour_mean
+from mustlink.result import Convergence, Report
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a method is given: nodes in working order, components without a label left out.
+
+    `labelled` (l,) are the nodes with a label and `codes` (l,) their classes from 0; `points`
+    (m, d) the coordinates, None where only a graph is known.
+    """
+
+    graph: Graph
+    laplacian: NormalizedLaplacian
+    points: NDArray[np.floating] | None
+    labelled: Ints
+    codes: Ints
+    n_classes: int
+    seed: int
+    recorder: Recorder = field(repr=False)
+    solving: Solving
+
+    @property
+    def size(self) -> int:
+        """Number of nodes m."""
+        return self.laplacian.size
+
+    @cached_property
+    def Y(self) -> Block:
+        """One-hot labels (m, K), zero rows where none is known.
+
+        Every method is linear in y up to a shift common to all classes, so that for two classes
+        the sign of AB09's ±1 coding and the larger of two columns are the same.
+        """
+        found = np.zeros((self.size, self.n_classes))
+        found[self.labelled, self.codes] = 1.0
+        return found
+
+    @cached_property
+    def is_labelled(self) -> Floats:
+        """The diagonal of AB09's I_k: 1 on labelled nodes, (m,)."""
+        found = np.zeros(self.size)
+        found[self.labelled] = 1.0
+        return found
+
+    def mean_over_components(self, X: Block) -> Block:
+        """Every node's component's mean of X (m, b): its part in the null space of D − W."""
+        component = self.laplacian.null.component
+        part: Any = sp.csr_matrix((np.ones(self.size), component, np.arange(self.size + 1)))
+        found: Block = part @ ((part.T @ X) / np.bincount(component)[:, None])
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A method's values (m, K), how they were found, and what the method chose."""
+
+    scores: Block
+    convergence: Convergence | None
+    choices: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(eq=False, repr=False)
+class Propagator(ClassifierMixin, GraphEstimator):
+    """Base of the methods that spread labels of a few nodes over a graph.
+
+    * `class_mass`: True scales every class so that its mass Σ_i f_ic over unlabelled nodes is its
+      share of the labels (Zhu, Ghahramani & Lafferty 2003, §4); numbers (K,) are the
+      shares themselves. With few labels plain harmonic values often give nearly all nodes to one
+      class.
+    * `solver`: "dense" (LAPACK), "cg", "auto" (dense up to 1,000 nodes); `tol` the relative
+      residual, `max_iter` the most steps.
+
+    After `fit`: `classes_` (K,), `labels_` = `transduction_` (n,) class of every node,
+    `label_distributions_` (n, K), rows sum to 1, `confidence_` (n,) from 0 (tie) to 1, `graph_`,
+    `report_`. A component of the graph without any label is answered with -1, zero distribution
+    and a note.
+    """
+
+    class_mass: Any = False
+    solver: str = "auto"
+    tol: float | None = None
+    max_iter: int = 1000
+
+    _needs_points: ClassVar[bool] = False
+
+    @abstractmethod
+    def _solve(self, task: Task) -> Solution:
+        """The method."""
+
+    def _are_masses(self) -> bool:
+        """Whether the values are >= 0 and may be rescaled class by class."""
+        return True
+
+    def _check_parameters(self) -> None:
+        """Raise InputError for parameters of the method that make no sense."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        graph: Any = None,
+        observer: Observer | Recorder | None = None,
+    ) -> Self:
+        """Label points (n, d), an affinity (n, n) or a Graph from `y` (n,), -1 for unknown.
+
+        `graph` is a neighbour graph of the points X that was made before. Raises InputError.
+        """
+        self._check()
+        recorder = as_recorder(observer)
+        with threads(self.n_jobs):
+            seed = self._seed()
+            points, built = self._input(X, graph, recorder, seed)
+            labels = _check_labels(y, built.n_nodes)
+            self.classes_, codes = np.unique(labels[labels >= 0], return_inverse=True)
+            task = self._task(built, points, labels, codes.ravel(), recorder, seed)
+            solution = self._solve(task) if task.size else Solution(task.Y, None)
+            self._finish(task, solution, labels, points)
+        return self
+
+    def predict(self, X: Any) -> Ints:
+        """Class of new points (q, d): the largest entry of `predict_proba`."""
+        best = self.predict_proba(X).argmax(axis=1)
+        found: Ints = self.classes_[best]
+        return found
+
+    def predict_proba(self, X: Any) -> Block:
+        """Distributions (q, K) of new points: the mean of their neighbours', as harmonic values.
+
+        p(x) = Σ_j w_j p_j / Σ_j w_j over the `n_neighbors` nearest fitted points, w_j =
+        exp(−d_j²/s²), s the distance of the 7th. Cost O(q n d).
+        """
+        if not hasattr(self, "label_distributions_"):
+            raise InputError("predict: nothing has been fitted yet; call fit first")
+        if self._points is None:
+            raise InputError("predict: a graph was fitted, its nodes have no coordinates")
+        return neighbour_mean(
+            self._points, self.label_distributions_, X, self.n_neighbors, self.metric
+        )
+
+    def _check(self) -> None:
+        check_choice(self.solver, SOLVERS, "solver")
+        check_tolerance(self.tol)
+        as_integer(self.max_iter, "max_iter", 1)
+        if not self._are_masses() and self.class_mass is not False:
+            raise InputError(
+                f"class_mass: the values of {type(self).__name__} have either sign, they are no "
+                "masses; leave it out"
+            )
+        self._check_parameters()
+
+    def _input(
+        self, X: Any, graph: Any, recorder: Recorder, seed: int
+    ) -> tuple[NDArray[np.floating] | None, Graph]:
+        """Points, where there are any, and the graph."""
+        is_graph = isinstance(X, Graph) or self.affinity == "precomputed"
+        if is_graph and graph is not None:
+            raise InputError("graph: X is a graph already; give points as X, or one graph only")
+        if is_graph and self._needs_points:
+            raise InputError(
+                f"{type(self).__name__}: fits neighbourhoods of points, but only a graph was "
+                "given; pass the points as X (and the graph as graph=)"
+            )
+        if graph is None:
+            built = self._graph(X, recorder, seed)
+            return (None if is_graph else as_points(X)), built
+        if sp.issparse(graph):
+            graph = Graph.from_affinity(graph)
+        if not isinstance(graph, Graph):
+            raise InputError(f"graph: {type(graph).__name__} given; give a Graph or sparse matrix")
+        points = as_points(X)
+        if points.shape[0] != graph.n_nodes:
+            raise InputError(f"graph: {graph.n_nodes} nodes, but X has {points.shape[0]} points")
+        return points, graph
+
+    def _task(
+        self,
+        graph: Graph,
+        points: NDArray[np.floating] | None,
+        labels: Ints,
+        codes: Ints,
+        recorder: Recorder,
+        seed: int,
+    ) -> Task:
+        whole = laplacian_of(graph, recorder)
+        own = whole.enter(labels) >= 0
+        reached = np.zeros(whole.null.n_components, dtype=bool)
+        reached[whole.null.component[own]] = True
+        part = whole.restricted(reached[whole.null.component])
+        numbered = np.full(graph.n_nodes, -1, dtype=np.int64)
+        numbered[labels >= 0] = codes
+        inside = part.enter(numbered)
+        labelled = np.flatnonzero(inside >= 0)
+        return Task(
+            graph,
+            part,
+            None if points is None or not self._needs_points else points[part.nodes],
+            labelled,
+            inside[labelled],
+            self.classes_.size,
+            seed,
+            recorder,
+            Solving(self.solver, self.tol, int(self.max_iter)),
+        )
+
+    def _finish(
+        self,
+        task: Task,
+        solution: Solution,
+        labels: Ints,
+        points: NDArray[np.floating] | None,
+    ) -> None:
+        recorder, laplacian = task.recorder, task.laplacian
+        if solution.convergence is not None and not solution.convergence.converged.all():
+            recorder.note(solution.convergence.status)
+        shares = class_shares(self.class_mass, task.codes, task.n_classes)
+        found = distributions(
+            solution.scores, shares, task.is_labelled == 0, masses=self._are_masses()
+        )
+        P = laplacian.leave(found)
+        given = np.flatnonzero(labels >= 0)
+        alone = given[laplacian.positions[given] < 0]  # a labelled node without edges keeps its own
+        P[alone, np.searchsorted(self.classes_, labels[alone])] = 1.0
+        answered = P.any(axis=1)
+        self.labels_ = np.where(answered, self.classes_[P.argmax(axis=1)], -1)
+        self.label_distributions_ = P
+        self.confidence_ = confidence(P)
+        self.graph_, self._points = task.graph, points
+        _note_unreached(labels.size - int(answered.sum()), recorder)
+        kept = float(np.mean(self.labels_[given] == labels[given]))
+        if kept < 1:
+            recorder.note(f"{1 - kept:.1%} of the given labels were answered with another class")
+        self.report_ = Report(
+            method=type(self).__name__,
+            n_nodes=labels.size,
+            n_clusters=task.n_classes,
+            stages=tuple(recorder.stages),
+            choices={
+                **solution.choices,
+                "class_mass": False if shares is None else [round(float(q), 6) for q in shares],
+                "solver": "none" if solution.convergence is None else solution.convergence.solver,
+                "graph": dict(task.graph.info),
+            },
+            convergence=solution.convergence,
+            satisfaction=None,
+            notes=tuple(recorder.notes),
+            extra={
+                "n_components": task.graph.n_components,
+                "n_labels": int(given.size),
+                "labels_kept": kept,
+                "unanswered": int(labels.size - answered.sum()),
+            },
+        )
+
+    @property
+    def transduction_(self) -> Ints:
+        """`labels_` under scikit-learn's name."""
+        return self.labels_
+
+
+def _check_labels(y: Any, n: int) -> Ints:
+    """Labels of at least two classes; raises InputError."""
+    if y is None:
+        raise InputError("y: no labels; give one per node, -1 for unknown")
+    raw = np.asarray(y)
+    if raw.dtype.kind in "OUS":
+        raise InputError(
+            "y: labels are text; number the classes from 0 (sklearn.preprocessing.LabelEncoder), "
+            "-1 for unknown"
+        )
+    labels = as_labels(y, n, "y")
+    classes = np.unique(labels[labels >= 0])
+    if classes.size == 0:
+        raise InputError(f"y: all {n} labels are -1; give some nodes their class")
+    if classes.size == 1:
+        raise InputError(
+            f"y: every label given is {classes[0]}; give labels of at least two classes"
+        )
+    return labels
+
+
+def _note_unreached(count: int, recorder: Recorder) -> None:
+    if count:
+        nodes = "node is" if count == 1 else "nodes are"
+        recorder.note(f"{count} {nodes} not reached by any label and labelled -1")

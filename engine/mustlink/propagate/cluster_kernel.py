@@ -1,0 +1,64 @@
+"""Cluster kernels, CK (Chapelle, Weston & Schölkopf 2002; AB09 §3.5.1): embed, then classify."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mustlink.check import as_integer, check_choice
+from mustlink.eigen.solver import smoothest
+from mustlink.operators.laplacian import Block, normalized_laplacian
+from mustlink.propagate.base import Propagator, Solution, Task
+
+_ROWS = 1 << 17  # rows classified at a time
+_SOFT = 100.0  # inverse strength of the logistic regression's penalty
+
+
+@dataclass(eq=False, repr=False)
+class ClusterKernel(Propagator):
+    """A linear classifier on the rows of the graph's smoothest eigenvectors V, L̄V = VΛ.
+
+    * `n_components` p: number of eigenvectors, the trivial one included; None takes K.
+    * `rows`: "sphere" (rows of V of length 1) or "plain" (columns of D^-½V of unit mean square).
+    * `classifier`: any scikit-learn classifier with `predict_proba`; None is a logistic regression.
+
+    Cost: p eigenvectors of the graph, kept with the `Graph` for the next fit; then next to nothing.
+    """
+
+    n_components: int | None = None
+    rows: str = "sphere"
+    classifier: Any = None
+
+    def _check_parameters(self) -> None:
+        if self.n_components is not None:
+            as_integer(self.n_components, "n_components", 2)
+        check_choice(self.rows, ("sphere", "plain"), "rows")
+
+    def _solve(self, task: Task) -> Solution:
+        from sklearn.base import clone
+        from sklearn.linear_model import LogisticRegression
+
+        p = task.n_classes if self.n_components is None else int(self.n_components)
+        rows = self._embedding(task, p)
+        model = LogisticRegression(C=_SOFT, max_iter=1000)
+        if self.classifier is not None:
+            model = clone(self.classifier)
+        with task.recorder.stage("classifier"):
+            model.fit(rows[task.labelled], task.codes)
+            P = np.concatenate(
+                [model.predict_proba(rows[i : i + _ROWS]) for i in range(0, rows.shape[0], _ROWS)]
+            )
+        self.classifier_ = model
+        return Solution(P, None, {"n_components": rows.shape[1], "rows": self.rows})
+
+    def _embedding(self, task: Task, p: int) -> Block:
+        """Rows (m, p) in the task's order; the eigenvectors are those of the whole graph."""
+        basis = smoothest(task.graph, p - 1, task.recorder, seed=task.seed)
+        place = normalized_laplacian(task.graph).positions[task.laplacian.nodes]
+        V = basis.vectors[place, :p]
+        if self.rows == "sphere":
+            return V / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-300)
+        U = V / task.laplacian.root_degree[:, None]
+        return U / np.maximum(np.sqrt(np.mean(U**2, axis=0)), 1e-300)

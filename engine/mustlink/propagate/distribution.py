@@ -1,0 +1,76 @@
+"""From a method's values to class distributions and confidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.check import check_number
+from mustlink.errors import InputError
+
+Floats = NDArray[np.float64]
+_NOISE = 1e-12  # share of the largest value below which a row says nothing
+
+
+def class_shares(class_mass: Any, codes: NDArray[np.int64], n_classes: int) -> Floats | None:
+    """Shares q (K,) that class masses are scaled to, None for no scaling.
+
+    True: the labels' own shares, one label added to every class (Zhu et al. 2003). Numbers (K,):
+    the shares themselves.
+    """
+    if class_mass is False or class_mass is None:
+        return None
+    if class_mass is True:
+        counts = np.bincount(codes, minlength=n_classes) + 1.0
+        return np.asarray(counts / counts.sum(), dtype=np.float64)
+    given = np.ravel(np.asarray(class_mass, dtype=object))
+    if given.size != n_classes:
+        raise InputError(
+            f"class_mass: {given.size} numbers for {n_classes} classes; give True or one share a "
+            "class"
+        )
+    shares = np.array([check_number(q, "class_mass", "shares above 0") for q in given])
+    if not (shares > 0).all():
+        raise InputError("class_mass: shares must be above 0; leave out a class that is empty")
+    return np.asarray(shares / shares.sum(), dtype=np.float64)
+
+
+def distributions(
+    scores: Floats, shares: Floats | None, unlabelled: NDArray[np.bool_], *, masses: bool
+) -> Floats:
+    """Rows (m, K) that sum to 1, largest where the scores are; zero rows where they say nothing.
+
+    Masses (>= 0 up to rounding) are scaled until their sums over the unlabelled nodes are in the
+    proportion of `shares`, and divided by the row's sum. Values of either sign are measured in
+    units of their root mean square and moved to the nearest point of the simplex, which keeps
+    their order.
+    """
+    if scores.size == 0:
+        return np.zeros_like(scores)
+    if not masses:
+        size = np.sqrt(np.mean(scores**2))
+        return onto_simplex(scores / max(size, 1e-300))
+    P = np.maximum(scores, 0.0)
+    if shares is not None:
+        P = P * (shares / np.maximum(P[unlabelled].sum(axis=0), 1e-300))
+    total = P.sum(axis=1)
+    silent = total <= _NOISE * total.max()
+    P /= np.where(silent, 1.0, total)[:, None]
+    P[silent] = 0.0
+    return P
+
+
+def onto_simplex(V: Floats) -> Floats:
+    """Nearest probability distribution of every row (m, K), in O(m K log K) (Held et al. 1974)."""
+    ordered = np.sort(V, axis=1)[:, ::-1]
+    excess = (np.cumsum(ordered, axis=1) - 1.0) / np.arange(1, V.shape[1] + 1)
+    last = np.count_nonzero(ordered > excess, axis=1) - 1
+    return np.maximum(V - excess[np.arange(V.shape[0]), last][:, None], 0.0)
+
+
+def confidence(P: Floats) -> Floats:
+    """Largest minus second largest entry of every row (m, K): 0 for a tie, 1 for certainty."""
+    top = np.partition(P, -2, axis=1)[:, -2:]
+    return np.asarray(top[:, 1] - top[:, 0], dtype=np.float64)

@@ -1,0 +1,38 @@
+"""Gaussian fields and harmonic functions, GF or GFHF (Zhu, Ghahramani & Lafferty 2003; AB09 §3.2).
+
+Labels stay as given, every other node is the mean of its neighbours: f_u = (D_uu − W_uu)⁻¹W_ul y.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mustlink.operators.laplacian import Block
+from mustlink.propagate.base import Propagator, Solution, Task
+from mustlink.propagate.glp import LaplacianEnergy, propagate
+from mustlink.result import Convergence
+
+
+@dataclass(eq=False, repr=False)
+class GFHF(Propagator):
+    """Harmonic labels: min fᵀ(D − W)f with f = y on labelled nodes (AB09 eq. 8 and 9; WD12 eq. 2).
+
+    Values are probabilities that a random walk from a node meets a label of each class first. With
+    few labels on many nodes they are nearly constant and one class takes all: use
+    `class_mass=True`, or `Poisson`. Also the unnormalised cut of AB09 §4.1, relaxed. Cost: about 15
+    multigrid cycles. See `Propagator` for the other parameters and what `fit` sets.
+    """
+
+    def _solve(self, task: Task) -> Solution:
+        return Solution(*harmonic(task))
+
+
+def harmonic(task: Task) -> tuple[Block, Convergence]:
+    """Harmonic values (m, K) of one-hot labels; every row sums to 1."""
+    return propagate(
+        LaplacianEnergy(task.laplacian),
+        task.Y,
+        task.recorder,
+        task.solving,
+        clamped=task.labelled,
+    )

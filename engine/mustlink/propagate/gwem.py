@@ -1,0 +1,124 @@
+"""Gaussian random walks with EM, GWEM (Szummer & Jaakkola 2002; AB09 §3.5.2).
+
+A label travels m steps of the random walk P = D⁻¹W. P^m is applied, m products one after the other,
+and never formed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mustlink.check import as_integer, check_choice
+from mustlink.kernels.spmm import spmm
+from mustlink.linear.cg import Map
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.propagate.base import Propagator, Solution, Task
+from mustlink.propagate.glp import Floats, Ints, LaplacianEnergy, propagate
+
+VARIANTS = ("fixed-point", "em")
+_STALL = 1e-4  # EM ends when no probability moves by more
+
+
+@dataclass(eq=False, repr=False)
+class GWEM(Propagator):
+    """Harmonic labels of the m-step walk: f_u = (D_Z,uu − Z_uu)⁻¹Z_ul y, Zᵀ = P^m (AB09 §3.5.2).
+
+    * `n_steps` m >= 1: 1 is a GFHF of the weights W_ij/(d_i d_j); large m forgets the graph.
+    * `variant`: "fixed-point", that equation, to which AB09 reduces EM; "em" the EM algorithm
+      itself, in which labelled nodes have distributions too, from uniform ones, at most `em_steps`.
+
+    As Z = DP^mD⁻¹ = D·C with C = P^mD⁻¹ symmetric, the fixed point is GFHF on the graph C. Cost:
+    some ten multigrid cycles and as many times m products; EM 2m products a step.
+    """
+
+    n_steps: int = 8
+    variant: str = "fixed-point"
+    em_steps: int = 50
+
+    def _check_parameters(self) -> None:
+        as_integer(self.n_steps, "n_steps", 1)
+        as_integer(self.em_steps, "em_steps", 1)
+        check_choice(self.variant, VARIANTS, "variant")
+
+    def _solve(self, task: Task) -> Solution:
+        walk = WalkEnergy(task.laplacian, int(self.n_steps))
+        choices = {"n_steps": walk.n_steps, "variant": self.variant}
+        if self.variant == "em":
+            P, steps = expectation_maximisation(walk, task, int(self.em_steps))
+            return Solution(P, None, {**choices, "em_steps": steps})
+        found = propagate(walk, task.Y, task.recorder, task.solving, clamped=task.labelled)
+        return Solution(*found, choices)
+
+
+@dataclass(frozen=True, eq=False)
+class WalkEnergy:
+    """The Laplacian of the graph C = P^mD⁻¹ = D^-½S^mD^-½: M = diag(C1) − C."""
+
+    laplacian: NormalizedLaplacian
+    n_steps: int
+
+    def walk(self, X: Block) -> Block:
+        """CX for a block (m, b); cost `n_steps` products."""
+        inverse = 1.0 / self.laplacian.root_degree[:, None]
+        Y = np.ascontiguousarray(inverse * X)
+        for _ in range(self.n_steps):
+            Y = spmm(self.laplacian.S, Y)
+        return inverse * Y
+
+    @cached_property
+    def scale(self) -> Floats:
+        """Degrees C1 of the m-step graph."""
+        ones = np.ones((self.laplacian.size, 1))
+        found: Floats = self.walk(ones)[:, 0]
+        return found
+
+    def apply(self, X: Block) -> Block:
+        """MX for a block (m, b)."""
+        return self.scale[:, None] * X - self.walk(X)
+
+    def preconditioner(self, free: Ints, weight: Floats) -> Map | None:
+        """C/m + 1/scale, C the multigrid of one step: 1 − (1 − ε)^m is about min(1, mε)."""
+        inverse = 1.0 / self.laplacian.root_degree
+        data = self.laplacian.S.data * inverse[self.laplacian.S.indices]
+        S = self.laplacian.S.copy()
+        S.data = data * np.repeat(inverse, np.diff(S.indptr))
+        root = np.sqrt(np.asarray(S.sum(axis=1)).ravel())
+        S.data = S.data / (root[S.indices] * np.repeat(root, np.diff(S.indptr)))
+        one_step = NormalizedLaplacian.of(S, root, self.laplacian.nodes, self.laplacian.n_nodes)
+        cycle = LaplacianEnergy(one_step).preconditioner(free, weight)
+        local = (1.0 / (self.scale[free] + weight))[:, None]
+        if cycle is None:
+            return lambda X: local * X
+        return lambda X: cycle(X) / self.n_steps + local * X
+
+
+def expectation_maximisation(walk: WalkEnergy, task: Task, most: int) -> tuple[Block, int]:
+    """EM for distributions p(c | i) that explain the labels m steps away (Szummer & Jaakkola 2002).
+
+    With P(i | k) = C_ki / (C1)_k: E-step N_k = Σ_i p(y_k | i) P(i | k) for labelled k; M-step
+    p(c | i) ∝ p(c | i) Σ_{k of class c} P(i | k)/N_k. The answer at j is Σ_i p(c | i) P(i | j).
+    Nodes that no labelled one reaches in m steps have no say. Returns the answers (m, K) and the
+    steps taken; EM is slow near its end, where answers hardly change any more.
+    """
+    spread = walk.scale[task.labelled]
+    sources = np.zeros_like(task.Y)
+    p, moved, step = np.full_like(task.Y, 1.0 / task.n_classes), np.inf, 0
+    with task.recorder.stage("EM") as advance:
+        while step < most and moved > _STALL:
+            explained = walk.walk(p)[task.labelled, task.codes] / spread
+            sources[task.labelled, task.codes] = 1.0 / (spread * np.maximum(explained, 1e-300))
+            share = p * walk.walk(sources)
+            total = share.sum(axis=1, keepdims=True)
+            following = np.divide(share, total, out=np.zeros_like(share), where=total > 0)
+            moved = float(np.abs(following - p)[total[:, 0] > 0].max(initial=0.0))
+            p, step = following, step + 1
+            advance(step / most)
+        answer = walk.walk(p) / walk.scale[:, None]
+    if moved > _STALL:
+        task.recorder.note(
+            f"EM: probabilities still move by {moved:.1g} after {step} steps; raise em_steps"
+        )
+    return answer, step

@@ -1,0 +1,48 @@
+"""Poisson learning (Calder, Cook, Thorpe & Slepčev, ICML 2020): label propagation for few labels.
+
+Labels are sources and sinks instead of boundary values: harmonic values of a handful of labels are
+nearly constant with spikes at the labels, which this equation does not have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mustlink.propagate.base import Propagator, Solution, Task
+from mustlink.propagate.distribution import class_shares
+from mustlink.propagate.potential import potential
+
+
+@dataclass(eq=False, repr=False)
+class Poisson(Propagator):
+    """(D − W)f = Σ_labelled (y_j − ȳ)δ_j with Σ_i d_i f_i = 0, ȳ the mean label (Calder eq. 2.6).
+
+    * `class_shares`: expected shares (K,) of the classes, where they are known and differ from the
+      labels': values are multiplied by share/ȳ_c (Calder §2.3).
+
+    In every component the mean is that of its own labels, so that the charges sum to zero. Cost:
+    about 15 multigrid cycles.
+    """
+
+    class_shares: Any = None
+
+    def _are_masses(self) -> bool:
+        return False
+
+    def _solve(self, task: Task) -> Solution:
+        root = task.laplacian.root_degree[:, None]
+        component = task.laplacian.null.component[task.labelled]
+        count = np.bincount(component)
+        charge = task.Y.copy()
+        for c in range(task.n_classes):  # the mean label of every component
+            own = np.bincount(component[task.codes == c], minlength=count.size)
+            charge[task.labelled, c] -= (own / np.maximum(count, 1))[component]
+        X, convergence = potential(task, charge / root)
+        F = X / root
+        shares = class_shares(self.class_shares, task.codes, task.n_classes)
+        if shares is not None:
+            F = F * (shares / (np.bincount(task.codes, minlength=task.n_classes) / task.codes.size))
+        return Solution(F, convergence)
