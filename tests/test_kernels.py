@@ -6,8 +6,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mustlink.kernels import krylov
 from mustlink.kernels.constraint import constraint_product
-from mustlink.kernels.spmm import spmm, spmm_axpby
+from mustlink.kernels.spmm import chebyshev_step, spmm, spmm_axpby
 from mustlink.kernels.union_find import union_find
 
 # fastmath may reorder the sums of a row: a few roundings of the type.
@@ -116,3 +117,49 @@ def test_union_find_refuses_to_join_two_classes():
     group, refused = union_find(4, np.array([0, 1, 2]), np.array([1, 2, 3]), seed)
     assert group.tolist() == [0, 0, 0, 3]
     assert refused.tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("m", [1, 40, 3000])
+def test_chebyshev_step_is_the_formula(m, dtype):
+    rng = np.random.default_rng(m)
+    A = sp.random(m, m, 0.1 if m < 100 else 0.01, "csr", random_state=1).astype(dtype)
+    X, B, step = (rng.standard_normal((m, 3)).astype(dtype) for _ in range(3))
+    inverse = rng.random(m).astype(dtype)
+    moved = step.copy()
+    found = chebyshev_step(A, X, B, inverse, moved, (0.5, -2.0, 0.3, 0.7))
+    true = 0.3 * step + 0.7 * inverse[:, None] * (B - (0.5 * X - 2.0 * (A.toarray() @ X)))
+    tolerance = 1e-4 if dtype == np.float32 else 1e-11
+    np.testing.assert_allclose(moved, true, atol=tolerance)
+    np.testing.assert_allclose(found, X + true, atol=tolerance)
+
+
+@pytest.mark.parametrize("n", [0, 1, 17, 40_000])
+def test_vector_work_of_conjugate_gradients(n):
+    rng = np.random.default_rng(n)
+    X, R, P, AP = (rng.standard_normal((n, 4)) for _ in range(4))
+    columns, alpha = np.array([2, 0, 3]), rng.standard_normal(3)
+    R, P, AP = (np.ascontiguousarray(V[:, :3]) for V in (R, P, AP))
+    np.testing.assert_allclose(krylov.dots(R, P), (R * P).sum(axis=0), atol=1e-9)
+    X_true, R_true = X.copy(), R - alpha * AP
+    X_true[:, columns] += alpha * P
+    squares = krylov.descend(X, R, P, AP, alpha, columns)
+    np.testing.assert_allclose(X, X_true, atol=1e-12)
+    np.testing.assert_allclose(R, R_true, atol=1e-12)
+    np.testing.assert_allclose(squares, (R_true**2).sum(axis=0), rtol=1e-10)
+    P_true = AP + alpha * P
+    krylov.direct(AP, P, alpha)
+    np.testing.assert_allclose(P, P_true, atol=1e-12)
+
+
+def test_sums_are_the_same_for_any_number_of_threads():
+    import numba
+
+    X = np.random.default_rng(0).standard_normal((100_000, 3))
+    before = numba.get_num_threads()
+    try:
+        numba.set_num_threads(1)
+        one = krylov.dots(X, X)
+    finally:
+        numba.set_num_threads(before)
+    assert np.array_equal(one, krylov.dots(X, X))

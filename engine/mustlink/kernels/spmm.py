@@ -1,4 +1,4 @@
-"""Sparse matrix times dense block, in parallel over rows, alone or fused as a·SX + b·B.
+"""Sparse matrix times dense block, in parallel over rows, alone or fused with what follows it.
 
 Indices are unsigned inside the loops: signed ones pay for Python's wrap-around. The column loop
 has run-time length: constant-width variants were measured slower.
@@ -43,6 +43,29 @@ def _axpby(indptr: Any, indices: Any, data: Any, X: Any, B: Any, a: Any, b: Any,
             Y[i, c] = a * Y[i, c] + b * B[i, c]
 
 
+@loop(fastmath=True)
+def _chebyshev(
+    indptr: Any, indices: Any, data: Any, X: Any, B: Any, inverse: Any, weights: Any, step: Any,
+    Y: Any,
+) -> None:  # fmt: skip
+    shift, factor, old, new = weights[0], weights[1], weights[2], weights[3]
+    width = nb.uint64(X.shape[1])
+    for i in nb.prange(Y.shape[0]):
+        for c in range(width):
+            Y[i, c] = 0
+        for q in range(nb.uint64(indptr[i]), nb.uint64(indptr[i + 1])):
+            j = nb.uint64(indices[q])
+            w = data[q]
+            for c in range(width):
+                Y[i, c] += w * X[j, c]
+        scale = new * inverse[i]
+        for c in range(width):
+            residual = B[i, c] - shift * X[i, c] - factor * Y[i, c]
+            move = old * step[i, c] + scale * residual
+            step[i, c] = move
+            Y[i, c] = X[i, c] + move
+
+
 def spmm(matrix: Any, X: NDArray[Any]) -> NDArray[Any]:
     """Return matrix @ X for a CSR matrix (m, n) and a block X (n, b) of the matrix's dtype.
 
@@ -59,4 +82,22 @@ def spmm_axpby(matrix: Any, X: NDArray[Any], B: NDArray[Any], a: float, b: float
     scalar = X.dtype.type
     arrays = matrix.indptr, matrix.indices, matrix.data, X, B
     _axpby(matrix.nnz * X.shape[1], *arrays, scalar(a), scalar(b), Y)
+    return Y
+
+
+def chebyshev_step(
+    matrix: Any,
+    X: NDArray[Any],
+    B: NDArray[Any],
+    inverse: NDArray[Any],
+    step: NDArray[Any],
+    weights: tuple[float, float, float, float],
+) -> NDArray[Any]:
+    """Return X + step after step = old·step + new·D⁻¹(B − (shift·I + factor·matrix)X), in one pass.
+
+    `weights` are (shift, factor, old, new), `inverse` (m,) is D⁻¹. `step` (m, b) is changed.
+    """
+    Y = np.empty_like(X)
+    arrays = matrix.indptr, matrix.indices, matrix.data, X, B, inverse
+    _chebyshev(matrix.nnz * X.shape[1], *arrays, np.array(weights, dtype=X.dtype), step, Y)
     return Y

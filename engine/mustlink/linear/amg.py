@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.spmm import spmm, spmm_axpby
+from mustlink.kernels.spmm import chebyshev_step, spmm, spmm_axpby
 from mustlink.operators.laplacian import Block, GroundedLaplacian
 
 _COARSEST = 200  # nodes below which coarsening stops
@@ -111,11 +111,13 @@ class VCycle:
 
     def __call__(self, B: Block) -> Block:
         """Apply to a block (m, b) in double precision."""
-        size = np.abs(B).max(initial=0.0)
+        size = max(B.max(initial=0.0), -B.min(initial=0.0))
         if size == 0.0:
             return np.zeros_like(B)
-        scaled = np.ascontiguousarray(B / size, dtype=np.float32)
-        return self._descend(self.start, scaled).astype(np.float64) * size
+        scaled = np.empty(B.shape, dtype=np.float32)
+        np.multiply(B, 1.0 / size, out=scaled, casting="same_kind")
+        found: Block = np.multiply(self._descend(self.start, scaled), size, dtype=np.float64)
+        return found
 
     def _descend(self, index: int, B: NDArray[np.float32]) -> NDArray[np.float32]:
         level = self.hierarchy.levels[index]
@@ -137,18 +139,24 @@ def _chebyshev(
 
     For every Laplacian D⁻¹A <= 2, so no eigenvalue estimate is needed.
     """
-    high, low = np.float32(1.9), np.float32(0.475)
+    high, low = 1.9, 0.475
     centre, half = (high + low) / 2, (high - low) / 2
     sigma = centre / half
-    inverse = level.inverse_diagonal[:, None]
+
+    def move(X: NDArray[np.float32], old: float, new: float) -> NDArray[np.float32]:
+        weights = (level.shift, level.factor, old, new)
+        return chebyshev_step(level.matrix, X, B, level.inverse_diagonal, step, weights)
+
     rho = 1 / sigma
-    step = inverse * (B if X is None else level.residual(X, B)) / centre
-    X = step.copy() if X is None else X + step
+    step = np.zeros_like(B) if X is not None else level.inverse_diagonal[:, None] * B
+    if X is None:
+        step *= np.float32(1 / centre)
+        X = step.copy()
+    else:
+        X = move(X, 0.0, 1 / centre)
     for _ in range(1, degree):
         following = 1 / (2 * sigma - rho)
-        step *= following * rho
-        step += (2 * following / half) * inverse * level.residual(X, B)
-        X += step
+        X = move(X, following * rho, 2 * following / half)
         rho = following
     return X
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.kernels.krylov import descend, direct, dots
 from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence
 
@@ -33,42 +34,37 @@ def block_cg(
     """
     project = project or (lambda V: V)
     precondition = precondition or (lambda V: V)
-    R = project(np.array(B, dtype=np.float64))
+    R = np.ascontiguousarray(project(np.array(B, dtype=np.float64)))
     X = np.zeros_like(R)
-    size = np.linalg.norm(R, axis=0)
+    size = np.sqrt(dots(R, R))
     # A column that `project` leaves nothing of is solved by 0; its rounding is no right-hand side.
     size[size <= 1e-15 * np.linalg.norm(B, axis=0)] = np.inf
-    residuals = np.linalg.norm(R, axis=0) / size
+    residuals = np.sqrt(dots(R, R)) / size
     active = np.flatnonzero(residuals > tol)
-    R = R[:, active]
-    P = Z = project(precondition(R))
-    rz = _dots(R, Z)
+    R = np.ascontiguousarray(R[:, active])
+    Z = project(precondition(R))
+    P = np.array(Z)
+    rz = dots(R, Z)
     steps = 0
     while active.size and steps < max_iter:
         AP = A(P)
-        alpha = rz / _dots(P, AP)
-        X[:, active] += alpha * P
-        R = R - alpha * AP
-        residuals[active] = np.linalg.norm(R, axis=0) / size[active]
+        squares = descend(X, R, P, AP, rz / dots(P, AP), active)
+        residuals[active] = np.sqrt(squares) / size[active]
         steps += 1
         if on_step is not None:
             on_step(float(residuals.max()))
         going = residuals[active] > tol
         if not going.all():
-            active, R, P, rz = active[going], R[:, going], P[:, going], rz[going]
+            active, rz = active[going], rz[going]
+            R, P = (np.ascontiguousarray(V[:, going]) for V in (R, P))
         if active.size == 0:
             break
         Z = project(precondition(R))
-        following = _dots(R, Z)
-        P = Z + (following / rz) * P
+        following = dots(R, Z)
+        direct(Z, P, following / rz)
         rz = following
     reason = "tolerance" if active.size == 0 else "max_iter"
     return X, Convergence("block CG", reason, steps, residuals, tol)
-
-
-def _dots(X: Block, Y: Block) -> NDArray[np.float64]:
-    """Inner products column by column."""
-    return np.einsum("ij,ij->j", X, Y)
 
 
 def jacobi(diagonal: NDArray[np.float64]) -> Map:

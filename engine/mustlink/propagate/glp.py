@@ -8,9 +8,8 @@ of Δ. All classes are solved at once, one column each.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import scipy.linalg as sla
@@ -31,18 +30,30 @@ SOLVERS = ("auto", "dense", "cg")
 _JACOBI = 0.005  # share of the diagonal that is added everywhere, from which no multigrid is needed
 
 
+@dataclass(frozen=True, eq=False)
+class System:
+    """E(M + diag(w))_ff E, E = diag(scale): positive definite, with a diagonal near 1.
+
+    `apply` is its product with a block, `precondition` an approximate inverse or None.
+    """
+
+    apply: Map
+    scale: Floats
+    precondition: Map | None = None
+
+
 class Energy(Protocol):
     """A symmetric positive semidefinite form fᵀMf on m nodes."""
 
     @property
-    def scale(self) -> Floats:
-        """Positive numbers (m,) comparable with diag(M); systems are scaled by them."""
+    def size(self) -> int:
+        """Number of nodes m."""
 
     def apply(self, X: Block) -> Block:
         """MX for a block (m, b)."""
 
-    def preconditioner(self, free: Ints, weight: Floats) -> Map | None:
-        """Symmetric positive map ≈ (M + diag(weight))⁻¹ on the rows `free`; None for diagonal."""
+    def system(self, free: Ints, weight: Floats) -> System:
+        """M + diag(weight) on the rows `free`, `weight` (len(free),) >= 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,16 +65,15 @@ class LaplacianEnergy:
     factor: float = 1.0
 
     @property
-    def scale(self) -> Floats:
+    def size(self) -> int:
+        """Number of nodes m."""
+        return self.laplacian.size
+
+    @property
+    def diagonal(self) -> Floats:
         """γd, or γ."""
         root = self.laplacian.root_degree
         return np.full(root.size, self.factor) if self.normalized else self.factor * root**2
-
-    @property
-    def null_vector(self) -> Floats:
-        """Mv = 0: v = 1, or D^½1."""
-        root = self.laplacian.root_degree
-        return root if self.normalized else np.ones_like(root)
 
     def apply(self, X: Block) -> Block:
         """MX for a block (m, b)."""
@@ -72,17 +82,30 @@ class LaplacianEnergy:
         root = self.laplacian.root_degree[:, None]
         return self.factor * root * self.laplacian.apply(root * X)
 
-    def preconditioner(self, free: Ints, weight: Floats) -> Map | None:
-        """A multigrid cycle of M + diag(weight) without the other rows and columns."""
-        total = self.scale[free] + weight
-        if float((weight / total).min(initial=1.0)) >= _JACOBI:
-            return None
-        ratio = np.sqrt(self.scale[free] / total)
-        cycle = grids_of_grounded(
-            grounded(self.laplacian.S, free, ratio, np.sqrt(total) * self.null_vector[free])
-        ).cycle()
-        inverse = 1.0 / np.sqrt(total)[:, None]
-        return lambda X: inverse * cycle(inverse * X)
+    def system(self, free: Ints, weight: Floats) -> System:
+        """I − S_T, T the diagonal of both, with a multigrid cycle unless the weights are large."""
+        own = self.diagonal[free]
+        total = own + weight
+        # The smooth vector of M, 1 or D^½1, in the variables of the system.
+        smooth = np.sqrt(total) * (self.laplacian.root_degree[free] if self.normalized else 1.0)
+        operator = grounded(self.laplacian.S, free, np.sqrt(own / total), smooth)
+        is_easy = float((weight / total).min(initial=1.0)) >= _JACOBI
+        cycle = None if is_easy else grids_of_grounded(operator).cycle()
+        return System(operator.apply, 1.0 / np.sqrt(total), cycle)
+
+
+def scaled_system(
+    energy: Energy, diagonal: Floats, free: Ints, weight: Floats, precondition: Map | None = None
+) -> System:
+    """The system of an energy known by its product only.
+
+    `diagonal` (m,) > 0 is comparable with M's; `precondition` ≈ the unscaled inverse.
+    """
+    scale = 1.0 / np.sqrt(diagonal[free] + weight)
+    outer = scale[:, None]
+    A = _restricted(energy, free, weight)
+    inner = None if precondition is None else (lambda V: precondition(V / outer) / outer)
+    return System(lambda V: outer * A(outer * V), scale, inner)
 
 
 def grounded(S: sp.csr_matrix, free: Ints, ratio: Floats, null: Floats) -> GroundedLaplacian:
@@ -164,21 +187,20 @@ def solve(
     solving: Solving,
 ) -> tuple[Block, Convergence]:
     """Solve (M + diag(weight)) X = B on the rows `free`, (f, b)."""
-    m, tol = energy.scale.size, solving.tolerance(energy.scale.size)
-    A = _restricted(energy.apply, m, free, weight)
-    if free.size == 0 or solving.is_dense(m):
+    tol = solving.tolerance(energy.size)
+    if free.size == 0 or solving.is_dense(energy.size):
         with recorder.stage("propagating"):
-            return _dense(A, B, tol)
+            return _dense(_restricted(energy, free, weight), B, tol)
     with recorder.stage("multigrid set-up"):
-        cycle = energy.preconditioner(free, weight)
-    scale = 1.0 / np.sqrt(energy.scale[free] + weight)[:, None]
+        system = energy.system(free, weight)
+    scale = system.scale[:, None]
     with recorder.stage("propagating") as advance:
         X, convergence = block_cg(
-            lambda V: scale * A(scale * V),
+            system.apply,
             scale * B,
             tol=tol,
             max_iter=solving.max_iter,
-            precondition=None if cycle is None else (lambda V: cycle(V / scale) / scale),
+            precondition=system.precondition,
             on_step=lambda worst: advance(done(worst, tol)),
         )
     return scale * X, convergence
@@ -189,15 +211,16 @@ def done(residual: float, tol: float) -> float:
     return float(np.clip(np.log(max(residual, 1e-300)) / np.log(min(tol, 0.5)), 0.0, 1.0))
 
 
-def _restricted(apply: Map, m: int, free: Ints, weight: Floats) -> Callable[[Block], Block]:
+def _restricted(energy: Energy, free: Ints, weight: Floats) -> Map:
     """X -> ((M + diag(weight)) X) on the rows `free`."""
+    m, extra = energy.size, weight[:, None]
     if free.size == m:
-        return lambda X: apply(X) + weight[:, None] * X
+        return lambda X: energy.apply(X) + extra * X
 
     def inner(X: Block) -> Block:
         whole = np.zeros((m, X.shape[1]))
         whole[free] = X
-        found: Any = apply(whole)[free] + weight[:, None] * X
+        found: Block = energy.apply(whole)[free] + extra * X
         return found
 
     return inner

@@ -13,10 +13,16 @@ import numpy as np
 
 from mustlink.check import as_integer, check_choice
 from mustlink.kernels.spmm import spmm
-from mustlink.linear.cg import Map
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.base import Propagator, Solution, Task
-from mustlink.propagate.glp import Floats, Ints, LaplacianEnergy, propagate
+from mustlink.propagate.glp import (
+    Floats,
+    Ints,
+    LaplacianEnergy,
+    System,
+    propagate,
+    scaled_system,
+)
 
 VARIANTS = ("fixed-point", "em")
 _STALL = 1e-4  # EM ends when no probability moves by more
@@ -68,31 +74,44 @@ class WalkEnergy:
             Y = spmm(self.laplacian.S, Y)
         return inverse * Y
 
+    @property
+    def size(self) -> int:
+        """Number of nodes m."""
+        return self.laplacian.size
+
     @cached_property
-    def scale(self) -> Floats:
-        """Degrees C1 of the m-step graph."""
+    def degrees(self) -> Floats:
+        """Row sums C1 of the m-step graph."""
         ones = np.ones((self.laplacian.size, 1))
         found: Floats = self.walk(ones)[:, 0]
         return found
 
     def apply(self, X: Block) -> Block:
         """MX for a block (m, b)."""
-        return self.scale[:, None] * X - self.walk(X)
+        return self.degrees[:, None] * X - self.walk(X)
 
-    def preconditioner(self, free: Ints, weight: Floats) -> Map | None:
-        """C/m + 1/scale, C the multigrid of one step: 1 − (1 − ε)^m is about min(1, mε)."""
+    def system(self, free: Ints, weight: Floats) -> System:
+        """Preconditioned by G/m + 1/C1, G the multigrid of one step.
+
+        An error that one step shrinks by 1 − ε the walk shrinks by (1 − ε)^m, and 1 − (1 − ε)^m is
+        min(1, mε) up to a factor of 2.
+        """
         inverse = 1.0 / self.laplacian.root_degree
-        data = self.laplacian.S.data * inverse[self.laplacian.S.indices]
         S = self.laplacian.S.copy()
-        S.data = data * np.repeat(inverse, np.diff(S.indptr))
+        S.data = S.data * inverse[S.indices] * np.repeat(inverse, np.diff(S.indptr))
         root = np.sqrt(np.asarray(S.sum(axis=1)).ravel())
         S.data = S.data / (root[S.indices] * np.repeat(root, np.diff(S.indptr)))
-        one_step = NormalizedLaplacian.of(S, root, self.laplacian.nodes, self.laplacian.n_nodes)
-        cycle = LaplacianEnergy(one_step).preconditioner(free, weight)
-        local = (1.0 / (self.scale[free] + weight))[:, None]
-        if cycle is None:
-            return lambda X: local * X
-        return lambda X: cycle(X) / self.n_steps + local * X
+        step = NormalizedLaplacian.of(S, root, self.laplacian.nodes, self.laplacian.n_nodes)
+        one = LaplacianEnergy(step).system(free, weight)
+        outer = one.scale[:, None]
+        local = (1.0 / (self.degrees[free] + weight))[:, None]
+
+        def precondition(X: Block) -> Block:
+            Y = outer * X
+            smooth = Y if one.precondition is None else one.precondition(Y)
+            return outer * smooth / self.n_steps + local * X
+
+        return scaled_system(self, self.degrees, free, weight, precondition)
 
 
 def expectation_maximisation(walk: WalkEnergy, task: Task, most: int) -> tuple[Block, int]:
@@ -103,7 +122,7 @@ def expectation_maximisation(walk: WalkEnergy, task: Task, most: int) -> tuple[B
     Nodes that no labelled one reaches in m steps have no say. Returns the answers (m, K) and the
     steps taken; EM is slow near its end, where answers hardly change any more.
     """
-    spread = walk.scale[task.labelled]
+    spread = walk.degrees[task.labelled]
     sources = np.zeros_like(task.Y)
     p, moved, step = np.full_like(task.Y, 1.0 / task.n_classes), np.inf, 0
     with task.recorder.stage("EM") as advance:
@@ -116,7 +135,7 @@ def expectation_maximisation(walk: WalkEnergy, task: Task, most: int) -> tuple[B
             moved = float(np.abs(following - p)[total[:, 0] > 0].max(initial=0.0))
             p, step = following, step + 1
             advance(step / most)
-        answer = walk.walk(p) / walk.scale[:, None]
+        answer = walk.walk(p) / walk.degrees[:, None]
     if moved > _STALL:
         task.recorder.note(
             f"EM: probabilities still move by {moved:.1g} after {step} steps; raise em_steps"
