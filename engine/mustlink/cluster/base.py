@@ -96,3 +96,11 @@ class GraphClusterer(ClusterMixin, GraphEstimator):
             noun = "node has" if alone == 1 else "nodes have"
             recorder.note(f"{alone} {noun} no edge and cannot be clustered: {done}")
         return labels
+
+
+def note_unlinked(known: Constraints, laplacian: NormalizedLaplacian, recorder: Recorder) -> None:
+    """Tell of constrained nodes without an edge."""
+    lost = int(np.count_nonzero(laplacian.positions[known.nodes] < 0))
+    if lost:
+        nodes = "node has" if lost == 1 else "nodes have"
+        recorder.note(f"{lost} constrained {nodes} no edge: their constraints cannot act")

@@ -6,10 +6,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from mustlink.check import as_integer, check_choice
-from mustlink.cluster.base import GraphClusterer, Ints
+from mustlink.cluster.base import GraphClusterer, Ints, note_unlinked
 from mustlink.cluster.choose import Choice
 from mustlink.cluster.family import Embedded, Family, Solving
 from mustlink.cluster.plan import Request, cluster, embed, resolve
@@ -144,10 +142,7 @@ class ConstrainedSpectral(GraphClusterer):
         before: Ints | None = None,
     ) -> None:
         laplacian = laplacian_of(graph, recorder)
-        lost = int(np.count_nonzero(laplacian.positions[known.nodes] < 0))
-        if lost:
-            nodes = "node has" if lost == 1 else "nodes have"
-            recorder.note(f"{lost} constrained {nodes} no edge: their constraints cannot act")
+        note_unlinked(known, laplacian, recorder)
         if known.classes.size > k:
             recorder.note(f"{known.classes.size} classes among the labels, but {k} clusters asked")
         family = self._family(graph, laplacian, known, k)

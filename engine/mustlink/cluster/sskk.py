@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_choice, check_positive
-from mustlink.cluster.base import GraphClusterer
+from mustlink.cluster.base import GraphClusterer, note_unlinked
 from mustlink.cluster.kernel_descent import Descent, PenalizedGraph, descend, penalized
 from mustlink.cluster.scores import satisfaction
 from mustlink.cluster.starts import (
@@ -102,7 +102,12 @@ class SSKK(GraphClusterer):
                 self.labels_ = self._labels(laplacian, tried[used].state.labels, recorder)
                 self.embedding_ = _edge_shares(problem, laplacian, tried[used])
         self.graph_ = graph
-        _notes(recorder, known, laplacian, tried[used])
+        note_unlinked(known, laplacian, recorder)
+        if not tried[used].settled:
+            recorder.note(
+                f"single moves still lowered the objective after {tried[used].sweeps} sweeps; "
+                "raise max_iter"
+            )
         self.report_ = self._report(known, problem, tried, used, recorder)
         return self
 
@@ -193,14 +198,3 @@ def _edge_shares(
     shares = cluster_links(A, clusters_of(A, best.state.labels, best.state.weight.size))
     shares /= (laplacian.root_degree**2)[:, None]
     return laplacian.leave(shares)
-
-
-def _notes(
-    recorder: Recorder, known: Constraints, laplacian: NormalizedLaplacian, best: Descent
-) -> None:
-    if lost := int(np.count_nonzero(laplacian.positions[known.nodes] < 0)):
-        recorder.note(f"{lost} constrained nodes have no edge: their constraints cannot act")
-    if not best.settled:
-        recorder.note(
-            f"single moves still lowered the objective after {best.sweeps} sweeps; raise max_iter"
-        )

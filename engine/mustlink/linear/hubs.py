@@ -59,8 +59,8 @@ class LinkedCycle:
         self, laplacian: NormalizedLaplacian, penalty: ConstraintOperator, a: float, b: float
     ) -> None:
         self.linked = linked_graph(laplacian, penalty, a, b)
-        wide = has_wide_weights(laplacian)
-        self.grids: Hierarchy = (build_smoothed if wide else build_hierarchy)(self.linked)
+        grids = build_smoothed if has_wide_weights(laplacian) else build_hierarchy
+        self.grids: Hierarchy = grids(self.linked)
         self.ratio = (laplacian.root_degree / self.linked.root_degree[: laplacian.size])[:, None]
         self.size = laplacian.size
 

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.linear.amg import Hierarchy, Level, inverse_diagonal, pseudo_inverse
+from mustlink.linear.amg import Hierarchy, Level, build_hierarchy, inverse_diagonal, pseudo_inverse
 from mustlink.operators.laplacian import GroundedLaplacian
 
 _STRENGTH = 0.05  # |a_ij| >= θ√(a_ii a_jj); 0 and 0.25 were five times slower
@@ -30,6 +30,11 @@ def has_wide_weights(laplacian: GroundedLaplacian) -> bool:
         return False
     low, high = np.quantile(data, [0.01, 0.95])
     return bool(high > _WIDE * max(low, 1e-300))
+
+
+def build_grids(operator: GroundedLaplacian) -> Hierarchy:
+    """Plain or, for wide weights, smoothed aggregation."""
+    return (build_smoothed if has_wide_weights(operator) else build_hierarchy)(operator)
 
 
 def build_smoothed(laplacian: GroundedLaplacian) -> Hierarchy:

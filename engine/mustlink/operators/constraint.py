@@ -24,8 +24,8 @@ class ConstraintOperator:
     """Q̄, or another matrix of the constraints, on the m working nodes.
 
     Zero outside the s nodes of `support`: E(matrix + factor·core·factorᵀ)Eᵀ with E placing the s
-    constrained nodes; matrix (s, s) CSR, factor (s, r) CSR or None. `lost` counts the constrained
-    nodes that are isolated in the graph: D^-½ does not exist there, their constraints cannot act.
+    constrained nodes; matrix (s, s) CSR, factor (s, r) CSR or None. Constrained nodes without an
+    edge are left out: D^-½ does not exist there, their constraints cannot act.
     """
 
     matrix: sp.csr_matrix
@@ -33,7 +33,6 @@ class ConstraintOperator:
     core: Any
     support: NDArray[np.int64]
     size: int
-    lost: int
 
     def apply(self, X: Block, shift: float = 0.0) -> Block:
         """(Q̄ + shift·I)X for a block (m, b)."""
@@ -173,5 +172,4 @@ def local_operator(
     matrix = sp.csr_matrix(scale @ given.matrix[known][:, known] @ scale)
     matrix.eliminate_zeros()
     factor = None if given.factor is None else sp.csr_matrix(scale @ given.factor[known])
-    lost = int(nodes.size - known.size)
-    return ConstraintOperator(matrix, factor, given.core, support, laplacian.size, lost)
+    return ConstraintOperator(matrix, factor, given.core, support, laplacian.size)

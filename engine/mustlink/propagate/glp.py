@@ -17,9 +17,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.eigen.solver import DENSE_BELOW
-from mustlink.linear.amg import Hierarchy, build_hierarchy
 from mustlink.linear.cg import Map, block_cg
-from mustlink.linear.smoothed import build_smoothed, has_wide_weights
+from mustlink.linear.smoothed import build_grids
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, GroundedLaplacian, NormalizedLaplacian
 from mustlink.result import Convergence
@@ -90,7 +89,7 @@ class LaplacianEnergy:
         smooth = np.sqrt(total) * (self.laplacian.root_degree[free] if self.normalized else 1.0)
         operator = grounded(self.laplacian.S, free, np.sqrt(own / total), smooth)
         is_easy = float((weight / total).min(initial=1.0)) >= _JACOBI
-        cycle = None if is_easy else grids_of_grounded(operator).cycle()
+        cycle = None if is_easy else build_grids(operator).cycle()
         return System(operator.apply, 1.0 / np.sqrt(total), cycle)
 
 
@@ -114,11 +113,6 @@ def grounded(S: sp.csr_matrix, free: Ints, ratio: Floats, null: Floats) -> Groun
         S = S[free][:, free]
     data = S.data * ratio[S.indices] * np.repeat(ratio, np.diff(S.indptr))
     return GroundedLaplacian(sp.csr_matrix((data, S.indices, S.indptr), shape=S.shape), null)
-
-
-def grids_of_grounded(operator: GroundedLaplacian) -> Hierarchy:
-    """Its multigrid: plain aggregation, or smoothed for weights of many orders of magnitude."""
-    return (build_smoothed if has_wide_weights(operator) else build_hierarchy)(operator)
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from mustlink.linear.cg import block_cg
+from mustlink.linear.smoothed import build_grids
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.base import Task
-from mustlink.propagate.glp import done, grids_of_grounded
+from mustlink.propagate.glp import done
 from mustlink.result import Convergence
 
 
@@ -22,7 +23,7 @@ def potential(task: Task, B: Block) -> tuple[Block, Convergence]:
             X = null.project(np.linalg.solve(laplacian.to_dense() + Z @ Z.T, null.project(B)))
         return X, Convergence("LAPACK", "direct", 0, np.zeros(B.shape[1]), tol)
     with recorder.stage("multigrid set-up"):
-        cycle = grids_of_grounded(laplacian).cycle()
+        cycle = build_grids(laplacian).cycle()
     with recorder.stage("propagating") as advance:
         return block_cg(
             laplacian.apply,
