@@ -16,6 +16,7 @@ import pytest
 import scipy.sparse as sp
 
 from mustlink_io import cli, formats, matrices, progress, schema, store
+from mustlink_io.methods import COMMON_OPTIONS, METHODS, PROPAGATORS, flag
 
 ROOT = Path(__file__).parents[1]
 K = 3
@@ -55,6 +56,7 @@ def data(tmp_path_factory):
     sp.save_npz(folder / "negative.npz", negative)
     sp.save_npz(folder / "empty.npz", sp.csr_matrix((5, 5)))
     (folder / "nothing.edges").write_text("# no edges\n")
+    (folder / "words.txt").write_text("cat\ndog\n-1\n")
     (folder / "short.txt").write_text("0\n1\n-1\n")
     (folder / "far.csv").write_text("i,j,belief\n0,1,1\n3,120,1\n")
     (folder / "self.csv").write_text("i,j,belief\n5,5,1\n")
@@ -107,7 +109,7 @@ def test_points_to_clusters(mustlink, tmp_path, data):
     labels = formats.load_labels(str(out), 120)
     assert accuracy(np.repeat(np.arange(K), 40), labels) == 1
     with store.open_h5(out) as file:
-        for item in schema.PARTS["result"][1]:
+        for item in (*schema.PARTS["clusters"][1], *schema.PARTS["run"][1]):
             place, _, attribute = item.path.partition("@")
             assert (attribute in file[place].attrs) if attribute else (place in file), item.path
         assert file["embedding"].shape[0] == 120
@@ -201,6 +203,14 @@ BAD = {
     "labels too short": (
         "cluster points.h5 -k 3 --labels short.txt -o {out}",
         "short.txt: 3 labels, but the data has 120 nodes",
+    ),
+    "text labels": (
+        "cluster points.h5 -k 3 --labels words.txt -o {out}",
+        r"words.txt: labels are text \('dog'\); number the classes 0, 1, 2",
+    ),
+    "neighbours of a graph": (
+        "cluster graph.h5 -k 3 --neighbors 5 -o {out}",
+        "graph.h5:/graph: is a graph; leave out --neighbors 5",
     ),
     "K above n": ("cluster points.h5 -k 121 -o {out}", "-k 121: more clusters than the 120 nodes"),
     "K below 2": ("cluster points.h5 -k 1 -o {out}", "-k 1: ask for at least 2"),
@@ -353,20 +363,24 @@ def test_help_teaches_by_examples_that_parse(mustlink):
         command = cli.cli.commands[words[0]]
         with command.make_context(words[0], words[1:]):
             pass
-    for name in cli.METHODS:
-        assert name in mustlink("cluster --help")[1]
+    for command, methods in (("cluster", METHODS), ("propagate", PROPAGATORS)):
+        for name in methods:
+            assert name in mustlink(f"{command} --help")[1]
 
 
 def test_every_option_is_a_parameter_of_its_estimator():
     import mustlink as engine
-    from mustlink_io.methods import COMMON_OPTIONS, METHODS, flag
 
     known = {word for option in cli.cluster.params for word in option.opts}
     for method in METHODS.values():
+        if not hasattr(engine, method.estimator):
+            continue
         parameters = getattr(engine, method.estimator)().get_params()
-        assert set(COMMON_OPTIONS | method.options) <= set(parameters)
-        assert {flag(name) for name in COMMON_OPTIONS | method.options} <= known
-        untold = set(parameters) - COMMON_OPTIONS - method.options - {"n_clusters", "n_jobs"}
+        taken = COMMON_OPTIONS | method.options
+        assert {flag(name) for name in taken} <= known
+        renamed = {"class_shares"} if "class_mass" in taken else set()
+        assert taken - renamed <= set(parameters)
+        untold = set(parameters) - taken - {"n_clusters", "n_jobs"}
         assert untold == set(), "parameters that the command line cannot set"
 
 

@@ -318,6 +318,8 @@ def test_class_mass(problem):
     est = ml.GFHF(class_mass=True, affinity="precomputed").fit(W, y)
     true = oracles.class_mass_dense(oracles.gfhf_dense(W.toarray(), Y), Y)
     np.testing.assert_allclose(est.label_distributions_, true, atol=1e-9)
+    equal = ml.GFHF(class_mass="equal", affinity="precomputed").fit(W, y)
+    assert equal.report_.choices["class_mass"] == pytest.approx([1 / 3] * 3)
     shares = [0.2, 0.3, 0.5]
     est = ml.GFHF(class_mass=shares, affinity="precomputed").fit(W, y)
     np.testing.assert_allclose(est.report_.choices["class_mass"], shares)
@@ -403,7 +405,7 @@ def test_everything_is_labelled(method, problem):
         (None, "no labels"),
         (np.full(50, -1), "all 50 labels are -1"),
         (np.where(np.arange(50) < 5, 4, -1), "every label given is 4"),
-        (np.zeros(49), "49 labels for 50 nodes"),
+        (np.arange(49) % 3, "49 labels for 50 nodes"),
         (np.where(np.arange(50) < 5, 0.5, -1), "no whole number"),
         (np.where(np.arange(50) < 5, -3, 1), "below -1"),
         (np.array(["cat", "dog"] * 25), "labels are text"),
@@ -429,6 +431,7 @@ def test_bad_labels(problem, y, words):
         (ml.TikReg(class_mass=True), "class_mass"),
         (ml.GFHF(class_mass=[0.5, 0.5]), "2 numbers for 3 classes"),
         (ml.GFHF(class_mass=[0.5, 0.5, 0]), "above 0"),
+        (ml.GFHF(class_mass="fair"), "class_mass"),
         (ml.GFHF(solver="magic"), "solver"),
         (ml.GFHF(tol=-1), "tol"),
         (ml.GFHF(max_iter=0), "max_iter"),
@@ -439,6 +442,11 @@ def test_bad_parameters(problem, est, words):
     W, y, _ = problem
     with pytest.raises(InputError, match=words):
         est.set_params(affinity="precomputed").fit(W, y)
+
+
+def test_labels_are_looked_at_before_the_graph_is_built():
+    with pytest.raises(InputError, match="are -1"):
+        ml.GFHF().fit("no points at all", np.full(5, -1))
 
 
 def test_graph_beside_the_points():

@@ -22,15 +22,20 @@ def score(
 ) -> dict[str, Any]:
     """Score the labels in a file; returns plain values. Raises InputError."""
     found = formats.load_labels(labels)
-    assigned = found[found >= 0]
+    names, sizes = np.unique(found[found >= 0], return_counts=True)
     result: dict[str, Any] = {
         "labels": labels,
         "n_nodes": int(found.size),
-        "sizes": np.bincount(assigned).tolist() if assigned.size else [],
-        "unassigned": int(found.size - assigned.size),
+        "names": names.tolist(),
+        "sizes": sizes.tolist(),
+        "unassigned": int(np.count_nonzero(found < 0)),
     }
     if truth is not None:
-        result["truth"] = agreement(found, formats.load_labels(truth, int(found.size)))
+        real = formats.load_labels(truth, int(found.size))
+        result["truth"] = agreement(found, real)
+        if formats.has_classes(labels):  # numbers mean classes, not just clusters
+            known = real >= 0
+            result["truth"]["right"] = float(np.mean(found[known] == real[known]))
     if constraints is not None:
         from mustlink.cluster.scores import satisfaction
 

@@ -20,7 +20,8 @@ from mustlink.errors import InputError
 from mustlink.memory import peak_bytes
 from mustlink.observe import Observer, Recorder
 from mustlink_io import plots, store
-from mustlink_io.jobs import result_content
+from mustlink_io.clustering import cluster_content
+from mustlink_io.jobs import run_content
 from mustlink_io.records import stage_rows, to_json, versions
 from mustlink_io.summary import show_demo
 
@@ -111,7 +112,7 @@ def run(out_dir: str, observer: Observer, as_json: bool, quiet: bool) -> dict[st
     result["stages"] = stage_rows(recorder)
     result["seconds"] = sum(stage["seconds"] for stage in result["stages"])
     with recorder.stage("writing"):
-        store.write(result_file, result_content(constrained, result))
+        store.write(result_file, {**cluster_content(constrained), **run_content(result)})
     result["stages"] = stage_rows(recorder)
     result["peak_bytes"] = peak_bytes()
     result["files"] = [str(picture), str(result_file)]

@@ -159,6 +159,7 @@ def load_labels(text: str, n_nodes: int | None = None) -> NDArray[np.int64]:
         with store.open_h5(place.path) as file:
             names = [n for n in LABEL_NAMES if store.find(file, n) is not None]
             name = place.part or (names or ["/labels"])[0]
+            _refuse_text(store.dataset(file, name), f"{place.path}:{name}")
             values = store.read(file, name, {}, "/labels")
     elif place.suffix == ".npz":
         with arrays.open_npz(place.path) as archive:
@@ -168,6 +169,7 @@ def load_labels(text: str, n_nodes: int | None = None) -> NDArray[np.int64]:
         values = np.asarray(arrays.load_npy(place.path))
     else:
         values = tables.read_labels(place.path, n_nodes)
+    _refuse_text(values, str(place))
     if values.ndim != 1 or values.dtype.kind not in "fiub":
         raise InputError(
             f"{place}: shape {values.shape} of type {values.dtype}; labels are whole numbers, "
@@ -180,6 +182,22 @@ def load_labels(text: str, n_nodes: int | None = None) -> NDArray[np.int64]:
         at = int(np.flatnonzero(labels < -1)[0])
         raise InputError(f"{place}: label {at} is {labels[at]}; -1 is unknown, classes are from 0")
     return labels
+
+
+def _refuse_text(values: Any, where: str) -> None:
+    """Raise InputError for labels, an array or HDF5 dataset, that are words."""
+    if values.dtype.kind in "OSU":
+        first = values[(0,) * values.ndim] if values.size else ""
+        raise tables.text_labels(where, store.text(first))
+
+
+def has_classes(text: str) -> bool:
+    """Whether the labels of a result are classes, as `mustlink propagate` writes them."""
+    place = parse(text)
+    if place.suffix not in HDF5 or (place.part or "/labels").strip("/") != "labels":
+        return False
+    with store.open_h5(place.path) as file:
+        return store.find(file, "/classes") is not None
 
 
 def load_pairs(text: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -1,71 +1,111 @@
-"""One job from files to a file: cluster a data set with what is known about it."""
+"""What every job from files to a file does: look, read, fit, write whole, tell.
+
+A kind of job (`clustering`, `propagation`) says what it reads beside the data, how it is fitted and
+what it answers; everything else is here.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink.memory import peak_bytes
 from mustlink.observe import Observer, Recorder
 from mustlink_io import formats, store, stream
-from mustlink_io.methods import COMMON_OPTIONS, METHODS, flag
+from mustlink_io.methods import GRAPH_OPTIONS, Method, flag
 from mustlink_io.records import stage_rows, to_json, versions
-from mustlink_io.sides import load_constraints, tell_contradictions
+from mustlink_io.sides import class_shares
+
+# Keys of a result that have a place of their own in the file, outside /report.
+_APART = ("parameters", "versions", "inputs", "stages", "output", "eigenvalues", "classes")
 
 
-@dataclass(frozen=True)
-class ClusterJob:
-    """What `mustlink cluster` was asked to do; `params` holds only what was given."""
+@dataclass(frozen=True, kw_only=True)
+class Job(ABC):
+    """An estimator to be fitted to a file; `params` holds only what was given."""
 
     data: str
     output: str
-    n_clusters: int
-    method: str = "csp"
+    method: str
     labels: str | None = None
-    constraints: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
-    strict: bool = False
     threads: int | None = None
     memory: int | None = None
+
+    methods: ClassVar[Mapping[str, Method]]
+    common: ClassVar[frozenset[str]]
 
     @property
     def inputs(self) -> dict[str, str]:
         """Role of every file that is read."""
-        given = {"data": self.data, "labels": self.labels, "constraints": self.constraints}
+        given = {"data": self.data, "labels": self.labels, **self._more_inputs()}
         return {role: text for role, text in given.items() if text is not None}
+
+    def _more_inputs(self) -> dict[str, str | None]:
+        return {}
+
+    @property
+    def neighbours(self) -> int:
+        """Neighbours of a point in the graph that will be made."""
+        return int(self.params.get("n_neighbors", 15))
 
     def check(self) -> None:
         """Raise InputError for what is wrong without looking into a file."""
-        method = METHODS[self.method]
-        if self.n_clusters < 2:
-            raise InputError(f"-k {self.n_clusters}: ask for at least 2 clusters")
-        if not method.side_information and (self.labels or self.constraints):
-            able = ", ".join(name for name, m in METHODS.items() if m.side_information)
-            raise InputError(
-                f"-m {self.method}: uses no labels or constraints; choose -m {able}, or leave "
-                "them out"
-            )
+        method = self.methods[self.method]
         for name in self.params:
-            if name not in COMMON_OPTIONS | method.options:
-                able = ", ".join(key for key, m in METHODS.items() if name in m.options)
+            if name not in self.common | method.options:
+                able = ", ".join(key for key, m in self.methods.items() if name in m.options)
                 raise InputError(
                     f"{flag(name)}: no option of -m {self.method}; it belongs to {able}"
                 )
+        if "labels" in method.needs and self.labels is None:
+            raise InputError(f"-m {self.method}: needs labels of some nodes; give --labels FILE")
+
+    @abstractmethod
+    def read(self, data: formats.Data, recorder: Recorder) -> Any:
+        """Read what else there is, checked against the data; raises InputError."""
+
+    def parameters(self, side: Any) -> dict[str, Any]:
+        """Parameters of the estimator, where given; `side` is what `read` returned."""
+        return {"random_state": 0, **self.params}
+
+    def with_class_shares(
+        self, params: dict[str, Any], labels: NDArray[np.int64]
+    ) -> dict[str, Any]:
+        """Parameters in which --class-shares are one number a class, called as the engine does."""
+        if "class_shares" not in params:
+            return params
+        shares = class_shares(params["class_shares"], labels)
+        rest = {name: value for name, value in params.items() if name != "class_shares"}
+        masses = "class_mass" in self.methods[self.method].options
+        return {**rest, "class_mass" if masses else "class_shares": shares}
+
+    @abstractmethod
+    def fit(self, estimator: Any, data: Any, side: Any, recorder: Recorder) -> None:
+        """Fit to the data with what `read` returned."""
+
+    @abstractmethod
+    def outcome(self, estimator: Any, side: Any) -> dict[str, Any]:
+        """What the summary and `--json` tell beside the report."""
+
+    @abstractmethod
+    def content(self, estimator: Any) -> dict[str, Any]:
+        """Answers, as entries of the result file."""
 
 
-def run_cluster(job: ClusterJob, observer: Observer) -> dict[str, Any]:
-    """Cluster a file into a file; returns what the summary and `--json` show.
+def run(job: Job, observer: Observer) -> dict[str, Any]:
+    """From a file to a file; returns what the summary and `--json` show.
 
     The output is checked before anything is read and written only when all is done. Raises
     InputError.
     """
-    import mustlink
-
     job.check()
     paths = {role: formats.parse(text).path for role, text in job.inputs.items()}
     for path in paths.values():
@@ -76,27 +116,25 @@ def run_cluster(job: ClusterJob, observer: Observer) -> dict[str, Any]:
     wanted: formats.Kind | None = "graph" if job.params.get("affinity") == "precomputed" else None
     with recorder.stage("reading") as advance:
         data = formats.load(job.data, wanted, advance)
-        n_nodes = int(data.value.shape[0])
-        if job.n_clusters > n_nodes:
-            raise InputError(f"-k {job.n_clusters}: more clusters than the {n_nodes} nodes")
-        constraints = load_constraints(job.labels, job.constraints, n_nodes)
-    if constraints is not None:
-        tell_contradictions(constraints, recorder, job.strict)
+        side = job.read(data, recorder)
     inputs = _checksums(job, paths, recorder)
-
-    params = {"random_state": 0, **job.params}
-    if data.kind == "graph":
-        if params.get("affinity", "precomputed") != "precomputed":
-            raise InputError(f"{data.place}: is a graph; leave out --affinity {params['affinity']}")
-        params["affinity"] = "precomputed"
-    estimator = getattr(mustlink, METHODS[job.method].estimator)(
-        n_clusters=job.n_clusters, n_jobs=job.threads, **params
-    )
-    estimator.fit(data.value, constraints=constraints, observer=recorder)
-
-    result = _summary(job, estimator, recorder, inputs)
+    estimator = _estimator(job, data, side)
+    job.fit(estimator, data.value, side, recorder)
+    stages = stage_rows(recorder)  # those of the fit among them
+    result = {
+        **estimator.report_.to_dict(),
+        "output": job.output,
+        **job.outcome(estimator, side),
+        "parameters": {"method": job.method, **estimator.get_params()},
+        "versions": versions(),
+        "inputs": inputs,
+        "stages": stages,
+        "seconds": sum(stage["seconds"] for stage in stages),
+        "peak_bytes": max(stage["peak_bytes"] for stage in stages),
+        "notes": list(recorder.notes),
+    }
     with recorder.stage("writing"):
-        store.write(job.output, result_content(estimator, result))
+        store.write(job.output, {**job.content(estimator), **run_content(result)})
     result["seconds"] += recorder.stages[-1].seconds
     result["peak_bytes"] = peak_bytes()
     if job.memory is not None and result["peak_bytes"] > job.memory:
@@ -109,27 +147,43 @@ def run_cluster(job: ClusterJob, observer: Observer) -> dict[str, Any]:
     return result
 
 
-def _checksums(
-    job: ClusterJob, paths: Mapping[str, Path], recorder: Recorder
-) -> list[dict[str, Any]]:
+def _estimator(job: Job, data: formats.Data, side: Any) -> Any:
+    """The estimator with its parameters; a graph as data leaves no choice of neighbours."""
+    import mustlink
+
+    params = job.parameters(side)
+    if data.kind == "graph":
+        for name in sorted(GRAPH_OPTIONS & set(params)):
+            if (name, params[name]) != ("affinity", "precomputed"):
+                raise InputError(f"{data.place}: is a graph; leave out {flag(name)} {params[name]}")
+        params["affinity"] = "precomputed"
+    made = getattr(mustlink, job.methods[job.method].estimator, None)
+    if made is None:
+        raise InputError(f"-m {job.method}: not in this version of mustlink; choose another")
+    return made(n_jobs=job.threads, **params)
+
+
+def _checksums(job: Job, paths: Mapping[str, Path], recorder: Recorder) -> list[dict[str, Any]]:
     found = []
+    digests: dict[Path, str] = {}  # labels may be in the file of the data
     with recorder.stage("checksums") as advance:
         for role, path in paths.items():
-            digest = stream.sha256(path, advance)
-            size = path.stat().st_size
+            if path not in digests:
+                digests[path] = stream.sha256(path, advance)
+            size, digest = path.stat().st_size, digests[path]
             found.append({"role": role, "name": job.inputs[role], "bytes": size, "sha256": digest})
     return found
 
 
-def _check_budget(job: ClusterJob) -> None:
+def _check_budget(job: Job) -> None:
     """Refuse a budget below what the data alone needs: a lower bound, not an estimate."""
     if job.memory is None:
         return
     shape = formats.declared_shape(job.data)
     least = peak_bytes()
     if shape is not None and len(shape) == 2 and shape[0] != shape[1]:
-        neighbours = int(job.params.get("n_neighbors", 15))
-        least += 4 * shape[0] * shape[1] + 8 * shape[0] * neighbours  # float32; weight and index
+        # float32; weight and index
+        least += 4 * shape[0] * shape[1] + 8 * shape[0] * job.neighbours
     if least > job.memory:
         raise InputError(
             f"--memory: {job.memory / 1e9:.2f} GB given, but program, points and graph alone need "
@@ -137,46 +191,13 @@ def _check_budget(job: ClusterJob) -> None:
         )
 
 
-def _summary(
-    job: ClusterJob, estimator: Any, recorder: Recorder, inputs: list[dict[str, Any]]
-) -> dict[str, Any]:
-    report = estimator.report_.to_dict()
-    labels = np.asarray(estimator.labels_)
-    assigned = labels[labels >= 0]
-    stages = stage_rows(recorder)  # those of the fit among them
-    given = estimator.get_params() if hasattr(estimator, "get_params") else dict(job.params)
-    return {
-        **report,
-        "output": job.output,
-        "sizes": np.bincount(assigned, minlength=job.n_clusters).tolist(),
-        "unassigned": int(labels.size - assigned.size),
-        "eigenvalues": _eigenvalues(estimator).tolist(),
-        "parameters": {"method": job.method, **given},
-        "versions": versions(),
-        "inputs": inputs,
-        "stages": stages,
-        "seconds": sum(stage["seconds"] for stage in stages),
-        "peak_bytes": max(stage["peak_bytes"] for stage in stages),
-        "notes": list(recorder.notes),
-    }
-
-
-def _eigenvalues(estimator: Any) -> np.ndarray:
-    """Empty for a method that has none."""
-    return np.asarray(getattr(estimator, "eigenvalues_", ()), dtype=float)
-
-
-def result_content(estimator: Any, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Entries of the result file."""
+def run_content(result: Mapping[str, Any]) -> dict[str, Any]:
+    """How a result was made, as entries of the result file."""
     stages = result["stages"]
-    apart = ("parameters", "versions", "inputs", "stages", "eigenvalues", "output")
     return {
-        "/labels": np.asarray(estimator.labels_),
-        "/embedding": np.asarray(estimator.embedding_),
-        "/eigenvalues": _eigenvalues(estimator),
         "/stages/name": [stage["name"] for stage in stages],
         "/stages/seconds": np.array([stage["seconds"] for stage in stages], dtype=float),
         "/stages/peak_bytes": np.array([stage["peak_bytes"] for stage in stages], dtype=np.int64),
-        "/report": to_json({key: v for key, v in result.items() if key not in apart}),
+        "/report": to_json({key: v for key, v in result.items() if key not in _APART}),
         **{f"/@{key}": to_json(result[key]) for key in ("parameters", "versions", "inputs")},
     }

@@ -1,36 +1,45 @@
-"""The methods that `mustlink cluster -m` knows: one row each, read by command line and jobs."""
+"""The methods behind `-m`: one row each, read by the command line and by the jobs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-COMMON_OPTIONS = frozenset(
-    {"affinity", "n_neighbors", "metric", "weights", "max_iter", "isolated", "random_state"}
-)
+GRAPH_OPTIONS = frozenset({"affinity", "n_neighbors", "metric", "weights"})
+COMMON_OPTIONS = GRAPH_OPTIONS | {"max_iter", "isolated", "random_state"}
+PROPAGATION_OPTIONS = GRAPH_OPTIONS | {"random_state"}
+EQUAL = "equal"  # class shares, one a class
+_NOTHING: frozenset[str] = frozenset()
+_ANY_SIDE = frozenset({"labels", "constraints"})
 _EIGEN = frozenset({"solver", "tol"})
 _CONSTRAINED = _EIGEN | {"subspace", "assign"}
+_SYSTEM = _EIGEN | {"max_iter"}
+_MASS = frozenset({"class_mass", "class_shares"})
 
 
 @dataclass(frozen=True)
 class Method:
-    """An estimator of the engine, whether it takes side information, and options of its own."""
+    """An estimator of the engine: options of its own, side information it takes, what it needs.
+
+    `takes` is a part of {labels, constraints}, `needs` one of {labels, points}.
+    """
 
     estimator: str
     summary: str
-    side_information: bool
-    options: frozenset[str] = frozenset()
+    options: frozenset[str]
+    takes: frozenset[str] = _ANY_SIDE
+    needs: frozenset[str] = _NOTHING
 
 
 def _constrained(estimator: str, summary: str, *own: str) -> Method:
-    return Method(estimator, summary, side_information=True, options=_CONSTRAINED | set(own))
+    return Method(estimator, summary, _CONSTRAINED | set(own))
 
 
 METHODS: dict[str, Method] = {
     "ncut": Method(
         "NCut",
         "normalised cut, without side information",
-        side_information=False,
-        options=_EIGEN | {"variant"},
+        _EIGEN | {"variant"},
+        takes=_NOTHING,
     ),
     "csp": _constrained(
         "CSP", "constrained spectral clustering (Wang, Qian, Davidson)", "beta", "balanced"
@@ -46,12 +55,67 @@ METHODS: dict[str, Method] = {
     "sskk": Method(
         "SSKK",
         "kernel k-means with penalties (Kulis et al.)",
-        side_information=True,
-        options=frozenset({"init", "penalty", "volume", "sigma"}),
+        frozenset({"init", "penalty", "volume", "sigma"}),
+    ),
+    "csc-gfhf": Method(
+        "CSCGFHF",
+        "similarity of propagated labels (Wang, Qian, Davidson 2012), labels only",
+        _EIGEN | _MASS | {"assign", "sigma", "kernel_tol", "max_rank"},
+        takes=frozenset({"labels"}),
+        needs=frozenset({"labels"}),
     ),
 }
 
-_FLAGS = {"n_neighbors": "--neighbors", "random_state": "--seed"}
+
+def _propagation(estimator: str, summary: str, *own: str, points: bool = False) -> Method:
+    needs = frozenset({"labels", "points"} if points else {"labels"})
+    return Method(estimator, summary, _SYSTEM | set(own), frozenset({"labels"}), needs)
+
+
+PROPAGATORS: dict[str, Method] = {
+    "poisson": _propagation(
+        "Poisson", "labels as charges, for few labels (Calder et al.)", "class_shares"
+    ),
+    "gfhf": _propagation(
+        "GFHF", "harmonic values, labels kept as given (Zhu et al.); try --class-mass", *_MASS
+    ),
+    "llgc": _propagation("LLGC", "labels may be corrected (Zhou et al.)", "alpha", *_MASS),
+    "tik-reg": _propagation("TikReg", "balanced smooth regression (Belkin et al.)", "gamma"),
+    "ncut": _propagation("NCutPropagation", "normalised cut near the labels", "alpha"),
+    "green": _propagation("GreenFunction", "Green's function (Ding et al.)", "normalized"),
+    "lelp": _propagation("LELP", "Laplacian eigenmaps", "orthogonal", "alpha", *_MASS),
+    "gwem": _propagation(
+        "GWEM",
+        "walks of some steps (Szummer, Jaakkola)",
+        "n_steps",
+        "variant",
+        "em_steps",
+        *_MASS,
+    ),
+    "cluster-kernel": Method(
+        "ClusterKernel",
+        "classifier on eigenvectors (Chapelle et al.)",
+        frozenset({"n_components", "rows"}) | _MASS,
+        takes=frozenset({"labels"}),
+        needs=frozenset({"labels"}),
+    ),
+    "lnp": _propagation(
+        "LNP", "local linear fits (Wang, Zhang)", "alpha", "variant", "reg", *_MASS, points=True
+    ),
+    "llelp": _propagation(
+        "LLELP", "locally linear embedding", "reg", "orthogonal", "alpha", points=True
+    ),
+    "ltsalp": _propagation(
+        "LTSALP", "tangent spaces", "n_components", "orthogonal", "alpha", points=True
+    ),
+}
+
+_FLAGS = {
+    "n_neighbors": "--neighbors",
+    "random_state": "--seed",
+    "n_steps": "--steps",
+    "n_components": "--components",
+}
 
 
 def flag(parameter: str) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
+
+from mustlink_io.methods import EQUAL, Method
 
 
 def number_or(*words: str) -> Callable[[click.Context, click.Parameter, str | None], Any]:
@@ -24,6 +26,23 @@ def number_or(*words: str) -> Callable[[click.Context, click.Parameter, str | No
     return convert
 
 
+def class_shares(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> list[float] | str | None:
+    """Numbers above 0 behind a list such as 0.5,0.3,0.2; the word equal stays."""
+    if value is None or value == EQUAL:
+        return value
+    try:
+        found = [float(word) for word in value.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 < share < float("inf") for share in found):
+        raise click.BadParameter(
+            f"{value!r} is neither {EQUAL} nor a list of shares above 0, such as 0.5,0.3,0.2"
+        )
+    return found
+
+
 def memory_size(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> int | None:
@@ -40,6 +59,18 @@ SEED = click.option(
     "--seed", "random_state", type=click.IntRange(min=0), help="Same seed, same answer; default 0."
 )
 NEIGHBORS = click.option("--neighbors", "n_neighbors", type=int, help="Of a point; default 15.")
+MEMORY = click.option(
+    "--memory", callback=memory_size, help="As 4GB: refused if surely too small; excess is told."
+)
+AFFINITY = click.option(
+    "--affinity",
+    type=click.Choice(["knn", "precomputed", "rbf"]),
+    help="Default knn for points, precomputed for a graph.",
+)
+TOL = click.option("--tol", type=float, help="Residual to reach; default by the number of nodes.")
+MAX_ITER = click.option(
+    "--max-iter", type=click.IntRange(min=1), help="Most iterations of the solver."
+)
 METRIC = click.option("--metric", type=click.Choice(["euclidean", "cosine"]))
 WEIGHTS = click.option(
     "--weights",
@@ -48,8 +79,8 @@ WEIGHTS = click.option(
 )
 
 
-# Options that belong to some methods only; `methods.METHODS` says to which.
-OWN = (
+# Options that belong to some methods only; `methods` says to which.
+CLUSTER_OWN = (
     click.option(
         "--beta",
         callback=number_or("auto", "paper", "tight", "search", "wide"),
@@ -87,17 +118,98 @@ OWN = (
     click.option(
         "--volume", type=click.Choice(["links", "graph"]), help="sskk: what degrees count."
     ),
-    click.option("--sigma", callback=number_or("auto"), help="sskk: diagonal shift."),
+    click.option(
+        "--sigma",
+        callback=number_or("auto"),
+        help="sskk: diagonal shift; csc-gfhf: width of the similarity.",
+    ),
     click.option(
         "--variant",
         type=click.Choice(["luxburg", "ng", "shi-malik"]),
         help="ncut: default luxburg.",
     ),
+    click.option(
+        "--class-mass/--no-class-mass",
+        default=None,
+        help="csc-gfhf: scale every class to its share of the labels; default yes.",
+    ),
+    click.option(
+        "--class-shares",
+        callback=class_shares,
+        help="csc-gfhf: equal, or as 0.5,0.3,0.2: to these shares instead.",
+    ),
+    click.option("--kernel-tol", type=float, help="csc-gfhf: share of the similarity left out."),
+    click.option(
+        "--max-rank", type=click.IntRange(min=1), help="csc-gfhf: most columns; default 200."
+    ),
+)
+
+PROPAGATE_OWN = (
+    click.option(
+        "--class-mass",
+        is_flag=True,
+        default=None,
+        help="gfhf, llgc, lelp, gwem, cluster-kernel, lnp: scale every class to its share of the "
+        "labels; for few labels, equally many a class.",
+    ),
+    click.option(
+        "--class-shares",
+        callback=class_shares,
+        help="As 0.5,0.3,0.2, in the order of the classes, or equal: to these shares instead; "
+        "poisson too. For few labels, not equally many a class.",
+    ),
+    click.option(
+        "--alpha",
+        type=float,
+        help="llgc, lnp: in (0, 1), how far labels travel; default 0.99. ncut, and lelp, llelp, "
+        "ltsalp with --orthogonal: weight of the labels.",
+    ),
+    click.option("--gamma", type=float, help="tik-reg: weight of smoothness; default 0.01."),
+    click.option(
+        "--normalized", is_flag=True, default=None, help="green: of the normalised Laplacian."
+    ),
+    click.option(
+        "--orthogonal",
+        is_flag=True,
+        default=None,
+        help="lelp, llelp, ltsalp: balanced, with soft labels (LELPC, LLELPC, LTSALPC).",
+    ),
+    click.option(
+        "--steps", "n_steps", type=click.IntRange(min=1), help="gwem: of the walk; default 8."
+    ),
+    click.option(
+        "--variant", help="gwem: fixed-point (default), em; lnp: iteration (default), minimizer."
+    ),
+    click.option(
+        "--em-steps", type=click.IntRange(min=1), help="gwem --variant em: most steps; default 50."
+    ),
+    click.option(
+        "--components",
+        "n_components",
+        type=click.IntRange(min=1),
+        help="cluster-kernel: eigenvectors, default one a class; ltsalp: of a tangent space, "
+        "default 2.",
+    ),
+    click.option(
+        "--rows",
+        type=click.Choice(["sphere", "plain"]),
+        help="cluster-kernel: length of the eigenvectors' rows.",
+    ),
+    click.option("--reg", type=float, help="lnp, llelp: ridge of the local fits; default 0.001."),
 )
 
 
-def own_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add all options of `OWN` to a command."""
-    for option in reversed(OWN):
-        command = option(command)
-    return command
+def several(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds the options to a command, in this order."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def method_help(methods: Mapping[str, Method]) -> str:
+    """Every method with what it is."""
+    return "; ".join(f"{name}: {method.summary}" for name, method in methods.items()) + "."

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
 from mustlink.observe import Recorder
 from mustlink_io import formats
+from mustlink_io.methods import EQUAL
 
 
 def load_constraints(labels: str | None, constraints: str | None, n_nodes: int) -> Any | None:
@@ -42,3 +47,33 @@ def tell_contradictions(constraints: Any, recorder: Recorder, strict: bool) -> N
             + "; ".join(str(one) for one in found[:3])
             + more
         )
+
+
+def load_class_labels(labels: str, n_nodes: int) -> NDArray[np.int64]:
+    """Labels (n,) of at least two classes, -1 unknown; raises InputError that names the file.
+
+    The engine would say the same, but after the neighbour graph was made.
+    """
+    found = formats.load_labels(labels, n_nodes)
+    classes = np.unique(found[found >= 0])
+    if classes.size == 0:
+        raise InputError(f"{labels}: all {n_nodes} labels are -1; give some nodes their class")
+    if classes.size == 1:
+        raise InputError(
+            f"{labels}: every label given is {classes[0]}; give labels of at least two classes"
+        )
+    return found
+
+
+def class_shares(given: list[float] | str, labels: NDArray[np.int64]) -> list[float]:
+    """One share a class; raises InputError."""
+    classes = np.unique(labels[labels >= 0])
+    if given == EQUAL:
+        return [1.0 / classes.size] * classes.size
+    if len(given) != classes.size:
+        named = ", ".join(str(c) for c in classes[:10]) + (" …" if classes.size > 10 else "")
+        raise InputError(
+            f"--class-shares: {len(given)} given for {classes.size} classes ({named}); give one a "
+            "class, in this order"
+        )
+    return list(given)  # type: ignore[arg-type]

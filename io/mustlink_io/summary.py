@@ -1,68 +1,44 @@
-"""Results for a person, on stdout: tables drawn by rich from the values that --json prints.
+"""Results for a person, on stdout, from the values that --json prints.
 
 Notes of a run are not repeated here: they went to stderr, and `mustlink info` shows them again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
+import click
 from rich.text import Text
 
+from mustlink_io.console import (
+    cell,
+    facts,
+    show_notes,
+    size,
+    stage_table,
+    stdout_console,
+    table,
+)
 from mustlink_io.progress import clock
+from mustlink_io.records import to_json
 
 
-def size(n_bytes: float) -> str:
-    """Return bytes for a person: 512 B, 1.3 MB, 2.1 GB."""
-    value = float(n_bytes)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 999.5:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"
+def emit(result: Mapping[str, Any], as_json: bool, show: Callable[[Any], None]) -> None:
+    """Print a result as one JSON object or for a person."""
+    if as_json:
+        click.echo(to_json(result))
+    else:
+        show(result)
 
 
-def _console() -> Console:
-    console = Console(highlight=False)
-    # a file or a pipe has no width: do not cut names there
-    return console if console.is_terminal else Console(highlight=False, width=160)
-
-
-def _facts(console: Console, rows: Sequence[tuple[str, Any]]) -> None:
-    """Print pairs of a name and a value, one a line."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in rows:
-        if value is not None:
-            grid.add_row(name, Text(str(value)))
-    console.print(grid)
-
-
-def _table(console: Console, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table, numbers to the right."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for at, name in enumerate(columns):
-        numeric = all(isinstance(row[at], int | float) or row[at] == "" for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row))
-    console.print(table)
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _sizes(sizes: Sequence[int]) -> str:
-    shown = ", ".join(f"{count:,}" for count in sizes[:20])
-    return shown + (f", … ({len(sizes)} clusters)" if len(sizes) > 20 else "")
+def _sizes(sizes: Sequence[int], names: Sequence[int] = (), of: str = "clusters") -> str:
+    """Return sizes in one line; with names, unless these are 0, 1, 2 …, `name: size`."""
+    named = bool(names) and list(names) != list(range(len(names)))
+    shown = ", ".join(
+        f"{names[at]}: {count:,}" if named else f"{count:,}" for at, count in enumerate(sizes[:20])
+    )
+    return shown + (f", … ({len(sizes)} {of})" if len(sizes) > 20 else "")
 
 
 def _kept(kept: Mapping[str, Any] | None) -> str | None:
@@ -80,23 +56,6 @@ def _kept(kept: Mapping[str, Any] | None) -> str | None:
     return ", ".join(parts) or None
 
 
-def _stages(console: Console, stages: Sequence[Mapping[str, Any]]) -> None:
-    merged: dict[str, tuple[int, float, float]] = {}
-    for stage in stages:
-        times, seconds, _ = merged.get(stage["name"], (0, 0.0, 0.0))
-        merged[stage["name"]] = (times + 1, seconds + stage["seconds"], stage["peak_bytes"])
-    rows = [
-        (name if times == 1 else f"{name} ({times} times)", clock(seconds), size(peak))
-        for name, (times, seconds, peak) in merged.items()
-    ]
-    _table(console, ("stage", "time", "peak memory so far"), rows)
-
-
-def _notes(console: Console, notes: Sequence[str]) -> None:
-    for note in notes:
-        console.print(Text(f"note: {note}", style="yellow"))
-
-
 def _choices(choices: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return what was decided for the caller, as (name, value and reason)."""
     rows = []
@@ -105,21 +64,22 @@ def _choices(choices: Mapping[str, Any]) -> list[tuple[str, str]]:
             continue
         shown = value
         if isinstance(value, Mapping):
-            shown = ", ".join(f"{k} {_cell(v)}" for k, v in value.items())
+            shown = ", ".join(f"{k} {cell(v)}" for k, v in value.items())
         elif isinstance(value, list | tuple):
-            shown = ": ".join(_cell(v) for v in value)
-        rows.append((f"  {name}", _cell(shown)))
+            numbers = all(isinstance(v, float) for v in value)  # else a value and its reason
+            shown = (", " if numbers else ": ").join(cell(v) for v in value)
+        rows.append((f"  {name}", cell(shown)))
     return rows
 
 
 def show_cluster(result: Mapping[str, Any]) -> None:
     """Print the outcome of `mustlink cluster`."""
-    console = _console()
-    _stages(console, result["stages"])
+    console = stdout_console()
+    stage_table(console, result["stages"])
     convergence = result.get("convergence") or {}
     unassigned = result["unassigned"]
     values = ", ".join(f"{v:.4g}" for v in result["eigenvalues"][:12])
-    _facts(
+    facts(
         console,
         [
             ("method", result["method"]),
@@ -136,9 +96,44 @@ def show_cluster(result: Mapping[str, Any]) -> None:
     )
 
 
+def show_propagate(result: Mapping[str, Any]) -> None:
+    """Print the outcome of `mustlink propagate`."""
+    console = stdout_console()
+    stage_table(console, result["stages"])
+    convergence = result.get("convergence") or {}
+    choices = {
+        name: value
+        for name, value in (result.get("choices") or {}).items()
+        if value is not False and name != "solver"  # named under convergence
+    }
+    unanswered = result["unanswered"]
+    facts(
+        console,
+        [
+            ("method", result["method"]),
+            ("nodes", f"{result['n_nodes']:,}"),
+            ("labels kept", _labels_kept(result)),
+            ("class sizes", _sizes(result["sizes"], result["classes"], "classes")),
+            ("unanswered", f"{unanswered:,} nodes (label -1)" if unanswered else None),
+            ("mean confidence", f"{result['mean_confidence']:.3f}"),
+            *_choices(choices),
+            ("convergence", convergence.get("status")),
+            ("time, peak memory", f"{clock(result['seconds'])}, {size(result['peak_bytes'])}"),
+            ("written", result["output"]),
+        ],
+    )
+
+
+def _labels_kept(result: Mapping[str, Any]) -> str | None:
+    """Return how many of the given labels were answered with their own class."""
+    if "labels_kept" not in result:
+        return None
+    return f"{result['labels_kept']:.1%} of the {int(result['n_labels']):,} given"
+
+
 def show_graph(result: Mapping[str, Any]) -> None:
     """Print the health of a graph."""
-    console = _console()
+    console = stdout_console()
     info = result["info"]
     recall = info.get("recall")
     parts = result["largest_components"]
@@ -151,11 +146,11 @@ def show_graph(result: Mapping[str, Any]) -> None:
             ("degree (sum of weights)", result["degree"]),
         )
     ]
-    _table(console, ("", "least", "median", "mean", "most"), spread)
+    table(console, ("", "least", "median", "mean", "most"), spread)
     sample = (
         f"{recall:.4f}, measured on {info.get('recall_sample', 0):,} points" if recall else None
     )
-    _facts(
+    facts(
         console,
         [
             ("nodes, edges", f"{result['n_nodes']:,}, {result['n_edges']:,}"),
@@ -171,7 +166,7 @@ def show_graph(result: Mapping[str, Any]) -> None:
 
 def show_info(result: Mapping[str, Any]) -> None:
     """Print what is in a file."""
-    console = _console()
+    console = stdout_console()
     rows = [
         (
             entry["path"],
@@ -182,34 +177,39 @@ def show_info(result: Mapping[str, Any]) -> None:
         for entry in result["entries"]
     ]
     console.print(Text(f"{result['file']}  {size(result['bytes'])}", style="bold"))
-    _table(console, ("path", "shape", "type", "meaning"), rows)
+    table(console, ("path", "shape", "type", "meaning"), rows)
     if "parameters" in result:
         given = ", ".join(f"{k}={v}" for k, v in result["parameters"].items() if v is not None)
         made = ", ".join(f"{k} {v}" for k, v in result.get("versions", {}).items())
-        facts: list[tuple[str, Any]] = [("parameters", given), ("versions", made)]
+        run: list[tuple[str, Any]] = [("parameters", given), ("versions", made)]
         for item in result.get("inputs", []):
-            facts.append((f"input {item['role']}", f"{item['name']}  sha256 {item['sha256']}"))
-        _facts(console, facts)
+            run.append((f"input {item['role']}", f"{item['name']}  sha256 {item['sha256']}"))
+        facts(console, run)
     report = result.get("report")
     if isinstance(report, Mapping):
-        _facts(console, [("constraints kept", _kept(report.get("satisfaction")))])
-        _notes(console, report.get("notes", []))
+        kept = [
+            ("constraints kept", _kept(report.get("satisfaction"))),
+            ("labels kept", _labels_kept(report)),
+        ]
+        facts(console, kept)
+        show_notes(console, report.get("notes", []))
     if "stages" in result:
-        _stages(console, result["stages"])
+        stage_table(console, result["stages"])
 
 
 def show_score(result: Mapping[str, Any]) -> None:
     """Print scores."""
-    console = _console()
+    console = stdout_console()
     truth = result.get("truth") or {}
     unassigned = result["unassigned"]
-    _facts(
+    facts(
         console,
         [
             ("nodes", f"{result['n_nodes']:,}"),
-            ("cluster sizes", _sizes(result["sizes"])),
+            ("cluster sizes", _sizes(result["sizes"], result["names"])),
             ("unassigned", f"{unassigned:,} nodes (label -1)" if unassigned else None),
             ("nodes of known class", f"{truth['n_known']:,}" if truth else None),
+            ("right class", f"{truth['right']:.4f}" if "right" in truth else None),
             ("adjusted Rand index", f"{truth['ari']:.4f}" if truth else None),
             ("mutual information", f"{truth['nmi']:.4f} (normalised)" if truth else None),
             ("accuracy", f"{truth['accuracy']:.4f} (best matching)" if truth else None),
@@ -221,8 +221,8 @@ def show_score(result: Mapping[str, Any]) -> None:
 
 def show_demo(result: Mapping[str, Any]) -> None:
     """Print what `mustlink demo` did."""
-    console = _console()
-    _facts(
+    console = stdout_console()
+    facts(
         console,
         [
             ("image", f"{result['image']}: {result['n_nodes']:,} pixels"),
@@ -233,4 +233,4 @@ def show_demo(result: Mapping[str, Any]) -> None:
             ("wrote", ", ".join(result["files"])),
         ],
     )
-    _stages(console, result["stages"])
+    stage_table(console, result["stages"])

@@ -17,6 +17,22 @@ from mustlink_io import store
 _COMMENT = "#%"
 
 
+class WordError(InputError):
+    """A cell of a table is a word, where a number is wanted."""
+
+    def __init__(self, message: str, word: str) -> None:
+        super().__init__(message)
+        self.word = word
+
+
+def text_labels(where: str, example: Any) -> InputError:
+    """Return the error for labels that are words."""
+    return InputError(
+        f"{where}: labels are text ({str(example)[:40]!r}); number the classes 0, 1, 2 …, and -1 "
+        "for unknown"
+    )
+
+
 def _is_number(word: str) -> bool:
     try:
         float(word)
@@ -68,7 +84,9 @@ def read_csv(path: Path) -> tuple[list[str], NDArray[np.float64]]:
     except (ValueError, UnicodeDecodeError) as error:
         words_ = re.sub(r"; use `usecols`.*", "", " ".join(str(error).split()))
         after = f", counted from 0 after line {skip}" if skip else ", counted from 0"
-        raise InputError(f"{path}: {words_.rstrip('.')}{after}") from error
+        message = f"{path}: {words_.rstrip('.')}{after}"
+        found = re.search(r"could not convert string '(.*)' to float", words_)
+        raise (WordError(message, found[1]) if found else InputError(message)) from error
     if table.size == 0:
         raise InputError(f"{path}: a header, but no values below it")
     return header, table
@@ -133,7 +151,10 @@ def read_labels(path: Path, n_nodes: int | None) -> NDArray[np.int64]:
 
     The table names only the nodes whose label is known and needs `n_nodes`. Raises InputError.
     """
-    header, table = read_csv(path)
+    try:
+        header, table = read_csv(path)
+    except WordError as error:
+        raise text_labels(str(path), error.word) from error
     names = [name.lower() for name in header]
     if {"node", "label"} <= set(names):
         if n_nodes is None:

@@ -89,6 +89,8 @@ def _largest(A: sp.csr_matrix, inverse: NDArray[np.float64]) -> float:
     value = 1.0
     for _ in range(_POWER_STEPS):
         y = root * (A @ (root * x))
-        value = float(np.linalg.norm(y) / np.linalg.norm(x))
-        x = y / max(float(np.linalg.norm(y)), 1e-300)
-    return max(value, 1e-300)
+        length = float(np.linalg.norm(y))
+        if length == 0.0:  # the coarsest grid is all null space
+            break
+        value, x = length / float(np.linalg.norm(x)), y / length
+    return value

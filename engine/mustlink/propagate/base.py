@@ -88,9 +88,10 @@ class Propagator(ClassifierMixin, GraphEstimator):
     """Base of the methods that spread labels of a few nodes over a graph.
 
     * `class_mass`: True scales every class so that its mass Σ_i f_ic over unlabelled nodes is its
-      share of the labels (Zhu, Ghahramani & Lafferty 2003, §4); numbers (K,) are the
-      shares themselves. With few labels plain harmonic values often give nearly all nodes to one
-      class.
+      share of the labels (Zhu, Ghahramani & Lafferty 2003, §4); "equal" makes the
+      masses equal, numbers (K,) are the shares themselves. With few labels plain harmonic values
+      are nearly constant and give most nodes to one class; then the shares decide: True is right
+      only where labels were drawn at random and not too few.
     * `solver`: "dense" (LAPACK), "cg", "auto" (dense up to 1,000 nodes); `tol` the relative
       residual, `max_iter` the most steps.
 
@@ -133,8 +134,9 @@ class Propagator(ClassifierMixin, GraphEstimator):
         recorder = as_recorder(observer)
         with threads(self.n_jobs):
             seed = self._seed()
+            labels = _check_labels(y)
             points, built = self._input(X, graph, recorder, seed)
-            labels = _check_labels(y, built.n_nodes)
+            labels = as_labels(labels, built.n_nodes, "y")
             self.classes_, codes = np.unique(labels[labels >= 0], return_inverse=True)
             task = self._task(built, points, labels, codes.ravel(), recorder, seed)
             solution = self._solve(task) if task.size else Solution(task.Y, None)
@@ -281,8 +283,8 @@ class Propagator(ClassifierMixin, GraphEstimator):
         return self.labels_
 
 
-def _check_labels(y: Any, n: int) -> Ints:
-    """Labels of at least two classes; raises InputError."""
+def _check_labels(y: Any) -> Ints:
+    """Labels of at least two classes, looked at before any work is done; raises InputError."""
     if y is None:
         raise InputError("y: no labels; give one per node, -1 for unknown")
     raw = np.asarray(y)
@@ -291,10 +293,10 @@ def _check_labels(y: Any, n: int) -> Ints:
             "y: labels are text; number the classes from 0 (sklearn.preprocessing.LabelEncoder), "
             "-1 for unknown"
         )
-    labels = as_labels(y, n, "y")
+    labels = as_labels(y, raw.shape[0] if raw.ndim else 0, "y")
     classes = np.unique(labels[labels >= 0])
     if classes.size == 0:
-        raise InputError(f"y: all {n} labels are -1; give some nodes their class")
+        raise InputError(f"y: all {labels.size} labels are -1; give some nodes their class")
     if classes.size == 1:
         raise InputError(
             f"y: every label given is {classes[0]}; give labels of at least two classes"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.check import check_number
+from mustlink.check import check_choice, check_number
 from mustlink.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -17,19 +17,22 @@ _NOISE = 1e-12  # share of the largest value below which a row says nothing
 def class_shares(class_mass: Any, codes: NDArray[np.int64], n_classes: int) -> Floats | None:
     """Shares q (K,) that class masses are scaled to, None for no scaling.
 
-    True: the labels' own shares, one label added to every class (Zhu et al. 2003). Numbers (K,):
-    the shares themselves.
+    True: the labels' own shares, one label added to every class (Zhu et al. 2003). "equal": 1/K.
+    Numbers (K,): the shares themselves.
     """
     if class_mass is False or class_mass is None:
         return None
+    if isinstance(class_mass, str):
+        check_choice(class_mass, ("equal",), "class_mass")
+        return np.full(n_classes, 1.0 / n_classes)
     if class_mass is True:
         counts = np.bincount(codes, minlength=n_classes) + 1.0
         return np.asarray(counts / counts.sum(), dtype=np.float64)
     given = np.ravel(np.asarray(class_mass, dtype=object))
     if given.size != n_classes:
         raise InputError(
-            f"class_mass: {given.size} numbers for {n_classes} classes; give True or one share a "
-            "class"
+            f'class_mass: {given.size} numbers for {n_classes} classes; give True, "equal" or '
+            "one share a class"
         )
     shares = np.array([check_number(q, "class_mass", "shares above 0") for q in given])
     if not (shares > 0).all():

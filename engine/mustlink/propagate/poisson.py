@@ -20,7 +20,7 @@ from mustlink.propagate.potential import potential
 class Poisson(Propagator):
     """(D − W)f = Σ_labelled (y_j − ȳ)δ_j with Σ_i d_i f_i = 0, ȳ the mean label (Calder eq. 2.6).
 
-    * `class_shares`: expected shares (K,) of the classes, where they are known and differ from the
+    * `class_shares`: expected shares (K,) of the classes, or "equal", where they differ from the
       labels': values are multiplied by share/ȳ_c (Calder §2.3).
 
     In every component the mean is that of its own labels, so that the charges sum to zero. Cost:

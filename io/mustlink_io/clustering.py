@@ -1,0 +1,105 @@
+"""`mustlink cluster`: a data set and what is known about it to clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mustlink.errors import InputError
+from mustlink.observe import Recorder
+from mustlink_io import formats
+from mustlink_io.jobs import Job
+from mustlink_io.methods import COMMON_OPTIONS, METHODS, Method
+from mustlink_io.sides import load_class_labels, load_constraints, tell_contradictions
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterJob(Job):
+    """What `mustlink cluster` was asked to do."""
+
+    n_clusters: int
+    method: str = "csp"
+    constraints: str | None = None
+    strict: bool = False
+
+    methods: ClassVar[Mapping[str, Method]] = METHODS
+    common: ClassVar[frozenset[str]] = COMMON_OPTIONS
+
+    def _more_inputs(self) -> dict[str, str | None]:
+        return {"constraints": self.constraints}
+
+    def check(self) -> None:
+        """Raise InputError for what is wrong without looking into a file."""
+        if self.n_clusters < 2:
+            raise InputError(f"-k {self.n_clusters}: ask for at least 2 clusters")
+        takes = self.methods[self.method].takes
+        if not takes and (self.labels or self.constraints):
+            able = ", ".join(name for name, m in METHODS.items() if m.takes)
+            raise InputError(
+                f"-m {self.method}: uses no labels or constraints; choose -m {able}, or leave "
+                "them out"
+            )
+        if self.constraints is not None and "constraints" not in takes:
+            raise InputError(
+                f"-m {self.method}: takes --labels only; leave out --constraints, or choose -m csp"
+            )
+        super().check()
+
+    def read(self, data: formats.Data, recorder: Recorder) -> Any:
+        """Labels of a method that takes nothing else, else Constraints or None."""
+        n_nodes = int(data.value.shape[0])
+        if self.n_clusters > n_nodes:
+            raise InputError(f"-k {self.n_clusters}: more clusters than the {n_nodes} nodes")
+        if self._labels_only:
+            return load_class_labels(str(self.labels), n_nodes)
+        constraints = load_constraints(self.labels, self.constraints, n_nodes)
+        if constraints is not None:
+            tell_contradictions(constraints, recorder, self.strict)
+        return constraints
+
+    @property
+    def _labels_only(self) -> bool:
+        return self.methods[self.method].takes == {"labels"}
+
+    def parameters(self, side: Any) -> dict[str, Any]:
+        """Parameters of the estimator, where given."""
+        found = {"n_clusters": self.n_clusters, **super().parameters(side)}
+        return self.with_class_shares(found, side) if self._labels_only else found
+
+    def fit(self, estimator: Any, data: Any, side: Any, recorder: Recorder) -> None:
+        """Fit to points or a graph."""
+        if self._labels_only:
+            estimator.fit(data, side, observer=recorder)
+        else:
+            estimator.fit(data, constraints=side, observer=recorder)
+
+    def outcome(self, estimator: Any, side: Any) -> dict[str, Any]:
+        """Sizes and eigenvalues."""
+        labels = np.asarray(estimator.labels_)
+        assigned = labels[labels >= 0]
+        return {
+            "sizes": np.bincount(assigned, minlength=self.n_clusters).tolist(),
+            "unassigned": int(labels.size - assigned.size),
+            "eigenvalues": _eigenvalues(estimator).tolist(),
+        }
+
+    def content(self, estimator: Any) -> dict[str, Any]:
+        """Labels, embedding, eigenvalues."""
+        return cluster_content(estimator)
+
+
+def _eigenvalues(estimator: Any) -> np.ndarray:
+    """Empty for a method that has none."""
+    return np.asarray(getattr(estimator, "eigenvalues_", ()), dtype=float)
+
+
+def cluster_content(estimator: Any) -> dict[str, Any]:
+    """Answers of a fitted clusterer, as entries of the result file."""
+    return {
+        "/labels": np.asarray(estimator.labels_),
+        "/embedding": np.asarray(estimator.embedding_),
+        "/eigenvalues": _eigenvalues(estimator),
+    }

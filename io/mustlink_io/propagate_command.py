@@ -1,0 +1,89 @@
+"""`mustlink propagate`: its arguments and its help."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from mustlink_io.methods import PROPAGATORS
+from mustlink_io.options import (
+    AFFINITY,
+    JSON,
+    MAX_ITER,
+    MEMORY,
+    METRIC,
+    NEIGHBORS,
+    PROPAGATE_OWN,
+    QUIET,
+    SEED,
+    THREADS,
+    TOL,
+    WEIGHTS,
+    method_help,
+    several,
+)
+
+
+@click.command(short_help="Labels of a few nodes to a class of every node.")
+@click.argument("data")
+@click.option(
+    "--labels",
+    required=True,
+    metavar="FILE[:DATASET]",
+    help="Known labels, -1 unknown: HDF5, .npy, .npz, .csv, .txt.",
+)
+@click.option(
+    "-m",
+    "method",
+    type=click.Choice(list(PROPAGATORS)),
+    default="poisson",
+    help=method_help(PROPAGATORS) + " Default: poisson, as it does well from one label a class on, "
+    "and whether or not the classes have equally many.",
+)
+@click.option("-o", "output", required=True, help="HDF5 file to write.")
+@click.option(
+    "--graph",
+    metavar="FILE[:DATASET]",
+    help="Neighbour graph of the points, made before; lnp, llelp, ltsalp fit to --neighbors of it.",
+)
+@several(*PROPAGATE_OWN)
+@several(AFFINITY, NEIGHBORS, METRIC, WEIGHTS)
+@click.option("--solver", type=click.Choice(["auto", "dense", "cg"]), help="Of the equations.")
+@several(TOL, MAX_ITER, SEED, THREADS, MEMORY, QUIET, JSON)
+def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
+    """Give every node of DATA a class, from the labels of a few.
+
+    OUT.h5 gets /labels, /label_distributions (one column a class), /confidence from 0 (a tie) to
+    1, and /classes. A part of the graph without any label is answered with -1.
+
+    \b
+      mustlink propagate points.h5 --labels few.csv -o out.h5
+      mustlink propagate points.h5:/points --labels data.h5:/known -m gfhf --class-mass -o out.h5
+      mustlink propagate graph.h5 --labels few.csv -m llgc --alpha 0.9 -o out.h5
+      mustlink score out.h5 --truth data.h5:/labels
+
+    The graph made once, for several runs:
+
+    \b
+      mustlink graph points.h5 -o graph.h5
+      mustlink propagate graph.h5 --labels few.csv -o poisson.h5
+      mustlink propagate points.h5 --graph graph.h5 --labels few.csv -m lnp -o lnp.h5
+
+    \b
+    few.csv      one label a line, -1 unknown; or a table of the known ones:
+                 node,label     nodes are numbered from 0,
+                 0,3            classes are any whole numbers from 0 on;
+                 17,1           the answers are among them
+    """  # noqa: D301  (click marks unwrapped examples with \b)
+    from mustlink_io.jobs import run
+    from mustlink_io.progress import observing
+    from mustlink_io.propagation import PropagateJob
+    from mustlink_io.summary import emit, show_propagate
+
+    asked = {name: given.pop(name) for name in ("data", "output", "method", "labels", "graph")}
+    limits = {name: given.pop(name) for name in ("threads", "memory")}
+    params = {name: value for name, value in given.items() if value is not None}
+    with observing(quiet) as observer:
+        result = run(PropagateJob(**asked, **limits, params=params), observer)
+    emit(result, as_json, show_propagate)

@@ -1,0 +1,109 @@
+"""`mustlink propagate`: a data set and labels of a few nodes to a class of every node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+from mustlink.observe import Recorder
+from mustlink_io import formats
+from mustlink_io.jobs import Job
+from mustlink_io.methods import GRAPH_OPTIONS, PROPAGATION_OPTIONS, PROPAGATORS, Method, flag
+from mustlink_io.sides import load_class_labels
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Labels (n,), -1 unknown, and the neighbour graph of the points if one was given."""
+
+    labels: NDArray[np.int64]
+    graph: Any | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PropagateJob(Job):
+    """What `mustlink propagate` was asked to do; `graph` is a graph of the points in `data`."""
+
+    graph: str | None = None
+
+    methods: ClassVar[Mapping[str, Method]] = PROPAGATORS
+    common: ClassVar[frozenset[str]] = PROPAGATION_OPTIONS
+
+    def _more_inputs(self) -> dict[str, str | None]:
+        return {"graph": self.graph}
+
+    @property
+    def neighbours(self) -> int:
+        """Neighbours of a point in the graph that will be made."""
+        return 0 if self.graph is not None else super().neighbours
+
+    def check(self) -> None:
+        """Raise InputError for what is wrong without looking into a file."""
+        super().check()
+        if self.graph is None:
+            return
+        # local fits take the nearest of the neighbours in the graph
+        fits = {"n_neighbors", "metric"} if "points" in self.methods[self.method].needs else set()
+        for name in sorted((GRAPH_OPTIONS - fits) & set(self.params)):
+            raise InputError(f"{flag(name)}: --graph says who neighbours are; leave it out")
+
+    def read(self, data: formats.Data, recorder: Recorder) -> Sides:
+        """Labels and the graph."""
+        needs = self.methods[self.method].needs
+        if data.kind == "graph" and "points" in needs:
+            raise InputError(
+                f"-m {self.method}: fits neighbourhoods of points, but {data.place} is a graph; "
+                "give the points, and the graph as --graph"
+            )
+        if data.kind == "graph" and self.graph is not None:
+            raise InputError(f"{data.place}: is a graph already; leave out --graph {self.graph}")
+        n_nodes = int(data.value.shape[0])
+        labels = load_class_labels(str(self.labels), n_nodes)
+        return Sides(labels, None if self.graph is None else _load_graph(self.graph, n_nodes))
+
+    def parameters(self, side: Sides) -> dict[str, Any]:
+        """Parameters of the estimator, where given."""
+        return self.with_class_shares(super().parameters(side), side.labels)
+
+    def fit(self, estimator: Any, data: Any, side: Sides, recorder: Recorder) -> None:
+        """Fit to points, points and their graph, or a graph."""
+        estimator.fit(data, side.labels, graph=side.graph, observer=recorder)
+
+    def outcome(self, estimator: Any, side: Sides) -> dict[str, Any]:
+        """Classes and their sizes, and how sure the answers are."""
+        labels = np.asarray(estimator.labels_)
+        classes = np.asarray(estimator.classes_)
+        place = np.searchsorted(classes, labels[labels >= 0])
+        guessed = (labels >= 0) & (side.labels < 0)
+        sure = np.asarray(estimator.confidence_)[guessed if guessed.any() else labels >= 0]
+        return {
+            "classes": classes.tolist(),
+            "sizes": np.bincount(place, minlength=classes.size).tolist(),
+            "mean_confidence": float(sure.mean()),
+        }
+
+    def content(self, estimator: Any) -> dict[str, Any]:
+        """Labels, their distributions, confidence, classes."""
+        return {
+            "/labels": np.asarray(estimator.labels_),
+            "/label_distributions": np.asarray(estimator.label_distributions_),
+            "/confidence": np.asarray(estimator.confidence_),
+            "/classes": np.asarray(estimator.classes_),
+        }
+
+
+def _load_graph(text: str, n_nodes: int) -> Any:
+    """The engine's graph of n nodes; raises InputError."""
+    from mustlink.graph import Graph
+
+    loaded = formats.load(text, "graph")
+    if loaded.value.shape[0] != n_nodes:
+        raise InputError(
+            f"{loaded.place}: {loaded.value.shape[0]} nodes, but the data has {n_nodes} points"
+        )
+    return Graph.from_affinity(loaded.value)
