@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,69 +17,12 @@ from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator, as_recorder, check_tolerance, threads
 from mustlink.graph import Graph
 from mustlink.observe import Observer, Recorder
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.operators.laplacian import Block
 from mustlink.propagate.distribution import class_shares, confidence, distributions
-from mustlink.propagate.glp import SOLVERS, Floats, Ints, Solving
+from mustlink.propagate.glp import SOLVERS, Ints, Solving
 from mustlink.propagate.inductive import neighbour_mean
-from mustlink.result import Convergence, Report
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What a method is given: nodes in working order, components without a label left out.
-
-    `labelled` (l,) are the nodes with a label and `codes` (l,) their classes from 0; `points`
-    (m, d) the coordinates, None where only a graph is known.
-    """
-
-    graph: Graph
-    laplacian: NormalizedLaplacian
-    points: NDArray[np.floating] | None
-    labelled: Ints
-    codes: Ints
-    n_classes: int
-    seed: int
-    recorder: Recorder = field(repr=False)
-    solving: Solving
-
-    @property
-    def size(self) -> int:
-        """Number of nodes m."""
-        return self.laplacian.size
-
-    @cached_property
-    def Y(self) -> Block:
-        """One-hot labels (m, K), zero rows where none is known.
-
-        Every method is linear in y up to a shift common to all classes, so that for two classes
-        the sign of AB09's ±1 coding and the larger of two columns are the same.
-        """
-        found = np.zeros((self.size, self.n_classes))
-        found[self.labelled, self.codes] = 1.0
-        return found
-
-    @cached_property
-    def is_labelled(self) -> Floats:
-        """The diagonal of AB09's I_k: 1 on labelled nodes, (m,)."""
-        found = np.zeros(self.size)
-        found[self.labelled] = 1.0
-        return found
-
-    def mean_over_components(self, X: Block) -> Block:
-        """Every node's component's mean of X (m, b): its part in the null space of D − W."""
-        component = self.laplacian.null.component
-        part: Any = sp.csr_matrix((np.ones(self.size), component, np.arange(self.size + 1)))
-        found: Block = part @ ((part.T @ X) / np.bincount(component)[:, None])
-        return found
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """A method's values (m, K), how they were found, and what the method chose."""
-
-    scores: Block
-    convergence: Convergence | None
-    choices: dict[str, Any] = field(default_factory=dict)
+from mustlink.propagate.task import Solution, Task
+from mustlink.result import Report
 
 
 @dataclass(eq=False, repr=False)

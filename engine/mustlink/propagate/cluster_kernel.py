@@ -10,7 +10,8 @@ import numpy as np
 from mustlink.check import as_integer, check_choice
 from mustlink.eigen.solver import smoothest
 from mustlink.operators.laplacian import Block, normalized_laplacian
-from mustlink.propagate.base import Propagator, Solution, Task
+from mustlink.propagate.base import Propagator
+from mustlink.propagate.task import Solution, Task
 
 _ROWS = 1 << 17  # rows classified at a time
 _SOFT = 100.0  # inverse strength of the logistic regression's penalty

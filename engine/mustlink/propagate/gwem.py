@@ -14,7 +14,7 @@ import numpy as np
 from mustlink.check import as_integer, check_choice
 from mustlink.kernels.spmm import spmm
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.base import Propagator, Solution, Task
+from mustlink.propagate.base import Propagator
 from mustlink.propagate.glp import (
     Floats,
     Ints,
@@ -23,6 +23,7 @@ from mustlink.propagate.glp import (
     propagate,
     scaled_system,
 )
+from mustlink.propagate.task import Solution, Task
 
 VARIANTS = ("fixed-point", "em")
 _STALL = 1e-4  # EM ends when no probability moves by more

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mustlink.propagate.base import Propagator, Solution, Task
+from mustlink.propagate.base import Propagator
 from mustlink.propagate.glp import LaplacianEnergy, propagate
 from mustlink.propagate.ranges import check_share
+from mustlink.propagate.task import Solution, Task
 
 
 @dataclass(eq=False, repr=False)

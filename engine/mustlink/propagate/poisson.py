@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from mustlink.propagate.base import Propagator, Solution, Task
+from mustlink.propagate.base import Propagator
 from mustlink.propagate.distribution import class_shares
 from mustlink.propagate.potential import potential
+from mustlink.propagate.task import Solution, Task
 
 
 @dataclass(eq=False, repr=False)

@@ -7,8 +7,8 @@ import numpy as np
 from mustlink.linear.cg import block_cg
 from mustlink.linear.smoothed import build_grids
 from mustlink.operators.laplacian import Block
-from mustlink.propagate.base import Task
 from mustlink.propagate.glp import done
+from mustlink.propagate.task import Task
 from mustlink.result import Convergence
 
 
