@@ -571,6 +571,52 @@ def tangent_projectors(X, neighbors, d):
     return out
 
 
+def listed_matrix(weights, lists):
+    """Weights of listed neighbours as a dense matrix."""
+    A = np.zeros((len(lists), len(lists)))
+    for i, row in enumerate(lists):
+        for w, j in zip(weights[i], row, strict=True):
+            if j >= 0:
+                A[i, j] += w
+    return A
+
+
+def lnp_iterated(U, Y, alpha):
+    """AB09 eq. 18 until nothing moves."""
+    return (1 - alpha) * np.linalg.inv(np.eye(len(U)) - alpha * U) @ Y
+
+
+def lnp_minimum(U, Y, alpha):
+    """AB09 eq. 17: the Hessian of Σ_ij u_ij (f_i − f_j)² + μΣ(f_i − y_i)², pair by pair."""
+    n, mu = len(U), (1 - alpha) / alpha
+    H = mu * np.eye(n)
+    for i in range(n):
+        for j in np.flatnonzero(U[i]):
+            e = np.zeros(n)
+            e[i] += 1
+            e[j] -= 1
+            H += U[i, j] * np.outer(e, e)
+    return np.linalg.solve(H, mu * Y)
+
+
+def ltsa_matrix(X, lists, d):
+    """AB09 §5.1: M(N, N) += I − GGᵀ over neighbourhoods of the point and its neighbours."""
+    M = np.zeros((len(X), len(X)))
+    for i, P in enumerate(tangent_projectors(X, lists, d)):
+        there = np.append(True, lists[i] >= 0)
+        members = np.append(i, lists[i][lists[i] >= 0])
+        M[np.ix_(members, members)] += np.eye(len(members)) - P[np.ix_(there, there)]
+    return M
+
+
+def embedded_balanced(M, Y, alpha):
+    """min fᵀMf + αΣ_known (f − y)², f ⟂ 1 (AB09 eq. 39), with its multiplier as an unknown."""
+    n = len(M)
+    A = M + alpha * np.diag(Y.any(axis=1) * 1.0)
+    K = np.block([[A, np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+    return np.linalg.solve(K, np.vstack([alpha * Y, np.zeros((1, Y.shape[1]))]))[:n]
+
+
 # --- propagate: AB09 and WD12 with dense inverses, one-hot labels Y (n, K), zero rows unknown
 
 
@@ -688,3 +734,50 @@ def nearest_distribution_dense(v):
             if p.min() >= -1e-12 and np.sum((p - v) ** 2) < best:
                 best, found = np.sum((p - v) ** 2), p
     return found
+
+
+# --- CSC+GFHF
+
+
+def gaussian_dense(Y, sigma):
+    """Q_ij = exp(−‖y_i − y_j‖²/2σ²) entry by entry (WD12 eq. 15)."""
+    return np.array([[np.exp(-np.sum((a - b) ** 2) / (2 * sigma**2)) for b in Y] for a in Y])
+
+
+def by_own_sums(Q):
+    """D_Q^-½QD_Q^-½ (WD12 Alg. 4 lines 9 and 10)."""
+    sums = Q.sum(axis=1)
+    return Q / np.sqrt(np.outer(sums, sums))
+
+
+def finite_pairs(L, Q, Z):
+    """All pairs 0 < λ < ∞ of Lf = λQf, both semidefinite, Z the null space of L: λ, unit f, fᵀQf.
+
+    By the Schur complement of ZᵀQZ on a basis of Z^⟂; λ ascending.
+    """
+    import scipy.linalg as sla
+
+    inner = np.linalg.pinv(Z.T @ Q @ Z, rcond=1e-10, hermitian=True)
+    S = Q - Q @ Z @ inner @ Z.T @ Q
+    N = sla.null_space(Z.T)
+    mu, W = sla.eigh(N.T @ (S + S.T) @ N / 2, N.T @ (L + L.T) @ N / 2)
+    kept = mu > 1e-11 * mu.max(initial=0)
+    W = N @ W[:, kept]
+    F = W - Z @ (inner @ (Z.T @ Q @ W))
+    F /= np.linalg.norm(F, axis=0)
+    return 1 / mu[kept][::-1], F[:, ::-1], np.einsum("ij,ij->j", F, Q @ F)[::-1]
+
+
+def algorithm4(W, y, sigma):
+    """WD12 Algorithm 4 line by line: y (n,) is ±1, 0 unknown; the graph is connected. f, λ."""
+    d = W.sum(axis=1)
+    P = W / d[:, None]
+    known, unknown = np.flatnonzero(y), np.flatnonzero(y == 0)
+    full = y.astype(float)
+    Puu, Pul = P[np.ix_(unknown, unknown)], P[np.ix_(unknown, known)]
+    full[unknown] = np.linalg.solve(np.eye(unknown.size) - Puu, Pul @ y[known])
+    Q = by_own_sums(gaussian_dense(full[:, None], sigma))
+    L = np.eye(len(W)) - W / np.sqrt(np.outer(d, d))
+    lam, F, satisfied = finite_pairs(L, Q, np.sqrt(d / d.sum())[:, None])
+    best = np.argmax(satisfied)
+    return F[:, best], lam[best]

@@ -28,6 +28,7 @@ SCRIPTS = {
     "whc11_table3": 10,
     "whc11_fig3": 10,
     "pccc": 5,
+    "ab09_fig3": 10,
 }
 HEAD = """# The papers' tables and figures, again
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mustlink.cluster import (
+        CSCGFHF,
         CSP,
         SSKK,
         SSSC,
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
         FastGE,
         NCut,
         SpectralLearning,
+        stationary_labelings,
+        stationary_residual,
     )
     from mustlink.constraints import Constraints
     from mustlink.graph import Graph, image_graph, knn_graph, rbf_graph
@@ -30,7 +33,10 @@ if TYPE_CHECKING:
         GFHF,
         GWEM,
         LELP,
+        LLELP,
         LLGC,
+        LNP,
+        LTSALP,
         ClusterKernel,
         GreenFunction,
         NCutPropagation,
@@ -60,6 +66,12 @@ _HOMES = {
     "NCutPropagation": "mustlink.propagate",
     "Poisson": "mustlink.propagate",
     "TikReg": "mustlink.propagate",
+    "LLELP": "mustlink.propagate",
+    "LNP": "mustlink.propagate",
+    "LTSALP": "mustlink.propagate",
+    "CSCGFHF": "mustlink.cluster",
+    "stationary_labelings": "mustlink.cluster",
+    "stationary_residual": "mustlink.cluster",
     "Constraints": "mustlink.constraints",
     "Graph": "mustlink.graph",
     "image_graph": "mustlink.graph",
@@ -68,11 +80,15 @@ _HOMES = {
 }
 
 __all__ = [
+    "CSCGFHF",
     "CSP",
     "GFHF",
     "GWEM",
     "LELP",
+    "LLELP",
     "LLGC",
+    "LNP",
+    "LTSALP",
     "SSKK",
     "SSSC",
     "ClusterKernel",
@@ -90,6 +106,8 @@ __all__ = [
     "image_graph",
     "knn_graph",
     "rbf_graph",
+    "stationary_labelings",
+    "stationary_residual",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Algebraic multigrid for L̄: pyamg's aggregation, our V-cycle on blocks of vectors.
+"""Algebraic multigrid for L̄: pyamg's aggregation, our cycle on blocks of vectors.
 
 Plain (unsmoothed) aggregation sets up in a second where smoothed aggregation takes twenty; what
 it lacks in convergence, the Krylov or Rayleigh-Ritz method around it makes up for.
@@ -19,6 +19,8 @@ from mustlink.operators.laplacian import Block, GroundedLaplacian
 
 _COARSEST = 200  # nodes below which coarsening stops
 _STALL = 0.8  # a level that keeps more than this share of its nodes is not worth having
+_VISITS = 3  # of every coarse grid in a cycle, see `Cycle`
+_CHEAP = 0.3  # work of all visits, as a share of the fine grid's, up to which they pay
 _LIMIT = 0.1  # below: coarse modes of a penalised problem count as this large
 _SMALL = 1e-12  # eigenvalue below which a coarse mode counts as null; L̄ and all PᵀL̄P are <= 2
 
@@ -93,21 +95,34 @@ class Hierarchy:
         """Nodes per level."""
         return [level.size for level in self.levels]
 
-    def cycle(self, start: int = 0, degree: int = 2) -> VCycle:
-        """Preconditioner for A_start."""
-        return VCycle(self.stronger if self.stronger and start == 0 else self, start, degree)
+    def cycle(self, start: int = 0) -> Cycle:
+        """Preconditioner for A_start: coarse grids are visited three times where that is cheap.
+
+        Measured, CPU seconds of conjugate gradients with one and with three visits: 10⁶ nodes, 10
+        columns to 1e-3, 16.7 and 7.4 (19 and 10 steps); 10⁵ points in the plane 3.7 and 1.8. Coarse
+        grids of social networks are nearly as large as the fine one: DBLP, 4.9 and 19.
+        """
+        if self.stronger is not None and start == 0:
+            return self.stronger.cycle()
+        work = [level.matrix.nnz for level in self.levels[start:]]
+        visits = sum(_VISITS**depth * nnz for depth, nnz in enumerate(work[:-1]) if depth)
+        is_cheap = visits <= _CHEAP * max(work[0], 1)
+        return Cycle(self, start, 1, _VISITS) if is_cheap else Cycle(self, start, 2, 1)
 
 
 @dataclass(frozen=True, eq=False)
-class VCycle:
-    """One V-cycle with Chebyshev smoothing: a fixed symmetric positive map X -> ≈A⁻¹X.
+class Cycle:
+    """A multigrid cycle with Chebyshev smoothing: a fixed symmetric positive map X -> ≈A⁻¹X.
 
-    Single precision inside. Cost on the fine grid: 2*degree products with a block.
+    Visits of a coarse grid are steps C += M(R − AC), M the cycle from there on. With an odd number
+    v of them 1 − (1 − t)^v > 0 for every eigenvalue t > 0 of MA: the map stays positive. Single
+    precision inside. Cost on the fine grid: 2*degree products with a block.
     """
 
     hierarchy: Hierarchy
-    start: int = 0
-    degree: int = 2
+    start: int
+    degree: int
+    visits: int
 
     def __call__(self, B: Block) -> Block:
         """Apply to a block (m, b) in double precision."""
@@ -127,8 +142,12 @@ class VCycle:
                 return (inverse @ B.astype(np.float64)).astype(np.float32)
             return _chebyshev(level, B, None, 4 * self.degree)
         X = _chebyshev(level, B, None, self.degree)
-        coarse = self._descend(index + 1, spmm(level.R, level.residual(X, B)))
-        X += spmm(level.P, coarse)
+        R = spmm(level.R, level.residual(X, B))
+        C = self._descend(index + 1, R)
+        coarser = self.hierarchy.levels[index + 1]
+        for _ in range(self.visits - 1 if coarser.P is not None else 0):  # the last is solved
+            C += self._descend(index + 1, coarser.residual(C, R))
+        X += spmm(level.P, C)
         return _chebyshev(level, B, X, self.degree)
 
 

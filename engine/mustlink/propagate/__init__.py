@@ -5,7 +5,10 @@ from mustlink.propagate.gfhf import GFHF
 from mustlink.propagate.green import GreenFunction
 from mustlink.propagate.gwem import GWEM
 from mustlink.propagate.lelp import LELP
+from mustlink.propagate.llelp import LLELP
 from mustlink.propagate.llgc import LLGC
+from mustlink.propagate.lnp import LNP
+from mustlink.propagate.ltsalp import LTSALP
 from mustlink.propagate.ncut_propagation import NCutPropagation
 from mustlink.propagate.poisson import Poisson
 from mustlink.propagate.tikreg import TikReg
@@ -14,7 +17,10 @@ __all__ = [
     "GFHF",
     "GWEM",
     "LELP",
+    "LLELP",
     "LLGC",
+    "LNP",
+    "LTSALP",
     "ClusterKernel",
     "GreenFunction",
     "NCutPropagation",

@@ -24,6 +24,8 @@ from mustlink.propagate.inductive import neighbour_mean
 from mustlink.propagate.task import Solution, Task
 from mustlink.result import Report
 
+_BELOW = 1e-2  # times the tolerance: values this small are noise of the solver
+
 
 @dataclass(eq=False, repr=False)
 class Propagator(ClassifierMixin, GraphEstimator):
@@ -182,7 +184,11 @@ class Propagator(ClassifierMixin, GraphEstimator):
             recorder.note(solution.convergence.status)
         shares = class_shares(self.class_mass, task.codes, task.n_classes)
         found = distributions(
-            solution.scores, shares, task.is_labelled == 0, masses=self._are_masses()
+            solution.scores,
+            shares,
+            task.is_labelled == 0,
+            masses=self._are_masses(),
+            floor=_noise(solution),
         )
         P = laplacian.leave(found)
         given = np.flatnonzero(labels >= 0)
@@ -193,7 +199,9 @@ class Propagator(ClassifierMixin, GraphEstimator):
         self.label_distributions_ = P
         self.confidence_ = confidence(P)
         self.graph_, self._points = task.graph, points
-        _note_unreached(labels.size - int(answered.sum()), recorder)
+        far = not found.any(axis=1).all() and _noise(solution) > 0
+        advice = "; some are too far for the solver's residual, lower tol" if far else ""
+        _note_unreached(labels.size - int(answered.sum()), advice, recorder)
         kept = float(np.mean(self.labels_[given] == labels[given]))
         if kept < 1:
             recorder.note(f"{1 - kept:.1%} of the given labels were answered with another class")
@@ -246,7 +254,15 @@ def _check_labels(y: Any) -> Ints:
     return labels
 
 
-def _note_unreached(count: int, recorder: Recorder) -> None:
+def _noise(solution: Solution) -> float:
+    """Share of the largest values below which others are noise of the solver; 0 if it is direct."""
+    convergence = solution.convergence
+    if convergence is None or convergence.reason == "direct":
+        return 0.0
+    return _BELOW * convergence.tolerance
+
+
+def _note_unreached(count: int, advice: str, recorder: Recorder) -> None:
     if count:
         nodes = "node is" if count == 1 else "nodes are"
-        recorder.note(f"{count} {nodes} not reached by any label and labelled -1")
+        recorder.note(f"{count} {nodes} not reached by any label and labelled -1{advice}")

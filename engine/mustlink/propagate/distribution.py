@@ -11,7 +11,6 @@ from mustlink.check import check_choice, check_number
 from mustlink.errors import InputError
 
 Floats = NDArray[np.float64]
-_NOISE = 1e-12  # share of the largest value below which a row says nothing
 
 
 def class_shares(class_mass: Any, codes: NDArray[np.int64], n_classes: int) -> Floats | None:
@@ -41,12 +40,18 @@ def class_shares(class_mass: Any, codes: NDArray[np.int64], n_classes: int) -> F
 
 
 def distributions(
-    scores: Floats, shares: Floats | None, unlabelled: NDArray[np.bool_], *, masses: bool
+    scores: Floats,
+    shares: Floats | None,
+    unlabelled: NDArray[np.bool_],
+    *,
+    masses: bool,
+    floor: float = 0.0,
 ) -> Floats:
     """Rows (m, K) that sum to 1, largest where the scores are; zero rows where they say nothing.
 
     Masses (>= 0 up to rounding) are scaled until their sums over the unlabelled nodes are in the
-    proportion of `shares`, and divided by the row's sum. Values of either sign are measured in
+    proportion of `shares`, and divided by the row's sum; a row says nothing if its sum is not above
+    `floor` times the largest. Values of either sign are measured in
     units of their root mean square and moved to the nearest point of the simplex, which keeps
     their order.
     """
@@ -59,7 +64,7 @@ def distributions(
     if shares is not None:
         P = P * (shares / np.maximum(P[unlabelled].sum(axis=0), 1e-300))
     total = P.sum(axis=1)
-    silent = total <= _NOISE * total.max()
+    silent = total <= floor * total.max()
     P /= np.where(silent, 1.0, total)[:, None]
     P[silent] = 0.0
     return P

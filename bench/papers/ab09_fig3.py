@@ -1,0 +1,288 @@
+"""AB09 Figure 3: test error with 30 labelled points, seven methods on twelve sets.
+
+    python -m bench.papers.ab09_fig3 [--draws 10] [--jobs N]
+
+§6: five folds; 30 points of four folds are labelled, at random (again if a class has none), all
+points are nodes of the graph, and the error is that on the fifth fold. Methods with a parameter
+take the value with the fewest errors in a five-fold cross-validation of the 30 labelled points
+(the first listed of equals); within these grids nothing is
+chosen by test errors.
+
+The paper does not say how its graphs were made. Here: 10 nearest neighbours and exp(-d²/(2σ²)), σ
+the mean neighbour distance, for all sets; raw features and Euclidean distances for the UCI sets;
+tf-idf and cosine for articles (all 797 of alt.atheism, of which there are no 1000). These were
+taken because they come nearest the paper's errors, not because they are best. A draw is five folds;
+USPS, Letter and the sets of 1000 get a fifth of the draws, what is beside the figure too.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from statistics import fmean
+
+from . import common
+from .ab09_protocol import (
+    LABELLED,
+    LARGE,
+    METHODS,
+    OTHER,
+    SETS,
+    TEXT,
+    UCI,
+    Found,
+    Setting,
+    measured,
+)
+from .common import Options, Statement, Text
+
+DRAWS = 10
+FEWER = 5  # times fewer draws for what is beside the figure
+WORSE = 3.0  # points of error by which ours may be above the paper's before it is marked
+STEPS = tuple(f"m = {m}" for m in (1, 2, 4, 8, 16))
+POINT = "fixed point, m = 4"
+SMALL = ("Ionosphere", "Hepatitis", "Wine", "Dif100", "Sam100", "Sim100")
+PAPER = {
+    name: dict(zip(METHODS, map(float, row.split()), strict=True))
+    for name, row in {
+        "Ionosphere": "56.45 48.9 36.21 36.21 42.85 36.21 44.17",
+        "Hepatitis": "24.96 23.20 22.24 27.36 22.40 20.48 30.40",
+        "Cancer": "9.48 12.37 13.75 11.52 12.55 13.75 9.20",
+        "Pima": "34.99 33.65 36.02 33.37 33.26 35.04 33.23",
+        "Wine": "37.02 34.55 35.89 34.67 35.04 41.14 33.69",
+        "USPS": "6.83 6.47 10.58 6.96 5.22 2.03 2.25",
+        "Letter": "10.09 9.46 9.74 9.83 9.75 50.45 9.15",
+        "Dif100": "13.48 10.83 14.77 13.86 12.50 7.27 12.58",
+        "Dif1000": "16.91 21.64 17.11 15.33 10.12 36.62 43.66",
+        "Sam100": "52.38 52.23 45.89 47.16 46.34 64.62 53.73",
+        "Sam1000": "42.50 53.36 45.24 45.53 44.34 53.22 61.00",
+        "Sim100": "40.07 35.04 33.78 34.59 34.14 58.14 42.01",
+    }.items()
+}
+
+Means = dict[str, dict[str, float]]  # error by set and method
+
+
+def means(found: dict[Setting, Found]) -> Means:
+    """Mean error by set and method."""
+    return {
+        one.name: {name: fmean(error for error, _ in folds) for name, folds in got.items()}
+        for one, got in found.items()
+    }
+
+
+def against_paper(title: str, ours: Means) -> str:
+    """Paper / ours / difference; marked where ours is worse by more than three points."""
+    rows = []
+    for name in (*SETS, *OTHER):
+        if name in ours:
+            paper = PAPER[name.split(",")[0]]
+            cells = [
+                common.compared(paper[m], e, 1) + (" (!)" if e > paper[m] + WORSE else "")
+                for m, e in ours[name].items()
+            ]
+            rows.append((name, *cells))
+    return common.table(title, ("set", *METHODS), rows)
+
+
+def choices(found: dict[Setting, Found]) -> str:
+    """How often every value was chosen, all sets together."""
+    rows = []
+    for name, method in METHODS.items():
+        if method.values:
+            all_ = [value for got in found.values() for _, value in got[name]]
+            times = ", ".join(f"{v:g}: {all_.count(v) / len(all_):.0%}" for v in method.values)
+            rows.append((name, method.parameter, times))
+    return common.table(
+        "AB09 Fig. 3: values that cross-validation chose", ("method", "parameter", "chosen"), rows
+    )
+
+
+def plain(title: str, headers: tuple[str, ...], rows: dict[str, dict[str, float]]) -> str:
+    """A table of errors."""
+    return common.table(
+        title, headers, [(n, *(f"{e:.1f}" for e in r.values())) for n, r in rows.items()]
+    )
+
+
+def by_amount(ours: Means, few: Means, many: Means) -> tuple[str, list[float]]:
+    """Errors with 10, 30 and 100 labelled points, and by how much GF is above the other six."""
+
+    def cell(error: dict[str, float], name: str) -> float:
+        rest = fmean(e for m, e in error.items() if m != "GF")
+        return error["GF"] if name == "GF" else rest
+
+    sets = [name for name in SMALL if name in ours]
+    rows = [
+        (
+            name,
+            *(
+                " / ".join(f"{cell(m[name], who):.1f}" for m in (few, ours, many))
+                for who in ("GF", "others")
+            ),
+        )
+        for name in sets
+    ]
+    above = [
+        fmean(cell(m[n], "GF") - cell(m[n], "others") for n in sets) for m in (few, ours, many)
+    ]
+    title = "AB09 §6.1: errors with 10 / 30 / 100 labelled points"
+    return common.table(title, ("set", "GF", "mean of the other six"), rows), above
+
+
+def ranks(ours: Means) -> dict[str, dict[str, int]]:
+    """Place of every method on every set of the figure, 1 is best."""
+    return {
+        name: {m: 1 + sum(other < e for other in row.values()) for m, e in row.items()}
+        for name, row in ours.items()
+        if name in SETS
+    }
+
+
+def says(ours: Means, above: list[float], steps: Means) -> list[Statement]:
+    """What §6.1 and the caption say, with the places of the seven methods."""
+    place = ranks(ours)
+    uci, text = ([name for name in part if name in place] for part in (UCI, TEXT))
+    first = {m: sum(row[m] == 1 for row in place.values()) for m in METHODS}
+    leader = max(first, key=lambda m: first[m])
+
+    def places(method: str, sets: Iterable[str]) -> list[int]:
+        return [place[name][method] for name in sets]
+
+    def told(found: list[int]) -> str:
+        return "places " + " ".join(map(str, found))
+
+    ck, lnp = places("CK", place), places("LNP", place)
+    tik, tik_uci = places("TIKREG", text), places("TIKREG", uci)
+    top, low = places("LTSALP", uci), places("LTSALP", text)
+    moved = fmean(max(r[m] for m in STEPS) - min(r[m] for m in STEPS) for r in steps.values())
+    return [
+        Statement(
+            "no method dominates",
+            f"{leader} is best on {first[leader]} of {len(place)}",
+            first[leader] < len(place) * 0.75,
+        ),
+        Statement("LTSALP is best on most UCI sets", told(top), top.count(1) > len(top) / 2),
+        Statement("LTSALP is poor on text", told(low), fmean(low) >= 5),
+        Statement("TIKREG is among the best on text", told(tik), max(tik) <= 3),
+        Statement(
+            "TIKREG is in the top five on UCI, but not the best",
+            told(tik_uci),
+            fmean(p <= 5 for p in tik_uci) >= 0.7 and tik_uci.count(1) <= len(tik_uci) / 2,
+        ),
+        Statement(
+            "LNP is consistent, in the top five", told(lnp), fmean(p <= 5 for p in lnp) > 0.7
+        ),
+        Statement(
+            "CK is best or poor",
+            told(ck),
+            fmean(p == 1 or p >= 5 for p in ck) > 0.7 and 1 in ck and max(ck) >= 5,
+        ),
+        Statement(
+            "GF is a slow starter",
+            "above the others by " + ", ".join(f"{a:+.1f}" for a in above) + " (10, 30, 100)",
+            above[0] > 0 and above[0] > above[2],
+        ),
+        Statement(
+            "GWEM is sensitive to the number of steps",
+            f"{moved:.1f} points between its best and worst m, mean of the sets",
+            moved > 5,
+        ),
+    ]
+
+
+def run(options: Options) -> Text:
+    """The figure, the same with standardised features, amounts of labels, steps, statements."""
+    draws = options.count(DRAWS)
+    fewer = max(1, draws // FEWER)
+
+    def errors(settings: Iterable[Setting], n: int = fewer) -> Means:
+        return means(measured(settings, n, options.jobs))
+
+    found = measured([Setting(name) for name in SETS], draws, options.jobs)
+    ours = means(found) | errors(Setting(name) for name in OTHER)
+    title = f"AB09 Fig. 3: test error %, {LABELLED} labelled points: paper / ours / difference"
+    text = [against_paper(title, ours), choices(found)]
+    if len(found) < len(SETS):  # without the data folder there are two sets
+        return text
+    scaled = errors(Setting(n, standardised=True) for n in UCI if n not in LARGE)
+    text.append(
+        plain("AB09 Fig. 3: the same with standardised features", ("set", *METHODS), scaled)
+    )
+    local = errors(Setting(n, weights="local", methods=("TIKREG",)) for n in ("Hepatitis", "Pima"))
+    few, many = (errors(Setting(n, labelled=k) for n in SMALL) for k in (10, 100))
+    table, above = by_amount(ours, few, many)
+    steps = errors(Setting(n, methods=(*STEPS, POINT)) for n in (*SMALL, "USPS"))
+    text += [
+        table,
+        plain("AB09 §6.1: GWEM by the steps of its walk", ("set", *STEPS, POINT), steps),
+    ]
+    text.append(common.statements("AB09 §6.1 on Fig. 3", says(ours, above, steps)))
+    worse = [
+        name for name in LARGE if name in ours and ours[name]["GF"] > PAPER[name]["GF"] + WORSE
+    ]
+    mass = errors((Setting(name, methods=("GF, class mass",)) for name in worse), draws)
+    return text + worse_cells(found, scaled, mass) + notes(ours, scaled, local)
+
+
+def worse_cells(found: dict[Setting, Found], scaled: Means, mass: Means) -> Text:
+    """Cells with an error more than three points above the paper's, and why."""
+    marked, told = [], []
+    for one, got in found.items():
+        for m, folds in got.items():
+            error, paper = fmean(e for e, _ in folds), PAPER[one.name][m]
+            if error <= paper + WORSE:
+                continue
+            runs = [fmean(e for e, _ in folds[i : i + 5]) for i in range(0, len(folds), 5)]
+            spread = f"single runs {min(runs):.1f} to {max(runs):.1f}"
+            marked.append(f"{one.name} {m} ({error:.1f}, {spread}, against {paper:.1f})")
+            if one.name in scaled:
+                other = scaled[one.name][m]
+                told.append(f"{one.name}: with standardised features {m} has {other:.1f}.")
+    if mass:
+        shown = ", ".join(f"{n} {row['GF, class mass']:.1f}" for n, row in mass.items())
+        told.append(
+            "GF: with 30 labels on thousands of points its values are nearly constant, and one "
+            f"class takes most of them. With class-mass normalisation: {shown}."
+        )
+    told.insert(0, f"Worse than the paper by more than 3 points: {', '.join(marked) or 'none'}.")
+    return [common.note(paragraph) for paragraph in told]
+
+
+def notes(ours: Means, scaled: Means, local: Means) -> Text:
+    """What was established about the graphs and sets of the paper."""
+    told = []
+    if "Wine" in scaled:
+        told.append(
+            "Features: the paper's errors on Wine, 33.7 to 41.1 %, come with raw features "
+            f"(LGC here {ours['Wine']['LGC']:.1f}), whose distances are the amount of proline; "
+            f"with standardised ones LGC has {scaled['Wine']['LGC']:.1f}. So all UCI sets are raw."
+        )
+    if "Cancer, original" in ours:
+        old = ours["Cancer, original"].values()
+        told.append(
+            "Cancer: the paper's 9 to 14 % are those of the diagnostic set (569 rows, 30 features)."
+            " On the original one (683 rows, 9 features) the same methods have "
+            f"{min(old):.1f} to {max(old):.1f}."
+        )
+    told.append(
+        "Hepatitis: 20.48 % is the share of the smaller class in all 155 rows, so the rows with "
+        "missing cells are kept (the 80 complete ones have 16.25 %)."
+    )
+    if local:
+        shown = ", ".join(f"{n} {row['TIKREG']:.1f}" for n, row in local.items())
+        told.append(
+            f"Weights: with locally scaled ones TIKREG has {shown}. Its f ⟂ 1 asks for halves of "
+            "equal weight where the classes are not; with one width for all edges, far points "
+            "hold the balance, and errors are the paper's."
+        )
+    told.append(
+        "Ionosphere: 5 to 20 neighbours, three scalings and two kinds of weights were tried; none "
+        "gave GWEM, GF, TIKREG or LTSALP the paper's 43 to 56 %, which is worse than one class for "
+        "all points: 36 %, the paper's LGC, LNP and CK."
+    )
+    return [common.note(paragraph) for paragraph in told]
+
+
+if __name__ == "__main__":
+    sys.exit(common.main(run, __doc__, DRAWS))

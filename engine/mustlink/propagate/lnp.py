@@ -1,0 +1,92 @@
+"""Linear neighbourhood propagation, LNP (Wang & Zhang 2006; AB09 §3.5.3).
+
+Every point is fitted by a convex combination of its neighbours, x_i ≈ Σ_j u_ij x_j with u_i a
+probability distribution, and labels follow the same combinations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from mustlink.check import check_choice, check_positive
+from mustlink.kernels.neighborhoods import convex_weights
+from mustlink.kernels.spmm import spmm_axpby
+from mustlink.linear.bicgstab import block_bicgstab
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.propagate.base import Propagator, Solution, Task
+from mustlink.propagate.glp import LaplacianEnergy, propagate
+from mustlink.propagate.neighborhoods import as_matrix, located, neighbourhoods
+from mustlink.propagate.ranges import check_share
+from mustlink.result import Convergence
+
+VARIANTS = ("iteration", "minimizer")
+
+
+@dataclass(eq=False, repr=False)
+class LNP(Propagator):
+    """Soft labels along U, the rows of which reconstruct the points from their neighbours.
+
+    * `variant="iteration"`: f = (1 − α)(I − αU)⁻¹y, the limit of f ← αUf + (1 − α)y that is
+      published and was measured in AB09 (eq. 18). U is not symmetric: stabilised bi-conjugate
+      gradients.
+    * `variant="minimizer"`: the exact minimiser of Σ_ij u_ij (f_i − f_j)² + μΣ_i (f_i − y_i)²,
+      μ = (1 − α)/α (eq. 17), which the iteration is not: (I + D_c − U − Uᵀ + μI)f = μy, D_c the
+      column sums of U. AB09's own closed form, (I − (U + Uᵀ)/2)⁻¹(1 − α)y, leaves out D_c and
+      α: its matrix is singular or indefinite, since U + Uᵀ has other row sums than 2.
+    * `alpha` in (0, 1): how far labels travel.
+    * `reg` > 0: ridge of the local fits, as a share of the squared distances.
+    * `n_neighbors`: neighbours in a fit, the nearest of the graph.
+
+    Needs points. Cost: O(n k²(d + k)) for the fits, some 10 to 100 products. See `Propagator`.
+    """
+
+    alpha: float = 0.99
+    variant: str = "iteration"
+    reg: float = 1e-3
+
+    _needs_points: ClassVar[bool] = True
+
+    def _check_parameters(self) -> None:
+        check_share(self.alpha, "alpha")
+        check_choice(self.variant, VARIANTS, "variant")
+        check_positive(self.reg, "reg")
+
+    def _solve(self, task: Task) -> Solution:
+        alpha = float(self.alpha)
+        with task.recorder.stage("local fits"):
+            points = located(task, self.metric)
+            lists = neighbourhoods(task, points, int(self.n_neighbors))
+            U = as_matrix(convex_weights(points, lists, float(self.reg)), lists)
+        if self.variant == "iteration":
+            found = iterated(task, U, alpha)
+        else:
+            energy = LaplacianEnergy(both_ways(U))
+            weight = np.full(task.size, (1.0 - alpha) / alpha)
+            found = propagate(energy, task.Y, task.recorder, task.solving, weight=weight)
+        chosen = {"variant": self.variant, "alpha": alpha, "reg": float(self.reg)}
+        return Solution(*found, chosen)
+
+
+def iterated(task: Task, U: sp.csr_matrix, alpha: float) -> tuple[Block, Convergence]:
+    """(1 − α)(I − αU)⁻¹y for row-stochastic U (m, m)."""
+    tol, B = task.solving.tolerance(task.size), (1.0 - alpha) * task.Y
+    with task.recorder.stage("propagating"):
+        if task.solving.is_dense(task.size):
+            F = np.asarray(np.linalg.solve(np.eye(task.size) - alpha * U.toarray(), B), np.float64)
+            return F, Convergence("LAPACK", "direct", 0, np.zeros(B.shape[1]), tol)
+        return block_bicgstab(
+            lambda X: spmm_axpby(U, X, X, -alpha, 1.0), B, tol=tol, max_iter=task.solving.max_iter
+        )
+
+
+def both_ways(U: sp.csr_matrix) -> NormalizedLaplacian:
+    """The Laplacian of the graph U + Uᵀ, nodes numbered as in U."""
+    W = sp.csr_matrix(U + U.T)
+    W.sort_indices()
+    root = np.sqrt(np.asarray(W.sum(axis=1)).ravel())
+    W.data = W.data / (root[W.indices] * np.repeat(root, np.diff(W.indptr)))
+    return NormalizedLaplacian.of(W, root, np.arange(W.shape[0]), W.shape[0])

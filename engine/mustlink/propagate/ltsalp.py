@@ -1,0 +1,93 @@
+"""Local tangent space alignment label propagation, LTSALP and LTSALPC (AB09 §5.1, §5.2).
+
+The one-dimensional embedding that is as linear as possible on every neighbourhood's tangent space,
+and in which labelled points sit at their labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from mustlink.check import as_integer, check_positive
+from mustlink.errors import InputError
+from mustlink.kernels.alignment import Alignment
+from mustlink.kernels.neighborhoods import tangent_frames
+from mustlink.operators.laplacian import Block
+from mustlink.propagate.base import Propagator, Solution, Task
+from mustlink.propagate.glp import Floats, Ints, System
+from mustlink.propagate.neighborhoods import Fit, embed, located, neighbourhoods
+
+
+@dataclass(eq=False, repr=False)
+class LTSALP(Propagator):
+    """min Σ_i ‖(I − G_iG_iᵀ)f_i‖² with f = y on labelled nodes: f_u = −M_uu⁻¹M_ul y (AB09 eq. 38).
+
+    f_i are the values on point i and its neighbours, G_i = [1/√(k+1), g_1 … g_d] the constant and
+    the d leading directions of their centred coordinates (Zhang & Zha 2004).
+
+    * `n_components`: d, at most `n_neighbors` − 1; what depends linearly on d coordinates of a
+      neighbourhood costs nothing.
+    * `orthogonal=True` is LTSALPC (eq. 39-41): min fᵀMf + αΣ_labelled (f_i − y_i)², f ⟂ 1.
+    * `alpha` > 0: weight of the labels in LTSALPC; LTSALP has none.
+    * `n_neighbors`: neighbours in a fit, the nearest of the graph.
+
+    Needs points. M is never formed. Cost: O(n k²(D + k)) for the frames, then some 20 multigrid
+    steps of five products of 4n(k+1)(d+1) operations a column. See `Propagator`.
+    """
+
+    n_components: int = 2
+    orthogonal: bool = False
+    alpha: float = 1.0
+
+    _needs_points: ClassVar[bool] = True
+
+    def _are_masses(self) -> bool:
+        return False
+
+    def _check_parameters(self) -> None:
+        check_positive(self.alpha, "alpha")
+        d = as_integer(self.n_components, "n_components", 1)
+        if d >= as_integer(self.n_neighbors, "n_neighbors", 1):
+            raise InputError(
+                f"n_components: {d} directions explain all of {self.n_neighbors} neighbours; give "
+                "fewer, or more n_neighbors"
+            )
+
+    def _solve(self, task: Task) -> Solution:
+        d = int(self.n_components)
+        with task.recorder.stage("local fits"):
+            points = located(task, self.metric)
+            lists = neighbourhoods(task, points, int(self.n_neighbors))
+            own = np.arange(task.size, dtype=np.int32)[:, None]
+            M = Alignment(np.hstack([own, lists]), tangent_frames(points, lists, d), task.size)
+        energy = AlignmentEnergy(M, task.laplacian.S)
+        solution = embed(task, energy, bool(self.orthogonal), float(self.alpha))
+        solution.choices["n_components"] = d
+        return solution
+
+
+@dataclass(frozen=True, eq=False)
+class AlignmentEnergy:
+    """M = Σ_i E_i (I − G_iG_iᵀ) E_iᵀ; `pattern` joins near nodes."""
+
+    alignment: Alignment
+    pattern: sp.csr_matrix
+
+    @property
+    def size(self) -> int:
+        """Number of nodes m."""
+        return self.alignment.size
+
+    def apply(self, X: Block) -> Block:
+        """MX for a block (m, b)."""
+        return self.alignment.apply(X)
+
+    def system(self, free: Ints, weight: Floats) -> System:
+        """Rows and columns `free` of M + diag(weight)."""
+        M = self.alignment.restricted(free)
+        fit = Fit(M.apply, M.single.apply, M.galerkin, M.diagonal)
+        return fit.system(self.pattern[free][:, free].tocsr(), weight)

@@ -1,0 +1,179 @@
+"""Neighbourhoods of points, which LNP, LLELP and LTSALP fit locally, and what the latter share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from mustlink.kernels.neighborhoods import nearest_listed
+from mustlink.linear.cg import Map, block_cg
+from mustlink.linear.galerkin import Product, galerkin_cycle
+from mustlink.operators.laplacian import Block
+from mustlink.propagate.base import Solution, Task
+from mustlink.propagate.glp import Energy, Floats, Solving, System, done, propagate
+from mustlink.result import Convergence
+
+Lists = NDArray[np.int32]
+
+
+def located(task: Task, metric: str) -> NDArray[np.floating[Any]]:
+    """The points in which neighbours are near: of unit length for the cosine metric."""
+    assert task.points is not None
+    if metric != "cosine":
+        return task.points
+    length = np.linalg.norm(task.points.astype(np.float64), axis=1, keepdims=True)
+    found: NDArray[np.floating[Any]] = (task.points / length).astype(task.points.dtype)
+    return found
+
+
+def neighbourhoods(task: Task, points: NDArray[np.floating[Any]], k: int) -> Lists:
+    """The k nearest graph neighbours of every node (m, k), -1 where it has fewer.
+
+    Edges that bridge a graph are long, and among the k nearest of nobody. Where the lists fall into
+    more parts than the graph, the nearest neighbour in another part is one more column.
+    """
+    S, parts = task.laplacian.S, task.laplacian.null.n_components
+    lists = nearest_listed(points, S.indptr, S.indices, k)
+    while (part := _parts(lists)).max() + 1 > parts:
+        ends = np.repeat(np.arange(task.size), np.diff(S.indptr))
+        crossing = part[ends] != part[S.indices]
+        counts = np.bincount(ends[crossing], minlength=task.size)
+        indptr = np.append(0, np.cumsum(counts)).astype(S.indptr.dtype)
+        nearest = nearest_listed(points, indptr, S.indices[crossing], 1)
+        task.recorder.note(
+            f"the {k} nearest neighbours leave {int(part.max()) + 1} parts where the graph has "
+            f"{parts}; {int((counts > 0).sum())} nodes take their shortest edge across as well"
+        )
+        lists = np.hstack([lists, nearest])
+    return lists
+
+
+def _parts(lists: Lists) -> NDArray[np.int32]:
+    """Part of every node, taking the lists for undirected edges."""
+    joined = as_matrix(np.ones(lists.shape), lists)
+    return np.asarray(connected_components(joined, directed=False)[1], dtype=np.int32)
+
+
+def as_matrix(weights: NDArray[np.float64], lists: Lists) -> sp.csr_matrix:
+    """Weights (m, k) of the listed neighbours as a CSR matrix (m, m), sorted, without zeros."""
+    there = (lists >= 0) & (weights != 0)
+    indptr = np.append(0, np.cumsum(there.sum(axis=1))).astype(np.int32)
+    m = lists.shape[0]
+    found = sp.csr_matrix((weights[there], lists[there], indptr), shape=(m, m))
+    found.sort_indices()
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A form M on some of the nodes: products in double and single precision, PᵀMP, diag(M)."""
+
+    apply: Map
+    single: Product
+    galerkin: Callable[[sp.csr_matrix], sp.csr_matrix]
+    diagonal: Floats
+
+    def system(self, pattern: sp.csr_matrix, weight: Floats) -> System:
+        """M + diag(weight) with a multigrid of its own, aggregated along `pattern`."""
+        rows = np.flatnonzero(weight)
+        extra = weight[rows, None]
+        extra32 = extra.astype(np.float32)
+
+        def apply(X: Block) -> Block:
+            Y = self.apply(X)
+            Y[rows] += extra * X[rows]
+            return Y
+
+        def single(X: NDArray[np.float32]) -> NDArray[np.float32]:
+            Y = self.single(X)
+            Y[rows] += extra32 * X[rows]
+            return Y
+
+        def coarse(P: sp.csr_matrix) -> sp.csr_matrix:
+            inner = P[rows]
+            return sp.csr_matrix(self.galerkin(P) + inner.T @ sp.diags_array(weight[rows]) @ inner)
+
+        cycle = galerkin_cycle(single, self.diagonal + weight, coarse, pattern)
+        return System(apply, np.ones(weight.size), cycle)
+
+
+def embed(
+    task: Task, energy: Energy, orthogonal: bool, alpha: float, solving: Solving | None = None
+) -> Solution:
+    """Semi-supervised embedding (AB09 §5.2): labels clamped, or weighted by α and f ⟂ 1.
+
+    Solved as `solving` says, by default as the caller of the method does.
+    """
+    wanted = task.solving if solving is None else solving
+    weight = alpha * task.is_labelled
+    chosen = {"orthogonal": orthogonal} | ({"alpha": alpha} if orthogonal else {})
+
+    def solved(solving: Solving) -> Solution:
+        if not orthogonal:
+            # M1 = 0: measured from their mean, labels need no steps for what is constant, and
+            # rows sum to 1 even where the solution is not unique.
+            mean = 1.0 / task.n_classes
+            F, convergence = propagate(
+                energy, task.Y - mean, task.recorder, solving, clamped=task.labelled
+            )
+            F += mean
+        elif solving.is_dense(task.size):
+            F, convergence = propagate(
+                energy,
+                task.Y,
+                task.recorder,
+                solving,
+                weight=weight,
+                balance=np.ones(task.size),
+            )
+        else:
+            F, convergence = _balanced(task, energy, weight, solving)
+        return Solution(F, convergence, dict(chosen))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sla.LinAlgWarning)
+        try:
+            return solved(wanted)
+        except (sla.LinAlgError, sla.LinAlgWarning):
+            # Points on a plane with fewer labels than coordinates, for example. The system has a
+            # solution even so, and conjugate gradients find one.
+            task.recorder.note(
+                "the labels do not determine all values (M is singular on the unlabelled nodes); "
+                "those of the conjugate gradients are given"
+            )
+            return solved(replace(wanted, solver="cg"))
+
+
+def _balanced(
+    task: Task, energy: Energy, weight: Floats, solving: Solving
+) -> tuple[Block, Convergence]:
+    """(M + diag(w))f = wy + μ1, f ⟂ 1, by conjugate gradients that never leave 1^⟂.
+
+    The response to 1, from which μ could be had, would take several times as many steps: it lies
+    along all that M hardly sees.
+    """
+    tol = solving.tolerance(task.size)
+    with task.recorder.stage("multigrid set-up"):
+        system = energy.system(np.arange(task.size), weight)
+    with task.recorder.stage("propagating") as advance:
+        return block_cg(
+            lambda X: _centred(system.apply(X)),
+            weight[:, None] * task.Y,
+            tol=tol,
+            max_iter=solving.max_iter,
+            precondition=system.precondition,
+            project=_centred,
+            on_step=lambda worst: advance(done(worst, tol)),
+        )
+
+
+def _centred(X: Block) -> Block:
+    return np.asarray(X - X.mean(axis=0), dtype=np.float64)
