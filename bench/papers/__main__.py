@@ -1,17 +1,19 @@
 """Run all reproductions and write RESULTS.md: `python -m bench.papers [--full] [--only NAME ...]`.
 
 Without `--full` the slow ones make fewer draws than the papers, as many as a quarter of an hour
-on two cores allows; every table says how many.
+on two cores allows; every table says how many. With `--only` the other sections stay as they are.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import time
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from bench.common import machine, say
 
@@ -29,6 +31,7 @@ SCRIPTS = {
     "whc11_fig3": 10,
     "pccc": 5,
     "ab09_fig3": 10,
+    "wd12_fig4_5": 100,
 }
 HEAD = """# The papers' tables and figures, again
 
@@ -48,9 +51,19 @@ def section(name: str, draws: int | None, jobs: int) -> tuple[str, float]:
     seconds = time.perf_counter() - started
     intro = (module.__doc__ or "").split("\n\n")
     about = [p for p in intro[1:] if not p.strip().startswith("python -m")]
-    title = intro[0].strip().rstrip(".")
-    parts = [f"## {title}", *about, *(t.strip() for t in text)]
+    parts = [f"## {title(module)}", *about, *(t.strip() for t in text)]
     return "\n\n".join(part.strip() for part in parts if part.strip()), seconds
+
+
+def title(module: Any) -> str:
+    """Heading of a script's section: the first paragraph of its docstring."""
+    return " ".join((module.__doc__ or "").split("\n\n")[0].split()).rstrip(".")
+
+
+def sections(text: str) -> dict[str, str]:
+    """Sections of a result file by heading."""
+    found = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
+    return dict(zip(found[1::2], found[2::2], strict=True))
 
 
 def main() -> int:
@@ -61,17 +74,18 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=SCRIPTS, default=list(SCRIPTS))
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
-    parts, times = [], []
+    kept = sections(args.out.read_text()) if args.out.exists() else {}
+    about = machine()
+    versions = ", ".join(f"{key} {about[key]}" for key in ("python", "numpy", "scipy"))
     for name in args.only:
         draws = args.draws if args.draws is not None else SCRIPTS[name] if args.full else None
         text, seconds = section(name, draws, args.jobs)
-        parts.append(text)
-        times.append(f"{name} {seconds:.0f}")
         say(f"{name}: {seconds:.0f} s")
-    about = machine()
-    versions = ", ".join(f"{key} {about[key]}" for key in ("python", "numpy", "scipy"))
-    foot = f"Seconds ({args.jobs} processes, {about['cores']} cores; {versions}): "
-    args.out.write_text("\n\n".join([HEAD.strip(), *parts, foot + ", ".join(times) + "."]) + "\n")
+        foot = f"*{seconds:.0f} s by {args.jobs} processes on {about['cores']} cores; {versions}.*"
+        kept |= sections(f"{text}\n\n{foot}\n")
+        order = [title(import_module(f"bench.papers.{one}")) for one in SCRIPTS]
+        parts = [f"## {one}\n{kept[one].rstrip()}" for one in order if one in kept]
+        args.out.write_text("\n\n".join([HEAD.strip(), *parts]) + "\n")
     say(f"written: {args.out}")
     return 0
 

@@ -1,4 +1,4 @@
-"""WD12 Fig. 4 and 5: labels on 5 to 50 % of six two-class UCI sets: propagated, as constraints, both.
+"""WD12 Fig. 4 and 5: labels on 5 to 50 % of six two-class sets, propagated or as constraints.
 
     python -m bench.papers.wd12_fig4_5 [--draws 100] [--jobs N]
 
