@@ -107,7 +107,7 @@ OPTIONS = {
     "gfhf --class-mass": {"class_mass": True},
     "gfhf --class-shares 1,2,1": {"class_mass": [1, 2, 1]},
     "gfhf --class-shares equal": {"class_mass": [1 / 3] * 3},
-    "poisson --class-shares 1,2,1": {"class_shares": [1, 2, 1]},
+    "poisson --class-shares 1,2,1": {"class_mass": [1, 2, 1]},
     "llgc --alpha 0.5": {"alpha": 0.5},
     "tik-reg --gamma 0.1": {"gamma": 0.1},
     "ncut --alpha 3": {"alpha": 3},
@@ -402,7 +402,7 @@ def test_every_option_is_a_parameter_of_its_estimator(name):
     method = PROPAGATORS[name]
     estimator = getattr(engine, method.estimator)
     parameters = set(estimator().get_params())
-    renamed = {"class_shares"} if "class_mass" in method.options else set()
+    renamed = {"class_shares"}
     taken = PROPAGATION_OPTIONS | method.options
     known = {word for option in propagate_command.propagate.params for word in option.opts}
     assert {flag(option) for option in taken} <= known
@@ -448,3 +448,13 @@ def test_csc_gfhf_takes_labels_only(mustlink, tmp_path, line, words):
     assert err.startswith("mustlink: ")
     assert words in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_node_with_two_labels(mustlink, tmp_path):
+    (tmp_path / "few.csv").write_text("node,label\n0,1\n3,0\n0,2\n")
+    np.save(tmp_path / "points.npy", np.random.default_rng(0).standard_normal((20, 2)))
+    code, _, err = mustlink(
+        f"propagate {tmp_path}/points.npy --labels {tmp_path}/few.csv -o {tmp_path}/o.h5"
+    )
+    assert code == 2
+    assert "node 0 is labelled 1 and 2" in err

@@ -326,6 +326,21 @@ def test_a_component_without_labels_and_lone_nodes_are_left_open(est):
     assert any("not reached" in note for note in found.report_.notes)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("solver", ["dense", "cg"])
+@pytest.mark.parametrize("est", EVERY, ids=name_of)
+def test_a_handful_of_points(est, solver):
+    """Two to five points, fewer than neighbours asked for; and all points labelled."""
+    X = np.random.default_rng(16).standard_normal((5, 2))
+    for n in (2, 3, 4, 5):
+        y = np.array([0, 1, -1, -1, -1])[:n]
+        F, found = scores(est, X[:n], y, solver=solver)
+        assert np.isfinite(F).all()
+        np.testing.assert_allclose(found.label_distributions_.sum(axis=1), 1)
+    found = scores(est, X, np.array([0, 1, 1, 0, 1]), solver=solver)[1]
+    assert np.isfinite(found.label_distributions_).all()
+
+
 @pytest.mark.parametrize("solver", ["auto", "cg"])
 def test_too_few_labels_for_points_on_a_plane(solver):
     """Every linear function costs LTSA nothing there, and two labels do not determine it."""

@@ -148,7 +148,8 @@ def as_labels(labels: Any, n_nodes: int, where: str = "labels") -> NDArray[np.in
         if bad.size:
             i = int(bad[0])
             raise InputError(
-                f"{where}: label {y[i]:g} of node {i} is no whole number; use -1, 0, …"
+                f"{where}: label {y[i]:g} of node {i} is no whole number; number the "
+                "classes from 0, -1 for unknown"
             )
     y = y.astype(np.int64)
     low = np.flatnonzero(y < -1)

@@ -84,8 +84,7 @@ class Job(ABC):
             return params
         shares = class_shares(params["class_shares"], labels)
         rest = {name: value for name, value in params.items() if name != "class_shares"}
-        masses = "class_mass" in self.methods[self.method].options
-        return {**rest, "class_mass" if masses else "class_shares": shares}
+        return {**rest, "class_mass": shares}
 
     @abstractmethod
     def fit(self, estimator: Any, data: Any, side: Any, recorder: Recorder) -> None:

@@ -175,13 +175,13 @@ PROPAGATE_OWN = (
         help="lelp, llelp, ltsalp: balanced, with soft labels (LELPC, LLELPC, LTSALPC).",
     ),
     click.option(
-        "--steps", "n_steps", type=click.IntRange(min=1), help="gwem: of the walk; default 8."
+        "--steps", "n_steps", type=click.IntRange(min=1), help="gwem: of the walk; default 20."
     ),
     click.option(
-        "--variant", help="gwem: fixed-point (default), em; lnp: iteration (default), minimizer."
+        "--variant", help="gwem: em (default), fixed-point; lnp: iteration (default), minimizer."
     ),
     click.option(
-        "--em-steps", type=click.IntRange(min=1), help="gwem --variant em: most steps; default 50."
+        "--em-steps", type=click.IntRange(min=1), help="gwem: most steps of EM; default 10."
     ),
     click.option(
         "--components",

@@ -38,8 +38,8 @@ from mustlink_io.options import (
     "method",
     type=click.Choice(list(PROPAGATORS)),
     default="poisson",
-    help=method_help(PROPAGATORS) + " Default: poisson, as it does well from one label a class on, "
-    "and whether or not the classes have equally many.",
+    help=method_help(PROPAGATORS) + " Default: poisson, as it does well from one label a class on; "
+    "where classes have unequally many labels, add --class-shares.",
 )
 @click.option("-o", "output", required=True, help="HDF5 file to write.")
 @click.option(

@@ -169,6 +169,12 @@ def read_labels(path: Path, n_nodes: int | None) -> NDArray[np.int64]:
             )
         labels = np.full(n_nodes, -1, dtype=np.int64)
         labels[node] = label
+        twice = np.flatnonzero(labels[node] != label)
+        if twice.size:
+            at = int(node[twice[0]])
+            raise InputError(
+                f"{path}: node {at} is labelled {label[twice[0]]} and {labels[at]}; keep one"
+            )
         return labels
     if table.shape[1] != 1:
         raise InputError(

@@ -24,6 +24,7 @@ from mustlink.propagate.inductive import neighbour_mean
 from mustlink.propagate.task import Solution, Task
 from mustlink.result import Report
 
+_UNEQUAL = 3.0  # times as many labels in one class as in another that a person should hear about
 _BELOW = 1e-2  # times the tolerance: values this small are noise of the solver
 
 
@@ -42,7 +43,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
     After `fit`: `classes_` (K,), `labels_` = `transduction_` (n,) class of every node,
     `label_distributions_` (n, K), rows sum to 1, `confidence_` (n,) from 0 (tie) to 1, `graph_`,
     `report_`. A component of the graph without any label is answered with -1, zero distribution
-    and a note.
+    and a note; in others only classes that have a label there are answered.
     """
 
     class_mass: Any = False
@@ -59,6 +60,10 @@ class Propagator(ClassifierMixin, GraphEstimator):
     def _are_masses(self) -> bool:
         """Whether the values are >= 0 and may be rescaled class by class."""
         return True
+
+    def _scales_classes(self) -> bool:
+        """Whether `class_mass` makes sense."""
+        return self._are_masses()
 
     def _check_parameters(self) -> None:
         """Raise InputError for parameters of the method that make no sense."""
@@ -111,7 +116,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         check_choice(self.solver, SOLVERS, "solver")
         check_tolerance(self.tol)
         as_integer(self.max_iter, "max_iter", 1)
-        if not self._are_masses() and self.class_mass is not False:
+        if not self._scales_classes() and self.class_mass is not False:
             raise InputError(
                 f"class_mass: the values of {type(self).__name__} have either sign, they are no "
                 "masses; leave it out"
@@ -183,12 +188,15 @@ class Propagator(ClassifierMixin, GraphEstimator):
         if solution.convergence is not None and not solution.convergence.converged.all():
             recorder.note(solution.convergence.status)
         shares = class_shares(self.class_mass, task.codes, task.n_classes)
+        if shares is None or self.class_mass is True:
+            self._note_shares(task)
         found = distributions(
             solution.scores,
             shares,
             task.is_labelled == 0,
             masses=self._are_masses(),
             floor=_noise(solution),
+            possible=task.possible_classes,
         )
         P = laplacian.leave(found)
         given = np.flatnonzero(labels >= 0)
@@ -226,6 +234,15 @@ class Propagator(ClassifierMixin, GraphEstimator):
                 "unanswered": int(labels.size - answered.sum()),
             },
         )
+
+    def _note_shares(self, task: Task) -> None:
+        """Tell where labels that are unequally many decide about the sizes of the classes."""
+        count = np.bincount(task.codes, minlength=task.n_classes)
+        if self._scales_classes() and count.max(initial=0) > _UNEQUAL * max(count.min(), 1):
+            task.recorder.note(
+                f"classes have from {count.min()} to {count.max()} labels, which weighs on their "
+                'sizes; if those differ less, give class_mass="equal" or the shares'
+            )
 
     @property
     def transduction_(self) -> Ints:

@@ -9,6 +9,7 @@ import numpy as np
 
 from mustlink.check import as_integer, check_choice
 from mustlink.eigen.solver import smoothest
+from mustlink.graph import Graph
 from mustlink.operators.laplacian import Block, normalized_laplacian
 from mustlink.propagate.base import Propagator
 from mustlink.propagate.task import Solution, Task
@@ -21,7 +22,8 @@ _SOFT = 100.0  # inverse strength of the logistic regression's penalty
 class ClusterKernel(Propagator):
     """A linear classifier on the rows of the graph's smoothest eigenvectors V, L̄V = VΛ.
 
-    * `n_components` p: number of eigenvectors, the trivial one included; None takes K.
+    * `n_components` p: number of eigenvectors, the trivial one included; None takes K − 1
+      beside one for each component.
     * `rows`: "sphere" (rows of V of length 1) or "plain" (columns of D^-½V of unit mean square).
     * `classifier`: any scikit-learn classifier with `predict_proba`; None is a logistic regression.
 
@@ -41,7 +43,8 @@ class ClusterKernel(Propagator):
         from sklearn.base import clone
         from sklearn.linear_model import LogisticRegression
 
-        p = task.n_classes if self.n_components is None else int(self.n_components)
+        parts = task.laplacian.null.n_components
+        p = task.n_classes + parts - 1 if self.n_components is None else int(self.n_components)
         rows = self._embedding(task, p)
         model = LogisticRegression(C=_SOFT, max_iter=1000)
         if self.classifier is not None:
@@ -55,10 +58,16 @@ class ClusterKernel(Propagator):
         return Solution(P, None, {"n_components": rows.shape[1], "rows": self.rows})
 
     def _embedding(self, task: Task, p: int) -> Block:
-        """Rows (m, p) in the task's order; the eigenvectors are those of the whole graph."""
-        basis = smoothest(task.graph, p - 1, task.recorder, seed=task.seed)
-        place = normalized_laplacian(task.graph).positions[task.laplacian.nodes]
-        V = basis.vectors[place, :p]
+        """Rows (m, p) in the task's order; from the whole graph if all of it is reached."""
+        graph, nodes = task.graph, task.laplacian.nodes
+        own = np.arange(task.size)
+        if task.laplacian is normalized_laplacian(graph):
+            basis = smoothest(graph, p - 1, task.recorder, seed=task.seed)
+        else:
+            part = Graph(graph.affinity[nodes][:, nodes].tocsr())
+            basis = smoothest(part, p - 1, task.recorder, seed=task.seed)
+            own = normalized_laplacian(part).positions
+        V = basis.vectors[own, :p]
         if self.rows == "sphere":
             return V / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-300)
         U = V / task.laplacian.root_degree[:, None]

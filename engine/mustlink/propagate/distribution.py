@@ -22,7 +22,7 @@ def class_shares(class_mass: Any, codes: NDArray[np.int64], n_classes: int) -> F
     if class_mass is False or class_mass is None:
         return None
     if isinstance(class_mass, str):
-        check_choice(class_mass, ("equal",), "class_mass")
+        check_choice(class_mass, ("equal",), "class shares")
         return np.full(n_classes, 1.0 / n_classes)
     if class_mass is True:
         counts = np.bincount(codes, minlength=n_classes) + 1.0
@@ -33,9 +33,9 @@ def class_shares(class_mass: Any, codes: NDArray[np.int64], n_classes: int) -> F
             f'class_mass: {given.size} numbers for {n_classes} classes; give True, "equal" or '
             "one share a class"
         )
-    shares = np.array([check_number(q, "class_mass", "shares above 0") for q in given])
+    shares = np.array([check_number(q, "class shares", "shares above 0") for q in given])
     if not (shares > 0).all():
-        raise InputError("class_mass: shares must be above 0; leave out a class that is empty")
+        raise InputError("class shares: they must be above 0; leave out a class that is empty")
     return np.asarray(shares / shares.sum(), dtype=np.float64)
 
 
@@ -46,6 +46,7 @@ def distributions(
     *,
     masses: bool,
     floor: float = 0.0,
+    possible: NDArray[np.bool_] | None = None,
 ) -> Floats:
     """Rows (m, K) that sum to 1, largest where the scores are; zero rows where they say nothing.
 
@@ -53,14 +54,17 @@ def distributions(
     proportion of `shares`, and divided by the row's sum; a row says nothing if its sum is not above
     `floor` times the largest. Values of either sign are measured in
     units of their root mean square and moved to the nearest point of the simplex, which keeps
-    their order.
+    their order; classes that are not `possible` (m, K) get nothing.
     """
     if scores.size == 0:
         return np.zeros_like(scores)
     if not masses:
         size = np.sqrt(np.mean(scores**2))
-        return onto_simplex(scores / max(size, 1e-300))
+        V = scores / max(size, 1e-300)
+        return onto_simplex(V if possible is None else np.where(possible, V, -np.inf))
     P = np.maximum(scores, 0.0)
+    if possible is not None:
+        P[~possible] = 0.0
     if shares is not None:
         P = P * (shares / np.maximum(P[unlabelled].sum(axis=0), 1e-300))
     total = P.sum(axis=1)

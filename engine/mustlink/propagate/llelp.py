@@ -5,7 +5,7 @@ The one-dimensional locally linear embedding in which labelled points sit at the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -14,15 +14,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.check import check_positive
-from mustlink.eigen.solver import default_tolerance
 from mustlink.kernels.neighborhoods import reconstruction_weights
 from mustlink.kernels.spmm import spmm, spmm_axpby
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.base import Propagator, Solution, Task
 from mustlink.propagate.glp import Floats, Ints, System
 from mustlink.propagate.neighborhoods import Fit, as_matrix, embed, located, neighbourhoods
-
-LARGE = 20_000  # nodes from which a looser residual is asked for
 
 
 @dataclass(eq=False, repr=False)
@@ -39,9 +36,8 @@ class LLELP(Propagator):
 
     Needs points. M is never formed. Cost: O(n k²(d + k)) for the fits, then multigrid steps of
     ten sparse products each. M hardly sees whatever is locally linear in the coordinates, at any
-    scale, and some hundred steps are common: above 20,000 nodes the residual asked for is 1e-4,
-    above 200,000 1e-3, below which less than one label in a thousand was measured to change.
-    See `Propagator`.
+    scale, and some hundred steps are common. Default `tol`: 1e-10 up to 20,000 nodes, 1e-4 up
+    to 200,000, 1e-3 above. See `Propagator`.
     """
 
     reg: float = 1e-3
@@ -63,10 +59,7 @@ class LLELP(Propagator):
             lists = neighbourhoods(task, points, int(self.n_neighbors))
             W = as_matrix(reconstruction_weights(points, lists, float(self.reg)), lists)
         energy = ReconstructionEnergy(W, task.laplacian.S)
-        solving = task.solving
-        if solving.tol is None and task.size > LARGE:
-            solving = replace(solving, tol=default_tolerance(task.size))
-        solution = embed(task, energy, bool(self.orthogonal), float(self.alpha), solving)
+        solution = embed(task, energy, bool(self.orthogonal), float(self.alpha))
         solution.choices["reg"] = float(self.reg)
         return solution
 

@@ -32,7 +32,9 @@ class LNP(Propagator):
 
     * `variant="iteration"`: f = (1 − α)(I − αU)⁻¹y, the limit of f ← αUf + (1 − α)y that is
       published and was measured in AB09 (eq. 18). U is not symmetric: stabilised bi-conjugate
-      gradients.
+      gradients. A labelled point that is in no other's combination has no say, and two classes
+      of different say are not equally large: `class_mass=True` helps (MNIST, 5 labels a class:
+      86 % right, with it 94 %, the minimiser 94 % without).
     * `variant="minimizer"`: the exact minimiser of Σ_ij u_ij (f_i − f_j)² + μΣ_i (f_i − y_i)²,
       μ = (1 − α)/α (eq. 17), which the iteration is not: (I + D_c − U − Uᵀ + μI)f = μy, D_c the
       column sums of U. AB09's own closed form, (I − (U + Uᵀ)/2)⁻¹(1 − α)y, leaves out D_c and

@@ -21,6 +21,8 @@ from mustlink.propagate.base import Propagator, Solution, Task
 from mustlink.propagate.glp import Floats, Ints, System
 from mustlink.propagate.neighborhoods import Fit, embed, located, neighbourhoods
 
+_NOTHING = 1e-12  # share of a node's memberships below which a diagonal entry is rounding
+
 
 @dataclass(eq=False, repr=False)
 class LTSALP(Propagator):
@@ -35,8 +37,12 @@ class LTSALP(Propagator):
     * `alpha` > 0: weight of the labels in LTSALPC; LTSALP has none.
     * `n_neighbors`: neighbours in a fit, the nearest of the graph.
 
+    With few labels on many points values are nearly constant and one class may take all, as with
+    `GFHF`: LTSALPC balances them (MNIST, 5 labels a class: 48 % right, LTSALPC 93 %).
+
     Needs points. M is never formed. Cost: O(n k²(D + k)) for the frames, then some 20 multigrid
-    steps of five products of 4n(k+1)(d+1) operations a column. See `Propagator`.
+    steps of five products of 4n(k+1)(d+1) operations a column. Default `tol` as in `LLELP`. See
+    `Propagator`.
     """
 
     n_components: int = 2
@@ -87,7 +93,12 @@ class AlignmentEnergy:
         return self.alignment.apply(X)
 
     def system(self, free: Ints, weight: Floats) -> System:
-        """Rows and columns `free` of M + diag(weight)."""
+        """Rows and columns `free` of M + diag(weight).
+
+        A node that every tangent space explains, as among few neighbours, has a zero row in M:
+        any value will do, and it gets 0.
+        """
         M = self.alignment.restricted(free)
+        weight = weight + np.where(M.diagonal > _NOTHING * M.counts, 0.0, M.counts)
         fit = Fit(M.apply, M.single.apply, M.galerkin, M.diagonal)
         return fit.system(self.pattern[free][:, free].tocsr(), weight)

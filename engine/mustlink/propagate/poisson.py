@@ -7,7 +7,6 @@ nearly constant with spikes at the labels, which this equation does not have.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -21,17 +20,18 @@ from mustlink.propagate.task import Solution, Task
 class Poisson(Propagator):
     """(D − W)f = Σ_labelled (y_j − ȳ)δ_j with Σ_i d_i f_i = 0, ȳ the mean label (Calder eq. 2.6).
 
-    * `class_shares`: expected shares (K,) of the classes, or "equal", where they differ from the
-      labels': values are multiplied by share/ȳ_c (Calder §2.3).
+    * `class_mass`: shares (K,) of the classes, or "equal": values are multiplied by share/ȳ_c
+      (Calder §2.3). False and True take the shares of the labels for those of the classes.
 
     In every component the mean is that of its own labels, so that the charges sum to zero. Cost:
     about 15 multigrid cycles.
     """
 
-    class_shares: Any = None
-
     def _are_masses(self) -> bool:
         return False
+
+    def _scales_classes(self) -> bool:
+        return True
 
     def _solve(self, task: Task) -> Solution:
         root = task.laplacian.root_degree[:, None]
@@ -43,7 +43,7 @@ class Poisson(Propagator):
             charge[task.labelled, c] -= (own / np.maximum(count, 1))[component]
         X, convergence = potential(task, charge / root)
         F = X / root
-        shares = class_shares(self.class_shares, task.codes, task.n_classes)
-        if shares is not None:
+        shares = class_shares(self.class_mass, task.codes, task.n_classes)
+        if shares is not None and self.class_mass is not True:
             F = F * (shares / (np.bincount(task.codes, minlength=task.n_classes) / task.codes.size))
         return Solution(F, convergence)

@@ -58,6 +58,16 @@ class Task:
         found[self.labelled] = 1.0
         return found
 
+    @property
+    def possible_classes(self) -> NDArray[np.bool_] | None:
+        """Where a class has a label in the node's component (m, K); None for one component."""
+        null = self.laplacian.null
+        if null.n_components <= 1:
+            return None
+        found = np.zeros((null.n_components, self.n_classes), dtype=bool)
+        found[null.component[self.labelled], self.codes] = True
+        return found[null.component]
+
     def mean_over_components(self, X: Block) -> Block:
         """Every node's component's mean of X (m, b): its part in the null space of D − W."""
         component = self.laplacian.null.component
