@@ -26,7 +26,7 @@ OURS: tuple[tuple[str, str, dict[str, Any], bool], ...] = (
     ("GFHF", "GFHF", {}, False),
     ("GFHF, class mass", "GFHF", {"class_mass": "equal"}, False),
     ("LLGC(0.99)", "LLGC", {}, False),
-    ("LLGC(0.99), class mass", "LLGC", {"class_mass": True}, False),
+    ("LLGC(0.99), class mass", "LLGC", {"class_mass": "equal"}, False),
     ("TikReg", "TikReg", {}, False),
     ("NCutPropagation", "NCutPropagation", {}, False),
     ("GreenFunction", "GreenFunction", {}, False),
