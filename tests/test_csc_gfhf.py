@@ -442,6 +442,22 @@ def test_the_same_seed_gives_the_same_labels_and_nothing_is_changed():
     assert clone(first).get_params() == first.get_params()
 
 
+def test_a_large_graph_is_solved_roughly_and_clustered_the_same():
+    side = 150
+    line = sp.diags_array([np.ones(side - 1)] * 2, offsets=[-1, 1])
+    eye = sp.identity(side)
+    W = sp.csr_matrix(sp.kron(line, eye) + sp.kron(eye, line))
+    y = np.repeat([0, 0, 1, 1, 2], side * side // 5)  # bands
+    given = np.full(side * side, -1)
+    chosen = np.random.default_rng(0).choice(side * side, 60, replace=False)
+    given[chosen] = y[chosen]
+    rough, sharp = estimator().fit(W, given), estimator(tol=1e-7, kernel_tol=1e-7).fit(W, given)
+    assert rough.report_.choices["rank"] < sharp.report_.choices["rank"]
+    assert rough.report_.convergence.tolerance == 1e-4
+    assert rough.report_.convergence.converged.all()
+    assert adjusted_rand_score(rough.labels_, sharp.labels_) > 0.97  # measured 0.99
+
+
 def test_what_is_not_reached_is_said():
     rng = np.random.default_rng(0)
     W, y = planted_graph(rng, 1500, 3, inside=0.05, across=0.004)

@@ -345,6 +345,14 @@ def test_nearest_distribution(v):
     np.testing.assert_allclose(found, oracles.nearest_distribution_dense(v), atol=1e-9)
 
 
+def test_a_class_without_mass_does_not_silence_the_others():
+    scores = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0.2, 0.3, 0], [0.3, 0.1, 0]])
+    free = np.array([False, False, False, True, True])
+    P = distributions(scores, np.full(3, 1 / 3), free, masses=True, floor=1e-8)
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    assert P.argmax(axis=1).tolist() == [0, 1, 2, 1, 0]
+
+
 def test_distributions_and_confidence():
     everyone = np.ones(3, dtype=bool)
     P = distributions(np.array([[1.0, 3.0], [0, 0], [2, 2]]), None, everyone, masses=True)

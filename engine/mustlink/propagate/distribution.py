@@ -11,6 +11,7 @@ from mustlink.check import check_choice, check_number
 from mustlink.errors import InputError
 
 Floats = NDArray[np.float64]
+_EMPTY = 1e-6  # share of the largest class mass that counts as none
 
 
 def class_shares(class_mass: Any, codes: NDArray[np.int64], n_classes: int) -> Floats | None:
@@ -65,10 +66,13 @@ def distributions(
     P = np.maximum(scores, 0.0)
     if possible is not None:
         P[~possible] = 0.0
-    if shares is not None:
-        P = P * (shares / np.maximum(P[unlabelled].sum(axis=0), 1e-300))
     total = P.sum(axis=1)
     silent = total <= floor * total.max()
+    if shares is not None:
+        mass = P[unlabelled].sum(axis=0)
+        # A class without mass outside its labels is not blown up beyond all others.
+        P = P * (shares / np.maximum(mass, max(_EMPTY * mass.max(initial=0.0), 1e-300)))
+        total = P.sum(axis=1)
     P /= np.where(silent, 1.0, total)[:, None]
     P[silent] = 0.0
     return P
