@@ -194,7 +194,7 @@ def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
     A: sp.csr_matrix | None = None
     while True:
         matrix = S if A is None else A
-        step = None if matrix.shape[0] <= _COARSEST else _aggregate(matrix, vector)
+        step = None if matrix.shape[0] <= _COARSEST else aggregate(matrix, vector)
         shift, factor = (1.0, -1.0) if A is None else (0.0, 1.0)
         diagonal = shift + factor * matrix.diagonal()
         inverse = inverse_diagonal(diagonal)
@@ -224,7 +224,7 @@ def inverse_diagonal(diagonal: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(diagonal > floor, 1.0 / np.maximum(diagonal, floor), 0.0)
 
 
-def _aggregate(
+def aggregate(
     matrix: sp.csr_matrix, vector: NDArray[np.float64]
 ) -> tuple[sp.csr_matrix, NDArray[np.float64]] | None:
     """Prolongation P (one entry a row, PᵀP = I, P·coarse = vector) and the coarse vector."""

@@ -57,7 +57,7 @@ def block_cg(
         if not going.all():
             active, rz = active[going], rz[going]
             R, P = (np.ascontiguousarray(V[:, going]) for V in (R, P))
-        if active.size == 0:
+        if active.size == 0 or steps == max_iter:
             break
         Z = project(precondition(R))
         following = dots(R, Z)

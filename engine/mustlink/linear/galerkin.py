@@ -17,8 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.spmm import spmm
-from mustlink.linear.amg import _aggregate as aggregate
-from mustlink.linear.amg import inverse_diagonal
+from mustlink.linear.amg import aggregate, inverse_diagonal
 from mustlink.operators.laplacian import Block
 
 Single = NDArray[np.float32]
