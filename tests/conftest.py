@@ -2,9 +2,26 @@
 
 import os
 
+import pytest
 from hypothesis import settings
 
 # The same examples in every run of continuous integration; new ones on a developer's machine.
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("developer", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "developer")
+
+
+@pytest.fixture
+def mustlink(data, monkeypatch, capsys):
+    """Run the command in the folder of the module's `data`: (exit code, stdout, stderr)."""
+    from mustlink_io import cli
+
+    monkeypatch.chdir(data)
+
+    def run(line):
+        capsys.readouterr()
+        code = cli.run(line.split())
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run

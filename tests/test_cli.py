@@ -67,20 +67,6 @@ def data(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def mustlink(data, monkeypatch, capsys):
-    """Run the command in the folder of the data: (exit code, stdout, stderr)."""
-    monkeypatch.chdir(data)
-
-    def run(line):
-        capsys.readouterr()
-        code = cli.run(line.split())
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
-
-
 def as_process(line, folder, **options):
     paths = [str(ROOT / "engine"), str(ROOT / "io"), os.environ.get("PYTHONPATH", "")]
     return subprocess.Popen(

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import mustlink as engine
-from mustlink_io import cli, formats, matrices, propagate_command, schema, store
+from mustlink_io import formats, matrices, propagate_command, schema, store
 from mustlink_io.methods import METHODS, PROPAGATION_OPTIONS, PROPAGATORS, flag
 
 N, K = 120, 3
@@ -53,20 +53,6 @@ def data(tmp_path_factory):
     with h5py.File(folder / "words.h5", "w") as file:
         file.create_dataset("labels", data=words.astype(object), dtype=h5py.string_dtype())
     return folder
-
-
-@pytest.fixture
-def mustlink(data, monkeypatch, capsys):
-    """Run the command in the folder of the data: (exit code, stdout, stderr)."""
-    monkeypatch.chdir(data)
-
-    def run(line):
-        capsys.readouterr()
-        code = cli.run(line.split())
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
 
 
 @pytest.fixture

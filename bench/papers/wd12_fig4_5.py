@@ -22,7 +22,7 @@ from typing import Any
 
 from bench.common import table
 
-from . import common, data, methods
+from . import common, data, methods, wd14_fig9_10
 from .common import Options, Statement, Text
 from .methods import Method, Score
 from .wd14_fig9_10 import plain_cut
@@ -41,12 +41,7 @@ def wine_119() -> data.Points:
 
 
 SETS: dict[str, Callable[[], data.Points | None]] = {
-    "Hepatitis": data.hepatitis,
-    "Iris": lambda: data.iris(2),
-    "Wine": lambda: data.wine(2),
-    "Glass": lambda: data.glass(2),
-    "Ionosphere": data.ionosphere,
-    "WDBC": data.wdbc,
+    **wd14_fig9_10.SETS,
     WINE_119: wine_119,
 }
 SPECTRAL, OURS = "Spectral", "CSC+GFHF"

@@ -159,6 +159,17 @@ def as_labels(labels: Any, n_nodes: int, where: str = "labels") -> NDArray[np.in
     return y
 
 
+def check_two_classes(labels: NDArray[np.int64], where: str) -> None:
+    """Raise InputError unless labels (n,), -1 unknown, are of two classes or more."""
+    classes = np.unique(labels[labels >= 0])
+    if classes.size == 0:
+        raise InputError(f"{where}: all {labels.size} labels are -1; give some nodes their class")
+    if classes.size == 1:
+        raise InputError(
+            f"{where}: every label given is {classes[0]}; give labels of at least two classes"
+        )
+
+
 def check_n_clusters(n_clusters: Any, n_nodes: int) -> int:
     """Return K as int with 2 <= K <= n; raises InputError."""
     k = as_integer(n_clusters, "n_clusters")

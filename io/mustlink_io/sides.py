@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.check import check_two_classes
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
 from mustlink_io import formats
@@ -50,18 +51,9 @@ def tell_contradictions(constraints: Any, recorder: Recorder, strict: bool) -> N
 
 
 def load_class_labels(labels: str, n_nodes: int) -> NDArray[np.int64]:
-    """Labels (n,) of at least two classes, -1 unknown; raises InputError that names the file.
-
-    The engine would say the same, but after the neighbour graph was made.
-    """
+    """Labels (n,) of at least two classes, -1 unknown; raises InputError that names the file."""
     found = formats.load_labels(labels, n_nodes)
-    classes = np.unique(found[found >= 0])
-    if classes.size == 0:
-        raise InputError(f"{labels}: all {n_nodes} labels are -1; give some nodes their class")
-    if classes.size == 1:
-        raise InputError(
-            f"{labels}: every label given is {classes[0]}; give labels of at least two classes"
-        )
+    check_two_classes(found, labels)
     return found
 
 

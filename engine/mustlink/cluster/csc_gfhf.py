@@ -236,9 +236,7 @@ class CSCGFHF(GraphClusterer):
 
 def _answered(whole: NormalizedLaplacian, P: Block) -> NormalizedLaplacian:
     """The part of the graph that labels reach: its components with a row of P (n, C) not zero."""
-    reached = np.zeros(whole.null.n_components, dtype=np.bool_)
-    reached[whole.null.component[whole.enter(P).any(axis=1)]] = True
-    part = whole.restricted(reached[whole.null.component])
+    part = whole.reached_from(np.asarray(whole.enter(P).any(axis=1)))
     if np.count_nonzero(part.enter(P).any(axis=0)) < 2:
         raise InputError(
             "y: nodes with an edge carry labels of less than two classes; label others, too"

@@ -44,12 +44,7 @@ def linked_graph(
         spokes = sp.coo_matrix(h @ sp.diags_array(np.asarray(h.sum(axis=0)).ravel()))
         T = sp.csr_matrix((spokes.data, (rows[spokes.row], spokes.col)), shape=(m, used.size))
         W = sp.bmat([[W, T], [T.T, None]], format="csr")
-    W = sp.csr_matrix(W)
-    new_root = np.sqrt(np.asarray(W.sum(axis=1)).ravel())
-    inverse = sp.diags_array(1.0 / new_root)
-    S = sp.csr_matrix(inverse @ W @ inverse)
-    S.sort_indices()
-    return NormalizedLaplacian.of(S, new_root, np.arange(W.shape[0]), W.shape[0])
+    return NormalizedLaplacian.of_weights(sp.csr_matrix(W))
 
 
 class LinkedCycle:

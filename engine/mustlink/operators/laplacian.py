@@ -123,6 +123,22 @@ class NormalizedLaplacian(GroundedLaplacian):
         null = NullSpace(component, root_degree / np.sqrt(volumes[component]), count)
         return cls(S, root_degree, nodes, n_nodes, null)
 
+    @classmethod
+    def of_weights(cls, W: sp.csr_matrix) -> NormalizedLaplacian:
+        """From weights W (m, m), a matrix of the caller's making, without isolated nodes."""
+        W.sort_indices()
+        root = np.sqrt(np.asarray(W.sum(axis=1, dtype=np.float64)).ravel())
+        data = W.data / (root[W.indices] * np.repeat(root, np.diff(W.indptr)))
+        S = sp.csr_matrix((data, W.indices, W.indptr), shape=W.shape)
+        return cls.of(S, root, np.arange(W.shape[0]), W.shape[0])
+
+    def reached_from(self, marked: NDArray[np.bool_]) -> NormalizedLaplacian:
+        """The components that have a marked working node, `marked` (m,)."""
+        component = self.null.component
+        reached = np.zeros(self.null.n_components, dtype=np.bool_)
+        reached[component[marked]] = True
+        return self.restricted(reached[component])
+
     @property
     def volume(self) -> float:
         """Sum of degrees."""

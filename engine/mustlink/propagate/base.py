@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from mustlink.check import as_integer, as_labels, as_points, check_choice
+from mustlink.check import as_integer, as_labels, as_points, check_choice, check_two_classes
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator, as_recorder, check_tolerance, threads
@@ -157,10 +157,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         seed: int,
     ) -> Task:
         whole = laplacian_of(graph, recorder)
-        own = whole.enter(labels) >= 0
-        reached = np.zeros(whole.null.n_components, dtype=bool)
-        reached[whole.null.component[own]] = True
-        part = whole.restricted(reached[whole.null.component])
+        part = whole.reached_from(whole.enter(labels) >= 0)
         numbered = np.full(graph.n_nodes, -1, dtype=np.int64)
         numbered[labels >= 0] = codes
         inside = part.enter(numbered)
@@ -261,13 +258,7 @@ def _check_labels(y: Any) -> Ints:
             "-1 for unknown"
         )
     labels = as_labels(y, raw.shape[0] if raw.ndim else 0, "y")
-    classes = np.unique(labels[labels >= 0])
-    if classes.size == 0:
-        raise InputError(f"y: all {labels.size} labels are -1; give some nodes their class")
-    if classes.size == 1:
-        raise InputError(
-            f"y: every label given is {classes[0]}; give labels of at least two classes"
-        )
+    check_two_classes(labels, "y")
     return labels
 
 

@@ -20,8 +20,8 @@ class GFHF(Propagator):
 
     Values are probabilities that a random walk from a node meets a label of each class first. With
     few labels on many nodes they are nearly constant and one class takes all: use
-    `class_mass=True`, or `Poisson`. Also the unnormalised cut of AB09 §4.1, relaxed. Cost: about 15
-    multigrid cycles. See `Propagator` for the other parameters and what `fit` sets.
+    `class_mass="equal"`, or `Poisson`. Also the unnormalised cut of AB09 §4.1, relaxed. Cost: about
+    15 multigrid cycles. See `Propagator` for the other parameters and what `fit` sets.
     """
 
     def _solve(self, task: Task) -> Solution:

@@ -102,9 +102,7 @@ class WalkEnergy:
         inverse = 1.0 / self.laplacian.root_degree
         S = self.laplacian.S.copy()
         S.data = S.data * inverse[S.indices] * np.repeat(inverse, np.diff(S.indptr))
-        root = np.sqrt(np.asarray(S.sum(axis=1)).ravel())
-        S.data = S.data / (root[S.indices] * np.repeat(root, np.diff(S.indptr)))
-        step = NormalizedLaplacian.of(S, root, self.laplacian.nodes, self.laplacian.n_nodes)
+        step = NormalizedLaplacian.of_weights(S)
         one = LaplacianEnergy(step).system(free, weight)
         outer = one.scale[:, None]
         local = (1.0 / (self.degrees[free] + weight))[:, None]

@@ -87,8 +87,4 @@ def iterated(task: Task, U: sp.csr_matrix, alpha: float) -> tuple[Block, Converg
 
 def both_ways(U: sp.csr_matrix) -> NormalizedLaplacian:
     """The Laplacian of the graph U + Uᵀ, nodes numbered as in U."""
-    W = sp.csr_matrix(U + U.T)
-    W.sort_indices()
-    root = np.sqrt(np.asarray(W.sum(axis=1)).ravel())
-    W.data = W.data / (root[W.indices] * np.repeat(root, np.diff(W.indptr)))
-    return NormalizedLaplacian.of(W, root, np.arange(W.shape[0]), W.shape[0])
+    return NormalizedLaplacian.of_weights(sp.csr_matrix(U + U.T))
