@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mustlink.check import check_choice
-from mustlink.cluster.assign import Assignment, kmeans, transform
-from mustlink.cluster.base import GraphClusterer
+from mustlink.cluster.assign import kmeans, transform
+from mustlink.cluster.base import GraphClusterer, Ints
 from mustlink.cluster.scores import satisfaction
 from mustlink.cluster.split import best_split
 from mustlink.constraints import Constraints
@@ -19,7 +19,7 @@ from mustlink.estimator import as_recorder, check_tolerance, threads
 from mustlink.graph import Graph
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.result import EigenResult, Report
+from mustlink.result import Convergence, EigenResult, Report
 
 VARIANTS = ("luxburg", "ng", "shi-malik")
 
@@ -66,55 +66,79 @@ class NCut(GraphClusterer):
             seed = self._seed()
             graph = self._graph(X, recorder, seed)
             k = self._check_clusters(graph)
-            if self.variant == "shi-malik" and k != 2:
-                raise InputError(f'variant: "shi-malik" makes 2 clusters, not {k}; use "luxburg"')
-            self._solve(graph, k, seed, recorder)
+            cut = normalized_cut(
+                graph,
+                k,
+                recorder,
+                variant=self.variant,
+                solver=self.solver,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                seed=seed,
+            )
+            laplacian = laplacian_of(graph, recorder)
+            self.labels_ = self._labels(laplacian, cut.clusters, recorder)
+        self.graph_ = graph
+        self.embedding_, self.eigenvalues_ = laplacian.leave(cut.embedding), cut.values
         kept = None if constraints is None else satisfaction(self.labels_, constraints)
         self.report_ = Report(
             method=f"NCut ({self.variant})",
             n_nodes=graph.n_nodes,
             n_clusters=k,
             stages=tuple(recorder.stages),
-            choices={"solver": self._found.convergence.solver, "graph": dict(graph.info)},
-            convergence=self._found.convergence,
+            choices={"solver": cut.convergence.solver, "graph": dict(graph.info)},
+            convergence=cut.convergence,
             satisfaction=kept,
             notes=tuple(recorder.notes),
             extra={"n_components": graph.n_components},
         )
         return self
 
-    def _solve(self, graph: Graph, k: int, seed: int, recorder: Recorder) -> None:
-        laplacian = laplacian_of(graph, recorder)
-        wanted = max(0, k - laplacian.null.n_components)
-        found = smallest_pairs(
-            graph,
-            wanted,
-            recorder,
-            solver=self.solver,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            seed=seed,
-        )
-        if not found.convergence.converged.all():
-            recorder.note(found.convergence.status)
-        Z, values = _with_null(laplacian, found, k)
-        _note_components(laplacian, k, recorder)
-        with recorder.stage("clusters"):
-            embedding = Z / laplacian.root_degree[:, None]
-            if self.variant == "ng":
-                embedding = transform(Z, "sphere")
-            if self.variant == "shi-malik":
-                split, ncut = best_split(graph.affinity, laplacian.leave(embedding[:, 1]))
-                clusters = (embedding[:, 1] > split).astype(np.int64)
-                recorder.note(f"cut at {split:.4g}, NCut {ncut:.4g}")
-                assigned = Assignment(clusters, np.zeros((2, 0)), 0.0)
-            else:
-                assigned = kmeans(embedding, k, seed)
-        self.graph_ = graph
-        self.labels_ = self._labels(laplacian, assigned.labels, recorder)
-        self.embedding_ = laplacian.leave(embedding)
-        self.eigenvalues_ = values
-        self._found = found
+
+@dataclass(frozen=True)
+class Cut:
+    """Clusters (m,), rows (m, K) they were made of, eigenvalues (K,), in working order."""
+
+    clusters: Ints
+    embedding: Block
+    values: Block
+    convergence: Convergence
+
+
+def normalized_cut(
+    graph: Graph,
+    k: int,
+    recorder: Recorder,
+    *,
+    variant: str = "luxburg",
+    solver: str = "auto",
+    tol: float | None = None,
+    max_iter: int = 200,
+    seed: int = 0,
+) -> Cut:
+    """Cut a graph into k clusters, see `NCut`; raises InputError for shi-malik with k ≠ 2."""
+    if variant == "shi-malik" and k != 2:
+        raise InputError(f'variant: "shi-malik" makes 2 clusters, not {k}; use "luxburg"')
+    laplacian = laplacian_of(graph, recorder)
+    wanted = max(0, k - laplacian.null.n_components)
+    found = smallest_pairs(
+        graph, wanted, recorder, solver=solver, tol=tol, max_iter=max_iter, seed=seed
+    )
+    if not found.convergence.converged.all():
+        recorder.note(found.convergence.status)
+    Z, values = _with_null(laplacian, found, k)
+    _note_components(laplacian, k, recorder)
+    with recorder.stage("clusters"):
+        embedding = Z / laplacian.root_degree[:, None]
+        if variant == "ng":
+            embedding = transform(Z, "sphere")
+        if variant == "shi-malik":
+            split, ncut = best_split(graph.affinity, laplacian.leave(embedding[:, 1]))
+            clusters = (embedding[:, 1] > split).astype(np.int64)
+            recorder.note(f"cut at {split:.4g}, NCut {ncut:.4g}")
+        else:
+            clusters = kmeans(embedding, k, seed).labels
+    return Cut(clusters, embedding, values, found.convergence)
 
 
 def _with_null(laplacian: NormalizedLaplacian, found: EigenResult, k: int) -> tuple[Block, Block]:

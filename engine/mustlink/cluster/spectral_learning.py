@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from mustlink.cluster.constrained import ConstrainedSpectral
 from mustlink.cluster.penalized import PenalizedFamily
 from mustlink.constraints import Constraints
-from mustlink.constraints.links import NodeMatrix, acting, cannot_links, diagonal, must_links
+from mustlink.constraints.links import (
+    NodeMatrix,
+    acting,
+    at_most_one,
+    cannot_links,
+    diagonal,
+    must_links,
+)
 from mustlink.eigen.definite import PenalizedProblem
 from mustlink.graph import Graph
 from mustlink.operators.constraint import local_operator
@@ -78,7 +85,7 @@ def overwritten(graph: Graph, known: Constraints) -> NodeMatrix:
     W = graph.affinity
     full = max(1.0, float(W.data.max(initial=0.0)))
     links = must_links(known), cannot_links(known)
-    must, cannot = (_at_most_one(acting(one, graph.degrees)) for one in links)
+    must, cannot = (at_most_one(acting(one, graph.degrees)) for one in links)
     touched = _among(W, known.nodes)
     share = (must + cannot).on_pattern(touched)
     share.data = np.clip(share.data, 0.0, 1.0)
@@ -91,13 +98,6 @@ def _among(W: sp.csr_matrix, nodes: NDArray[np.int64]) -> sp.csr_matrix:
     off = found.row != found.col
     place = (nodes[found.row[off]], nodes[found.col[off]])
     return sp.csr_matrix((found.data[off].astype(np.float64), place), shape=W.shape)
-
-
-def _at_most_one(links: NodeMatrix) -> NodeMatrix:
-    """Beliefs above 1, and pairs that a label says again, count as 1."""
-    excess = links.on_pattern(links.matrix)
-    excess.data = np.maximum(excess.data - 1.0, 0.0)
-    return NodeMatrix(sp.csr_matrix(links.matrix - excess), links.factor, links.core)
 
 
 def _as_it_is(_: float) -> tuple[float, float]:

@@ -99,6 +99,13 @@ def acting(weights: NodeMatrix, degrees: Floats) -> NodeMatrix:
     return weights.between((degrees > 0).astype(np.float64))
 
 
+def at_most_one(links: NodeMatrix) -> NodeMatrix:
+    """Beliefs above 1, and pairs that a label says again, count as 1."""
+    excess = links.on_pattern(links.matrix)
+    excess.data = np.maximum(excess.data - 1.0, 0.0)
+    return NodeMatrix(sp.csr_matrix(links.matrix - excess), links.factor, links.core)
+
+
 def difference_form(weights: NodeMatrix) -> NodeMatrix:
     """The Laplacian diag(P1) − P: xᵀLx = Σ_{i<j} P_ij (x_i − x_j)²."""
     return diagonal(weights.sums()) + weights.times(-1.0)

@@ -1,0 +1,253 @@
+"""The estimator behind SRCP and E2CP: constraints spread, similarities adjusted, graph cut."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from mustlink.check import as_integer, check_choice, check_positive
+from mustlink.cluster.base import GraphClusterer, Ints, note_unlinked
+from mustlink.cluster.ncut import VARIANTS, Cut, normalized_cut
+from mustlink.cluster.relabel import aligned
+from mustlink.cluster.scores import satisfaction
+from mustlink.constraints import Constraints
+from mustlink.eigen.solver import SOLVERS as EIGEN_SOLVERS
+from mustlink.eigen.solver import laplacian_of
+from mustlink.errors import InputError
+from mustlink.estimator import as_recorder, check_tolerance, threads
+from mustlink.graph import Graph
+from mustlink.lyapunov.adjustment import Adjustment
+from mustlink.lyapunov.problem import Problem, Sources
+from mustlink.lyapunov.solve import SOLVERS, Solved, solve_pairs
+from mustlink.lyapunov.sources import sources_of
+from mustlink.memory import parse_size
+from mustlink.observe import Observer, Recorder
+from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.result import Report
+
+_ROUNDING = 1e-6  # weights in single precision may exceed 1 by as much
+
+
+@dataclass(eq=False, repr=False)
+class PropagatedConstraints(GraphClusterer):
+    """Base of methods that spread pairwise constraints F over the graph and adjust it by them.
+
+    W* is W moved by F (FLI11 eq. 9), and cut by its K smoothest eigenvectors as by `NCut`.
+
+    * `new_edges`: F > 0 makes edges between nodes that have none; each node gets as many as this
+      of the largest. 0 keeps the graph's pattern. On small sets 20 are as good as all of them.
+    * `normalize`: divide F by its largest magnitude, which is far below 1 when pairs are few.
+      False is the paper as printed; True was better on every set it was tried on.
+    * `solver`: of the propagation, "dense", "diffusion", "krylov" or "auto", see
+      `lyapunov.solve`; `tol`, its accuracy; `memory`, bytes for one batch of constraints.
+    * `variant`: "luxburg" or "ng" as in `NCut`; "auto" takes the one that keeps more constraints,
+      "luxburg" if they are equal. `eigen_solver`, `eigen_tol`, `max_iter`: of the cut.
+    """
+
+    n_neighbors: int = 20
+    new_edges: int = 20
+    normalize: bool = True
+    solver: str = "auto"
+    tol: float = 1e-4
+    memory: int | str = "2GB"
+    variant: str = "auto"
+    eigen_solver: str = "auto"
+    eigen_tol: float | None = None
+    max_iter: int = 200
+
+    _parameter: ClassVar[str]
+
+    @abstractmethod
+    def _check_parameter(self) -> None:
+        """Raise InputError for a parameter of the method that makes no sense."""
+
+    @abstractmethod
+    def _problem(self, laplacian: NormalizedLaplacian, Y: Sources) -> Problem:
+        """What F solves."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        constraints: Constraints | None = None,
+        observer: Observer | Recorder | None = None,
+    ) -> Self:
+        """Cluster points (n, d), an affinity (n, n) or a Graph with what is known.
+
+        `y` (n,) are labels of some nodes, -1 for unknown: all their pairs are constraints;
+        `constraints` anything else, or more.
+        """
+        self._check()
+        recorder = as_recorder(observer)
+        with threads(self.n_jobs):
+            seed = self._seed()
+            graph = self._graph(X, recorder, seed)
+            known = self._side_information(graph.n_nodes, y, constraints)
+            self._run(graph, known, seed, recorder, None)
+        return self
+
+    def refit(
+        self,
+        constraints: Constraints | None = None,
+        y: Any = None,
+        observer: Observer | Recorder | None = None,
+    ) -> Self:
+        """Cluster the same graph again with other constraints (all of them, not only new ones).
+
+        Clusters keep their numbers as far as they can, and the report's `changed` is the share of
+        nodes that moved. Propagation and cut are done anew, the graph is not.
+        """
+        if not hasattr(self, "labels_"):
+            raise InputError("refit: nothing has been fitted yet; call fit first")
+        self._check()
+        recorder = as_recorder(observer)
+        with threads(self.n_jobs):
+            known = self._side_information(self.graph_.n_nodes, y, constraints)
+            before = self.labels_ if self._k == self.n_clusters else None
+            self._run(self.graph_, known, self._used_seed, recorder, before)
+        return self
+
+    @property
+    def affinity_matrix_(self) -> sp.csr_matrix:
+        """W* (n, n) CSR in the caller's order, made on demand; weights in [0, 1]."""
+        m, n = self._nodes.size, self.graph_.n_nodes
+        place = sp.csr_matrix((np.ones(m), (self._nodes, np.arange(m))), shape=(n, m))
+        return sp.csr_matrix(place @ self._adjusted.affinity @ place.T)
+
+    def _check(self) -> None:
+        self._check_parameter()
+        check_choice(self.variant, ("auto", *VARIANTS), "variant")
+        check_choice(self.solver, SOLVERS, "solver")
+        check_choice(self.eigen_solver, EIGEN_SOLVERS, "eigen_solver")
+        as_integer(self.new_edges, "new_edges", 0)
+        as_integer(self.max_iter, "max_iter", 1)
+        check_positive(self.tol, "tol")
+        check_tolerance(self.eigen_tol)
+        parse_size(self.memory)
+
+    def _run(
+        self,
+        graph: Graph,
+        known: Constraints,
+        seed: int,
+        recorder: Recorder,
+        before: Ints | None,
+    ) -> None:
+        k = self._check_clusters(graph)
+        laplacian = laplacian_of(graph, recorder)
+        _note_doubts(known, laplacian, recorder)
+        solved = solve_pairs(
+            self._problem(laplacian, sources_of(known, laplacian)),
+            recorder,
+            new_edges=int(self.new_edges),
+            solver=self.solver,
+            tol=float(self.tol),
+            memory=parse_size(self.memory),
+        )
+        with recorder.stage("adjusted graph"):
+            scale = 1.0 / solved.largest if self.normalize and solved.largest > 0 else 1.0
+            adjusted = _adjusted(laplacian, solved.adjustment.scaled(scale), recorder)
+        inner = laplacian_of(adjusted, recorder)
+        nodes = laplacian.nodes[inner.nodes]
+        place = replace(inner, nodes=nodes, n_nodes=graph.n_nodes)
+        cut, variant = self._cut(adjusted, k, place, known, seed, recorder)
+        labels, changed = self._labels(place, cut.clusters, recorder), None
+        if before is not None:
+            labels, changed = aligned(before, labels, k)
+            recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")
+        self.graph_, self.labels_ = graph, labels
+        self.embedding_, self.eigenvalues_ = place.leave(cut.embedding), cut.values
+        self._adjusted, self._nodes = adjusted, laplacian.nodes
+        self._used_seed, self._k = seed, k
+        self.report_ = self._report(
+            solved, cut, known, recorder, scale=scale, variant=variant, changed=changed
+        )
+
+    def _cut(
+        self, adjusted: Graph, k: int, place: NormalizedLaplacian, known: Constraints, seed: int,
+        recorder: Recorder,
+    ) -> tuple[Cut, str]:  # fmt: skip
+        """The cut by the variant that keeps most constraints, the first of equals, and its name."""
+        variants = (self.variant,) if self.variant != "auto" else ("luxburg", "ng")
+        found: list[tuple[float, Cut, str]] = []
+        for variant in variants[:1] if known.is_empty else variants:
+            cut = normalized_cut(
+                adjusted,
+                k,
+                recorder,
+                variant=variant,
+                solver=self.eigen_solver,
+                tol=self.eigen_tol,
+                max_iter=int(self.max_iter),
+                seed=seed,
+            )
+            labels = np.full(place.n_nodes, -1, dtype=np.int64)
+            labels[place.nodes] = cut.clusters
+            kept = 1.0 if known.is_empty else satisfaction(labels, known)["kept_weighted"]
+            found.append((kept, cut, variant))
+        _, cut, variant = max(found, key=lambda one: one[0])
+        return cut, variant
+
+    def _report(
+        self, solved: Solved, cut: Cut, known: Constraints, recorder: Recorder, **more: Any
+    ) -> Report:
+        scale, variant, changed = more["scale"], more["variant"], more["changed"]
+        parameter: str = self._parameter
+        summary = solved.adjustment.scaled(scale).summary(float(self.tol) * scale)
+        return Report(
+            method=type(self).__name__,
+            n_nodes=self.graph_.n_nodes,
+            n_clusters=self.n_clusters,
+            stages=tuple(recorder.stages),
+            choices={
+                parameter: getattr(self, parameter),
+                **solved.about,
+                "scale": scale,
+                "variant": variant,
+                "solver": cut.convergence.solver,
+                "graph": dict(self.graph_.info),
+            },
+            convergence=cut.convergence,
+            satisfaction=None if known.is_empty else satisfaction(self.labels_, known),
+            notes=tuple(recorder.notes),
+            extra={
+                "n_components": self.graph_.n_components,
+                "adjustment": summary,
+                "pairs_with_the_sign_of_F": solved.agreement,
+                "propagation": solved.convergence,
+                **({} if changed is None else {"changed": changed}),
+            },
+        )
+
+
+def _note_doubts(known: Constraints, laplacian: NormalizedLaplacian, recorder: Recorder) -> None:
+    """What a person should know of the constraints before they are spread."""
+    note_unlinked(known, laplacian, recorder)
+    against = len(known.contradictions())
+    if against:
+        noun = "contradiction" if against == 1 else "contradictions"
+        recorder.note(
+            f"{against} {noun} among the constraints: they are spread as they are and weaken each "
+            "other; Constraints.check() names them"
+        )
+
+
+def _adjusted(laplacian: NormalizedLaplacian, change: Adjustment, recorder: Recorder) -> Graph:
+    """W* in working order, its Laplacian made without another renumbering."""
+    S, root = laplacian.S, laplacian.root_degree
+    weights = S.data * root[S.indices] * np.repeat(root, np.diff(S.indptr))
+    largest = float(weights.max(initial=0.0))
+    if largest > 1.0 + _ROUNDING:
+        recorder.note(
+            f"the graph's weights were divided by {largest:.4g}: eq. 9 takes them in [0, 1]"
+        )
+        weights /= largest
+    W = sp.csr_matrix((np.minimum(weights, 1.0), S.indices, S.indptr), shape=S.shape)
+    adjusted = Graph(change.apply(W), {"kind": "adjusted"})
+    if np.diff(adjusted.affinity.indptr).all():
+        adjusted.memo["laplacian"] = NormalizedLaplacian.of_weights(adjusted.affinity)
+    return adjusted

@@ -1,0 +1,153 @@
+"""Columns of polynomials in S that stay near their source: truncated power sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+
+@nb.njit(cache=True, nogil=True)
+def _spread(
+    indptr: Any, indices: Any, data: Any, x: Any, front: Any, size: Any, y: Any, ring: Any,
+    met: Any, stamp: Any,
+) -> Any:  # fmt: skip
+    """Set y = S x for x on `front`: the nodes met are listed in `ring`."""
+    wide = 0
+    for a in range(size):
+        j = nb.uint64(front[a])
+        v = x[j]
+        for e in range(nb.uint64(indptr[j]), nb.uint64(indptr[j + 1])):
+            i = nb.uint64(indices[e])
+            if met[i] != stamp:
+                met[i] = stamp
+                ring[wide] = i
+                wide += 1
+                y[i] = data[e] * v
+            else:
+                y[i] += data[e] * v
+    return wide
+
+
+@nb.njit(cache=True, nogil=True)
+def _gather(
+    x: Any, front: Any, size: Any, weights: Any, total: Any, seen: Any, stamp: Any, touched: Any,
+    reach: Any,
+) -> Any:  # fmt: skip
+    """total_iq += weights_q x_i on the front; nodes met for the first time join `touched`."""
+    for a in range(size):
+        i = nb.uint64(front[a])
+        if seen[i] != stamp:
+            seen[i] = stamp
+            total[i, :] = 0.0
+            touched[reach] = i
+            reach += 1
+        for q in range(weights.size):
+            total[i, q] += weights[q] * x[i]
+    return reach
+
+
+@nb.njit(cache=True, nogil=True)
+def _keep(
+    total: Any, touched: Any, reach: Any, root: Any, importance: Any, least: Any, rows: Any,
+    kept: Any, count: Any,
+) -> Any:  # fmt: skip
+    """Append what matters of a column."""
+    width = importance.size
+    if count + reach > rows.size:
+        more = np.empty(2 * rows.size + reach, dtype=np.int32)
+        more[:count] = rows[:count]
+        longer = np.empty((more.size, width), dtype=kept.dtype)
+        longer[:count] = kept[:count]
+        rows, kept = more, longer
+    for a in range(reach):
+        i = nb.uint64(touched[a])
+        matter = 0.0
+        for q in range(width):
+            matter += importance[q] * abs(total[i, q])
+        if matter >= least * root[i] and matter > 0.0:
+            rows[count] = i
+            for q in range(width):
+                kept[count, q] = total[i, q]
+            count += 1
+    return rows, kept, count
+
+
+@nb.njit(cache=True, nogil=True)
+def _columns(
+    indptr: Any, indices: Any, data: Any, root: Any,
+    starts: Any, nodes: Any, values: Any, first: Any, last: Any,
+    coefficients: Any, thresholds: Any, importance: Any, least: Any, kind: Any,
+    x: Any, y: Any, total: Any, seen: Any, met: Any, front: Any, ring: Any, touched: Any,
+) -> Any:  # fmt: skip
+    steps = coefficients.shape[0]
+    ends = np.zeros(last - first + 1, dtype=np.int64)
+    rows = np.empty(1 << 12, dtype=np.int32)
+    kept = np.empty((1 << 12, importance.size), dtype=kind.dtype)
+    count = 0
+    for source in range(first, last):
+        size, reach, scale = 0, 0, 0.0
+        for e in range(starts[source], starts[source + 1]):
+            i = nb.uint64(nodes[e])
+            x[i] = values[e]
+            scale = max(scale, abs(values[e]) / root[i])
+            front[size] = i
+            size += 1
+        for k in range(steps):
+            reach = _gather(
+                x, front, size, coefficients[k], total, seen, source + 1, touched, reach
+            )
+            if k + 1 == steps or size == 0:
+                break
+            stamp = source * steps + k + 1
+            wide = _spread(indptr, indices, data, x, front, size, y, ring, met, stamp)
+            size, floor = 0, thresholds[k + 1] * scale
+            for b in range(wide):
+                i = nb.uint64(ring[b])
+                if abs(y[i]) >= floor * root[i]:
+                    front[size] = i
+                    size += 1
+            x, y = y, x
+        rows, kept, count = _keep(
+            total, touched, reach, root, importance, least * scale, rows, kept, count
+        )
+        ends[source - first + 1] = count
+    return ends, rows[:count].copy(), kept[:count].copy()
+
+
+def workspace(m: int, width: int) -> tuple[NDArray[Any], ...]:
+    """What one thread needs for `diffused_columns` of m nodes; pages are taken when touched."""
+    numbers = [np.zeros(m), np.zeros(m), np.zeros((m, width))]
+    stamps = [np.zeros(m, dtype=np.int64) for _ in range(2)]
+    lists = [np.zeros(m, dtype=np.int32) for _ in range(3)]
+    return (*numbers, *stamps, *lists)
+
+
+def diffused_columns(
+    S: Any,
+    root: NDArray[np.float64],
+    sources: Any,
+    span: tuple[int, int],
+    coefficients: NDArray[np.float64],
+    thresholds: NDArray[np.float64],
+    final: tuple[NDArray[np.float64], float],
+    dtype: Any,
+    space: tuple[NDArray[Any], ...],
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
+    """Σ_k c_kq S^k b for columns b = first … last−1 of `sources` (m, c) CSC, truncated.
+
+    Returns indptr (last−first+1,), rows (nnz,) in the order they were met, values (nnz, Q) of
+    `dtype`. After step k entries with |x_i| < thresholds[k]·s·r_i are dropped, where r = D^½ is
+    `root` and s = max |b_i|/r_i the source's size; at the end those with Σ_q importance_q |x_iq| <
+    least·s·r_i, `final` = (importance, least). Runs without the interpreter's lock, in one thread.
+    `space` comes from `workspace`, and serves all spans of one call of the same sources. Cost: the
+    edges of all nodes above the thresholds, in every step.
+    """
+    found: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]] = _columns(
+        S.indptr, S.indices, S.data, root,
+        sources.indptr, sources.indices, sources.data, span[0], span[1],
+        coefficients, thresholds, final[0], final[1], np.empty(0, dtype=dtype), *space,
+    )  # fmt: skip
+    return found

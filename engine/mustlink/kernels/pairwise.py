@@ -1,0 +1,224 @@
+"""Entries of F = Σ_q ω_q G_qCG_qᵀ with sparse G: on a pattern, and the largest of every row.
+
+G holds one short column per source; all q share its pattern. Row i of F is the coefficients
+a_i = ω ∘ G[i, :]C over the sources, times Gᵀ.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+
+@nb.njit(cache=True, nogil=True, inline="always")
+def _coefficients(
+    i: Any, starts: Any, source: Any, place: Any, values: Any, cptr: Any, cind: Any, cdata: Any,
+    weights: Any, coef: Any, stamp: Any, met: Any,
+) -> Any:  # fmt: skip
+    count = 0
+    for p in range(starts[i], starts[i + 1]):
+        a, at = nb.uint64(source[p]), nb.uint64(place[p])
+        for e in range(cptr[a], cptr[a + 1]):
+            b = nb.uint64(cind[e])
+            if stamp[b] != i + 1:
+                stamp[b] = i + 1
+                coef[b, :] = 0.0
+                met[count] = b
+                count += 1
+            for q in range(weights.size):
+                coef[b, q] += cdata[e] * weights[q] * values[at, q]
+    return count
+
+
+@nb.njit(cache=True, nogil=True)
+def _on_pattern(
+    indptr: Any, indices: Any, first: Any, last: Any, starts: Any, source: Any, place: Any,
+    values: Any, byrow: Any, cptr: Any, cind: Any, cdata: Any, weights: Any, out: Any,
+) -> None:  # fmt: skip
+    c, width = cptr.size - 1, weights.size
+    coef, stamp = np.zeros((c, width)), np.zeros(c, dtype=np.int64)
+    met = np.empty(c, dtype=np.int64)
+    for i in range(first, last):
+        if starts[i] == starts[i + 1]:
+            continue
+        _coefficients(
+            i, starts, source, place, values, cptr, cind, cdata, weights, coef, stamp, met
+        )
+        for e in range(nb.uint64(indptr[i]), nb.uint64(indptr[i + 1])):
+            j = nb.uint64(indices[e])
+            if j < i:
+                continue
+            total = 0.0
+            for p in range(nb.uint64(starts[j]), nb.uint64(starts[j + 1])):
+                b = nb.uint64(source[p])
+                if stamp[b] == i + 1:
+                    for q in range(width):
+                        total += coef[b, q] * byrow[p, q]
+            out[e] = total
+
+
+@nb.njit(cache=True, nogil=True)
+def _mirror(indptr: Any, indices: Any, out: Any) -> None:
+    following = indptr.copy()
+    for j in range(indptr.size - 1):  # rows ascend, so that row i meets its columns in order
+        for e in range(indptr[j], indptr[j + 1]):
+            i = indices[e]
+            if i > j:
+                while indices[following[i]] < j:
+                    following[i] += 1
+                if indices[following[i]] == j:
+                    out[following[i]] = out[e]
+
+
+@nb.njit(cache=True, nogil=True)
+def _row(
+    i: Any, met: Any, active: Any, coef: Any, ends: Any, rows: Any, values: Any, skip: Any,
+    row: Any, seen: Any, touched: Any,
+) -> Any:  # fmt: skip
+    """Row i of F without its small terms: entries in `row`, their places listed in `touched`."""
+    reach, width = 0, values.shape[1]
+    for s in range(active):
+        b = nb.uint64(met[s])
+        largest = 0.0
+        for q in range(width):
+            largest = max(largest, abs(coef[b, q]))
+        for p in range(nb.uint64(ends[b]), nb.uint64(ends[b + 1])):
+            size, term = 0.0, 0.0
+            for q in range(width):
+                v = values[p, q]
+                size += abs(v)
+                term += coef[b, q] * v
+            if largest * size < skip:  # columns fall in size: the rest is smaller
+                break
+            j = nb.uint64(rows[p])
+            if seen[j] != i + 1:
+                seen[j] = i + 1
+                touched[reach] = j
+                reach += 1
+                row[j] = term
+            else:
+                row[j] += term
+    return reach
+
+
+@nb.njit(cache=True, nogil=True)
+def _largest(row: Any, touched: Any, reach: Any, floor: Any, best: Any, near: Any) -> Any:
+    """The largest entries above the floor, in falling order."""
+    held, wanted = 0, best.size
+    for a in range(reach):
+        j = touched[a]
+        v = row[j]
+        if v <= floor or (held == wanted and v <= best[held - 1]):
+            continue
+        at = held if held < wanted else wanted - 1
+        while at > 0 and best[at - 1] < v:
+            best[at], near[at] = best[at - 1], near[at - 1]
+            at -= 1
+        best[at], near[at] = v, j
+        held = min(held + 1, wanted)
+    return held
+
+
+@nb.njit(cache=True, nogil=True)
+def _strongest(
+    indptr: Any, indices: Any, first: Any, last: Any, starts: Any, source: Any, place: Any,
+    ends: Any, rows: Any, values: Any, cptr: Any, cind: Any, cdata: Any, weights: Any,
+    wanted: Any, floor: Any, skip: Any,
+) -> Any:  # fmt: skip
+    c, m = cptr.size - 1, indptr.size - 1
+    coef, stamp = np.zeros((c, weights.size)), np.zeros(c, dtype=np.int64)
+    met = np.empty(c, dtype=np.int64)
+    row, seen = np.zeros(m), np.zeros(m, dtype=np.int64)
+    touched = np.empty(m, dtype=np.int64)
+    best, near = np.empty(wanted), np.empty(wanted, dtype=np.int64)
+    found_i = np.empty((last - first) * wanted, dtype=np.int32)
+    found_j = np.empty((last - first) * wanted, dtype=np.int32)
+    count = 0
+    for i in range(first, last):
+        if starts[i] == starts[i + 1]:
+            continue
+        active = _coefficients(
+            i, starts, source, place, values, cptr, cind, cdata, weights, coef, stamp, met
+        )
+        reach = _row(i, met, active, coef, ends, rows, values, skip, row, seen, touched)
+        row[i] = 0.0
+        for e in range(nb.uint64(indptr[i]), nb.uint64(indptr[i + 1])):
+            row[indices[e]] = 0.0
+        for a in range(_largest(row, touched, reach, floor, best, near)):
+            found_i[count], found_j[count] = i, near[a]
+            count += 1
+    return found_i[:count].copy(), found_j[:count].copy()
+
+
+@nb.njit(cache=True, nogil=True)
+def _by_size(ends: Any, rows: Any, values: Any, first: Any, last: Any) -> None:
+    for s in range(first, last):
+        a, b = ends[s], ends[s + 1]
+        size = np.zeros(b - a)
+        for p in range(a, b):
+            for q in range(values.shape[1]):
+                size[p - a] -= abs(values[p, q])
+        order = np.argsort(size, kind="mergesort")
+        rows[a:b] = rows[a:b][order]
+        values[a:b] = values[a:b][order]
+
+
+Ints = NDArray[np.int64]
+Factor = tuple[Ints, NDArray[np.int32], NDArray[Any]]  # ends (c+1,), rows (nnz,), values (nnz, Q)
+Listing = tuple[Ints, NDArray[np.int32], Ints]  # starts (m+1,), sources (nnz,), places (nnz,)
+
+
+def sort_by_size(factor: Factor, span: tuple[int, int]) -> None:
+    """Order the entries of columns first … last−1 by falling Σ_q |value|, in place."""
+    _by_size(*factor, *span)
+
+
+def pattern_entries(
+    pattern: Any,
+    span: tuple[int, int],
+    listing: Listing,
+    factor: Factor,
+    byrow: NDArray[Any],
+    C: Any,
+    weights: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Write F_ij for stored (i, j), i in first … last−1, j >= i, of a CSR pattern into `out`.
+
+    `byrow` are the factor's values in the order of the listing. Cost Q times the listed sources
+    of all neighbours. Runs without the interpreter's lock.
+    """
+    _on_pattern(
+        pattern.indptr, pattern.indices, *span, *listing, factor[2], byrow,
+        C.indptr, C.indices, C.data, weights, out,
+    )  # fmt: skip
+
+
+def mirror(pattern: Any, out: NDArray[np.float64]) -> None:
+    """Copy entries (i, j), j > i, to (j, i) where stored; rows sorted, `out` (nnz,) changed."""
+    _mirror(pattern.indptr, pattern.indices, out)
+
+
+def strongest_entries(
+    pattern: Any,
+    span: tuple[int, int],
+    listing: Listing,
+    factor: Factor,
+    C: Any,
+    weights: NDArray[np.float64],
+    wanted: int,
+    limits: tuple[float, float],
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The `wanted` largest F_ij > floor outside the pattern for rows i of the span: (i, j) lists.
+
+    `limits` = (floor, skip): products of a coefficient and a value below `skip` do not count,
+    for which columns must be sorted by size. Runs without the interpreter's lock.
+    """
+    found: tuple[NDArray[np.int32], NDArray[np.int32]] = _strongest(
+        pattern.indptr, pattern.indices, *span, *listing, *factor,
+        C.indptr, C.indices, C.data, weights, wanted, *limits,
+    )  # fmt: skip
+    return found

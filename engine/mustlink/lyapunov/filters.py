@@ -1,0 +1,88 @@
+"""F as a sum of separable terms p(S) Y p(S) with non-negative coefficients of S."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+from mustlink.lyapunov.exponentials import exponential_sum
+from mustlink.lyapunov.problem import ExhaustiveProblem, Problem
+
+_DEGREE = 20_000  # beyond it nothing is local any more
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """F ≈ Σ_q ω_q p_q(S) Y p_q(S) with p_q(s) = Σ_k c_kq s^k, all c >= 0.
+
+    `coefficients` c (K+1, Q), `weights` ω (Q,). `error` is the relative error of F in the Frobenius
+    norm that the terms leave; `left_out` (Q,) is Σ_{k>K} c_kq of the powers left out.
+    """
+
+    coefficients: Floats
+    weights: Floats
+    left_out: Floats
+    error: float
+
+    @property
+    def degree(self) -> int:
+        """Highest power K of S: how many edges away a source is seen at most."""
+        return int(self.coefficients.shape[0]) - 1
+
+    @property
+    def tails(self) -> Floats:
+        """What a change of x_k by one does to Σ_{j>=k} c_jq x_j at most, (K+1, Q)."""
+        return np.cumsum(self.coefficients[::-1], axis=0)[::-1] + self.left_out
+
+
+def filter_of(problem: Problem, tol: float) -> Filter:
+    """Write the solution of a problem as separable terms, relative error <= tol of F.
+
+    Lyapunov: 1/(a + b) = Σ w e^(−ta)e^(−tb) on the spectrum of M, and e^(−tM) = e^(−t(1+μ)) Σ
+    t^k S^k/k!. E2CP is one term, (1 − α)Σ α^k S^k. Raises InputError where nothing local is left.
+    """
+    if isinstance(problem, ExhaustiveProblem):
+        return _geometric(problem.alpha, tol)
+    mu = problem.weight / 2.0
+    found = exponential_sum(2.0 * mu, 2.0 * mu + 4.0, tol)
+    weights = 2.0 * mu * found.weights
+    share = tol / (100.0 * weights.sum())
+    degree = _poisson_degree(float(found.times.max()), mu, share)
+    c = _poisson(found.times, mu, degree)
+    left = np.maximum(np.exp(-mu * found.times) - c.sum(axis=0), 0.0)
+    return Filter(c, weights, left, found.error)
+
+
+def _geometric(alpha: float, tol: float) -> Filter:
+    degree = int(np.ceil(np.log(tol / 100.0) / np.log(alpha)))
+    _check_degree(degree, f"alpha: {alpha}")
+    c = (1.0 - alpha) * alpha ** np.arange(degree + 1.0)
+    return Filter(c[:, None], np.ones(1), np.array([alpha ** (degree + 1.0)]), tol / 100.0)
+
+
+def _poisson(times: Floats, mu: float, degree: int) -> Floats:
+    """e^(−t(1+μ)) t^k/k! for k = 0 … degree, (degree + 1, Q)."""
+    k = np.arange(1.0, degree + 1.0)
+    logs = np.cumsum(np.log(times) - np.log(k)[:, None], axis=0)
+    return np.asarray(np.exp(np.vstack([np.zeros_like(times), logs]) - times * (1.0 + mu)))
+
+
+def _poisson_degree(time: float, mu: float, share: float) -> int:
+    """Least degree beyond which the powers weigh less than `share` for the longest time."""
+    top = int(time + 12.0 * np.sqrt(time) + 60.0)
+    _check_degree(top, f"mu: {mu}")
+    c = _poisson(np.array([time]), mu, top)[:, 0]
+    beyond = np.cumsum(c[::-1])[::-1]
+    return int(np.searchsorted(-beyond, -share))
+
+
+def _check_degree(degree: int, given: str) -> None:
+    if degree > _DEGREE:
+        raise InputError(
+            f"{given} spreads over {degree} edges and more; give a number nearer to 0.2 (mu) or "
+            '0.8 (alpha), or use solver="krylov"'
+        )

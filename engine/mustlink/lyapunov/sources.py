@@ -1,0 +1,86 @@
+"""From constraints to sources: Y = BCBᵀ with as few columns as they allow."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from mustlink.constraints import Constraints
+from mustlink.constraints.links import acting, at_most_one, cannot_links, must_links
+from mustlink.lyapunov.problem import Sources
+from mustlink.operators.laplacian import NormalizedLaplacian
+
+_GIVEN = 2_000_000
+_HUB = 16  # partners from which a node's pairs become one source, not one for each partner
+
+
+def sources_of(known: Constraints, laplacian: NormalizedLaplacian) -> Sources:
+    """Y of FLI11 eq. 2 in working order: beliefs in [-1, 1], zero diagonal, no isolated nodes.
+
+    Labels give one source per class, and their own nodes to keep Y_ii = 0. The c sources are the
+    constrained nodes, except that a node with more than 16 partners costs two: itself and all its
+    partners together. Cost O(n + number of pairs).
+    """
+    degrees = np.zeros(laplacian.n_nodes)
+    degrees[laplacian.nodes] = 1.0
+    must, cannot = (
+        at_most_one(acting(links, degrees)) for links in (must_links(known), cannot_links(known))
+    )
+    Y = must + cannot.times(-1.0)
+    pairs = _stored(Y.matrix[laplacian.nodes][:, laplacian.nodes])
+    B, C = _stars(pairs)
+    if Y.factor is not None:
+        factor = sp.csr_matrix(Y.factor[laplacian.nodes])
+        B = sp.csr_matrix(sp.hstack([B, factor]))
+        C = sp.csr_matrix(sp.block_diag([C, sp.csr_matrix(Y.core)]))
+    C = _stored(C)
+    used = np.flatnonzero(np.diff(C.indptr))
+    columns = sp.csc_matrix(B[:, used])
+    columns.sort_indices()
+    return Sources(columns, sp.csr_matrix(C[used][:, used]))
+
+
+def given_pairs(Y: Sources) -> sp.csr_matrix:
+    """Y itself where it is not 0, (m, m) CSR; of more than two million pairs an even selection."""
+    B, C = Y.B, Y.C.tocoo()
+    counts = np.diff(B.indptr)
+    if float((counts[C.row].astype(np.float64) * counts[C.col]).sum()) > _GIVEN:
+        share = max(1, int(np.sqrt(_GIVEN / C.nnz)))
+        place = np.arange(B.nnz) - np.repeat(B.indptr[:-1], counts)
+        step = np.repeat(np.maximum(1, -(-counts // share)), counts)
+        thin = np.where(place % step == 0, B.data, 0.0)
+        B = sp.csc_matrix((thin, B.indices, B.indptr), shape=B.shape)
+        B.eliminate_zeros()
+    return _stored(sp.csr_matrix(B @ Y.C @ B.T))
+
+
+def _stars(Y: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    """Y = BCBᵀ for sparse Y: unit columns, and one column for the partners of every hub."""
+    m = Y.shape[0]
+    hub = np.diff(Y.indptr) > _HUB
+    entries = Y.tocoo()
+    plain = hub[entries.row] == hub[entries.col]
+    rest = sp.csr_matrix(
+        (entries.data[plain], (entries.row[plain], entries.col[plain])), shape=(m, m)
+    )
+    hubs = np.flatnonzero(hub)
+    nodes = np.flatnonzero((np.diff(rest.indptr) > 0) | hub)
+    place = sp.csr_matrix((np.ones(nodes.size), (nodes, np.arange(nodes.size))), (m, nodes.size))
+    ray = hub[entries.row] & ~hub[entries.col]
+    star = sp.csr_matrix(
+        (entries.data[ray], (entries.col[ray], np.searchsorted(hubs, entries.row[ray]))),
+        shape=(m, hubs.size),
+    )
+    core = sp.coo_matrix(rest[nodes][:, nodes])
+    centre, ring = np.searchsorted(nodes, hubs), nodes.size + np.arange(hubs.size)
+    ends = np.concatenate([core.row, centre, ring]), np.concatenate([core.col, ring, centre])
+    values = np.concatenate([core.data, np.ones(2 * hubs.size)])
+    C = sp.csr_matrix((values, ends), shape=(nodes.size + hubs.size,) * 2)
+    return sp.csr_matrix(sp.hstack([place, star])), C
+
+
+def _stored(matrix: sp.csr_matrix) -> sp.csr_matrix:
+    found = sp.csr_matrix(matrix)
+    found.eliminate_zeros()
+    found.sort_indices()
+    return found
