@@ -32,6 +32,8 @@ SCRIPTS = {
     "pccc": 5,
     "ab09_fig3": 10,
     "wd12_fig4_5": 100,
+    "fli11_fig2": 20,
+    "fli11_sparse": 20,
 }
 HEAD = """# The papers' tables and figures, again
 

@@ -22,12 +22,24 @@ class Points:
         """Every feature with mean 0 and variance 1; constant features are 0."""
         return Points(self.name, standardised(self.X), self.y, self.k, self.about)
 
+    def in_unit_range(self) -> Points:
+        """Every feature from 0 to 1; constant features are 0."""
+        return Points(self.name, in_unit_range(self.X), self.y, self.k, self.about)
+
 
 def standardised(X: Any) -> Any:
     """Columns with mean 0 and variance 1; constant ones are 0."""
     size = X.std(axis=0)
     size[size == 0] = 1.0
     return (X - X.mean(axis=0)) / size
+
+
+def in_unit_range(X: Any) -> Any:
+    """Columns from 0 to 1; constant ones are 0."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    size = high - low
+    size[size == 0] = 1.0
+    return (X - low) / size
 
 
 def _of_file(name: str) -> dict[str, Any] | None:
@@ -128,6 +140,20 @@ def pima() -> Points | None:
     """768 rows, 8 features; zeros that stand for missing cells are left as they are."""
     found = _of_file("pima")
     return None if found is None else Points("Pima", found["X"].astype(float), found["y"], 2)
+
+
+def zoo() -> Points | None:
+    """101 animals in 7 classes, 15 yes-or-no features and the number of legs."""
+    found = _of_file("zoo")
+    return None if found is None else Points("Zoo", found["X"].astype(float), found["y"], 7)
+
+
+def digits() -> Points:
+    """1797 images of digits, 8 x 8 pixels from 0 to 16."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    return Points("Digits", X, y, 10)
 
 
 def usps(digits: tuple[int, ...] = (1, 2, 3, 4)) -> Points | None:

@@ -30,7 +30,7 @@ class Method:
 
         kind = getattr(ml, self.estimator)
         given = {"affinity": "precomputed", "random_state": 0, **self.options, **more}
-        return kind(k, **given)
+        return kind(n_clusters=k, **given)
 
     def missing(self) -> str | None:
         """Why there is no such estimator in this build, or None."""
@@ -104,6 +104,15 @@ CSP_GREAT = Method("CSP, β = 0.99", "CSP", {**CSP_TIGHT.options, "beta": 0.99})
 SSKK = Method("SSKK", "SSKK")
 BASELINE = Method("baseline", "NCut", {"variant": "luxburg"})
 WD14 = (CSP_GREAT, CSP_TIGHT, SL, SSKK, BASELINE)
+
+NCUT = Method("NCut", "NCut", {"variant": "luxburg"})
+SSKK_2005 = Method("SSKK 2005", "SSKK", {"volume": "graph", "init": "neighborhoods"})
+AP = Method("AP", "ConstrainedAP", _EXACT)
+SRCP = Method("SRCP", "SRCP", {"variant": "luxburg", "normalize": True})
+SRCP_PRINTED = Method("SRCP, F as it is", "SRCP", {**SRCP.options, "normalize": False})
+SRCP_NG = Method("SRCP, ng", "SRCP", {**SRCP.options, "variant": "ng"})
+E2CP = Method("E2CP", "E2CP", SRCP.options)
+FLI11 = (NCUT, SL, SSKK, SSKK_2005, AP, E2CP, SRCP_PRINTED, SRCP, SRCP_NG)
 
 
 # ---------------------------------------------------------------- fits

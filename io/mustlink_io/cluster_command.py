@@ -42,8 +42,10 @@ from mustlink_io.options import (
 @several(AFFINITY, NEIGHBORS, METRIC, WEIGHTS)
 @click.option(
     "--solver",
-    type=click.Choice(["auto", "dense", "lobpcg", "shift-invert", "lanczos", "cg"]),
-    help="Of the eigenproblem; not all for every method.",
+    type=click.Choice(
+        ["auto", "dense", "lobpcg", "shift-invert", "lanczos", "cg", "diffusion", "krylov"]
+    ),
+    help="Of the eigenproblem; srcp, e2cp: of the propagation; not all for every method.",
 )
 @several(TOL, MAX_ITER)
 @click.option("--isolated", type=click.Choice(["drop", "assign"]), help="Drop: label -1.")
@@ -63,6 +65,7 @@ def cluster(
       mustlink cluster points.h5 -k 10 --labels few.csv -o out.h5
       mustlink cluster graph.mtx -k 5 -m csp --constraints pairs.csv -o out.h5
       mustlink cluster points.h5 -k 10 -m csc-gfhf --labels few.csv -o out.h5
+      mustlink cluster points.h5 -k 10 -m srcp --constraints pairs.csv -o out.h5
       mustlink cluster points.npy -k 8 --json --quiet -o out.h5 | jq .sizes
 
     \b

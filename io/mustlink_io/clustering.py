@@ -13,7 +13,9 @@ from mustlink.observe import Recorder
 from mustlink_io import formats
 from mustlink_io.jobs import Job
 from mustlink_io.methods import COMMON_OPTIONS, METHODS, Method
-from mustlink_io.sides import load_class_labels, load_constraints, tell_contradictions
+from mustlink_io.sides import load_class_labels, load_constraints
+
+_SHARE = 4  # of the memory: for one batch of constraints beside graph, multigrid and vectors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +58,8 @@ class ClusterJob(Job):
         if self._labels_only:
             return load_class_labels(str(self.labels), n_nodes)
         constraints = load_constraints(self.labels, self.constraints, n_nodes)
-        if constraints is not None:
-            tell_contradictions(constraints, recorder, self.strict)
+        if constraints is not None and self.strict:
+            constraints.check(strict=True)
         return constraints
 
     @property
@@ -67,6 +69,8 @@ class ClusterJob(Job):
     def parameters(self, side: Any) -> dict[str, Any]:
         """Parameters of the estimator, where given."""
         found = {"n_clusters": self.n_clusters, **super().parameters(side)}
+        if self.memory is not None and "memory" in self.methods[self.method].options:
+            found["memory"] = self.memory // _SHARE
         return self.with_class_shares(found, side) if self._labels_only else found
 
     def fit(self, estimator: Any, data: Any, side: Any, recorder: Recorder) -> None:

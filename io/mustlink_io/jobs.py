@@ -54,7 +54,10 @@ class Job(ABC):
     @property
     def neighbours(self) -> int:
         """Neighbours of a point in the graph that will be made."""
-        return int(self.params.get("n_neighbors", 15))
+        import mustlink
+
+        usual = getattr(mustlink, self.methods[self.method].estimator).n_neighbors
+        return int(self.params.get("n_neighbors", usual))
 
     def check(self) -> None:
         """Raise InputError for what is wrong without looking into a file."""

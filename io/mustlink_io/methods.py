@@ -12,6 +12,7 @@ _NOTHING: frozenset[str] = frozenset()
 _ANY_SIDE = frozenset({"labels", "constraints"})
 _EIGEN = frozenset({"solver", "tol"})
 _CONSTRAINED = _EIGEN | {"subspace", "assign"}
+_SPREAD = _EIGEN | {"new_edges", "normalize", "variant", "eigen_solver", "eigen_tol", "memory"}
 _SYSTEM = _EIGEN | {"max_iter"}
 _MASS = frozenset({"class_mass", "class_shares"})
 
@@ -52,6 +53,12 @@ METHODS: dict[str, Method] = {
         "ConstrainedAP", "Gaussian process on the graph (Lu, Carreira-Perpiñán)", "noise"
     ),
     "fast-ge": _constrained("FastGE", "pencil of two Laplacians (Cucuringu et al.)", "mu"),
+    "srcp": Method(
+        "SRCP",
+        "pairs spread by a Lyapunov equation (Fu, Lu et al.)",
+        _SPREAD | {"mu"},
+    ),
+    "e2cp": Method("E2CP", "pairs spread by rows, then columns (Lu, Ip)", _SPREAD | {"alpha"}),
     "sskk": Method(
         "SSKK",
         "kernel k-means with penalties (Kulis et al.)",

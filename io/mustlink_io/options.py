@@ -58,7 +58,9 @@ THREADS = click.option("--threads", type=click.IntRange(min=1), help="Threads; d
 SEED = click.option(
     "--seed", "random_state", type=click.IntRange(min=0), help="Same seed, same answer; default 0."
 )
-NEIGHBORS = click.option("--neighbors", "n_neighbors", type=int, help="Of a point; default 15.")
+NEIGHBORS = click.option(
+    "--neighbors", "n_neighbors", type=int, help="Of a point; default 15; srcp, e2cp: 20."
+)
 MEMORY = click.option(
     "--memory", callback=memory_size, help="As 4GB: refused if surely too small; excess is told."
 )
@@ -96,7 +98,31 @@ CLUSTER_OWN = (
         "--normalized", is_flag=True, default=None, help="sl: with the normalised Laplacian."
     ),
     click.option("--noise", callback=number_or("auto"), help="ap: auto, or how loose pairs are."),
-    click.option("--mu", type=float, help="fast-ge: shift of the pencil; default 0.001."),
+    click.option(
+        "--mu",
+        type=float,
+        help="srcp: how fast pairs fade with distance; default 0.2. fast-ge: shift of the pencil; "
+        "default 0.001.",
+    ),
+    click.option("--alpha", type=float, help="e2cp: in (0, 1), how far pairs spread; default 0.8."),
+    click.option(
+        "--new-edges",
+        type=click.IntRange(min=0),
+        help="srcp, e2cp: per node, where pairs that were spread say must-link; default 20.",
+    ),
+    click.option(
+        "--normalize/--no-normalize",
+        default=None,
+        help="srcp, e2cp: scale what was spread to 1; default yes.",
+    ),
+    click.option(
+        "--eigen-solver",
+        type=click.Choice(["auto", "dense", "lobpcg", "shift-invert", "lanczos"]),
+        help="srcp, e2cp: for the adjusted graph's cut.",
+    ),
+    click.option(
+        "--eigen-tol", type=float, help="srcp, e2cp: residual of the adjusted graph's cut."
+    ),
     click.option(
         "--subspace",
         callback=number_or("auto", "exact"),
@@ -125,8 +151,8 @@ CLUSTER_OWN = (
     ),
     click.option(
         "--variant",
-        type=click.Choice(["luxburg", "ng", "shi-malik"]),
-        help="ncut: default luxburg.",
+        type=click.Choice(["auto", "luxburg", "ng", "shi-malik"]),
+        help="ncut: default luxburg; srcp, e2cp: default auto.",
     ),
     click.option(
         "--class-mass/--no-class-mass",

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from mustlink.check import check_two_classes
 from mustlink.errors import InputError
-from mustlink.observe import Recorder
 from mustlink_io import formats
 from mustlink_io.methods import EQUAL
 
@@ -36,18 +35,6 @@ def load_constraints(labels: str | None, constraints: str | None, n_nodes: int) 
         more = Constraints.from_matrix(matrix) if signed else Constraints.from_graph(matrix)
         more.require_nodes(n_nodes)
     return more if found is None else found + more
-
-
-def tell_contradictions(constraints: Any, recorder: Recorder, strict: bool) -> None:
-    """Note the first contradictions; with `strict` raise InputError naming them."""
-    found = constraints.check(strict=strict)
-    if found:
-        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-        recorder.note(
-            f"{len(found)} contradictions in the constraints, kept as soft: "
-            + "; ".join(str(one) for one in found[:3])
-            + more
-        )
 
 
 def load_class_labels(labels: str, n_nodes: int) -> NDArray[np.int64]:

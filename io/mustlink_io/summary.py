@@ -88,12 +88,21 @@ def show_cluster(result: Mapping[str, Any]) -> None:
             ("unassigned", f"{unassigned:,} nodes (label -1)" if unassigned else None),
             ("eigenvalues", values or None),
             ("constraints kept", _kept(result.get("satisfaction"))),
+            ("edges", _adjusted(result.get("adjustment"))),
             *_choices(result.get("choices") or {}),
             ("convergence", convergence.get("status")),
             ("time, peak memory", f"{clock(result['seconds'])}, {size(result['peak_bytes'])}"),
             ("written", result["output"]),
         ],
     )
+
+
+def _adjusted(edges: Mapping[str, Any] | None) -> str | None:
+    """Return what spread constraints did to the graph in one line."""
+    if edges is None:
+        return None
+    kinds = ("strengthened", "weakened", "added", "untouched")
+    return ", ".join(f"{edges[kind]:,} {kind}" for kind in kinds)
 
 
 def show_propagate(result: Mapping[str, Any]) -> None:

@@ -98,8 +98,14 @@ class GraphClusterer(ClusterMixin, GraphEstimator):
         return labels
 
 
-def note_unlinked(known: Constraints, laplacian: NormalizedLaplacian, recorder: Recorder) -> None:
-    """Tell of constrained nodes without an edge."""
+def note_doubts(known: Constraints, laplacian: NormalizedLaplacian, recorder: Recorder) -> None:
+    """Tell of constraints that contradict each other, and of nodes without an edge."""
+    against = known.contradictions()
+    if against:
+        noun = "contradiction" if len(against) == 1 else "contradictions"
+        more = f" and {len(against) - 3} more" if len(against) > 3 else ""
+        named = "; ".join(str(one) for one in against[:3])
+        recorder.note(f"{len(against)} {noun} in the constraints, kept as soft: {named}{more}")
     lost = int(np.count_nonzero(laplacian.positions[known.nodes] < 0))
     if lost:
         nodes = "node has" if lost == 1 else "nodes have"

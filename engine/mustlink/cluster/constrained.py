@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from mustlink.check import as_integer, check_choice
-from mustlink.cluster.base import GraphClusterer, Ints, note_unlinked
+from mustlink.cluster.base import GraphClusterer, Ints, note_doubts
 from mustlink.cluster.choose import Choice
 from mustlink.cluster.family import Embedded, Family, Solving
 from mustlink.cluster.plan import Request, cluster, embed, resolve
@@ -142,7 +142,7 @@ class ConstrainedSpectral(GraphClusterer):
         before: Ints | None = None,
     ) -> None:
         laplacian = laplacian_of(graph, recorder)
-        note_unlinked(known, laplacian, recorder)
+        note_doubts(known, laplacian, recorder)
         if known.classes.size > k:
             recorder.note(f"{known.classes.size} classes among the labels, but {k} clusters asked")
         family = self._family(graph, laplacian, known, k)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from mustlink.check import as_integer, check_choice, check_positive
-from mustlink.cluster.base import GraphClusterer, Ints, note_unlinked
+from mustlink.cluster.base import GraphClusterer, Ints, note_doubts
 from mustlink.cluster.ncut import VARIANTS, Cut, normalized_cut
 from mustlink.cluster.relabel import aligned
 from mustlink.cluster.scores import satisfaction
@@ -48,6 +48,7 @@ class PropagatedConstraints(GraphClusterer):
       "luxburg" if they are equal. `eigen_solver`, `eigen_tol`, `max_iter`: of the cut.
     """
 
+    _: KW_ONLY
     n_neighbors: int = 20
     new_edges: int = 20
     normalize: bool = True
@@ -139,7 +140,7 @@ class PropagatedConstraints(GraphClusterer):
     ) -> None:
         k = self._check_clusters(graph)
         laplacian = laplacian_of(graph, recorder)
-        _note_doubts(known, laplacian, recorder)
+        note_doubts(known, laplacian, recorder)
         solved = solve_pairs(
             self._problem(laplacian, sources_of(known, laplacian)),
             recorder,
@@ -206,7 +207,7 @@ class PropagatedConstraints(GraphClusterer):
             choices={
                 parameter: getattr(self, parameter),
                 **solved.about,
-                "scale": scale,
+                "largest_F": solved.largest,
                 "variant": variant,
                 "solver": cut.convergence.solver,
                 "graph": dict(self.graph_.info),
@@ -218,21 +219,9 @@ class PropagatedConstraints(GraphClusterer):
                 "n_components": self.graph_.n_components,
                 "adjustment": summary,
                 "pairs_with_the_sign_of_F": solved.agreement,
-                "propagation": solved.convergence,
+                "propagation": solved.convergence.status,
                 **({} if changed is None else {"changed": changed}),
             },
-        )
-
-
-def _note_doubts(known: Constraints, laplacian: NormalizedLaplacian, recorder: Recorder) -> None:
-    """What a person should know of the constraints before they are spread."""
-    note_unlinked(known, laplacian, recorder)
-    against = len(known.contradictions())
-    if against:
-        noun = "contradiction" if against == 1 else "contradictions"
-        recorder.note(
-            f"{against} {noun} among the constraints: they are spread as they are and weaken each "
-            "other; Constraints.check() names them"
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_choice, check_positive
-from mustlink.cluster.base import GraphClusterer, note_unlinked
+from mustlink.cluster.base import GraphClusterer, note_doubts
 from mustlink.cluster.kernel_descent import Descent, PenalizedGraph, descend, penalized
 from mustlink.cluster.scores import satisfaction
 from mustlink.cluster.starts import (
@@ -102,7 +102,7 @@ class SSKK(GraphClusterer):
                 self.labels_ = self._labels(laplacian, tried[used].state.labels, recorder)
                 self.embedding_ = _edge_shares(problem, laplacian, tried[used])
         self.graph_ = graph
-        note_unlinked(known, laplacian, recorder)
+        note_doubts(known, laplacian, recorder)
         if not tried[used].settled:
             recorder.note(
                 f"single moves still lowered the objective after {tried[used].sweeps} sweeps; "

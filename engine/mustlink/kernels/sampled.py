@@ -31,10 +31,10 @@ def sampled_product(
     weights: NDArray[np.float64] | None = None,
     out: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Σ_c weights_c·left_ic·right_jc for every stored (i, j) of a CSR pattern, in its order, (nnz,).
+    """Σ_c weights_c·left_ic·right_jc for every stored (i, j) of a CSR pattern, (nnz,).
 
-    `left` (m, k), `right` (m, k), `weights` (k,), 1 when left out. With `out` (nnz,) the result is
-    added to it. Cost 2·nnz·k.
+    In the pattern's order. `left` (m, k), `right` (m', k), `weights` (k,), 1 when left out. With
+    `out` (nnz,) the result is added to it. Cost 2·nnz·k.
     """
     if weights is None:
         weights = np.ones(left.shape[1])

@@ -34,6 +34,7 @@ class Adjustment:
             added.data = adjust(np.zeros(added.nnz), added.data)
             moved = sp.csr_matrix(moved + added)
         if (moved.data == 0.0).any():
+            moved = moved.copy()  # the pattern may still be that of W
             moved.eliminate_zeros()
         return moved
 

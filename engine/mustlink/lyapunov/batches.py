@@ -59,8 +59,8 @@ def _cut(C: sp.csr_matrix, columns: int) -> Iterator[tuple[NDArray[np.int64], sp
     owner, other = np.where(is_first, row, col), np.where(is_first, col, row)
     order = np.lexsort((place[other], place[owner]))
     owner, other, values = owner[order], other[order], upper.data[order]
-    starts = np.flatnonzero(np.append(True, owner[1:] != owner[:-1])) if owner.size else []
-    ends = np.append(starts[1:], owner.size) if owner.size else []
+    starts = np.flatnonzero(np.append(True, owner[1:] != owner[:-1])[: owner.size])
+    ends = np.append(starts[1:], owner.size)[: starts.size]
     begin, owned, touched = 0, 0, set[int]()
     for start, end in zip(starts, ends, strict=True):
         fresh = {int(owner[start]), *other[start:end].tolist()}

@@ -1,7 +1,7 @@
 """MF + FM = 2μY by Krylov subspaces: F = ZΘZᵀ, short recurrences, the true residual.
 
-With Y = XΛXᵀ and V_1 = X|Λ|^½/ρ, ρ² = tr|Λ|, the global Lanczos method makes blocks V_k = p_k(M)V_1,
-orthonormal in the Frobenius product, and T (K, K) tridiagonal with
+With Y = XΛXᵀ and V_1 = X|Λ|^½/ρ, ρ² = tr|Λ|, the global Lanczos method makes V_k = p_k(M)V_1,
+blocks orthonormal in the Frobenius product, and T (K, K) tridiagonal with
 
     M[V_1 … V_K] = [V_1 … V_K](T ⊗ I) + β V_{K+1} e_Kᵀ ⊗ I.
 
@@ -23,15 +23,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg as la
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_positive
 from mustlink.errors import InputError
-from mustlink.kernels.recurrence import mix, next_term, shift_scale
+from mustlink.kernels.recurrence import mix
 from mustlink.kernels.tall import gram
 from mustlink.lyapunov.batches import Part, parts
+from mustlink.lyapunov.lanczos import GlobalLanczos
 from mustlink.lyapunov.lowrank import LowRankField
 from mustlink.lyapunov.problem import LyapunovProblem
 from mustlink.operators.laplacian import Block
@@ -39,11 +38,9 @@ from mustlink.result import Convergence
 
 _COLUMNS = 256  # rank of a part when memory sets no limit
 _ONE_PASS = 24  # blocks: as many are kept, so that they need not be computed again
-_RING = 6  # blocks kept when all of them are computed again
+_RING = 4  # blocks kept when all of them are computed again; more were measured not to help
 _DROPPED = 0.1  # share of the tolerance for eigenvalues of h that are left out
 _MARGIN = 0.5  # of the tolerance, by which a first estimate of the residual undercuts it
-_SAFE = 0.5  # share of ‖W‖² that is left of it without V
-_BREAKDOWN = 1e-14  # β_k that is rounding: M has norm 2 or so, V_k norm 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +111,7 @@ def solve_batches(
     ‖R_b‖ <= tol·‖2μY‖·‖Y_b‖/Σ‖Y_b‖.
 
     Cost for rank r and K steps, K ~ ln(1/tol)/(2√μ) at worst: K products of S with r columns,
-    twice when more than 24 blocks would have to be kept; (q + 6 … 26)·8mr bytes, q ~ 6 to 15.
+    twice when more than 24 blocks would have to be kept; (q + 4 … 24)·8mr bytes, q ~ 6 to 15.
     Raises InputError.
     """
     check_positive(problem.mu, "mu")
@@ -124,7 +121,7 @@ def solve_batches(
     ring = min(bound, limit) + 2 if min(bound, limit) + 2 <= _ONE_PASS else _RING
     columns = _COLUMNS if max_columns is None else as_integer(max_columns, "max_columns", low=2)
     if memory is not None:
-        terms = _terms(problem.mu, tol) + 2
+        terms = _terms(problem.mu, tol)
         fit = int(memory / (8 * problem.size))
         if fit // (terms + ring) < min(columns, problem.sources.count):
             ring = _RING
@@ -153,88 +150,7 @@ def _steps(mu: float, tol: float) -> int:
 
 def _terms(mu: float, tol: float) -> int:
     """Columns of Z per column of Y: rank of 1/(x + y) to `tol` (Zolotarev; Beckermann 2004)."""
-    return 2 + int(np.ceil(np.log(4.0 / tol) * np.log(4.0 * (mu + 2.0) / mu) / np.pi**2))
-
-
-class _Lanczos:
-    """The blocks V_1 … V_{K+1} of a part in a ring of the last few, and T."""
-
-    def __init__(self, problem: LyapunovProblem, part: Part, ring: int) -> None:
-        self.S, self.mu = problem.laplacian.S, problem.mu
-        self.part = part
-        self.blocks = np.empty((ring, problem.size, part.values.size))
-        self.alpha: list[float] = []
-        self.beta: list[float] = []
-        self._start()
-
-    def _start(self) -> None:
-        size = np.abs(self.part.values)
-        self.blocks[0] = 0.0
-        self.blocks[0][self.part.nodes] = self.part.vectors * np.sqrt(size / size.sum())
-
-    def slot(self, k: int) -> Block:
-        """Place of block k."""
-        return np.asarray(self.blocks[k % len(self.blocks)])
-
-    @property
-    def steps(self) -> int:
-        """K."""
-        return len(self.alpha)
-
-    def _raw(self, k: int, a: float, scale: float) -> tuple[float, float]:
-        """Block k + 1 = scale·((M − a)V_k − β_kV_{k-1}) into its place."""
-        V = self.slot(k)
-        back = self.beta[k - 1] if k else 0.0
-        weights = (-scale, scale * (1.0 + self.mu - a), -scale * back)
-        return next_term(self.S, V, self.slot(k - 1) if k else V, weights, self.slot(k + 1))
-
-    def step(self) -> None:
-        """One more row of T.
-
-        ‖W − aV‖² = ‖W‖² − a² saves a pass, but an error of ‖V‖ grows a²/‖W − aV‖² times in a
-        step: M is shifted by the last α, which makes a small, and the norm is taken afresh
-        where that does not help.
-        """
-        k = self.steps
-        centre = self.alpha[-1] if k else 1.0 + self.mu
-        a, square = self._raw(k, centre, 1.0)
-        V, W = self.slot(k), self.slot(k + 1)
-        rest = square - a * a
-        if rest > _SAFE * square:
-            b = float(np.sqrt(rest))
-            shift_scale(W, V, a, 1.0 / b)
-        else:
-            shift_scale(W, V, a, 1.0)
-            b = float(np.linalg.norm(W))
-            b = b if b > _BREAKDOWN else 0.0  # an invariant subspace
-            W *= 1.0 / b if b else 0.0
-        a += centre
-        self.alpha.append(a)
-        self.beta.append(b)
-
-    def projected(self) -> tuple[NDArray[np.float64], Block]:
-        """Eigenpairs of T."""
-        return la.eigh_tridiagonal(self.alpha, self.beta[:-1])
-
-    def combined(self, C: Block) -> NDArray[np.float64]:
-        """Σ_k C_kq V_k, (m, q, r): from the ring while it holds all blocks, else by a second pass.
-
-        V_K and V_{K+1} are in their places afterwards.
-        """
-        K, ring = self.steps, len(self.blocks)
-        out = np.zeros((self.blocks.shape[1], C.shape[1], self.blocks.shape[2]))
-        if ring > K:
-            mix(self.blocks, np.arange(K), C, out)
-            return out
-        self._start()
-        done = 0
-        for k in range(K):
-            if k - done == ring - 2 or k == K - 1:
-                new = np.arange(done, k + 1)
-                mix(self.blocks, new % ring, C[new], out)
-                done = k + 1
-            self._raw(k, self.alpha[k], 1.0 / self.beta[k] if self.beta[k] else 0.0)
-        return out
+    return 1 + int(np.ceil(np.log(4.0 / tol) * np.log(4.0 * (mu + 2.0) / mu) / np.pi**2))
 
 
 def _solve_part(
@@ -249,15 +165,13 @@ def _solve_part(
 
     The estimate √2·β‖h e_K‖ is exact when the columns of Y have the same spectrum.
     """
-    run = _Lanczos(problem, part, ring)
+    run = GlobalLanczos(problem, part, ring)
     sign, size = np.sign(part.values), float(np.abs(part.values).sum())
     relative = part.norm / size  # ‖Y‖ in units of ρ²
     target = _MARGIN * tol
     while True:
         _advance(run, target, limit, on_step)
-        values, Q = run.projected()
-        h = Q @ (np.outer(Q[0], Q[0]) / (values[:, None] + values)) @ Q.T
-        weights, w = la.eigh(h)
+        weights, w = run.solution()
         kept, dropped = _truncate(run, weights, w, _DROPPED * tol * relative)
         Z = run.combined(w[:, kept])
         found = _rest(run, Z, weights[kept] * w[-1, kept], sign) + dropped
@@ -273,7 +187,7 @@ def _solve_part(
 
 
 def _advance(
-    run: _Lanczos, target: float, limit: int, on_step: Callable[[float], None] | None
+    run: GlobalLanczos, target: float, limit: int, on_step: Callable[[float], None] | None
 ) -> None:
     """Steps until the estimated residual is below `target`; looked at less often as they cost."""
     check = run.steps + 1
@@ -282,9 +196,7 @@ def _advance(
         if run.steps < check and run.steps < limit and run.beta[-1] > 0.0:
             continue
         check = run.steps + max(1, run.steps // 20)
-        values, Q = run.projected()
-        last = Q[0] * ((Q[-1] * Q[0]) @ (1.0 / (values[:, None] + values)))  # Qᵀh e_K
-        estimate = float(np.sqrt(2.0) * run.beta[-1] * np.linalg.norm(last))
+        estimate = run.estimate()
         if on_step is not None:
             on_step(estimate)
         if estimate <= target or run.beta[-1] == 0.0:
@@ -292,11 +204,12 @@ def _advance(
 
 
 def _truncate(
-    run: _Lanczos, weights: NDArray[np.float64], w: Block, allowed: float
+    run: GlobalLanczos, weights: NDArray[np.float64], w: Block, allowed: float
 ) -> tuple[slice, float]:
     """Eigenvectors of h to keep, and a bound of what the others add to the residual, over 2μρ².
 
-    ‖MΦJΦᵀ‖ <= ‖MΦ‖‖Φ‖ = ‖Tw‖ with T (K + 1, K), as the blocks are orthonormal.
+    ‖MΦJΦᵀ‖ <= ‖MΦ‖‖Φ‖ = ‖Tw‖ with T (K + 1, K), as if the blocks were orthonormal to rounding;
+    where they no longer are, the bound, at most a tenth of the tolerance, is an estimate.
     """
     T = np.diag(run.alpha) + np.diag(run.beta[:-1], 1) + np.diag(run.beta[:-1], -1)
     product = np.vstack([T @ w, run.beta[-1] * w[-1]])
@@ -306,13 +219,13 @@ def _truncate(
 
 
 def _rest(
-    run: _Lanczos, Z: NDArray[np.float64], last: NDArray[np.float64], sign: NDArray[np.float64]
+    run: GlobalLanczos, Z: NDArray[np.float64], last: NDArray[np.float64], sign: NDArray[np.float64]
 ) -> float:
     """‖β(V J Uᵀ + U J Vᵀ)‖ with V = V_{K+1} and U = Σ_q last_q Φ_q, from Gram matrices."""
     V = run.slot(run.steps)
-    U = np.zeros((Z.shape[0], 1, Z.shape[2]))
-    mix(Z.transpose(1, 0, 2), np.arange(Z.shape[1]), last[:, None], U)
-    U = U[:, 0]
+    U = run.slot(run.steps + 1)  # the place that the next step would write to
+    U[:] = 0.0
+    mix(Z.transpose(1, 0, 2), np.arange(Z.shape[1]), last[:, None], U[:, None])
     inner = gram(V, U) * sign
     outer = float(np.sum((sign[:, None] * gram(V, V) * sign) * gram(U, U)))
     square = 2.0 * outer + 2.0 * float(np.sum(inner * inner.T))

@@ -1,0 +1,278 @@
+"""FLI11 Algorithm 1, dense against sparse: does it cost quality to adjust few similarities only?
+
+    python -m bench.papers.fli11_sparse [--draws 20] [--jobs N]
+
+The paper adjusts all n² similarities by F (eq. 9). `SRCP` adjusts the graph's edges, and adds for
+every node at most `new_edges` new ones, where F is largest. The dense side here is written in numpy
+and scipy and has nothing of mustlink but its k-means, with the same seed: F from one
+eigendecomposition of L̄, eq. 9 on all pairs of distinct nodes, eigenvectors of the dense normalised
+Laplacian of W*, rows as in von Luxburg (2007) or of length 1 (ng). `normalize` divides F by its
+largest magnitude: over all entries in the dense one, over those that it knows in `SRCP`.
+
+Graph: 20 neighbours, this package's local scaling, standardised features (Digits: pixels as they
+are). Pairs are drawn at random; a draw's larger sets contain its smaller ones.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from . import common, data
+from .common import Options, Text
+
+DRAWS = 20
+SHARES = (0.25, 0.5, 1.0, 2.0)
+NEW_EDGES = (0, 5, 10, 20, 40)
+VARIANTS = ("luxburg", "ng")
+MU = 0.2
+GIVEN: dict[str, Any] = {"variant": "luxburg", "affinity": "precomputed", "random_state": 0}
+DEFAULT = 20  # new edges a node
+ALLOWED = 0.02  # ARI
+SETS: dict[str, Callable[[], data.Points | None]] = {
+    "Iris": data.iris,
+    "Wine": data.wine,
+    "WDBC": data.wdbc,
+    "Ionosphere": data.ionosphere,
+    "Zoo": data.zoo,
+    "Digits": data.digits,
+}
+LARGE = ("Digits",)  # an eigendecomposition takes seconds: only the default number of new edges
+DENSE = -1  # in place of a number of new edges
+Key = tuple[str, float, str, bool, int]  # set, share of n, variant, normalize, new edges
+Found = dict[Key, list[float]]
+
+
+def graph_of(name: str) -> tuple[data.Points, Any]:
+    """A set and its graph."""
+    import mustlink as ml
+
+    points = SETS[name]()
+    assert points is not None
+    X = points.X if name in LARGE else points.standardised().X
+    return points, ml.knn_graph(X, n_neighbors=20, random_state=0)
+
+
+def pairs_of(y: Any, draw: int) -> Any:
+    """Constraints by share of n, one set of pairs for all."""
+    import numpy as np
+
+    n = len(y)
+    drawn = common.distinct_pairs(n, round(SHARES[-1] * n), np.random.default_rng(draw))
+    return {share: drawn[: round(share * n)] for share in SHARES}
+
+
+# ---------------------------------------------------------------- the dense algorithm
+
+
+def propagated(values: Any, Q: Any, y: Any, pairs: Any) -> Any:
+    """F (n, n) with (μI + L̄)F + F(μI + L̄) = 2μY (eq. 5) for L̄ = QΛQᵀ."""
+    import numpy as np
+    import scipy.sparse as sp
+
+    n = len(y)
+    i, j = pairs.T
+    belief = np.where(y[i] == y[j], 1.0, -1.0)
+    Y = sp.csr_matrix((belief, (i, j)), shape=(n, n))
+    Y = sp.csr_matrix(Y + Y.T)
+    inside = Q.T @ (Y @ Q)
+    inside *= 2.0 * MU / (2.0 * MU + values[:, None] + values)
+    return Q @ inside @ Q.T
+
+
+def adjusted(W: Any, F: Any, normalize: bool) -> Any:
+    """W* (n, n) of eq. 9 with zeros on its diagonal."""
+    import numpy as np
+
+    F = F.copy()
+    np.fill_diagonal(F, 0.0)
+    if normalize:
+        F /= np.abs(F).max()
+    F = np.clip(F, -1.0, 1.0)
+    return np.where(F >= 0, 1.0 - (1.0 - F) * (1.0 - W), (1.0 + F) * W) * (1.0 - np.eye(len(W)))
+
+
+def smoothest(W: Any, k: int) -> Any:
+    """D^-½Z (n, k), Z the k smoothest eigenvectors of a dense graph's normalised Laplacian."""
+    import numpy as np
+    import scipy.linalg as la
+    from scipy.sparse.linalg import eigsh
+
+    n = len(W)
+    root = np.sqrt(np.maximum(W.sum(axis=1), 1e-300))
+    S = W / root[:, None] / root
+    S = (S + S.T) / 2
+    if n > 1000:  # seconds by LAPACK
+        _, Z = eigsh(S, k, which="LA", v0=root, ncv=6 * k, tol=1e-10)
+    else:
+        _, Z = la.eigh(S, subset_by_index=[n - k, n - 1])
+    return Z[:, ::-1] / root[:, None]
+
+
+def clusters(rows: Any, k: int, variant: str, order: Any) -> Any:
+    """k-means on D^-½Z (von Luxburg), or on its rows of length 1 (ng), which are those of Z.
+
+    The rows come in `order`, as in mustlink, so that the same seed starts from the same nodes.
+    """
+    import numpy as np
+
+    from mustlink.cluster.assign import kmeans
+
+    if variant == "ng":
+        rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+    labels = np.empty(len(rows), dtype=np.int64)
+    labels[order] = kmeans(rows[order], k, 0).labels
+    return labels
+
+
+# ---------------------------------------------------------------- both, measured
+
+
+def one_set(name: str, first: int, last: int) -> list[tuple[Key, float]]:
+    """ARI of all variants for draws first to last - 1 on one set."""
+    import numpy as np
+    import scipy.linalg as la
+    from sklearn.metrics import adjusted_rand_score
+
+    import mustlink as ml
+
+    points, graph = graph_of(name)
+    y, k = points.y, points.k
+    W = graph.affinity.toarray().astype(float)
+    W /= max(1.0, W.max())
+    root = np.sqrt(W.sum(axis=1))
+    values, Q = la.eigh(np.eye(len(W)) - W / root[:, None] / root)
+    found: list[tuple[Key, float]] = []
+    for draw in range(first, last):
+        for share, pairs in pairs_of(y, draw).items():
+            F = propagated(values, Q, y, pairs)
+            known = common.truth_pairs(y, pairs)
+            for normalize in (True, False):
+                made = {DENSE: smoothest(adjusted(W, F, normalize), k)}
+                for count in new_edges(name):
+                    given = {**GIVEN, "new_edges": count, "normalize": normalize}
+                    est = ml.SRCP(n_clusters=k, mu=MU, **given)
+                    made[count] = est.fit(graph, constraints=known).embedding_
+                for count, rows in made.items():
+                    for variant in VARIANTS:
+                        labels = clusters(rows, k, variant, graph.order)
+                        ari = float(adjusted_rand_score(y, labels))
+                        found.append(((name, share, variant, normalize, count), ari))
+    return found
+
+
+def new_edges(name: str) -> tuple[int, ...]:
+    """Numbers of new edges that are tried."""
+    return (DEFAULT,) if name in LARGE else NEW_EDGES
+
+
+def run(options: Options) -> Text:
+    """The default number of new edges on all sets, then other numbers, then which cells miss."""
+    draws = options.count(DRAWS)
+    sizes = {name: made.y.size for name, make in SETS.items() if (made := make()) is not None}
+    step = max(1, draws // 10)
+    tasks = [
+        (name, first, min(first + step, draws))
+        for name in sorted(sizes, key=lambda name: -sizes[name])
+        for first in range(0, draws, step)
+    ]
+    found: Found = {}
+    for part in common.each(one_set, tasks, options.jobs):
+        for key, ari in part:
+            found.setdefault(key, []).append(ari)
+    kinds = [(variant, normalize) for variant in VARIANTS for normalize in (True, False)]
+    heads = [f"{v}, {'normalised' if norm else 'F as it is'}" for v, norm in kinds]
+    rows: list[tuple[Any, ...]] = [
+        (name, round(share * n), *(both(found, name, share, *kind) for kind in kinds))
+        for name, n in sizes.items()
+        for share in SHARES
+    ]
+    title = (
+        f"Mean ARI, {draws} draws: dense / {DEFAULT} new edges a node / difference ± standard error"
+    )
+    text = [common.table(title, ("set", "pairs", *heads), rows)]
+    for normalize in (True, False):
+        rows = [
+            (name, round(share * n), *(cell(found, name, share, normalize, c) for c in NEW_EDGES))
+            for name, n in sizes.items()
+            if name not in LARGE
+            for share in SHARES
+        ]
+        told = "normalised" if normalize else "F as it is"
+        title = f"Sparse minus dense by new edges a node, luxburg, {told}, {draws} draws"
+        text.append(common.table(title, ("set", "pairs", *map(str, NEW_EDGES)), rows))
+    rows = []
+    for (variant, normalize), head in zip(kinds, heads, strict=True):
+        for count in NEW_EDGES:
+            cells = [(name, share) for name in sizes for share in SHARES
+                     if (name, share, variant, normalize, count) in found]  # fmt: skip
+            if cells:
+                verdict = misses(found, sizes, cells, variant, normalize, count)
+                rows.append((head, count, *verdict))
+    title = f"Within {ALLOWED} ARI of the dense one: sets and numbers of pairs"
+    headers = ("variant", "new edges", "within", "worse by more", "better by more")
+    text.append(common.table(title, headers, rows))
+    text.append(common.note("“(noise?)”: beyond the limit by less than two standard errors."))
+    return text
+
+
+def difference(
+    found: Found, name: str, share: float, variant: str, normalize: bool, count: int
+) -> tuple[float, float] | None:
+    """Mean of sparse minus dense over the draws, and its standard error (paired)."""
+    sparse = found.get((name, share, variant, normalize, count))
+    dense = found.get((name, share, variant, normalize, DENSE))
+    if not sparse or not dense:
+        return None
+    gaps = [a - b for a, b in zip(sparse, dense, strict=True)]
+    error = statistics.stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else 0.0
+    return statistics.fmean(gaps), error
+
+
+def both(found: Found, name: str, share: float, variant: str, normalize: bool) -> str | None:
+    """Dense, sparse and difference in one cell."""
+    gap = difference(found, name, share, variant, normalize, DEFAULT)
+    if gap is None:
+        return None
+    dense = statistics.fmean(found[name, share, variant, normalize, DENSE])
+    return f"{dense:.3f} / {dense + gap[0]:.3f} / {gap[0]:+.3f} ± {gap[1]:.3f}"
+
+
+def cell(found: Found, name: str, share: float, normalize: bool, count: int) -> str | None:
+    """Difference of one number of new edges."""
+    gap = difference(found, name, share, VARIANTS[0], normalize, count)
+    return None if gap is None else f"{gap[0]:+.3f} ± {gap[1]:.3f}"
+
+
+def misses(
+    found: Found,
+    sizes: dict[str, int],
+    cells: list[tuple[str, float]],
+    variant: str,
+    normalize: bool,
+    count: int,
+) -> tuple[str, str, str]:
+    """How many cells are within the limit, which are worse and which are better."""
+    worse, better = [], []
+    for name, share in cells:
+        gap = difference(found, name, share, variant, normalize, count)
+        assert gap is not None
+        if abs(gap[0]) > ALLOWED:
+            noise = "" if abs(gap[0]) - ALLOWED > 2 * gap[1] else " (noise?)"
+            label = f"{name} {round(share * sizes[name])} {gap[0]:+.3f}{noise}"
+            (better if gap[0] > 0 else worse).append(label)
+    within = len(cells) - len(worse) - len(better)
+    return f"{within} of {len(cells)}", listed(worse), listed(better)
+
+
+def listed(labels: list[str]) -> str:
+    """At most six of them."""
+    more = [f"and {len(labels) - 6} more"] if len(labels) > 6 else []
+    return ", ".join([*labels[:6], *more]) or "–"
+
+
+if __name__ == "__main__":
+    sys.exit(common.main(run, __doc__, DRAWS))
