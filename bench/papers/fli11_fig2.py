@@ -7,12 +7,13 @@ graph joins 20 neighbours with weights exp(−d²/(2σ²)), σ = 1, W = (W + W�
 says. Whether it scaled the features it does not say, and at a fixed σ this decides everything: on
 raw WDBC and Wine nearly all weights vanish. The main table has standardised features, for which
 σ = 1 gave WHC11's own numbers (see `whc11_table3`); the second one has raw features, features from
-0 to 1, and this package's local scaling, which has no σ.
+0 to 1, and this package's local scaling, which has no σ. The main one was chosen after a
+look at three draws of all four; in none of them SRCP is best on all sets.
 
 `SRCP` divides F by its largest magnitude and cuts as in von Luxburg (2007); beside it F as printed
 in the paper, and rows of the eigenvectors on the sphere (ng). AP and SSKK are this package's, with
 its own rules for AP's noise and for SSKK's start and cluster volumes; "SSKK 2005" has the volumes
-and the start of Kulis et al. (2005), as the paper's must have had. E2CP is not in the figure.
+and the start of Kulis et al. (2005), a guess at the paper's. E2CP is not in the figure.
 """
 
 from __future__ import annotations
@@ -41,13 +42,14 @@ OWN, PRINTED, PLAIN = methods.SRCP.name, methods.SRCP_PRINTED.name, methods.NCUT
 RIVALS = (PLAIN, methods.SL.name, methods.SSKK.name, methods.AP.name)  # of the figure
 CONSTRAINED = RIVALS[1:]
 WHY = """Why SRCP is not the best here. With two clusters a cannot-link says as much as a must-link,
-u_i = −u_j, and AP uses all of it: on Ionosphere it reaches about 0.97 at 2n pairs for any noise
-from 0.01 to 1. On Zoo, with seven classes, it is a heuristic, and falls. SSKK as published is far
-below ours: on Zoo because of its start, on Ionosphere and WDBC because its volumes reward clusters
-of a few outliers. Ionosphere has points far from all others, whose degrees vanish at σ = 1: the
-smoothest vectors of W and of W* cut off a few of them (2 to 47 of 351 nodes), and SRCP with them.
-Local scaling leaves no such points. Where weights are near 1 (features from 0 to 1), F, most of
-which is far below its largest entry, changes too little."""
+u_i = −u_j, and AP uses all of it: on Ionosphere, in the main graph, it reaches 0.97 or more at 2n
+pairs for noise 0.01, 0.1 and 1 (5 draws). On Zoo, with seven classes, it is a heuristic, and falls.
+SSKK 2005 is far below our SSKK on WDBC and Ionosphere, where its volumes reward clusters of a few
+outliers (2 to 8 nodes in 12 fits); on Zoo the two differ little. Ionosphere has points far from all
+others, whose degrees vanish at σ = 1: the smoothest vectors of W* cut off a few of them (2 to 9 of
+351 nodes at n/4 pairs, 8 draws), and SRCP with them. With local scaling the least degree is 0.1,
+and SRCP is far better. Where weights are near 1 (features from 0 to 1), F as it is, most of which
+is far below its largest entry, changes little."""
 NOTHING = 0.01  # differences of mean ARI up to this are none
 Key = tuple[str, str, float, str]  # graph, set, share of n, method
 Found = dict[Key, list[Score]]

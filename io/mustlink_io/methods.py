@@ -12,7 +12,15 @@ _NOTHING: frozenset[str] = frozenset()
 _ANY_SIDE = frozenset({"labels", "constraints"})
 _EIGEN = frozenset({"solver", "tol"})
 _CONSTRAINED = _EIGEN | {"subspace", "assign"}
-_SPREAD = _EIGEN | {"new_edges", "normalize", "variant", "eigen_solver", "eigen_tol", "memory"}
+_SPREAD = _EIGEN | {
+    "new_edges",
+    "normalize",
+    "power",
+    "variant",
+    "eigen_solver",
+    "eigen_tol",
+    "memory",
+}
 _SYSTEM = _EIGEN | {"max_iter"}
 _MASS = frozenset({"class_mass", "class_shares"})
 

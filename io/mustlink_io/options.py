@@ -116,6 +116,11 @@ CLUSTER_OWN = (
         help="srcp, e2cp: scale what was spread to 1; default yes.",
     ),
     click.option(
+        "--power",
+        callback=number_or("auto"),
+        help="srcp, e2cp: of what was spread; auto, or below 1 to make far pairs count more.",
+    ),
+    click.option(
         "--eigen-solver",
         type=click.Choice(["auto", "dense", "lobpcg", "shift-invert", "lanczos"]),
         help="srcp, e2cp: for the adjusted graph's cut.",

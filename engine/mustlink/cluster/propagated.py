@@ -13,7 +13,7 @@ from mustlink.check import as_integer, check_choice, check_positive
 from mustlink.cluster.base import GraphClusterer, Ints, note_doubts
 from mustlink.cluster.ncut import VARIANTS, Cut, normalized_cut
 from mustlink.cluster.relabel import aligned
-from mustlink.cluster.scores import satisfaction
+from mustlink.cluster.scores import mncut, satisfaction
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.solver import laplacian_of
@@ -21,6 +21,7 @@ from mustlink.errors import InputError
 from mustlink.estimator import as_recorder, check_tolerance, threads
 from mustlink.graph import Graph
 from mustlink.lyapunov.adjustment import Adjustment
+from mustlink.lyapunov.diffusion import FLOOR
 from mustlink.lyapunov.problem import Problem, Sources
 from mustlink.lyapunov.solve import SOLVERS, Solved, solve_pairs
 from mustlink.lyapunov.sources import sources_of
@@ -29,6 +30,7 @@ from mustlink.observe import Observer, Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Report
 
+POWERS = (1.0, 0.5, 0.25)
 _ROUNDING = 1e-6  # weights in single precision may exceed 1 by as much
 
 
@@ -40,20 +42,26 @@ class PropagatedConstraints(GraphClusterer):
 
     * `new_edges`: F > 0 makes edges between nodes that have none; each node gets as many as this
       of the largest. 0 keeps the graph's pattern. On small sets 20 are as good as all of them.
-    * `normalize`: divide F by its largest magnitude, which is far below 1 when pairs are few.
-      False is the paper as printed; True was better on every set it was tried on.
+    * `normalize`: divide F by its largest magnitude, which is far below 1 when pairs are few, and
+      raise |F| to `power`, 1, 1/2 or 1/4, which makes what is far from the given pairs count
+      more. False is the paper as printed.
     * `solver`: of the propagation, "dense", "diffusion", "krylov" or "auto", see
-      `lyapunov.solve`; `tol`, its accuracy; `memory`, bytes for one batch of constraints.
-    * `variant`: "luxburg" or "ng" as in `NCut`; "auto" takes the one that keeps more constraints,
-      "luxburg" if they are equal. `eigen_solver`, `eigen_tol`, `max_iter`: of the cut.
+      `lyapunov.solve`; `tol`, a bound on the error of every F_ij, which
+      usually is 15 times smaller; F > tol/10 makes new edges. `memory`: bytes for one batch of
+      constraints of the Krylov solver.
+    * `variant`: "luxburg" or "ng" as in `NCut`. `eigen_solver`, `eigen_tol`, `max_iter`: of the cut.
+
+    `power="auto"` and `variant="auto"` try what there is and take the clusters that keep most
+    constraints: mean ARI over five small sets .72 → .85, against .86 for the best of all.
     """
 
     _: KW_ONLY
     n_neighbors: int = 20
     new_edges: int = 20
     normalize: bool = True
+    power: float | str = "auto"
     solver: str = "auto"
-    tol: float = 1e-4
+    tol: float = 1e-3
     memory: int | str = "2GB"
     variant: str = "auto"
     eigen_solver: str = "auto"
@@ -127,6 +135,10 @@ class PropagatedConstraints(GraphClusterer):
         as_integer(self.new_edges, "new_edges", 0)
         as_integer(self.max_iter, "max_iter", 1)
         check_positive(self.tol, "tol")
+        if isinstance(self.power, str):
+            check_choice(self.power, ("auto",), "power")
+        elif check_positive(self.power, "power") != 1.0 and not self.normalize:
+            raise InputError(f"power: {self.power} shapes a normalised F; set normalize=True")
         check_tolerance(self.eigen_tol)
         parse_size(self.memory)
 
@@ -149,56 +161,79 @@ class PropagatedConstraints(GraphClusterer):
             tol=float(self.tol),
             memory=parse_size(self.memory),
         )
-        with recorder.stage("adjusted graph"):
-            scale = 1.0 / solved.largest if self.normalize and solved.largest > 0 else 1.0
-            adjusted = _adjusted(laplacian, solved.adjustment.scaled(scale), recorder)
-        inner = laplacian_of(adjusted, recorder)
-        nodes = laplacian.nodes[inner.nodes]
-        place = replace(inner, nodes=nodes, n_nodes=graph.n_nodes)
-        cut, variant = self._cut(adjusted, k, place, known, seed, recorder)
-        labels, changed = self._labels(place, cut.clusters, recorder), None
+        best = self._best_cut(graph, k, known, solved, seed, recorder)
+        place = best.place
+        labels, changed = self._labels(place, best.cut.clusters, recorder), None
         if before is not None:
             labels, changed = aligned(before, labels, k)
             recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")
         self.graph_, self.labels_ = graph, labels
-        self.embedding_, self.eigenvalues_ = place.leave(cut.embedding), cut.values
-        self._adjusted, self._nodes = adjusted, laplacian.nodes
+        self.embedding_, self.eigenvalues_ = place.leave(best.cut.embedding), best.cut.values
+        self._adjusted, self._nodes = best.graph, laplacian.nodes
         self._used_seed, self._k = seed, k
-        self.report_ = self._report(
-            solved, cut, known, recorder, scale=scale, variant=variant, changed=changed
-        )
+        self.report_ = self._report(solved, best, known, recorder, changed)
 
-    def _cut(
-        self, adjusted: Graph, k: int, place: NormalizedLaplacian, known: Constraints, seed: int,
+    def _best_cut(
+        self,
+        graph: Graph,
+        k: int,
+        known: Constraints,
+        solved: Solved,
+        seed: int,
         recorder: Recorder,
-    ) -> tuple[Cut, str]:  # fmt: skip
-        """The cut by the variant that keeps most constraints, the first of equals, and its name."""
+    ) -> _Candidate:
+        """The graph adjusted and cut in all ways asked for; the one that keeps most constraints.
+
+        Of equals the one with the smallest MNCut in the graph as given.
+        """
+        laplacian = laplacian_of(graph, recorder)
+        powers, variants = self._ways(known, solved)
+        best: _Candidate | None = None
+        tried: list[tuple[float, str, float, float]] = []
+        for power in powers:
+            with recorder.stage("adjusted graph"):
+                change = solved.adjustment
+                if self.normalize and solved.largest > 0:
+                    change = change.shaped(solved.largest, power, FLOOR * float(self.tol))
+                adjusted = _adjusted(laplacian, change, recorder)
+            inner = laplacian_of(adjusted, recorder)
+            place = replace(inner, nodes=laplacian.nodes[inner.nodes], n_nodes=graph.n_nodes)
+            for variant in variants:
+                cut = normalized_cut(
+                    adjusted,
+                    k,
+                    recorder,
+                    variant=variant,
+                    solver=self.eigen_solver,
+                    tol=self.eigen_tol,
+                    max_iter=int(self.max_iter),
+                    seed=seed,
+                )
+                worth = _worth(graph, place, cut, known) if len(powers) * len(variants) > 1 else ()
+                tried.append((power, variant, *worth))
+                if best is None or worth > best.worth:
+                    best = _Candidate(adjusted, place, cut, power, variant, worth, tried)
+        assert best is not None
+        return best
+
+    def _ways(self, known: Constraints, solved: Solved) -> tuple[tuple[float, ...], Any]:
+        """Powers and variants to try; nothing to choose without constraints."""
         variants = (self.variant,) if self.variant != "auto" else ("luxburg", "ng")
-        found: list[tuple[float, Cut, str]] = []
-        for variant in variants[:1] if known.is_empty else variants:
-            cut = normalized_cut(
-                adjusted,
-                k,
-                recorder,
-                variant=variant,
-                solver=self.eigen_solver,
-                tol=self.eigen_tol,
-                max_iter=int(self.max_iter),
-                seed=seed,
-            )
-            labels = np.full(place.n_nodes, -1, dtype=np.int64)
-            labels[place.nodes] = cut.clusters
-            kept = 1.0 if known.is_empty else satisfaction(labels, known)["kept_weighted"]
-            found.append((kept, cut, variant))
-        _, cut, variant = max(found, key=lambda one: one[0])
-        return cut, variant
+        if known.is_empty or solved.largest == 0:
+            return (1.0,), variants[:1]
+        if self.power != "auto":
+            return (float(self.power),), variants
+        return (POWERS if self.normalize else POWERS[:1]), variants
 
     def _report(
-        self, solved: Solved, cut: Cut, known: Constraints, recorder: Recorder, **more: Any
+        self,
+        solved: Solved,
+        best: _Candidate,
+        known: Constraints,
+        recorder: Recorder,
+        changed: float | None,
     ) -> Report:
-        scale, variant, changed = more["scale"], more["variant"], more["changed"]
         parameter: str = self._parameter
-        summary = solved.adjustment.scaled(scale).summary(float(self.tol) * scale)
         return Report(
             method=type(self).__name__,
             n_nodes=self.graph_.n_nodes,
@@ -208,21 +243,45 @@ class PropagatedConstraints(GraphClusterer):
                 parameter: getattr(self, parameter),
                 **solved.about,
                 "largest_F": solved.largest,
-                "variant": variant,
-                "solver": cut.convergence.solver,
+                "power": best.power,
+                "variant": best.variant,
+                "why": "given" if len(best.tried) == 1 else "keeps most constraints",
+                "solver": best.cut.convergence.solver,
                 "graph": dict(self.graph_.info),
             },
-            convergence=cut.convergence,
+            convergence=best.cut.convergence,
             satisfaction=None if known.is_empty else satisfaction(self.labels_, known),
             notes=tuple(recorder.notes),
             extra={
                 "n_components": self.graph_.n_components,
-                "adjustment": summary,
+                "adjustment": solved.adjustment.summary(FLOOR * float(self.tol)),
                 "pairs_with_the_sign_of_F": solved.agreement,
                 "propagation": solved.convergence.status,
+                "candidates": [list(row) for row in best.tried],
                 **({} if changed is None else {"changed": changed}),
             },
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """One way from F to clusters; `worth` are its constraints kept and minus its MNCut."""
+
+    graph: Graph
+    place: NormalizedLaplacian
+    cut: Cut
+    power: float
+    variant: str
+    worth: tuple[float, ...]
+    tried: list[Any]
+
+
+def _worth(
+    graph: Graph, place: NormalizedLaplacian, cut: Cut, known: Constraints
+) -> tuple[float, float]:
+    labels = np.full(place.n_nodes, -1, dtype=np.int64)
+    labels[place.nodes] = cut.clusters
+    return satisfaction(labels, known)["kept_weighted"], -mncut(graph, labels)
 
 
 def _adjusted(laplacian: NormalizedLaplacian, change: Adjustment, recorder: Recorder) -> Graph:

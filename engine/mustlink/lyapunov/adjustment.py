@@ -21,10 +21,20 @@ class Adjustment:
     beliefs: NDArray[np.float64]
     new: NewEdges
 
-    def scaled(self, number: float) -> Adjustment:
-        """The multiple number·F."""
-        new = NewEdges(self.new.first, self.new.second, self.new.beliefs * number)
-        return Adjustment(self.beliefs * number, new)
+    def shaped(self, largest: float, power: float, floor: float) -> Adjustment:
+        """F with every magnitude |F| replaced by (|F|/largest)^power, at most 1.
+
+        Powers below 1 raise what is far from the given pairs towards what is near; magnitudes up
+        to `floor` are then taken for zero, or errors of the propagation would be raised as well.
+        """
+        if power < 1.0:
+            known = np.where(np.abs(self.beliefs) > floor, self.beliefs, 0.0)
+        else:
+            known = self.beliefs
+        new = _shaped(self.new.beliefs, largest, power)
+        return Adjustment(
+            _shaped(known, largest, power), NewEdges(self.new.first, self.new.second, new)
+        )
 
     def apply(self, W: sp.csr_matrix) -> sp.csr_matrix:
         """W* (m, m), symmetric, in [0, 1], for W in [0, 1] (FLI11 eq. 9); zeros are not stored."""
@@ -50,3 +60,8 @@ class Adjustment:
             "untouched": int(F.size - told.size) // 2,
             "F": {f"{q:g}": float(v) for q, v in zip(_QUANTILES, spread, strict=True)},
         }
+
+
+def _shaped(F: NDArray[np.float64], largest: float, power: float) -> NDArray[np.float64]:
+    size = np.minimum(np.abs(F) / largest, 1.0)
+    return np.asarray(np.copysign(size if power == 1.0 else size**power, F))

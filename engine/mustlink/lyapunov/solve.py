@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from mustlink.errors import InputError
 from mustlink.lyapunov.adjustment import Adjustment
 from mustlink.lyapunov.dense import solve_dense
-from mustlink.lyapunov.diffusion import Advance, solve_diffusion
+from mustlink.lyapunov.diffusion import FLOOR, Advance, solve_diffusion
 from mustlink.lyapunov.edges import NewEdges, best_of, none, strongest
 from mustlink.lyapunov.krylov import Batch, convergence, solve_batches
 from mustlink.lyapunov.lowrank import LowRankField
@@ -52,7 +52,7 @@ def solve_pairs(
     *,
     new_edges: int = 20,
     solver: str = "auto",
-    tol: float = 1e-4,
+    tol: float = 1e-3,
     memory: int = MEMORY,
 ) -> Solved:
     """F on the graph's edges, on the given pairs and on at most `new_edges` new edges per node.
@@ -77,7 +77,7 @@ def solve_pairs(
         dense = solve_dense(problem)
         left = residual(problem, dense).relative
         done = Convergence("dense", "direct", 1, np.array([left]), tol)
-        edges = strongest(dense, S, new_edges, tol)
+        edges = strongest(dense, S, new_edges, FLOOR * tol)
         return _solved(problem, _on([dense], _patterns(problem)), edges, done, {"residual": left})
 
 

@@ -49,7 +49,7 @@ def given_pairs(Y: Sources) -> sp.csr_matrix:
         place = np.arange(B.nnz) - np.repeat(B.indptr[:-1], counts)
         step = np.repeat(np.maximum(1, -(-counts // share)), counts)
         thin = np.where(place % step == 0, B.data, 0.0)
-        B = sp.csc_matrix((thin, B.indices, B.indptr), shape=B.shape)
+        B = sp.csc_matrix((thin, B.indices, B.indptr), shape=B.shape, copy=True)
         B.eliminate_zeros()
     return _stored(sp.csr_matrix(B @ Y.C @ B.T))
 
