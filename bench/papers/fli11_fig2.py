@@ -10,8 +10,9 @@ raw WDBC and Wine nearly all weights vanish. The main table has standardised fea
 0 to 1, and this package's local scaling, which has no σ. The main one was chosen after a
 look at three draws of all four; in none of them SRCP is best on all sets.
 
-`SRCP` divides F by its largest magnitude and cuts as in von Luxburg (2007); beside it F as printed
-in the paper, and rows of the eigenvectors on the sphere (ng). AP and SSKK are this package's, with
+`SRCP` and `E2CP` have this package's defaults: the shape of F and the rows of the eigenvectors are
+chosen by the pairs that are kept. Beside them F as printed in the paper, and F divided by its
+largest magnitude, both cut as in von Luxburg (2007). AP and SSKK are this package's, with
 its own rules for AP's noise and for SSKK's start and cluster volumes; "SSKK 2005" has the volumes
 and the start of Kulis et al. (2005), a guess at the paper's. E2CP is not in the figure.
 """

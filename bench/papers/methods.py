@@ -108,11 +108,11 @@ WD14 = (CSP_GREAT, CSP_TIGHT, SL, SSKK, BASELINE)
 NCUT = Method("NCut", "NCut", {"variant": "luxburg"})
 SSKK_2005 = Method("SSKK 2005", "SSKK", {"volume": "graph", "init": "neighborhoods"})
 AP = Method("AP", "ConstrainedAP", _EXACT)
-SRCP = Method("SRCP", "SRCP", {"variant": "luxburg", "normalize": True})
-SRCP_PRINTED = Method("SRCP, F as it is", "SRCP", {**SRCP.options, "normalize": False})
-SRCP_NG = Method("SRCP, ng", "SRCP", {**SRCP.options, "variant": "ng"})
-E2CP = Method("E2CP", "E2CP", SRCP.options)
-FLI11 = (NCUT, SL, SSKK, SSKK_2005, AP, E2CP, SRCP_PRINTED, SRCP, SRCP_NG)
+SRCP = Method("SRCP", "SRCP")
+SRCP_PRINTED = Method("SRCP, F as it is", "SRCP", {"variant": "luxburg", "normalize": False})
+SRCP_SCALED = Method("SRCP, F / max", "SRCP", {"variant": "luxburg", "power": 1.0})
+E2CP = Method("E2CP", "E2CP")
+FLI11 = (NCUT, SL, SSKK, SSKK_2005, AP, E2CP, SRCP_PRINTED, SRCP_SCALED, SRCP)
 
 
 # ---------------------------------------------------------------- fits

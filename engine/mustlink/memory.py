@@ -30,9 +30,10 @@ def peak_bytes() -> int:
 
 def parse_size(text: str | int) -> int:
     """Bytes of a size such as `4GB`, `512MiB` or `4e9`; raises InputError."""
-    if isinstance(text, int):
+    if isinstance(text, int) and not isinstance(text, bool) and text > 0:
         return text
-    found = re.fullmatch(r"\s*([0-9.]+(?:e\d+)?)\s*([KMGT]?)(i?)B?\s*", text, re.IGNORECASE)
+    number = r"\s*(\d+\.?\d*(?:e\d+)?)\s*([KMGT]?)(i?)B?\s*"
+    found = re.fullmatch(number, text, re.IGNORECASE) if isinstance(text, str) else None
     if not found:
         raise InputError(f"memory: {text!r} is not a size; write it as 4GB or 512MiB")
     value, unit, binary = found.groups()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from mustlink.check import as_integer, check_choice, check_positive
+from mustlink.cluster.adjusted import Candidate, Ways, best_cut
 from mustlink.cluster.base import GraphClusterer, Ints, note_doubts
-from mustlink.cluster.ncut import VARIANTS, Cut, normalized_cut
+from mustlink.cluster.ncut import VARIANTS
 from mustlink.cluster.relabel import aligned
-from mustlink.cluster.scores import mncut, satisfaction
+from mustlink.cluster.scores import satisfaction
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.solver import laplacian_of
@@ -21,7 +22,6 @@ from mustlink.errors import InputError
 from mustlink.estimator import as_recorder, check_tolerance, threads
 from mustlink.graph import Graph
 from mustlink.lyapunov.adjustment import Adjustment
-from mustlink.lyapunov.diffusion import FLOOR
 from mustlink.lyapunov.problem import Problem, Sources
 from mustlink.lyapunov.solve import SOLVERS, Solved, solve_pairs
 from mustlink.lyapunov.sources import sources_of
@@ -31,7 +31,6 @@ from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Report
 
 POWERS = (1.0, 0.5, 0.25)
-_ROUNDING = 1e-6  # weights in single precision may exceed 1 by as much
 
 
 @dataclass(eq=False, repr=False)
@@ -49,7 +48,7 @@ class PropagatedConstraints(GraphClusterer):
       `lyapunov.solve`; `tol`, a bound on the error of every F_ij, which
       usually is 15 times smaller; F > tol/10 makes new edges. `memory`: bytes for one batch of
       constraints of the Krylov solver.
-    * `variant`: "luxburg" or "ng" as in `NCut`. `eigen_solver`, `eigen_tol`, `max_iter`: of the cut.
+    * `variant`: "luxburg" or "ng" as in `NCut`; `eigen_solver`, `eigen_tol`, `max_iter` of the cut.
 
     `power="auto"` and `variant="auto"` try what there is and take the clusters that keep most
     constraints: mean ARI over five small sets .72 → .85, against .86 for the best of all.
@@ -161,7 +160,7 @@ class PropagatedConstraints(GraphClusterer):
             tol=float(self.tol),
             memory=parse_size(self.memory),
         )
-        best = self._best_cut(graph, k, known, solved, seed, recorder)
+        best = best_cut(graph, known, self._ways(known, solved, k, seed), recorder)
         place = best.place
         labels, changed = self._labels(place, best.cut.clusters, recorder), None
         if before is not None:
@@ -173,62 +172,30 @@ class PropagatedConstraints(GraphClusterer):
         self._used_seed, self._k = seed, k
         self.report_ = self._report(solved, best, known, recorder, changed)
 
-    def _best_cut(
-        self,
-        graph: Graph,
-        k: int,
-        known: Constraints,
-        solved: Solved,
-        seed: int,
-        recorder: Recorder,
-    ) -> _Candidate:
-        """The graph adjusted and cut in all ways asked for; the one that keeps most constraints.
-
-        Of equals the one with the smallest MNCut in the graph as given.
-        """
-        laplacian = laplacian_of(graph, recorder)
-        powers, variants = self._ways(known, solved)
-        best: _Candidate | None = None
-        tried: list[tuple[float, str, float, float]] = []
-        for power in powers:
-            with recorder.stage("adjusted graph"):
-                change = solved.adjustment
-                if self.normalize and solved.largest > 0:
-                    change = change.shaped(solved.largest, power, FLOOR * float(self.tol))
-                adjusted = _adjusted(laplacian, change, recorder)
-            inner = laplacian_of(adjusted, recorder)
-            place = replace(inner, nodes=laplacian.nodes[inner.nodes], n_nodes=graph.n_nodes)
-            for variant in variants:
-                cut = normalized_cut(
-                    adjusted,
-                    k,
-                    recorder,
-                    variant=variant,
-                    solver=self.eigen_solver,
-                    tol=self.eigen_tol,
-                    max_iter=int(self.max_iter),
-                    seed=seed,
-                )
-                worth = _worth(graph, place, cut, known) if len(powers) * len(variants) > 1 else ()
-                tried.append((power, variant, *worth))
-                if best is None or worth > best.worth:
-                    best = _Candidate(adjusted, place, cut, power, variant, worth, tried)
-        assert best is not None
-        return best
-
-    def _ways(self, known: Constraints, solved: Solved) -> tuple[tuple[float, ...], Any]:
-        """Powers and variants to try; nothing to choose without constraints."""
+    def _ways(self, known: Constraints, solved: Solved, k: int, seed: int) -> Ways:
+        """Shapes of F and variants to try; nothing to choose without constraints."""
         variants = (self.variant,) if self.variant != "auto" else ("luxburg", "ng")
-        if known.is_empty or solved.largest == 0:
-            return (1.0,), variants[:1]
-        if self.power != "auto":
-            return (float(self.power),), variants
-        return (POWERS if self.normalize else POWERS[:1]), variants
+        powers = POWERS if self.power == "auto" else (float(self.power),)
+        change, largest = solved.adjustment, solved.largest
+        plain = largest == 0 or not self.normalize
+
+        def shaped(power: float) -> Adjustment:
+            return change if plain else change.shaped(largest, power, solved.floor)
+
+        if known.is_empty or largest == 0:
+            variants = variants[:1]
+        cutting = {
+            "solver": self.eigen_solver,
+            "tol": self.eigen_tol,
+            "max_iter": int(self.max_iter),
+            "seed": seed,
+        }
+        return Ways((1.0,) if plain else powers, shaped, variants, k, cutting)
 
     def _report(
         self,
         solved: Solved,
-        best: _Candidate,
+        best: Candidate,
         known: Constraints,
         recorder: Recorder,
         changed: float | None,
@@ -254,48 +221,10 @@ class PropagatedConstraints(GraphClusterer):
             notes=tuple(recorder.notes),
             extra={
                 "n_components": self.graph_.n_components,
-                "adjustment": solved.adjustment.summary(FLOOR * float(self.tol)),
+                "adjustment": solved.adjustment.summary(solved.floor),
                 "pairs_with_the_sign_of_F": solved.agreement,
                 "propagation": solved.convergence.status,
                 "candidates": [list(row) for row in best.tried],
                 **({} if changed is None else {"changed": changed}),
             },
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _Candidate:
-    """One way from F to clusters; `worth` are its constraints kept and minus its MNCut."""
-
-    graph: Graph
-    place: NormalizedLaplacian
-    cut: Cut
-    power: float
-    variant: str
-    worth: tuple[float, ...]
-    tried: list[Any]
-
-
-def _worth(
-    graph: Graph, place: NormalizedLaplacian, cut: Cut, known: Constraints
-) -> tuple[float, float]:
-    labels = np.full(place.n_nodes, -1, dtype=np.int64)
-    labels[place.nodes] = cut.clusters
-    return satisfaction(labels, known)["kept_weighted"], -mncut(graph, labels)
-
-
-def _adjusted(laplacian: NormalizedLaplacian, change: Adjustment, recorder: Recorder) -> Graph:
-    """W* in working order, its Laplacian made without another renumbering."""
-    S, root = laplacian.S, laplacian.root_degree
-    weights = S.data * root[S.indices] * np.repeat(root, np.diff(S.indptr))
-    largest = float(weights.max(initial=0.0))
-    if largest > 1.0 + _ROUNDING:
-        recorder.note(
-            f"the graph's weights were divided by {largest:.4g}: eq. 9 takes them in [0, 1]"
-        )
-        weights /= largest
-    W = sp.csr_matrix((np.minimum(weights, 1.0), S.indices, S.indptr), shape=S.shape)
-    adjusted = Graph(change.apply(W), {"kind": "adjusted"})
-    if np.diff(adjusted.affinity.indptr).all():
-        adjusted.memo["laplacian"] = NormalizedLaplacian.of_weights(adjusted.affinity)
-    return adjusted

@@ -66,7 +66,7 @@ def _keep(
         i = nb.uint64(touched[a])
         matter = 0.0
         for q in range(width):
-            matter += importance[q] * abs(total[i, q])
+            matter = max(matter, importance[q] * abs(total[i, q]))
         if matter >= least * root[i] and matter > 0.0:
             rows[count] = i
             for q in range(width):
@@ -140,10 +140,10 @@ def diffused_columns(
 
     Returns indptr (last−first+1,), rows (nnz,) in the order they were met, values (nnz, Q) of
     `dtype`. After step k entries with |x_i| < thresholds[k]·s·r_i are dropped, where r = D^½ is
-    `root` and s = max |b_i|/r_i the source's size; at the end those with Σ_q importance_q |x_iq| <
-    least·s·r_i, `final` = (importance, least). Runs without the interpreter's lock, in one thread.
-    `space` comes from `workspace`, and serves all spans of one call of the same sources. Cost: the
-    edges of all nodes above the thresholds, in every step.
+    `root` and s = max |b_i|/r_i the source's size; at the end those with max_q importance_q |x_iq|
+    < least·s·r_i, `final` = (importance, least). `space` comes from `workspace`, and serves all
+    spans of one call of the same sources. Runs without the interpreter's lock, in one thread.
+    Cost: the edges of all nodes above the thresholds, in every step.
     """
     found: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]] = _columns(
         S.indptr, S.indices, S.data, root,

@@ -26,6 +26,7 @@ from mustlink.lyapunov.problem import Problem, Sources
 from mustlink.operators.laplacian import Block
 
 _QUADRATURE = 0.1  # share of the tolerance for writing F as exponentials
+_TAIL = 0.1  # share of the bound for powers of S left out, at most
 _STEPS, _LAST = 0.7, 0.3  # shares of the error bound for what is dropped on the way, and at the end
 _SINGLE = 1e-6  # tolerances from here on are far above the rounding of float32
 FLOOR = 0.1  # of the bound: F above it makes an edge; errors were measured to be 1/15 of the bound
@@ -105,6 +106,7 @@ class LocalField:
         """
         if count == 0 or self.rows.size == 0:
             return none()
+        count = min(count, self.size)
         factor = (self.ends, self.rows, self.values)
         limits = (self.bound * FLOOR, self.bound * FLOOR * _MISSED)
 
@@ -156,8 +158,15 @@ class Diffusion:
     def prepare(cls, problem: Problem, tol: float) -> Diffusion:
         """Choose filter and thresholds for all sources of a problem, see `solve_diffusion`."""
         sought = filter_of(problem, _QUADRATURE * tol)
+        allowed = tol * largest_entry(problem.sources)
+        importance = _importance(problem, sought)
+        lost = float(sought.left_out @ importance)
+        if lost > _TAIL * allowed:  # degrees differ widely: more powers are needed
+            beyond = 0.01 * _TAIL * allowed / lost
+            sought = filter_of(problem, _QUADRATURE * tol, beyond)
+            importance = _importance(problem, sought)
         dtype = np.float32 if tol >= _SINGLE else np.float64
-        return cls(problem, sought, _plan(problem, sought, tol), dtype)
+        return cls(problem, sought, _plan(sought, importance, allowed), dtype)
 
     def spread(self, Y: Sources, advance: Advance = lambda _: None) -> LocalField:
         """F for some of the sources; the fields of all parts add up to F within the bound."""
@@ -227,17 +236,19 @@ class _Plan:
     bound: float
 
 
-def _plan(problem: Problem, sought: Filter, tol: float) -> _Plan:
-    Y, root = problem.sources, problem.laplacian.root_degree
-    tails = sought.tails
-    allowed = tol * largest_entry(Y)
-    importance = 2.0 * root.max() * sought.weights * _influence(problem, sought)
-    worth = tails[1:] @ importance  # what an error of 1 in step k = 1 … does to F at most
+def _plan(sought: Filter, importance: Floats, allowed: float) -> _Plan:
+    worth = sought.tails[1:] @ importance  # what an error of 1 in step k = 1 … does to F at most
     lost = float(sought.left_out @ importance)
     rest = max(allowed - lost, 0.5 * allowed)
     thresholds = _STEPS * rest / (max(1, worth.size) * np.maximum(worth, 1e-300))
-    bound = max(allowed, lost + (_STEPS + _LAST) * rest)
-    return _Plan(np.concatenate([[0.0], thresholds]), (importance, _LAST * rest), bound)
+    last = _LAST * rest / importance.size  # for each of the Q terms
+    return _Plan(np.append(0.0, thresholds), (importance, last), max(allowed, lost + rest))
+
+
+def _importance(problem: Problem, sought: Filter) -> Floats:
+    """What an error of 1 in h does to F through term q at most, (Q,)."""
+    largest = problem.laplacian.root_degree.max(initial=0.0)
+    return np.asarray(2.0 * largest * sought.weights * _influence(problem, sought))
 
 
 def _influence(problem: Problem, sought: Filter) -> Floats:

@@ -39,29 +39,31 @@ class Filter:
         return np.cumsum(self.coefficients[::-1], axis=0)[::-1] + self.left_out
 
 
-def filter_of(problem: Problem, tol: float) -> Filter:
+def filter_of(problem: Problem, tol: float, beyond: float = 0.01) -> Filter:
     """Write the solution of a problem as separable terms, relative error <= tol of F.
 
     Lyapunov: 1/(a + b) = Σ w e^(−ta)e^(−tb) on the spectrum of M, and e^(−tM) = e^(−t(1+μ)) Σ
-    t^k S^k/k!. E2CP is one term, (1 − α)Σ α^k S^k. Raises InputError where nothing local is left.
+    t^k S^k/k!. E2CP is one term, (1 − α)Σ α^k S^k. Powers are left out that weigh less than
+    `beyond`·tol. Raises InputError where nothing local is left.
     """
     if isinstance(problem, ExhaustiveProblem):
-        return _geometric(problem.alpha, tol)
+        return _geometric(problem.alpha, tol, beyond)
     mu = problem.weight / 2.0
+    _check_degree(int(0.1 / mu), f"mu: {mu:g}")  # the longest time is about 1/μ or more
     found = exponential_sum(2.0 * mu, 2.0 * mu + 4.0, tol)
     weights = 2.0 * mu * found.weights
-    share = tol / (100.0 * weights.sum())
-    degree = _poisson_degree(float(found.times.max()), mu, share)
+    degree = _poisson_degree(float(found.times.max()), mu, beyond * tol / weights.sum())
     c = _poisson(found.times, mu, degree)
     left = np.maximum(np.exp(-mu * found.times) - c.sum(axis=0), 0.0)
     return Filter(c, weights, left, found.error)
 
 
-def _geometric(alpha: float, tol: float) -> Filter:
-    degree = int(np.ceil(np.log(tol / 100.0) / np.log(alpha)))
-    _check_degree(degree, f"alpha: {alpha}")
+def _geometric(alpha: float, tol: float, beyond: float) -> Filter:
+    degree = int(np.ceil(np.log(beyond * tol) / np.log(alpha)))
+    _check_degree(degree, f"alpha: {alpha:g}")
     c = (1.0 - alpha) * alpha ** np.arange(degree + 1.0)
-    return Filter(c[:, None], np.ones(1), np.array([alpha ** (degree + 1.0)]), tol / 100.0)
+    left = alpha ** (degree + 1.0)
+    return Filter(c[:, None], np.ones(1), np.array([left]), 2.0 * left)
 
 
 def _poisson(times: Floats, mu: float, degree: int) -> Floats:
@@ -74,7 +76,7 @@ def _poisson(times: Floats, mu: float, degree: int) -> Floats:
 def _poisson_degree(time: float, mu: float, share: float) -> int:
     """Least degree beyond which the powers weigh less than `share` for the longest time."""
     top = int(time + 12.0 * np.sqrt(time) + 60.0)
-    _check_degree(top, f"mu: {mu}")
+    _check_degree(top, f"mu: {mu:g}")
     c = _poisson(np.array([time]), mu, top)[:, 0]
     beyond = np.cumsum(c[::-1])[::-1]
     return int(np.searchsorted(-beyond, -share))

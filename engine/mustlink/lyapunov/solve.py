@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from mustlink.errors import InputError
 from mustlink.lyapunov.adjustment import Adjustment
 from mustlink.lyapunov.dense import solve_dense
-from mustlink.lyapunov.diffusion import FLOOR, Advance, solve_diffusion
+from mustlink.lyapunov.diffusion import FLOOR, Advance, largest_entry, solve_diffusion
 from mustlink.lyapunov.edges import NewEdges, best_of, none, strongest
 from mustlink.lyapunov.krylov import Batch, convergence, solve_batches
 from mustlink.lyapunov.lowrank import LowRankField
@@ -36,13 +36,14 @@ class Solved:
     """F where it is needed, and how it was found.
 
     `largest` is the largest |F_ij| of all that were computed, `agreement` the share of the given
-    pairs whose F has their sign.
+    pairs whose F has their sign; |F| up to `floor` may be error, and makes no edge.
     """
 
     adjustment: Adjustment
     convergence: Convergence
     largest: float
     agreement: float
+    floor: float
     about: dict[str, Any]
 
 
@@ -68,7 +69,7 @@ def solve_pairs(
     if problem.sources.count == 0:
         recorder.note("constraints: nothing to spread, the graph stays as it is")
         done = Convergence("none", "nothing to solve", 0, np.zeros(1), tol)
-        return Solved(Adjustment(np.zeros(S.nnz), none()), done, 0.0, 1.0, {})
+        return Solved(Adjustment(np.zeros(S.nnz), none()), done, 0.0, 1.0, 0.0, {})
     with recorder.stage("constraint propagation") as advance:
         if chosen == "krylov":
             return _by_krylov(problem, new_edges, tol, memory, recorder, advance)
@@ -77,8 +78,13 @@ def solve_pairs(
         dense = solve_dense(problem)
         left = residual(problem, dense).relative
         done = Convergence("dense", "direct", 1, np.array([left]), tol)
-        edges = strongest(dense, S, new_edges, FLOOR * tol)
+        edges = strongest(dense, S, new_edges, _floor(problem, tol))
         return _solved(problem, _on([dense], _patterns(problem)), edges, done, {"residual": left})
+
+
+def _floor(problem: Problem, tol: float) -> float:
+    """|F| that is taken for zero, by the size of the beliefs."""
+    return FLOOR * tol * largest_entry(problem.sources)
 
 
 def _choose(problem: Problem, solver: str) -> str:
@@ -140,9 +146,9 @@ def _by_krylov(
         recorder.note(done.status)
     if whole:
         joined = LowRankField(tuple(t for f in fields for t in f.terms), problem.size)
-        edges = strongest(joined, problem.laplacian.S, new_edges, tol)
+        edges = strongest(joined, problem.laplacian.S, new_edges, _floor(problem, tol))
     else:
-        edges = best_of(patterns[2], found[2], new_edges, tol)
+        edges = best_of(patterns[2], found[2], new_edges, _floor(problem, tol))
     about = {"residual": float(done.residuals.max()), "batches": len(batches)}
     return _solved(problem, found, edges, done, about)
 
@@ -184,4 +190,5 @@ def _solved(
     largest = max(float(np.abs(values).max(initial=0.0)) for values in (*found, edges.beliefs))
     agree = float(np.mean(found[1] * given.data > 0)) if given.nnz else 1.0
     about = {"propagation": done.solver, "sources": problem.sources.count, **about}
-    return Solved(Adjustment(found[0], edges), done, largest, agree, about)
+    floor = _floor(problem, done.tolerance)
+    return Solved(Adjustment(found[0], edges), done, largest, agree, floor, about)

@@ -1,0 +1,98 @@
+"""From propagated constraints to clusters: the graph adjusted and cut in several ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mustlink.cluster.ncut import Cut, normalized_cut
+from mustlink.cluster.scores import mncut, satisfaction
+from mustlink.constraints import Constraints
+from mustlink.eigen.solver import laplacian_of
+from mustlink.graph import Graph
+from mustlink.lyapunov.adjustment import Adjustment
+from mustlink.observe import Recorder
+from mustlink.operators.laplacian import NormalizedLaplacian
+
+_ROUNDING = 1e-6  # weights in single precision may exceed 1 by as much
+
+
+@dataclass(frozen=True)
+class Ways:
+    """What to try: powers of F times variants of the cut; how F is shaped, and how to cut."""
+
+    powers: tuple[float, ...]
+    shaped: Callable[[float], Adjustment]
+    variants: tuple[str, ...]
+    k: int
+    cutting: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One way from F to clusters: `graph` W* in working order, `place` its nodes' numbers.
+
+    `worth` is the share of the constraints kept and minus the MNCut in the graph as given; `tried`
+    lists power, variant and worth of all candidates.
+    """
+
+    graph: Graph
+    place: NormalizedLaplacian
+    cut: Cut
+    power: float
+    variant: str
+    worth: tuple[float, float]
+    tried: tuple[tuple[float, str, float, float], ...] = ()
+
+
+def best_cut(graph: Graph, known: Constraints, ways: Ways, recorder: Recorder) -> Candidate:
+    """The clusters that keep most constraints; of equals those of least MNCut, then the first.
+
+    Cost: one eigenproblem per shape of F; one adjusted graph and its multigrid are held beside the
+    best one.
+    """
+    laplacian = laplacian_of(graph, recorder)
+    best: Candidate | None = None
+    tried = []
+    for power in ways.powers:
+        with recorder.stage("adjusted graph"):
+            adjusted = adjusted_graph(laplacian, ways.shaped(power), recorder)
+        inner = laplacian_of(adjusted, recorder)
+        place = replace(inner, nodes=laplacian.nodes[inner.nodes], n_nodes=graph.n_nodes)
+        for variant in ways.variants:
+            cut = normalized_cut(adjusted, ways.k, recorder, variant=variant, **ways.cutting)
+            worth = _worth(graph, place, cut, known)
+            tried.append((power, variant, *worth))
+            if best is None or worth > best.worth:
+                best = Candidate(adjusted, place, cut, power, variant, worth)
+    assert best is not None
+    return replace(best, tried=tuple(tried))
+
+
+def adjusted_graph(laplacian: NormalizedLaplacian, change: Adjustment, recorder: Recorder) -> Graph:
+    """W* (m, m) in working order; its Laplacian is made without another renumbering."""
+    S, root = laplacian.S, laplacian.root_degree
+    # In this order the product of the roots is the same for (i, j) and (j, i).
+    weights = S.data * (root[S.indices] * np.repeat(root, np.diff(S.indptr)))
+    largest = float(weights.max(initial=0.0))
+    if largest > 1.0 + _ROUNDING:
+        recorder.note(f"the graph's weights were divided by {largest:.4g}, the largest of them")
+        weights /= largest
+    W = sp.csr_matrix((np.minimum(weights, 1.0), S.indices, S.indptr), shape=S.shape)
+    adjusted = Graph(change.apply(W), {"kind": "adjusted"})
+    if np.diff(adjusted.affinity.indptr).all():
+        adjusted.memo["laplacian"] = NormalizedLaplacian.of_weights(adjusted.affinity)
+    return adjusted
+
+
+def _worth(
+    graph: Graph, place: NormalizedLaplacian, cut: Cut, known: Constraints
+) -> tuple[float, float]:
+    labels = np.full(place.n_nodes, -1, dtype=np.int64)
+    labels[place.nodes] = cut.clusters
+    kept = 1.0 if known.is_empty else satisfaction(labels, known)["kept_weighted"]
+    return kept, -mncut(graph, labels)
