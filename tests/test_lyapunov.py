@@ -16,7 +16,7 @@ from cases import KINDS, random_constraints, random_graph
 from mustlink.errors import InputError
 from mustlink.kernels.adjust import adjust
 from mustlink.kernels.diffusion import diffused_columns, workspace
-from mustlink.lyapunov import diffusion, edges, filters, solve, sources
+from mustlink.lyapunov import edges, filters, local, solve, sources
 from mustlink.lyapunov import problem as problems
 from mustlink.lyapunov.adjustment import Adjustment
 from mustlink.lyapunov.dense import DenseField, solve_dense
@@ -525,7 +525,7 @@ def test_strongest_new_edges(shape, count):
     new = field.strongest(S, count)
     assert (new.first < new.second).all()
     assert not dense[new.first, new.second].any()
-    floor = diffusion.FLOOR * field.bound
+    floor = local.FLOOR * field.bound
     assert (new.beliefs > floor).all()
     np.testing.assert_allclose(new.beliefs, F[new.first, new.second], atol=1e-12)
     found = dict(zip(zip(new.first, new.second, strict=True), new.beliefs, strict=True))
@@ -549,11 +549,11 @@ def test_strongest_with_a_loose_search(monkeypatch):
     S, m = problem.laplacian.S, problem.size
     field = solve_diffusion(problem, tol=1e-3)
     F = in_full(field, m)
-    monkeypatch.setattr(diffusion, "_MISSED", 1.0)
+    monkeypatch.setattr(local, "_MISSED", 1.0)
     new = field.strongest(S, 3)
     found = set(zip(new.first.tolist(), new.second.tolist(), strict=True))
     np.testing.assert_allclose(new.beliefs, F[new.first, new.second], atol=1e-7)
-    floor = diffusion.FLOOR * field.bound
+    floor = local.FLOOR * field.bound
     missed = floor * problem.sources.count
     for (i, j), f in oracles.strongest_outside(S.toarray(), F, 3, floor).items():
         for a, b in ((i, j), (j, i)):
@@ -948,3 +948,19 @@ def test_weak_beliefs_make_edges_too(solver):
         weak.adjustment.beliefs, 1e-5 * full.adjustment.beliefs, rtol=1e-6, atol=1e-14
     )
     assert weak.adjustment.new.count == full.adjustment.new.count
+
+
+def test_parts_within_the_memory_are_the_whole():
+    """Constraints taken in parts, twice, give the F and the new edges of all at once."""
+    W, known = case("both")
+    problem = problem_of(W, known)
+    recorder = Recorder(None)
+    whole = solve_pairs(problem, recorder, solver="diffusion", tol=1e-4)
+    assert not recorder.notes
+    found = solve_pairs(problem, recorder, solver="diffusion", tol=1e-4, memory=20_000)
+    assert found.about["parts"] > 2
+    assert "parts, twice" in recorder.notes[0]
+    np.testing.assert_allclose(found.adjustment.beliefs, whole.adjustment.beliefs, atol=1e-7)
+    new = [one.adjustment.new for one in (whole, found)]
+    pairs = [set(zip(n.first.tolist(), n.second.tolist(), strict=True)) for n in new]
+    assert len(pairs[0] ^ pairs[1]) <= 0.05 * len(pairs[0])

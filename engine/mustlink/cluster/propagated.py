@@ -46,8 +46,8 @@ class PropagatedConstraints(GraphClusterer):
       more. False is the paper as printed.
     * `solver`: of the propagation, "dense", "diffusion", "krylov" or "auto", see
       `lyapunov.solve`; `tol`, a bound on the error of every F_ij, which
-      usually is 15 times smaller; F > tol/10 makes new edges. `memory`: bytes for one batch of
-      constraints of the Krylov solver.
+      usually is 15 times smaller; F > tol/10 makes new edges. `memory`: bytes for the
+      factors of F, beside the graph; constraints are taken in parts where need be.
     * `variant`: "luxburg" or "ng" as in `NCut`; `eigen_solver`, `eigen_tol`, `max_iter` of the cut.
 
     `power="auto"` and `variant="auto"` try what there is and take the clusters that keep most

@@ -31,6 +31,14 @@ class Part:
         return float(np.linalg.norm(self.values))
 
 
+def source_parts(Y: Sources, count: int) -> Iterator[Sources]:
+    """Y = Σ Y_p, each with about `count` sources at most; a hub keeps its partners together."""
+    for _, D in _cut(Y.C, count):
+        both = sp.csr_matrix(D + D.T)
+        used = np.flatnonzero(np.diff(both.indptr))
+        yield Sources(sp.csc_matrix(Y.B[:, used]), sp.csr_matrix(both[used][:, used]))
+
+
 def parts(sources: Sources, columns: int) -> Iterator[Part]:
     """Y = Σ XΛXᵀ, every part of rank at most max(columns, 2); parts of rank 0 are left out.
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,117 +11,19 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.diffusion import diffused_columns, workspace
-from mustlink.kernels.pairwise import (
-    mirror,
-    pattern_entries,
-    sort_by_size,
-    strongest_entries,
-)
-from mustlink.lyapunov.edges import NewEdges, none, once
+from mustlink.kernels.pairwise import sort_by_size
 from mustlink.lyapunov.filters import Filter, filter_of
+from mustlink.lyapunov.local import LocalField
+from mustlink.lyapunov.pieces import PIECES, Advance, Span, each_of, spans_of
 from mustlink.lyapunov.problem import Problem, Sources
-from mustlink.operators.laplacian import Block
 
 _QUADRATURE = 0.1  # share of the tolerance for writing F as exponentials
 _TAIL = 0.1  # share of the bound for powers of S left out, at most
-_STEPS, _LAST = 0.7, 0.3  # shares of the error bound for what is dropped on the way, and at the end
+_STEPS, _LAST = 0.7, 0.3  # shares of the rest for what is dropped on the way, and at the end
 _SINGLE = 1e-6  # tolerances from here on are far above the rounding of float32
-FLOOR = 0.1  # of the bound: F above it makes an edge; errors were measured to be 1/15 of the bound
-_MISSED = 1 / 16  # products below this share of that are left out of the search for edges
 _PREVIEW = 12  # steps after which the largest influence hardly falls
-_TASKS = 64  # pieces of work, whatever the number of threads
 
 Floats = NDArray[np.float64]
-Advance = Callable[[float], None]
-
-
-@dataclass(frozen=True, eq=False)
-class LocalField:
-    """F = Σ_q ω_q G_qCG_qᵀ with sparse G_q (m, c): `ends` (c+1,), `rows`, `values` (nnz, Q).
-
-    Every entry of F is within `bound` of what the filter's separable terms give exactly, and those
-    are within `quadrature`·‖F‖ of the solution in the Frobenius norm. `unit` is the largest
-    |Y_ij|, `steps` the highest power of S.
-    """
-
-    ends: NDArray[np.int64]
-    rows: NDArray[np.int32]
-    values: NDArray[Any]
-    weights: Floats
-    C: sp.csr_matrix
-    size: int
-    bound: float
-    quadrature: float
-    steps: int
-    unit: float
-
-    @property
-    def accuracy(self) -> float:
-        """The bound on |ΔF_ij| as a share of the largest |Y_ij|."""
-        return self.bound / self.unit
-
-    @property
-    def reach(self) -> float:
-        """Mean number of nodes that a source reaches."""
-        return self.rows.size / max(1, self.ends.size - 1)
-
-    def dot(self, X: Block) -> Block:
-        """FX for a block (m, b)."""
-        found = np.zeros((self.size, X.shape[1]))
-        for q, weight in enumerate(self.weights):
-            parts = (self.values[:, q].astype(np.float64), self.rows, self.ends)
-            G = sp.csc_matrix(parts, shape=(self.size, self.ends.size - 1))
-            found += weight * (G @ (self.C @ (G.T @ X)))
-        return found
-
-    @cached_property
-    def _listing(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-        """For every node the sources that reach it and where their values are."""
-        places = np.arange(self.rows.size, dtype=np.int64)
-        shape = (self.size, self.ends.size - 1)
-        T = sp.csc_matrix((places, self.rows, self.ends), shape=shape).tocsr()
-        return T.indptr.astype(np.int64), T.indices.astype(np.int32), np.asarray(T.data)
-
-    def on_pattern(self, pattern: sp.csr_matrix) -> Floats:
-        """F_ij for every stored (i, j) of a symmetric pattern with sorted rows."""
-        out = np.zeros(pattern.nnz)
-        byrow = self.values[self._listing[2]]
-        factor = (self.ends, self.rows, self.values)
-
-        def part(span: tuple[int, int]) -> None:
-            pattern_entries(pattern, span, self._listing, factor, byrow, self.C, self.weights, out)
-
-        _all(part, _spans(self.size, self._listing[0]))
-        mirror(pattern, out)
-        return out
-
-    def strongest(self, pattern: sp.csr_matrix, count: int) -> NewEdges:
-        """The `count` largest F_ij of every row outside the pattern that exceed 1/10 of the bound.
-
-        Candidates are found without the products that are below 1/160 of the bound, which makes
-        the search as local as F itself; their F is then computed in full.
-        """
-        if count == 0 or self.rows.size == 0:
-            return none()
-        count = min(count, self.size)
-        factor = (self.ends, self.rows, self.values)
-        limits = (self.bound * FLOOR, self.bound * FLOOR * _MISSED)
-
-        def part(span: tuple[int, int]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-            return strongest_entries(
-                pattern, span, self._listing, factor, self.C, self.weights, count, limits
-            )
-
-        parts = _all(part, _spans(self.size, self._listing[0]))
-        first, second = (np.concatenate([p[side] for p in parts]) for side in (0, 1))
-        pairs = once(first, second, np.zeros(first.size), self.size)
-        candidates = pairs.pattern(self.size)
-        F = self.on_pattern(candidates)
-        rows = np.repeat(np.arange(self.size), np.diff(candidates.indptr))
-        upper = (rows < candidates.indices) & (self.bound * FLOOR < F)
-        return NewEdges(
-            rows[upper].astype(np.int64), candidates.indices[upper].astype(np.int64), F[upper]
-        )
 
 
 def solve_diffusion(
@@ -181,8 +80,8 @@ class Diffusion:
             _, _, own = parts.pop(0)
             values[at : at + len(own)] = own
             at += len(own)
-        spans = _spans(Y.count, ends)
-        _all(lambda span: sort_by_size((ends, rows, values), span), spans)
+        spans = spans_of(Y.count, ends)
+        each_of(lambda span: sort_by_size((ends, rows, values), span), spans)
         return LocalField(
             ends,
             rows,
@@ -209,7 +108,7 @@ class Diffusion:
         laplacian = self.problem.laplacian
         spaces = threading.local()
 
-        def part(span: tuple[int, int]) -> Any:
+        def part(span: Span) -> Any:
             if not hasattr(spaces, "own"):
                 spaces.own = workspace(self.problem.size, self.filter.weights.size)
             return diffused_columns(
@@ -224,7 +123,7 @@ class Diffusion:
                 spaces.own,
             )
 
-        return _all(part, _spans(Y.count, np.arange(Y.count + 1), 4 * _TASKS), advance)
+        return each_of(part, spans_of(Y.count, np.arange(Y.count + 1), 4 * PIECES), advance)
 
 
 @dataclass(frozen=True)
@@ -277,39 +176,3 @@ def largest_entry(Y: Sources) -> float:
     size = np.asarray(abs(Y.B).max(axis=0).todense()).ravel()
     C = Y.C.tocoo()
     return float((np.abs(C.data) * size[C.row] * size[C.col]).max(initial=0.0))
-
-
-def _spans(count: int, work: NDArray[Any], pieces: int = _TASKS) -> list[tuple[int, int]]:
-    """Consecutive ranges of 0 … count−1 with about equal shares of `work` (count+1,), cumulated."""
-    if count == 0:
-        return []
-    even = np.linspace(0, float(work[-1]) + count, pieces + 1)[1:-1]
-    cuts = np.searchsorted(np.asarray(work[1:]) + np.arange(1, count + 1), even)
-    edges = np.unique(np.concatenate([[0], cuts, [count]]))
-    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
-
-
-def _all(
-    task: Callable[[tuple[int, int]], Any],
-    spans: list[tuple[int, int]],
-    advance: Advance = lambda _: None,
-) -> list[Any]:
-    """The results of all spans, in order, in as many threads as the fit may use."""
-    import numba
-
-    with ThreadPoolExecutor(max(1, int(numba.get_num_threads()))) as pool:
-        found = []
-        for done, result in enumerate(_ordered(pool, task, spans), 1):
-            found.append(result)
-            advance(done / len(spans))
-        return found
-
-
-def _ordered(pool: ThreadPoolExecutor, task: Any, spans: list[tuple[int, int]]) -> Iterator[Any]:
-    jobs = [pool.submit(task, span) for span in spans]
-    try:
-        for job in jobs:
-            yield job.result()
-    finally:  # on Ctrl-C the pieces not yet begun are given up
-        for job in jobs:
-            job.cancel()

@@ -11,11 +11,14 @@ import scipy.sparse as sp
 
 from mustlink.errors import InputError
 from mustlink.lyapunov.adjustment import Adjustment
+from mustlink.lyapunov.batches import source_parts
 from mustlink.lyapunov.dense import solve_dense
-from mustlink.lyapunov.diffusion import FLOOR, Advance, largest_entry, solve_diffusion
+from mustlink.lyapunov.diffusion import Diffusion, largest_entry, solve_diffusion
 from mustlink.lyapunov.edges import NewEdges, best_of, none, strongest
 from mustlink.lyapunov.krylov import Batch, convergence, solve_batches
+from mustlink.lyapunov.local import FLOOR
 from mustlink.lyapunov.lowrank import LowRankField
+from mustlink.lyapunov.pieces import Advance
 from mustlink.lyapunov.problem import Field, LyapunovProblem, Problem, residual
 from mustlink.lyapunov.sources import given_pairs
 from mustlink.observe import Recorder
@@ -60,9 +63,12 @@ def solve_pairs(
 
     * "dense": every entry by LAPACK, O(m³); "auto" takes it up to 2,000 nodes.
     * "diffusion": every entry to tol·max|Y|; "auto" takes it for larger graphs.
-    * "krylov": residual tol in the Frobenius norm for any μ, `memory` bytes for one batch; "auto"
-      takes it for μ < 0.02. Above 20,000 nodes it looks for new edges where diffusion with
-      μ = 0.2 finds F > 0, and says so. Raises InputError for E2CP, which needs no such solver.
+    * "krylov": residual tol in the Frobenius norm for any μ; "auto" takes it for μ < 0.02. Above
+      20,000 nodes it looks for new edges where diffusion with μ = 0.2 finds F > 0, and says so.
+      Raises InputError for E2CP, which needs no such solver.
+
+    Neither of the last two holds much more than `memory` bytes for its factors: the constraints
+    are taken in parts where need be.
     """
     S = problem.laplacian.S
     chosen = _choose(problem, solver)
@@ -74,7 +80,7 @@ def solve_pairs(
         if chosen == "krylov":
             return _by_krylov(problem, new_edges, tol, memory, recorder, advance)
         if chosen == "diffusion":
-            return _by_diffusion(problem, new_edges, tol, advance)
+            return _by_diffusion(problem, new_edges, tol, memory, recorder, advance)
         dense = solve_dense(problem)
         left = residual(problem, dense).relative
         done = Convergence("dense", "direct", 1, np.array([left]), tol)
@@ -98,14 +104,46 @@ def _choose(problem: Problem, solver: str) -> str:
     return "krylov" if far else "diffusion"
 
 
-def _by_diffusion(problem: Problem, new_edges: int, tol: float, advance: Advance) -> Solved:
-    field = solve_diffusion(problem, tol=tol, advance=advance)
-    edges = field.strongest(problem.laplacian.S, new_edges)
-    found = _on([field], _patterns(problem))
-    left = residual(problem, field, probes=_PROBES).relative
-    done = Convergence("diffusion", "tolerance", field.steps, np.array([field.accuracy]), tol)
-    about = {"residual": left, "terms": int(field.weights.size), "reach": field.reach}
-    return _solved(problem, found, edges, done, about)
+def _by_diffusion(
+    problem: Problem,
+    new_edges: int,
+    tol: float,
+    memory: int,
+    recorder: Recorder,
+    advance: Advance,
+) -> Solved:
+    """All constraints at once, or in parts within the memory: once for F, once for new edges."""
+    S, Y = problem.laplacian.S, problem.sources
+    diffusion = Diffusion.prepare(problem, tol)
+    room = max(2, int(memory / max(1.0, diffusion.bytes_per_source())))
+    patterns = _patterns(problem)
+    about: dict[str, Any] = {"terms": int(diffusion.filter.weights.size)}
+    if Y.count <= room:
+        field = diffusion.spread(Y, advance)
+        edges = field.strongest(S, new_edges)
+        found = _on([field], patterns)
+        about["reach"] = field.reach
+        about["residual"] = residual(problem, field, probes=_PROBES).relative
+    else:
+        cut = list(source_parts(Y, room))
+        recorder.note(f"{Y.count:,} sources are spread in {len(cut)} parts, twice, to save memory")
+        found = [np.zeros(pattern.nnz) for pattern in patterns]
+        candidates = sp.csr_matrix(S.shape)
+        for done, part in enumerate(cut):
+            field = diffusion.spread(part, _piece(advance, done, 2 * len(cut)))
+            found = [a + b for a, b in zip(found, _on([field], patterns), strict=True)]
+            candidates = candidates + field.candidates(S, new_edges)
+        candidates.sort_indices()
+        fields = (
+            diffusion.spread(part, _piece(advance, done, 2 * len(cut)))
+            for done, part in enumerate(cut, len(cut))
+        )
+        beliefs = _on(fields, [candidates])[0]
+        edges = best_of(candidates, beliefs, new_edges, _floor(problem, tol))
+        about["parts"] = len(cut)
+    accuracy = np.array([diffusion.plan.bound / largest_entry(Y)])
+    reached = Convergence("diffusion", "tolerance", diffusion.filter.degree, accuracy, tol)
+    return _solved(problem, found, edges, reached, about)
 
 
 def _by_krylov(
@@ -151,6 +189,11 @@ def _by_krylov(
         edges = best_of(patterns[2], found[2], new_edges, _floor(problem, tol))
     about = {"residual": float(done.residuals.max()), "batches": len(batches)}
     return _solved(problem, found, edges, done, about)
+
+
+def _piece(advance: Advance, done: int, count: int) -> Advance:
+    """Progress of one piece of work of several."""
+    return lambda fraction: advance((done + fraction) / count)
 
 
 def _towards(tol: float, advance: Advance) -> Any:
