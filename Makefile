@@ -37,6 +37,9 @@ bench: $(BIN)/.installed
 	$(BIN)/python bench/graphs.py
 	$(BIN)/python bench/images.py
 	$(BIN)/python bench/methods.py --exact
+	$(BIN)/python bench/pairs.py
+	$(BIN)/python bench/mnist_pairs.py
+	$(BIN)/python bench/lyapunov.py
 	$(BIN)/python bench/subspace.py
 	$(BIN)/python bench/fast_ge.py
 	$(BIN)/python bench/grabcut.py

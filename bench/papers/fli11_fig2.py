@@ -42,15 +42,16 @@ GRAPHS = (MAIN, "raw, σ = 1", "from 0 to 1, σ = 1", "standardised, local")
 OWN, PRINTED, PLAIN = methods.SRCP.name, methods.SRCP_PRINTED.name, methods.NCUT.name
 RIVALS = (PLAIN, methods.SL.name, methods.SSKK.name, methods.AP.name)  # of the figure
 CONSTRAINED = RIVALS[1:]
-WHY = """Why SRCP is not the best here. With two clusters a cannot-link says as much as a must-link,
-u_i = −u_j, and AP uses all of it: on Ionosphere, in the main graph, it reaches 0.97 or more at 2n
-pairs for noise 0.01, 0.1 and 1 (5 draws). On Zoo, with seven classes, it is a heuristic, and falls.
+WHY = """Why SRCP is not always the best here. With two clusters a cannot-link says as much as a
+must-link, u_i = −u_j, and AP uses all of it: on Ionosphere, in the main graph, it reaches 0.97 or
+more at 2n pairs for noise 0.01, 0.1 and 1 (5 draws). In SRCP a cannot-link acts only where there is
+an edge to weaken: F < 0 leaves w = 0 as it is. On Zoo, with seven classes, AP is a heuristic, and
+falls. F as printed is far below 1 when pairs are few, and then changes little.
 SSKK 2005 is far below our SSKK on WDBC and Ionosphere, where its volumes reward clusters of a few
 outliers (2 to 8 nodes in 12 fits); on Zoo the two differ little. Ionosphere has points far from all
 others, whose degrees vanish at σ = 1: the smoothest vectors of W* cut off a few of them (2 to 9 of
 351 nodes at n/4 pairs, 8 draws), and SRCP with them. With local scaling the least degree is 0.1,
-and SRCP is far better. Where weights are near 1 (features from 0 to 1), F as it is, most of which
-is far below its largest entry, changes little."""
+and SRCP is far better."""
 NOTHING = 0.01  # differences of mean ARI up to this are none
 Key = tuple[str, str, float, str]  # graph, set, share of n, method
 Found = dict[Key, list[Score]]

@@ -14,6 +14,7 @@ from mustlink.cluster.scores import mncut, satisfaction
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import laplacian_of
 from mustlink.graph import Graph
+from mustlink.linear.smoothed import has_wide_weights
 from mustlink.lyapunov.adjustment import Adjustment
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
@@ -84,6 +85,7 @@ def adjusted_graph(laplacian: NormalizedLaplacian, change: Adjustment, recorder:
         weights /= largest
     W = sp.csr_matrix((np.minimum(weights, 1.0), S.indices, S.indptr), shape=S.shape)
     adjusted = Graph(change.apply(W), {"kind": "adjusted"})
+    adjusted.memo["wide weights"] = has_wide_weights(laplacian)
     if np.diff(adjusted.affinity.indptr).all():
         adjusted.memo["laplacian"] = NormalizedLaplacian.of_weights(adjusted.affinity)
     return adjusted

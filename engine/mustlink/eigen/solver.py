@@ -41,12 +41,17 @@ def laplacian_of(graph: Graph, recorder: Recorder) -> NormalizedLaplacian:
 
 
 def grids_of(graph: Graph, recorder: Recorder) -> Hierarchy:
-    """The graph's multigrid hierarchy, built at the first call."""
+    """The graph's multigrid hierarchy, built at the first call.
+
+    A memo "wide weights" (bool) says beforehand whether it needs grids by strength of connection:
+    who added faint edges to a graph knows that they do not make it one that does.
+    """
     laplacian = laplacian_of(graph, recorder)
     if "hierarchy" not in graph.memo:
         with recorder.stage("multigrid set-up"):
             grids = build_hierarchy(laplacian)
-            if has_wide_weights(laplacian):
+            told = graph.memo.get("wide weights")
+            if has_wide_weights(laplacian) if told is None else told:
                 grids = replace(grids, stronger=build_smoothed(laplacian))
             graph.memo["hierarchy"] = grids
     found: Hierarchy = graph.memo["hierarchy"]
