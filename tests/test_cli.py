@@ -166,7 +166,39 @@ def test_contradictions_are_told_or_refused(mustlink, tmp_path):
     assert "(0, 2)" in err
 
 
+@pytest.mark.parametrize("method", ["srcp --mu 0.1", "e2cp --alpha 0.5", "srcp --no-normalize"])
+def test_pairs_are_spread(mustlink, tmp_path, method):
+    out = tmp_path / "out.h5"
+    line = f"cluster points.npy -k 3 -m {method} --constraints pairs.csv -o {out}"
+    code, told, err = mustlink(line)
+    assert code == 0, err
+    assert re.search(r"edges +[\d,]+ strengthened, [\d,]+ weakened, [\d,]+ added", told)
+    assert accuracy(np.repeat(np.arange(K), 40), formats.load_labels(str(out))) == 1
+    code, told, err = mustlink(line + " --json --memory 4GB")
+    assert code == 0, err
+    found = json.loads(told)
+    assert found["adjustment"]["strengthened"] > 0
+    assert found["choices"]["residual"] < 1e-10  # a graph of this size is solved by LAPACK
+    assert found["parameters"]["memory"] == 10**9
+
+
 BAD = {
+    "mu of zero": (
+        "cluster points.npy -k 3 -m srcp --mu 0 --constraints pairs.csv -o {out}",
+        "mu: 0.0 given; it must be finite and above 0",
+    ),
+    "alpha of one": (
+        "cluster points.npy -k 3 -m e2cp --alpha 1 --constraints pairs.csv -o {out}",
+        "alpha: 1.0 is not between 0 and 1",
+    ),
+    "no krylov for e2cp": (
+        "cluster points.npy -k 3 -m e2cp --solver krylov --constraints pairs.csv -o {out}",
+        "krylov.* is for SRCP",
+    ),
+    "an eigensolver is no propagation": (
+        "cluster points.npy -k 3 -m srcp --solver lobpcg --constraints pairs.csv -o {out}",
+        "solver: 'lobpcg' is unknown; choose auto . dense . diffusion . krylov",
+    ),
     "missing file": ("cluster nope.h5 -k 3 -o {out}", r"nope\.h5: no such file"),
     "missing labels": ("cluster points.h5 -k 3 --labels no.txt -o {out}", "no.txt: no such file"),
     "missing dataset": (

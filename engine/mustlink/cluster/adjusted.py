@@ -35,13 +35,12 @@ class Ways:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One way from F to clusters: `graph` W* in working order, `place` its nodes' numbers.
+    """One way from F to clusters. `place` tells the nodes of the adjusted graph, without its S.
 
     `worth` is the share of the constraints kept and minus the MNCut in the graph as given; `tried`
     lists power, variant and worth of all candidates.
     """
 
-    graph: Graph
     place: NormalizedLaplacian
     cut: Cut
     power: float
@@ -53,8 +52,7 @@ class Candidate:
 def best_cut(graph: Graph, known: Constraints, ways: Ways, recorder: Recorder) -> Candidate:
     """The clusters that keep most constraints; of equals those of least MNCut, then the first.
 
-    Cost: one eigenproblem per shape of F; one adjusted graph and its multigrid are held beside the
-    best one.
+    Cost: one eigenproblem per power; one adjusted graph and its multigrid are held at a time.
     """
     laplacian = laplacian_of(graph, recorder)
     best: Candidate | None = None
@@ -63,13 +61,19 @@ def best_cut(graph: Graph, known: Constraints, ways: Ways, recorder: Recorder) -
         with recorder.stage("adjusted graph"):
             adjusted = adjusted_graph(laplacian, ways.shaped(power), recorder)
         inner = laplacian_of(adjusted, recorder)
-        place = replace(inner, nodes=laplacian.nodes[inner.nodes], n_nodes=graph.n_nodes)
+        place = replace(
+            inner,
+            S=sp.csr_matrix(inner.S.shape),
+            nodes=laplacian.nodes[inner.nodes],
+            n_nodes=graph.n_nodes,
+        )
+        del inner
         for variant in ways.variants:
             cut = normalized_cut(adjusted, ways.k, recorder, variant=variant, **ways.cutting)
             worth = _worth(graph, place, cut, known)
             tried.append((power, variant, *worth))
             if best is None or worth > best.worth:
-                best = Candidate(adjusted, place, cut, power, variant, worth)
+                best = Candidate(place, cut, power, variant, worth)
     assert best is not None
     return replace(best, tried=tuple(tried))
 

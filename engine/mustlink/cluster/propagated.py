@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mustlink.check import as_integer, check_choice, check_positive
-from mustlink.cluster.adjusted import Candidate, Ways, best_cut
+from mustlink.cluster.adjusted import Candidate, Ways, adjusted_graph, best_cut
 from mustlink.cluster.base import GraphClusterer, Ints, note_doubts
 from mustlink.cluster.ncut import VARIANTS
 from mustlink.cluster.relabel import aligned
@@ -122,9 +122,12 @@ class PropagatedConstraints(GraphClusterer):
     @property
     def affinity_matrix_(self) -> sp.csr_matrix:
         """W* (n, n) CSR in the caller's order, made on demand; weights in [0, 1]."""
-        m, n = self._nodes.size, self.graph_.n_nodes
-        place = sp.csr_matrix((np.ones(m), (self._nodes, np.arange(m))), shape=(n, m))
-        return sp.csr_matrix(place @ self._adjusted.affinity @ place.T)
+        recorder = Recorder(None)
+        laplacian = laplacian_of(self.graph_, recorder)
+        adjusted = adjusted_graph(laplacian, self._change, recorder)
+        n, m = laplacian.n_nodes, laplacian.size
+        place = sp.csr_matrix((np.ones(m), (laplacian.nodes, np.arange(m))), shape=(n, m))
+        return sp.csr_matrix(place @ adjusted.affinity @ place.T)
 
     def _check(self) -> None:
         self._check_parameter()
@@ -160,7 +163,8 @@ class PropagatedConstraints(GraphClusterer):
             tol=float(self.tol),
             memory=parse_size(self.memory),
         )
-        best = best_cut(graph, known, self._ways(known, solved, k, seed), recorder)
+        ways = self._ways(known, solved, k, seed)
+        best = best_cut(graph, known, ways, recorder)
         place = best.place
         labels, changed = self._labels(place, best.cut.clusters, recorder), None
         if before is not None:
@@ -168,7 +172,7 @@ class PropagatedConstraints(GraphClusterer):
             recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")
         self.graph_, self.labels_ = graph, labels
         self.embedding_, self.eigenvalues_ = place.leave(best.cut.embedding), best.cut.values
-        self._adjusted, self._nodes = best.graph, laplacian.nodes
+        self._change = ways.shaped(best.power)
         self._used_seed, self._k = seed, k
         self.report_ = self._report(solved, best, known, recorder, changed)
 

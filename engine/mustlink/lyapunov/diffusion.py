@@ -91,7 +91,6 @@ class Diffusion:
             self.problem.size,
             self.plan.bound,
             self.filter.error,
-            self.filter.degree,
             largest_entry(self.problem.sources),
         )
 

@@ -27,7 +27,7 @@ class LocalField:
 
     Every entry of F is within `bound` of what the filter's separable terms give exactly, and those
     are within `quadrature`·‖F‖ of the solution in the Frobenius norm. `unit` is the largest
-    |Y_ij|, `steps` the highest power of S.
+    |Y_ij|.
     """
 
     ends: NDArray[np.int64]
@@ -38,7 +38,6 @@ class LocalField:
     size: int
     bound: float
     quadrature: float
-    steps: int
     unit: float
 
     @property
