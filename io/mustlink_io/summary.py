@@ -23,6 +23,8 @@ from mustlink_io.console import (
 from mustlink_io.progress import clock
 from mustlink_io.records import to_json
 
+_QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %"), ("1", "most"))
+
 
 def emit(result: Mapping[str, Any], as_json: bool, show: Callable[[Any], None]) -> None:
     """Print a result as one JSON object or for a person."""
@@ -89,6 +91,7 @@ def show_cluster(result: Mapping[str, Any]) -> None:
             ("eigenvalues", values or None),
             ("constraints kept", _kept(result.get("satisfaction"))),
             ("edges", _adjusted(result.get("adjustment"))),
+            ("  F on them", _spread_of(result.get("adjustment"))),
             *_choices(result.get("choices") or {}),
             ("convergence", convergence.get("status")),
             ("time, peak memory", f"{clock(result['seconds'])}, {size(result['peak_bytes'])}"),
@@ -103,6 +106,14 @@ def _adjusted(edges: Mapping[str, Any] | None) -> str | None:
         return None
     kinds = ("strengthened", "weakened", "added", "untouched")
     return ", ".join(f"{edges[kind]:,} {kind}" for kind in kinds)
+
+
+def _spread_of(edges: Mapping[str, Any] | None) -> str | None:
+    """Return how F is distributed over the edges that it changes."""
+    if edges is None or not edges["strengthened"] + edges["weakened"]:
+        return None
+    F = edges["F"]
+    return ", ".join(f"{name} {F[at]:.3g}" for at, name in _QUANTILES)
 
 
 def show_propagate(result: Mapping[str, Any]) -> None:

@@ -31,6 +31,7 @@ _LOCAL_MU = 0.02  # for smaller μ sources reach most nodes of most graphs
 _SEARCH_MU, _SEARCH_TOL = 0.2, 1e-3  # where new edges are looked for when F is nowhere small
 _ROWS_BELOW = 20_000  # nodes: below, all of a low-rank F is looked through for new edges
 _PROBES = 16
+_SPREADING = 0.7  # share of the time until the sources are spread
 MEMORY = 2 << 30  # bytes for one batch of constraints, unless the caller says otherwise
 
 
@@ -119,7 +120,7 @@ def _by_diffusion(
     patterns = _patterns(problem)
     about: dict[str, Any] = {"terms": int(diffusion.filter.weights.size)}
     if Y.count <= room:
-        field = diffusion.spread(Y, advance)
+        field = diffusion.spread(Y, lambda fraction: advance(_SPREADING * fraction))
         edges = field.strongest(S, new_edges)
         found = _on([field], patterns)
         about["reach"] = field.reach
