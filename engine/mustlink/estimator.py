@@ -85,10 +85,12 @@ def threads(n_jobs: int | None) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
-def check_tolerance(tol: float | None) -> None:
+def check_tolerance(tol: float | None, where: str = "tol") -> None:
     """Raise InputError unless tol is None or a positive number."""
     if tol is not None and not 0 < float(tol) < np.inf:
-        raise InputError(f"tol: {tol} is no residual to reach; give a number above 0, such as 1e-4")
+        raise InputError(
+            f"{where}: {tol} is no residual to reach; give a number above 0, such as 1e-4"
+        )
 
 
 def as_recorder(observer: Observer | Recorder | None) -> Recorder:

@@ -69,7 +69,12 @@ AFFINITY = click.option(
     type=click.Choice(["knn", "precomputed", "rbf"]),
     help="Default knn for points, precomputed for a graph.",
 )
-TOL = click.option("--tol", type=float, help="Residual to reach; default by the number of nodes.")
+TOL = click.option(
+    "--tol",
+    type=float,
+    help="Residual to reach; default by the number of nodes. srcp, e2cp: accuracy of what is "
+    "spread; default 0.001.",
+)
 MAX_ITER = click.option(
     "--max-iter", type=click.IntRange(min=1), help="Most iterations of the solver."
 )
@@ -118,7 +123,7 @@ CLUSTER_OWN = (
     click.option(
         "--power",
         callback=number_or("auto"),
-        help="srcp, e2cp: of what was spread; auto, or below 1 to make far pairs count more.",
+        help="srcp, e2cp: of what was spread; auto, or in (0, 1]: below 1, far pairs count more.",
     ),
     click.option(
         "--eigen-solver",

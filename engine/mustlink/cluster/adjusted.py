@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,12 +33,20 @@ class Ways:
     cutting: dict[str, Any]
 
 
+class Tried(NamedTuple):
+    """A candidate as the report lists it: share of the constraints kept, MNCut."""
+
+    power: float
+    variant: str
+    kept: float
+    mncut: float
+
+
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """One way from F to clusters. `place` tells the nodes of the adjusted graph, without its S.
 
-    `worth` is the share of the constraints kept and minus the MNCut in the graph as given; `tried`
-    lists power, variant and worth of all candidates.
+    `worth` is the share of the constraints kept and minus the MNCut in the graph as given.
     """
 
     place: NormalizedLaplacian
@@ -46,7 +54,7 @@ class Candidate:
     power: float
     variant: str
     worth: tuple[float, float]
-    tried: tuple[tuple[float, str, float, float], ...] = ()
+    tried: tuple[Tried, ...] = ()
 
 
 def best_cut(graph: Graph, known: Constraints, ways: Ways, recorder: Recorder) -> Candidate:
@@ -71,7 +79,7 @@ def best_cut(graph: Graph, known: Constraints, ways: Ways, recorder: Recorder) -
         for variant in ways.variants:
             cut = normalized_cut(adjusted, ways.k, recorder, variant=variant, **ways.cutting)
             worth = _worth(graph, place, cut, known)
-            tried.append((power, variant, *worth))
+            tried.append(Tried(power, variant, worth[0], -worth[1]))
             if best is None or worth > best.worth:
                 best = Candidate(place, cut, power, variant, worth)
     assert best is not None

@@ -105,7 +105,10 @@ def note_doubts(known: Constraints, laplacian: NormalizedLaplacian, recorder: Re
         noun = "contradiction" if len(against) == 1 else "contradictions"
         more = f" and {len(against) - 3} more" if len(against) > 3 else ""
         named = "; ".join(str(one) for one in against[:3])
-        recorder.note(f"{len(against)} {noun} in the constraints, kept as soft: {named}{more}")
+        recorder.note(
+            f"{len(against)} {noun} in the constraints, kept as soft; opposite "
+            f"beliefs in one pair cancel: {named}{more}"
+        )
     lost = int(np.count_nonzero(laplacian.positions[known.nodes] < 0))
     if lost:
         nodes = "node has" if lost == 1 else "nodes have"

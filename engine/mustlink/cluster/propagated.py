@@ -136,12 +136,17 @@ class PropagatedConstraints(GraphClusterer):
         check_choice(self.eigen_solver, EIGEN_SOLVERS, "eigen_solver")
         as_integer(self.new_edges, "new_edges", 0)
         as_integer(self.max_iter, "max_iter", 1)
-        check_positive(self.tol, "tol")
+        if check_positive(self.tol, "tol") >= 1.0:
+            raise InputError(f"tol: {self.tol:g} is no accuracy; give one below 1, such as 1e-3")
+        if not isinstance(self.normalize, bool | np.bool_):
+            raise InputError(f"normalize: {self.normalize!r} is neither True nor False")
         if isinstance(self.power, str):
             check_choice(self.power, ("auto",), "power")
-        elif check_positive(self.power, "power") != 1.0 and not self.normalize:
+        elif check_positive(self.power, "power") > 1.0:
+            raise InputError(f"power: {self.power:g} given; it must be at most 1, or auto")
+        elif self.power != 1.0 and not self.normalize:
             raise InputError(f"power: {self.power} shapes a normalised F; set normalize=True")
-        check_tolerance(self.eigen_tol)
+        check_tolerance(self.eigen_tol, "eigen_tol")
         parse_size(self.memory)
 
     def _run(
@@ -163,6 +168,9 @@ class PropagatedConstraints(GraphClusterer):
             tol=float(self.tol),
             memory=parse_size(self.memory),
         )
+        told = solved.adjustment.summary(solved.floor)
+        if told["weakened"] and not told["strengthened"] and not told["added"]:
+            recorder.note("F < 0 wherever it changes the graph: few must-links, or it is too far")
         ways = self._ways(known, solved, k, seed)
         best = best_cut(graph, known, ways, recorder)
         place = best.place
@@ -216,7 +224,7 @@ class PropagatedConstraints(GraphClusterer):
                 "largest_F": solved.largest,
                 "power": best.power,
                 "variant": best.variant,
-                "why": "given" if len(best.tried) == 1 else "keeps most constraints",
+                "why": _why(best, known),
                 "solver": best.cut.convergence.solver,
                 "graph": dict(self.graph_.info),
             },
@@ -227,8 +235,19 @@ class PropagatedConstraints(GraphClusterer):
                 "n_components": self.graph_.n_components,
                 "adjustment": solved.adjustment.summary(solved.floor),
                 "pairs_with_the_sign_of_F": solved.agreement,
-                "propagation": solved.convergence.status,
-                "candidates": [list(row) for row in best.tried],
+                "propagation": solved.told,
+                "candidates": [one._asdict() for one in best.tried],
                 **({} if changed is None else {"changed": changed}),
             },
         )
+
+
+def _why(best: Candidate, known: Constraints) -> str:
+    if known.is_empty:
+        return "no constraints"
+    if len(best.tried) == 1:
+        return "given"
+    equal = sum(one.kept == best.worth[0] for one in best.tried)
+    if equal == 1:
+        return f"keeps most constraints of {len(best.tried)} candidates"
+    return f"least normalised cut of {equal} candidates that keep most constraints"

@@ -11,7 +11,7 @@ from mustlink.errors import InputError
 from mustlink.lyapunov.exponentials import exponential_sum
 from mustlink.lyapunov.problem import ExhaustiveProblem, Problem
 
-_DEGREE = 20_000  # beyond it nothing is local any more
+_DEGREE = 4_000  # beyond it nothing is local any more
 Floats = NDArray[np.float64]
 
 
@@ -85,6 +85,6 @@ def _poisson_degree(time: float, mu: float, share: float) -> int:
 def _check_degree(degree: int, given: str) -> None:
     if degree > _DEGREE:
         raise InputError(
-            f"{given} spreads over {degree} edges and more; give a number nearer to 0.2 (mu) or "
-            '0.8 (alpha), or use solver="krylov"'
+            f"{given} spreads over {degree} steps and more, farther than diffusion is for; use "
+            'solver="krylov" (SRCP only) or "dense", or a larger mu, a smaller alpha'
         )

@@ -30,6 +30,7 @@ DENSE_BELOW = 2000  # nodes: below, LAPACK takes a few seconds and gives every e
 _LOCAL_MU = 0.02  # for smaller μ sources reach most nodes of most graphs
 _SEARCH_MU, _SEARCH_TOL = 0.2, 1e-3  # where new edges are looked for when F is nowhere small
 _ROWS_BELOW = 20_000  # nodes: below, all of a low-rank F is looked through for new edges
+_SMALL = 10.0  # times the largest |F|: below it, F counts and not the beliefs
 _PROBES = 16
 _SPREADING = 0.7  # share of the time until the sources are spread
 MEMORY = 2 << 30  # bytes for one batch of constraints, unless the caller says otherwise
@@ -40,7 +41,7 @@ class Solved:
     """F where it is needed, and how it was found.
 
     `largest` is the largest |F_ij| of all that were computed, `agreement` the share of the given
-    pairs whose F has their sign; |F| up to `floor` may be error, and makes no edge.
+    pairs whose F has their sign; |F| up to `floor` is taken for zero; `told` says it in a line.
     """
 
     adjustment: Adjustment
@@ -48,6 +49,7 @@ class Solved:
     largest: float
     agreement: float
     floor: float
+    told: str
     about: dict[str, Any]
 
 
@@ -76,7 +78,8 @@ def solve_pairs(
     if problem.sources.count == 0:
         recorder.note("constraints: nothing to spread, the graph stays as it is")
         done = Convergence("none", "nothing to solve", 0, np.zeros(1), tol)
-        return Solved(Adjustment(np.zeros(S.nnz), none()), done, 0.0, 1.0, 0.0, {})
+        empty = Adjustment(np.zeros(S.nnz), none())
+        return Solved(empty, done, 0.0, 1.0, 0.0, "nothing to spread", {})
     with recorder.stage("constraint propagation") as advance:
         if chosen == "krylov":
             return _by_krylov(problem, new_edges, tol, memory, recorder, advance)
@@ -85,13 +88,22 @@ def solve_pairs(
         dense = solve_dense(problem)
         left = residual(problem, dense).relative
         done = Convergence("dense", "direct", 1, np.array([left]), tol)
-        edges = strongest(dense, S, new_edges, _floor(problem, tol))
-        return _solved(problem, _on([dense], _patterns(problem)), edges, done, {"residual": left})
+        found = _on([dense], _patterns(problem))
+        floor = _exact_floor(problem, tol, found)
+        edges = strongest(dense, S, new_edges, floor)
+        told = f"dense: all of F, relative residual {left:.1e}"
+        return _solved(problem, found, edges, done, floor, told, {"residual": left})
 
 
 def _floor(problem: Problem, tol: float) -> float:
     """|F| that is taken for zero, by the size of the beliefs."""
     return FLOOR * tol * largest_entry(problem.sources)
+
+
+def _exact_floor(problem: Problem, tol: float, found: list[Block]) -> float:
+    """The same where F is not cut off: less where all of F is far below the beliefs (small μ)."""
+    largest = max(float(np.abs(values).max(initial=0.0)) for values in found)
+    return FLOOR * tol * min(largest_entry(problem.sources), _SMALL * largest)
 
 
 def _choose(problem: Problem, solver: str) -> str:
@@ -143,8 +155,10 @@ def _by_diffusion(
         edges = best_of(candidates, beliefs, new_edges, _floor(problem, tol))
         about["parts"] = len(cut)
     accuracy = np.array([diffusion.plan.bound / largest_entry(Y)])
-    reached = Convergence("diffusion", "tolerance", diffusion.filter.degree, accuracy, tol)
-    return _solved(problem, found, edges, reached, about)
+    steps = diffusion.filter.degree
+    reached = Convergence("diffusion", "tolerance", steps, accuracy, tol)
+    told = f"diffusion: every F within {accuracy[0]:.2g} of the largest belief, {steps} steps"
+    return _solved(problem, found, edges, reached, _floor(problem, tol), told, about)
 
 
 def _by_krylov(
@@ -168,28 +182,33 @@ def _by_krylov(
         candidates = near.strongest(problem.laplacian.S, 2 * new_edges).pattern(problem.size)
         del near
         patterns.append(candidates)
+    sharp = tol * min(1.0, problem.mu / _SEARCH_MU)  # F is as small as μ
     batches: list[Batch] = []
     fields: list[LowRankField] = []
 
     def each() -> Iterator[Field]:
-        on_step = _towards(tol, advance)
-        for batch in solve_batches(problem, tol=tol, memory=memory, on_step=on_step):
+        on_step = _towards(sharp, advance)
+        for batch in solve_batches(problem, tol=sharp, memory=memory, on_step=on_step):
             batches.append(replace(batch, field=LowRankField((), problem.size)))
             if whole:
                 fields.append(batch.field)
             yield batch.field
 
     found = _on(each(), patterns)
-    done = convergence(problem, batches, tol)
+    done = convergence(problem, batches, sharp)
     if not done.converged.all():
         recorder.note(done.status)
     if whole:
         joined = LowRankField(tuple(t for f in fields for t in f.terms), problem.size)
-        edges = strongest(joined, problem.laplacian.S, new_edges, _floor(problem, tol))
+        floor = _exact_floor(problem, tol, found)
+        edges = strongest(joined, problem.laplacian.S, new_edges, floor)
     else:
-        edges = best_of(patterns[2], found[2], new_edges, _floor(problem, tol))
-    about = {"residual": float(done.residuals.max()), "batches": len(batches)}
-    return _solved(problem, found, edges, done, about)
+        floor = _exact_floor(problem, tol, found[:2])
+        edges = best_of(patterns[2], found[2], new_edges, floor)
+    left = float(done.residuals.max())
+    about = {"residual": left, "batches": len(batches)}
+    told = f"krylov: relative residual {left:.1e} in {done.iterations} steps"
+    return _solved(problem, found, edges, done, floor, told, about)
 
 
 def _piece(advance: Advance, done: int, count: int) -> Advance:
@@ -228,11 +247,12 @@ def _solved(
     found: list[Block],
     edges: NewEdges,
     done: Convergence,
+    floor: float,
+    told: str,
     about: dict[str, Any],
 ) -> Solved:
     given = given_pairs(problem.sources)
     largest = max(float(np.abs(values).max(initial=0.0)) for values in (*found, edges.beliefs))
     agree = float(np.mean(found[1] * given.data > 0)) if given.nnz else 1.0
     about = {"propagation": done.solver, "sources": problem.sources.count, **about}
-    floor = _floor(problem, done.tolerance)
-    return Solved(Adjustment(found[0], edges), done, largest, agree, floor, about)
+    return Solved(Adjustment(found[0], edges), done, largest, agree, floor, told, about)
