@@ -122,7 +122,7 @@ class PropagatedConstraints(GraphClusterer):
     @property
     def affinity_matrix_(self) -> sp.csr_matrix:
         """W* (n, n) CSR in the caller's order, made on demand; weights in [0, 1]."""
-        recorder = Recorder(None)
+        recorder = Recorder()
         laplacian = laplacian_of(self.graph_, recorder)
         adjusted = adjusted_graph(laplacian, self._change, recorder)
         n, m = laplacian.n_nodes, laplacian.size
@@ -168,8 +168,8 @@ class PropagatedConstraints(GraphClusterer):
             tol=float(self.tol),
             memory=parse_size(self.memory),
         )
-        told = solved.adjustment.summary(solved.floor)
-        if told["weakened"] and not told["strengthened"] and not told["added"]:
+        edges = solved.adjustment.summary(solved.floor)
+        if edges["weakened"] and not edges["strengthened"] and not edges["added"]:
             recorder.note("F < 0 wherever it changes the graph: few must-links, or it is too far")
         ways = self._ways(known, solved, k, seed)
         best = best_cut(graph, known, ways, recorder)
@@ -182,7 +182,7 @@ class PropagatedConstraints(GraphClusterer):
         self.embedding_, self.eigenvalues_ = place.leave(best.cut.embedding), best.cut.values
         self._change = ways.shaped(best.power)
         self._used_seed, self._k = seed, k
-        self.report_ = self._report(solved, best, known, recorder, changed)
+        self.report_ = self._report(solved, edges, best, known, recorder, changed)
 
     def _ways(self, known: Constraints, solved: Solved, k: int, seed: int) -> Ways:
         """Shapes of F and variants to try; nothing to choose without constraints."""
@@ -207,6 +207,7 @@ class PropagatedConstraints(GraphClusterer):
     def _report(
         self,
         solved: Solved,
+        edges: dict[str, object],
         best: Candidate,
         known: Constraints,
         recorder: Recorder,
@@ -233,7 +234,7 @@ class PropagatedConstraints(GraphClusterer):
             notes=tuple(recorder.notes),
             extra={
                 "n_components": self.graph_.n_components,
-                "adjustment": solved.adjustment.summary(solved.floor),
+                "adjustment": edges,
                 "pairs_with_the_sign_of_F": solved.agreement,
                 "propagation": solved.told,
                 "candidates": [one._asdict() for one in best.tried],

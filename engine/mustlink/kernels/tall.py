@@ -21,7 +21,8 @@ def _slices(n: int) -> list[slice]:
     return [slice(start, min(start + _ROWS, n)) for start in range(0, n, _ROWS)]
 
 
-def _workers() -> int:
+def workers() -> int:
+    """Threads that a fit may use."""
     import numba
 
     return int(numba.get_num_threads())
@@ -41,7 +42,7 @@ def gram_of(V: list[Block], U: list[Block]) -> Block:
     parts = _slices(V[0].shape[0])
     if len(parts) < 2:
         return part(slice(None))
-    with ThreadPoolExecutor(_workers()) as pool:
+    with ThreadPoolExecutor(workers()) as pool:
         sums = list(pool.map(part, parts))
     # In order, whatever finished first.
     return np.asarray(np.add.reduce(sums), dtype=np.float64)
@@ -68,6 +69,6 @@ def combination(V: list[Block], C: Block) -> Block:
     if len(parts) < 2:
         fill(slice(None))
         return out
-    with ThreadPoolExecutor(_workers()) as pool:
+    with ThreadPoolExecutor(workers()) as pool:
         list(pool.map(fill, parts))
     return out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,10 +31,8 @@ class Adjustment:
             known = np.where(np.abs(self.beliefs) > floor, self.beliefs, 0.0)
         else:
             known = self.beliefs
-        new = _shaped(self.new.beliefs, largest, power)
-        return Adjustment(
-            _shaped(known, largest, power), NewEdges(self.new.first, self.new.second, new)
-        )
+        new = replace(self.new, beliefs=_shaped(self.new.beliefs, largest, power))
+        return Adjustment(_shaped(known, largest, power), new)
 
     def apply(self, W: sp.csr_matrix) -> sp.csr_matrix:
         """W* (m, m), symmetric, in [0, 1], for W in [0, 1] (FLI11 eq. 9); zeros are not stored."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,8 +35,7 @@ class NewEdges:
 
     def pattern(self, m: int) -> sp.csr_matrix:
         """The pairs as a symmetric pattern (m, m) of ones with sorted rows."""
-        ends = np.concatenate([self.first, self.second]), np.concatenate([self.second, self.first])
-        found = sp.csr_matrix((np.ones(2 * self.count), ends), shape=(m, m))
+        found = replace(self, beliefs=np.ones(self.count)).matrix(m)
         found.sort_indices()
         return found
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.kernels.tall import workers
+
 PIECES = 64
 
 Advance = Callable[[float], None]
@@ -31,9 +33,7 @@ def each_of(
     advance: Advance = lambda _: None,
 ) -> list[Any]:
     """The results of all spans, in order, in as many threads as the fit may use."""
-    import numba
-
-    with ThreadPoolExecutor(max(1, int(numba.get_num_threads()))) as pool:
+    with ThreadPoolExecutor(workers()) as pool:
         found = []
         for done, result in enumerate(_ordered(pool, task, spans), 1):
             found.append(result)

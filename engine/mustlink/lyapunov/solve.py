@@ -88,11 +88,12 @@ def solve_pairs(
         dense = solve_dense(problem)
         left = residual(problem, dense).relative
         done = Convergence("dense", "direct", 1, np.array([left]), tol)
-        found = _on([dense], _patterns(problem))
+        patterns = _patterns(problem)
+        found = _on([dense], patterns)
         floor = _exact_floor(problem, tol, found)
         edges = strongest(dense, S, new_edges, floor)
         told = f"dense: all of F, relative residual {left:.1e}"
-        return _solved(problem, found, edges, done, floor, told, {"residual": left})
+        return _solved(problem, patterns[1], found, edges, done, floor, told, {"residual": left})
 
 
 def _floor(problem: Problem, tol: float) -> float:
@@ -158,7 +159,7 @@ def _by_diffusion(
     steps = diffusion.filter.degree
     reached = Convergence("diffusion", "tolerance", steps, accuracy, tol)
     told = f"diffusion: every F within {accuracy[0]:.2g} of the largest belief, {steps} steps"
-    return _solved(problem, found, edges, reached, _floor(problem, tol), told, about)
+    return _solved(problem, patterns[1], found, edges, reached, _floor(problem, tol), told, about)
 
 
 def _by_krylov(
@@ -208,7 +209,7 @@ def _by_krylov(
     left = float(done.residuals.max())
     about = {"residual": left, "batches": len(batches)}
     told = f"krylov: relative residual {left:.1e} in {done.iterations} steps"
-    return _solved(problem, found, edges, done, floor, told, about)
+    return _solved(problem, patterns[1], found, edges, done, floor, told, about)
 
 
 def _piece(advance: Advance, done: int, count: int) -> Advance:
@@ -244,6 +245,7 @@ def _on(fields: Iterable[Field], patterns: Sequence[sp.csr_matrix]) -> list[Bloc
 
 def _solved(
     problem: Problem,
+    given: sp.csr_matrix,
     found: list[Block],
     edges: NewEdges,
     done: Convergence,
@@ -251,7 +253,6 @@ def _solved(
     told: str,
     about: dict[str, Any],
 ) -> Solved:
-    given = given_pairs(problem.sources)
     largest = max(float(np.abs(values).max(initial=0.0)) for values in (*found, edges.beliefs))
     agree = float(np.mean(found[1] * given.data > 0)) if given.nnz else 1.0
     about = {"propagation": done.solver, "sources": problem.sources.count, **about}
