@@ -27,8 +27,8 @@ GROWTH = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 # ---------------------------------------------------------------- jobs (each in its own child)
 
 
-def write_points(path: str, n: int, seed: int) -> dict[str, Any]:
-    """Points (n, 32) on 10 curved 4-dimensional sheets, and their sheet, in row blocks.
+def write_points(path: str, n: int, seed: int, dimension: int = DIMENSION) -> dict[str, Any]:
+    """Points (n, dimension) on 10 curved 4-dimensional sheets, and their sheet, in row blocks.
 
     Sheet c: x = uA + ½(1 - cos 3uC)B + noise with u uniform in a 4-dimensional cube. Rows are in
     random order.
@@ -39,22 +39,22 @@ def write_points(path: str, n: int, seed: int) -> dict[str, Any]:
     from mustlink_io import schema, store
 
     rng = np.random.default_rng(seed)
-    shapes = ((4, DIMENSION), (8, DIMENSION), (4, 8))
+    shapes = ((4, dimension), (8, dimension), (4, 8))
     sheets = [tuple(rng.normal(size=shape) for shape in shapes) for _ in range(SHEETS)]
     y = rng.permutation(np.arange(n) % SHEETS)
     with store.atomic(path) as temporary, h5py.File(temporary, "w") as file:
         file.attrs["mustlink-format"] = schema.FORMAT
         points = file.create_dataset(
-            "points", (n, DIMENSION), dtype="f4", chunks=(min(n, BLOCK // 8), DIMENSION)
+            "points", (n, dimension), dtype="f4", chunks=(min(n, BLOCK // 8), dimension)
         )
         file["labels"] = y
         for start in range(0, n, BLOCK):
             part = y[start : start + BLOCK]
-            rows = np.empty((len(part), DIMENSION), dtype=np.float32)
+            rows = np.empty((len(part), dimension), dtype=np.float32)
             for c, (A, B, C) in enumerate(sheets):
                 m = int((part == c).sum())
                 u = rng.random((m, 4)) - 0.5
-                noise = 0.05 * rng.normal(size=(m, DIMENSION))
+                noise = 0.05 * rng.normal(size=(m, dimension))
                 rows[part == c] = u @ A + 0.5 * (1 - np.cos(3 * u @ C)) @ B + noise
             points[start : start + len(part)] = rows
     return {"bytes": Path(path).stat().st_size}

@@ -852,3 +852,26 @@ def propagated_cut(W, F, k, seed):
     labels = np.full(len(W), -1)
     labels[nodes] = kmeans(Z / root[:, None], k, seed).labels
     return moved, labels
+
+
+# --- neighbours by parts
+
+
+def smallest(products, norms, k):
+    """The k smallest norms_j - 2 products_ij of every row and their columns, ties to the first."""
+    D = norms - 2 * products
+    order = np.argsort(D, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(D, order, axis=1), order
+
+
+def refined(X, lists, wide):
+    """The k nearest of a node's list and the `wide` first of the lists of its `wide` first."""
+    out = []
+    for i, near in enumerate(lists):
+        seen = {j for j in near if j >= 0}
+        for j in near[:wide]:
+            seen |= {other for other in lists[j][:wide] if other >= 0} if j >= 0 else set()
+        seen.discard(i)
+        ranked = sorted((np.linalg.norm(X[i] - X[j]), j) for j in seen)[: len(near)]
+        out.append([j for _, j in ranked] + [-1] * (len(near) - len(ranked)))
+    return np.array(out)

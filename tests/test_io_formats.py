@@ -68,6 +68,15 @@ def test_graphs_from_every_format(tmp_path):
         formats.load(str(tmp_path / "a.npy"), want="graph")
 
 
+@pytest.mark.parametrize("size", [1e308, 1e200, 1e-200, 5e-324])
+def test_weights_that_nothing_can_be_computed_with(tmp_path, size):
+    sp.save_npz(tmp_path / "g.npz", ring() * size)
+    with pytest.raises(InputError, match=r"g.npz: weights of size .*; divide them"):
+        formats.load(str(tmp_path / "g.npz"))
+    sp.save_npz(tmp_path / "g.npz", ring() * 1e100)
+    assert formats.load(str(tmp_path / "g.npz")).value.max() == 1e100
+
+
 def test_edges_are_symmetrised_by_the_largest_weight(tmp_path):
     path = tmp_path / "g.tsv"
     path.write_text("% other comment\n0\t1\t2\n1\t0\t5\n2\t2\t1\n0\t1\t3\n4\t2\t0.5\n")

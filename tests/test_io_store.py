@@ -179,7 +179,7 @@ def test_a_damaged_compressed_chunk_is_one_error(tmp_path):
     whole = bytearray(path.read_bytes())
     whole[at : at + 50] = bytes(50)
     path.write_bytes(bytes(whole))
-    with pytest.raises(InputError, match=r"truncated or damaged"):
+    with pytest.raises(InputError, match=r"chunk at \(200, 0\) is damaged"):
         formats.load(str(path))
 
 
@@ -196,7 +196,7 @@ def test_files_with_flipped_bytes_end_in_a_result_or_one_error(tmp_path):
     whole = path.read_bytes()
     used = np.flatnonzero(np.frombuffer(whole, dtype=np.uint8))
     errors = []
-    for _ in range(300):
+    for _ in range(60):
         broken = bytearray(whole)
         for at in rng.choice(used, 2):
             broken[at] = rng.integers(256)
@@ -211,7 +211,7 @@ def test_files_with_flipped_bytes_end_in_a_result_or_one_error(tmp_path):
                 read()
             except InputError as error:
                 errors.append(str(error))
-    assert 50 < len(errors) < 1150
+    assert 10 < len(errors) < 230
     assert [words for words in errors if "x.h5" not in words or "\n" in words] == []
 
 

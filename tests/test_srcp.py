@@ -502,7 +502,6 @@ def test_a_node_with_thousands_of_pairs(solver):
         (SRCP, {"power": 0.5, "normalize": False}, "power"),
         (SRCP, {"memory": "abc"}, "memory"),
         (SRCP, {"memory": "1.2.3GB"}, "memory"),
-        (SRCP, {"memory": None}, "memory"),
         (SRCP, {"memory": "1kB", "solver": "krylov"}, "memory"),
         (SRCP, {"max_iter": 0}, "max_iter"),
         (SRCP, {"n_clusters": 91}, "n_clusters"),

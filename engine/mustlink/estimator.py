@@ -11,12 +11,16 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
+from mustlink.budget import check_columns, wants_single
 from mustlink.check import as_random_state, check_choice, check_n_jobs
 from mustlink.errors import InputError
 from mustlink.graph import Graph, knn_graph, rbf_graph
+from mustlink.memory import parse_size
 from mustlink.observe import Observer, Recorder
 
 AFFINITIES = ("knn", "rbf", "precomputed")
+_COLUMNS = 10  # where the method does not say
+_GRAPH_PARAMETERS = ("affinity", "n_neighbors", "metric", "weights")
 
 
 @dataclass(eq=False, repr=False)
@@ -33,6 +37,19 @@ class GraphEstimator(BaseEstimator):
     weights: str = "local"
     random_state: Any = None
     n_jobs: int | None = None
+    memory: int | str | None = None
+
+    def _recorder(self, observer: Observer | Recorder | None) -> Recorder:
+        """The caller's observer wrapped for measuring; it knows what memory may be taken."""
+        recorder = observer if isinstance(observer, Recorder) else Recorder(observer)
+        if self.memory is not None:
+            recorder.memory = parse_size(self.memory)
+        return recorder
+
+    def _depends(self) -> dict[str, Any]:
+        """The parameters that a result depends on beside the graph, the seed and the memory."""
+        others = {"random_state", "n_jobs", "memory", *_GRAPH_PARAMETERS}
+        return {name: value for name, value in self.get_params().items() if name not in others}
 
     def _seed(self) -> int:
         """One integer for everything random in this fit."""
@@ -42,7 +59,47 @@ class GraphEstimator(BaseEstimator):
         """Points, a matrix or a Graph as a Graph; raises InputError."""
         check_choice(self.affinity, AFFINITIES, "affinity")
         if isinstance(X, Graph):
+            self._fit_memory(X, recorder, 0)
             return X
+        made_by = {name: getattr(self, name) for name in _GRAPH_PARAMETERS}
+        name = recorder.name_of("graph", recorder.source, made_by, seed, recorder.memory)
+        if self.affinity == "precomputed":  # the caller has it
+            graph = self._made(X, recorder, seed)
+        else:
+            graph = recorder.kept("graph", name, lambda: self._made(X, recorder, seed), (Graph,))
+        if name is not None:
+            graph.memo["name"] = name
+        self._fit_memory(graph, recorder, X.nbytes if isinstance(X, np.ndarray) else 0)
+        return graph
+
+    def _columns(self) -> int:
+        """Vectors (n,) that the method computes at a time, about."""
+        return _COLUMNS
+
+    def _fit_memory(self, graph: Graph, recorder: Recorder, held: int) -> None:
+        """Choose single precision where double does not fit; raises InputError where none does.
+
+        `held` are the bytes of the points, which the caller keeps.
+        """
+        columns = self._columns()
+        if recorder.memory is None or "laplacian" in graph.memo:
+            return
+        memory = recorder.memory - held
+        n, nnz, stored = graph.n_nodes, graph.affinity.nnz, graph.affinity.dtype.itemsize
+        single = wants_single(n, nnz, columns, memory)
+        graph.memo["single"] = single
+        if single:
+            check_columns(n, nnz, self._least_columns(), memory, single=True, stored=stored)
+            recorder.note(
+                "memory: vectors are held in single precision to stay within "
+                f"{recorder.memory / 1e9:.2f} GB"
+            )
+
+    def _least_columns(self) -> int:
+        """Vectors without which the method can do nothing."""
+        return self._columns()
+
+    def _made(self, X: Any, recorder: Recorder, seed: int) -> Graph:
         if self.affinity == "precomputed":
             with recorder.stage("checking the graph"):
                 return Graph.from_affinity(X)
@@ -62,6 +119,8 @@ class GraphEstimator(BaseEstimator):
             random_state=seed,
             n_jobs=self.n_jobs,
             observer=recorder,
+            memory=recorder.memory,
+            scratch=None if recorder.keeper is None else recorder.keeper.scratch,
         )
 
 
@@ -91,8 +150,3 @@ def check_tolerance(tol: float | None, where: str = "tol") -> None:
         raise InputError(
             f"{where}: {tol} is no residual to reach; give a number above 0, such as 1e-4"
         )
-
-
-def as_recorder(observer: Observer | Recorder | None) -> Recorder:
-    """The caller's observer wrapped for measuring, or the recorder itself."""
-    return observer if isinstance(observer, Recorder) else Recorder(observer)

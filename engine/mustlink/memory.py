@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mustlink.errors import InputError
 
+PROGRAM = 300 * 10**6  # bytes of Python with all libraries and compiled kernels, no data
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _STATUS = Path("/proc/self/status")
 
@@ -18,14 +19,26 @@ def peak_bytes() -> int:
 
     The high-water mark is never reset, so that it agrees with what the system reports at exit.
     """
-    try:
-        found = re.search(r"VmHWM:\s+(\d+) kB", _STATUS.read_text())
-    except OSError:
-        found = None
-    if found:
-        return int(found.group(1)) * 1024
+    found = _status("VmHWM")
+    if found is not None:
+        return found
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def resident_bytes() -> int:
+    """Resident size of this process now; where the system does not say, its high-water mark."""
+    found = _status("VmRSS")
+    return peak_bytes() if found is None else found
+
+
+def _status(name: str) -> int | None:
+    """Bytes of one entry of /proc/self/status."""
+    try:
+        found = re.search(rf"{name}:\s+(\d+) kB", _STATUS.read_text())
+    except OSError:
+        return None
+    return int(found.group(1)) * 1024 if found else None
 
 
 def parse_size(text: str | int) -> int:

@@ -10,10 +10,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from mustlink.errors import MustlinkError
+from mustlink.keep import VERSION, Keeper, digest, in_c_order
 from mustlink.memory import peak_bytes
+
+Result = TypeVar("Result")
 
 
 class Observer(Protocol):
@@ -58,22 +61,34 @@ class StageRecord:
 
 
 class Recorder:
-    """Measures stages and collects notes for one run."""
+    """Measures stages and collects notes for one run; with a keeper, results outlive it.
 
-    def __init__(self, observer: Observer | None = None) -> None:
+    `memory` is the most this process may take, in bytes; None where nobody said.
+    """
+
+    def __init__(
+        self,
+        observer: Observer | None = None,
+        keeper: Keeper | None = None,
+        memory: int | None = None,
+    ) -> None:
         self.observer: Observer = observer if observer is not None else Silent()
+        self.keeper, self.memory = keeper, memory
         self._open: str | None = None
         self.stages: list[StageRecord] = []
         self.notes: list[str] = []
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[Callable[[float], None]]:
-        """Run one stage; yields `advance(fraction)`. Stages do not nest."""
+    def stage(self, name: str, since: float | None = None) -> Iterator[Callable[[float], None]]:
+        """Run one stage; yields `advance(fraction)`. Stages do not nest.
+
+        `since` is when it began, if that was before now, by `time.perf_counter`.
+        """
         if self._open is not None:
             raise MustlinkError(f"stage {name!r} opened inside stage {self._open!r}")
         self._open = name
         self.observer.begin(name)
-        started = time.perf_counter()
+        started = time.perf_counter() if since is None else since
         try:
             yield lambda fraction: self.observer.advance(name, fraction)
         finally:
@@ -81,6 +96,50 @@ class Recorder:
             seconds = time.perf_counter() - started
             self.stages.append(StageRecord(name, seconds, peak_bytes()))
             self.observer.end(name, seconds)
+
+    @property
+    def source(self) -> str | None:
+        """What the data are known by; None where results are not kept."""
+        return None if self.keeper is None else self.keeper.source
+
+    def name_of(self, stage: str, origin: str | None, *depends: Any) -> str | None:
+        """Name of a stage's result: a digest of all that it depends on.
+
+        `origin` names what it is made from; None, where that has no name or results are not kept.
+        """
+        if self.keeper is None or origin is None:
+            return None
+        return digest((VERSION, stage, origin, depends))
+
+    def kept(
+        self,
+        stage: str,
+        name: str | None,
+        compute: Callable[[], Result],
+        types: tuple[type, ...] = (),
+    ) -> Result:
+        """The result of `compute`, or what an earlier run kept of it under this name.
+
+        `types` are the dataclasses in it. `compute` opens stages of its own; remarks made inside it
+        are kept with the result and made again.
+        """
+        if self.keeper is None or name is None:
+            return compute()
+        started = time.perf_counter()
+        found = self.keeper.recall(stage, name, types)
+        if found is not None:
+            value, notes = found
+            with self.stage(f"{stage}: kept from before", started):
+                for message in notes:
+                    self.note(message)
+            result: Result = value
+            return result
+        first = len(self.notes)
+        result = in_c_order(compute())
+        seconds = time.perf_counter() - started
+        with self.stage(f"keeping: {stage}"):
+            self.keeper.keep(stage, name, (result, tuple(self.notes[first:])), seconds)
+        return result
 
     def note(self, message: str) -> None:
         """Keep a remark for the report and tell the observer, once."""

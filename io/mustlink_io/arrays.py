@@ -3,47 +3,126 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import warnings
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink_io import declared
+
+_DEFLATE_MOST = 1032  # bytes that one byte of a deflate stream can stand for
+_HEADER = 10_000  # characters of a header, which is read as a Python literal
 
 
 @contextlib.contextmanager
-def _numpy_errors(path: Path) -> Iterator[None]:
-    """Tell what numpy and zipfile say of a bad file as one InputError."""
+def _numpy_errors(where: str) -> Iterator[None]:
+    """Tell what numpy and zipfile say of a bad file as one InputError, whatever they raise.
+
+    The header of an array is evaluated as Python text, which can fail in every way that text can.
+    """
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     except InputError:
         raise
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except Exception as error:
         words = " ".join(str(error).split())
-        if "pickle" in words:
+        if "pickle" in words or "Object arrays" in words:
             words = "holds Python objects, which are never loaded"
-        raise InputError(f"{path}: cannot be read: {words[:200]}") from error
+        printable = "".join(c if c.isprintable() else "?" for c in words[:200])
+        raise InputError(f"{where}: cannot be read: {printable or type(error).__name__}") from error
 
 
 def load_npy(path: Path) -> NDArray[Any]:
-    """Map .npy into memory; never unpickles."""
-    with _numpy_errors(path):
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-        if not isinstance(found, np.ndarray):
-            raise InputError(f"{path}: not a .npy file")
-        return found
+    """Map .npy into memory; never unpickles. Raises InputError."""
+    with _numpy_errors(str(path)):
+        with path.open("rb") as file:
+            if file.read(len(npy.MAGIC_PREFIX)) != npy.MAGIC_PREFIX:
+                raise InputError(f"{path}: cannot be read: not a .npy file")
+            file.seek(0)
+            shape, dtype = _header(file)
+            size = path.stat().st_size - file.tell()
+        if dtype.hasobject:
+            raise InputError(f"{path}: holds Python objects, which are never loaded")
+        wanted = math.prod(shape) * dtype.itemsize
+        if wanted > size:
+            raise InputError(
+                f"{path}: cannot be read: {wanted} bytes of values are declared, {size} are there"
+            )
+        if not wanted:
+            return np.zeros(shape, dtype)
+        return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type that the next array in a file declares."""
+    version = npy.read_magic(file)
+    if version[0] == 1:
+        shape, _, dtype = npy.read_array_header_1_0(file, max_header_size=_HEADER)
+    else:
+        shape, _, dtype = npy.read_array_header_2_0(file, max_header_size=_HEADER)
+    if min(shape, default=0) < 0:
+        raise ValueError(f"shape {shape}")
+    return shape, dtype
+
+
+class Archive(Mapping[str, NDArray[Any]]):
+    """The arrays of an .npz, read when asked for; what they declare is checked before."""
+
+    def __init__(self, path: Path, opened: zipfile.ZipFile) -> None:
+        self._path, self._zip = path, opened
+        self._members = {
+            info.filename.removesuffix(".npy"): info
+            for info in opened.infolist()
+            if info.filename.endswith(".npy")
+        }
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def declares(self, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Shape and type of an array, held against its size; raises InputError."""
+        info, where = self._members[name], f"{self._path}:{name}"
+        with _numpy_errors(where):
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise InputError(f"{where}: compressed in a way that numpy does not write")
+            with self._zip.open(info) as file:
+                shape, dtype = _header(file)
+                begin = file.tell()
+        if dtype.hasobject:
+            raise InputError(f"{where}: holds Python objects, which are never loaded")
+        wanted = math.prod(shape) * dtype.itemsize
+        if begin + wanted != info.file_size or wanted > _DEFLATE_MOST * info.compress_size:
+            raise InputError(
+                f"{where}: cannot be read: declares {wanted} bytes of values, which are not there"
+            )
+        return shape, dtype
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._members:
+            raise KeyError(name)
+        shape, dtype = self.declares(name)
+        where = f"{self._path}:{name}"
+        declared.check_fits(math.prod(shape) * dtype.itemsize, where)
+        with _numpy_errors(where), self._zip.open(self._members[name]) as file:
+            return np.asarray(npy.read_array(file, allow_pickle=False, max_header_size=_HEADER))
 
 
 @contextlib.contextmanager
-def open_npz(path: Path) -> Iterator[Mapping[str, NDArray[Any]]]:
+def open_npz(path: Path) -> Iterator[Archive]:
     """Open .npz as a mapping whose arrays are read when asked for; never unpickles."""
-    with _numpy_errors(path):
-        opened = np.load(path, allow_pickle=False)
-        if isinstance(opened, np.ndarray):
-            raise InputError(f"{path}: not an .npz archive")
-        with opened:
-            yield opened
+    with _numpy_errors(str(path)):
+        opened = zipfile.ZipFile(path)
+    with opened:
+        yield Archive(path, opened)

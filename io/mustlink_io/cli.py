@@ -15,8 +15,10 @@ from typing import Any, NoReturn
 import click
 
 from mustlink.errors import InputError
+from mustlink_io.batch_command import batch
 from mustlink_io.cluster_command import cluster
 from mustlink_io.options import JSON, METRIC, NEIGHBORS, QUIET, SEED, THREADS, WEIGHTS
+from mustlink_io.plan_command import plan
 from mustlink_io.propagate_command import propagate
 
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
@@ -82,9 +84,11 @@ def cli(context: click.Context) -> None:
     \b
       mustlink demo                                     a photograph, cut along strokes
       mustlink info data.h5                             what is in a file
+      mustlink plan data.h5 -k 10 --memory 4GB          time and memory, told before
       mustlink cluster data.h5 -k 10 -o out.h5          points or graph to clusters
       mustlink cluster data.h5:/points -k 10 --labels few.csv -o out.h5
       mustlink propagate data.h5 --labels few.csv -o out.h5   a few labels to all nodes
+      mustlink batch jobs.toml --workers 2              many jobs, one after another or at once
       mustlink score out.h5 --truth data.h5:/labels     how good they are
 
     Data: FILE.h5 or FILE.h5:DATASET, .h5ad, .npy, .npz, .mtx, .csv, or an edge list
@@ -96,6 +100,8 @@ def cli(context: click.Context) -> None:
 
 cli.add_command(cluster)
 cli.add_command(propagate)
+cli.add_command(plan)
+cli.add_command(batch)
 
 
 @cli.command(short_help="Points to a neighbour graph.")
@@ -132,16 +138,35 @@ def graph(
 @click.argument("file")
 @JSON
 def info(file: str, as_json: bool) -> None:
-    """List what is in FILE and, of results, how they were made.
+    """List what is in FILE and, of results, how they were made and what is kept beside them.
 
     \b
       mustlink info data.h5
       mustlink info out.h5 --json | jq .parameters
     """
+    from mustlink_io import work
     from mustlink_io.contents import describe
     from mustlink_io.summary import emit, show_info
 
-    emit(describe(file), as_json, show_info)
+    emit(describe(file) | work.listing(file), as_json, show_info)
+
+
+@cli.command(short_help="Remove what runs kept for later.")
+@click.argument("output")
+@click.option("--stale", is_flag=True, help="Only what no run on the latest data would use.")
+@JSON
+def clean(output: str, stale: bool, as_json: bool) -> None:
+    """Remove the results of stages that are kept in OUTPUT.work; OUTPUT itself stays.
+
+    \b
+      mustlink info out.h5             what is kept, how large it is, and whether it is stale
+      mustlink clean out.h5 --stale
+      mustlink clean out.h5
+    """
+    from mustlink_io import work
+    from mustlink_io.summary import emit, show_clean
+
+    emit(work.clean(output, stale), as_json, show_clean)
 
 
 @cli.command(short_help="How good labels are.")

@@ -10,12 +10,14 @@ from mustlink_io.methods import METHODS
 from mustlink_io.options import (
     AFFINITY,
     CLUSTER_OWN,
+    FRESH,
     JSON,
     MAX_ITER,
     MEMORY,
     METRIC,
     NEIGHBORS,
     QUIET,
+    RESUME,
     SEED,
     THREADS,
     TOL,
@@ -49,7 +51,7 @@ from mustlink_io.options import (
 )
 @several(TOL, MAX_ITER)
 @click.option("--isolated", type=click.Choice(["drop", "assign"]), help="Drop: label -1.")
-@several(SEED, THREADS, MEMORY, QUIET, JSON)
+@several(SEED, THREADS, MEMORY, RESUME, FRESH, QUIET, JSON)
 def cluster(
     method: str | None,
     labels: str | None,
@@ -80,7 +82,7 @@ def cluster(
     from mustlink_io.summary import emit, show_cluster
 
     asked = {name: given.pop(name) for name in ("data", "output", "n_clusters", "strict")}
-    limits = {name: given.pop(name) for name in ("threads", "memory")}
+    limits = {name: given.pop(name) for name in ("threads", "memory", "resume", "fresh")}
     job = ClusterJob(
         **asked,
         **limits,

@@ -15,8 +15,6 @@ from mustlink_io.jobs import Job
 from mustlink_io.methods import COMMON_OPTIONS, METHODS, Method
 from mustlink_io.sides import load_class_labels, load_constraints
 
-_SHARE = 4  # of the memory: for one batch of constraints beside graph, multigrid and vectors
-
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterJob(Job):
@@ -69,8 +67,6 @@ class ClusterJob(Job):
     def parameters(self, side: Any) -> dict[str, Any]:
         """Parameters of the estimator, where given."""
         found = {"n_clusters": self.n_clusters, **super().parameters(side)}
-        if self.memory is not None and "memory" in self.methods[self.method].options:
-            found["memory"] = self.memory // _SHARE
         return self.with_class_shares(found, side) if self._labels_only else found
 
     def fit(self, estimator: Any, data: Any, side: Any, recorder: Recorder) -> None:

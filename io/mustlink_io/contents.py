@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import h5py
+import numpy as np
 
 from mustlink.errors import InputError
-from mustlink_io import arrays, formats, matrices, schema, store
+from mustlink_io import arrays, formats, matrices, reports, schema, store
 
 
 def describe(text: str) -> dict[str, Any]:
@@ -18,35 +18,27 @@ def describe(text: str) -> dict[str, Any]:
     """
     place = formats.parse(text)
     store.check_readable(place.path)
-    result: dict[str, Any] = {"file": str(place.path), "bytes": place.path.stat().st_size}
+    result: dict[str, Any] = {"file": store.text(place.path), "bytes": place.path.stat().st_size}
     if place.suffix in formats.HDF5:
         return result | _describe_h5(place)
     if place.suffix == ".npz":
         with arrays.open_npz(place.path) as archive:
-            result["entries"] = [_entry(name, archive[name]) for name in archive]
+            result["entries"] = [_entry(name, *archive.declares(name)) for name in archive]
         return result
     loaded = formats.load(text)
     size = int(loaded.value.nnz) if loaded.kind == "graph" else None
-    entry = _entry(loaded.kind, loaded.value) | {"nnz": size}
+    entry = _entry(loaded.kind, loaded.value.shape, loaded.value.dtype) | {"nnz": size}
     return result | {"entries": [entry]}
 
 
-def _entry(name: str, value: Any) -> dict[str, Any]:
-    return {
-        "path": name,
-        "shape": list(value.shape),
-        "type": str(value.dtype),
-        "meaning": "",
-    }
+def _entry(name: str, shape: tuple[int, ...], dtype: Any) -> dict[str, Any]:
+    return {"path": store.text(name), "shape": list(shape), "type": str(dtype), "meaning": ""}
 
 
 def _describe_h5(place: formats.Place) -> dict[str, Any]:
     with store.open_h5(place.path) as file:
-        entries = []
-        for path, item in _walk(file):
-            if place.part and not path.startswith("/" + place.part.strip("/")):
-                continue
-            entries.append(_h5_entry(file, path, item))
+        store.try_first(file, "entries", "", lambda: _entries(file, place))
+        entries = _entries(file, place)
         if place.part and not entries:
             raise InputError(f"{place}: no such dataset in the file")
         result: dict[str, Any] = {"entries": entries}
@@ -55,19 +47,18 @@ def _describe_h5(place: formats.Place) -> dict[str, Any]:
                 result[name] = store.text(file.attrs[name])
         for name in ("parameters", "versions", "inputs"):
             if name in file.attrs:
-                result[name] = _json(store.text(file.attrs[name]), place)
+                result[name] = reports.checked(name, store.text(file.attrs[name]), str(place))
         if store.find(file, "/report") is not None:
-            result["report"] = _json(store.text(store.dataset(file, "/report")[()]), place)
+            words = store.text(store.read(file, "/report", {}, "/report"))
+            result["report"] = reports.checked("report", words, str(place))
         if store.find(file, "/stages/name") is not None:
             result["stages"] = _stages(file)
     return result
 
 
-def _json(text: str, place: formats.Place) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise InputError(f"{place}: damaged JSON in it ({error})") from error
+def _entries(file: h5py.File, place: formats.Place) -> list[dict[str, Any]]:
+    below = "/" + place.part.strip("/") if place.part else ""
+    return [_h5_entry(file, path, item) for path, item in _walk(file) if path.startswith(below)]
 
 
 def _stages(file: h5py.File) -> list[dict[str, Any]]:
@@ -76,37 +67,54 @@ def _stages(file: h5py.File) -> list[dict[str, Any]]:
         name: store.read(file, f"/stages/{name}", dims, f"/stages/{name}")
         for name in ("name", "seconds", "peak_bytes")
     }
+    seconds, peaks = columns["seconds"], columns["peak_bytes"]
+    if not (np.isfinite(seconds).all() and (seconds >= 0).all() and (peaks >= 0).all()):
+        raise InputError(f"{file.filename}:/stages: damaged: times and bytes are not negative")
     return [
-        {"name": store.text(a), "seconds": float(b), "peak_bytes": int(c)}
-        for a, b, c in zip(columns["name"], columns["seconds"], columns["peak_bytes"], strict=True)
+        {"name": store.text(name), "seconds": float(time), "peak_bytes": int(peak)}
+        for name, time, peak in zip(columns["name"], seconds, peaks, strict=True)
     ]
 
 
 def _walk(file: h5py.File) -> list[tuple[str, Any]]:
-    """Return datasets, sparse groups as one entry, and links that lead elsewhere."""
-    found: list[tuple[str, Any]] = []
+    """Return datasets, sparse groups as one entry, and links that lead elsewhere.
 
-    def visit(group: h5py.Group, prefix: str) -> None:
+    A group that is reached twice, maybe from inside itself, is entered once.
+    """
+    found: list[tuple[str, Any]] = []
+    waiting: list[tuple[h5py.Group, str]] = [(file, "")]
+    seen = {_address(file)}
+    while waiting:
+        group, prefix = waiting.pop()
+        below: list[tuple[h5py.Group, str]] = []
         for name in group:
+            if isinstance(name, bytes):  # h5py finds nothing by such a name
+                found.append((f"{prefix}/{store.text(name)}", None))
+                continue
             link, path = group.get(name, getlink=True), f"{prefix}/{store.text(name)}"
             if not isinstance(link, h5py.HardLink):
                 found.append((path, link))
                 continue
             item = group[name]
-            if isinstance(item, h5py.Group) and not matrices.is_csr_group(item):
-                if path.count("/") < 16:  # a group may contain itself
-                    visit(item, path)
-            else:
+            if not isinstance(item, h5py.Group) or matrices.is_csr_group(item):
                 found.append((path, item))
-
-    visit(file, "")
+            elif _address(item) not in seen:
+                seen.add(_address(item))
+                below.append((item, path))
+        waiting.extend(reversed(below))
     return found
+
+
+def _address(item: h5py.Group) -> int:
+    """Place of an object in its file, which tells it from all others."""
+    return int(h5py.h5o.get_info(item.id).addr)
 
 
 def _h5_entry(file: h5py.File, path: str, item: Any) -> dict[str, Any]:
     if isinstance(item, h5py.Group):
-        parts = [store.dataset(file, f"{path}/{key}") for key in ("data", "indices", "indptr")]
-        shape = list(matrices.csr_shape(file, path))
+        name = item.name
+        parts = [store.dataset(file, f"{name}/{key}", values=False) for key in matrices.PARTS]
+        shape = list(matrices.csr_shape(file, name))
         square = shape[0] == shape[1]
         return {
             "path": path,
@@ -125,5 +133,8 @@ def _h5_entry(file: h5py.File, path: str, item: Any) -> dict[str, Any]:
             "bytes": int(item.id.get_storage_size()),
             "meaning": row.meaning if row else "",
         }
+    if item is None or isinstance(item, h5py.Datatype):
+        kind = "unknown: its name is not UTF-8" if item is None else "named type"
+        return {"path": path, "shape": [], "type": kind, "bytes": 0, "meaning": ""}
     kind = "link to another file" if isinstance(item, h5py.ExternalLink) else "link"
     return {"path": path, "shape": [], "type": kind, "bytes": 0, "meaning": "not followed"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import arrays, matrices, store, stream, tables
+from mustlink_io import arrays, declared, matrices, store, stream, tables
 
 HDF5 = (".h5", ".hdf5", ".he5", ".h5ad")
 EDGES = (".edges", ".txt", ".tsv")
@@ -58,17 +59,24 @@ def parse(text: str) -> Place:
     return Place(Path(found.group(1)), found.group(2) or None)
 
 
-def load(text: str, want: Kind | None = None, advance: stream.Advance = stream.silent) -> Data:
+def load(
+    text: str,
+    want: Kind | None = None,
+    advance: stream.Advance = stream.silent,
+    lazy_above: int | None = None,
+) -> Data:
     """Load points or a graph; the file's contents decide unless `want` does.
 
     Square sparse matrices are graphs, dense ones points; `want="graph"` takes a dense square
-    matrix as an affinity, `want="points"` a sparse one as points. Raises InputError.
+    matrix as an affinity, `want="points"` a sparse one as points. Points in HDF5 that need more
+    than `lazy_above` bytes are checked but not kept: the value is `stream.PointRows`. Raises
+    InputError.
     """
     place = parse(text)
     store.check_readable(place.path)
     value: Any
     if place.suffix in HDF5:
-        return _load_h5(place, want, advance)
+        return _load_h5(place, want, advance, lazy_above)
     if place.suffix == ".npy":
         value = arrays.load_npy(place.path)
     elif place.suffix == ".npz":
@@ -93,21 +101,32 @@ def _decide(value: Any, want: Kind | None, place: Place, advance: stream.Advance
     if want == "graph" or (want is None and sparse and square):
         if not sparse and value.dtype.kind not in "fiub":
             raise InputError(f"{place}: values of type {value.dtype}; weights are real numbers")
+        if not sparse:
+            declared.check_fits(8 * math.prod(value.shape), str(place))
         # an HDF5 dataset or a memory map is read here
-        matrix = value if sparse else sp.csr_matrix(np.asarray(value[...], dtype=np.float64))
+        with np.errstate(over="ignore", invalid="ignore"):
+            matrix = value if sparse else sp.csr_matrix(np.asarray(value[...], dtype=np.float64))
+        matrices.check_weights(matrix, str(place))
         return Data("graph", matrix, place)
     if sparse:
         value = matrices.DenseRows(value)
+    declared.check_fits(4 * math.prod(value.shape), str(place))
     return Data("points", stream.read_points(value, str(place), advance), place)
 
 
-def _load_h5(place: Place, want: Kind | None, advance: stream.Advance) -> Data:
+def _load_h5(
+    place: Place, want: Kind | None, advance: stream.Advance, lazy_above: int | None
+) -> Data:
     with store.open_h5(place.path) as file:
         name = place.part or _default(file, place, want)
         named = Place(place.path, name)
         if matrices.is_csr_group(store.find(file, name)):
             return _decide(matrices.read_csr(file, name), want, named, advance)
-        return _decide(store.dataset(file, name), want, named, advance)
+        values = store.dataset(file, name)
+        if want != "graph" and lazy_above is not None and 4 * values.size > lazy_above:
+            stream.check_points(values, str(named), advance)
+            return Data("points", stream.PointRows(place.path, name), named)
+        return _decide(values, want, named, advance)
 
 
 def _default(file: h5py.File, place: Place, want: Kind | None) -> str:
@@ -116,11 +135,9 @@ def _default(file: h5py.File, place: Place, want: Kind | None) -> str:
     for name in names:
         if store.find(file, name) is not None:
             return name
-    has = [path for path, item in store.contents(file).items() if isinstance(item, h5py.Dataset)]
-    listed = ", ".join(has[:12]) + (" …" if len(has) > 12 else "")
     raise InputError(
         f"{place.path}: none of {', '.join(names)} in it; name one of its datasets as "
-        f"{place.path.name}:DATASET (it has {listed or 'none'})"
+        f"{place.path.name}:DATASET (it has {store.listed(file)})"
     )
 
 
@@ -136,15 +153,19 @@ def _pick_npz(place: Place) -> Any:
             return _array(archive, names[0], place)
         raise InputError(
             f"{place}: neither a sparse matrix nor points or X; name one of its arrays as "
-            f"{place.path.name}:NAME (it has {', '.join(archive) or 'none'})"
+            f"{place.path.name}:NAME (it has {_names(archive)})"
         )
 
 
 def _array(archive: Mapping[str, NDArray[Any]], name: str, place: Place) -> NDArray[Any]:
     name = name.lstrip("/")
     if name not in archive:
-        raise InputError(f"{place}: no such array; the file has {', '.join(archive) or 'none'}")
+        raise InputError(f"{place}: no such array; the file has {_names(archive)}")
     return np.asarray(archive[name])
+
+
+def _names(archive: Mapping[str, NDArray[Any]]) -> str:
+    return ", ".join(store.text(name)[:40] for name in list(archive)[:12]) or "none"
 
 
 def load_labels(text: str, n_nodes: int | None = None) -> NDArray[np.int64]:
@@ -160,6 +181,7 @@ def load_labels(text: str, n_nodes: int | None = None) -> NDArray[np.int64]:
             names = [n for n in LABEL_NAMES if store.find(file, n) is not None]
             name = place.part or (names or ["/labels"])[0]
             _refuse_text(store.dataset(file, name), f"{place.path}:{name}")
+            _check_count(store.dataset(file, name).shape, n_nodes, place)
             values = store.read(file, name, {}, "/labels")
     elif place.suffix == ".npz":
         with arrays.open_npz(place.path) as archive:
@@ -175,13 +197,18 @@ def load_labels(text: str, n_nodes: int | None = None) -> NDArray[np.int64]:
             f"{place}: shape {values.shape} of type {values.dtype}; labels are whole numbers, "
             "one a node"
         )
-    if n_nodes is not None and len(values) != n_nodes:
-        raise InputError(f"{place}: {len(values)} labels, but the data has {n_nodes} nodes")
+    _check_count(values.shape, n_nodes, place)
     labels = tables.to_integers(values, str(place), "label")
     if labels.size and labels.min() < -1:
         at = int(np.flatnonzero(labels < -1)[0])
         raise InputError(f"{place}: label {at} is {labels[at]}; -1 is unknown, classes are from 0")
     return labels
+
+
+def _check_count(shape: tuple[int, ...], n_nodes: int | None, place: Place) -> None:
+    """Raise InputError for another number of labels than nodes, if need be before reading them."""
+    if n_nodes is not None and len(shape) == 1 and shape[0] != n_nodes:
+        raise InputError(f"{place}: {shape[0]} labels, but the data has {n_nodes} nodes")
 
 
 def _refuse_text(values: Any, where: str) -> None:
@@ -215,7 +242,9 @@ def load_pairs(text: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         dims: dict[str, int] = {}
         pairs = store.read(file, f"{group}/pairs", dims, "/constraints/pairs")
         belief = store.read(file, f"{group}/belief", dims, "/constraints/belief")
-    return pairs.astype(np.int64), belief.astype(np.float64)
+    where = f"{place.path}:{group}"
+    with np.errstate(over="ignore", invalid="ignore"):  # of long doubles; the engine refuses Inf
+        return tables.to_integers(pairs, f"{where}/pairs", "pair"), belief.astype(np.float64)
 
 
 def load_matrix(text: str) -> sp.csr_matrix | None:
@@ -244,4 +273,4 @@ def declared_shape(text: str) -> tuple[int, ...] | None:
         name = place.part or _default(file, place, None)
         if matrices.is_csr_group(store.find(file, name)):
             return matrices.csr_shape(file, name)
-        return tuple(store.dataset(file, name).shape)
+        return tuple(store.dataset(file, name, values=False).shape)

@@ -1,4 +1,4 @@
-"""What every job from files to a file does: look, read, fit, write whole, tell.
+"""What every job from files to a file does: look, lock, read, fit, write whole, tell.
 
 A kind of job (`clustering`, `propagation`) says what it reads beside the data, how it is fitted and
 what it answers; everything else is here.
@@ -16,12 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink.keep import digest
 from mustlink.memory import peak_bytes
 from mustlink.observe import Observer, Recorder
 from mustlink_io import formats, store, stream
+from mustlink_io.locks import locked
 from mustlink_io.methods import GRAPH_OPTIONS, Method, flag
+from mustlink_io.planning import LAZY, Plan, plan_job
 from mustlink_io.records import stage_rows, to_json, versions
 from mustlink_io.sides import class_shares
+from mustlink_io.work import WorkFolder, entries, folder_of, remove, remove_leftovers
+
+_WORTH = 10.0  # seconds of computing that are kept for another run without being asked to
 
 # Keys of a result that have a place of their own in the file, outside /report.
 _APART = ("parameters", "versions", "inputs", "stages", "output", "eigenvalues", "classes")
@@ -29,7 +35,10 @@ _APART = ("parameters", "versions", "inputs", "stages", "output", "eigenvalues",
 
 @dataclass(frozen=True, kw_only=True)
 class Job(ABC):
-    """An estimator to be fitted to a file; `params` holds only what was given."""
+    """An estimator to be fitted to a file; `params` holds only what was given.
+
+    `resume` keeps the results of stages after the run, `fresh` ignores those of earlier runs.
+    """
 
     data: str
     output: str
@@ -38,6 +47,8 @@ class Job(ABC):
     params: Mapping[str, Any] = field(default_factory=dict)
     threads: int | None = None
     memory: int | None = None
+    resume: bool = False
+    fresh: bool = False
 
     methods: ClassVar[Mapping[str, Method]]
     common: ClassVar[frozenset[str]]
@@ -105,23 +116,40 @@ class Job(ABC):
 def run(job: Job, observer: Observer) -> dict[str, Any]:
     """From a file to a file; returns what the summary and `--json` show.
 
-    The output is checked before anything is read and written only when all is done. Raises
-    InputError.
+    The output is checked before anything is read and written only when all is done; what stages
+    found is kept in a folder beside it, from which a run that was killed goes on. Raises
+    InputError, also where another run writes the same output.
     """
     job.check()
     paths = {role: formats.parse(text).path for role, text in job.inputs.items()}
     for path in paths.values():
         store.check_readable(path)
-    store.check_output(job.output, paths.values())
-    _check_budget(job)
-    recorder = Recorder(observer)
+    target = store.check_output(job.output, paths.values())
+    planned = None if job.memory is None else plan_job(job)  # refuses what cannot fit
+    with locked(job.output):
+        remove_leftovers(target)
+        return _run(job, paths, Recorder(observer, memory=job.memory), planned)
+
+
+def _run(
+    job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan | None
+) -> dict[str, Any]:
+    """The part of `run` that needs the lock."""
     wanted: formats.Kind | None = "graph" if job.params.get("affinity") == "precomputed" else None
     with recorder.stage("reading") as advance:
-        data = formats.load(job.data, wanted, advance)
+        lazy_above = None if job.memory is None else job.memory // LAZY
+        data = formats.load(job.data, wanted, advance, lazy_above)
         side = job.read(data, recorder)
     inputs = _checksums(job, paths, recorder)
+    source = digest((inputs[0]["sha256"], data.place.part, data.kind))
+    work = WorkFolder(folder_of(job.output), source, fresh=job.fresh)
+    recorder.keeper = work
     estimator = _estimator(job, data, side)
-    job.fit(estimator, data.value, side, recorder)
+    try:
+        job.fit(estimator, data.value, side, recorder)
+    except InputError:
+        _put_away(job, work, recorder)
+        raise
     stages = stage_rows(recorder)  # those of the fit among them
     result = {
         **estimator.report_.to_dict(),
@@ -133,10 +161,15 @@ def run(job: Job, observer: Observer) -> dict[str, Any]:
         "stages": stages,
         "seconds": sum(stage["seconds"] for stage in stages),
         "peak_bytes": max(stage["peak_bytes"] for stage in stages),
-        "notes": list(recorder.notes),
+        "notes": list(recorder.notes) + work.troubles,
+        "stages_from_before": work.recalled,
+        "planned_peak_bytes": None if planned is None else planned.peak_bytes,
     }
     with recorder.stage("writing"):
         store.write(job.output, {**job.content(estimator), **run_content(result)})
+    for trouble in work.troubles:
+        recorder.note(trouble)
+    result["work"] = _put_away(job, work, recorder)
     result["seconds"] += recorder.stages[-1].seconds
     result["peak_bytes"] = peak_bytes()
     if job.memory is not None and result["peak_bytes"] > job.memory:
@@ -162,7 +195,26 @@ def _estimator(job: Job, data: formats.Data, side: Any) -> Any:
     made = getattr(mustlink, job.methods[job.method].estimator, None)
     if made is None:
         raise InputError(f"-m {job.method}: not in this version of mustlink; choose another")
-    return made(n_jobs=job.threads, **params)
+    return made(n_jobs=job.threads, memory=job.memory, **params)
+
+
+def _put_away(job: Job, work: WorkFolder, recorder: Recorder) -> dict[str, Any] | None:
+    """Remove the work folder unless it is wanted or worth it; tells what is left."""
+    found = entries(work.folder)
+    used = [one for one in found if one.path in work.used]
+    if not (job.resume or sum(one.seconds for one in used) >= _WORTH):
+        remove(work.folder)
+        return None
+    if not found:
+        return None
+    others = [one for one in found if one.path not in work.used]
+    total, unused = (sum(one.bytes for one in some) for some in (found, others))
+    more = f", {len(others)} of them ({unused / 1e6:.0f} MB) not from this run" if others else ""
+    recorder.note(
+        f"{len(found)} results of stages ({total / 1e6:.0f} MB{more}) are kept in {work.folder} "
+        f"for another run; remove them by: mustlink clean {job.output}"
+    )
+    return {"folder": str(work.folder), "results": len(found), "bytes": total}
 
 
 def _checksums(job: Job, paths: Mapping[str, Path], recorder: Recorder) -> list[dict[str, Any]]:
@@ -175,22 +227,6 @@ def _checksums(job: Job, paths: Mapping[str, Path], recorder: Recorder) -> list[
             size, digest = path.stat().st_size, digests[path]
             found.append({"role": role, "name": job.inputs[role], "bytes": size, "sha256": digest})
     return found
-
-
-def _check_budget(job: Job) -> None:
-    """Refuse a budget below what the data alone needs: a lower bound, not an estimate."""
-    if job.memory is None:
-        return
-    shape = formats.declared_shape(job.data)
-    least = peak_bytes()
-    if shape is not None and len(shape) == 2 and shape[0] != shape[1]:
-        # float32; weight and index
-        least += 4 * shape[0] * shape[1] + 8 * shape[0] * job.neighbours
-    if least > job.memory:
-        raise InputError(
-            f"--memory: {job.memory / 1e9:.2f} GB given, but program, points and graph alone need "
-            f"{least / 1e9:.2f} GB"
-        )
 
 
 def run_content(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import schema, store
+from mustlink_io import declared, schema, store
+from mustlink_io.sandbox import examine
+
+_MTX_BYTES = 16  # in memory for a byte in the file: `1 1` is two indices and a value, twice
 
 
 def as_csr(
@@ -31,16 +34,8 @@ def as_csr(
     if len(shape) != 2 or min(shape) < 0:
         raise InputError(f"{where}: shape {shape} is not that of a matrix")
     rows, columns = (int(s) for s in shape)
-    for name, array, kinds in (
-        ("data", data, "fiub"),
-        ("indices", indices, "iu"),
-        ("indptr", indptr, "iu"),
-    ):
-        if array.ndim != 1 or array.dtype.kind not in kinds:
-            raise InputError(
-                f"{where}: {name} has shape {array.shape} and type {array.dtype}; wanted is one "
-                "dimension of " + ("numbers" if name == "data" else "integers")
-            )
+    for name, array in (("data", data), ("indices", indices), ("indptr", indptr)):
+        _check_part(name, array, where)
     if len(indptr) != rows + 1:
         raise InputError(
             f"{where}: indptr has {len(indptr)} entries, but {rows} rows need one more"
@@ -53,13 +48,36 @@ def as_csr(
         at = int(np.flatnonzero((indices < 0) | (indices >= columns))[0])
         raise InputError(f"{where}: entry {at} is in column {indices[at]} of {columns}")
     if data.dtype not in (np.float32, np.float64):
-        data = data.astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):  # the engine refuses Inf
+            data = data.astype(np.float64)
     small = max(rows, columns, len(data)) < 2**31
     index = np.int32 if small else np.int64
     return sp.csr_matrix(
         (data, indices.astype(index, copy=False), indptr.astype(index, copy=False)),
         shape=(rows, columns),
     )
+
+
+_LARGEST = 1e150  # of a weight, and its inverse: squares, and sums of them, are still numbers
+
+
+def check_weights(matrix: sp.csr_matrix, where: str) -> None:
+    """Raise InputError for weights of a size that no eigenproblem can be computed with."""
+    largest = float(abs(matrix.data).max()) if matrix.nnz else 1.0
+    if np.isfinite(largest) and largest and not 1 / _LARGEST < largest < _LARGEST:
+        raise InputError(f"{where}: weights of size {largest:.3g}; divide them by the largest")
+
+
+PARTS = {"data": "fiub", "indices": "iu", "indptr": "iu"}
+
+
+def _check_part(name: str, part: Any, where: str) -> None:
+    """Raise InputError unless an array or dataset has the form that CSR wants of it."""
+    if part.ndim != 1 or part.dtype.kind not in PARTS[name]:
+        raise InputError(
+            f"{where}: {name} has shape {part.shape} and type {part.dtype}; wanted is one "
+            "dimension of " + ("numbers" if name == "data" else "integers")
+        )
 
 
 def is_csr_group(group: Any) -> bool:
@@ -76,7 +94,7 @@ def csr_shape(file: h5py.File, name: str) -> tuple[int, int]:
     attrs = group.attrs
     encoding = store.text(attrs.get("encoding-type", attrs.get("h5sparse_format", schema.CSR_TYPE)))
     if encoding not in (schema.CSR_TYPE, "csr"):
-        raise InputError(f"{where}: encoding {encoding!r}; only {schema.CSR_TYPE!r} is read")
+        raise InputError(f"{where}: encoding {encoding[:40]!r}; only {schema.CSR_TYPE!r} is read")
     shape = np.asarray(attrs.get("shape", attrs.get("h5sparse_shape", ())))
     if shape.shape != (2,) or shape.dtype.kind not in "iu":
         raise InputError(f"{where}: needs an attribute `shape` of two integers")
@@ -88,13 +106,12 @@ def read_csr(file: h5py.File, name: str) -> sp.csr_matrix:
     shape = csr_shape(file, name)
     base = name.rstrip("/")
     where = f"{file.filename}:{base}"
-    parts = {}
-    for part in ("data", "indices", "indptr"):
-        values = store.dataset(file, f"{base}/{part}")
-        if values.ndim != 1:
-            raise InputError(f"{where}/{part}: shape {values.shape}, but one dimension is wanted")
-        parts[part] = np.asarray(values[()])
-    return as_csr(parts["data"], parts["indices"], parts["indptr"], shape, where)
+    parts = {part: store.dataset(file, f"{base}/{part}") for part in PARTS}
+    for part, values in parts.items():
+        _check_part(part, values, where)
+    declared.check_fits(sum(p.size * p.dtype.itemsize for p in parts.values()), where)
+    data, indices, indptr = (np.asarray(values[()]) for values in parts.values())
+    return as_csr(data, indices, indptr, shape, where)
 
 
 def graph_content(affinity: sp.csr_matrix, info: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -132,14 +149,17 @@ def is_sparse_npz(arrays: Mapping[str, Any]) -> bool:
 def sparse_from_npz(arrays: Mapping[str, NDArray[Any]], where: str) -> sp.csr_matrix:
     """Build CSR from the arrays of scipy's .npz (csr, csc or coo), checked; raises InputError."""
     kind = store.text(arrays["format"]) if "format" in arrays else "csr"
-    shape = tuple(int(s) for s in np.atleast_1d(arrays["shape"]))
+    sizes = np.atleast_1d(arrays["shape"])
+    if sizes.shape != (2,) or sizes.dtype.kind not in "iu":
+        raise InputError(f"{where}: `shape` must be two integers")
+    shape = tuple(int(s) for s in sizes)
     if kind in ("csr", "csc") and "indptr" in arrays:
         order = 1 if kind == "csr" else -1
         built = as_csr(arrays["data"], arrays["indices"], arrays["indptr"], shape[::order], where)
         return built if kind == "csr" else built.T.tocsr()
     if kind == "coo" and "row" in arrays:
         return from_triplets(arrays["row"], arrays["col"], arrays["data"], shape, where)
-    raise InputError(f"{where}: sparse format {kind!r}; csr, csc and coo are read")
+    raise InputError(f"{where}: sparse format {kind[:40]!r}; csr, csc and coo are read")
 
 
 def from_triplets(
@@ -148,10 +168,51 @@ def from_triplets(
     """Build CSR from rows, columns and values, repeated entries summed; raises InputError."""
     if len(shape) != 2 or not i.shape == j.shape == w.shape or i.ndim != 1:
         raise InputError(f"{where}: rows, columns and values must be of one length")
+    if i.dtype.kind not in "iu" or j.dtype.kind not in "iu" or w.dtype.kind not in "fiub":
+        raise InputError(f"{where}: rows and columns must be integers, values numbers")
+    check_not_empty(shape[0], w.size, where)
     for name, index, size in (("row", i, shape[0]), ("column", j, shape[1])):
         if index.size and (index.min() < 0 or index.max() >= size):
             raise InputError(f"{where}: a {name} outside 0 to {size - 1}")
-    return sp.csr_matrix((w.astype(np.float64), (i, j)), shape=shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = w.astype(np.float64)
+    return sp.csr_matrix((values, (i.astype(np.int64), j.astype(np.int64))), shape=shape)
+
+
+def check_not_empty(n_rows: int, n_entries: int, where: str) -> None:
+    """Raise InputError for far more rows than entries, each of which would take memory.
+
+    Formats that store entries alone can declare any number of rows in a few bytes.
+    """
+    if n_rows > 100 * n_entries + 1000:
+        raise InputError(
+            f"{where}: {n_entries} entries, but {n_rows} rows; number the nodes 0, 1, 2 …"
+        )
+
+
+def _check_mtx_header(path: Path) -> None:
+    """Raise InputError when a Matrix Market file declares more than its bytes can say."""
+    try:
+        with path.open(encoding="latin-1") as file:
+            symmetric = "general" not in file.readline(200).lower()
+            line = "%"
+            while line and (line.startswith("%") or not line.strip()):
+                line = file.readline(10_000)
+        sizes = [int(word) for word in line.split()]
+    except ValueError:
+        return  # scipy says what is wrong
+    if len(sizes) == 3:  # a line of two numbers, "1 1", for an entry
+        least = 4 * sizes[2]
+        check_not_empty(max(sizes[0], 0), max(sizes[2], 0), str(path))
+    elif len(sizes) == 2:  # a line of one number, or of one for two symmetric ones
+        least = 2 * sizes[0] * sizes[1] // (4 if symmetric else 1)
+    else:
+        return
+    if min(sizes) < 0 or least > path.stat().st_size + 1:
+        raise InputError(
+            f"{path}: declares sizes {' x '.join(map(str, sizes))}, more than its "
+            f"{path.stat().st_size} bytes can hold"
+        )
 
 
 def read_mtx(path: Path) -> sp.csr_matrix | NDArray[np.float64]:
@@ -159,12 +220,16 @@ def read_mtx(path: Path) -> sp.csr_matrix | NDArray[np.float64]:
     import scipy.io
 
     store.check_readable(path)
+    _check_mtx_header(path)
+    most = _MTX_BYTES * path.stat().st_size
     try:
+        examine(str(path), lambda: scipy.io.mmread(path), most)  # it crashes on some files
         found = scipy.io.mmread(path)
-    except (ValueError, OverflowError, OSError, EOFError) as error:
-        raise InputError(
-            f"{path}: not a Matrix Market file ({' '.join(str(error).split())})"
-        ) from (error)
+    except InputError:
+        raise
+    except Exception as error:  # its reader in C++ raises whatever it likes
+        words = " ".join(store.text(str(error)).split())[:200]
+        raise InputError(f"{path}: not a Matrix Market file ({words})") from error
     if np.iscomplexobj(found):
         raise InputError(f"{path}: complex values; a graph has real weights")
     if not sp.issparse(found):

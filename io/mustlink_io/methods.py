@@ -19,7 +19,6 @@ _SPREAD = _EIGEN | {
     "variant",
     "eigen_solver",
     "eigen_tol",
-    "memory",
 }
 _SYSTEM = _EIGEN | {"max_iter"}
 _MASS = frozenset({"class_mass", "class_shares"})

@@ -64,6 +64,13 @@ NEIGHBORS = click.option(
 MEMORY = click.option(
     "--memory", callback=memory_size, help="As 4GB: refused if surely too small; excess is told."
 )
+RESUME = click.option(
+    "--resume",
+    is_flag=True,
+    help="Keep what stages found in OUT.h5.work after the run, for runs with other parameters. "
+    "Work of 10 s or more is kept anyway; a run that was killed always goes on from there.",
+)
+FRESH = click.option("--fresh", is_flag=True, help="Ignore what earlier runs left there.")
 AFFINITY = click.option(
     "--affinity",
     type=click.Choice(["knn", "precomputed", "rbf"]),

@@ -9,6 +9,7 @@ import click
 from mustlink_io.methods import PROPAGATORS
 from mustlink_io.options import (
     AFFINITY,
+    FRESH,
     JSON,
     MAX_ITER,
     MEMORY,
@@ -16,6 +17,7 @@ from mustlink_io.options import (
     NEIGHBORS,
     PROPAGATE_OWN,
     QUIET,
+    RESUME,
     SEED,
     THREADS,
     TOL,
@@ -50,7 +52,7 @@ from mustlink_io.options import (
 @several(*PROPAGATE_OWN)
 @several(AFFINITY, NEIGHBORS, METRIC, WEIGHTS)
 @click.option("--solver", type=click.Choice(["auto", "dense", "cg"]), help="Of the equations.")
-@several(TOL, MAX_ITER, SEED, THREADS, MEMORY, QUIET, JSON)
+@several(TOL, MAX_ITER, SEED, THREADS, MEMORY, RESUME, FRESH, QUIET, JSON)
 def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
     """Give every node of DATA a class, from the labels of a few.
 
@@ -82,7 +84,7 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
     from mustlink_io.summary import emit, show_propagate
 
     asked = {name: given.pop(name) for name in ("data", "output", "method", "labels", "graph")}
-    limits = {name: given.pop(name) for name in ("threads", "memory")}
+    limits = {name: given.pop(name) for name in ("threads", "memory", "resume", "fresh")}
     params = {name: value for name, value in given.items() if value is not None}
     with observing(quiet) as observer:
         result = run(PropagateJob(**asked, **limits, params=params), observer)

@@ -229,9 +229,16 @@ def document() -> str:
         "integer and any integer or float for a float.",
         "",
         "Files are written beside their final name and renamed when complete, so that no reader",
-        "sees half a file. A reader refuses external links, external storage, virtual datasets and",
-        "chunks that were never written, takes no pickled objects, and checks shapes, types and",
-        "the indices of a graph before it uses them.",
+        "sees half a file. An output that is a symbolic link stays one and its target is replaced,",
+        "unless another user made the link.",
+        "",
+        "A reader refuses external links, external storage, virtual datasets, chunks that were",
+        "never written and values that cannot fit in memory, takes no pickled objects, and checks",
+        "shapes, types and the indices of a graph before it uses them. Chunks may go through gzip,",
+        "lzf, shuffle and fletcher32; every compressed one is inflated once to see that it holds",
+        "what was declared. Other filters are refused, because the HDF5 library trusts what comes",
+        "out of them. Whatever is asked of a file is asked by a child process first, which may",
+        "crash.",
     ]
     for name, (intro, part) in PARTS.items():
         out += ["", f"## {name}", "", intro, "", "| path | type | shape | meaning |"]

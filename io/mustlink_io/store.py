@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import errno
+import math
 import os
-import secrets
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,104 +15,62 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import schema
+from mustlink_io import declared, schema
+from mustlink_io.outputs import atomic, check_output, create_h5, write
+from mustlink_io.sandbox import allow, examine
+
+__all__ = [
+    "atomic",
+    "check_output",
+    "check_readable",
+    "contents",
+    "create_h5",
+    "dataset",
+    "find",
+    "listed",
+    "open_h5",
+    "read",
+    "text",
+    "try_first",
+    "write",
+]
 
 _MAX_SOFT_LINKS = 16
+_MAX_WORDS = 100_000  # values of a text dataset
+_LISTED = 12  # datasets that a message names
 
 
-def _create_beside(path: Path) -> Path:
-    """Create an empty temporary file in the folder of `path`, with the umask's permissions."""
-    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    return temporary
+class _File(h5py.File):
+    """An open file, and what a child process has looked at already without harm."""
 
-
-def _target(path: str | Path) -> Path:
-    """Return the file that a rename may replace: never a folder, and never /dev/null."""
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise InputError(f"{path}: is a directory; give the name of a file to write")
-    if target.exists() and not target.is_file():
-        raise InputError(f"{path}: is a device or pipe; give the name of a file to write")
-    return target
-
-
-def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
-    """Make sure now that `path` can be written later; returns the path with links resolved.
-
-    Raises InputError when it is a directory, one of the inputs, or in a folder that is missing or
-    not writable.
-    """
-    target = _target(path)
-    for source in inputs:
-        if target.exists() and Path(source).exists() and target.samefile(source):
-            raise InputError(f"{path}: is the input itself; give another name to write to")
-    try:
-        _create_beside(target).unlink()
-        if target.exists() and not os.access(target, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {_reason(error)}") from error
-    return target
-
-
-@contextlib.contextmanager
-def atomic(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary file in the folder of `path`; on success it becomes `path`.
-
-    Synced before the rename, removed after any error, KeyboardInterrupt included. Raises
-    InputError when the folder cannot be written.
-    """
-    target = _target(path)
-    try:
-        temporary = _create_beside(target)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {_reason(error)}") from error
-    try:
-        yield temporary
-        if target.exists():
-            temporary.chmod(target.stat().st_mode & 0o777)
-        _sync(temporary)
-        os.replace(temporary, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        if isinstance(error, OSError):
-            raise InputError(f"{path}: was not written: {_reason(error)}") from error
-        raise
-    with contextlib.suppress(OSError):  # some file systems cannot sync a folder
-        _sync(target.parent)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _reason(error: OSError) -> str:
-    """Return the system's words without the path, which the message names already."""
-    return error.strerror or (str(error).splitlines() or [type(error).__name__])[0]
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "r")
+        self.safe: set[tuple[str, str]] = set()
 
 
 @contextlib.contextmanager
 def open_h5(path: str | Path) -> Iterator[h5py.File]:
     """Open for reading; a missing, damaged or truncated file is one InputError.
 
-    Errors of the HDF5 library inside the `with` block are told the same way.
+    Errors of the HDF5 library inside the `with` block are told the same way. Whatever is reached by
+    `find`, `dataset`, `read` and `contents` is looked at by a child process first (`sandbox`).
     """
     path = Path(path)
     check_readable(path)
     try:
-        with h5py.File(path, "r") as file:
+        examine(str(path), lambda: _look_at_root(path))
+        with _File(path) as file:
             _check_version(file)
             yield file
     except (OSError, RuntimeError, LookupError, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, InputError) or not _from_h5py(error):
             raise
         words = " ".join(str(error).split())[:200]
+        if "lock file" in words or "already open for write" in words:
+            raise InputError(
+                f"{path}: is being written by another program, or was never closed by it; wait, "
+                "or if it has ended: h5clear -s FILE"
+            ) from error
         raise InputError(f"{path}: not an HDF5 file, truncated or damaged ({words})") from error
 
 
@@ -127,19 +84,54 @@ def _check_version(file: h5py.File) -> None:
     written = np.asarray(file.attrs.get("mustlink-format", 0))
     if written.size != 1 or written.dtype.kind not in "iu" or int(written.flat[0]) > schema.FORMAT:
         raise InputError(
-            f"{file.filename}: format {written} is newer than this program's "
+            f"{file.filename}: format {text(written)[:40]} is newer than this program's "
             f"({schema.FORMAT}); update mustlink"
         )
 
 
 def check_readable(path: Path) -> None:
     """Raise InputError unless `path` is a file this process may read."""
-    if not path.exists():
-        raise InputError(f"{path}: no such file")
+    try:
+        if not path.exists():
+            raise InputError(f"{path}: no such file")
+    except OSError as error:  # a name too long, a link that leads to itself
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     if path.is_dir():
         raise InputError(f"{path}: is a directory, not a file")
+    if not path.is_file():
+        raise InputError(f"{path}: is a device or pipe, not a file")
     if not os.access(path, os.R_OK):
         raise InputError(f"{path}: no permission to read it")
+
+
+def _look_at_root(path: Path) -> None:
+    file = _File(path)
+    _check_version(file)
+    _look(file)
+
+
+def _look(item: Any) -> None:
+    """Ask of a dataset or group what will be asked of it, values apart."""
+    if isinstance(item, h5py.Group):
+        _look_at_attributes(item)
+        list(item)
+    elif isinstance(item, h5py.Dataset) and item.dtype.kind in "OSU" and item.shape is not None:
+        declared.check_fits(math.prod(item.shape) * item.dtype.itemsize, str(item.name))
+        _ = item[()] if item.size <= _MAX_WORDS else item[(0,) * item.ndim]
+
+
+def _look_at_attributes(item: h5py.Group) -> None:
+    for name in item.attrs:
+        with contextlib.suppress(OSError, RuntimeError, LookupError, TypeError, ValueError):
+            _ = item.attrs[name]
+
+
+def try_first(file: h5py.File, what: str, name: str, look: Callable[[], object]) -> None:
+    """Have a child process do what this one is about to do (`what` to `name`), unless one did."""
+    safe: set[tuple[str, str]] = getattr(file, "safe", set())
+    if (what, name) not in safe:
+        examine(f"{file.filename}:{name}" if name else str(file.filename), look)
+        safe.add((what, name))
 
 
 def find(file: h5py.File, name: str) -> h5py.Dataset | h5py.Group | None:
@@ -147,6 +139,11 @@ def find(file: h5py.File, name: str) -> h5py.Dataset | h5py.Group | None:
 
     Raises InputError at an external link. Soft links are followed up to a limit.
     """
+    try_first(file, "find", name, lambda: _look(_follow(file, name)))
+    return _follow(file, name)
+
+
+def _follow(file: h5py.File, name: str) -> h5py.Dataset | h5py.Group | None:
     parts = [p for p in name.split("/") if p not in ("", ".")]
     here: h5py.Group = file
     links, done = 0, ""
@@ -174,24 +171,51 @@ def find(file: h5py.File, name: str) -> h5py.Dataset | h5py.Group | None:
 
 
 def contents(file: h5py.File) -> dict[str, h5py.Dataset | h5py.Group]:
-    """Every dataset and group by path, reached by hard links only."""
+    """Every dataset and group by path, reached by hard links only, each once."""
+    try_first(file, "contents", "", lambda: _contents(file) and None)
+    return _contents(file)
+
+
+def _contents(file: h5py.File) -> dict[str, h5py.Dataset | h5py.Group]:
     found: dict[str, h5py.Dataset | h5py.Group] = {}
     file.visititems(lambda name, item: found.__setitem__("/" + text(name), item))
     return found
 
 
-def dataset(file: h5py.File, name: str) -> h5py.Dataset:
+def listed(file: h5py.File) -> str:
+    """Names of the datasets in a file for a message, the first of them."""
+    found = contents(file).items()
+    datasets = [" ".join(path.split()) for path, item in found if isinstance(item, h5py.Dataset)]
+    return (", ".join(datasets[:_LISTED]) + (" …" if len(datasets) > _LISTED else "")) or "none"
+
+
+def dataset(file: h5py.File, name: str, *, values: bool = True) -> h5py.Dataset:
     """Return a dataset that holds its own values inside this file; raises InputError.
 
     Refuses virtual datasets, external storage, and declared values that were never stored: a
-    file of a kilobyte must not make us allocate a terabyte.
+    file of a kilobyte must not make us allocate a terabyte. Compressed values are inflated once to
+    count them (`declared`), unless the caller will not read `values`.
     """
-    found = find(file, name)
+    if values:
+        try_first(file, "values", name, lambda: _look_at_values(_dataset(file, name), name))
+    else:
+        try_first(file, "shape", name, lambda: _dataset(file, name))
+    return _dataset(file, name)
+
+
+def _look_at_values(data: h5py.Dataset, name: str) -> None:
+    _look(data)
+    if data.chunks is not None:
+        where = f"{data.file.filename}:{name}"
+        allow(math.prod(data.shape) * data.dtype.itemsize + declared.file_size(data))
+        declared.check_chunks(data, where)
+
+
+def _dataset(file: h5py.File, name: str) -> h5py.Dataset:
     where = f"{file.filename}:{name}"
+    found = _follow(file, name)
     if found is None:
-        datasets = [p for p, o in contents(file).items() if isinstance(o, h5py.Dataset)]
-        has = ", ".join(datasets[:12]) + (" …" if len(datasets) > 12 else "")
-        raise InputError(f"{where}: no such dataset; the file has {has or 'none'}")
+        raise InputError(f"{where}: no such dataset; the file has {listed(file)}")
     if not isinstance(found, h5py.Dataset):
         what = "a group" if isinstance(found, h5py.Group) else "a named type"
         raise InputError(f"{where}: {what}, where a dataset is wanted")
@@ -199,25 +223,13 @@ def dataset(file: h5py.File, name: str) -> h5py.Dataset:
         raise InputError(f"{where}: a virtual dataset; copy its values into one file")
     if found.external:
         raise InputError(f"{where}: stored in another file; copy its values into this one")
-    _check_stored(found, where)
+    try:
+        _ = found.dtype
+    except TypeError as error:
+        words = " ".join(str(error).split())
+        raise InputError(f"{where}: values of a type that is not read ({words})") from error
+    declared.check_stored(found, where)
     return found
-
-
-def _check_stored(data: h5py.Dataset, where: str) -> None:
-    if data.shape is None:
-        raise InputError(f"{where}: an empty (null) dataset")
-    stored = data.id.get_storage_size()
-    if stored > Path(data.file.filename).stat().st_size:
-        raise InputError(f"{where}: declares more stored bytes than the file has")
-    if data.chunks is not None:
-        wanted = int(np.prod([-(-s // c) for s, c in zip(data.shape, data.chunks, strict=True)]))
-        if data.id.get_num_chunks() < wanted:
-            raise InputError(
-                f"{where}: {data.id.get_num_chunks()} of {wanted} chunks were written; the file "
-                "is incomplete"
-            )
-    elif stored < data.size * data.dtype.itemsize:
-        raise InputError(f"{where}: shape {data.shape} was declared but the values never written")
 
 
 def read(file: h5py.File, name: str, dims: dict[str, int], item: str) -> NDArray[Any]:
@@ -226,34 +238,22 @@ def read(file: h5py.File, name: str, dims: dict[str, int], item: str) -> NDArray
     where = f"{file.filename}:{name}"
     schema.bind(schema.ITEMS[item], data.shape, dims, where)
     schema.check_dtype(schema.ITEMS[item], data.dtype, where)
+    declared.check_fits(data.size * data.dtype.itemsize, where)
+    if schema.ITEMS[item].is_text and data.size > _MAX_WORDS:
+        raise InputError(f"{where}: {data.size} texts, where a few are wanted")
     return np.asarray(data[()])
 
 
 def text(value: Any) -> str:
-    """Return an attribute or scalar dataset as text, whatever string type it was stored as."""
+    """Return an attribute or scalar dataset as text, whatever string type it was stored as.
+
+    Characters that cannot be printed are escaped: a name in a file must not steer a terminal.
+    """
     if isinstance(value, np.ndarray) and value.size == 1:
         value = value.reshape(-1)[0]
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def write(path: str | Path, content: Mapping[str, Any]) -> None:
-    """Write a file of the format: paths of `schema.ITEMS` mapped to values.
-
-    Every value is checked and cast by the table; the root attributes are added. Raises
-    InputError for a value that does not fit, or when the file cannot be written.
-    """
-    import mustlink
-
-    version = getattr(mustlink, "__version__", "unknown")
-    full = {"/@mustlink-format": schema.FORMAT, "/@mustlink-version": version, **content}
-    dims: dict[str, int] = {}
-    ready = {name: schema.to_writable(schema.ITEMS[name], v, dims) for name, v in full.items()}
-    with atomic(path) as temporary, h5py.File(temporary, "w") as file:
-        for name, value in ready.items():
-            place, _, attribute = name.partition("@")
-            if attribute:
-                file.require_group(place).attrs[attribute] = value
-            elif schema.ITEMS[name].is_text:
-                file.create_dataset(place, data=value, dtype=h5py.string_dtype())
-            else:
-                file.create_dataset(place, data=value)
+    found = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    if found.isprintable():
+        return found
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in found
+    )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,16 +53,30 @@ def read_points(source: Any, where: str, advance: Advance = silent) -> NDArray[n
     """
     check_points_shape(source, where)
     points = np.empty(source.shape, dtype=np.float32)
+    _check_rows(source, where, advance, points)
+    return points
+
+
+def check_points(source: Any, where: str, advance: Advance = silent) -> None:
+    """Check (n, d) points as `read_points` does, keeping one block only; raises InputError."""
+    check_points_shape(source, where)
+    _check_rows(source, where, advance, None)
+
+
+def _check_rows(
+    source: Any, where: str, advance: Advance, into: NDArray[np.float32] | None
+) -> None:
+    """Look at every value, in single precision, and keep it where there is a place for it."""
     bad: list[int] = []
     n_bad = 0
     for start, block in row_blocks(source):
-        part = points[start : start + len(block)]
-        with np.errstate(over="ignore"):
-            part[...] = block
+        part = _single(block) if into is None else into[start : start + len(block)]
+        if into is not None:
+            part[...] = _single(block)
         wrong = np.flatnonzero(~np.isfinite(part).all(axis=1))
         n_bad += wrong.size
         bad.extend((wrong[: max(0, 5 - len(bad))] + start).tolist())
-        advance((start + len(block)) / len(points))
+        advance((start + len(block)) / source.shape[0])
     if n_bad:
         rows = ", ".join(str(row) for row in bad) + (" …" if n_bad > len(bad) else "")
         noun = "row" if n_bad == 1 else "rows"
@@ -69,7 +84,34 @@ def read_points(source: Any, where: str, advance: Advance = silent) -> NDArray[n
             f"{where}: {n_bad} {noun} with NaN, Inf or values beyond float32 ({noun} {rows}, "
             "numbered from 0); remove or fill them"
         )
-    return points
+
+
+def _single(block: NDArray[Any]) -> NDArray[np.float32]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return block.astype(np.float32, copy=False)
+
+
+class PointRows:
+    """Points (n, d) of an HDF5 dataset, read when asked for: `rows[a:b]` is float32 (b - a, d).
+
+    Checked before by `check_points`. The file stays open as long as this lives.
+    """
+
+    dtype = np.dtype(np.float32)
+    ndim = 2
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._file = h5py.File(path, "r")
+        self._data = self._file[name]
+        self.shape: tuple[int, int] = self._data.shape
+
+    def __getitem__(self, rows: slice) -> NDArray[np.float32]:
+        """Some rows, one after the other."""
+        return _single(self._data[rows])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """All of them, where a method needs them all."""
+        return self[:].astype(dtype or np.float32, copy=False)
 
 
 def sha256(path: str | Path, advance: Advance = silent, block_bytes: int = 8 * 2**20) -> str:

@@ -215,6 +215,17 @@ def show_info(result: Mapping[str, Any]) -> None:
         show_notes(console, report.get("notes", []))
     if "stages" in result:
         stage_table(console, result["stages"])
+    if "work" in result:
+        work = [
+            (one["stage"], size(one["bytes"]), clock(one["seconds"]), one["made"], _age(one))
+            for one in result["work"]["results"]
+        ]
+        console.print(Text(f"{result['work']['folder']}  kept for other runs", style="bold"))
+        table(console, ("stage", "size", "took", "made", ""), work)
+
+
+def _age(kept: Mapping[str, Any]) -> str:
+    return "stale: other data or version" if kept["stale"] else ""
 
 
 def show_score(result: Mapping[str, Any]) -> None:
@@ -254,3 +265,38 @@ def show_demo(result: Mapping[str, Any]) -> None:
         ],
     )
     stage_table(console, result["stages"])
+
+
+def show_clean(result: Mapping[str, Any]) -> None:
+    """Print the outcome of `mustlink clean`."""
+    noun = "result" if result["removed"] == 1 else "results"
+    left = f", {result['left']} left" if result["left"] else ""
+    click.echo(
+        f"{result['folder']}: {result['removed']} {noun} of stages removed, "
+        f"{size(result['bytes'])} freed{left}"
+    )
+
+
+def show_plan(result: Mapping[str, Any]) -> None:
+    """Print the plan of a run."""
+    console = stdout_console()
+    rows = [
+        (one["name"], clock(one["seconds"]), size(one["peak_bytes"]), one["how"])
+        for one in result["stages"]
+    ]
+    table(console, ("stage", "time", "memory", "how"), rows)
+    what = f"{result['n']:,} points of {result['d']:,} coordinates"
+    if not result["d"]:
+        what = f"{result['n']:,} nodes, {result['nnz']:,} weights"
+    memory = result["memory"]
+    facts(
+        console,
+        [
+            ("data", f"{result['data']}: {what}"),
+            ("method", result["method"]),
+            ("time, peak memory", f"{clock(result['seconds'])}, {size(result['peak_bytes'])}"),
+            ("memory given", None if memory is None else size(memory)),
+            ("least that works", size(result["least_memory"])),
+            *(("to fit", change) for change in result["changes"]),
+        ],
+    )

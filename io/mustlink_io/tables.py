@@ -28,8 +28,8 @@ class WordError(InputError):
 def text_labels(where: str, example: Any) -> InputError:
     """Return the error for labels that are words."""
     return InputError(
-        f"{where}: labels are text ({str(example)[:40]!r}); number the classes 0, 1, 2 …, and -1 "
-        "for unknown"
+        f"{where}: labels are text ({store.text(example)[:40]!r}); number the classes 0, 1, 2 …, "
+        "and -1 for unknown"
     )
 
 
@@ -84,17 +84,24 @@ def read_csv(path: Path) -> tuple[list[str], NDArray[np.float64]]:
     except (ValueError, UnicodeDecodeError) as error:
         words_ = re.sub(r"; use `usecols`.*", "", " ".join(str(error).split()))
         after = f", counted from 0 after line {skip}" if skip else ", counted from 0"
-        message = f"{path}: {words_.rstrip('.')}{after}"
+        message = f"{path}: {store.text(words_.rstrip('.'))[:200]}{after}"
         found = re.search(r"could not convert string '(.*)' to float", words_)
         raise (WordError(message, found[1]) if found else InputError(message)) from error
     if table.size == 0:
         raise InputError(f"{path}: a header, but no values below it")
+    if header and len(header) != table.shape[1]:
+        raise InputError(
+            f"{path}: {len(header)} names in the header, but {table.shape[1]} columns below it"
+        )
     return header, table
 
 
 def to_integers(values: NDArray[Any], where: str, what: str) -> NDArray[np.int64]:
     """Cast whole numbers to int64; raises InputError naming the first value that is not one."""
     if values.dtype.kind in "iub":
+        if values.dtype.kind == "u" and values.size and values.max() > np.iinfo(np.int64).max:
+            at = np.argwhere(values > np.iinfo(np.int64).max)[0]
+            raise InputError(f"{where}: {what} {int(at[0])} is {values[tuple(at)]}, too large")
         return values.astype(np.int64)
     with np.errstate(invalid="ignore"):
         whole = np.isfinite(values) & (values == np.rint(values)) & (np.abs(values) < 2.0**53)

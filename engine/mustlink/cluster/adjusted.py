@@ -57,8 +57,16 @@ class Candidate:
     tried: tuple[Tried, ...] = ()
 
 
-def best_cut(graph: Graph, known: Constraints, ways: Ways, recorder: Recorder) -> Candidate:
+def best_cut(
+    graph: Graph,
+    known: Constraints,
+    ways: Ways,
+    recorder: Recorder,
+    spread: str | None = None,
+) -> Candidate:
     """The clusters that keep most constraints; of equals those of least MNCut, then the first.
+
+    `spread` names the propagation, see `Recorder.name_of`.
 
     Cost: one eigenproblem per power; one adjusted graph and its multigrid are held at a time.
     """
@@ -68,6 +76,9 @@ def best_cut(graph: Graph, known: Constraints, ways: Ways, recorder: Recorder) -
     for power in ways.powers:
         with recorder.stage("adjusted graph"):
             adjusted = adjusted_graph(laplacian, ways.shaped(power), recorder)
+        name = recorder.name_of("adjusted graph", spread, power)
+        if name is not None:
+            adjusted.memo["name"] = name
         inner = laplacian_of(adjusted, recorder)
         place = replace(
             inner,

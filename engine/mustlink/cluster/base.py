@@ -44,6 +44,10 @@ class GraphClusterer(ClusterMixin, GraphEstimator):
         check_choice(self.isolated, ISOLATED, "isolated")
         return super()._graph(X, recorder, seed)
 
+    def _columns(self) -> int:
+        wanted = self.n_clusters  # what is no number is told later
+        return wanted if isinstance(wanted, int) and wanted > 0 else super()._columns()
+
     def _side_information(self, n: int, y: Any, constraints: Constraints | None) -> Constraints:
         """Labels `y` (-1 = unknown) and constraints together."""
         found = Constraints.none(n)

@@ -16,12 +16,13 @@ from mustlink.cluster.scores import satisfaction
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import SOLVERS, laplacian_of
 from mustlink.errors import InputError
-from mustlink.estimator import as_recorder, check_tolerance, threads
+from mustlink.estimator import check_tolerance, threads
 from mustlink.graph import Graph
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.result import Report
+from mustlink.result import Convergence, Report
 
+_USUAL = 4  # times K: smooth vectors in the subspace that is seldom far from the best
 _LOW = 0.7  # share of constraints kept that a person should hear about
 
 
@@ -52,6 +53,12 @@ class ConstrainedSpectral(GraphClusterer):
     ) -> Family:
         """The method on one graph with one set of constraints."""
 
+    def _columns(self) -> int:
+        return _USUAL * super()._columns()
+
+    def _least_columns(self) -> int:
+        return super()._columns()
+
     def _check_parameter(self) -> None:
         """Raise InputError for a parameter of the method that makes no sense."""
 
@@ -75,7 +82,7 @@ class ConstrainedSpectral(GraphClusterer):
         `y` (n,) are labels of some nodes, -1 for unknown; `constraints` anything else, or more.
         """
         self._check()
-        recorder = as_recorder(observer)
+        recorder = self._recorder(observer)
         with threads(self.n_jobs):
             seed = self._seed()
             graph = self._graph(X, recorder, seed)
@@ -102,7 +109,7 @@ class ConstrainedSpectral(GraphClusterer):
         if not hasattr(self, "labels_"):
             raise InputError("refit: nothing has been fitted yet; call fit first")
         self._check()
-        recorder = as_recorder(observer)
+        recorder = self._recorder(observer)
         before, choice = self.labels_, self._choice
         with threads(self.n_jobs):
             known = self._side_information(self.graph_.n_nodes, y, constraints)
@@ -158,10 +165,24 @@ class ConstrainedSpectral(GraphClusterer):
             Solving(self.solver, self.tol, self.max_iter, seed),
             self._by_criterion,
         )
-        choice = fixed if fixed is not None else resolve(request, recorder)
-        embedded = embed(request, choice, recorder)
-        with recorder.stage("clusters"):
-            found = cluster(request, choice, embedded, recorder)
+        asked = recorder.name_of(
+            "constrained", graph.name, type(self).__name__, self._depends(), seed, fixed, known
+        )
+
+        def embedding() -> tuple[Choice, Embedded]:
+            # Together: which eigenvectors the second step uses depends on what the first needed.
+            chosen = fixed if fixed is not None else resolve(request, recorder)
+            return chosen, embed(request, chosen, recorder)
+
+        def clustered() -> Ints:
+            with recorder.stage("clusters"):
+                return cluster(request, choice, embedded, recorder)
+
+        choice, embedded = recorder.kept(
+            "embedding", asked, embedding, (Choice, Embedded, Convergence)
+        )
+        found = recorder.kept("clusters", asked, clustered)
+        with recorder.stage("labels"):
             labels = self._labels(laplacian, found, recorder)
             changed = None
             if before is not None:

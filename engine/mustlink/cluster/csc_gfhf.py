@@ -14,14 +14,15 @@ from mustlink.cluster.label_kernel import LabelCut, LabelKernel
 from mustlink.cluster.relabel import aligned
 from mustlink.cluster.scores import satisfaction
 from mustlink.constraints import Constraints
+from mustlink.eigen.lowrank import LowRankSolution
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
-from mustlink.estimator import as_recorder, check_tolerance, threads
+from mustlink.estimator import check_tolerance, threads
 from mustlink.graph import Graph
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.gfhf import GFHF
-from mustlink.result import Report
+from mustlink.result import Convergence, Report
 
 ASSIGN = ("auto", "sign", "kmeans", "sphere")
 SOLVERS = ("auto", "dense", "cg")
@@ -84,7 +85,7 @@ class CSCGFHF(GraphClusterer):
         self._check()
         if isinstance(y, Constraints):
             raise InputError("y: Constraints given; CSCGFHF takes labels only, use CSP for pairs")
-        recorder = as_recorder(observer)
+        recorder = self._recorder(observer)
         with threads(self.n_jobs):
             seed = self._seed()
             graph = self._graph(X, recorder, seed)
@@ -93,9 +94,20 @@ class CSCGFHF(GraphClusterer):
             k = self._clusters(graph, classes.size, recorder)
             way = self._way(k)
             part = _answered(laplacian_of(graph, recorder), P)
-            cut = self._kernel.cut(graph, part, part.enter(P), k, recorder)
-            with recorder.stage("clusters"):
-                found = assign(cut.solution.vectors, k, way, seed).labels
+            asked = recorder.name_of("csc-gfhf", graph.name, self._depends(), seed, y)
+            cut = recorder.kept(
+                "stationary labelings",
+                asked,
+                lambda: self._kernel.cut(graph, part, part.enter(P), k, recorder),
+                (LabelCut, LowRankSolution, Convergence),
+            )
+
+            def clustered() -> Ints:
+                with recorder.stage("clusters"):
+                    return assign(cut.solution.vectors, k, way, seed).labels
+
+            found = recorder.kept("clusters", asked, clustered)
+            with recorder.stage("labels"):
                 given = as_labels(y, graph.n_nodes)
                 self.labels_ = self._named(found, part, given, classes, k, recorder)
                 self.embedding_ = part.leave(cut.solution.vectors)

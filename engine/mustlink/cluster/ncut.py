@@ -15,7 +15,7 @@ from mustlink.cluster.split import best_split
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import SOLVERS, laplacian_of, smallest_pairs
 from mustlink.errors import InputError
-from mustlink.estimator import as_recorder, check_tolerance, threads
+from mustlink.estimator import check_tolerance, threads
 from mustlink.graph import Graph
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
@@ -61,7 +61,7 @@ class NCut(GraphClusterer):
         check_choice(self.variant, VARIANTS, "variant")
         check_choice(self.solver, SOLVERS, "solver")
         check_tolerance(self.tol)
-        recorder = as_recorder(observer)
+        recorder = self._recorder(observer)
         with threads(self.n_jobs):
             seed = self._seed()
             graph = self._graph(X, recorder, seed)
@@ -128,23 +128,28 @@ def normalized_cut(
         recorder.note(found.convergence.status)
     Z, values = _with_null(laplacian, found, k)
     _note_components(laplacian, k, recorder)
-    with recorder.stage("clusters"):
-        embedding = Z / laplacian.root_degree[:, None]
-        if variant == "ng":
-            embedding = transform(Z, "sphere")
-        if variant == "shi-malik":
+    if variant == "ng":
+        embedding = transform(Z, "sphere")
+    else:
+        embedding = Z / laplacian.root_degree[:, None].astype(Z.dtype, copy=False)
+
+    def clustered() -> Ints:
+        with recorder.stage("clusters"):
+            if variant != "shi-malik":
+                return kmeans(embedding, k, seed).labels
             split, ncut = best_split(graph.affinity, laplacian.leave(embedding[:, 1]))
-            clusters = (embedding[:, 1] > split).astype(np.int64)
             recorder.note(f"cut at {split:.4g}, NCut {ncut:.4g}")
-        else:
-            clusters = kmeans(embedding, k, seed).labels
-    return Cut(clusters, embedding, values, found.convergence)
+            return (embedding[:, 1] > split).astype(np.int64)
+
+    name = recorder.name_of("clusters", graph.name, k, variant, solver, tol, max_iter, seed)
+    return Cut(recorder.kept("clusters", name, clustered), embedding, values, found.convergence)
 
 
 def _with_null(laplacian: NormalizedLaplacian, found: EigenResult, k: int) -> tuple[Block, Block]:
     """The k smoothest vectors (m, k) and values: null vectors of the largest components first."""
     count = min(k, laplacian.null.n_components)
-    Z = np.column_stack([laplacian.null.columns(np.arange(count)), found.vectors])
+    null = laplacian.null.columns(np.arange(count)).astype(found.vectors.dtype, copy=False)
+    Z = np.column_stack([null, found.vectors])
     return Z[:, :k], np.concatenate([np.zeros(count), found.values])[:k]
 
 

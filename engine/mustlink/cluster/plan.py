@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.budget import most_columns
 from mustlink.cluster.assign import assign, kmeans, transform
 from mustlink.cluster.choose import (
+    FACTORS,
     WAY_MARGIN,
     Candidates,
     Choice,
@@ -90,7 +92,7 @@ def resolve(request: Request, recorder: Recorder) -> Choice:
     laplacian = laplacian_of(request.graph, recorder)
     if isinstance(request.subspace, str):
         labelled = request.known.counts()["labelled"]
-        sizes = subspace_sizes(k, laplacian.size - 1, labelled)
+        sizes = subspace_sizes(k, _room(laplacian, k, recorder), labelled)
     else:
         sizes = (min(int(request.subspace), laplacian.size - 1),)
     values = family.values if not request.by_criterion else family.values[-1:]
@@ -113,6 +115,22 @@ def resolve(request: Request, recorder: Recorder) -> Choice:
     where = "full problem" if choice.p is None else f"subspace of {choice.p} smooth vectors"
     recorder.note(f"{where}, parameter {choice.value:g}, {choice.way}: {choice.reason}")
     return choice
+
+
+def _room(laplacian: NormalizedLaplacian, k: int, recorder: Recorder) -> int:
+    """Smooth vectors that the graph has and the memory holds."""
+    there = laplacian.size - 1
+    if recorder.memory is None:
+        return there
+    S = laplacian.S
+    single = S.dtype == np.float32
+    fit = max(k, most_columns(laplacian.size, S.nnz, recorder.memory, single=single))
+    if fit < min(there, FACTORS[-1] * k):
+        recorder.note(
+            f"memory: {fit} smooth vectors fit into {recorder.memory / 1e9:.2f} GB, larger "
+            "subspaces are not tried"
+        )
+    return min(there, fit)
 
 
 def _by_few(request: Request, sizes: tuple[int, ...], recorder: Recorder) -> Choice:

@@ -19,18 +19,20 @@ from mustlink.constraints import Constraints
 from mustlink.eigen.solver import SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
-from mustlink.estimator import as_recorder, check_tolerance, threads
+from mustlink.estimator import check_tolerance, threads
 from mustlink.graph import Graph
 from mustlink.lyapunov.adjustment import Adjustment
+from mustlink.lyapunov.edges import NewEdges
 from mustlink.lyapunov.problem import Problem, Sources
 from mustlink.lyapunov.solve import SOLVERS, Solved, solve_pairs
 from mustlink.lyapunov.sources import sources_of
-from mustlink.memory import parse_size
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.result import Report
+from mustlink.result import Convergence, Report
 
 POWERS = (1.0, 0.5, 0.25)
+_FACTORS = 2 * 10**9  # bytes for one part of the constraints where no memory was named
+_SHARE = 4  # of the memory named: beside it there are graph, multigrid and vectors
 
 
 @dataclass(eq=False, repr=False)
@@ -61,7 +63,6 @@ class PropagatedConstraints(GraphClusterer):
     power: float | str = "auto"
     solver: str = "auto"
     tol: float = 1e-3
-    memory: int | str = "2GB"
     variant: str = "auto"
     eigen_solver: str = "auto"
     eigen_tol: float | None = None
@@ -90,7 +91,7 @@ class PropagatedConstraints(GraphClusterer):
         `constraints` anything else, or more.
         """
         self._check()
-        recorder = as_recorder(observer)
+        recorder = self._recorder(observer)
         with threads(self.n_jobs):
             seed = self._seed()
             graph = self._graph(X, recorder, seed)
@@ -112,7 +113,7 @@ class PropagatedConstraints(GraphClusterer):
         if not hasattr(self, "labels_"):
             raise InputError("refit: nothing has been fitted yet; call fit first")
         self._check()
-        recorder = as_recorder(observer)
+        recorder = self._recorder(observer)
         with threads(self.n_jobs):
             known = self._side_information(self.graph_.n_nodes, y, constraints)
             before = self.labels_ if self._k == self.n_clusters else None
@@ -147,7 +148,6 @@ class PropagatedConstraints(GraphClusterer):
         elif self.power != 1.0 and not self.normalize:
             raise InputError(f"power: {self.power} shapes a normalised F; set normalize=True")
         check_tolerance(self.eigen_tol, "eigen_tol")
-        parse_size(self.memory)
 
     def _run(
         self,
@@ -160,19 +160,29 @@ class PropagatedConstraints(GraphClusterer):
         k = self._check_clusters(graph)
         laplacian = laplacian_of(graph, recorder)
         note_doubts(known, laplacian, recorder)
-        solved = solve_pairs(
-            self._problem(laplacian, sources_of(known, laplacian)),
-            recorder,
-            new_edges=int(self.new_edges),
-            solver=self.solver,
-            tol=float(self.tol),
-            memory=parse_size(self.memory),
+        asked = recorder.name_of(
+            "propagated", graph.name, type(self).__name__, self._depends(), seed, known
         )
+        allowed = _FACTORS if recorder.memory is None else recorder.memory // _SHARE
+
+        def spread() -> Solved:
+            return solve_pairs(
+                self._problem(laplacian, sources_of(known, laplacian)),
+                recorder,
+                new_edges=int(self.new_edges),
+                solver=self.solver,
+                tol=float(self.tol),
+                memory=allowed,
+            )
+
+        parts = (Solved, Adjustment, NewEdges, Convergence)
+        name = recorder.name_of("spread", asked, allowed)
+        solved = recorder.kept("constraint propagation", name, spread, parts)
         edges = solved.adjustment.summary(solved.floor)
         if edges["weakened"] and not edges["strengthened"] and not edges["added"]:
             recorder.note("F < 0 wherever it changes the graph: few must-links, or it is too far")
         ways = self._ways(known, solved, k, seed)
-        best = best_cut(graph, known, ways, recorder)
+        best = best_cut(graph, known, ways, recorder, name)
         place = best.place
         labels, changed = self._labels(place, best.cut.clusters, recorder), None
         if before is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_choice, check_positive
-from mustlink.cluster.base import GraphClusterer, note_doubts
+from mustlink.cluster.base import GraphClusterer, Ints, note_doubts
 from mustlink.cluster.kernel_descent import Descent, PenalizedGraph, descend, penalized
 from mustlink.cluster.scores import satisfaction
 from mustlink.cluster.starts import (
@@ -22,14 +23,13 @@ from mustlink.cluster.starts import (
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
-from mustlink.estimator import as_recorder, threads
+from mustlink.estimator import threads
 from mustlink.graph import Graph
-from mustlink.kernels.kernel_kmeans import cluster_links, clusters_of
+from mustlink.kernels.kernel_kmeans import Clusters, cluster_links, clusters_of
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Report
 
-Ints = NDArray[np.int64]
 STARTS = ("auto", "relaxed", "spectral", "neighborhoods")
 VOLUMES = ("links", "graph")
 
@@ -81,7 +81,7 @@ class SSKK(GraphClusterer):
         `y` (n,) are labels of some nodes, -1 for unknown; `constraints` anything else, or more.
         """
         self._check()
-        recorder = as_recorder(observer)
+        recorder = self._recorder(observer)
         with threads(self.n_jobs):
             seed = self._seed()
             graph = self._graph(X, recorder, seed)
@@ -93,10 +93,20 @@ class SSKK(GraphClusterer):
             sigmas = (0.0, problem.bound) if self.sigma == "auto" else (float(self.sigma),)
             tried: dict[str, Descent] = {}
             for name in self._starts(known, laplacian):
-                starts = self._start(name, problem, graph, laplacian, known, k, seed, recorder)
-                with recorder.stage(f"kernel k-means ({name})"):
-                    ends = [descend(problem.A, one, k, sigmas, self.max_iter) for one in starts]
-                    tried[name] = min(ends, key=lambda end: end.objective)
+                asked = recorder.name_of("sskk", graph.name, self._depends(), seed, known, name)
+                starts = recorder.kept(
+                    f"start ({name})",
+                    asked,
+                    partial(self._start, name, problem, graph, laplacian, known, k, seed, recorder),
+                )
+
+                def descended(name: str = name, starts: list[Ints] = starts) -> Descent:
+                    with recorder.stage(f"kernel k-means ({name})"):
+                        ends = [descend(problem.A, one, k, sigmas, self.max_iter) for one in starts]
+                    return min(ends, key=lambda end: end.objective)
+
+                stage = f"kernel k-means ({name})"
+                tried[name] = recorder.kept(stage, asked, descended, (Descent, Clusters))
             used = min(tried, key=lambda name: tried[name].objective)
             with recorder.stage("clusters"):
                 self.labels_ = self._labels(laplacian, tried[used].state.labels, recorder)

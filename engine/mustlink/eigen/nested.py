@@ -126,10 +126,9 @@ def nested(
     Shapes: values (k,), vectors (m, k) orthonormal, in working order.
     """
     b = min(k + guard(k), laplacian.size - laplacian.null.n_components)
-    X = nested_start(laplacian, grids, b, seed)
     return lobpcg(
         laplacian.apply,
-        X,
+        nested_start(laplacian, grids, b, seed),
         Lobpcg(k, tol, max_iter),
         precondition=grids.cycle(),
         project=laplacian.null.project,

@@ -36,8 +36,14 @@ def laplacian_of(graph: Graph, recorder: Recorder) -> NormalizedLaplacian:
     """The graph's Laplacian, built at the first call."""
     if "laplacian" in graph.memo:
         return normalized_laplacian(graph)
+
+    def ordered() -> Any:
+        with recorder.stage("order of the nodes"):
+            return graph.order
+
+    graph.memo["order"] = recorder.kept("order", recorder.name_of("order", graph.name), ordered)
     with recorder.stage("Laplacian"):
-        return normalized_laplacian(graph)
+        return normalized_laplacian(graph, np.float32 if graph.memo.get("single") else np.float64)
 
 
 def grids_of(graph: Graph, recorder: Recorder) -> Hierarchy:
@@ -97,9 +103,15 @@ def _compute(
     graph: Graph, k: int, recorder: Recorder, chosen: str, tol: float, max_iter: int, seed: int
 ) -> EigenResult:
     laplacian = laplacian_of(graph, recorder)
-    grids = None if chosen in ("dense", "lanczos") else grids_of(graph, recorder)
-    with recorder.stage("eigenvectors") as advance:
-        return _solve(laplacian, grids, k, chosen, tol, max_iter, seed, advance)
+
+    def solved() -> EigenResult:
+        grids = None if chosen in ("dense", "lanczos") else grids_of(graph, recorder)
+        with recorder.stage("eigenvectors") as advance:
+            return _solve(laplacian, grids, k, chosen, tol, max_iter, seed, advance)
+
+    precision = laplacian.S.dtype.name
+    name = recorder.name_of("eigenvectors", graph.name, k, chosen, tol, max_iter, seed, precision)
+    return recorder.kept("eigenvectors", name, solved, (EigenResult, Convergence))
 
 
 def choose(laplacian: NormalizedLaplacian, k: int, solver: str) -> str:

@@ -7,10 +7,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from mustlink.graph.rows import Prepared, column_means, gather
+
 _WORK = 4e9  # cost of one round of bridge search, in multiplications
 _PASSES = 32  # what comparing one distance costs beside computing it, in multiplications
 _QUERIES = 4096  # nodes that search per round, shared by the components
 _CELLS = 1 << 22  # distances held at once
+_WIDE = 1 << 14  # nodes that a block of queries is compared with at once
 
 
 def component_labels(affinity: sp.csr_matrix) -> NDArray[np.int32]:
@@ -19,7 +22,10 @@ def component_labels(affinity: sp.csr_matrix) -> NDArray[np.int32]:
     An isolated node is a component of its own. Cost O(n + nnz).
     """
     # On a symmetric matrix strong components are the components, found without a transpose.
-    _, raw = connected_components(affinity, directed=True, connection="strong")
+    # Its entries are not looked at: a single 1 stands for all, or scipy would copy float32 ones.
+    ones = np.broadcast_to(np.float64(1.0), affinity.indices.shape)
+    pattern = sp.csr_matrix((ones, affinity.indices, affinity.indptr), shape=affinity.shape)
+    _, raw = connected_components(pattern, directed=True, connection="strong")
     return renumber_by_size(raw)
 
 
@@ -34,9 +40,13 @@ def renumber_by_size(labels: NDArray[np.integer]) -> NDArray[np.int32]:
 
 
 def bridging_edges(
-    points: NDArray[np.floating], labels: NDArray[np.integer], rng: np.random.Generator
+    points: NDArray[np.floating] | Prepared,
+    labels: NDArray[np.integer],
+    rng: np.random.Generator,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """C - 1 short edges that join C components: pairs (C-1, 2) and Euclidean lengths (C-1,).
+
+    Points (n, d) in memory, or prepared rows that are read a few times in blocks.
 
     Borůvka's rounds: every component but the largest looks for its nearest node outside, the
     edges found are taken shortest first where they join two components. Exact while all
@@ -46,8 +56,8 @@ def bridging_edges(
     labels = renumber_by_size(labels)
     pairs: list[NDArray[np.int64]] = []
     lengths: list[NDArray[np.float64]] = []
-    X = np.asarray(points)
-    shift = X.mean(axis=0, dtype=np.float64)
+    X = points if isinstance(points, Prepared) else np.asarray(points)
+    shift = column_means(X)
     while labels.max(initial=0) > 0:
         found, dist = _nearest_outside(X, shift, labels, rng)
         taken, merged = _join(found, dist, labels)
@@ -81,7 +91,7 @@ def _join(
 
 
 def _nearest_outside(
-    X: NDArray[np.floating],
+    X: NDArray[np.floating] | Prepared,
     shift: NDArray[np.float64],
     labels: NDArray[np.int32],
     rng: np.random.Generator,
@@ -121,7 +131,7 @@ def _sample_each(
 
 
 def _closest(
-    X: NDArray[np.floating],
+    X: NDArray[np.floating] | Prepared,
     shift: NDArray[np.float64],
     labels: NDArray[np.int32],
     queries: NDArray[np.int64],
@@ -130,15 +140,17 @@ def _closest(
     """For each query the nearest of `others` in another component, with the squared distance."""
     near = np.zeros(queries.size, dtype=np.int64)
     best = np.full(queries.size, np.inf)
-    wide = max(1, min(others.size, 1 << 14))
-    tall = max(1, _CELLS // wide)
+    lean = 8 if isinstance(X, Prepared) else 1  # rows are read because memory is scarce
+    wide = max(1, min(others.size, _WIDE // lean))
+    tall = max(1, _CELLS // lean // wide)
+    asked = gather(X, queries)
     for c in range(0, others.size, wide):
         part = others[c : c + wide]
-        P = X[part] - shift
+        P = gather(X, part) - shift
         norms = np.einsum("ij,ij->i", P, P)
         for r in range(0, queries.size, tall):
             rows = queries[r : r + tall]
-            Q = X[rows] - shift
+            Q = asked[r : r + tall] - shift
             D = (-2.0 * Q) @ P.T
             D += norms
             np.putmask(D, labels[rows][:, None] == labels[part], np.inf)
@@ -159,27 +171,37 @@ def _best_per_component(
 
 
 def _improve(
-    X: NDArray[np.floating],
+    X: NDArray[np.floating] | Prepared,
     shift: NDArray[np.float64],
     labels: NDArray[np.int32],
     pairs: NDArray[np.int64],
     others: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Replace the inner end by its component's node nearest to the outer end, then the outer."""
-    order = np.argsort(labels, kind="stable")
-    bounds = np.searchsorted(labels[order], np.arange(int(labels.max()) + 2))
     better = pairs.copy()
-    for e, (a, b) in enumerate(pairs):
-        own = order[bounds[labels[a]] : bounds[labels[a] + 1]]
-        gap = X[own].astype(np.float64) - X[b]
-        better[e, 0] = own[np.argmin(np.einsum("ij,ij->i", gap, gap))]
+    ends = gather(X, pairs[:, 1])
+    edge = np.full(int(labels.max()) + 1, -1)
+    edge[labels[pairs[:, 0]]] = np.arange(pairs.shape[0])
+    least = np.full(pairs.shape[0], np.inf)
+    own = np.flatnonzero(edge[labels] >= 0)
+    step = max(1, (_CELLS >> 4) // X.shape[1])
+    for start in range(0, own.size, step):
+        nodes = own[start : start + step]
+        at = edge[labels[nodes]]
+        gap = gather(X, nodes).astype(np.float64) - ends[at]
+        dist = np.einsum("ij,ij->i", gap, gap)
+        order = np.lexsort((dist, at))  # stable: of equal ones the first node
+        first = order[np.flatnonzero(np.diff(at[order], prepend=-1))]
+        closer = first[dist[first] < least[at[first]]]
+        better[at[closer], 0] = nodes[closer]
+        least[at[closer]] = dist[closer]
     near, dist = _closest(X, shift, labels, better[:, 0], others)
     closer = dist < _lengths(X, better) ** 2
     better[closer, 1] = near[closer]
     return better
 
 
-def _lengths(X: NDArray[np.floating], pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+def _lengths(X: NDArray[np.floating] | Prepared, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
     """Euclidean lengths of edges."""
-    gap = X[pairs[:, 0]].astype(np.float64) - X[pairs[:, 1]]
+    gap = gather(X, pairs[:, 0]).astype(np.float64) - gather(X, pairs[:, 1])
     return np.sqrt(np.einsum("ij,ij->i", gap, gap))

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.graph.rows import Prepared
+
 _CELLS = 1 << 22  # distances held at once
 _WIDE = 1 << 14  # points that a block of nodes is compared with at once
 
@@ -99,3 +101,43 @@ def measured_recall(
     _, true = exact_neighbours(X, nodes, distances.shape[1])
     limit = true[:, -1:].astype(np.float64) * (1 + 1e-5) + 1e-12
     return float(np.mean(distances <= limit))
+
+
+def exact_streamed(
+    rows: Prepared, nodes: NDArray[np.integer], k: int, nbytes: int
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Find the k nearest points of each of `nodes` (m,) but itself in one pass over the rows.
+
+    Indices, lengths (m, k), lengths from |q|² + |p|² - 2qp in double precision. Needs two blocks
+    of `nbytes` and the nodes' coordinates. Cost O(m n d).
+    """
+    from mustlink.kernels.nearest import keep_smallest
+
+    Q = rows.gather(nodes).astype(np.float64)
+    shift = Q.mean(axis=0)
+    Q -= shift
+    squares = np.full((nodes.size, k + 1), np.inf)
+    places = np.full((nodes.size, k + 1), -1, dtype=np.int32)
+    step = max(1, min(1 << 13, nbytes // (8 * max(nodes.size, rows.shape[1]))))
+    for start, block in rows.blocks(nbytes):
+        for c in range(0, block.shape[0], step):
+            P = block[c : c + step] - shift
+            keep_smallest(Q @ P.T, np.einsum("ij,ij->i", P, P), start + c, squares, places)
+    indices, squares = drop_own(places, squares, nodes)
+    squares += np.einsum("ij,ij->i", Q, Q)[:, None]
+    return indices, np.sqrt(np.maximum(squares, 0.0))
+
+
+def drop_own(
+    indices: NDArray[np.int32], lengths: NDArray[Any], nodes: NDArray[np.integer]
+) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """Take each node out of its own list (m, k + 1); where it is absent the farthest goes.
+
+    Among duplicates the own index may stand anywhere in its list or be missing from it.
+    """
+    m, wide = indices.shape
+    own = indices == nodes.astype(indices.dtype)[:, None]
+    at = np.where(own.any(axis=1), own.argmax(axis=1), wide - 1)
+    keep = np.ones((m, wide), dtype=bool)
+    keep[np.arange(m), at] = False
+    return indices[keep].reshape(m, wide - 1), lengths[keep].reshape(m, wide - 1)

@@ -70,7 +70,16 @@ class Graph:
         """Number of connected components; an isolated node is one."""
         return int(self.components.max()) + 1 if self.n_nodes else 0
 
-    @cached_property
+    @property
+    def name(self) -> str | None:
+        """What results made from this graph are kept by; None where they are not kept."""
+        found: str | None = self.memo.get("name")
+        return found
+
+    @property
     def order(self) -> NDArray[np.int64]:
         """Reverse Cuthill-McKee order: node `order[i]` comes i-th."""
-        return cuthill_mckee(self.affinity)
+        if "order" not in self.memo:
+            self.memo["order"] = cuthill_mckee(self.affinity)
+        found: NDArray[np.int64] = self.memo["order"]
+        return found

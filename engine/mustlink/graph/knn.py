@@ -16,12 +16,21 @@ from mustlink.check import (
     check_n_jobs,
     check_positive,
 )
-from mustlink.errors import InputError
 from mustlink.graph import descent
+from mustlink.graph.budget import Plan, held_beside, knn_plan
 from mustlink.graph.components import bridging_edges, component_labels
-from mustlink.graph.exact import exact_neighbours, measured_recall
+from mustlink.graph.exact import drop_own, exact_neighbours, measured_recall
 from mustlink.graph.graph import Graph
-from mustlink.graph.weights import edge_weights, local_scales, mean_distance, neighbour_affinity
+from mustlink.graph.rows import Prepared, is_rows, prepare, single_precision
+from mustlink.graph.weights import (
+    edge_weights,
+    lean_affinity,
+    local_scales,
+    mean_distance,
+    neighbour_affinity,
+    with_edges,
+)
+from mustlink.memory import parse_size, resident_bytes
 from mustlink.observe import Observer, Recorder
 
 # n²(d + 130) up to which comparing all pairs, some 4 s, beats compiling the other way for 16 s. A
@@ -42,6 +51,8 @@ def knn_graph(
     n_jobs: int | None = None,
     observer: Observer | Recorder | None = None,
     recall_sample: int = 500,
+    memory: int | str | None = None,
+    scratch: Any = None,
 ) -> Graph:
     """Symmetric graph that joins every point (n, d) with its nearest neighbours, itself excluded.
 
@@ -53,6 +64,12 @@ def knn_graph(
 
     Up to about 22,000 points of 32 coordinates all pairs are compared; above, NN-descent
     (approximate): the recall on `recall_sample` random points is measured and kept in `info`.
+    `memory` is a budget for the whole process in bytes, or as "2GB". Points may then be anything
+    with a shape and blocks of rows [a:b], such as an HDF5 dataset, and larger than memory. Where
+    NN-descent does not fit, neighbours are found by parts, with a temporary file in the folder
+    `scratch` or where temporary files go, and weights are in single precision; `info` and a note
+    say so.
+
     With `connect`, components are joined by their shortest bridging edges and the number is kept
     and noted. Distances are single precision. The same `random_state` gives the same graph for
     any `n_jobs`.
@@ -64,14 +81,19 @@ def knn_graph(
     if sigma is not None:
         sigma = check_positive(sigma, "sigma")
     n_jobs = check_n_jobs(n_jobs)
-    X = _prepare(as_points(points), metric)
-    n = X.shape[0]
     k = as_integer(n_neighbors, "n_neighbors", low=1)
-    if k > n - 1:
-        recorder.note(f"n_neighbors: {k} asked of {n} points, {n - 1} used")
-        k = n - 1
+    budget = None if memory is None else parse_size(memory)
+    X, plan, k = _points(points, metric, k, budget, n_jobs, recorder)
     rng = as_random_state(random_state)
-    indices, distances, info = _neighbours(X, k, rng, n_jobs, recorder, recall_sample)
+    seed = int(rng.integers(2**31 - 1))  # drawn on every path: later draws do not shift
+    if isinstance(X, Prepared):
+        assert plan is not None
+        indices, distances, info = _by_parts(
+            X, k, seed, plan, n_jobs, recorder, recall_sample, scratch
+        )
+    else:
+        indices, distances, info = _neighbours(X, k, seed, rng, n_jobs, recorder, recall_sample)
+    _tell_recall(info, recorder)
 
     with recorder.stage("weights"):
         scale: NDArray[np.float64] | float = 1.0
@@ -79,7 +101,8 @@ def knn_graph(
             scale = local_scales(distances)
         elif weights == "gaussian":
             scale = sigma if sigma is not None else mean_distance(distances)
-        W = neighbour_affinity(indices, distances, weights, scale)
+        affinity = lean_affinity if isinstance(X, Prepared) else neighbour_affinity
+        W = affinity(indices, distances, weights, scale)
         del indices, distances
     with recorder.stage("components"):
         labels = component_labels(W)
@@ -106,48 +129,125 @@ def prepared_pair(
     X: NDArray[np.floating], Y: NDArray[np.floating], metric: str
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Two sets of points in single precision, comparable with each other as in `knn_graph`."""
-    both = _prepare(np.concatenate([X, Y]), metric)
+    both = single_precision(np.concatenate([X, Y]), metric)
     return both[: X.shape[0]], both[X.shape[0] :]
 
 
-def _prepare(X: NDArray[np.floating], metric: str) -> NDArray[np.float32]:
-    """Single precision without losing digits: centred (Euclidean) or of unit length (cosine)."""
-    n = X.shape[0]
-    if n < 2:
-        raise InputError(f"points: {n} row given; a graph needs at least 2")
-    if metric == "cosine":
-        largest = np.abs(X).max(axis=1, keepdims=True).astype(np.float64)
-        zero = np.flatnonzero(largest[:, 0] == 0)
-        if zero.size:
-            raise InputError(
-                f"points: row {zero[0]} is all zeros ({zero.size} such rows), it has no direction; "
-                "remove it or use metric='euclidean'"
-            )
-        unit = X / largest
-        unit /= np.linalg.norm(unit, axis=1, keepdims=True)
-        return np.ascontiguousarray(unit, dtype=np.float32)
-    if X.dtype == np.float64:
-        X = X - X.mean(axis=0)
-    size = float(np.abs(X).max())
-    if size > 1e18 or 0 < size < 1e-18:
-        raise InputError(
-            f"points: values of size {size:g} do not fit single precision; rescale the features"
+def _points(
+    points: Any,
+    metric: str,
+    k: int,
+    budget: int | None,
+    n_jobs: int | None,
+    recorder: Recorder,
+) -> tuple[NDArray[np.float32] | Prepared, Plan | None, int]:
+    """Points as they are compared, in memory or to be read by blocks; the plan; k as possible."""
+    by_rows = is_rows(points)
+    if budget is None:
+        source = as_points(points[0 : points.shape[0]] if by_rows else points)
+        X = single_precision(source, metric)
+        return X, None, _possible(k, X.shape[0], recorder)
+    source = points if by_rows else as_points(points)
+    with recorder.stage("checking points") as advance:
+        rows = prepare(source, metric, advance)
+    n, d = rows.shape
+    k = _possible(k, n, recorder)
+    held = 0 if by_rows else int(source.nbytes)
+    plan = knn_plan(
+        n,
+        d,
+        k,
+        budget,
+        base=held_beside(resident_bytes(), held),
+        held=held,
+        itemsize=8 if rows.shift is not None or metric == "cosine" else 4,
+        by_rows=by_rows,
+        small=_is_small(n, d, k),
+        threads=_threads(n_jobs),
+    )
+    if plan.method == "partition":
+        return rows, plan, k
+    if not by_rows:
+        return single_precision(source, metric), plan, k
+    X = np.empty((n, d), dtype=np.float32)
+    for start, block in rows.blocks():
+        X[start : start + block.shape[0]] = block
+    return X, plan, k
+
+
+def _possible(k: int, n: int, recorder: Recorder) -> int:
+    """Return k, or n - 1 with a note."""
+    if k > n - 1:
+        recorder.note(f"n_neighbors: {k} asked of {n} points, {n - 1} used")
+    return min(k, n - 1)
+
+
+def _is_small(n: int, d: int, k: int) -> bool:
+    """Whether comparing all pairs is fastest."""
+    return n * n * (d + 130.0) <= BRUTE_WORK or k >= n // 4
+
+
+def _threads(n_jobs: int | None) -> int:
+    """Threads for the search by parts."""
+    from mustlink.kernels.tall import workers
+
+    return workers() if n_jobs is None else min(n_jobs, workers())
+
+
+def _by_parts(
+    rows: Prepared,
+    k: int,
+    seed: int,
+    plan: Plan,
+    n_jobs: int | None,
+    recorder: Recorder,
+    sample: int,
+    folder: Any,
+) -> tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]:
+    """Neighbour lists by parts on disk, and a note that it was the budget's doing."""
+    from mustlink.graph.partition import partition_lists
+
+    assert plan.layout is not None
+    with recorder.stage("kNN graph") as advance:
+        indices, distances, info = partition_lists(
+            rows,
+            k,
+            np.random.default_rng(seed),
+            plan.layout,
+            n_jobs=_threads(n_jobs),
+            sample=sample,
+            folder=folder,
+            advance=advance,
         )
-    return np.ascontiguousarray(X, dtype=np.float32)
+    recorder.note(
+        f"kNN graph: found in {info['parts']} parts on disk and weighted in single precision to "
+        f"stay within the memory given (about {plan.peak_bytes / 1e9:.2f} GB); "
+        f"recall {info['recall']:.3f}"
+    )
+    return indices, distances, {"method": "partition", **info}
+
+
+def _tell_recall(info: dict[str, Any], recorder: Recorder) -> None:
+    """Note a low recall."""
+    if info["recall"] < _LOW_RECALL:
+        recorder.note(
+            f"kNN graph: only {info['recall']:.3f} of the true neighbours found (sample of "
+            f"{info['recall_sample']}); raise n_neighbors or reduce the dimension"
+        )
 
 
 def _neighbours(
     X: NDArray[np.float32],
     k: int,
+    seed: int,
     rng: np.random.Generator,
     n_jobs: int | None,
     recorder: Recorder,
     sample: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]:
     """Neighbour lists without the point itself, and how they were found."""
-    n = X.shape[0]
-    seed = int(rng.integers(2**31 - 1))  # drawn on both paths: later draws do not shift
-    if n * n * (X.shape[1] + 130.0) <= BRUTE_WORK or k >= n // 4:
+    n, d = X.shape
+    if _is_small(n, d, k):
         with recorder.stage("kNN graph") as advance:
             indices, distances = exact_neighbours(X, np.arange(n), k, advance)
         return indices, distances, {"method": "brute", "recall": 1.0, "recall_sample": n}
@@ -161,11 +261,6 @@ def _neighbours(
     with recorder.stage("kNN recall"):
         nodes = np.sort(rng.choice(n, size=min(n, max(1, sample)), replace=False))
         recall = measured_recall(X, nodes, distances[nodes])
-    if recall < _LOW_RECALL:
-        recorder.note(
-            f"kNN graph: only {recall:.3f} of the true neighbours found (sample of "
-            f"{nodes.size}); raise n_neighbors or reduce the dimension"
-        )
     return (
         indices,
         distances,
@@ -180,21 +275,13 @@ def _neighbours(
 def drop_self(
     indices: NDArray[np.int32], distances: NDArray[np.float32]
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Take the own index out of lists (n, k+1); where it is absent the farthest goes.
-
-    Among duplicates the own index may stand anywhere in its list or be missing from it.
-    """
-    n, wide = indices.shape
-    own = indices == np.arange(n, dtype=indices.dtype)[:, None]
-    at = np.where(own.any(axis=1), own.argmax(axis=1), wide - 1)
-    keep = np.ones((n, wide), dtype=bool)
-    keep[np.arange(n), at] = False
-    return indices[keep].reshape(n, wide - 1), distances[keep].reshape(n, wide - 1)
+    """Take the own index out of lists (n, k+1); where it is absent the farthest goes."""
+    return drop_own(indices, distances, np.arange(indices.shape[0]))
 
 
 def _connect(
     W: sp.csr_matrix,
-    X: NDArray[np.float32],
+    X: NDArray[np.float32] | Prepared,
     labels: NDArray[np.int32],
     weights: str,
     scale: NDArray[np.float64] | float,
@@ -204,6 +291,4 @@ def _connect(
     pairs, lengths = bridging_edges(X, labels, rng)
     i, j = pairs[:, 0], pairs[:, 1]
     value = np.maximum(edge_weights(lengths, i, j, weights, scale), float(W.data.min()))
-    ends = (np.concatenate([i, j]), np.concatenate([j, i]))
-    bridges = sp.csr_matrix((np.tile(value, 2), ends), shape=W.shape)
-    return sp.csr_matrix(W + bridges), int(pairs.shape[0])
+    return with_edges(W, pairs, value), int(pairs.shape[0])

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 FLOOR = 1e-8  # keeps far neighbours connected where the kernel would underflow to 0
 _NEIGHBOUR = 7  # Zelnik-Manor & Perona (2004)
+_BLOCK = 1 << 22  # entries looked at in one go
 
 
 def local_scales(distances: NDArray[np.floating], neighbour: int = _NEIGHBOUR) -> NDArray:
@@ -17,11 +18,15 @@ def local_scales(distances: NDArray[np.floating], neighbour: int = _NEIGHBOUR) -
     7 neighbours are duplicates of it takes its smallest positive distance; a node with duplicates
     only takes the median scale of the others (1 if there are none).
     """
-    known = np.where(np.isfinite(distances), distances, 0.0)
-    scales = known[:, : min(neighbour, known.shape[1])].max(axis=1).astype(np.float64)
+    n, k = distances.shape
+    scales = np.empty(n)
+    block = max(1, _BLOCK // max(k, 1))
+    for start in range(0, n, block):
+        near = distances[start : start + block, : min(neighbour, k)]
+        scales[start : start + block] = np.where(np.isfinite(near), near, 0.0).max(axis=1)
     zero = np.flatnonzero(scales <= 0)
     if zero.size:
-        rows = known[zero]
+        rows = np.where(np.isfinite(distances[zero]), distances[zero], 0.0)
         positive = np.where(rows > 0, rows, np.inf).min(axis=1)
         usual = float(np.median(scales[scales > 0])) if zero.size < scales.size else np.inf
         fallback = usual if np.isfinite(usual) else 1.0
@@ -31,7 +36,8 @@ def local_scales(distances: NDArray[np.floating], neighbour: int = _NEIGHBOUR) -
 
 def mean_distance(distances: NDArray[np.floating]) -> float:
     """Mean of the finite neighbour distances; 1 when all points coincide."""
-    known = distances[np.isfinite(distances)]
+    finite = np.isfinite(distances)
+    known = distances.ravel() if finite.all() else distances[finite]
     mean = float(known.mean(dtype=np.float64)) if known.size else 0.0
     return mean if mean > 0 else 1.0
 
@@ -74,7 +80,7 @@ def neighbour_affinity(
     """
     n, k = indices.shape
     data = np.empty((n, k))
-    block = max(1, (1 << 22) // max(k, 1))
+    block = max(1, _BLOCK // max(k, 1))
     for start in range(0, n, block):
         part = slice(start, min(start + block, n))
         rows = np.repeat(np.arange(part.start, part.stop), k)
@@ -96,3 +102,68 @@ def neighbour_affinity(
     W = T + T.T.tocsr()
     W.data *= 0.5
     return sp.csr_matrix(W)
+
+
+def lean_affinity(
+    indices: NDArray[np.int32],
+    distances: NDArray[np.float32],
+    kind: str,
+    scale: NDArray[np.float64] | float,
+) -> sp.csr_matrix:
+    """W of `neighbour_affinity` in single precision, (n, n) float32 CSR, written once.
+
+    `distances` (n, k) are overwritten by the weights. Peak is the lists and W: two passes, one
+    that counts and one that writes. Equal to the other within 1e-7. Cost O(n k²), k² comparisons
+    of numbers that lie together.
+    """
+    from mustlink.kernels.nearest import count_symmetric, fill_symmetric
+
+    n, k = indices.shape
+    block = max(1, (_BLOCK >> 3) // max(k, 1))
+    for start in range(0, n, block):
+        part = slice(start, min(start + block, n))
+        flat = indices[part].ravel()
+        lengths = np.where(flat >= 0, distances[part].ravel(), np.float32(0.0))
+        rows = np.repeat(np.arange(part.start, part.stop), k)
+        distances[part] = edge_weights(lengths, rows, flat, kind, scale).reshape(-1, k)
+    indptr = np.zeros(n + 1, dtype=np.int64)
+    np.cumsum(count_symmetric(indices), out=indptr[1:])
+    entries = int(indptr[-1])
+    data = np.empty(entries, dtype=np.float32)
+    wide = np.int32 if entries < 2**31 else np.int64
+    columns: NDArray[np.integer] = np.empty(entries, dtype=wide)
+    fill_symmetric(indices, distances, indptr, columns, data)
+    parts: tuple[NDArray[np.float32], NDArray[np.integer], NDArray[np.integer]]
+    parts = (data, columns, indptr.astype(columns.dtype))
+    W: sp.csr_matrix = sp.csr_matrix(parts, shape=(n, n))
+    W.has_canonical_format = True
+    return W
+
+
+def with_edges(
+    W: sp.csr_matrix, pairs: NDArray[np.int64], values: NDArray[np.floating]
+) -> sp.csr_matrix:
+    """W with new edges `pairs` (m, 2) of weight `values` (m,), none of which it has.
+
+    Equal to the sum of two matrices, but one array is copied at a time, and those of W are given
+    up: the caller's W is not to be used again.
+    """
+    rows, columns = pairs.T.ravel(), pairs[:, ::-1].T.ravel()
+    order = np.lexsort((columns, rows))
+    rows, columns = rows[order], columns[order]
+    data = np.tile(values, 2)[order].astype(W.data.dtype)
+    at = np.empty(rows.size, dtype=np.int64)
+    for e, (i, j) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
+        first, stop = int(W.indptr[i]), int(W.indptr[i + 1])
+        at[e] = first + int(np.searchsorted(W.indices[first:stop], j))
+    added = np.cumsum(np.bincount(rows, minlength=W.shape[0]))
+    indptr = W.indptr.copy()
+    indptr[1:] += added.astype(indptr.dtype)
+    shape, old = W.shape, W.data
+    W.data = np.empty(0, dtype=old.dtype)
+    new = np.insert(old, at, data)
+    del old
+    indices = np.insert(W.indices, at, columns.astype(W.indices.dtype))
+    found = sp.csr_matrix((new, indices, indptr), shape=shape)
+    found.has_canonical_format = True
+    return found

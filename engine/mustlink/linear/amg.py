@@ -22,6 +22,7 @@ _STALL = 0.8  # a level that keeps more than this share of its nodes is not wort
 _VISITS = 3  # of every coarse grid in a cycle, see `Cycle`
 _CHEAP = 0.3  # work of all visits, as a share of the fine grid's, up to which they pay
 _LIMIT = 0.1  # below: coarse modes of a penalised problem count as this large
+_TOGETHER = 16  # columns in one cycle, which holds about six blocks as wide at a time
 _SMALL = 1e-12  # eigenvalue below which a coarse mode counts as null; L̄ and all PᵀL̄P are <= 2
 
 
@@ -125,13 +126,20 @@ class Cycle:
     visits: int
 
     def __call__(self, B: Block) -> Block:
-        """Apply to a block (m, b) in double precision."""
+        """Apply to a block (m, b), in its precision."""
+        found = np.empty_like(B)
+        for first in range(0, B.shape[1], _TOGETHER):
+            part = slice(first, first + _TOGETHER)
+            found[:, part] = self._apply(B[:, part])
+        return found
+
+    def _apply(self, B: Block) -> Block:
         size = max(B.max(initial=0.0), -B.min(initial=0.0))
         if size == 0.0:
             return np.zeros_like(B)
         scaled = np.empty(B.shape, dtype=np.float32)
         np.multiply(B, 1.0 / size, out=scaled, casting="same_kind")
-        found: Block = np.multiply(self._descend(self.start, scaled), size, dtype=np.float64)
+        found: Block = np.multiply(self._descend(self.start, scaled), size, dtype=B.dtype)
         return found
 
     def _descend(self, index: int, B: NDArray[np.float32]) -> NDArray[np.float32]:

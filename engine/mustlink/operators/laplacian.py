@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from mustlink.graph.components import component_labels
 from mustlink.graph.graph import Graph
+from mustlink.kernels.permute import scaled_permutation
 from mustlink.kernels.spmm import spmm_axpby
+from mustlink.kernels.tall import gram, subtract
 
 Block = NDArray[np.float64]
 
@@ -44,14 +46,17 @@ class NullSpace:
     def coefficients(self, X: Block) -> Block:
         """ZᵀX, (c, b)."""
         if self.n_components == 1:
-            return (self.weight @ X)[None, :]
+            return gram(self.weight[:, None], X)
         return self._transposed @ X
 
     def project(self, X: Block) -> Block:
         """X − ZZᵀX: the part of a block that is orthogonal to the null space."""
         if self.n_components == 1:
-            return X - self.weight[:, None] * (self.weight @ X)
-        return X - self.matrix @ self.coefficients(X)
+            found = np.array(X)
+            subtract(found, self.weight[:, None], self.coefficients(X))
+            return found
+        part: Block = self.matrix @ self.coefficients(X)
+        return X - part.astype(X.dtype, copy=False)
 
     def columns(self, which: NDArray[np.integer[Any]]) -> Block:
         """Selected null vectors as a dense block (m, len(which))."""
@@ -78,10 +83,12 @@ class GroundedLaplacian:
     def S32(self) -> sp.csr_matrix:
         """S in single precision for preconditioners; shares its indices with S."""
         S = self.S
+        if S.dtype == np.float32:
+            return S
         return sp.csr_matrix((S.data.astype(np.float32), S.indices, S.indptr), shape=S.shape)
 
     def apply(self, X: Block) -> Block:
-        """(I − S)X for a block (m, b)."""
+        """(I − S)X for a block (m, b), in the block's precision."""
         X = np.ascontiguousarray(X)
         return spmm_axpby(self.S, X, X, -1.0, 1.0)
 
@@ -90,7 +97,7 @@ class GroundedLaplacian:
         Y = np.ascontiguousarray(X, dtype=np.float32)
         for _ in range(times):
             Y = spmm_axpby(self.S32, Y, Y, 0.5, 0.5)
-        return Y.astype(np.float64)
+        return Y.astype(self.S.dtype, copy=False)
 
     def to_dense(self) -> Block:
         """I − S as a dense matrix; for small graphs."""
@@ -169,24 +176,21 @@ class NormalizedLaplacian(GroundedLaplacian):
         return NormalizedLaplacian.of(S, self.root_degree[keep], self.nodes[keep], self.n_nodes)
 
 
-def normalized_laplacian(graph: Graph) -> NormalizedLaplacian:
+def normalized_laplacian(graph: Graph, dtype: type = np.float64) -> NormalizedLaplacian:
     """Build (once per graph, kept in its memo) the operator L̄ in working order.
 
-    Cost: one permutation of W, about a second for 20 M entries.
+    `dtype` is that of S: blocks of vectors are held in the same. Cost: one permutation of W, under
+    a second for 20 M entries.
     """
     if "laplacian" not in graph.memo:
-        graph.memo["laplacian"] = _build(graph)
+        graph.memo["laplacian"] = _build(graph, np.dtype(dtype))
     found: NormalizedLaplacian = graph.memo["laplacian"]
     return found
 
 
-def _build(graph: Graph) -> NormalizedLaplacian:
+def _build(graph: Graph, dtype: np.dtype[Any]) -> NormalizedLaplacian:
     order = graph.order
-    nodes = order[graph.degrees[order] > 0]
-    W = graph.affinity[nodes][:, nodes].tocsr()
-    W.sort_indices()
-    degrees = graph.degrees[nodes]
-    root = np.sqrt(degrees)
-    data = W.data / (root[W.indices] * np.repeat(root, np.diff(W.indptr)))
-    S = sp.csr_matrix((data, W.indices, W.indptr), shape=W.shape)
-    return NormalizedLaplacian.of(S, root, nodes.astype(np.int64), graph.n_nodes)
+    nodes = order[graph.degrees[order] > 0].astype(np.int64)
+    root = np.sqrt(graph.degrees[nodes])
+    S = scaled_permutation(graph.affinity, nodes, root, dtype)
+    return NormalizedLaplacian.of(S, root, nodes, graph.n_nodes)

@@ -14,7 +14,7 @@ from sklearn.base import ClassifierMixin
 from mustlink.check import as_integer, as_labels, as_points, check_choice, check_two_classes
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
-from mustlink.estimator import GraphEstimator, as_recorder, check_tolerance, threads
+from mustlink.estimator import GraphEstimator, check_tolerance, threads
 from mustlink.graph import Graph
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.laplacian import Block
@@ -22,7 +22,7 @@ from mustlink.propagate.distribution import class_shares, confidence, distributi
 from mustlink.propagate.glp import SOLVERS, Ints, Solving
 from mustlink.propagate.inductive import neighbour_mean
 from mustlink.propagate.task import Solution, Task
-from mustlink.result import Report
+from mustlink.result import Convergence, Report
 
 _UNEQUAL = 3.0  # times as many labels in one class as in another that a person should hear about
 _BELOW = 1e-2  # times the tolerance: values this small are noise of the solver
@@ -80,7 +80,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         `graph` is a neighbour graph of the points X that was made before. Raises InputError.
         """
         self._check()
-        recorder = as_recorder(observer)
+        recorder = self._recorder(observer)
         with threads(self.n_jobs):
             seed = self._seed()
             labels = _check_labels(y)
@@ -88,7 +88,15 @@ class Propagator(ClassifierMixin, GraphEstimator):
             labels = as_labels(labels, built.n_nodes, "y")
             self.classes_, codes = np.unique(labels[labels >= 0], return_inverse=True)
             task = self._task(built, points, labels, codes.ravel(), recorder, seed)
-            solution = self._solve(task) if task.size else Solution(task.Y, None)
+            name = recorder.name_of(
+                "propagation", built.name, type(self).__name__, self._depends(), seed, labels
+            )
+            solution = recorder.kept(
+                "propagation",
+                name,
+                lambda: self._solve(task) if task.size else Solution(task.Y, None),
+                (Solution, Convergence),
+            )
             self._finish(task, solution, labels, points)
         return self
 

@@ -1,0 +1,61 @@
+"""What the stages after the graph take at their peak, and what is changed to stay within a memory.
+
+Counts of the arrays that live at the same time, checked against measured peaks (`bench/plan.py`).
+"""
+
+from __future__ import annotations
+
+from mustlink.errors import InputError
+from mustlink.memory import PROGRAM
+
+_BLOCKS = 7.5  # of LOBPCG at its peak: X, P, W, their products, and one that is being made
+_PER_NODE = 80  # bytes: order, degrees, components, grids
+_GUARD = 1.2  # columns computed for one that is wanted, see `eigen.nested.guard`
+_LEAST_GUARD = 3
+
+
+def entry_bytes(single: bool) -> int:
+    """Bytes of a stored number."""
+    return 4 if single else 8
+
+
+def graph_bytes(n: int, nnz: int, stored: int = 8) -> int:
+    """W as CSR with indices of 4 bytes and weights of `stored`."""
+    return nnz * (4 + stored) + 4 * n
+
+
+def operator_bytes(n: int, nnz: int, *, single: bool, stored: int = 8) -> int:
+    """W and S, with S in single precision beside it for the grids, and what there is per node."""
+    S = nnz * (8 if single else 16)
+    return graph_bytes(n, nnz, stored) + S + _PER_NODE * n
+
+
+def eigen_bytes(n: int, nnz: int, columns: int, *, single: bool, stored: int = 8) -> int:
+    """Peak of the process while `columns` eigenvectors of L̄ are computed."""
+    width = max(columns + _LEAST_GUARD, int(_GUARD * columns))
+    blocks = int(_BLOCKS * width * n * entry_bytes(single))
+    return PROGRAM + operator_bytes(n, nnz, single=single, stored=stored) + blocks
+
+
+def wants_single(n: int, nnz: int, columns: int, memory: int | None) -> bool:
+    """Whether vectors in double precision would not fit."""
+    return memory is not None and eigen_bytes(n, nnz, columns, single=False) > memory
+
+
+def most_columns(n: int, nnz: int, memory: int, *, single: bool, stored: int = 8) -> int:
+    """Eigenvectors that fit; 0 or less where none do."""
+    room = memory - PROGRAM - operator_bytes(n, nnz, single=single, stored=stored)
+    width = room / (_BLOCKS * n * entry_bytes(single))
+    return int(min(width - _LEAST_GUARD, width / _GUARD))
+
+
+def check_columns(
+    n: int, nnz: int, columns: int, memory: int, *, single: bool, stored: int
+) -> None:
+    """Raise InputError where not even `columns` eigenvectors fit, with the least that does."""
+    least = eigen_bytes(n, nnz, columns, single=single, stored=stored)
+    if least > memory:
+        raise InputError(
+            f"memory: {memory / 1e9:.2f} GB given, but {columns} eigenvectors of {n} nodes with "
+            f"{nnz} weights need {least / 1e9:.2f} GB"
+        )

@@ -1,0 +1,225 @@
+"""Points by blocks of rows: prepared for comparison as they are read, never all in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+
+BLOCK_BYTES = 1 << 23  # points read at once
+_GAP_BYTES = 1 << 18  # rows not asked for that are read along rather than skipped
+_LARGE, _SMALL = 1e18, 1e-18  # sizes whose squares still fit single precision
+
+
+class Rows(Protocol):
+    """Points (n, d) of which blocks of rows can be read: an array, an HDF5 dataset, a file."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of points and of coordinates, (n, d)."""
+
+    def __getitem__(self, rows: slice, /) -> Any:
+        """Read rows a:b as real numbers, (b - a, d)."""
+
+
+def is_rows(points: Any) -> bool:
+    """Whether these points are to be read by blocks: no array, but a shape and rows a:b.
+
+    HDF5 and zarr datasets count although numpy could load them whole.
+    """
+    if isinstance(points, np.ndarray) or sp.issparse(points):
+        return False
+    readable = hasattr(points, "shape") and hasattr(points, "__getitem__")
+    return readable and (hasattr(points, "chunks") or not hasattr(points, "__array__"))
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Points (n, d) in single precision, centred or of unit length, computed as they are read.
+
+    Euclidean: x - `shift` (kept from double precision only); "cosine": x/|x|. `size` is the
+    largest |coordinate| of them all before everything is multiplied by `unit`.
+    """
+
+    source: Any
+    metric: str
+    shift: NDArray[np.float64] | None
+    size: float
+    unit: float = 1.0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of points and of coordinates."""
+        n, d = self.source.shape
+        return int(n), int(d)
+
+    def __getitem__(self, rows: slice) -> NDArray[np.float32]:
+        """Rows a:b, (b - a, d) float32; may share memory with the source: not to be written to."""
+        return self._prepare(_read(self.source, rows))
+
+    def gather(self, ids: NDArray[np.integer]) -> NDArray[np.float32]:
+        """Rows by number, in any order, (m, d); near ones are read in one go."""
+        if isinstance(self.source, np.ndarray):
+            return self._prepare(self.source[ids])
+        wanted, back = np.unique(ids, return_inverse=True)
+        found = np.empty((wanted.size, self.shape[1]), dtype=np.float32)
+        for at, rows, first in runs(wanted, self.shape[1]):
+            block = self[slice(first, int(rows[-1]) + 1)]
+            found[at : at + rows.size] = block[rows - first]
+        return found if wanted.size == ids.size and _ascending(ids) else found[back.ravel()]
+
+    def blocks(self, nbytes: int = BLOCK_BYTES) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """Yield (first row, rows) from the first to the last."""
+        return _blocks(self, nbytes)
+
+    def _prepare(self, X: NDArray[np.floating]) -> NDArray[np.float32]:
+        if self.metric == "cosine":
+            return _unit_rows(X)
+        if self.shift is not None:
+            X = X - self.shift
+        if self.unit != 1:
+            X = X * self.unit
+        return np.ascontiguousarray(X, dtype=np.float32)
+
+
+def prepare(points: Any, metric: str, advance: Any = None) -> Prepared:
+    """Check every value in one pass and find what the preparation needs; raises InputError.
+
+    Same points as `single_precision`, up to the last digit of the mean.
+    """
+    if len(points.shape) != 2:
+        raise InputError(f"points: shape {tuple(points.shape)}; give (n points, d features)")
+    n, d = (int(size) for size in points.shape)
+    _check_count(n)
+    if d == 0:
+        raise InputError(f"points: shape ({n}, 0) is empty; give at least one column")
+    total, low, high = np.zeros(d), np.full(d, np.inf), np.full(d, -np.inf)
+    zero, first, double = 0, -1, False
+    for start, X in _blocks(points, BLOCK_BYTES):
+        double |= X.dtype == np.float64
+        top, bottom = X.max(axis=0), X.min(axis=0)
+        if not (np.isfinite(top).all() and np.isfinite(bottom).all()):
+            bad = start + np.flatnonzero(~np.isfinite(X).all(axis=1))
+            raise InputError(f"points: NaN or Inf in row {bad[0]}; remove or impute")
+        low, high = np.minimum(low, bottom), np.maximum(high, top)
+        if metric == "cosine":
+            empty = start + np.flatnonzero(~X.any(axis=1))
+            first = int(empty[0]) if empty.size and first < 0 else first
+            zero += empty.size
+        elif double:
+            total += X.sum(axis=0, dtype=np.float64)
+        if advance is not None:
+            advance((start + X.shape[0]) / n)
+    if metric == "cosine":
+        if zero:
+            raise _no_direction(first, zero)
+        return Prepared(points, metric, None, 1.0)
+    shift = total / n if double else None
+    middle = 0.0 if shift is None else shift
+    size = float(np.maximum(np.abs(low - middle), np.abs(high - middle)).max())
+    _check_size(size)
+    return Prepared(points, metric, shift, size)
+
+
+def single_precision(X: NDArray[np.floating], metric: str) -> NDArray[np.float32]:
+    """Points of an array in single precision without losing digits.
+
+    Centred where they came in double precision (Euclidean), or of unit length (cosine).
+    """
+    _check_count(X.shape[0])
+    if metric == "cosine":
+        zero = np.flatnonzero(~X.any(axis=1))
+        if zero.size:
+            raise _no_direction(int(zero[0]), zero.size)
+        return _unit_rows(X)
+    if X.dtype == np.float64:
+        X = X - X.mean(axis=0)
+    _check_size(float(np.abs(X).max()))
+    return np.ascontiguousarray(X, dtype=np.float32)
+
+
+def gather(points: Any, ids: NDArray[np.integer]) -> NDArray[np.floating]:
+    """Rows by number of an array or of prepared rows."""
+    return points.gather(ids) if isinstance(points, Prepared) else points[ids]
+
+
+def column_means(points: Any) -> NDArray[np.float64]:
+    """Mean of every column, (d,), in double precision."""
+    if isinstance(points, np.ndarray):
+        return points.mean(axis=0, dtype=np.float64)
+    total = np.zeros(points.shape[1])
+    for _, X in _blocks(points, BLOCK_BYTES):
+        total += X.sum(axis=0, dtype=np.float64)
+    return total / points.shape[0]
+
+
+def runs(wanted: NDArray[np.integer], width: int) -> Iterator[tuple[int, NDArray[np.integer], int]]:
+    """Split ascending row numbers where reading on costs more than starting anew.
+
+    Yields (place of the first in `wanted`, rows, first row); a run spans at most half a block.
+    """
+    gap = max(1, _GAP_BYTES // (4 * width))
+    most = max(1, BLOCK_BYTES // (8 * width))
+    cuts = np.flatnonzero(np.diff(wanted) > gap) + 1
+    for a, b in zip([0, *cuts.tolist()], [*cuts.tolist(), wanted.size], strict=True):
+        at = a
+        while at < b:
+            stop = at + int(np.searchsorted(wanted[at:b], wanted[at] + most))
+            yield at, wanted[at:stop], int(wanted[at])
+            at = stop
+
+
+def _ascending(ids: NDArray[np.integer]) -> bool:
+    return bool(np.all(ids[1:] > ids[:-1]))
+
+
+def _blocks(points: Any, nbytes: int) -> Iterator[tuple[int, NDArray[Any]]]:
+    n, d = points.shape
+    rows = max(1, nbytes // (4 * d))
+    chunk = (getattr(getattr(points, "source", points), "chunks", None) or (1,))[0]
+    if isinstance(chunk, int) and 1 < chunk <= rows:
+        rows -= rows % chunk  # whole storage chunks: none is unpacked twice
+    for start in range(0, n, rows):
+        yield start, _read(points, slice(start, min(start + rows, n)))
+
+
+def _read(source: Any, rows: slice) -> NDArray[np.floating]:
+    """Rows a:b as float32 or float64."""
+    X = np.asarray(source[rows])
+    if X.dtype.kind not in "biuf":
+        raise InputError(f"points: type {X.dtype} given; convert to real numbers")
+    if X.dtype in (np.float32, np.float64):
+        return X
+    exact = X.dtype == np.float16 or (X.dtype.kind in "biu" and X.dtype.itemsize <= 2)
+    return X.astype(np.float32 if exact else np.float64)
+
+
+def _unit_rows(X: NDArray[np.floating]) -> NDArray[np.float32]:
+    unit = X / np.abs(X).max(axis=1, keepdims=True).astype(np.float64)
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+    return np.ascontiguousarray(unit, dtype=np.float32)
+
+
+def _check_count(n: int) -> None:
+    if n < 2:
+        raise InputError(f"points: {n} row given; a graph needs at least 2")
+
+
+def _check_size(size: float) -> None:
+    if size > _LARGE or 0 < size < _SMALL:
+        raise InputError(
+            f"points: values of size {size:g} do not fit single precision; rescale the features"
+        )
+
+
+def _no_direction(first: int, count: int) -> InputError:
+    return InputError(
+        f"points: row {first} is all zeros ({count} such rows), it has no direction; "
+        "remove it or use metric='euclidean'"
+    )

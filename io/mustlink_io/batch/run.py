@@ -1,0 +1,271 @@
+"""The batch itself: admits jobs, runs them as child processes, remembers how they went."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mustlink_io.batch import admission
+from mustlink_io.batch.admission import Estimate
+from mustlink_io.batch.arguments import Ready, argument_list
+from mustlink_io.batch.children import Child, stop
+from mustlink_io.batch.live import Snapshot, View
+from mustlink_io.batch.resume import finished, stamps, standing
+from mustlink_io.batch.spec import Where
+from mustlink_io.batch.state import LOG, PART, RESULT, State, Status, key, now
+from mustlink_io.planning import measured_speed
+
+Phase = Literal["waiting", "running", "done", "failed", "interrupted"]
+GRACE = 10.0  # seconds from SIGTERM to SIGKILL
+_POLL, _LOOK = 0.05, 0.5  # seconds
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    if sys.platform.startswith("linux"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the jobs of a batch share: memory in bytes (None: no limit), workers, cores."""
+
+    memory: int | None = None
+    workers: int = 1
+    cores: int = field(default_factory=_cores)
+
+    def threads(self, ready: Ready) -> int:
+        """Threads of a job: its own number, else the cores divided among the workers."""
+        return ready.job.threads or max(1, self.cores // self.workers)
+
+
+@dataclass
+class Item:
+    """A job on its way through the batch; `before` is true if it ended in an earlier run."""
+
+    ready: Ready
+    phase: Phase = "waiting"
+    status: Status | None = None
+    before: bool = False
+    plan: Estimate | None = None
+    memory: int | None = None
+    child: Child | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the job."""
+        return self.ready.spec.name
+
+
+class Batch:
+    """The jobs of one file, and the state they leave on disk."""
+
+    def __init__(
+        self,
+        jobs: Sequence[Ready],
+        where: Where,
+        state: State,
+        limits: Limits,
+        view: View,
+    ) -> None:
+        self.items = [Item(ready) for ready in jobs]
+        self.stopped_by: int | None = None
+        self._where, self._state, self._limits, self._view = where, state, limits, view
+        self._signals: list[int] = []
+
+    def look_back(self, retry_failed: bool) -> None:
+        """Find out what earlier runs left: jobs that ended are not begun again."""
+        names = {item.name for item in self.items}
+        others = sum(1 for status in self._state.used() if status.name not in names)
+        if others:
+            self._view.note(f"{others} jobs of earlier runs are no longer in {self._where.file}")
+        for item in self.items:
+            item.status, why = standing(item.ready, self._state)
+            if why:
+                self._view.note(f"{item.name}: is run again: {why}")
+            if item.status is None:
+                continue
+            phase = item.status.phase
+            item.before = phase == "done" or (phase == "failed" and not retry_failed)
+            item.phase = phase if item.before else "waiting"
+
+    def run(self, lock: int | None, fresh: bool = False) -> None:
+        """Run all jobs that wait; returns when all have ended, or after a signal.
+
+        Then `stopped_by` is the signal, and the jobs that ran are interrupted. Raises InputError
+        when the state cannot be written; the jobs that run are ended before.
+        """
+        with _listening(self._signals):
+            try:
+                self._plan()
+                self._loop(lock, fresh)
+            finally:
+                self._stop()
+
+    # ------------------------------------------------------------ steps
+
+    def _plan(self) -> None:
+        """Estimate the jobs that wait, where there is a budget; those that exceed it fail."""
+        if self._limits.memory is None:
+            return
+        speed = measured_speed()
+        for item in self.items:
+            if item.phase == "waiting" and not self._signals:
+                self._view.refresh(self._snapshot(f"planning {item.name}"))
+                found = admission.admission(item.ready, self._limits.memory, speed)
+                item.plan, item.memory = found.plan, found.share
+                if found.refused is not None:
+                    self._refuse(item, found.refused)
+
+    def _refuse(self, item: Item, words: str) -> None:
+        status = self._status(item, item.status.attempts if item.status else 0)
+        error = " ".join(words.split())
+        self._end(item, status.model_copy(update={"phase": "failed", "error": error}), True)
+
+    def _loop(self, lock: int | None, fresh: bool) -> None:
+        looked = 0.0
+        while not self._signals:
+            self._admit(lock, fresh)
+            running = [item for item in self.items if item.phase == "running"]
+            if not running:
+                return
+            if time.monotonic() - looked >= _LOOK:
+                looked = time.monotonic()
+                self._view.refresh(self._snapshot())
+            for item in running:
+                if item.child is not None and item.child.poll():
+                    self._judge(item, item.child)
+            time.sleep(_POLL)
+
+    def _admit(self, lock: int | None, fresh: bool) -> None:
+        """Start whatever may run now."""
+        while True:
+            waiting = [at for at, item in enumerate(self.items) if item.phase == "waiting"]
+            running = [at for at, item in enumerate(self.items) if item.phase == "running"]
+            shares = {at: self.items[at].memory or 0 for at in (*waiting, *running)}
+            chosen = admission.admit(
+                waiting, running, shares, self._limits.memory, self._limits.workers
+            )
+            if chosen is None or self._signals:
+                return
+            self._start(self.items[chosen], lock, fresh)
+
+    def _start(self, item: Item, lock: int | None, fresh: bool) -> None:
+        ready, place = item.ready, self._state.place(item.name)
+        limits = {"threads": self._limits.threads(ready)}
+        memory = item.memory or ready.job.memory
+        if memory is not None:
+            limits["memory"] = memory
+        words = argument_list(ready.spec, self._where, ready.command, limits, fresh)
+        try:
+            ready.output.parent.mkdir(parents=True, exist_ok=True)
+            status = self._status(item, 1 + (item.status.attempts if item.status else 0))
+        except OSError as error:  # an input went away since it was checked
+            self._refuse(item, f"{error.filename}: {error.strerror}")
+            return
+        status = status.model_copy(update={"arguments": words, **limits})
+        for name in (RESULT, PART):  # of an earlier attempt
+            (place / name).unlink(missing_ok=True)
+        self._state.write(status)  # before it starts: what was begun is never forgotten
+        try:
+            item.child = Child(words, place / LOG, place / PART, lock)
+        except OSError as error:
+            words_of = f"could not be started: {error.strerror}"
+            self._end(item, status.model_copy(update={"phase": "failed", "error": words_of}))
+            return
+        item.phase, item.status = "running", status
+        self._view.started(item.name, item.plan)
+
+    def _status(self, item: Item, attempts: int) -> Status:
+        return Status(
+            name=item.name,
+            phase="running",
+            key=key(item.ready.spec),
+            arguments=[],
+            inputs=stamps(item.ready),
+            attempts=attempts,
+            started=now(),
+            started_ns=time.time_ns(),
+            plan_bytes=item.plan.peak_bytes if item.plan else None,
+            plan_seconds=item.plan.seconds if item.plan else None,
+        )
+
+    def _judge(self, item: Item, child: Child, stopping: bool = False) -> None:
+        """Decide how a child that ended went."""
+        assert item.status is not None
+        status = item.status.model_copy(
+            update={
+                "seconds": child.seconds,
+                "exit_code": child.code,
+                "peak_bytes": child.peak_bytes,
+            }
+        )
+        result = self._state.result(item.name, PART) if child.code == 0 else None
+        if result is not None and item.ready.output.exists():
+            self._state.keep_result(item.name)
+            status = finished(item.ready, status, result)
+        elif stopping:
+            status = status.model_copy(update={"phase": "interrupted"})
+        else:
+            words = child.complaint() if child.code else "ended without a result"
+            status = status.model_copy(update={"phase": "failed", "error": words})
+        if status.phase != "done":
+            (self._state.place(item.name) / PART).unlink(missing_ok=True)
+        self._end(item, status)
+
+    def _end(self, item: Item, status: Status, planned: bool = False) -> None:
+        status = status.model_copy(update={"planned": planned})
+        item.status, item.child = status, None
+        item.phase = status.phase
+        self._state.write(status)
+        self._view.ended(status)
+
+    def _stop(self) -> None:
+        """End what still runs; nothing does unless there was a signal or an error."""
+        children = [item.child for item in self.items if item.child is not None]
+        if self._signals:
+            self.stopped_by = self._signals[0]
+            self._signals.clear()
+            self._view.note(f"stopping {len(children)} running jobs; --resume goes on")
+        stop(children, GRACE, self._signals)
+        for item in self.items:
+            if item.child is not None:
+                self._judge(item, item.child, stopping=True)
+
+    def _snapshot(self, doing: str = "") -> Snapshot:
+        running = [
+            (item.name, child.last_line(), child.seconds, child.resident_bytes())
+            for item in self.items
+            if (child := item.child) is not None
+        ]
+        counts: dict[str, int] = {}
+        for item in self.items:
+            counts[item.phase] = counts.get(item.phase, 0) + 1
+        admitted = sum(item.memory or 0 for item in self.items if item.phase == "running")
+        return Snapshot(counts, running, admitted, self._limits.memory, doing)
+
+
+@contextlib.contextmanager
+def _listening(signals: list[int]) -> Iterator[None]:
+    """Collect Ctrl-C, SIGTERM and SIGHUP in a list, so that they never strike between two steps."""
+
+    def note(number: int, frame: Any) -> None:
+        signals.append(number)
+
+    before: dict[int, Any] = {}
+    with contextlib.suppress(ValueError):  # not the main thread
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+                before[number] = signal.signal(number, note)
+    try:
+        yield
+    finally:
+        for caught, handler in before.items():
+            signal.signal(caught, handler)

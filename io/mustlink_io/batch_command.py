@@ -1,0 +1,211 @@
+"""`mustlink batch`: its arguments and its help."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mustlink.errors import InputError
+from mustlink_io.options import JSON, QUIET, memory_size
+
+if TYPE_CHECKING:
+    from mustlink_io.batch.arguments import Ready
+    from mustlink_io.batch.run import Item, Limits
+    from mustlink_io.batch.spec import Settings, Where
+    from mustlink_io.batch.state import State
+
+SOME_FAILED = 1
+_WAIT = 5.0  # seconds for the children of a batch that was killed
+
+
+@click.command(short_help="Many jobs from one file, within one memory budget.")
+@click.argument("jobs", metavar="JOBS.toml")
+@click.option(
+    "--memory", callback=memory_size, help="For all jobs together, as 8GB; by their plans."
+)
+@click.option("--workers", type=click.IntRange(min=1), help="Jobs side by side; default 1.")
+@click.option("--resume", is_flag=True, help="Go on; leave alone what has ended.")
+@click.option("--retry-failed", is_flag=True, help="With --resume: failed jobs again.")
+@click.option("--fresh", is_flag=True, help="Forget earlier runs and begin again.")
+@click.option("--dry-run", is_flag=True, help="Show the jobs and their plans; run nothing.")
+@click.option("--state", help="Folder for status and logs; default JOBS.state beside the file.")
+@click.option("--summary", help="Write a table at the end: .csv, .json or .h5.")
+@QUIET
+@JSON
+@click.pass_context
+def batch(
+    context: click.Context, jobs: str, quiet: bool, as_json: bool, state: str | None, **given: Any
+) -> None:
+    """Run the jobs of a TOML file, one after another or side by side.
+
+    \b
+      mustlink batch jobs.toml --dry-run                what would run
+      mustlink batch jobs.toml --memory 8GB --workers 2 --summary table.csv
+      mustlink batch jobs.toml --resume                 after an interruption
+
+    \b
+    [defaults]                       for the jobs that can take them
+    k = 10
+    labels = "few/{data}.csv"
+    output = "out/{name}.h5"         {data} is the file's name without ending
+    [[job]]
+    name = "cut"
+    data = "in/*.h5:/points"         one job a file
+    method = ["ncut", "csp"]         and a method: lists are grids
+
+    Keys are the long options of cluster, propagate and graph (`command = "propagate"`); relative
+    paths start at the file. A failed job does not stop the others. Exit code 0: all done; 1: some
+    are not; 2: the file is wrong and nothing ran; 130: interrupted.
+    """  # noqa: D301  (click marks unwrapped examples with \b)
+    from mustlink_io.batch.arguments import check, check_defaults, fits
+    from mustlink_io.batch.expand import expand
+    from mustlink_io.batch.spec import Where, load
+    from mustlink_io.batch.state import State
+    from mustlink_io.batch.table import check_summary
+    from mustlink_io.locks import locked
+
+    _check_flags(given)
+    where = Where(Path(jobs))
+    group = context.find_root().command
+    commands = group.commands if isinstance(group, click.Group) else {}
+    file = load(where)
+    check_defaults(file, where, commands)
+    specs = expand(file, where, lambda command, values, key: fits(commands, command, values, key))
+    ready = [check(spec, where, commands) for spec in specs]
+    summary = given["summary"] or (file.batch.summary and where.path(file.batch.summary))
+    if summary:
+        check_summary(
+            summary, [where.file, *(p for one in ready for p in (*one.inputs, one.output))]
+        )
+    limits = _limits(given, file.batch)
+    if given["dry_run"]:
+        _dry_run(ready, limits, as_json)
+        return
+    folder = State(Path(state) if state else where.file.with_name(where.file.name + ".state"))
+    # children that were killed with an earlier batch need a moment to end
+    with locked(folder.folder, "state of a batch", wait=_WAIT) as lock:
+        folder.open(where.file)
+        _check_used(folder, given["resume"], given["fresh"])
+        code = _run(ready, where, folder, limits, lock, {**given, "summary": summary},
+                    quiet=quiet, as_json=as_json)  # fmt: skip
+    context.exit(code)
+
+
+def _check_flags(given: dict[str, Any]) -> None:
+    if given["resume"] and given["fresh"]:
+        raise InputError("--resume goes on, --fresh begins again; give one of them")
+    if given["retry_failed"] and not given["resume"]:
+        raise InputError("--retry-failed: give --resume as well")
+
+
+def _limits(given: dict[str, Any], settings: Settings) -> Limits:
+    """The command line, then the file, then one worker without a limit."""
+    from mustlink.memory import parse_size
+    from mustlink_io.batch.run import Limits
+
+    memory = given["memory"]
+    if memory is None and settings.memory is not None:
+        memory = parse_size(settings.memory)
+    return Limits(memory, given["workers"] or settings.workers or 1)
+
+
+def _check_used(state: State, resume: bool, fresh: bool) -> None:
+    """Raise InputError if there is something to go on with and it was not said what to do."""
+    used = Counter("interrupted" if s.phase == "running" else s.phase for s in state.used())
+    if fresh:
+        state.clear()
+    elif used and not resume:
+        held = ", ".join(f"{number} {phase}" for phase, number in sorted(used.items()))
+        raise InputError(
+            f"{state.folder}: has jobs of an earlier run ({held}); give --resume to go on or "
+            "--fresh to begin again"
+        )
+
+
+def _run(
+    ready: Sequence[Ready],
+    where: Where,
+    state: State,
+    limits: Limits,
+    lock: int | None,
+    given: dict[str, Any],
+    *,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Run, sum up, and return the exit code."""
+    from mustlink_io.batch.live import viewing
+    from mustlink_io.batch.run import Batch
+    from mustlink_io.batch.table import row, show, write
+    from mustlink_io.summary import emit
+
+    with viewing(quiet) as view:
+        batch = Batch(ready, where, state, limits, view)
+        if given["resume"]:
+            batch.look_back(given["retry_failed"])
+        before = sum(item.before for item in batch.items)
+        if before:
+            view.note(f"{before} of {len(batch.items)} jobs have ended in an earlier run")
+        batch.run(lock, fresh=given["fresh"])
+    rows = [row(item, state) for item in batch.items]
+    if given["summary"]:
+        write(given["summary"], rows)
+    result = {
+        "file": str(where.file),
+        "state": str(state.folder),
+        "counts": dict(Counter(item.phase for item in batch.items)),
+        "ended_before": before,
+        "jobs": rows,
+    }
+    emit(result, as_json, show)
+    return _exit_code(batch.items, batch.stopped_by)
+
+
+def _exit_code(items: Sequence[Item], stopped_by: int | None) -> int:
+    if stopped_by is not None:
+        return 128 + stopped_by
+    return 0 if all(item.phase == "done" for item in items) else SOME_FAILED
+
+
+def _dry_run(ready: Sequence[Ready], limits: Limits, as_json: bool) -> None:
+    """Show the jobs with their plans; a plan that cannot be made is told in its place."""
+    from mustlink_io.batch.admission import admission
+    from mustlink_io.console import size, stdout_console, table
+    from mustlink_io.planning import measured_speed
+    from mustlink_io.progress import clock
+    from mustlink_io.summary import emit
+
+    rows: list[dict[str, Any]] = []
+    speed = measured_speed()
+    for one in ready:
+        found: dict[str, Any] = {"job": one.spec.name, "command": one.spec.command}
+        found |= {**one.spec.values, "method": one.method}
+        found |= {"planned_bytes": None, "planned_seconds": None}
+        planned = admission(one, limits.memory, speed)
+        if planned.plan is not None:
+            found["planned_bytes"] = planned.plan.peak_bytes
+            found["planned_seconds"] = planned.plan.seconds
+        rows.append({**found, "memory": planned.share, "error": planned.refused})
+
+    def show(result: Any) -> None:
+        cells = [
+            (
+                one["job"],
+                one["command"],
+                one["method"] or "",
+                one["data"],
+                one["output"],
+                "" if one["planned_bytes"] is None else size(one["planned_bytes"]),
+                "" if one["planned_seconds"] is None else clock(one["planned_seconds"]),
+                one["error"] or "",
+            )
+            for one in rows
+        ]
+        names = ("job", "command", "method", "data", "output", "plan", "time", "error")
+        table(stdout_console(), names, cells)
+
+    emit({"jobs": rows, "memory": limits.memory, "workers": limits.workers}, as_json, show)

@@ -1,0 +1,227 @@
+"""Files written whole or not at all, also when the disk fills up half-way."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from mustlink.errors import InputError
+from mustlink_io import schema
+
+_MAX_LINKS = 40
+
+
+def _create_beside(path: Path) -> Path:
+    """Create an empty temporary file in the folder of `path`, with the umask's permissions."""
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    return temporary
+
+
+def _target(path: str | Path) -> Path:
+    """Return the file that a rename may replace: never a folder, and never /dev/null.
+
+    A link is followed, so that it stays and its target is replaced, unless somebody else put it
+    there: in a folder that others write to, a planted link would choose what is overwritten.
+    """
+    here = Path(path)
+    for _ in range(_MAX_LINKS):
+        if not here.is_symlink():
+            break
+        owner, folder = here.lstat().st_uid, here.parent.stat().st_uid
+        if hasattr(os, "geteuid") and owner not in (os.geteuid(), folder):
+            raise InputError(
+                f"{path}: is a link that another user made; remove it or give another name"
+            )
+        here = here.parent / os.readlink(here)
+    else:
+        raise InputError(f"{path}: is a link that leads round in a circle; give another name")
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise InputError(f"{path}: is a directory; give the name of a file to write")
+    if target.exists() and not target.is_file():
+        raise InputError(f"{path}: is a device or pipe; give the name of a file to write")
+    return target
+
+
+def check_output(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
+    """Make sure now that `path` can be written later; returns the path with links resolved.
+
+    Raises InputError when it is a directory, one of the inputs, or in a folder that is missing or
+    not writable.
+    """
+    try:
+        target = _target(path)
+        for source in inputs:
+            if target.exists() and Path(source).exists() and target.samefile(source):
+                raise InputError(f"{path}: is the input itself; give another name to write to")
+        _create_beside(target).unlink()
+        if target.exists() and not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {_reason(error)}") from error
+    return target
+
+
+@contextlib.contextmanager
+def atomic(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary file in the folder of `path`; on success it becomes `path`.
+
+    Synced before the rename, removed after any error, KeyboardInterrupt included. Raises
+    InputError when the folder cannot be written.
+    """
+    try:
+        target = _target(path)
+        temporary = _create_beside(target)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {_reason(error)}") from error
+    try:
+        yield temporary
+        if target.exists():
+            temporary.chmod(target.stat().st_mode & 0o777)
+        _sync(temporary)
+        os.replace(temporary, target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError):
+            raise InputError(f"{path}: was not written: {_reason(error)}") from error
+        raise
+    with contextlib.suppress(OSError):  # some file systems cannot sync a folder
+        _sync(target.parent)
+
+
+@contextlib.contextmanager
+def create_h5(path: str | Path) -> Iterator[h5py.File]:
+    """Yield a new HDF5 file that becomes `path` when the block ends, as `atomic` does.
+
+    Raises InputError when it cannot be written to the end.
+    """
+    with atomic(path) as temporary, Sink(temporary) as sink:
+        try:
+            with h5py.File(sink, "w") as file:
+                yield file
+        except Exception:
+            sink.check()
+            raise
+        sink.check()
+
+
+def write(path: str | Path, content: Mapping[str, Any]) -> None:
+    """Write a file of the format: paths of `schema.ITEMS` mapped to values.
+
+    Every value is checked and cast by the table; the root attributes are added. Raises
+    InputError for a value that does not fit, or when the file cannot be written.
+    """
+    import mustlink
+
+    version = getattr(mustlink, "__version__", "unknown")
+    full = {"/@mustlink-format": schema.FORMAT, "/@mustlink-version": version, **content}
+    dims: dict[str, int] = {}
+    ready = {name: schema.to_writable(schema.ITEMS[name], v, dims) for name, v in full.items()}
+    with create_h5(path) as file:
+        for name, value in ready.items():
+            place, _, attribute = name.partition("@")
+            if attribute:
+                file.require_group(place).attrs[attribute] = value
+            elif schema.ITEMS[name].is_text:
+                file.create_dataset(place, data=value, dtype=h5py.string_dtype())
+            else:
+                file.create_dataset(place, data=value)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _reason(error: OSError) -> str:
+    """Return the system's words without the path, which the message names already."""
+    return error.strerror or (str(error).splitlines() or [type(error).__name__])[0]
+
+
+class Sink:
+    """A file for the HDF5 library to write to, which never learns that the disk is full.
+
+    The library does not get over a failed write: it tries again when the file is closed and when
+    the program ends, with messages of its own. So the first error is kept, what comes after it is
+    dropped, and `check` raises it when the library is done.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR)
+        self._at = 0
+        self.error: OSError | None = None
+
+    def __enter__(self) -> Sink:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):  # a file that matters was synced, and checked, before
+            os.close(self._descriptor)
+
+    def check(self) -> None:
+        """Raise the error that was met, if any; else make sure of what was written (fsync)."""
+        if self.error is None:
+            os.fsync(self._descriptor)
+        else:
+            raise self.error
+
+    def write(self, block: Any) -> int:
+        """Write all of a block, or nothing once there was an error."""
+        view = memoryview(block).cast("B")
+        done = 0
+        try:
+            while done < len(view) and self.error is None:
+                done += os.pwrite(self._descriptor, view[done:], self._at + done)
+        except OSError as error:
+            self.error = error
+        self._at += len(view)
+        return len(view)
+
+    def read(self, size: int = -1) -> bytes:
+        """Read some bytes; h5py knows a file by this."""
+        rest = os.fstat(self._descriptor).st_size - self._at
+        found = os.pread(self._descriptor, rest if size < 0 else size, self._at)
+        self._at += len(found)
+        return found
+
+    def readinto(self, block: Any) -> int:
+        """Read what the library wants back of what it wrote."""
+        view = memoryview(block).cast("B")
+        found = os.preadv(self._descriptor, [view], self._at)
+        self._at += found
+        return found
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move to a place, as files do."""
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at}.get(whence)
+        self._at = offset + (os.fstat(self._descriptor).st_size if start is None else start)
+        return self._at
+
+    def tell(self) -> int:
+        """Place in the file."""
+        return self._at
+
+    def truncate(self, size: int | None = None) -> int:
+        """Make the file as long as given."""
+        size = self._at if size is None else size
+        try:
+            if self.error is None:
+                os.ftruncate(self._descriptor, size)
+        except OSError as error:
+            self.error = error
+        return size
+
+    def flush(self) -> None:
+        """Nothing is held back."""

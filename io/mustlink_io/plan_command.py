@@ -1,0 +1,90 @@
+"""`mustlink plan`: what a run would take, told before it begins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from mustlink_io.cluster_command import cluster
+from mustlink_io.options import JSON
+from mustlink_io.propagate_command import propagate
+
+_APART = {"data", "output", "quiet", "as_json", "resume", "fresh", "strict", "threads"}
+
+
+def _plan(data: str, as_json: bool, **given: Any) -> None:
+    """Estimate peak memory and seconds of every stage of a run on DATA, without running it.
+
+    Takes the options of `mustlink cluster`, and of `mustlink propagate` with --for propagate. With
+    --memory it tells what would be done to fit, or the least memory that works. DATA may be a size
+    such as 10000000x16, for data that are not there yet.
+
+    \b
+      mustlink plan points.h5 -k 10
+      mustlink plan points.h5 -k 10 -m csp --memory 2GB
+      mustlink plan 10000000x16 -k 10 --memory 12GB
+      mustlink plan points.h5 --for propagate -m llgc
+    """  # noqa: D301  (click marks unwrapped examples with \b)
+    from mustlink_io.clustering import ClusterJob
+    from mustlink_io.planning import measured_speed, plan_job, shape_named, shape_of
+    from mustlink_io.propagation import PropagateJob
+    from mustlink_io.summary import emit, show_plan
+
+    command = given.pop("command")
+    asked = {name: given.pop(name) for name in ("labels", "memory")}
+    method, constraints = given.pop("method"), given.pop("constraints")
+    n_clusters = given.pop("n_clusters")
+    params = {name: value for name, value in given.items() if value is not None}
+    job: Any
+    if command == "propagate":
+        name = method or "poisson"
+        job = PropagateJob(data=data, output="", method=name, params=params, **asked)
+    else:
+        known = asked["labels"] or constraints
+        job = ClusterJob(
+            data=data,
+            output="",
+            n_clusters=n_clusters,
+            method=method or ("csp" if known else "ncut"),
+            constraints=constraints,
+            params=params,
+            **asked,
+        )
+    if job.method not in job.methods:
+        raise click.UsageError(f"-m {job.method}: no method of mustlink {command}")
+    shape = shape_named(data) or shape_of(data)
+    plan = plan_job(job, shape=shape, speed=measured_speed())
+    size = {"n": shape.n, "d": shape.d, "nnz": shape.nnz, "data": data, "method": job.method}
+    emit(size | plan.to_dict(), as_json, show_plan)
+
+
+def _parameters() -> list[click.Parameter]:
+    """The parameters of both commands, those of `cluster` where they share a name."""
+    shared = {one.name: one for one in (*propagate.params, *cluster.params)}
+    method = click.Option(["-m", "method"], help="As of the command; default as there.")
+    clusters = click.Option(
+        ["-k", "n_clusters"], type=click.IntRange(min=2), default=10, show_default=True,
+        help="Clusters.",
+    )  # fmt: skip
+    command = click.Option(
+        ["--for", "command"], type=click.Choice(["cluster", "propagate"]), default="cluster",
+        show_default=True, help="What to plan.",
+    )  # fmt: skip
+    labels = click.Option(["--labels"], help="Known labels, as of the command.")
+    own: dict[str | None, click.Parameter] = {
+        "method": method, "n_clusters": clusters, "labels": labels,
+    }  # fmt: skip
+    rest = [own.get(name, one) for name, one in shared.items() if name not in _APART]
+    return [click.Argument(["data"]), command, *rest]
+
+
+plan = JSON(
+    click.Command(
+        "plan",
+        params=_parameters(),
+        callback=_plan,
+        help=_plan.__doc__,
+        short_help="Memory and time that a run would take.",
+    )
+)

@@ -1,0 +1,220 @@
+"""The work folder beside an output: what stages found, one file each, so that a run can go on.
+
+A file is named by its stage and by a digest of everything the result depends on; it is written
+beside its name, synced and renamed, so that whatever is found under a name is whole. A damaged file
+counts as absent.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from mustlink.errors import InputError
+from mustlink.keep import VERSION, digest
+from mustlink_io import store, trees
+from mustlink_io.locks import locked
+
+ENDING = ".work"
+_PATTERN = re.compile(r"(?P<stage>[a-z0-9-]+)\.[0-9a-f]{20}\.h5")
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One file of a work folder, as its attributes say."""
+
+    path: Path
+    stage: str
+    source: str
+    version: int
+    seconds: float
+    made: float
+    bytes: int
+
+    def is_stale(self, source: str | None) -> bool:
+        """Whether no run on these data will ask for it; data unknown: by the version alone."""
+        return self.version != VERSION or (source is not None and self.source != source)
+
+
+class WorkFolder:
+    """Keeps results of stages in `OUTPUT.work`; see `mustlink.keep.Keeper`.
+
+    `source` names the data. With `fresh` nothing is recalled, and what is there is replaced.
+    """
+
+    def __init__(self, folder: Path, source: str, *, fresh: bool = False) -> None:
+        self.folder, self.source, self.fresh = folder, source, fresh
+        self.scratch = folder.parent
+        self.used: set[Path] = set()
+        self.recalled = 0
+        self.seconds = 0.0  # that computing took, of the results kept by this run
+        self.troubles: list[str] = []
+
+    def recall(self, stage: str, key: str, types: Iterable[type]) -> Any | None:
+        """Return what was kept under the key; None for nothing, or a file that is damaged."""
+        path = self._path(stage, key)
+        if self.fresh and path not in self.used:
+            return None
+        try:
+            with h5py.File(path, "r") as file:
+                value = trees.read_tree(file, "value", types)
+                if digest(value) != file.attrs["digest"]:
+                    raise ValueError("values and digest differ")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, RuntimeError, LookupError, TypeError, ValueError) as error:
+            words = " ".join(str(error).split())[:100]
+            self.troubles.append(f"{path}: damaged ({words}), the stage is done again")
+            return None
+        self.used.add(path)
+        self.recalled += 1
+        return value
+
+    def keep(self, stage: str, key: str, value: Any, seconds: float) -> None:
+        """Keep a result; a full disk or a forbidden folder is a trouble, not an error."""
+        path = self._path(stage, key)
+        about = {
+            "mustlink-work": VERSION,
+            "stage": stage,
+            "source": self.source,
+            "seconds": seconds,
+            "made": time.time(),
+        }
+        try:
+            self.folder.mkdir(exist_ok=True)
+            with store.atomic(path) as temporary, h5py.File(temporary, "w") as file:
+                trees.write_tree(file, "value", value)
+                file.attrs.update(about)
+                file.attrs["digest"] = digest(value)
+        except (InputError, OSError, RuntimeError) as error:
+            self.troubles.append(f"{stage}: not kept for a later run: {error}")
+            return
+        self.used.add(path)
+        self.seconds += seconds
+
+    def remove_unused(self) -> None:
+        """Remove what this run has neither made nor used."""
+        for one in entries(self.folder):
+            if one.path not in self.used:
+                one.path.unlink(missing_ok=True)
+
+    def _path(self, stage: str, key: str) -> Path:
+        slug = re.sub(r"[^a-z0-9]+", "-", stage.lower()).strip("-")
+        return self.folder / f"{slug}.{key[:20]}.h5"
+
+
+def listing(output: str) -> dict[str, Any]:
+    """What `mustlink info` tells of the work folder beside a file; nothing if there is none.
+
+    Stale is what no run on the latest data, by this version, would use.
+    """
+    found = entries(folder_of(output))
+    if not found:
+        return {}
+    latest = found[-1].source
+    rows = [
+        {
+            "file": one.path.name,
+            "stage": one.stage,
+            "bytes": one.bytes,
+            "seconds": one.seconds,
+            "made": datetime.fromtimestamp(one.made).isoformat(" ", "seconds"),
+            "stale": one.is_stale(latest),
+        }
+        for one in found
+    ]
+    return {"work": {"folder": str(folder_of(output)), "results": rows}}
+
+
+def clean(output: str, stale: bool) -> dict[str, Any]:
+    """Remove the work folder of an output, or only what is stale in it; tells what went.
+
+    Raises InputError where a run is using it, or there is none.
+    """
+    folder = folder_of(output)
+    if not folder.is_dir():
+        raise InputError(f"{output}: no work is kept beside it ({folder.name} is not there)")
+    with locked(output):
+        found = entries(folder)
+        gone = [one for one in found if not stale or one.is_stale(found[-1].source)]
+        freed = remove(folder, gone)
+    return {
+        "folder": str(folder),
+        "removed": len(gone),
+        "left": len(found) - len(gone),
+        "bytes": freed,
+    }
+
+
+def folder_of(output: str | Path) -> Path:
+    """The work folder of an output."""
+    path = Path(output)
+    return path.with_name(path.name + ENDING)
+
+
+def entries(folder: Path) -> list[Kept]:
+    """What is kept in a folder, oldest first; files that cannot be read are of version -1."""
+    found = [_describe(path) for path in _files(folder)]
+    return sorted(found, key=lambda one: one.made)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Files that a run may have written, and none of another origin."""
+    if folder.is_dir():
+        yield from (path for path in sorted(folder.iterdir()) if _PATTERN.fullmatch(path.name))
+
+
+def _describe(path: Path) -> Kept:
+    stat = path.stat()
+    name = _PATTERN.fullmatch(path.name)
+    stage = name["stage"] if name else path.name
+    try:
+        with h5py.File(path, "r") as file:
+            about = dict(file.attrs)
+        return Kept(
+            path,
+            str(about["stage"]),
+            str(about["source"]),
+            int(about["mustlink-work"]),
+            float(about["seconds"]),
+            float(about["made"]),
+            stat.st_size,
+        )
+    except (OSError, RuntimeError, LookupError, TypeError, ValueError):
+        return Kept(path, stage, "", -1, 0.0, stat.st_mtime, stat.st_size)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove temporary files that killed runs left beside `path`; the caller holds its lock."""
+    name = re.escape(f".{path.name[:100]}.") + r"[0-9a-f]{12}\.tmp"
+    for other in path.parent.glob(f".{glob.escape(path.name[:100])}.*.tmp"):
+        if re.fullmatch(name, other.name):
+            other.unlink(missing_ok=True)
+
+
+def remove(folder: Path, which: Iterable[Kept] | None = None) -> int:
+    """Remove some entries, or all, with what killed runs left unfinished; returns the bytes freed.
+
+    The folder goes when nothing else is in it.
+    """
+    freed = 0
+    for one in entries(folder) if which is None else which:
+        one.path.unlink(missing_ok=True)
+        freed += one.bytes
+    if folder.is_dir():
+        for path in folder.iterdir():
+            if _TEMPORARY.fullmatch(path.name):
+                freed += path.stat().st_size
+                path.unlink(missing_ok=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
+    return freed
