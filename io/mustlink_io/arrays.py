@@ -15,7 +15,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import declared
+from mustlink_io import declared, store
 
 _DEFLATE_MOST = 1032  # bytes that one byte of a deflate stream can stand for
 _HEADER = 10_000  # characters of a header, which is read as a Python literal
@@ -43,6 +43,7 @@ def _numpy_errors(where: str) -> Iterator[None]:
 
 def load_npy(path: Path) -> NDArray[Any]:
     """Map .npy into memory; never unpickles. Raises InputError."""
+    store.check_file(path)
     with _numpy_errors(str(path)):
         with path.open("rb") as file:
             if file.read(len(npy.MAGIC_PREFIX)) != npy.MAGIC_PREFIX:
@@ -122,6 +123,7 @@ class Archive(Mapping[str, NDArray[Any]]):
 @contextlib.contextmanager
 def open_npz(path: Path) -> Iterator[Archive]:
     """Open .npz as a mapping whose arrays are read when asked for; never unpickles."""
+    store.check_file(path)
     with _numpy_errors(str(path)):
         opened = zipfile.ZipFile(path)
     with opened:

@@ -17,7 +17,7 @@ import click
 from mustlink.errors import InputError
 from mustlink_io.batch_command import batch
 from mustlink_io.cluster_command import cluster
-from mustlink_io.options import JSON, METRIC, NEIGHBORS, QUIET, SEED, THREADS, WEIGHTS
+from mustlink_io.options import JSON, MEMORY, METRIC, NEIGHBORS, QUIET, SEED, THREADS, WEIGHTS
 from mustlink_io.plan_command import plan
 from mustlink_io.propagate_command import propagate
 
@@ -56,7 +56,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _complain(words: str) -> int:
-    line = " ".join(words.split())
+    line = "".join(c if c.isprintable() else "?" for c in " ".join(words.split()))
     sys.stderr.write(f"mustlink: {line}\n")
     return BAD_INPUT
 
@@ -112,15 +112,15 @@ cli.add_command(batch)
 @WEIGHTS
 @SEED
 @THREADS
+@MEMORY
 @QUIET
 @JSON
-def graph(
-    data: str, output: str, threads: int | None, quiet: bool, as_json: bool, **params: Any
-) -> None:
+def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> None:
     """Join points with their nearest neighbours; print degree, components, recall.
 
     \b
       mustlink graph points.h5 -o graph.h5 --neighbors 20
+      mustlink graph points.h5 -o graph.h5 --memory 2GB
       mustlink graph edges.tsv -o graph.h5         check and convert a graph
       mustlink cluster graph.h5 -k 10 -o out.h5    then cluster it, many times
     """
@@ -128,9 +128,10 @@ def graph(
     from mustlink_io.progress import observing
     from mustlink_io.summary import emit, show_graph
 
+    limits = {name: params.pop(name) for name in ("threads", "memory")}
     given = {name: value for name, value in params.items() if value is not None}
     with observing(quiet) as observer:
-        result = run_graph(data, output, given, observer, threads=threads)
+        result = run_graph(data, output, given, observer, **limits)
     emit(result, as_json, show_graph)
 
 

@@ -47,9 +47,9 @@ def _describe_h5(place: formats.Place) -> dict[str, Any]:
                 result[name] = store.text(file.attrs[name])
         for name in ("parameters", "versions", "inputs"):
             if name in file.attrs:
-                result[name] = reports.checked(name, store.text(file.attrs[name]), str(place))
+                result[name] = reports.checked(name, store.decoded(file.attrs[name]), str(place))
         if store.find(file, "/report") is not None:
-            words = store.text(store.read(file, "/report", {}, "/report"))
+            words = store.decoded(store.read(file, "/report", {}, "/report"))
             result["report"] = reports.checked("report", words, str(place))
         if store.find(file, "/stages/name") is not None:
             result["stages"] = _stages(file)

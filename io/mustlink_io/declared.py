@@ -128,9 +128,7 @@ def check_chunks(data: h5py.Dataset, where: str) -> None:
     expected = _chunk_bytes(data)
     missing = math.prod(-(-s // c) for s, c in zip(data.shape, data.chunks, strict=True))
     size, seen = file_size(data), set()
-    chunks: list[Any] = []
-    data.id.chunk_iter(chunks.append)
-    for chunk in chunks:
+    for chunk in _chunks(data):
         inside = all(
             0 <= at < most for at, most in zip(chunk.chunk_offset, data.shape, strict=True)
         )
@@ -149,6 +147,16 @@ def check_chunks(data: h5py.Dataset, where: str) -> None:
             )
     if len(seen) < missing:
         raise InputError(f"{where}: {missing - len(seen)} chunks are missing; damaged")
+
+
+def _chunks(data: h5py.Dataset) -> list[Any]:
+    """Place, size and filter mask of every chunk."""
+    found: list[Any] = []
+    if hasattr(data.id, "chunk_iter"):  # from HDF5 1.12.3 on
+        data.id.chunk_iter(found.append)
+    else:
+        found = [data.id.get_chunk_info(i) for i in range(data.id.get_num_chunks())]
+    return found
 
 
 def _held(data: h5py.Dataset, chunk: Any, used: Sequence[int], most: int) -> int:

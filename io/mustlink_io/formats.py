@@ -198,6 +198,7 @@ def load_labels(text: str, n_nodes: int | None = None) -> NDArray[np.int64]:
             "one a node"
         )
     _check_count(values.shape, n_nodes, place)
+    declared.check_fits(8 * values.size, str(place))
     labels = tables.to_integers(values, str(place), "label")
     if labels.size and labels.min() < -1:
         at = int(np.flatnonzero(labels < -1)[0])

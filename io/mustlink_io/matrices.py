@@ -219,7 +219,7 @@ def read_mtx(path: Path) -> sp.csr_matrix | NDArray[np.float64]:
     """Read a Matrix Market file: CSR if sparse, an array if dense; raises InputError."""
     import scipy.io
 
-    store.check_readable(path)
+    store.check_file(path)
     _check_mtx_header(path)
     most = _MTX_BYTES * path.stat().st_size
     try:

@@ -62,7 +62,9 @@ NEIGHBORS = click.option(
     "--neighbors", "n_neighbors", type=int, help="Of a point; default 15; srcp, e2cp: 20."
 )
 MEMORY = click.option(
-    "--memory", callback=memory_size, help="As 4GB: refused if surely too small; excess is told."
+    "--memory",
+    callback=memory_size,
+    help="As 4GB: the most that the process may take.",
 )
 RESUME = click.option(
     "--resume",

@@ -16,7 +16,7 @@ _APART = {"data", "output", "quiet", "as_json", "resume", "fresh", "strict", "th
 def _plan(data: str, as_json: bool, **given: Any) -> None:
     """Estimate peak memory and seconds of every stage of a run on DATA, without running it.
 
-    Takes the options of `mustlink cluster`, and of `mustlink propagate` with --for propagate. With
+    Takes the options of the cluster command, and with --for propagate those of propagate. With
     --memory it tells what would be done to fit, or the least memory that works. DATA may be a size
     such as 10000000x16, for data that are not there yet.
 

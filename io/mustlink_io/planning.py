@@ -208,12 +208,11 @@ def _graph_plan(shape: Shape, k: int, memory: int | None, held: int) -> GraphPla
     from mustlink.graph.knn import BRUTE_WORK
 
     small = shape.n**2 * (shape.d + 130.0) <= BRUTE_WORK or k >= shape.n // 4
-    most = 1 << 62 if memory is None else memory
-    return knn_plan(shape.n, shape.d, k, most, held=held, by_rows=held == 0, small=small)
+    return knn_plan(shape.n, shape.d, k, memory, held=held, by_rows=held == 0, small=small)
 
 
 def _least_graph(shape: Shape, k: int) -> int:
-    return knn_plan(shape.n, shape.d, k, 1 << 62, by_rows=True).least
+    return knn_plan(shape.n, shape.d, k, None, by_rows=True).least
 
 
 def _graph_stages(graph: GraphPlan, shape: Shape, k: int, nnz: int) -> list[StagePlan]:

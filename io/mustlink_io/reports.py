@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mustlink.errors import InputError
+from mustlink_io import store
 
 _KEPT = (("must_kept", "n_must"), ("cannot_kept", "n_cannot"))  # a share, and of how many
 _INPUT = ("role", "name", "sha256")
@@ -19,14 +20,25 @@ _INPUT = ("role", "name", "sha256")
 def checked(name: str, text: str, where: str) -> Any:
     """Return what the text of `parameters`, `versions`, `inputs` or `report` says.
 
-    Raises InputError when it is no JSON or not of the form that mustlink writes.
+    Texts in it are made printable. Raises InputError when it is no JSON, or not of the form that
+    mustlink writes.
     """
     try:
-        value = json.loads(text)
+        value = _printable(json.loads(text))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: damaged JSON in its {name} ({error})") from error
     if not _fits(name, value):
         raise InputError(f"{where}: damaged: its {name} are not as mustlink writes them")
+    return value
+
+
+def _printable(value: Any) -> Any:
+    if isinstance(value, str):
+        return store.text(value)
+    if isinstance(value, list):
+        return [_printable(part) for part in value]
+    if isinstance(value, dict):
+        return {store.text(key): _printable(part) for key, part in value.items()}
     return value
 
 

@@ -35,18 +35,24 @@ _children: list[int] = []  # the process itself, where it is one of these childr
 def examine(where: str, look: Callable[[], object], n_bytes: int = 0) -> None:
     """Run `look` in a child process; returns when it came back unharmed.
 
-    `n_bytes` are those of values that it may read and hold.
-
-    Its computing time is limited, not its waiting: a slow disk is no damage. Raises the InputError
-    that `look` raises, and InputError when it crashes, does not end, or wants more memory than
-    there is reason for. Any other exception is left to be met again here.
+    `n_bytes` are those of values that it may read and hold. Its computing time is limited, not its
+    waiting: a slow disk is no damage. Raises the InputError that `look` raises, and InputError when
+    it crashes, does not end, wants more memory than there is reason for, or cannot be started. Any
+    other exception is left to be met again here.
     """
     if not hasattr(os, "fork") or os.getpid() in _children:
         look()
         return
     here, there = os.pipe()
-    with _quiet_fork(), phil:  # nobody else is inside the HDF5 library at this moment
-        child = os.fork()
+    try:
+        with _quiet_fork(), phil:  # nobody else is inside the HDF5 library at this moment
+            child = os.fork()
+    except OSError as error:
+        os.close(here)
+        os.close(there)
+        raise InputError(
+            f"{where}: no process can be started to look at it first: {error.strerror}"
+        ) from error
     if child == 0:
         _run(look, there, n_bytes)
     os.close(there)

@@ -21,11 +21,13 @@ from mustlink_io.sandbox import allow, examine
 
 __all__ = [
     "atomic",
+    "check_file",
     "check_output",
     "check_readable",
     "contents",
     "create_h5",
     "dataset",
+    "decoded",
     "find",
     "listed",
     "open_h5",
@@ -56,7 +58,7 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
     `find`, `dataset`, `read` and `contents` is looked at by a child process first (`sandbox`).
     """
     path = Path(path)
-    check_readable(path)
+    check_file(path)
     try:
         examine(str(path), lambda: _look_at_root(path))
         with _File(path) as file:
@@ -90,7 +92,7 @@ def _check_version(file: h5py.File) -> None:
 
 
 def check_readable(path: Path) -> None:
-    """Raise InputError unless `path` is a file this process may read."""
+    """Raise InputError unless `path` is there, no folder, and this process may read it."""
     try:
         if not path.exists():
             raise InputError(f"{path}: no such file")
@@ -98,10 +100,15 @@ def check_readable(path: Path) -> None:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     if path.is_dir():
         raise InputError(f"{path}: is a directory, not a file")
-    if not path.is_file():
-        raise InputError(f"{path}: is a device or pipe, not a file")
     if not os.access(path, os.R_OK):
         raise InputError(f"{path}: no permission to read it")
+
+
+def check_file(path: Path) -> None:
+    """Raise InputError unless `path` can be read at any place of it, which a pipe cannot."""
+    check_readable(path)
+    if not path.is_file():
+        raise InputError(f"{path}: is a device or pipe, not a file")
 
 
 def _look_at_root(path: Path) -> None:
@@ -244,14 +251,19 @@ def read(file: h5py.File, name: str, dims: dict[str, int], item: str) -> NDArray
     return np.asarray(data[()])
 
 
-def text(value: Any) -> str:
-    """Return an attribute or scalar dataset as text, whatever string type it was stored as.
-
-    Characters that cannot be printed are escaped: a name in a file must not steer a terminal.
-    """
+def decoded(value: Any) -> str:
+    """Return an attribute or scalar dataset as text, whatever string type it was stored as."""
     if isinstance(value, np.ndarray) and value.size == 1:
         value = value.reshape(-1)[0]
-    found = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def text(value: Any) -> str:
+    """Return `decoded` for people to read: what cannot be printed is escaped.
+
+    A name in a file must not steer a terminal.
+    """
+    found = decoded(value)
     if found.isprintable():
         return found
     return "".join(

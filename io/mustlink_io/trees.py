@@ -1,7 +1,7 @@
 """Trees of dataclasses, sequences, mappings, arrays and CSR matrices, in HDF5 without pickle.
 
-Arrays are datasets, everything that holds one is a group, and what holds none is JSON in an
-attribute of its group.
+Arrays are datasets, everything that holds one is a group, and what holds none is JSON in a dataset
+of its group, as bytes.
 """
 
 from __future__ import annotations
@@ -26,25 +26,28 @@ def write_tree(parent: h5py.Group, name: str, value: Any) -> None:
         return
     group = parent.create_group(name)
     if isinstance(value, sp.csr_matrix):
-        group.attrs[_KIND] = "csr"
+        _put(group, _KIND, "csr")
         group.attrs["shape"] = np.array(value.shape, dtype=np.int64)
         for part in ("data", "indices", "indptr"):
             group.create_dataset(part, data=getattr(value, part))
         return
     plain = _to_json(value)
     if plain is not _NOT_PLAIN:
-        group.attrs[_KIND], group.attrs[_VALUE] = "json", json.dumps(plain)
+        _put(group, _KIND, "json")
+        _put(group, _VALUE, json.dumps(plain))
         return
     if _is_record(value):
         names = _record_names(type(value))
-        group.attrs[_KIND], group.attrs[_TYPE] = "record", type(value).__name__
+        _put(group, _KIND, "record")
+        _put(group, _TYPE, type(value).__name__)
         children = [getattr(value, field) for field in names]
     elif isinstance(value, Mapping):
         names, children = list(value), list(value.values())
-        group.attrs[_KIND], group.attrs[_NAMES] = "mapping", json.dumps(names)
+        _put(group, _KIND, "mapping")
+        _put(group, _NAMES, json.dumps(names))
     elif isinstance(value, list | tuple):
         names, children = [str(i) for i in range(len(value))], list(value)
-        group.attrs[_KIND] = "list" if isinstance(value, list) else "tuple"
+        _put(group, _KIND, "list" if isinstance(value, list) else "tuple")
     else:
         raise TypeError(f"{name}: a {type(value).__name__} cannot be kept")
     group.attrs["count"] = len(children)
@@ -60,9 +63,9 @@ def read_tree(parent: h5py.Group, name: str, types: Iterable[type]) -> Any:
     item = parent[name]
     if isinstance(item, h5py.Dataset):
         return np.asarray(item[()])
-    kind = str(item.attrs[_KIND])
+    kind = _get(item, _KIND)
     if kind == "json":
-        return _from_json(json.loads(item.attrs[_VALUE]))
+        return _from_json(json.loads(_get(item, _VALUE)))
     if kind == "csr":
         rows, columns = (int(size) for size in item.attrs["shape"])
         found = sp.csr_matrix((rows, columns), dtype=item["data"].dtype)
@@ -72,11 +75,20 @@ def read_tree(parent: h5py.Group, name: str, types: Iterable[type]) -> Any:
     allowed = list(types)
     children = [read_tree(item, str(i), allowed) for i in range(int(item.attrs["count"]))]
     if kind == "record":
-        cls = {one.__name__: one for one in allowed}[str(item.attrs[_TYPE])]
+        cls = {one.__name__: one for one in allowed}[_get(item, _TYPE)]
         return cls(**dict(zip(_record_names(cls), children, strict=True)))
     if kind == "mapping":
-        return dict(zip(json.loads(item.attrs[_NAMES]), children, strict=True))
+        return dict(zip(json.loads(_get(item, _NAMES)), children, strict=True))
     return tuple(children) if kind == "tuple" else children
+
+
+def _put(group: h5py.Group, name: str, text: str) -> None:
+    """Write text as bytes: damaged text of variable length can hang the HDF5 library."""
+    group.create_dataset(name, data=np.frombuffer(text.encode(), dtype=np.uint8))
+
+
+def _get(group: h5py.Group, name: str) -> str:
+    return bytes(group[name][()]).decode()
 
 
 def _is_record(value: Any) -> bool:

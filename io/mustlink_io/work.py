@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import numpy as np
 
 from mustlink.errors import InputError
 from mustlink.keep import VERSION, digest
@@ -67,7 +68,7 @@ class WorkFolder:
         try:
             with h5py.File(path, "r") as file:
                 value = trees.read_tree(file, "value", types)
-                if digest(value) != file.attrs["digest"]:
+                if digest(value) != store.decoded(file.attrs["digest"]):
                     raise ValueError("values and digest differ")
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -91,10 +92,11 @@ class WorkFolder:
         }
         try:
             self.folder.mkdir(exist_ok=True)
-            with store.atomic(path) as temporary, h5py.File(temporary, "w") as file:
+            with store.create_h5(path) as file:
                 trees.write_tree(file, "value", value)
-                file.attrs.update(about)
-                file.attrs["digest"] = digest(value)
+                for name, told in (about | {"digest": digest(value)}).items():
+                    # Bytes: damaged text of variable length can hang the HDF5 library.
+                    file.attrs[name] = np.bytes_(told) if isinstance(told, str) else told
         except (InputError, OSError, RuntimeError) as error:
             self.troubles.append(f"{stage}: not kept for a later run: {error}")
             return
@@ -182,8 +184,8 @@ def _describe(path: Path) -> Kept:
             about = dict(file.attrs)
         return Kept(
             path,
-            str(about["stage"]),
-            str(about["source"]),
+            store.decoded(about["stage"]),
+            store.decoded(about["source"]),
             int(about["mustlink-work"]),
             float(about["seconds"]),
             float(about["made"]),

@@ -100,8 +100,8 @@ def lobpcg(
         active = residuals > method.tol * 0.5
         W = R if active.all() else R[:, active]
         del R  # here and below: blocks that are done with go before new ones come
-        if precondition is not None:
-            W = precondition(W).astype(dtype, copy=False)
+        if precondition is not None:  # which may blow up what is left along a null space
+            W = precondition(project(W)).astype(dtype, copy=False)
         W = project(W)
         W, MW = _new_directions(W, (X, P), (MX, MP), M, project)
         if W.shape[1] == 0:

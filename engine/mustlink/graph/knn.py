@@ -17,7 +17,7 @@ from mustlink.check import (
     check_positive,
 )
 from mustlink.graph import descent
-from mustlink.graph.budget import Plan, held_beside, knn_plan
+from mustlink.graph.budget import Plan, give_back, held_beside, knn_plan
 from mustlink.graph.components import bridging_edges, component_labels
 from mustlink.graph.exact import drop_own, exact_neighbours, measured_recall
 from mustlink.graph.graph import Graph
@@ -86,13 +86,18 @@ def knn_graph(
     X, plan, k = _points(points, metric, k, budget, n_jobs, recorder)
     rng = as_random_state(random_state)
     seed = int(rng.integers(2**31 - 1))  # drawn on every path: later draws do not shift
-    if isinstance(X, Prepared):
-        assert plan is not None
-        indices, distances, info = _by_parts(
-            X, k, seed, plan, n_jobs, recorder, recall_sample, scratch
-        )
-    else:
-        indices, distances, info = _neighbours(X, k, seed, rng, n_jobs, recorder, recall_sample)
+
+    def searched() -> tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]:
+        if isinstance(X, Prepared):
+            assert plan is not None
+            return _by_parts(X, k, seed, plan, n_jobs, recorder, recall_sample, scratch)
+        return _neighbours(X, k, seed, looked_at, n_jobs, recorder)
+
+    # Drawn here, so that what follows draws the same where the lists are kept from before.
+    looked_at = _sample(X, k, rng, recall_sample)
+    way = None if plan is None else (plan.method, plan.layout)
+    name = recorder.name_of("neighbours", recorder.source, metric, k, seed, recall_sample, way)
+    indices, distances, info = recorder.kept("neighbours", name, searched)
     _tell_recall(info, recorder)
 
     with recorder.stage("weights"):
@@ -104,6 +109,8 @@ def knn_graph(
         affinity = lean_affinity if isinstance(X, Prepared) else neighbour_affinity
         W = affinity(indices, distances, weights, scale)
         del indices, distances
+        if isinstance(X, Prepared):
+            give_back()
     with recorder.stage("components"):
         labels = component_labels(W)
         n_parts = int(labels.max()) + 1
@@ -219,6 +226,7 @@ def _by_parts(
             folder=folder,
             advance=advance,
         )
+    give_back()
     recorder.note(
         f"kNN graph: found in {info['parts']} parts on disk and weighted in single precision to "
         f"stay within the memory given (about {plan.peak_bytes / 1e9:.2f} GB); "
@@ -236,16 +244,25 @@ def _tell_recall(info: dict[str, Any], recorder: Recorder) -> None:
         )
 
 
+def _sample(
+    X: NDArray[np.float32] | Prepared, k: int, rng: np.random.Generator, wanted: int
+) -> NDArray[np.int64]:
+    """Nodes whose lists are compared with exact ones; none where the lists are exact."""
+    n, d = X.shape
+    if isinstance(X, Prepared) or _is_small(n, d, k):
+        return np.empty(0, dtype=np.int64)
+    return np.sort(rng.choice(n, size=min(n, max(1, wanted)), replace=False))
+
+
 def _neighbours(
     X: NDArray[np.float32],
     k: int,
     seed: int,
-    rng: np.random.Generator,
+    looked_at: NDArray[np.int64],
     n_jobs: int | None,
     recorder: Recorder,
-    sample: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]:
-    """Neighbour lists without the point itself, and how they were found."""
+    """Neighbour lists without the point itself, and how they were found; recall of some nodes."""
     n, d = X.shape
     if _is_small(n, d, k):
         with recorder.stage("kNN graph") as advance:
@@ -259,15 +276,14 @@ def _neighbours(
         indices, distances = drop_self(found, lengths)
         del found, lengths
     with recorder.stage("kNN recall"):
-        nodes = np.sort(rng.choice(n, size=min(n, max(1, sample)), replace=False))
-        recall = measured_recall(X, nodes, distances[nodes])
+        recall = measured_recall(X, looked_at, distances[looked_at])
     return (
         indices,
         distances,
         {
             "method": "pynndescent",
             "recall": recall,
-            "recall_sample": int(nodes.size),
+            "recall_sample": int(looked_at.size),
         },
     )
 

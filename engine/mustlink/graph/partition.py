@@ -12,14 +12,13 @@ import queue
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.graph.budget import Layout
-from mustlink.graph.exact import exact_streamed
 from mustlink.graph.parts import (
     Parts,
     Sample,
@@ -29,6 +28,7 @@ from mustlink.graph.parts import (
     known_neighbours,
     least_overlap,
 )
+from mustlink.graph.refine import Lists, Team, complete, sweep
 from mustlink.graph.rows import Prepared
 from mustlink.graph.scratch import Scratch
 from mustlink.kernels import nearest
@@ -37,26 +37,9 @@ TARGET = 0.99  # recall at which refinement stops
 _SWEEPS, _GAIN = 4, 0.002  # at most this many sweeps, and none after one that gained less
 _TALL, _WIDE = 256, 2048  # rows of a part compared at once: products stay in the cache
 _SPARE = 3  # places kept beyond k + 1: products are less exact than distances
-_REFINED = 30  # neighbours whose neighbours are looked at
 _SAFE = 1e9  # coordinates beyond this size, or below its inverse, are scaled
 
 Advance = Callable[[float], None]
-
-
-@dataclass(frozen=True)
-class Team:
-    """Threads that work through tasks; what they compute does not depend on their number."""
-
-    pool: ThreadPoolExecutor
-    workers: int
-
-
-@dataclass(frozen=True)
-class Lists:
-    """Neighbour lists (n, k) in the making: numbers and squared lengths, ascending, -1 and Inf."""
-
-    indices: NDArray[np.int32]
-    squared: NDArray[np.float32]
 
 
 def measured_recall(lists: Lists, known: Sample) -> float:
@@ -79,7 +62,7 @@ def partition_lists(
     """Find about the k nearest of each point but itself: indices, distances (n, k), and how.
 
     Ascending, ties to the smaller index. Recall is measured on `sample` nodes. The same generator
-    gives the same lists for any number of threads. Memory as `budget.partition_bytes` says; disk:
+    gives the same lists for any number of threads. Memory as `budget.knn_bytes` says; disk:
     p n d single precision numbers in `folder`, or where temporary files go. Cost O(n C d) for C
     parts and O(p² n² d / C) within them. Raises MustlinkError where the scratch file does not fit.
     """
@@ -113,10 +96,10 @@ def partition_lists(
             del parts
             recalls = [measured_recall(lists, known)]
             while _worth(recalls):
-                _sweep(order, home, scratch, lists, layout, team)
+                for done in sweep(order, home, scratch, lists, layout, team):
+                    advance(0.7 + 0.06 * (len(recalls) - 1 + done))
                 recalls.append(measured_recall(lists, known))
-                advance(min(0.95, 0.7 + 0.1 * len(recalls)))
-        _complete(rows, lists, layout)
+        complete(rows, lists, layout)
     distances = np.sqrt(lists.squared, out=lists.squared)
     if unit != 1:
         distances /= np.float32(unit)
@@ -138,9 +121,6 @@ def _worth(recalls: list[float]) -> bool:
     if recalls[-1] >= TARGET or len(recalls) > _SWEEPS:
         return False
     return len(recalls) == 1 or recalls[-1] - recalls[-2] >= _GAIN
-
-
-# ---------------------------------------------------------------- within the parts
 
 
 class _Desk:
@@ -225,70 +205,3 @@ def _within(ids: NDArray[np.int32], desk: _Desk, k: int) -> Found:
         nearest.measure(points, rows, places, ids, lengths, again)
         found[rows], squared[rows] = again, lengths
     return ids, found, squared
-
-
-# ---------------------------------------------------------------- across the parts
-
-
-def _sweep(
-    order: NDArray[np.int32],
-    home: NDArray[np.int64],
-    scratch: Scratch,
-    lists: Lists,
-    layout: Layout,
-    team: Team,
-) -> None:
-    """Compare every point with its neighbours' neighbours, in groups of rows that lie together."""
-    n, k = lists.indices.shape
-    wide = min(k, _REFINED)
-    limit = np.array(layout.group(n, scratch.width, k, wide))
-    local = np.full(n, -1, dtype=np.int32)
-    found = np.empty(limit[1], dtype=np.int32)
-    points = np.empty((limit[1], scratch.width), dtype=np.float32)
-    buffer = np.empty(
-        (max(1, layout.block_bytes // (16 * scratch.width)), scratch.width), np.float32
-    )
-    start = 0
-    while start < n:
-        stop, count = nearest.collect(order, start, limit, wide, lists.indices, local, found)
-        ids = found[:count]
-        ids = ids[np.argsort(home[ids])]
-        local[ids] = np.arange(count, dtype=np.int32)
-        scratch.gather(home[ids], points[:count], buffer)
-        rows = order[start:stop]
-        nodes, squared = lists.indices[rows], lists.squared[rows]
-        step = -(-rows.size // team.workers)
-
-        def task(
-            a: int,
-            rows: NDArray[np.int32] = rows,
-            step: int = step,
-            count: int = count,
-            squared: NDArray[np.float32] = squared,
-            nodes: NDArray[np.int32] = nodes,
-        ) -> None:
-            part = slice(a, a + step)
-            nearest.refine(
-                rows[part], wide, lists.indices, local, points[:count], squared[part], nodes[part]
-            )
-
-        list(team.pool.map(task, range(0, rows.size, step)))
-        lists.indices[rows], lists.squared[rows] = nodes, squared
-        local[ids] = -1
-        start = stop
-
-
-def _complete(rows: Prepared, lists: Lists, layout: Layout) -> None:
-    """Fill lists that are not full, of points in small parts only, by comparing them with all."""
-    k = lists.indices.shape[1]
-    short = np.flatnonzero(lists.indices[:, -1] < 0)
-    batch = max(1, min(2048, layout.block_bytes // (8 * k * rows.shape[1])))
-    for a in range(0, short.size, batch):
-        nodes = short[a : a + batch]
-        indices, _ = exact_streamed(rows, nodes, k, layout.block_bytes)
-        gap = rows.gather(indices.ravel()).reshape(*indices.shape, -1)
-        gap = gap - rows.gather(nodes)[:, None, :]
-        squared = np.einsum("ijk,ijk->ij", gap, gap)
-        by_length = np.lexsort((indices, squared), axis=1)
-        lists.indices[nodes] = np.take_along_axis(indices, by_length, axis=1)
-        lists.squared[nodes] = np.take_along_axis(squared, by_length, axis=1)

@@ -15,7 +15,7 @@ from mustlink.graph.rows import Prepared
 from mustlink.graph.scratch import Scratch
 from mustlink.kernels import nearest
 
-_SHARED = 0.9  # share of true neighbours that are to share a part
+_SHARED = 0.95  # share of true neighbours that are to share a part
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def known_neighbours(
 
 
 def least_overlap(centres: Centres, known: Sample, most: int, pool: Executor) -> tuple[int, float]:
-    """Find the least p for which 0.9 of known neighbours share one of p parts with their node.
+    """Find the least p for which 0.95 of known neighbours share one of p parts with their node.
 
     At least 2, at most `most` and C. Returns p and the share.
     """

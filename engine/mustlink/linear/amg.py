@@ -23,7 +23,9 @@ _VISITS = 3  # of every coarse grid in a cycle, see `Cycle`
 _CHEAP = 0.3  # work of all visits, as a share of the fine grid's, up to which they pay
 _LIMIT = 0.1  # below: coarse modes of a penalised problem count as this large
 _TOGETHER = 16  # columns in one cycle, which holds about six blocks as wide at a time
-_SMALL = 1e-12  # eigenvalue below which a coarse mode counts as null; L̄ and all PᵀL̄P are <= 2
+# Eigenvalue below which a coarse mode counts as null; L̄ and all PᵀL̄P are <= 2. With S in single
+# precision D^½1 is null to 1e-8 only: its inverse would drown every other mode.
+_SMALL = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-7}
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,13 +224,14 @@ def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
         prolongation.append(P64)
     last = levels[-1]
     exact = S if A is None else A
-    inverse_coarse = pseudo_inverse(last, exact) if last.size <= 10 * _COARSEST else None
+    small = last.size <= 10 * _COARSEST
+    inverse_coarse = pseudo_inverse(last, exact, S.dtype) if small else None
     return Hierarchy(tuple(levels), tuple(coarse), tuple(prolongation), inverse_coarse)
 
 
 def inverse_diagonal(diagonal: NDArray[np.float64]) -> NDArray[np.float64]:
     """1/a_ii, 0 where a_ii is rounding: an aggregate that is a whole component."""
-    floor = max(1e-6 * float(diagonal.max(initial=0.0)), _SMALL)
+    floor = max(1e-6 * float(diagonal.max(initial=0.0)), 1e-12)
     return np.where(diagonal > floor, 1.0 / np.maximum(diagonal, floor), 0.0)
 
 
@@ -256,14 +259,16 @@ def aggregate(
     return P, size
 
 
-def pseudo_inverse(level: Level, exact: sp.csr_matrix) -> Block:
+def pseudo_inverse(level: Level, exact: sp.csr_matrix, dtype: np.dtype[Any]) -> Block:
     """Inverse of the coarsest A on the complement of its null space, from the `exact` matrix.
+
+    `dtype` is the precision of the finest.
 
     Everything in double precision: rounded to single, the null space is no longer null and its
     inverse, 10⁷ or so, drowns every other mode.
     """
     A = level.dense(exact)
     values, vectors = np.linalg.eigh((A + A.T) / 2)
-    keep = values > _SMALL
+    keep = values > _SMALL[dtype]
     inverse: Block = (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
     return inverse

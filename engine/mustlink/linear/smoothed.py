@@ -78,7 +78,7 @@ def build_smoothed(laplacian: GroundedLaplacian) -> Hierarchy:
             prolongation.append(P)
     last_level, exact = levels[-1], sp.csr_matrix(found.levels[-1].A)
     small = last_level.size <= 10 * _COARSEST
-    inverse_coarse = pseudo_inverse(last_level, exact) if small else None
+    inverse_coarse = pseudo_inverse(last_level, exact, laplacian.S.dtype) if small else None
     return Hierarchy(tuple(levels), tuple(coarse), tuple(prolongation), inverse_coarse)
 
 
