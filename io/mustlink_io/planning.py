@@ -16,8 +16,8 @@ import numpy as np
 
 from mustlink import budget
 from mustlink.errors import InputError
+from mustlink.graph.budget import COMPILER_BYTES, knn_plan
 from mustlink.graph.budget import Plan as GraphPlan
-from mustlink.graph.budget import knn_plan
 from mustlink.memory import PROGRAM
 from mustlink_io import formats, matrices, store
 from mustlink_io.methods import METHODS, PROPAGATORS
@@ -32,25 +32,25 @@ _CLASSES = 10  # where nobody says how many
 
 # Seconds for a million of what is named, measured; see bench/plan.py.
 _RATES = {
-    "reading": 0.002,  # bytes read and checked
+    "reading": 0.0025,  # bytes read and checked
     "checksums": 0.001,  # bytes
-    "brute": 5e-6,  # pairs of points, and their coordinates over 130
-    "pynndescent": 0.13,  # points times √coordinates times log₁₀ points
-    "partition": 0.06,  # the same
+    "brute": 4e-3,  # pairs of points, times coordinates over 130
+    "pynndescent": 0.5,  # points times √coordinates times log₁₀ points
+    "partition": 0.34,  # the same
     "weights": 0.10,  # stored weights
     "components": 0.03,
-    "checking the graph": 0.05,
-    "order of the nodes": 0.03,
-    "Laplacian": 0.05,
+    "checking the graph": 0.045,
+    "order of the nodes": 0.025,
+    "Laplacian": 0.04,
     "multigrid set-up": 0.03,
-    "eigenvectors": 0.020,  # stored weights times columns
-    "spread": 1.5,  # nodes
-    "clusters": 0.05,  # numbers in the embedding
-    "keeping": 0.002,  # bytes
+    "eigenvectors": 0.015,  # stored weights times columns
+    "spread": 3.0,  # nodes
+    "clusters": 0.045,  # numbers in the embedding
     "writing": 0.004,  # bytes
 }
-_COMPILING = 20.0  # seconds of pynndescent's kernels, in every process
-_STANDARD = 0.060  # seconds of `_sample_work` on the machine of the rates
+_START = 1.5  # seconds until the program has loaded
+_COMPILING = 16.0  # seconds of pynndescent's kernels, in every process
+_STANDARD = 0.033  # seconds of `_sample_work` on the machine of the rates
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,8 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     points = 4 * shape.n * shape.d if is_points else 0
     lazy = memory is not None and points > memory // LAZY
     held = 0 if lazy else points
-    stages = [_reading(shape, held, lazy), _checksums(shape, held)]
+    stages = [StagePlan("start of the program", _READER, _START)]
+    stages += [_reading(shape, held, lazy), _checksums(shape, held)]
     changes = ["points are read by blocks of rows, not held"] if lazy else []
     graph: GraphPlan | None = None
     nnz, stored = shape.nnz, 8
@@ -180,6 +181,8 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
         changes.append("vectors are in single precision")
     if note:
         changes.append(note)
+    if graph is not None and graph.method == "pynndescent":
+        held += COMPILER_BYTES  # stays
     stages += _solving(shape.n, nnz, fit, clusters, held, single, stored, job)
     slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
     rest = budget.eigen_bytes(shape.n, nnz, least_columns, single=True, stored=4 if points else 8)

@@ -14,11 +14,11 @@ from mustlink.errors import InputError
 # allocator keeps: 185 to 210 MB on Linux with Python 3.11 (90 MB more in the first process ever,
 # which compiles them). Compiling pynndescent, in every process, adds 220 MB.
 BASE_BYTES = 215_000_000
-_COMPILER = 220_000_000
+COMPILER_BYTES = 220_000_000
 _STEP = 1 << 27  # what else a process holds is rounded up, so that a plan does not flicker
 _KEPT = 1.5  # entries of A + Aᵀ for each of A: 1.2 to 1.4 on sheets, 1.7 on round clusters
 _ROOM, _LEAST_ROOM = 1 << 28, 1 << 24  # of buffers: what is useful, and what just works
-_BLOCKS = 160 << 20  # pairs compared at once when all are
+_BLOCKS = 110 << 20  # pairs compared at once when all are
 _BRIDGES = 96 << 20  # the same when components are joined, a quarter where points are read
 _DESCENT = "pynndescent"
 MOST_OVERLAP = 6  # parts that a point may belong to
@@ -132,7 +132,7 @@ def knn_bytes(
     descent = copied + n * (17 * near + 16 * wide + 4 * trees + 8) + shares
     return {
         "brute": {"kNN graph": copied + lists + _BLOCKS, **whole},
-        _DESCENT: _shifted({"kNN graph": descent, **whole}, _COMPILER),
+        _DESCENT: _shifted({"kNN graph": descent, **whole}, COMPILER_BYTES),
         "partition": {
             "kNN graph": _partition_bytes(n, d, k, threads, room),
             "weights": lists + 8 * entries + 32 * n,
