@@ -16,6 +16,7 @@ from cases import blobs, planted_graph, random_graph
 from mustlink import budget
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.errors import InputError
+from mustlink.graph.rows import is_rows
 from mustlink.kernels.permute import scaled_permutation
 from mustlink.linear.amg import build_hierarchy
 from mustlink.memory import PROGRAM, parse_size, peak_bytes, resident_bytes
@@ -298,6 +299,7 @@ def test_bad_rows_of_streamed_points_are_named(data, lazy, capsys):
 def test_streamed_points_are_the_rows_of_the_file(data, lazy):
     loaded = formats.load("data.h5", None, lazy_above=1)
     assert isinstance(loaded.value, stream.PointRows)
+    assert is_rows(loaded.value)
     assert loaded.value.shape == data.shape
     assert np.array_equal(loaded.value[17:40], data.astype("f4")[17:40])
     assert np.array_equal(np.asarray(loaded.value), data.astype("f4"))

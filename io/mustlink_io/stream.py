@@ -104,6 +104,7 @@ class PointRows:
         self._file = h5py.File(path, "r")
         self._data = self._file[name]
         self.shape: tuple[int, int] = self._data.shape
+        self.chunks = self._data.chunks  # read in step with them; and a sign of being on disk
 
     def __getitem__(self, rows: slice) -> NDArray[np.float32]:
         """Some rows, one after the other."""

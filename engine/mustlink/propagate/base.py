@@ -16,6 +16,7 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator, check_tolerance, threads
 from mustlink.graph import Graph
+from mustlink.graph.rows import is_rows
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.distribution import class_shares, confidence, distributions
@@ -117,7 +118,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         if self._points is None:
             raise InputError("predict: a graph was fitted, its nodes have no coordinates")
         return neighbour_mean(
-            self._points, self.label_distributions_, X, self.n_neighbors, self.metric
+            as_points(self._points), self.label_distributions_, X, self.n_neighbors, self.metric
         )
 
     def _check(self) -> None:
@@ -131,10 +132,8 @@ class Propagator(ClassifierMixin, GraphEstimator):
             )
         self._check_parameters()
 
-    def _input(
-        self, X: Any, graph: Any, recorder: Recorder, seed: int
-    ) -> tuple[NDArray[np.floating] | None, Graph]:
-        """Points, where there are any, and the graph."""
+    def _input(self, X: Any, graph: Any, recorder: Recorder, seed: int) -> tuple[Any, Graph]:
+        """Points, where there are any, and the graph; points on disk stay there if they can."""
         is_graph = isinstance(X, Graph) or self.affinity == "precomputed"
         if is_graph and graph is not None:
             raise InputError("graph: X is a graph already; give points as X, or one graph only")
@@ -145,7 +144,9 @@ class Propagator(ClassifierMixin, GraphEstimator):
             )
         if graph is None:
             built = self._graph(X, recorder, seed)
-            return (None if is_graph else as_points(X)), built
+            if is_graph or (is_rows(X) and not self._needs_points):
+                return (None if is_graph else X), built  # read when `predict` asks for them
+            return as_points(X), built
         if sp.issparse(graph):
             graph = Graph.from_affinity(graph)
         if not isinstance(graph, Graph):
