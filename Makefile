@@ -43,6 +43,12 @@ bench: $(BIN)/.installed
 	$(BIN)/python bench/subspace.py
 	$(BIN)/python bench/fast_ge.py
 	$(BIN)/python bench/grabcut.py
+	$(BIN)/python bench/memory.py --budget --csp
+	$(BIN)/python bench/memory.py --plan 4 5 6 7
+	$(BIN)/python bench/partition.py
+	$(BIN)/python bench/kills.py
+	$(BIN)/python bench/batch.py
+	$(BIN)/python bench/fuzz.py --mutations 5000
 	$(BIN)/python bench/determinism.py
 
 papers: $(BIN)/.installed

@@ -91,6 +91,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=40)
     parser.add_argument("-n", type=int, default=200_000)
     parser.add_argument("--method", default="csp")
+    parser.add_argument("--memory", default="1GB", help="Neighbours by parts: no compilation.")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=BENCH / "out" / "kills")
     given = parser.parse_args()
@@ -102,7 +103,8 @@ def main() -> None:
         write_labels(labels, labels_per_class(file["labels"][()], 10, np.random.default_rng(0)))
     folder = given.out / "run"
     whole, out = given.out / "whole.h5", folder / "out.h5"
-    command = ["cluster", str(data), "-k", str(SHEETS), "-m", given.method, "--resume", "-o"]
+    command = ["cluster", str(data), "-k", str(SHEETS), "-m", given.method]
+    command += ["--memory", given.memory, "--resume", "-o"]
     if given.method != "ncut":
         command[2:2] = ["--labels", str(labels)]
     run([*command, str(whole), "--fresh"], errors)

@@ -1,6 +1,6 @@
 """What the stages after the graph take at their peak, and what is changed to stay within a memory.
 
-Counts of the arrays that live at the same time, checked against measured peaks (`bench/plan.py`).
+Counts of the arrays that live at the same time, checked against measured peaks (`bench/memory.py --plan`).
 """
 
 from __future__ import annotations

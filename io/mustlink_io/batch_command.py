@@ -175,8 +175,8 @@ def _dry_run(ready: Sequence[Ready], limits: Limits, as_json: bool) -> None:
     """Show the jobs with their plans; a plan that cannot be made is told in its place."""
     from mustlink_io.batch.admission import admission
     from mustlink_io.console import size, stdout_console, table
-    from mustlink_io.planning import measured_speed
     from mustlink_io.progress import clock
+    from mustlink_io.rates import measured_speed
     from mustlink_io.summary import emit
 
     rows: list[dict[str, Any]] = []

@@ -27,8 +27,10 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
       mustlink plan points.h5 --for propagate -m llgc
     """  # noqa: D301  (click marks unwrapped examples with \b)
     from mustlink_io.clustering import ClusterJob
-    from mustlink_io.planning import measured_speed, plan_job, shape_named, shape_of
+    from mustlink_io.planning import plan_job
     from mustlink_io.propagation import PropagateJob
+    from mustlink_io.rates import measured_speed
+    from mustlink_io.shapes import shape_named, shape_of
     from mustlink_io.summary import emit, show_plan
 
     command = given.pop("command")

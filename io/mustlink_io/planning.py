@@ -1,14 +1,11 @@
 """What a job will take, told before anything runs: bytes by counting, seconds by rates.
 
 The bytes are those of the arrays that live at the same time (`mustlink.budget`,
-`mustlink.graph.budget`). The seconds are rates measured on two cores at 3 GHz, times how much
-slower a small piece of the same work is on this machine.
+`mustlink.graph.budget`).
 """
 
 from __future__ import annotations
 
-import re
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,8 +16,9 @@ from mustlink.errors import InputError
 from mustlink.graph.budget import COMPILER_BYTES, knn_plan
 from mustlink.graph.budget import Plan as GraphPlan
 from mustlink.memory import PROGRAM
-from mustlink_io import formats, matrices, store
 from mustlink_io.methods import METHODS, PROPAGATORS
+from mustlink_io.rates import COMPILING, START, duration
+from mustlink_io.shapes import Shape, shape_of
 
 _READER = 90 * 10**6  # bytes of the program before the engine is loaded
 _BLOCK = 96 * 10**6  # of a block that is read, checked and converted
@@ -29,28 +27,6 @@ SYMMETRIC = 1.25  # stored weights for one neighbour asked for: who is whose nei
 _EIGEN_METHODS = {"ncut": 1, "srcp": 1, "e2cp": 1, "csc-gfhf": 1}  # times K columns; others 4
 _SMOOTH = 4
 _CLASSES = 10  # where nobody says how many
-
-# Seconds for a million of what is named, measured; see bench/plan.py.
-_RATES = {
-    "reading": 0.0025,  # bytes read and checked
-    "checksums": 0.001,  # bytes
-    "brute": 4e-3,  # pairs of points, times coordinates over 130
-    "pynndescent": 0.5,  # points times √coordinates times log₁₀ points
-    "partition": 0.34,  # the same
-    "weights": 0.10,  # stored weights
-    "components": 0.03,
-    "checking the graph": 0.045,
-    "order of the nodes": 0.025,
-    "Laplacian": 0.04,
-    "multigrid set-up": 0.03,
-    "eigenvectors": 0.015,  # stored weights times columns
-    "spread": 3.0,  # nodes
-    "clusters": 0.045,  # numbers in the embedding
-    "writing": 0.004,  # bytes
-}
-_START = 1.5  # seconds until the program has loaded
-_COMPILING = 16.0  # seconds of pynndescent's kernels, in every process
-_STANDARD = 0.033  # seconds of `_sample_work` on the machine of the rates
 
 
 @dataclass(frozen=True)
@@ -98,52 +74,6 @@ class Plan:
         }
 
 
-@dataclass(frozen=True)
-class Shape:
-    """Size of the data: n points of d coordinates, or n nodes with `nnz` stored weights (d = 0)."""
-
-    n: int
-    d: int
-    nnz: int
-    file_bytes: int
-
-
-def shape_of(text: str) -> Shape:
-    """Sizes of a data set, from the header where the format has one; raises InputError."""
-    place = formats.parse(text)
-    store.check_readable(place.path)
-    size = place.path.stat().st_size
-    declared = formats.declared_shape(text)
-    if declared is None or len(declared) != 2:
-        loaded = formats.load(text)
-        n, d = (int(part) for part in loaded.value.shape)
-        is_graph = loaded.kind == "graph"
-        return Shape(n, 0 if is_graph else d, int(loaded.value.nnz) if is_graph else 0, size)
-    n, d = (int(part) for part in declared)
-    nnz = _entries(place) if n == d and place.suffix in formats.HDF5 else None
-    return Shape(n, d, 0, size) if nnz is None else Shape(n, 0, nnz, size)
-
-
-def _entries(place: formats.Place) -> int | None:
-    """Stored weights of a sparse matrix in HDF5; None for anything else."""
-    with store.open_h5(place.path) as file:
-        names = [place.part] if place.part else list(formats.DATA_NAMES)
-        for name in names:
-            item = store.find(file, name)
-            if item is not None:
-                return int(item["indices"].size) if matrices.is_csr_group(item) else None
-    return None
-
-
-def shape_named(text: str) -> Shape | None:
-    """The size that a text such as `10000000x16` names, for data that are not there yet."""
-    found = re.fullmatch(r"([1-9]\d{0,11})x([1-9]\d{0,6})", text)
-    if found is None:
-        return None
-    n, d = int(found.group(1)), int(found.group(2))
-    return Shape(n, d, 0, 4 * n * d)
-
-
 def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Plan:
     """Plan a job of `mustlink cluster` or `mustlink propagate`; raises InputError.
 
@@ -156,7 +86,7 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     points = 4 * shape.n * shape.d if is_points else 0
     lazy = memory is not None and points > memory // LAZY
     held = 0 if lazy else points
-    stages = [StagePlan("start of the program", _READER, _START)]
+    stages = [StagePlan("start of the program", _READER, START)]
     stages += [_reading(shape, held, lazy), _checksums(shape, held)]
     changes = ["points are read by blocks of rows, not held"] if lazy else []
     graph: GraphPlan | None = None
@@ -173,7 +103,7 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
             changes.append("weights of the graph are in single precision")
     else:
         peak = PROGRAM + int(2.2 * budget.graph_bytes(shape.n, nnz))
-        stages.append(StagePlan("checking the graph", peak, _seconds("checking the graph", nnz)))
+        stages.append(StagePlan("checking the graph", peak, duration("checking the graph", nnz)))
     columns, least_columns, clusters = _columns(job)
     single = budget.wants_single(shape.n, nnz, columns, None if memory is None else memory - held)
     fit, note = _fitting(shape.n, nnz, columns, memory, held, single, stored)
@@ -199,12 +129,12 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
 def _reading(shape: Shape, held: int, lazy: bool) -> StagePlan:
     peak = _READER + held + _BLOCK if shape.d else _READER + 12 * shape.nnz
     how = "by blocks, nothing kept" if lazy else ""
-    return StagePlan("reading", peak, _seconds("reading", shape.file_bytes), how)
+    return StagePlan("reading", peak, duration("reading", shape.file_bytes), how)
 
 
 def _checksums(shape: Shape, held: int) -> StagePlan:
     there = held if shape.d else 12 * shape.nnz
-    return StagePlan("checksums", _READER + there, _seconds("checksums", shape.file_bytes))
+    return StagePlan("checksums", _READER + there, duration("checksums", shape.file_bytes))
 
 
 def _graph_plan(shape: Shape, k: int, memory: int | None, held: int) -> GraphPlan:
@@ -222,14 +152,14 @@ def _graph_stages(graph: GraphPlan, shape: Shape, k: int, nnz: int) -> list[Stag
     n, d = shape.n, shape.d
     work = n * np.sqrt(d) * np.log10(max(n, 10))
     seconds = {
-        "brute": _seconds("brute", n * n * (d + 130.0) / 130.0),
-        "pynndescent": _COMPILING + _seconds("pynndescent", work * k / 15),
-        "partition": _seconds("partition", work * k / 15),
+        "brute": duration("brute", n * n * (d + 130.0) / 130.0),
+        "pynndescent": COMPILING + duration("pynndescent", work * k / 15),
+        "partition": duration("partition", work * k / 15),
     }
     return [
         StagePlan("kNN graph", graph.stages["kNN graph"], seconds[graph.method], graph.method),
-        StagePlan("weights", graph.stages["weights"], _seconds("weights", nnz)),
-        StagePlan("components", graph.stages["components"], _seconds("components", nnz)),
+        StagePlan("weights", graph.stages["weights"], duration("weights", nnz)),
+        StagePlan("components", graph.stages["components"], duration("components", nnz)),
     ]
 
 
@@ -264,49 +194,19 @@ def _solving(
     vectors = columns * n * budget.entry_bytes(single)
     embedding = clusters * n * budget.entry_bytes(single)
     found = [
-        StagePlan("order of the nodes", at_rest, _seconds("order of the nodes", nnz)),
-        StagePlan("Laplacian", at_rest, _seconds("Laplacian", nnz)),
-        StagePlan("multigrid set-up", at_rest, _seconds("multigrid set-up", nnz)),
+        StagePlan("order of the nodes", at_rest, duration("order of the nodes", nnz)),
+        StagePlan("Laplacian", at_rest, duration("Laplacian", nnz)),
+        StagePlan("multigrid set-up", at_rest, duration("multigrid set-up", nnz)),
     ]
     if job.methods is METHODS and METHODS[job.method].estimator in ("SRCP", "E2CP"):
         share = (2 * 10**9 if job.memory is None else job.memory // 4) // 4
-        found.append(StagePlan("constraint propagation", at_rest + share, _seconds("spread", n)))
+        found.append(StagePlan("constraint propagation", at_rest + share, duration("spread", n)))
     name = "propagating" if job.methods is PROPAGATORS else "eigenvectors"
     peak = held + budget.eigen_bytes(n, nnz, columns, single=single, stored=stored)
-    found.append(StagePlan(name, peak, _seconds("eigenvectors", nnz * columns)))
+    found.append(StagePlan(name, peak, duration("eigenvectors", nnz * columns)))
     found.append(
-        StagePlan("clusters", at_rest + vectors + 3 * embedding, _seconds("clusters", n * clusters))
+        StagePlan("clusters", at_rest + vectors + 3 * embedding, duration("clusters", n * clusters))
     )
     out = n * (8 + 8 * clusters)
-    found.append(StagePlan("writing", at_rest + vectors + 2 * out, _seconds("writing", out)))
+    found.append(StagePlan("writing", at_rest + vectors + 2 * out, duration("writing", out)))
     return found
-
-
-def _seconds(name: str, amount: float) -> float:
-    return float(_RATES[name] * amount / 1e6)
-
-
-def measured_speed() -> float:
-    """How many times slower this machine is than that of the rates: a tenth of a second of work."""
-    _sample_work()
-    taken = []
-    for _ in range(3):
-        started = time.perf_counter()
-        _sample_work()
-        taken.append(time.perf_counter() - started)
-    return min(taken) / _STANDARD
-
-
-def _sample_work() -> None:
-    """Products of a sparse matrix and of points, as in the stages that take longest."""
-    import scipy.sparse as sp
-
-    rng = np.random.default_rng(0)
-    n, degree = 40_000, 15
-    columns = rng.integers(0, n, n * degree)
-    W = sp.csr_matrix((np.ones(n * degree), columns, np.arange(0, n * degree + 1, degree)), (n, n))
-    X: Any = np.ones((n, 12))
-    P = rng.standard_normal((1000, 64)).astype(np.float32)
-    for _ in range(3):
-        X = (W @ X) / degree
-        P @ P.T

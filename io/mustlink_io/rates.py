@@ -1,0 +1,65 @@
+"""Seconds that stages take for a million of what they work on, and how fast this machine is.
+
+The rates were measured on two cores at 3 GHz; a small piece of the same work, timed here, says how
+much slower this machine is.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+# Seconds for a million of what is named, measured; see bench/memory.py.
+_RATES = {
+    "reading": 0.0025,  # bytes read and checked
+    "checksums": 0.001,  # bytes
+    "brute": 4e-3,  # pairs of points, times coordinates over 130
+    "pynndescent": 0.5,  # points times √coordinates times log₁₀ points
+    "partition": 0.34,  # the same
+    "weights": 0.10,  # stored weights
+    "components": 0.03,
+    "checking the graph": 0.045,
+    "order of the nodes": 0.025,
+    "Laplacian": 0.04,
+    "multigrid set-up": 0.03,
+    "eigenvectors": 0.015,  # stored weights times columns
+    "spread": 3.0,  # nodes
+    "clusters": 0.045,  # numbers in the embedding
+    "writing": 0.004,  # bytes
+}
+START = 1.5  # seconds until the program has loaded
+COMPILING = 16.0  # seconds of pynndescent's kernels, in every process
+_STANDARD = 0.033  # seconds of `_sample_work` on the machine of the rates
+
+
+def duration(name: str, amount: float) -> float:
+    """Seconds of a stage for so much of what its rate is for."""
+    return float(_RATES[name] * amount / 1e6)
+
+
+def measured_speed() -> float:
+    """How many times slower this machine is than that of the rates: a tenth of a second of work."""
+    _sample_work()
+    taken = []
+    for _ in range(3):
+        started = time.perf_counter()
+        _sample_work()
+        taken.append(time.perf_counter() - started)
+    return min(taken) / _STANDARD
+
+
+def _sample_work() -> None:
+    """Products of a sparse matrix and of points, as in the stages that take longest."""
+    import scipy.sparse as sp
+
+    rng = np.random.default_rng(0)
+    n, degree = 40_000, 15
+    columns = rng.integers(0, n, n * degree)
+    W = sp.csr_matrix((np.ones(n * degree), columns, np.arange(0, n * degree + 1, degree)), (n, n))
+    X: Any = np.ones((n, 12))
+    P = rng.standard_normal((1000, 64)).astype(np.float32)
+    for _ in range(3):
+        X = (W @ X) / degree
+        P @ P.T

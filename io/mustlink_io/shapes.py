@@ -1,0 +1,54 @@
+"""How large a data set is, from its header where it has one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mustlink_io import formats, matrices, store
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Size of the data: n points of d coordinates, or n nodes with `nnz` stored weights (d = 0)."""
+
+    n: int
+    d: int
+    nnz: int
+    file_bytes: int
+
+
+def shape_of(text: str) -> Shape:
+    """Sizes of a data set, from the header where the format has one; raises InputError."""
+    place = formats.parse(text)
+    store.check_readable(place.path)
+    size = place.path.stat().st_size
+    declared = formats.declared_shape(text)
+    if declared is None or len(declared) != 2:
+        loaded = formats.load(text)
+        n, d = (int(part) for part in loaded.value.shape)
+        is_graph = loaded.kind == "graph"
+        return Shape(n, 0 if is_graph else d, int(loaded.value.nnz) if is_graph else 0, size)
+    n, d = (int(part) for part in declared)
+    nnz = _entries(place) if n == d and place.suffix in formats.HDF5 else None
+    return Shape(n, d, 0, size) if nnz is None else Shape(n, 0, nnz, size)
+
+
+def _entries(place: formats.Place) -> int | None:
+    """Stored weights of a sparse matrix in HDF5; None for anything else."""
+    with store.open_h5(place.path) as file:
+        names = [place.part] if place.part else list(formats.DATA_NAMES)
+        for name in names:
+            item = store.find(file, name)
+            if item is not None:
+                return int(item["indices"].size) if matrices.is_csr_group(item) else None
+    return None
+
+
+def shape_named(text: str) -> Shape | None:
+    """The size that a text such as `10000000x16` names, for data that are not there yet."""
+    found = re.fullmatch(r"([1-9]\d{0,11})x([1-9]\d{0,6})", text)
+    if found is None:
+        return None
+    n, d = int(found.group(1)), int(found.group(2))
+    return Shape(n, d, 0, 4 * n * d)
