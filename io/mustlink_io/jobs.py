@@ -201,8 +201,7 @@ def _estimator(job: Job, data: formats.Data, side: Any) -> Any:
 def _put_away(job: Job, work: WorkFolder, recorder: Recorder) -> dict[str, Any] | None:
     """Remove the work folder unless it is wanted or worth it; tells what is left."""
     found = entries(work.folder)
-    used = [one for one in found if one.path in work.used]
-    if not (job.resume or sum(one.seconds for one in used) >= _WORTH):
+    if not (job.resume or sum(one.seconds for one in found) >= _WORTH):
         remove(work.folder)
         return None
     if not found:
