@@ -1,6 +1,7 @@
 """What the stages after the graph take at their peak, and what is changed to stay within a memory.
 
-Counts of the arrays that live at the same time, checked against measured peaks (`bench/memory.py --plan`).
+Counts of the arrays that live at the same time, checked against measured peaks (`bench/memory.py
+--plan`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from mustlink.errors import InputError
 from mustlink.memory import PROGRAM
 
 _BLOCKS = 7.5  # of LOBPCG at its peak: X, P, W, their products, and one that is being made
+_USUAL_BLOCKS = 6.5  # where a nested start leaves it a step or two
 _PER_NODE = 80  # bytes: order, degrees, components, grids
 _GUARD = 1.2  # columns computed for one that is wanted, see `eigen.nested.guard`
 _LEAST_GUARD = 3
@@ -30,10 +32,12 @@ def operator_bytes(n: int, nnz: int, *, single: bool, stored: int = 8) -> int:
     return graph_bytes(n, nnz, stored) + S + _PER_NODE * n
 
 
-def eigen_bytes(n: int, nnz: int, columns: int, *, single: bool, stored: int = 8) -> int:
-    """Peak of the process while `columns` eigenvectors of L̄ are computed."""
+def eigen_bytes(
+    n: int, nnz: int, columns: int, *, single: bool, stored: int = 8, usual: bool = False
+) -> int:
+    """Peak of the process while `columns` eigenvectors of L̄ are computed; at most, or as a rule."""
     width = max(columns + _LEAST_GUARD, int(_GUARD * columns))
-    blocks = int(_BLOCKS * width * n * entry_bytes(single))
+    blocks = int((_USUAL_BLOCKS if usual else _BLOCKS) * width * n * entry_bytes(single))
     return PROGRAM + operator_bytes(n, nnz, single=single, stored=stored) + blocks
 
 

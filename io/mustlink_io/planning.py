@@ -25,6 +25,7 @@ _BLOCK = 96 * 10**6  # of a block that is read, checked and converted
 LAZY = 8  # points of more than this part of the memory are read when needed, block by block
 SYMMETRIC = 1.25  # stored weights for one neighbour asked for: who is whose neighbour is not mutual
 _EIGEN_METHODS = {"ncut": 1, "srcp": 1, "e2cp": 1, "csc-gfhf": 1}  # times K columns; others 4
+_WITHOUT_NULL = {"ncut", "srcp", "e2cp"}
 _SMOOTH = 4
 _CLASSES = 10  # where nobody says how many
 
@@ -150,11 +151,12 @@ def _least_graph(shape: Shape, k: int) -> int:
 
 def _graph_stages(graph: GraphPlan, shape: Shape, k: int, nnz: int) -> list[StagePlan]:
     n, d = shape.n, shape.d
-    work = n * np.sqrt(d) * np.log10(max(n, 10))
+    work = n * np.sqrt(d) * np.log10(max(n, 10)) * k / 15
+    parts = n**1.5 * (1 + d / 120) * k / 15
     seconds = {
         "brute": duration("brute", n * n * (d + 130.0) / 130.0),
-        "pynndescent": COMPILING + duration("pynndescent", work * k / 15),
-        "partition": duration("partition", work * k / 15),
+        "pynndescent": COMPILING + duration("pynndescent", work),
+        "partition": duration("partition", parts),
     }
     return [
         StagePlan("kNN graph", graph.stages["kNN graph"], seconds[graph.method], graph.method),
@@ -202,7 +204,9 @@ def _solving(
         share = (2 * 10**9 if job.memory is None else job.memory // 4) // 4
         found.append(StagePlan("constraint propagation", at_rest + share, duration("spread", n)))
     name = "propagating" if job.methods is PROPAGATORS else "eigenvectors"
-    peak = held + budget.eigen_bytes(n, nnz, columns, single=single, stored=stored)
+    if job.method in _WITHOUT_NULL:  # the constant vector is known
+        columns -= 1
+    peak = held + budget.eigen_bytes(n, nnz, columns, single=single, stored=stored, usual=True)
     found.append(StagePlan(name, peak, duration("eigenvectors", nnz * columns)))
     found.append(
         StagePlan("clusters", at_rest + vectors + 3 * embedding, duration("clusters", n * clusters))

@@ -22,6 +22,7 @@ _STALL = 0.8  # a level that keeps more than this share of its nodes is not wort
 _VISITS = 3  # of every coarse grid in a cycle, see `Cycle`
 _CHEAP = 0.3  # work of all visits, as a share of the fine grid's, up to which they pay
 _LIMIT = 0.1  # below: coarse modes of a penalised problem count as this large
+_ROWS = 1 << 19  # of a matrix multiplied at once
 _TOGETHER = 16  # columns in one cycle, which holds about six blocks as wide at a time
 # Eigenvalue below which a coarse mode counts as null; L̄ and all PᵀL̄P are <= 2. With S in single
 # precision D^½1 is null to 1e-8 only: its inverse would drown every other mode.
@@ -216,7 +217,7 @@ def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
         if step is None:
             break
         P64, vector = step
-        product = (P64.T.tocsr() @ (matrix @ P64)).tocsr()
+        product = (P64.T.tocsr() @ _times(matrix, P64)).tocsr()
         if A is None:  # PᵀL̄P = PᵀP − PᵀSP
             product = (P64.T @ P64 - product).tocsr()
         product.sort_indices()
@@ -227,6 +228,14 @@ def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
     small = last.size <= 10 * _COARSEST
     inverse_coarse = pseudo_inverse(last, exact, S.dtype) if small else None
     return Hierarchy(tuple(levels), tuple(coarse), tuple(prolongation), inverse_coarse)
+
+
+def _times(matrix: sp.csr_matrix, P: sp.csr_matrix) -> sp.csr_matrix:
+    """matrix·P in double precision; of single ones scipy would make a double copy at once."""
+    if matrix.dtype == np.float64 or matrix.shape[0] <= _ROWS:
+        return sp.csr_matrix(matrix @ P)
+    starts = range(0, matrix.shape[0], _ROWS)
+    return sp.csr_matrix(sp.vstack([matrix[a : a + _ROWS] @ P for a in starts], format="csr"))
 
 
 def inverse_diagonal(diagonal: NDArray[np.float64]) -> NDArray[np.float64]:
