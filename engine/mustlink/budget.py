@@ -6,14 +6,19 @@ Counts of the arrays that live at the same time, checked against measured peaks 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mustlink.errors import InputError
 from mustlink.memory import PROGRAM
 
 _BLOCKS = 7.5  # of LOBPCG at its peak: X, P, W, their products, and one that is being made
 _USUAL_BLOCKS = 6.5  # where a nested start leaves it a step or two
+_PROPAGATED = 10  # the same of conjugate gradients, with the distributions
 _PER_NODE = 80  # bytes: order, degrees, components, grids
 _GUARD = 1.2  # columns computed for one that is wanted, see `eigen.nested.guard`
 _LEAST_GUARD = 3
+
+Needs = Callable[..., int]
 
 
 def entry_bytes(single: bool) -> int:
@@ -41,9 +46,19 @@ def eigen_bytes(
     return PROGRAM + operator_bytes(n, nnz, single=single, stored=stored) + blocks
 
 
-def wants_single(n: int, nnz: int, columns: int, memory: int | None) -> bool:
-    """Whether vectors in double precision would not fit."""
-    return memory is not None and eigen_bytes(n, nnz, columns, single=False) > memory
+def propagation_bytes(
+    n: int, nnz: int, columns: int, *, single: bool, stored: int = 8, usual: bool = False
+) -> int:
+    """Peak of the process while equations for `columns` classes are solved, in double precision."""
+    blocks = _PROPAGATED * columns * n * 8
+    return PROGRAM + operator_bytes(n, nnz, single=single, stored=stored) + blocks
+
+
+def wants_single(
+    n: int, nnz: int, columns: int, memory: int | None, needs: Needs = eigen_bytes
+) -> bool:
+    """Whether what is held in double precision would not fit; `needs` counts the bytes."""
+    return memory is not None and needs(n, nnz, columns, single=False) > memory
 
 
 def most_columns(n: int, nnz: int, memory: int, *, single: bool, stored: int = 8) -> int:
@@ -54,12 +69,19 @@ def most_columns(n: int, nnz: int, memory: int, *, single: bool, stored: int = 8
 
 
 def check_columns(
-    n: int, nnz: int, columns: int, memory: int, *, single: bool, stored: int
+    n: int,
+    nnz: int,
+    columns: int,
+    memory: int,
+    *,
+    single: bool,
+    stored: int,
+    needs: Needs = eigen_bytes,
 ) -> None:
-    """Raise InputError where not even `columns` eigenvectors fit, with the least that does."""
-    least = eigen_bytes(n, nnz, columns, single=single, stored=stored)
+    """Raise InputError where not even `columns` vectors fit, with the least that does."""
+    least = needs(n, nnz, columns, single=single, stored=stored)
     if least > memory:
         raise InputError(
-            f"memory: {memory / 1e9:.2f} GB given, but {columns} eigenvectors of {n} nodes with "
+            f"memory: {memory / 1e9:.2f} GB given, but {columns} vectors of {n} nodes with "
             f"{nnz} weights need {least / 1e9:.2f} GB"
         )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from mustlink.budget import check_columns, wants_single
+from mustlink.budget import Needs, check_columns, eigen_bytes, wants_single
 from mustlink.check import as_random_state, check_choice, check_n_jobs
 from mustlink.errors import InputError
 from mustlink.graph import Graph, knn_graph, rbf_graph
@@ -72,6 +72,9 @@ class GraphEstimator(BaseEstimator):
         self._fit_memory(graph, recorder, X.nbytes if isinstance(X, np.ndarray) else 0)
         return graph
 
+    _needs: ClassVar[Needs] = staticmethod(eigen_bytes)
+    _halved: ClassVar[str] = "graph and vectors are held"
+
     def _columns(self) -> int:
         """Vectors (n,) that the method computes at a time, about."""
         return _COLUMNS
@@ -86,12 +89,13 @@ class GraphEstimator(BaseEstimator):
             return
         memory = recorder.memory - held
         n, nnz, stored = graph.n_nodes, graph.affinity.nnz, graph.affinity.dtype.itemsize
-        single = wants_single(n, nnz, columns, memory)
+        single = wants_single(n, nnz, columns, memory, self._needs)
         graph.memo["single"] = single
         if single:
-            check_columns(n, nnz, self._least_columns(), memory, single=True, stored=stored)
+            least = self._least_columns()
+            check_columns(n, nnz, least, memory, single=True, stored=stored, needs=self._needs)
             recorder.note(
-                "memory: vectors are held in single precision to stay within "
+                f"memory: {self._halved} in single precision to stay within "
                 f"{recorder.memory / 1e9:.2f} GB"
             )
 

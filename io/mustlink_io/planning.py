@@ -106,18 +106,24 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
         peak = PROGRAM + int(2.2 * budget.graph_bytes(shape.n, nnz))
         stages.append(StagePlan("checking the graph", peak, duration("checking the graph", nnz)))
     columns, least_columns, clusters = _columns(job)
-    single = budget.wants_single(shape.n, nnz, columns, None if memory is None else memory - held)
-    fit, note = _fitting(shape.n, nnz, columns, memory, held, single, stored)
+    needs = budget.propagation_bytes if job.methods is PROPAGATORS else budget.eigen_bytes
+    rest = None if memory is None else memory - held
+    single = budget.wants_single(shape.n, nnz, columns, rest, needs)
+    fit, note = _fitting(shape.n, nnz, columns, held, single, stored, job)
     if single:
-        changes.append("vectors are in single precision")
+        changes.append(
+            "the graph is in single precision"
+            if job.methods is PROPAGATORS
+            else "graph and vectors are in single precision"
+        )
     if note:
         changes.append(note)
     if graph is not None and graph.method == "pynndescent":
         held += COMPILER_BYTES  # stays
     stages += _solving(shape.n, nnz, fit, clusters, held, single, stored, job)
     slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
-    rest = budget.eigen_bytes(shape.n, nnz, least_columns, single=True, stored=4 if points else 8)
-    least = max(rest, 0 if graph is None else _least_graph(shape, k))
+    least = needs(shape.n, nnz, least_columns, single=True, stored=4 if points else 8)
+    least = max(least, 0 if graph is None else _least_graph(shape, k))
     found = Plan(slow, tuple(changes), memory, least)
     if memory is not None and max(least, min(found.peak_bytes, least)) > memory:
         raise InputError(
@@ -177,10 +183,11 @@ def _columns(job: Any) -> tuple[int, int, int]:
 
 
 def _fitting(
-    n: int, nnz: int, columns: int, memory: int | None, held: int, single: bool, stored: int
+    n: int, nnz: int, columns: int, held: int, single: bool, stored: int, job: Any
 ) -> tuple[int, str]:
     """Columns that fit into the memory, and what to say if they are less than wished for."""
-    if memory is None:
+    memory = job.memory
+    if memory is None or job.methods is PROPAGATORS:
         return columns, ""
     most = budget.most_columns(n, nnz, memory - held, single=single, stored=stored)
     if most >= columns:
@@ -206,7 +213,8 @@ def _solving(
     name = "propagating" if job.methods is PROPAGATORS else "eigenvectors"
     if job.method in _WITHOUT_NULL:  # the constant vector is known
         columns -= 1
-    peak = held + budget.eigen_bytes(n, nnz, columns, single=single, stored=stored, usual=True)
+    needs = budget.propagation_bytes if job.methods is PROPAGATORS else budget.eigen_bytes
+    peak = held + needs(n, nnz, columns, single=single, stored=stored, usual=True)
     found.append(StagePlan(name, peak, duration("eigenvectors", nnz * columns)))
     found.append(
         StagePlan("clusters", at_rest + vectors + 3 * embedding, duration("clusters", n * clusters))

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
+from mustlink.budget import Needs, propagation_bytes
 from mustlink.check import as_integer, as_labels, as_points, check_choice, check_two_classes
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
@@ -53,6 +54,8 @@ class Propagator(ClassifierMixin, GraphEstimator):
     max_iter: int = 1000
 
     _needs_points: ClassVar[bool] = False
+    _needs: ClassVar[Needs] = staticmethod(propagation_bytes)
+    _halved: ClassVar[str] = "the graph is held"
 
     @abstractmethod
     def _solve(self, task: Task) -> Solution:
@@ -85,6 +88,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         with threads(self.n_jobs):
             seed = self._seed()
             labels = _check_labels(y)
+            self._n_given = np.unique(labels[labels >= 0]).size
             points, built = self._input(X, graph, recorder, seed)
             labels = as_labels(labels, built.n_nodes, "y")
             self.classes_, codes = np.unique(labels[labels >= 0], return_inverse=True)
@@ -120,6 +124,9 @@ class Propagator(ClassifierMixin, GraphEstimator):
         return neighbour_mean(
             as_points(self._points), self.label_distributions_, X, self.n_neighbors, self.metric
         )
+
+    def _columns(self) -> int:
+        return int(self._n_given)
 
     def _check(self) -> None:
         check_choice(self.solver, SOLVERS, "solver")
