@@ -280,7 +280,7 @@ def call_info(capsys, *arguments):
 
 def call_clean(capsys, *arguments):
     assert cli(["clean", *arguments, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
+    return json.loads(capsys.readouterr().out)["cleaned"][0]
 
 
 @pytest.mark.parametrize("harm", ["truncate", "flip", "text", "empty", "type"])
@@ -335,6 +335,28 @@ def test_two_runs_do_not_write_one_output(folder, capsys):
     assert told.count("\n") == 1
 
 
-def test_clean_without_work_says_so(folder, capsys):
-    assert cli(["clean", "out.h5"]) == 2
-    assert "no work is kept" in capsys.readouterr().err
+def test_cleaning_where_nothing_is(folder, capsys):
+    assert call_clean(capsys, "out.h5")["removed"] == 0
+
+
+def test_a_damaged_result_is_stale_and_the_others_are_not(folder, capsys):
+    call(capsys, "cluster", "data.h5", "-k", "3", "-o", "out.h5", "--resume")
+    newest = work.entries(Path("out.h5.work"))[-1].path
+    newest.write_bytes(b"")
+    listed = call_info(capsys, "out.h5")["work"]["results"]
+    assert [one["file"] for one in listed if one["stale"]] == [newest.name]
+    assert call_clean(capsys, "out.h5", "--stale")["removed"] == 1
+
+
+def test_work_of_a_killed_run_is_listed_without_its_output(folder, capsys):
+    call(capsys, "cluster", "data.h5", "-k", "3", "-o", "out.h5", "--resume")
+    Path("out.h5").unlink()
+    for name in ("out.h5", "out.h5.work"):
+        assert len(call_info(capsys, name)["work"]["results"]) >= 4
+
+
+def test_what_was_kept_on_purpose_is_not_taken_away(folder, capsys):
+    call(capsys, "cluster", "data.h5", "-k", "3", "-o", "out.h5", "--resume")
+    call(capsys, "cluster", "data.h5", "-k", "4", "-o", "out.h5")
+    again = call(capsys, "cluster", "data.h5", "-k", "3", "-o", "out.h5", "--resume")
+    assert again["stages_from_before"] >= 4

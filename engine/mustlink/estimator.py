@@ -15,7 +15,7 @@ from mustlink.budget import Needs, check_columns, eigen_bytes, wants_single
 from mustlink.check import as_random_state, check_choice, check_n_jobs
 from mustlink.errors import InputError
 from mustlink.graph import Graph, knn_graph, rbf_graph
-from mustlink.memory import parse_size
+from mustlink.memory import parse_size, size_text
 from mustlink.observe import Observer, Recorder
 
 AFFINITIES = ("knn", "rbf", "precomputed")
@@ -96,7 +96,7 @@ class GraphEstimator(BaseEstimator):
             check_columns(n, nnz, least, memory, single=True, stored=stored, needs=self._needs)
             recorder.note(
                 f"memory: {self._halved} in single precision to stay within "
-                f"{recorder.memory / 1e9:.2f} GB"
+                f"{size_text(recorder.memory)}"
             )
 
     def _least_columns(self) -> int:

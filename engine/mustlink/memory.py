@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import resource
 import sys
@@ -41,10 +42,19 @@ def _status(name: str) -> int | None:
     return int(found.group(1)) * 1024 if found else None
 
 
-def parse_size(text: str | int) -> int:
+def size_text(n_bytes: float, *, up: bool = False) -> str:
+    """A size for a message, such as 319 MB or 8.05 GB; `up` rounds up, for what must suffice."""
+    for unit, size, digits in (("GB", 1e9, 2), ("MB", 1e6, 0), ("kB", 1e3, 0)):
+        if n_bytes >= size:
+            value = n_bytes / size * 10**digits
+            return f"{(math.ceil(value) if up else round(value)) / 10**digits:.{digits}f} {unit}"
+    return f"{n_bytes:.0f} bytes"
+
+
+def parse_size(text: str | float) -> int:
     """Bytes of a size such as `4GB`, `512MiB` or `4e9`; raises InputError."""
-    if isinstance(text, int) and not isinstance(text, bool) and text > 0:
-        return text
+    if isinstance(text, int | float) and not isinstance(text, bool) and 1 <= text < math.inf:
+        return int(text)
     number = r"\s*(\d+\.?\d*(?:e\d+)?)\s*([KMGT]?)(i?)B?\s*"
     found = re.fullmatch(number, text, re.IGNORECASE) if isinstance(text, str) else None
     if not found:

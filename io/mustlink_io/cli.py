@@ -10,6 +10,7 @@ import contextlib
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -149,25 +150,29 @@ def info(file: str, as_json: bool) -> None:
     from mustlink_io.contents import describe
     from mustlink_io.summary import emit, show_info
 
-    emit(describe(file) | work.listing(file), as_json, show_info)
+    kept = work.listing(file)
+    there = Path(file).is_file() or not kept  # a run that was killed leaves its work only
+    found = describe(file) if there else {"file": file, "bytes": 0, "entries": []}
+    emit(found | kept, as_json, show_info)
 
 
 @cli.command(short_help="Remove what runs kept for later.")
-@click.argument("output")
+@click.argument("outputs", nargs=-1, required=True, metavar="OUTPUT…")
 @click.option("--stale", is_flag=True, help="Only what no run on the latest data would use.")
 @JSON
-def clean(output: str, stale: bool, as_json: bool) -> None:
+def clean(outputs: tuple[str, ...], stale: bool, as_json: bool) -> None:
     """Remove the results of stages that are kept in OUTPUT.work; OUTPUT itself stays.
 
     \b
       mustlink info out.h5             what is kept, how large it is, and whether it is stale
       mustlink clean out.h5 --stale
       mustlink clean out.h5
+      mustlink clean out/*.h5
     """
     from mustlink_io import work
     from mustlink_io.summary import emit, show_clean
 
-    emit(work.clean(output, stale), as_json, show_clean)
+    emit({"cleaned": [work.clean(one, stale) for one in outputs]}, as_json, show_clean)
 
 
 @cli.command(short_help="How good labels are.")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink.keep import digest
-from mustlink.memory import peak_bytes
+from mustlink.memory import peak_bytes, size_text
 from mustlink.observe import Observer, Recorder
 from mustlink_io import formats, store, stream
 from mustlink_io.locks import locked
@@ -174,8 +174,8 @@ def _run(
     result["peak_bytes"] = peak_bytes()
     if job.memory is not None and result["peak_bytes"] > job.memory:
         note = (
-            f"memory: {result['peak_bytes'] / 1e9:.2f} GB were taken, more than the "
-            f"{job.memory / 1e9:.2f} GB allowed"
+            f"memory: {size_text(result['peak_bytes'], up=True)} were taken, more than the "
+            f"{size_text(job.memory)} allowed"
         )
         recorder.note(note)
         result["notes"].append(note)
@@ -201,12 +201,13 @@ def _estimator(job: Job, data: formats.Data, side: Any) -> Any:
 def _put_away(job: Job, work: WorkFolder, recorder: Recorder) -> dict[str, Any] | None:
     """Remove the work folder unless it is wanted or worth it; tells what is left."""
     found = entries(work.folder)
-    if not (job.resume or sum(one.seconds for one in found) >= _WORTH):
+    others = [one for one in found if one.path not in work.used]
+    wanted = job.resume or any(not one.is_stale(work.source) for one in others)
+    if not wanted and sum(one.seconds for one in found) < _WORTH:
         remove(work.folder)
         return None
     if not found:
         return None
-    others = [one for one in found if one.path not in work.used]
     total, unused = (sum(one.bytes for one in some) for some in (found, others))
     more = f", {len(others)} of them ({unused / 1e6:.0f} MB) not from this run" if others else ""
     recorder.note(

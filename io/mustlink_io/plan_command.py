@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -55,6 +56,10 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
         )
     if job.method not in job.methods:
         raise click.UsageError(f"-m {job.method}: no method of mustlink {command}")
+    if "labels" in job.methods[job.method].needs and job.labels is None:
+        replace(job, labels="labels").check()  # which need not be there yet
+    else:
+        job.check()
     shape = shape_named(data) or shape_of(data)
     plan = plan_job(job, shape=shape, speed=measured_speed())
     size = {"n": shape.n, "d": shape.d, "nnz": shape.nnz, "data": data, "method": job.method}

@@ -15,7 +15,7 @@ from mustlink import budget
 from mustlink.errors import InputError
 from mustlink.graph.budget import COMPILER_BYTES, knn_plan
 from mustlink.graph.budget import Plan as GraphPlan
-from mustlink.memory import PROGRAM
+from mustlink.memory import PROGRAM, size_text
 from mustlink_io.methods import METHODS, PROPAGATORS
 from mustlink_io.rates import COMPILING, START, duration
 from mustlink_io.shapes import Shape, shape_of
@@ -25,6 +25,7 @@ _BLOCK = 96 * 10**6  # of a block that is read, checked and converted
 LAZY = 8  # points of more than this part of the memory are read when needed, block by block
 SYMMETRIC = 1.25  # stored weights for one neighbour asked for: who is whose neighbour is not mutual
 _EIGEN_METHODS = {"ncut": 1, "srcp": 1, "e2cp": 1, "csc-gfhf": 1}  # times K columns; others 4
+_MOST_SYMMETRIC = 1.75  # the same at most
 _WITHOUT_NULL = {"ncut", "srcp", "e2cp"}
 _SMOOTH = 4
 _CLASSES = 10  # where nobody says how many
@@ -84,6 +85,15 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     shape = shape_of(job.data) if shape is None else shape
     memory, k = job.memory, job.neighbours
     is_points = shape.d > 0 and job.params.get("affinity") != "precomputed"
+    k = min(k, shape.n - 1)
+    if getattr(job, "n_clusters", 0) > shape.n:
+        raise InputError(f"-k {job.n_clusters}: more clusters than the {shape.n} nodes")
+    least = _least(shape, k, job, is_points)
+    if memory is not None and least > memory:
+        raise InputError(
+            f"--memory: {size_text(memory)} given, but {job.data} with -m {job.method} needs at "
+            f"least {size_text(least, up=True)}"
+        )
     points = 4 * shape.n * shape.d if is_points else 0
     lazy = memory is not None and points > memory // LAZY
     held = 0 if lazy else points
@@ -93,7 +103,6 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     graph: GraphPlan | None = None
     nnz, stored = shape.nnz, 8
     if is_points:
-        k = min(k, shape.n - 1)
         graph = _graph_plan(shape, k, memory, held)
         nnz, stored = int(SYMMETRIC * shape.n * k), 4 if graph.lean else 8
         stages += _graph_stages(graph, shape, k, nnz)
@@ -105,8 +114,8 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     else:
         peak = PROGRAM + int(2.2 * budget.graph_bytes(shape.n, nnz))
         stages.append(StagePlan("checking the graph", peak, duration("checking the graph", nnz)))
-    columns, least_columns, clusters = _columns(job)
-    needs = budget.propagation_bytes if job.methods is PROPAGATORS else budget.eigen_bytes
+    columns, _, clusters = _columns(job)
+    needs = _needs(job)
     rest = None if memory is None else memory - held
     single = budget.wants_single(shape.n, nnz, columns, rest, needs)
     fit, note = _fitting(shape.n, nnz, columns, held, single, stored, job)
@@ -122,15 +131,18 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
         held += COMPILER_BYTES  # stays
     stages += _solving(shape.n, nnz, fit, clusters, held, single, stored, job)
     slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
-    least = needs(shape.n, nnz, least_columns, single=True, stored=4 if points else 8)
-    least = max(least, 0 if graph is None else _least_graph(shape, k))
-    found = Plan(slow, tuple(changes), memory, least)
-    if memory is not None and max(least, min(found.peak_bytes, least)) > memory:
-        raise InputError(
-            f"--memory: {memory / 1e9:.2f} GB given, but {job.data} with -m {job.method} needs at "
-            f"least {np.ceil(least / 1e7) / 100:.2f} GB"
-        )
-    return found
+    return Plan(slow, tuple(changes), memory, least)
+
+
+def _least(shape: Shape, k: int, job: Any, is_points: bool) -> int:
+    """The least memory of a job, with as many weights as neighbours of high dimension have."""
+    nnz = int(_MOST_SYMMETRIC * shape.n * k) if is_points else shape.nnz
+    columns = _columns(job)[1]
+    stored = 4 if is_points else 8
+    least = _needs(job)(shape.n, nnz, columns, single=True, stored=stored) + budget.RESERVE
+    if not is_points:
+        return max(least, int(PROGRAM + 2.2 * budget.graph_bytes(shape.n, nnz)))
+    return max(least, knn_plan(shape.n, shape.d, k, None, by_rows=True).least)
 
 
 def _reading(shape: Shape, held: int, lazy: bool) -> StagePlan:
@@ -151,10 +163,6 @@ def _graph_plan(shape: Shape, k: int, memory: int | None, held: int) -> GraphPla
     return knn_plan(shape.n, shape.d, k, memory, held=held, by_rows=held == 0, small=small)
 
 
-def _least_graph(shape: Shape, k: int) -> int:
-    return knn_plan(shape.n, shape.d, k, None, by_rows=True).least
-
-
 def _graph_stages(graph: GraphPlan, shape: Shape, k: int, nnz: int) -> list[StagePlan]:
     n, d = shape.n, shape.d
     work = n * np.sqrt(d) * np.log10(max(n, 10)) * k / 15
@@ -169,6 +177,17 @@ def _graph_stages(graph: GraphPlan, shape: Shape, k: int, nnz: int) -> list[Stag
         StagePlan("weights", graph.stages["weights"], duration("weights", nnz)),
         StagePlan("components", graph.stages["components"], duration("components", nnz)),
     ]
+
+
+def _spreads(job: Any) -> bool:
+    return job.methods is METHODS and METHODS[job.method].estimator in ("SRCP", "E2CP")
+
+
+def _needs(job: Any) -> budget.Needs:
+    """What counts the bytes of the job's main stage."""
+    if job.methods is PROPAGATORS:
+        return budget.propagation_bytes
+    return budget.spread_bytes if _spreads(job) else budget.eigen_bytes
 
 
 def _columns(job: Any) -> tuple[int, int, int]:
@@ -187,7 +206,7 @@ def _fitting(
 ) -> tuple[int, str]:
     """Columns that fit into the memory, and what to say if they are less than wished for."""
     memory = job.memory
-    if memory is None or job.methods is PROPAGATORS:
+    if memory is None or _needs(job) is not budget.eigen_bytes:
         return columns, ""
     most = budget.most_columns(n, nnz, memory - held, single=single, stored=stored)
     if most >= columns:
@@ -207,14 +226,13 @@ def _solving(
         StagePlan("Laplacian", at_rest, duration("Laplacian", nnz)),
         StagePlan("multigrid set-up", at_rest, duration("multigrid set-up", nnz)),
     ]
-    if job.methods is METHODS and METHODS[job.method].estimator in ("SRCP", "E2CP"):
+    if _spreads(job):
         share = (2 * 10**9 if job.memory is None else job.memory // 4) // 4
         found.append(StagePlan("constraint propagation", at_rest + share, duration("spread", n)))
     name = "propagating" if job.methods is PROPAGATORS else "eigenvectors"
     if job.method in _WITHOUT_NULL:  # the constant vector is known
         columns -= 1
-    needs = budget.propagation_bytes if job.methods is PROPAGATORS else budget.eigen_bytes
-    peak = held + needs(n, nnz, columns, single=single, stored=stored, usual=True)
+    peak = held + _needs(job)(n, nnz, columns, single=single, stored=stored, usual=True)
     found.append(StagePlan(name, peak, duration("eigenvectors", nnz * columns)))
     found.append(
         StagePlan("clusters", at_rest + vectors + 3 * embedding, duration("clusters", n * clusters))

@@ -61,11 +61,7 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
     ),
     "points": (
         "Points to be clustered. Read in blocks of rows, as float32.",
-        (
-            Item(
-                "/points", ("float32", "float64"), ("n", "d"), _FLOAT, "one row a point, all finite"
-            ),
-        ),
+        (Item("/points", ("float32", "float64"), ("n", "d"), _FLOAT, "one row a point"),),
     ),
     "graph": (
         "An undirected weighted graph, as a symmetric non-negative affinity matrix in the encoding "

@@ -11,6 +11,7 @@ from typing import Any
 import click
 from rich.text import Text
 
+from mustlink.memory import size_text
 from mustlink_io.console import (
     cell,
     facts,
@@ -269,12 +270,13 @@ def show_demo(result: Mapping[str, Any]) -> None:
 
 def show_clean(result: Mapping[str, Any]) -> None:
     """Print the outcome of `mustlink clean`."""
-    noun = "result" if result["removed"] == 1 else "results"
-    left = f", {result['left']} left" if result["left"] else ""
-    click.echo(
-        f"{result['folder']}: {result['removed']} {noun} of stages removed, "
-        f"{size(result['bytes'])} freed{left}"
-    )
+    for one in result["cleaned"]:
+        noun = "result" if one["removed"] == 1 else "results"
+        left = f", {one['left']} left" if one["left"] else ""
+        click.echo(
+            f"{one['folder']}: {one['removed']} {noun} of stages removed, "
+            f"{size(one['bytes'])} freed{left}"
+        )
 
 
 def show_plan(result: Mapping[str, Any]) -> None:
@@ -296,7 +298,7 @@ def show_plan(result: Mapping[str, Any]) -> None:
             ("method", result["method"]),
             ("time, peak memory", f"{clock(result['seconds'])}, {size(result['peak_bytes'])}"),
             ("memory given", None if memory is None else size(memory)),
-            ("least that works", size(result["least_memory"])),
+            ("least that works", size_text(result["least_memory"], up=True)),
             *(("to fit", change) for change in result["changes"]),
         ],
     )

@@ -122,7 +122,7 @@ def listing(output: str) -> dict[str, Any]:
     found = entries(folder_of(output))
     if not found:
         return {}
-    latest = found[-1].source
+    latest = _latest(found)
     rows = [
         {
             "file": one.path.name,
@@ -137,17 +137,20 @@ def listing(output: str) -> dict[str, Any]:
     return {"work": {"folder": str(folder_of(output)), "results": rows}}
 
 
+def _latest(found: list[Kept]) -> str | None:
+    """The data of the newest result that can be read."""
+    return next((one.source for one in reversed(found) if one.version >= 0), None)
+
+
 def clean(output: str, stale: bool) -> dict[str, Any]:
     """Remove the work folder of an output, or only what is stale in it; tells what went.
 
-    Raises InputError where a run is using it, or there is none.
+    Nothing goes where nothing is. Raises InputError where a run is using it.
     """
     folder = folder_of(output)
-    if not folder.is_dir():
-        raise InputError(f"{output}: no work is kept beside it ({folder.name} is not there)")
     with locked(output):
         found = entries(folder)
-        gone = [one for one in found if not stale or one.is_stale(found[-1].source)]
+        gone = [one for one in found if not stale or one.is_stale(_latest(found))]
         freed = remove(folder, gone)
     return {
         "folder": str(folder),
@@ -158,8 +161,10 @@ def clean(output: str, stale: bool) -> dict[str, Any]:
 
 
 def folder_of(output: str | Path) -> Path:
-    """The work folder of an output."""
+    """The work folder of an output; of a work folder, itself."""
     path = Path(output)
+    if path.name.endswith(ENDING) and path.is_dir():
+        return path
     return path.with_name(path.name + ENDING)
 
 

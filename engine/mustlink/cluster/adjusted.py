@@ -17,7 +17,7 @@ from mustlink.graph import Graph
 from mustlink.linear.smoothed import has_wide_weights
 from mustlink.lyapunov.adjustment import Adjustment
 from mustlink.observe import Recorder
-from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.operators.laplacian import NormalizedLaplacian, scaled
 
 _ROUNDING = 1e-6  # weights in single precision may exceed 1 by as much
 
@@ -93,6 +93,8 @@ def best_cut(
             tried.append(Tried(power, variant, worth[0], -worth[1]))
             if best is None or worth > best.worth:
                 best = Candidate(place, cut, power, variant, worth)
+            del cut
+        del adjusted  # before the next is made
     assert best is not None
     return replace(best, tried=tuple(tried))
 
@@ -100,13 +102,14 @@ def best_cut(
 def adjusted_graph(laplacian: NormalizedLaplacian, change: Adjustment, recorder: Recorder) -> Graph:
     """W* (m, m) in working order; its Laplacian is made without another renumbering."""
     S, root = laplacian.S, laplacian.root_degree
-    # In this order the product of the roots is the same for (i, j) and (j, i).
-    weights = S.data * (root[S.indices] * np.repeat(root, np.diff(S.indptr)))
+    weights = scaled(S, root)
     largest = float(weights.max(initial=0.0))
     if largest > 1.0 + _ROUNDING:
         recorder.note(f"the graph's weights were divided by {largest:.4g}, the largest of them")
         weights /= largest
-    W = sp.csr_matrix((np.minimum(weights, 1.0), S.indices, S.indptr), shape=S.shape)
+    np.minimum(weights, 1.0, out=weights)
+    W = sp.csr_matrix((weights, S.indices, S.indptr), shape=S.shape)
+    del weights
     adjusted = Graph(change.apply(W), {"kind": "adjusted"})
     adjusted.memo["wide weights"] = has_wide_weights(laplacian)
     if np.diff(adjusted.affinity.indptr).all():

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
+from mustlink.budget import Needs, spread_bytes
 from mustlink.check import as_integer, check_choice, check_positive
 from mustlink.cluster.adjusted import Candidate, Ways, adjusted_graph, best_cut
 from mustlink.cluster.base import GraphClusterer, Ints, note_doubts
@@ -69,6 +70,7 @@ class PropagatedConstraints(GraphClusterer):
     max_iter: int = 200
 
     _parameter: ClassVar[str]
+    _needs: ClassVar[Needs] = staticmethod(spread_bytes)
 
     @abstractmethod
     def _check_parameter(self) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mustlink.errors import InputError
+from mustlink.memory import size_text
 
 # Resident size of a process that has loaded the compiled kernels and nothing else, with what the
 # allocator keeps: 185 to 210 MB on Linux with Python 3.11 (90 MB more in the first process ever,
@@ -194,8 +195,8 @@ def knn_plan(
     )
     if budget is not None and least > budget:
         raise InputError(
-            f"memory: {budget / 1e9:.2f} GB given; {n} points of {d} coordinates with "
-            f"{k} neighbours each need at least {_up(least):.2f} GB"
+            f"memory: {size_text(budget)} given; {n} points of {d} coordinates with "
+            f"{k} neighbours each need at least {size_text(least, up=True)}"
         )
     method = "brute" if small else _DESCENT
     stages = knn_bytes(n, d, k, itemsize=itemsize)[method]
@@ -227,8 +228,3 @@ def give_back() -> None:
 
 def _shifted(stages: dict[str, int], by: int) -> dict[str, int]:
     return {name: int(size + by) for name, size in stages.items()}
-
-
-def _up(size: int) -> float:
-    """GB with two digits, rounded up: what is named must work."""
-    return float(np.ceil(size / 1e7) / 100)

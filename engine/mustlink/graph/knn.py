@@ -228,9 +228,8 @@ def _by_parts(
         )
     give_back()
     recorder.note(
-        f"kNN graph: found in {info['parts']} parts on disk and weighted in single precision to "
-        f"stay within the memory given (about {plan.peak_bytes / 1e9:.2f} GB); "
-        f"recall {info['recall']:.3f}"
+        f"kNN graph: found in {info['parts']} parts on disk and weighted in single precision, as "
+        f"a memory was named; recall {info['recall']:.3f}"
     )
     return indices, distances, {"method": "partition", **info}
 

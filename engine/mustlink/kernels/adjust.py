@@ -24,6 +24,6 @@ def adjust(weights: NDArray[np.float64], beliefs: NDArray[np.float64]) -> NDArra
 
     F is cut to [-1, 1], so that w* stays in [0, 1]. Source: FLI11 eq. 9. Cost: one pass.
     """
-    out = np.empty(weights.size)
+    out = np.empty(weights.size, dtype=weights.dtype)
     _adjust(weights.size, weights, beliefs, out)
     return out

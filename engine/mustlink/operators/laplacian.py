@@ -21,6 +21,7 @@ from mustlink.kernels.spmm import spmm_axpby
 from mustlink.kernels.tall import gram, subtract
 
 Block = NDArray[np.float64]
+_ROWS = 1 << 17  # of a matrix at once: temporaries of some ten megabytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +136,7 @@ class NormalizedLaplacian(GroundedLaplacian):
         """From weights W (m, m), a matrix of the caller's making, without isolated nodes."""
         W.sort_indices()
         root = np.sqrt(np.asarray(W.sum(axis=1, dtype=np.float64)).ravel())
-        data = W.data / (root[W.indices] * np.repeat(root, np.diff(W.indptr)))
-        S = sp.csr_matrix((data, W.indices, W.indptr), shape=W.shape)
+        S = sp.csr_matrix((scaled(W, 1.0 / root), W.indices, W.indptr), shape=W.shape)
         return cls.of(S, root, np.arange(W.shape[0]), W.shape[0])
 
     def reached_from(self, marked: NDArray[np.bool_]) -> NormalizedLaplacian:
@@ -174,6 +174,19 @@ class NormalizedLaplacian(GroundedLaplacian):
             return self
         S = self.S[keep][:, keep]
         return NormalizedLaplacian.of(S, self.root_degree[keep], self.nodes[keep], self.n_nodes)
+
+
+def scaled(matrix: sp.csr_matrix, by: NDArray[np.float64]) -> NDArray[Any]:
+    """Stored values of diag(by)·M·diag(by), in M's precision, by blocks of rows."""
+    found = np.empty_like(matrix.data)
+    indptr = matrix.indptr
+    for first in range(0, matrix.shape[0], _ROWS):
+        last = min(first + _ROWS, matrix.shape[0])
+        part = slice(indptr[first], indptr[last])
+        rows = np.repeat(by[first:last], np.diff(indptr[first : last + 1]))
+        # The product of the two first: it is the same for (i, j) and (j, i).
+        found[part] = matrix.data[part] * (by[matrix.indices[part]] * rows)
+    return found
 
 
 def normalized_laplacian(graph: Graph, dtype: type = np.float64) -> NormalizedLaplacian:
