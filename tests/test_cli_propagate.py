@@ -328,7 +328,7 @@ BAD = {
         "graph.h5 --labels few.txt --affinity knn",
         "is a graph; leave out --affinity knn",
     ),
-    "memory too small": ("points.h5 --labels few.txt --memory 1MB", "need at least"),
+    "memory too small": ("points.h5 --labels few.txt --memory 1MB", "at least"),
 }
 
 
