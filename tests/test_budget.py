@@ -278,6 +278,17 @@ def test_a_run_refuses_a_memory_that_its_plan_refuses(data, capsys, tmp_path):
     assert not (tmp_path / "out.h5").exists()
 
 
+@pytest.mark.parametrize("method", ["ncut", "csp", "sssc", "srcp", "sskk", "csc-gfhf"])
+def test_the_least_memory_that_is_told_is_enough_for_the_run(data, capsys, method):
+    """Not refused half-way; what the process takes is not to be seen here, where others ran."""
+    with h5py.File("data.h5", "a") as file:
+        file["known"] = np.where(np.arange(400) % 10 == 0, file["labels"][()], -1)
+    side = () if method == "ncut" else ("--labels", "data.h5:/known")
+    given_ = ("data.h5", "-k", "3", "-m", method, *side)
+    least = told(capsys, "plan", *given_)["least_memory"]
+    told(capsys, "cluster", *given_, "--memory", str(least), "-o", "out.h5", "--quiet")
+
+
 @pytest.fixture
 def lazy(monkeypatch):
     """Points are large for a memory as soon as they need a millionth of it; blocks are small."""

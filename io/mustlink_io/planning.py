@@ -138,8 +138,7 @@ def _least(shape: Shape, k: int, job: Any, is_points: bool) -> int:
     """The least memory of a job, with as many weights as neighbours of high dimension have."""
     nnz = int(_MOST_SYMMETRIC * shape.n * k) if is_points else shape.nnz
     columns = _columns(job)[1]
-    stored = 4 if is_points else 8
-    least = _needs(job)(shape.n, nnz, columns, single=True, stored=stored) + budget.RESERVE
+    least = _needs(job)(shape.n, nnz, columns, single=True) + budget.RESERVE
     if not is_points:
         return max(least, int(PROGRAM + 2.2 * budget.graph_bytes(shape.n, nnz)))
     return max(least, knn_plan(shape.n, shape.d, k, None, by_rows=True).least)
