@@ -599,6 +599,8 @@ def start(*arguments, **env):
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, **env},
+        # As from a terminal: tests started in the background pass on that SIGINT is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
 
 

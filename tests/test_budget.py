@@ -120,7 +120,7 @@ def just_too_small(graph, columns, needs=budget.eigen_bytes):
 @pytest.fixture(scope="module")
 def planted():
     rng = np.random.default_rng(1)
-    W, y = planted_graph(rng, 2400, 4, inside=0.05, across=0.002)
+    W, y = planted_graph(rng, 1500, 4, inside=0.08, across=0.003)
     return sp.csr_matrix(W), y
 
 

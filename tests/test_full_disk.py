@@ -51,7 +51,7 @@ def test_wherever_the_disk_ends_the_old_file_stays(tmp_path):
     store.write(path, some_content())
     whole = path.stat().st_size
     path.write_bytes(b"earlier")
-    for size in range(0, whole, 499):
+    for size in range(0, whole, 997):
         with (
             files_no_larger_than(size),
             pytest.raises(InputError, match=r"out.h5: was not written: File too large") as caught,
