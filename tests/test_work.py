@@ -152,6 +152,13 @@ def test_a_kept_result_is_not_computed_again(tmp_path):
     assert len(calls) == 3
 
 
+def test_what_has_no_digest_is_not_kept(tmp_path):
+    recorder = Recorder(keeper=work.WorkFolder(tmp_path / "w", "data"))
+    assert recorder.name_of("stage", "origin", object()) is None
+    assert recorder.kept("stage", None, lambda: 3) == 3
+    assert not (tmp_path / "w").exists()
+
+
 def test_what_cannot_be_kept_is_told_and_does_no_harm(tmp_path):
     (tmp_path / "w").write_text("a file where the folder should be")
     keeper = work.WorkFolder(tmp_path / "w", "data")

@@ -27,7 +27,10 @@ _GRAPH_PARAMETERS = ("affinity", "n_neighbors", "metric", "weights")
 class GraphEstimator(BaseEstimator):
     """Base of the estimators: a subclass is a dataclass too, its fields are its parameters.
 
-    scikit-learn reads them from the constructor, and nothing else happens there.
+    scikit-learn reads them from the constructor, and nothing else happens there. `memory` is the
+    most that the process may take, in bytes or as "4GB": neighbours are then searched by parts,
+    vectors held in single precision where doubles do not fit, and InputError names the least that
+    works. None sets no limit.
     """
 
     _: KW_ONLY

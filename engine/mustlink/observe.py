@@ -105,11 +105,15 @@ class Recorder:
     def name_of(self, stage: str, origin: str | None, *depends: Any) -> str | None:
         """Name of a stage's result: a digest of all that it depends on.
 
-        `origin` names what it is made from; None, where that has no name or results are not kept.
+        `origin` names what it is made from; None, where that has no name, results are not kept, or
+        something in `depends` cannot be told apart from others (a classifier, say).
         """
         if self.keeper is None or origin is None:
             return None
-        return digest((VERSION, stage, origin, depends))
+        try:
+            return digest((VERSION, stage, origin, depends))
+        except TypeError:
+            return None
 
     def kept(
         self,
