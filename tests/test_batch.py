@@ -393,7 +393,7 @@ def test_the_least_that_works_is_told_by_the_plan(fake, run, monkeypatch):
     assert "j2: failed: plan: ZeroDivisionError: a hostile file" in err
     assert not events()
     code, out, err = run("jobs.toml --memory 1GB --dry-run")
-    assert code == 0
+    assert code == 1
     assert "least that works" in out
 
 

@@ -59,7 +59,7 @@ def batch(
 
     Keys are the long options of cluster, propagate and graph (`command = "propagate"`); relative
     paths start at the file. A failed job does not stop the others. Exit code 0: all done; 1: some
-    are not; 2: the file is wrong and nothing ran; 130: interrupted.
+    are not, or with --dry-run could not; 2: the file is wrong and nothing ran; 130: interrupted.
     """  # noqa: D301  (click marks unwrapped examples with \b)
     from mustlink_io.batch.arguments import check, check_defaults, fits
     from mustlink_io.batch.expand import expand
@@ -83,8 +83,7 @@ def batch(
         )
     limits = _limits(given, file.batch)
     if given["dry_run"]:
-        _dry_run(ready, limits, as_json)
-        return
+        context.exit(_dry_run(ready, limits, as_json))
     folder = State(Path(state) if state else where.file.with_name(where.file.name + ".state"))
     # children that were killed with an earlier batch need a moment to end
     with locked(folder.folder, "state of a batch", wait=_WAIT) as lock:
@@ -171,8 +170,11 @@ def _exit_code(items: Sequence[Item], stopped_by: int | None) -> int:
     return 0 if all(item.phase == "done" for item in items) else SOME_FAILED
 
 
-def _dry_run(ready: Sequence[Ready], limits: Limits, as_json: bool) -> None:
-    """Show the jobs with their plans; a plan that cannot be made is told in its place."""
+def _dry_run(ready: Sequence[Ready], limits: Limits, as_json: bool) -> int:
+    """Show the jobs with their plans; a plan that cannot be made is told in its place.
+
+    Returns 1 if there is one, else 0.
+    """
     from mustlink_io.batch.admission import admission
     from mustlink_io.console import size, stdout_console, table
     from mustlink_io.progress import clock
@@ -209,3 +211,4 @@ def _dry_run(ready: Sequence[Ready], limits: Limits, as_json: bool) -> None:
         table(stdout_console(), names, cells)
 
     emit({"jobs": rows, "memory": limits.memory, "workers": limits.workers}, as_json, show)
+    return int(any(one["error"] for one in rows))
