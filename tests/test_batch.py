@@ -847,3 +847,8 @@ def test_without_locks_there_is_a_warning(fake, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", none)
     with pytest.warns(UserWarning, match="the file system has no locks"), locked("out.h5") as held:
         assert held is None
+
+
+def test_a_share_is_no_less_than_the_job_accepts():
+    plan = admission.Estimate(peak_bytes=10**8, seconds=1.0, least_bytes=436 * 10**6 + 1)
+    assert admission.share(plan, 2 * 10**9) >= plan.least_bytes

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mustlink.errors import InputError
+from mustlink.memory import size_text
 from mustlink_io.batch.arguments import Ready
 from mustlink_io.planning import plan_job
 
@@ -62,10 +63,11 @@ def share(plan: Estimate, most: int) -> int:
     """
     if plan.least_bytes > most:
         raise InputError(
-            f"memory: needs at least {plan.least_bytes / 1e9:.2f} GB by its plan, but at most "
-            f"{most / 1e9:.2f} GB are allowed; raise --memory or the job's own memory"
+            f"memory: needs at least {size_text(plan.least_bytes, up=True)} by its plan, but at "
+            f"most {size_text(most)} are allowed; raise --memory or the job's own memory"
         )
-    wanted = -(-int(plan.peak_bytes * MARGIN) // _GRAIN) * _GRAIN
+    enough = max(int(plan.peak_bytes * MARGIN), plan.least_bytes)  # less the job would refuse
+    wanted = -(-enough // _GRAIN) * _GRAIN
     return min(wanted, most)
 
 
