@@ -57,7 +57,6 @@ class WorkFolder:
         self.scratch = folder.parent
         self.used: set[Path] = set()
         self.recalled = 0
-        self.seconds = 0.0  # that computing took, of the results kept by this run
         self.troubles: list[str] = []
 
     def recall(self, stage: str, key: str, types: Iterable[type]) -> Any | None:
@@ -101,13 +100,6 @@ class WorkFolder:
             self.troubles.append(f"{stage}: not kept for a later run: {error}")
             return
         self.used.add(path)
-        self.seconds += seconds
-
-    def remove_unused(self) -> None:
-        """Remove what this run has neither made nor used."""
-        for one in entries(self.folder):
-            if one.path not in self.used:
-                one.path.unlink(missing_ok=True)
 
     def _path(self, stage: str, key: str) -> Path:
         slug = re.sub(r"[^a-z0-9]+", "-", stage.lower()).strip("-")

@@ -7,8 +7,9 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from mustlink.kernels.rows import sort_row
+
 _CHUNK = 64  # products looked at together before any is taken
-_LONG = 128  # entries of a row above which a sort pays
 _FAST = {"reassoc", "contract", "nsz", "nnan", "ninf"}  # finite input; sums in any order
 
 
@@ -273,17 +274,4 @@ def fill_symmetric(indices: Any, weights: Any, indptr: Any, columns: Any, data: 
                 data[at[j]] = half * weight
                 at[j] += 1
     for i in range(n):
-        first, stop = indptr[i], indptr[i + 1]
-        if stop - first > _LONG:
-            order = np.argsort(columns[first:stop])
-            columns[first:stop] = columns[first:stop][order]
-            data[first:stop] = data[first:stop][order]
-            continue
-        for q in range(first + 1, stop):
-            column, value, to = columns[q], data[q], q
-            while to > first and columns[to - 1] > column:
-                columns[to] = columns[to - 1]
-                data[to] = data[to - 1]
-                to -= 1
-            columns[to] = column
-            data[to] = value
+        sort_row(columns, data, indptr[i], indptr[i + 1])

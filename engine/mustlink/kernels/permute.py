@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-_SHORT = 48  # entries of a row up to which insertion beats a general sort
+from mustlink.kernels.rows import sort_row
 
 
 @nb.njit(cache=True, nogil=True, parallel=True)
@@ -34,19 +34,7 @@ def _fill(
                 columns[at] = j
                 values[at] = data[q] / (root[i] * root[j])
                 at += 1
-        first, last = rows[i], rows[i + 1]
-        if last - first > _SHORT:
-            order = np.argsort(columns[first:last])
-            columns[first:last] = columns[first:last][order]
-            values[first:last] = values[first:last][order]
-            continue
-        for a in range(first + 1, last):
-            column, value = columns[a], values[a]
-            b = a - 1
-            while b >= first and columns[b] > column:
-                columns[b + 1], values[b + 1] = columns[b], values[b]
-                b -= 1
-            columns[b + 1], values[b + 1] = column, value
+        sort_row(columns, values, rows[i], rows[i + 1])
 
 
 def scaled_permutation(
