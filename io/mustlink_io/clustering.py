@@ -86,7 +86,7 @@ class ClusterJob(Job):
             "eigenvalues": _eigenvalues(estimator).tolist(),
         }
 
-    def content(self, estimator: Any) -> dict[str, Any]:
+    def content(self, estimator: Any, side: Any) -> dict[str, Any]:
         """Labels, embedding, eigenvalues."""
         return cluster_content(estimator)
 

@@ -109,8 +109,8 @@ class Job(ABC):
         """What the summary and `--json` tell beside the report."""
 
     @abstractmethod
-    def content(self, estimator: Any) -> dict[str, Any]:
-        """Answers, as entries of the result file."""
+    def content(self, estimator: Any, side: Any) -> dict[str, Any]:
+        """Answers, and what they were asked to obey, as entries of the result file."""
 
 
 def run(job: Job, observer: Observer) -> dict[str, Any]:
@@ -150,11 +150,13 @@ def _run(
     except InputError:
         _put_away(job, work, recorder)
         raise
+    with recorder.stage("looking at the result"):
+        outcome = job.outcome(estimator, side)
     stages = stage_rows(recorder)  # those of the fit among them
     result = {
         **estimator.report_.to_dict(),
         "output": job.output,
-        **job.outcome(estimator, side),
+        **outcome,
         "parameters": {"method": job.method, **estimator.get_params()},
         "versions": versions(),
         "inputs": inputs,
@@ -166,7 +168,7 @@ def _run(
         "planned_peak_bytes": None if planned is None else planned.peak_bytes,
     }
     with recorder.stage("writing"):
-        store.write(job.output, {**job.content(estimator), **run_content(result)})
+        store.write(job.output, {**job.content(estimator, side), **run_content(result)})
     for trouble in work.troubles:
         recorder.note(trouble)
     result["work"] = _put_away(job, work, recorder)

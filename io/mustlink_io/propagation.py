@@ -87,7 +87,7 @@ class PropagateJob(Job):
             "mean_confidence": float(sure.mean()),
         }
 
-    def content(self, estimator: Any) -> dict[str, Any]:
+    def content(self, estimator: Any, side: Any) -> dict[str, Any]:
         """Labels, their distributions, confidence, classes."""
         return {
             "/labels": np.asarray(estimator.labels_),
