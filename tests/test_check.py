@@ -158,8 +158,8 @@ def test_points():
     assert_array_equal(check.as_points(X), X)
     refuses(check.as_points, np.ones(4), words="1-d")
     refuses(check.as_points, np.ones((2, 2, 2)), words="3-d")
-    refuses(check.as_points, np.ones((0, 3)), words="empty")
-    refuses(check.as_points, np.ones((3, 0)), words="empty")
+    refuses(check.as_points, np.ones((0, 3)), words="0 sample(s)")
+    refuses(check.as_points, np.ones((3, 0)), words="0 feature(s)")
     refuses(check.as_points, sp.eye(3), words="toarray")
     refuses(check.as_points, np.array([["a", "b"]]), words="convert to real numbers")
     X = np.ones((9, 2))
@@ -189,7 +189,7 @@ def test_labels():
 
 def test_numbers():
     assert check.check_n_clusters(np.int64(3), 3) == 3
-    refuses(check.check_n_clusters, 1, 10, words="ask for at least 2")
+    refuses(check.check_n_clusters, 0, 10, words="at least 1")
     refuses(check.check_n_clusters, 11, 10, words="11 clusters asked of 10 nodes")
     refuses(check.check_n_clusters, 2.0, 10, words="not a whole number")
     refuses(check.check_n_clusters, True, 10, words="not a whole number")

@@ -266,7 +266,7 @@ BAD = {
         "points.h5 --labels none.txt",
         "none.txt: all 120 labels are -1; give some nodes their class",
     ),
-    "one class": ("points.h5 --labels one.txt", "one.txt: every label given is 1"),
+    "one class": ("points.h5 --labels one.txt", "one.txt: labels of 1 class only"),
     "short": ("points.h5 --labels short.txt", "3 labels, but the data has 120 nodes"),
     "fractions": ("points.h5 --labels half.txt", "half.txt: label 40 is 0.5, not a whole number"),
     "below -1": ("points.h5 --labels low.txt", "label 40 is -2; -1 is unknown"),
@@ -423,7 +423,7 @@ def test_clusters_from_propagated_labels(mustlink, tmp_path):
         ("--constraints pairs.csv", "-m csc-gfhf: takes --labels only; leave out --constraints"),
         ("--labels few.txt --constraints pairs.csv", "takes --labels only"),
         ("", "-m csc-gfhf: needs labels of some nodes; give --labels"),
-        ("--labels one.txt", "one.txt: every label given is 1"),
+        ("--labels one.txt", "one.txt: labels of 1 class only"),
         ("--labels few.txt --beta 0.5", "--beta: no option of -m csc-gfhf"),
     ],
 )

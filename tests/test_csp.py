@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
@@ -301,7 +302,7 @@ def test_beta_of_one_or_more_names_the_range(beta, subspace, k):
         ({"solver": "magic"}, "solver: 'magic' is unknown"),
         ({"solver": "lanczos", "subspace": "exact"}, "lanczos"),
         ({"n_clusters": 121}, "121 clusters asked of 120 nodes"),
-        ({"n_clusters": 1}, "ask for at least 2"),
+        ({"n_clusters": 0}, "it must be at least 1"),
     ],
 )
 def test_bad_parameters_are_one_clear_line(options, message):
@@ -350,7 +351,7 @@ def test_refit_keeps_numbers_and_reports_what_changed():
 
 
 def test_refit_before_fit_is_an_error():
-    with pytest.raises(InputError, match="nothing has been fitted yet"):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
         csp(3).refit()
 
 

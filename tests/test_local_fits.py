@@ -326,7 +326,7 @@ def test_a_component_without_labels_and_lone_nodes_are_left_open(est):
     assert any("not reached" in note for note in found.report_.notes)
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "default::mustlink.errors.DoubtfulResultWarning")
 @pytest.mark.parametrize("solver", ["dense", "cg"])
 @pytest.mark.parametrize("est", EVERY, ids=name_of)
 def test_a_handful_of_points(est, solver):

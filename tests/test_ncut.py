@@ -155,7 +155,7 @@ def test_report_and_observer():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_clusters": 1}, "ask for at least 2"),
+        ({"n_clusters": 0}, "it must be at least 1"),
         ({"n_clusters": 31}, "31 clusters asked of 30 nodes"),
         ({"n_clusters": 29}, "only 28 of 30 nodes have an edge"),
         ({"solver": "magic"}, "solver: 'magic' is unknown"),

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.semi_supervised import LabelSpreading
 
@@ -449,14 +450,14 @@ def test_everything_is_labelled(method, problem):
 @pytest.mark.parametrize(
     ("y", "words"),
     [
-        (None, "no labels"),
+        (None, "requires y to be passed"),
         (np.full(50, -1), "all 50 labels are -1"),
-        (np.where(np.arange(50) < 5, 4, -1), "every label given is 4"),
+        (np.where(np.arange(50) < 5, 4, -1), "1 class only"),
         (np.arange(49) % 3, "49 labels for 50 nodes"),
-        (np.where(np.arange(50) < 5, 0.5, -1), "no whole number"),
+        (np.where(np.arange(50) < 5, 0.5, -1), "0.5 is no class"),
         (np.where(np.arange(50) < 5, -3, 1), "below -1"),
-        (np.array(["cat", "dog"] * 25), "labels are text"),
-        (np.array(["cat", None] * 25, dtype=object), "labels are text"),
+        (np.array(["cat", None] * 25, dtype=object), "1 class only"),
+        (np.array(["cat", 3] * 25, dtype=object), "a mixture of text and numbers"),
     ],
 )
 def test_bad_labels(problem, y, words):
@@ -553,14 +554,14 @@ def test_a_far_point_and_a_fitted_point():
 
 def test_prediction_says_what_is_missing(problem):
     W, y, _ = problem
-    with pytest.raises(InputError, match="call fit first"):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
         ml.GFHF().predict(np.zeros((2, 2)))
     est = ml.GFHF(affinity="precomputed").fit(W, y)
     with pytest.raises(InputError, match="no coordinates"):
         est.predict(np.zeros((2, 2)))
     X = np.random.default_rng(0).standard_normal((60, 3))
     est = ml.GFHF().fit(X, np.where(np.arange(60) < 8, np.arange(60) % 2, -1))
-    with pytest.raises(InputError, match="4 coordinates"):
+    with pytest.raises(ValueError, match="4 features, but GFHF is expecting 3"):
         est.predict(np.zeros((2, 4)))
 
 

@@ -15,9 +15,12 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mustlink.advice import Suggestion, suggest
     from mustlink.cluster import (
         CSCGFHF,
         CSP,
+        E2CP,
+        SRCP,
         SSKK,
         SSSC,
         ConstrainedAP,
@@ -29,6 +32,11 @@ if TYPE_CHECKING:
     )
     from mustlink.constraints import Constraints
     from mustlink.graph import Graph, image_graph, knn_graph, rbf_graph
+    from mustlink.model_selection import (
+        ConstraintKFold,
+        ConstraintScorer,
+        constraint_satisfaction_score,
+    )
     from mustlink.propagate import (
         GFHF,
         GWEM,
@@ -74,6 +82,11 @@ _HOMES = {
     "SRCP": "mustlink.cluster",
     "stationary_labelings": "mustlink.cluster",
     "stationary_residual": "mustlink.cluster",
+    "Suggestion": "mustlink.advice",
+    "suggest": "mustlink.advice",
+    "ConstraintKFold": "mustlink.model_selection",
+    "ConstraintScorer": "mustlink.model_selection",
+    "constraint_satisfaction_score": "mustlink.model_selection",
     "Constraints": "mustlink.constraints",
     "Graph": "mustlink.graph",
     "image_graph": "mustlink.graph",
@@ -97,6 +110,8 @@ __all__ = [
     "SSSC",
     "ClusterKernel",
     "ConstrainedAP",
+    "ConstraintKFold",
+    "ConstraintScorer",
     "Constraints",
     "FastGE",
     "Graph",
@@ -105,13 +120,16 @@ __all__ = [
     "NCutPropagation",
     "Poisson",
     "SpectralLearning",
+    "Suggestion",
     "TikReg",
     "__version__",
+    "constraint_satisfaction_score",
     "image_graph",
     "knn_graph",
     "rbf_graph",
     "stationary_labelings",
     "stationary_residual",
+    "suggest",
 ]
 
 

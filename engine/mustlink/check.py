@@ -12,9 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.errors import InputError
+from mustlink.errors import InputError, InputTypeError
 
 _SYMMETRY = 1e-6  # relative to the largest entry: single-precision files pass
+_UNKNOWN = frozenset({"", "-1", "-1.0", "None", "nan", "NaN", "<NA>"})  # of Python, numpy, pandas
 _BLOCK = 1 << 22  # entries looked at in one go
 
 
@@ -111,11 +112,17 @@ def as_points(points: Any, where: str = "points") -> NDArray[np.floating]:
     """
     if sp.issparse(points):
         raise InputError(f"{where}: sparse matrix; pass points.toarray() or an affinity graph")
-    X = _numeric_array(points, where)
+    X = _numeric_array(_without_objects(points, where), where)
     if X.ndim != 2:
-        raise InputError(f"{where}: shape {X.shape} is {X.ndim}-d; give (n points, d features)")
-    if X.shape[0] == 0 or X.shape[1] == 0:
-        raise InputError(f"{where}: shape {X.shape} is empty; give at least one row and column")
+        raise InputError(
+            f"{where}: shape {X.shape} is {X.ndim}-d. Reshape your data to (n points, d features)"
+        )
+    for axis, (what, noun) in enumerate((("sample", "row"), ("feature", "column"))):
+        if X.shape[axis] == 0:
+            raise InputError(
+                f"{where}: 0 {what}(s) (shape={X.shape}) while a minimum of 1 is required; give at "
+                f"least one {noun}"
+            )
     exact = X.dtype == np.float16 or (X.dtype.kind in "biu" and X.dtype.itemsize <= 2)
     dtype = np.dtype(np.float32) if exact else _float_type(X.dtype, where)
     X = np.ascontiguousarray(X, dtype=dtype)
@@ -159,6 +166,35 @@ def as_labels(labels: Any, n_nodes: int, where: str = "labels") -> NDArray[np.in
     return y
 
 
+def encoded(labels: Any, where: str) -> tuple[Any, NDArray[Any] | None]:
+    """Labels as they are and None; names of classes as numbers (n,), and the names in order.
+
+    Class names are text, or a column of Python objects. Unknown are "", "-1", -1, None and NaN.
+    """
+    array = np.asarray(labels)
+    if array.dtype.kind not in "OUS":
+        return labels, None
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(f"{where}: shape {array.shape}; give one label per node")
+    unknown = np.array([_is_unknown(label) for label in array.tolist()], dtype=bool)
+    try:
+        names, codes = np.unique(array[~unknown], return_inverse=True)
+    except TypeError:
+        raise InputError(
+            f"{where}: labels are a mixture of text and numbers; give all of one kind, -1 for "
+            "unknown"
+        ) from None
+    found = np.full(array.shape[0], -1, dtype=np.int64)
+    found[~unknown] = codes
+    return found, names
+
+
+def _is_unknown(label: Any) -> bool:
+    return str(label.decode() if isinstance(label, bytes) else label) in _UNKNOWN
+
+
 def check_two_classes(labels: NDArray[np.int64], where: str) -> None:
     """Raise InputError unless labels (n,), -1 unknown, are of two classes or more."""
     classes = np.unique(labels[labels >= 0])
@@ -166,15 +202,13 @@ def check_two_classes(labels: NDArray[np.int64], where: str) -> None:
         raise InputError(f"{where}: all {labels.size} labels are -1; give some nodes their class")
     if classes.size == 1:
         raise InputError(
-            f"{where}: every label given is {classes[0]}; give labels of at least two classes"
+            f"{where}: labels of 1 class only ({classes[0]}); give labels of at least two classes"
         )
 
 
 def check_n_clusters(n_clusters: Any, n_nodes: int) -> int:
-    """Return K as int with 2 <= K <= n; raises InputError."""
-    k = as_integer(n_clusters, "n_clusters")
-    if k < 2:
-        raise InputError(f"n_clusters: {k} given; ask for at least 2 clusters")
+    """Return K as int with 1 <= K <= n; raises InputError."""
+    k = as_integer(n_clusters, "n_clusters", 1)
     if k > n_nodes:
         raise InputError(
             f"n_clusters: {k} clusters asked of {n_nodes} nodes; ask for at most {n_nodes}"
@@ -257,9 +291,23 @@ def _numeric_array(values: Any, where: str) -> NDArray[Any]:
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}: not an array of numbers ({error}); check the rows") from None
     if array.dtype.kind not in "biuf":
-        kind = "complex numbers" if array.dtype.kind == "c" else f"type {array.dtype}"
-        raise InputError(f"{where}: {kind} given; convert to real numbers")
+        wrong = f"type {array.dtype} given"
+        if array.dtype.kind == "c":
+            wrong = "complex numbers given. Complex data not supported"  # scikit-learn's words
+        raise InputError(f"{where}: {wrong}; convert to real numbers")
     return array
+
+
+def _without_objects(values: Any, where: str) -> Any:
+    """Numbers held as Python objects, as tables of mixed columns have them, as floats."""
+    if getattr(values, "dtype", np.dtype(float)).kind != "O":
+        return values
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except TypeError as error:
+        raise InputTypeError(f"{where}: {error}; convert to real numbers") from None
+    except ValueError as error:
+        raise InputError(f"{where}: {error}; convert to real numbers") from None
 
 
 def _float_type(dtype: Any, where: str) -> np.dtype[Any]:

@@ -5,8 +5,16 @@ class MustlinkError(Exception):
     """Base of every error that mustlink raises on purpose."""
 
 
+class DoubtfulResultWarning(UserWarning):
+    """A result was computed, but there is a reason not to rely on it; the message names it."""
+
+
 class InputError(MustlinkError, ValueError):
     """The caller's data or parameters cannot be used as given."""
+
+
+class InputTypeError(InputError, TypeError):
+    """Values are of a type that no number can be made of."""
 
 
 class InfeasibleError(InputError):

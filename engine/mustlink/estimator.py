@@ -9,16 +9,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mustlink.budget import Needs, check_columns, eigen_bytes, wants_single
-from mustlink.check import as_random_state, check_choice, check_n_jobs
+from mustlink.check import as_points, as_random_state, check_choice, check_n_jobs
 from mustlink.errors import InputError
 from mustlink.graph import Graph, knn_graph, rbf_graph
+from mustlink.graph.knn import WEIGHTS
+from mustlink.graph.neighbors import graph_of_connectivity, graph_of_distances, is_connectivity
 from mustlink.memory import parse_size, size_text
 from mustlink.observe import Observer, Recorder
 
-AFFINITIES = ("knn", "rbf", "precomputed")
+_PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")  # scikit-learn's names
+AFFINITIES = ("knn", "rbf", *_PRECOMPUTED)
 _COLUMNS = 10  # where the method does not say
 _GRAPH_PARAMETERS = ("affinity", "n_neighbors", "metric", "weights")
 
@@ -27,7 +33,10 @@ _GRAPH_PARAMETERS = ("affinity", "n_neighbors", "metric", "weights")
 class GraphEstimator(BaseEstimator):
     """Base of the estimators: a subclass is a dataclass too, its fields are its parameters.
 
-    scikit-learn reads them from the constructor, and nothing else happens there. `memory` is the
+    scikit-learn reads them from the constructor, and nothing else happens there. `affinity`: "knn"
+    (`n_neighbors`, `metric`, `weights`, see `knn_graph`), "rbf" (dense), "precomputed": X is an
+    affinity (n, n) or scikit-learn's `kneighbors_graph` of ones, "precomputed_nearest_neighbors": X
+    holds distances to the neighbours, as its `KNeighborsTransformer` makes. `memory` is the
     most that the process may take, in bytes or as "4GB": neighbours are then searched by parts,
     vectors held in single precision where doubles do not fit, and InputError names the least that
     works. None sets no limit.
@@ -54,6 +63,43 @@ class GraphEstimator(BaseEstimator):
         others = {"random_state", "n_jobs", "memory", *_GRAPH_PARAMETERS}
         return {name: value for name, value in self.get_params().items() if name not in others}
 
+    def __sklearn_tags__(self) -> Tags:
+        """What scikit-learn should know: rows and columns of a graph are split together."""
+        tags = super().__sklearn_tags__()
+        is_graph = self.affinity in _PRECOMPUTED
+        tags.input_tags.pairwise = is_graph
+        tags.input_tags.sparse = is_graph
+        return tags
+
+    @property
+    def n_iter_(self) -> int:
+        """Steps of the iteration that the result came from, 1 where it was solved directly."""
+        check_is_fitted(self)
+        convergence, extra = self.report_.convergence, self.report_.extra
+        steps = extra.get("iterations", 1) if convergence is None else convergence.iterations
+        return max(1, int(steps))
+
+    def _remember(self, X: Any) -> None:
+        """Keep a reference to the points for new ones to be compared with, and their columns."""
+        is_graph = isinstance(X, Graph) or self.affinity in _PRECOMPUTED
+        self._points = None if is_graph else X
+        if isinstance(X, Graph):
+            for name in {"n_features_in_", "feature_names_in_"} & set(vars(self)):
+                delattr(self, name)  # of points that were fitted before
+        else:
+            validate_data(self, X, skip_check_array=True)
+
+    def _fitted_and_new(self, X: Any) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """The points that were fitted, and new ones of the same columns; raises InputError."""
+        check_is_fitted(self)
+        if self._points is None:
+            raise InputError(
+                "new points: a graph was fitted, whose nodes have no coordinates; fit points"
+            )
+        new = as_points(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return as_points(self._points), new
+
     def _seed(self) -> int:
         """One integer for everything random in this fit."""
         return int(as_random_state(self.random_state).integers(2**31))
@@ -61,12 +107,13 @@ class GraphEstimator(BaseEstimator):
     def _graph(self, X: Any, recorder: Recorder, seed: int) -> Graph:
         """Points, a matrix or a Graph as a Graph; raises InputError."""
         check_choice(self.affinity, AFFINITIES, "affinity")
+        self._remember(X)
         if isinstance(X, Graph):
             self._fit_memory(X, recorder, 0)
             return X
         made_by = {name: getattr(self, name) for name in _GRAPH_PARAMETERS}
         name = recorder.name_of("graph", recorder.source, made_by, seed, recorder.memory)
-        if self.affinity == "precomputed":  # the caller has it
+        if self.affinity in _PRECOMPUTED:  # the caller has it
             graph = self._made(X, recorder, seed)
         else:
             graph = recorder.kept("graph", name, lambda: self._made(X, recorder, seed), (Graph,))
@@ -109,7 +156,18 @@ class GraphEstimator(BaseEstimator):
     def _made(self, X: Any, recorder: Recorder, seed: int) -> Graph:
         if self.affinity == "precomputed":
             with recorder.stage("checking the graph"):
-                return Graph.from_affinity(X)
+                directed = is_connectivity(X)
+                graph = graph_of_connectivity(X) if directed else Graph.from_affinity(X)
+            if directed:
+                recorder.note(
+                    f"affinity: {graph.info['n_neighbors']} neighbours in every row and not "
+                    "symmetric, taken for a kneighbors_graph A: (A + A.T) / 2 is clustered"
+                )
+            return graph
+        if self.affinity == "precomputed_nearest_neighbors":
+            check_choice(self.weights, WEIGHTS, "weights")
+            with recorder.stage("weights"):
+                return graph_of_distances(X, self.weights)
         if sp.issparse(X):
             raise InputError(
                 'affinity: X is a sparse matrix; say affinity="precomputed" if it is a graph, '

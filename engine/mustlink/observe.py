@@ -6,17 +6,21 @@ its beginning, progress and end to the observer. `mustlink_io.progress` draws th
 
 from __future__ import annotations
 
+import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from mustlink.errors import MustlinkError
+from mustlink.errors import DoubtfulResultWarning, MustlinkError
 from mustlink.keep import VERSION, Keeper, digest, in_c_order
 from mustlink.memory import peak_bytes
 
 Result = TypeVar("Result")
+_PACKAGE = str(Path(__file__).parent)
 
 
 class Observer(Protocol):
@@ -63,6 +67,8 @@ class StageRecord:
 class Recorder:
     """Measures stages and collects notes for one run; with a keeper, results outlive it.
 
+    `warnings` are those of the `notes` that say why the result should not be trusted.
+
     `memory` is the most this process may take, in bytes; None where nobody said.
     """
 
@@ -77,6 +83,7 @@ class Recorder:
         self._open: str | None = None
         self.stages: list[StageRecord] = []
         self.notes: list[str] = []
+        self.warnings: list[str] = []
 
     @contextmanager
     def stage(self, name: str, since: float | None = None) -> Iterator[Callable[[float], None]]:
@@ -134,15 +141,16 @@ class Recorder:
         if found is not None:
             value, notes = found
             with self.stage(f"{stage}: kept from before", started):
-                for message in notes:
-                    self.note(message)
+                for message, is_warning in notes:
+                    (self.warn if is_warning else self.note)(message)
             result: Result = value
             return result
         first = len(self.notes)
         result = in_c_order(compute())
         seconds = time.perf_counter() - started
         with self.stage(f"keeping: {stage}"):
-            self.keeper.keep(stage, name, (result, tuple(self.notes[first:])), seconds)
+            notes = tuple((message, message in self.warnings) for message in self.notes[first:])
+            self.keeper.keep(stage, name, (result, notes), seconds)
         return result
 
     def note(self, message: str) -> None:
@@ -150,3 +158,20 @@ class Recorder:
         if message not in self.notes:
             self.notes.append(message)
             self.observer.note(message)
+
+    def warn(self, message: str) -> None:
+        """Note why the result should not be trusted; a Python warning where nobody observes."""
+        if message in self.warnings:
+            return
+        self.warnings.append(message)
+        if isinstance(self.observer, Silent):
+            warnings.warn(message, DoubtfulResultWarning, stacklevel=_outside())
+        self.note(message)
+
+
+def _outside() -> int:
+    """Stack level of the caller's own line: that of the first frame outside this package."""
+    frame, level = sys._getframe(2), 2
+    while frame.f_back is not None and _PACKAGE in frame.f_code.co_filename:
+        frame, level = frame.f_back, level + 1
+    return level

@@ -42,19 +42,24 @@ class Convergence:
 
 @dataclass(frozen=True)
 class EigenResult:
-    """Eigenpairs, values (k,) and vectors (n, k), with their convergence."""
+    """Eigenpairs, values (k,) and vectors (n, k), with their convergence.
+
+    `beyond` estimates the eigenvalue after the last one from the far side (by a Ritz value, which
+    need not have converged), so that a gap is never larger than it says; None where unknown.
+    """
 
     values: NDArray[np.float64]
     vectors: NDArray[np.float64]
     convergence: Convergence
+    beyond: float | None = None
 
 
 @dataclass(frozen=True)
 class Report:
     """What a fit did: stages, choices and why, residuals, satisfaction of the constraints, notes.
 
-    `choices` maps a parameter to the value used and the reason; `satisfaction` is None without
-    constraints.
+    `warnings` are the notes that say why the result should not be trusted. `choices` maps a
+    parameter to the value used and the reason; `satisfaction` is None without constraints.
     """
 
     method: str
@@ -65,6 +70,7 @@ class Report:
     convergence: Convergence | None
     satisfaction: Mapping[str, float] | None
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -103,6 +109,7 @@ class Report:
             },
             "satisfaction": None if self.satisfaction is None else _plain(self.satisfaction),
             "notes": list(self.notes),
+            "warnings": list(self.warnings),
             **{key: _plain(value) for key, value in self.extra.items()},
         }
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 Ints = NDArray[np.int64]
 Block = NDArray[np.float64]
@@ -85,12 +90,11 @@ def kmeans(
 
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning as FewerClusters
-    from threadpoolctl import threadpool_limits
 
     rng = np.random.default_rng(seed)
     # One thread: the sums come out the same on every machine, and on a busy one the barriers of
     # several threads were measured to cost 75 times what they save.
-    with threadpool_limits(1), warnings.catch_warnings():
+    with _thread_pools().limit(limits=1), warnings.catch_warnings():
         # Fewer distinct rows than k: the caller sees it in the labels and tells it in our words.
         warnings.simplefilter("ignore", FewerClusters)
         found = None
@@ -103,6 +107,14 @@ def kmeans(
         if rows.shape[0] > _SAMPLE or found is None:
             found = KMeans(k, init=centers, n_init=1, max_iter=20, random_state=seed).fit(rows)
     return Assignment(found.labels_.astype(np.int64), found.cluster_centers_, found.inertia_)
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """The libraries that k-means runs in; looking for them takes longer than a small k-means."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def nearest(rows: Block, centers: Block) -> Ints:

@@ -2,43 +2,82 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClusterMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 
-from mustlink.check import as_labels, check_choice, check_n_clusters
+from mustlink.check import as_labels, check_choice, check_n_clusters, encoded
+from mustlink.cluster.scores import satisfaction
 from mustlink.constraints import Constraints
+from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
+from mustlink.graph.inductive import neighbour_mean, neighbour_vote
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.result import Report
 
 Ints = NDArray[np.int64]
 _GIANT = 0.95  # share of the nodes in one cluster that a person should look at
+_LOW = 0.7  # share of constraints kept that a person should hear about
 ISOLATED = ("drop", "assign")
 
 
 @dataclass(eq=False, repr=False)
-class GraphClusterer(ClusterMixin, GraphEstimator):
-    """Base of the clusterers: K, and what every fit begins and ends with."""
+class GraphClusterer(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, GraphEstimator
+):
+    """Base of the clusterers: K, and what every fit begins and ends with.
+
+    As in scikit-learn a clusterer is a transformer, too: points to rows of the embedding.
+    """
 
     n_clusters: int = 8
     _: KW_ONLY
     isolated: str = "drop"
 
-    def fit(self, X: Any, y: Any = None) -> GraphClusterer:
-        """Set `labels_`; subclasses do."""
-        raise NotImplementedError
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Set `labels_`, `embedding_` and `report_`."""
 
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Ints:
         """`fit(X, y, ...)`, then `labels_`; scikit-learn's own would leave the labels `y` out."""
         self.fit(X, y, **options)
         found: Ints = self.labels_
         return found
+
+    def predict(self, X: Any) -> Ints:
+        """Cluster of new points (q, d): that of most of their nearest fitted points, weighted.
+
+        A fitted point keeps its own. Weights as in `transform`.
+        """
+        points, new = self._fitted_and_new(X)
+        return neighbour_vote(points, self.labels_, new, self.n_neighbors, self.metric)
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Embedding of new points (q, d): the mean of their nearest fitted points' rows.
+
+        z(x) = Σ_j w_j z_j / Σ_j w_j over the `n_neighbors` nearest, w_j = exp(−d_j²/s²), s the
+        distance of the 7th; a fitted point keeps its own row. Cost O(q n d).
+        """
+        points, new = self._fitted_and_new(X)
+        return neighbour_mean(points, self.embedding_, new, self.n_neighbors, self.metric)
+
+    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> NDArray[np.float64]:
+        """`fit(X, y, ...)`, then `embedding_`, one row a node."""
+        self.fit(X, y, **options)
+        found: NDArray[np.float64] = self.embedding_
+        return found
+
+    @property
+    def _n_features_out(self) -> int:
+        """Columns of the embedding."""
+        return int(self.embedding_.shape[1])
 
     def _graph(self, X: Any, recorder: Recorder, seed: int) -> Graph:
         check_choice(self.isolated, ISOLATED, "isolated")
@@ -54,7 +93,7 @@ class GraphClusterer(ClusterMixin, GraphEstimator):
         if isinstance(y, Constraints):
             raise InputError("y: Constraints given; pass them as constraints=")
         if y is not None:
-            found = found + Constraints.from_labels(as_labels(y, n))
+            found = found + Constraints.from_labels(as_labels(encoded(y, "y")[0], n))
         if constraints is not None:
             if not isinstance(constraints, Constraints):
                 raise InputError(
@@ -76,22 +115,32 @@ class GraphClusterer(ClusterMixin, GraphEstimator):
             )
         return k
 
+    def _in_one(self, graph: Graph, known: Constraints, recorder: Recorder) -> Self:
+        """K = 1, with which loops over K begin: all nodes that have an edge are one cluster."""
+        laplacian = laplacian_of(graph, recorder)
+        self.labels_ = self._labels(laplacian, np.zeros(laplacian.size, dtype=np.int64), recorder)
+        self.embedding_ = laplacian.leave(np.ones((laplacian.size, 1)))
+        self.eigenvalues_ = np.zeros(1)
+        self.graph_ = graph
+        self.report_ = Report(
+            method=type(self).__name__,
+            n_nodes=graph.n_nodes,
+            n_clusters=1,
+            stages=tuple(recorder.stages),
+            choices={"why": "one cluster asked for", "graph": dict(graph.info)},
+            convergence=None,
+            satisfaction=warn_if_broken(self.labels_, known, recorder, "more clusters"),
+            notes=tuple(recorder.notes),
+            warnings=tuple(recorder.warnings),
+            extra={"n_components": graph.n_components},
+        )
+        return self
+
     def _labels(self, laplacian: NormalizedLaplacian, found: Ints, recorder: Recorder) -> Ints:
         """Labels in the caller's order; isolated nodes -1, or in the largest cluster."""
         labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
         labels[laplacian.nodes] = found
-        largest = np.bincount(found).max() / found.size
-        if largest > _GIANT and self.n_clusters < 1 / (1 - _GIANT):
-            recorder.note(
-                f"one cluster holds {largest:.1%} of the nodes, the others are small groups on its "
-                "rim; look before relying on it"
-            )
-        count = np.unique(found).size
-        if count < self.n_clusters:
-            recorder.note(
-                f"only {count} of {self.n_clusters} clusters have nodes: the vectors tell no more "
-                "groups apart; ask for fewer clusters or give more constraints"
-            )
+        warn_of_sizes(found, self.n_clusters, recorder)
         alone = laplacian.n_nodes - laplacian.size
         if alone:
             if self.isolated == "assign":
@@ -102,6 +151,38 @@ class GraphClusterer(ClusterMixin, GraphEstimator):
         return labels
 
 
+def warn_of_sizes(clusters: Ints, k: int, recorder: Recorder) -> None:
+    """Warn of a cluster that holds nearly all of the nodes, and of clusters without any."""
+    sizes = np.bincount(clusters[clusters >= 0])
+    largest = sizes.max() / sizes.sum()
+    if largest > _GIANT and 1 < k < 1 / (1 - _GIANT):
+        recorder.warn(
+            f"one cluster holds {largest:.1%} of the nodes, the others are small groups on its "
+            "rim; look before relying on it"
+        )
+    count = np.count_nonzero(sizes)
+    if count < k:
+        recorder.warn(
+            f"only {count} of {k} clusters have nodes: the vectors tell no more groups apart; ask "
+            "for fewer clusters or give more constraints"
+        )
+
+
+def warn_if_broken(
+    labels: Ints, known: Constraints, recorder: Recorder, instead: str = "another method"
+) -> dict[str, float] | None:
+    """Shares of the constraints that are kept, None without any; a warning where they are few."""
+    if known.is_empty:
+        return None
+    kept = satisfaction(labels, known)
+    if kept["kept_weighted"] < _LOW:
+        recorder.warn(
+            f"only {kept['kept_weighted']:.0%} of the constraints are kept: the graph says "
+            f"otherwise, or they contradict each other; try {instead}"
+        )
+    return kept
+
+
 def note_doubts(known: Constraints, laplacian: NormalizedLaplacian, recorder: Recorder) -> None:
     """Tell of constraints that contradict each other, and of nodes without an edge."""
     against = known.contradictions()
@@ -109,11 +190,11 @@ def note_doubts(known: Constraints, laplacian: NormalizedLaplacian, recorder: Re
         noun = "contradiction" if len(against) == 1 else "contradictions"
         more = f" and {len(against) - 3} more" if len(against) > 3 else ""
         named = "; ".join(str(one) for one in against[:3])
-        recorder.note(
+        recorder.warn(
             f"{len(against)} {noun} in the constraints, kept as soft; opposite "
             f"beliefs in one pair cancel: {named}{more}"
         )
     lost = int(np.count_nonzero(laplacian.positions[known.nodes] < 0))
     if lost:
         nodes = "node has" if lost == 1 else "nodes have"
-        recorder.note(f"{lost} constrained {nodes} no edge: their constraints cannot act")
+        recorder.warn(f"{lost} constrained {nodes} no edge: their constraints cannot act")

@@ -6,13 +6,14 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from sklearn.utils.validation import check_is_fitted
+
 from mustlink.check import as_integer, check_choice
-from mustlink.cluster.base import GraphClusterer, Ints, note_doubts
+from mustlink.cluster.base import GraphClusterer, Ints, note_doubts, warn_if_broken
 from mustlink.cluster.choose import Choice
 from mustlink.cluster.family import Embedded, Family, Solving
 from mustlink.cluster.plan import Request, cluster, embed, resolve
 from mustlink.cluster.relabel import aligned
-from mustlink.cluster.scores import satisfaction
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import SOLVERS, laplacian_of
 from mustlink.errors import InputError
@@ -23,7 +24,6 @@ from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, Report
 
 _USUAL = 4  # times K: smooth vectors in the subspace that is seldom far from the best
-_LOW = 0.7  # share of constraints kept that a person should hear about
 
 
 @dataclass(eq=False, repr=False)
@@ -106,8 +106,7 @@ class ConstrainedSpectral(GraphClusterer):
         Parameters of the graph are those of `fit`. Clusters keep their numbers as far as they can,
         and the report's `changed` is the share of nodes that moved.
         """
-        if not hasattr(self, "labels_"):
-            raise InputError("refit: nothing has been fitted yet; call fit first")
+        check_is_fitted(self)
         self._check()
         recorder = self._recorder(observer)
         before, choice = self.labels_, self._choice
@@ -148,6 +147,11 @@ class ConstrainedSpectral(GraphClusterer):
         fixed: Choice | None,
         before: Ints | None = None,
     ) -> None:
+        if k == 1:
+            self._in_one(graph, known, recorder)
+            self._choice, self._amount, self._used_seed = None, known.n_constraints, seed
+            self._acted, self._asked, self._k = False, {}, k
+            return
         laplacian = laplacian_of(graph, recorder)
         note_doubts(known, laplacian, recorder)
         if known.classes.size > k:
@@ -191,7 +195,7 @@ class ConstrainedSpectral(GraphClusterer):
         if embedded.note:
             recorder.note(embedded.note)
         if not embedded.convergence.converged.all():
-            recorder.note(embedded.convergence.status)
+            recorder.warn(embedded.convergence.status)
         if changed is not None:
             recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")
         self.graph_, self.labels_ = graph, labels
@@ -199,13 +203,8 @@ class ConstrainedSpectral(GraphClusterer):
         self._choice, self._amount, self._used_seed = choice, known.n_constraints, seed
         self._acted = family.acts and not known.is_empty
         self._asked, self._k = self._questions(), k
-        kept = {} if known.is_empty else satisfaction(labels, known)
-        if kept and kept["kept_weighted"] < _LOW:
-            recorder.note(
-                f"only {kept['kept_weighted']:.0%} of the constraints are kept: the graph says "
-                'otherwise, or they contradict each other; try subspace="exact" or another method'
-            )
-        self.report_ = self._report(kept or None, choice, embedded, changed, recorder)
+        kept = warn_if_broken(labels, known, recorder, 'subspace="exact" or another method')
+        self.report_ = self._report(kept, choice, embedded, changed, recorder)
 
     def _report(
         self,
@@ -233,6 +232,7 @@ class ConstrainedSpectral(GraphClusterer):
             convergence=embedded.convergence,
             satisfaction=kept,
             notes=tuple(recorder.notes),
+            warnings=tuple(recorder.warnings),
             extra={
                 "n_components": self.graph_.n_components,
                 **({} if changed is None else {"changed": changed}),

@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from mustlink.check import as_integer, as_labels, check_choice, check_positive
+from mustlink.check import as_integer, as_labels, check_choice, check_positive, encoded
 from mustlink.cluster.assign import assign
-from mustlink.cluster.base import GraphClusterer, Ints
+from mustlink.cluster.base import GraphClusterer, Ints, warn_of_sizes
 from mustlink.cluster.label_kernel import LabelCut, LabelKernel
 from mustlink.cluster.relabel import aligned
 from mustlink.cluster.scores import satisfaction
@@ -86,12 +86,18 @@ class CSCGFHF(GraphClusterer):
         if isinstance(y, Constraints):
             raise InputError("y: Constraints given; CSCGFHF takes labels only, use CSP for pairs")
         recorder = self._recorder(observer)
+        y, names = (None, None) if y is None else encoded(y, "y")
         with threads(self.n_jobs):
             seed = self._seed()
             graph = self._graph(X, recorder, seed)
             spread = self._propagated(graph, y, seed, recorder)
             P, classes = spread.label_distributions_, spread.classes_
             k = self._clusters(graph, classes.size, recorder)
+            named = classes if names is None else names[classes]
+            if k == 1:
+                self.classes_, self.propagated_ = named, P
+                known = Constraints.from_labels(as_labels(y, graph.n_nodes))
+                return self._in_one(graph, known, recorder)
             way = self._way(k)
             part = _answered(laplacian_of(graph, recorder), P)
             asked = recorder.name_of("csc-gfhf", graph.name, self._depends(), seed, y)
@@ -111,7 +117,7 @@ class CSCGFHF(GraphClusterer):
                 given = as_labels(y, graph.n_nodes)
                 self.labels_ = self._named(found, part, given, classes, k, recorder)
                 self.embedding_ = part.leave(cut.solution.vectors)
-        self.classes_, self.propagated_, self.graph_ = classes, P, graph
+        self.classes_, self.propagated_, self.graph_ = named, P, graph
         self.eigenvalues_ = cut.solution.values
         self._note(cut, k, recorder)
         self.report_ = self._report(given, k, way, cut, recorder)
@@ -128,7 +134,7 @@ class CSCGFHF(GraphClusterer):
         as_integer(self.max_iter, "max_iter", 1)
         as_integer(self.max_rank, "max_rank", 2)
         if self.n_clusters is not None:
-            as_integer(self.n_clusters, "n_clusters", 2)
+            as_integer(self.n_clusters, "n_clusters", 1)
         if self.assign == "sign" and self.n_clusters not in (None, 2):
             raise InputError(
                 f'assign: "sign" makes 2 clusters, not {self.n_clusters}; use "sphere"'
@@ -200,18 +206,13 @@ class CSCGFHF(GraphClusterer):
 
     def _note(self, cut: LabelCut, k: int, recorder: Recorder) -> None:
         if not cut.solution.convergence.converged.all():
-            recorder.note(cut.solution.convergence.status)
+            recorder.warn(cut.solution.convergence.status)
         if cut.rank >= self.max_rank and cut.error > _MISSING * cut.spread:
-            recorder.note(
+            recorder.warn(
                 f"{cut.rank} columns leave {cut.error / cut.spread:.0%} of the kernel out; raise "
                 "sigma or max_rank"
             )
-        count = np.unique(self.labels_[self.labels_ >= 0]).size
-        if count < k:
-            recorder.note(
-                f"only {count} of {k} clusters have nodes: the vectors tell no more groups apart; "
-                "ask for fewer clusters or give more labels"
-            )
+        warn_of_sizes(self.labels_, k, recorder)
         if cut.solution.tie:
             recorder.note(
                 "the graph falls into components: they are tied to their common mean as stiffly "
@@ -235,6 +236,7 @@ class CSCGFHF(GraphClusterer):
             convergence=cut.solution.convergence,
             satisfaction=satisfaction(self.labels_, Constraints.from_labels(given)),
             notes=tuple(recorder.notes),
+            warnings=tuple(recorder.warnings),
             extra={
                 "n_components": self.graph_.n_components,
                 "solves": cut.solution.pairs,

@@ -22,6 +22,7 @@ from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.result import Convergence, EigenResult, Report
 
 VARIANTS = ("luxburg", "ng", "shi-malik")
+_TINY_GAP = 0.01  # share of λ_{K+1}; between blobs it is above 0.9, between digits 0.05 to 0.3
 
 
 @dataclass(eq=False, repr=False)
@@ -78,6 +79,7 @@ class NCut(GraphClusterer):
             )
             laplacian = laplacian_of(graph, recorder)
             self.labels_ = self._labels(laplacian, cut.clusters, recorder)
+        warn_of_gap(cut, recorder)
         self.graph_ = graph
         self.embedding_, self.eigenvalues_ = laplacian.leave(cut.embedding), cut.values
         kept = None if constraints is None else satisfaction(self.labels_, constraints)
@@ -90,19 +92,37 @@ class NCut(GraphClusterer):
             convergence=cut.convergence,
             satisfaction=kept,
             notes=tuple(recorder.notes),
-            extra={"n_components": graph.n_components},
+            warnings=tuple(recorder.warnings),
+            extra={"n_components": graph.n_components, "next_eigenvalue": cut.beyond},
         )
         return self
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Clusters (m,), rows (m, K) they were made of, eigenvalues (K,), in working order."""
+    """Clusters (m,), rows (m, K) they were made of, eigenvalues (K,), in working order.
+
+    `beyond` is the eigenvalue after them, as in `EigenResult`.
+    """
 
     clusters: Ints
     embedding: Block
     values: Block
     convergence: Convergence
+    beyond: float | None
+
+
+def warn_of_gap(cut: Cut, recorder: Recorder) -> None:
+    """Warn where λ_{K+1} is so near to λ_K that the K vectors might be others as well.
+
+    A change E of L̄ turns their span by an angle of up to ‖E‖ / (λ_{K+1} − λ_K) (Davis & Kahan).
+    """
+    k, last = cut.values.size, float(cut.values[-1])
+    if cut.beyond is not None and cut.beyond - last < _TINY_GAP * cut.beyond:
+        recorder.warn(
+            f"the gap after eigenvalue {k} is tiny ({last:.4g}, then {cut.beyond:.4g}): the graph "
+            f"hardly tells {k} clusters from {k + 1}; try other numbers, or say more about nodes"
+        )
 
 
 def normalized_cut(
@@ -125,7 +145,7 @@ def normalized_cut(
         graph, wanted, recorder, solver=solver, tol=tol, max_iter=max_iter, seed=seed
     )
     if not found.convergence.converged.all():
-        recorder.note(found.convergence.status)
+        recorder.warn(found.convergence.status)
     Z, values = _with_null(laplacian, found, k)
     _note_components(laplacian, k, recorder)
     if variant == "ng":
@@ -142,7 +162,8 @@ def normalized_cut(
             return (embedding[:, 1] > split).astype(np.int64)
 
     name = recorder.name_of("clusters", graph.name, k, variant, solver, tol, max_iter, seed)
-    return Cut(recorder.kept("clusters", name, clustered), embedding, values, found.convergence)
+    clusters = recorder.kept("clusters", name, clustered)
+    return Cut(clusters, embedding, values, found.convergence, found.beyond)
 
 
 def _with_null(laplacian: NormalizedLaplacian, found: EigenResult, k: int) -> tuple[Block, Block]:

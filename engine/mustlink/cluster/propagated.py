@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
 
 from mustlink.budget import Needs, spread_bytes
 from mustlink.check import as_integer, check_choice, check_positive
 from mustlink.cluster.adjusted import Candidate, Ways, adjusted_graph, best_cut
-from mustlink.cluster.base import GraphClusterer, Ints, note_doubts
-from mustlink.cluster.ncut import VARIANTS
+from mustlink.cluster.base import GraphClusterer, Ints, note_doubts, warn_if_broken
+from mustlink.cluster.ncut import VARIANTS, warn_of_gap
 from mustlink.cluster.relabel import aligned
-from mustlink.cluster.scores import satisfaction
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.solver import laplacian_of
@@ -112,8 +112,7 @@ class PropagatedConstraints(GraphClusterer):
         Clusters keep their numbers as far as they can, and the report's `changed` is the share of
         nodes that moved. Propagation and cut are done anew, the graph is not.
         """
-        if not hasattr(self, "labels_"):
-            raise InputError("refit: nothing has been fitted yet; call fit first")
+        check_is_fitted(self)
         self._check()
         recorder = self._recorder(observer)
         with threads(self.n_jobs):
@@ -182,7 +181,7 @@ class PropagatedConstraints(GraphClusterer):
         solved = recorder.kept("constraint propagation", name, spread, parts)
         edges = solved.adjustment.summary(solved.floor)
         if edges["weakened"] and not edges["strengthened"] and not edges["added"]:
-            recorder.note("F < 0 wherever it changes the graph: few must-links, or it is too far")
+            recorder.warn("F < 0 wherever it changes the graph: few must-links, or it is too far")
         ways = self._ways(known, solved, k, seed)
         best = best_cut(graph, known, ways, recorder, name)
         place = best.place
@@ -190,11 +189,13 @@ class PropagatedConstraints(GraphClusterer):
         if before is not None:
             labels, changed = aligned(before, labels, k)
             recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")
+        warn_of_gap(best.cut, recorder)
+        kept = warn_if_broken(labels, known, recorder)
         self.graph_, self.labels_ = graph, labels
         self.embedding_, self.eigenvalues_ = place.leave(best.cut.embedding), best.cut.values
         self._change = ways.shaped(best.power)
         self._used_seed, self._k = seed, k
-        self.report_ = self._report(solved, edges, best, known, recorder, changed)
+        self.report_ = self._report(solved, edges, best, kept, recorder, changed)
 
     def _ways(self, known: Constraints, solved: Solved, k: int, seed: int) -> Ways:
         """Shapes of F and variants to try; nothing to choose without constraints."""
@@ -221,7 +222,7 @@ class PropagatedConstraints(GraphClusterer):
         solved: Solved,
         edges: dict[str, object],
         best: Candidate,
-        known: Constraints,
+        kept: dict[str, float] | None,
         recorder: Recorder,
         changed: float | None,
     ) -> Report:
@@ -237,15 +238,17 @@ class PropagatedConstraints(GraphClusterer):
                 "largest_F": solved.largest,
                 "power": best.power,
                 "variant": best.variant,
-                "why": _why(best, known),
+                "why": _why(best, kept),
                 "solver": best.cut.convergence.solver,
                 "graph": dict(self.graph_.info),
             },
             convergence=best.cut.convergence,
-            satisfaction=None if known.is_empty else satisfaction(self.labels_, known),
+            satisfaction=kept,
             notes=tuple(recorder.notes),
+            warnings=tuple(recorder.warnings),
             extra={
                 "n_components": self.graph_.n_components,
+                "next_eigenvalue": best.cut.beyond,
                 "adjustment": edges,
                 "pairs_with_the_sign_of_F": solved.agreement,
                 "propagation": solved.told,
@@ -255,8 +258,8 @@ class PropagatedConstraints(GraphClusterer):
         )
 
 
-def _why(best: Candidate, known: Constraints) -> str:
-    if known.is_empty:
+def _why(best: Candidate, kept: dict[str, float] | None) -> str:
+    if kept is None:
         return "no constraints"
     if len(best.tried) == 1:
         return "given"

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_choice, check_positive
-from mustlink.cluster.base import GraphClusterer, Ints, note_doubts
+from mustlink.cluster.base import GraphClusterer, Ints, note_doubts, warn_if_broken
 from mustlink.cluster.kernel_descent import Descent, PenalizedGraph, descend, penalized
-from mustlink.cluster.scores import satisfaction
 from mustlink.cluster.starts import (
     given_start,
     neighbourhood_start,
@@ -75,7 +74,7 @@ class SSKK(GraphClusterer):
         y: Any = None,
         constraints: Constraints | None = None,
         observer: Observer | Recorder | None = None,
-    ) -> SSKK:
+    ) -> Self:
         """Cluster points (n, d), an affinity (n, n) or a Graph with what is known.
 
         `y` (n,) are labels of some nodes, -1 for unknown; `constraints` anything else, or more.
@@ -87,6 +86,8 @@ class SSKK(GraphClusterer):
             graph = self._graph(X, recorder, seed)
             k = self._check_clusters(graph)
             known = self._side_information(graph.n_nodes, y, constraints)
+            if k == 1:
+                return self._in_one(graph, known, recorder)
             laplacian = laplacian_of(graph, recorder)
             with recorder.stage("penalties"):
                 problem = penalized(laplacian, known, k, self.penalty, self.volume)
@@ -113,17 +114,18 @@ class SSKK(GraphClusterer):
                 self.embedding_ = _edge_shares(problem, laplacian, tried[used])
         self.graph_ = graph
         note_doubts(known, laplacian, recorder)
+        kept = warn_if_broken(self.labels_, known, recorder, "a larger penalty or another method")
         if not tried[used].settled:
-            recorder.note(
+            recorder.warn(
                 f"single moves still lowered the objective after {tried[used].sweeps} sweeps; "
                 "raise max_iter"
             )
-        self.report_ = self._report(known, problem, tried, used, recorder)
+        self.report_ = self._report(kept, problem, tried, used, recorder)
         return self
 
     def _report(
         self,
-        known: Constraints,
+        kept: dict[str, float] | None,
         problem: PenalizedGraph,
         tried: dict[str, Descent],
         used: str,
@@ -144,8 +146,9 @@ class SSKK(GraphClusterer):
                 "graph": dict(self.graph_.info),
             },
             convergence=None,
-            satisfaction=None if known.is_empty else satisfaction(self.labels_, known),
+            satisfaction=kept,
             notes=tuple(recorder.notes),
+            warnings=tuple(recorder.warnings),
             extra={
                 "objective_start": best.start,
                 "objective": best.objective,

@@ -31,7 +31,7 @@ def spectral_start(
     count = min(k, laplacian.null.n_components)
     found = smallest_pairs(graph, k - count, recorder, seed=seed)
     if not found.convergence.converged.all():
-        recorder.note(found.convergence.status)
+        recorder.warn(found.convergence.status)
     with recorder.stage("start: k-means"):
         Z = np.column_stack([laplacian.null.columns(np.arange(count)), found.vectors])
         return kmeans(Z / laplacian.root_degree[:, None], k, seed).labels

@@ -23,6 +23,7 @@ from mustlink.constraints.pairs import (
     Floats,
     Ints,
     check_n_nodes,
+    check_nodes,
     check_pairs,
     merge_pairs,
     pairs_matrix,
@@ -244,6 +245,33 @@ class Constraints:
             kept["soft"], held["soft"] = split_entries(self.soft, fraction, rng)
             kept["soft_kind"] = held["soft_kind"] = "graph" if self.kind == "graph" else "matrix"
         return self._like(kept), self._like(held)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of Q: scikit-learn takes what has a row for every sample apart with the data."""
+        return (self.n_nodes, self.n_nodes)
+
+    def __getitem__(self, nodes: Any) -> Constraints:
+        """What is known about some of the nodes (m,) among themselves, numbered anew.
+
+        `nodes` are numbers, none twice, or a mask (n,); pairs with an end elsewhere are left out.
+        An index like NumPy's `[nodes, ...]`, which scikit-learn uses, means the same. Raises
+        InputError. Cost O(n + what is known).
+        """
+        if isinstance(nodes, tuple) and len(nodes) == 2 and nodes[1] is Ellipsis:
+            nodes = nodes[0]
+        chosen, place = check_nodes(nodes, self.n_nodes)
+        ends = place[self.pairs]
+        inside = (ends >= 0).all(axis=1)
+        made = _build(
+            chosen.size,
+            pairs=ends[inside],
+            belief=self.belief[inside],
+            labels=None if self.labels is None else self.labels[chosen],
+            soft=None if self.soft is None else self.soft[chosen][:, chosen].tocsr(),
+            soft_kind="graph" if self.kind == "graph" else "matrix",
+        )
+        return made if self.hard is None else made.closure(hard=self.hard)
 
     def __add__(self, other: object) -> Constraints:
         """Both together: pairs and labels are merged, matrices are added."""

@@ -23,6 +23,31 @@ def check_n_nodes(n_nodes: Any) -> int:
     return int(n_nodes)
 
 
+def check_nodes(nodes: Any, n_nodes: int) -> tuple[Ints, Ints]:
+    """Return nodes (m,), given as numbers or a mask (n,), and the place (n,) of each, -1 elsewhere.
+
+    Raises InputError for a number out of range or given twice.
+    """
+    array = np.asarray(nodes)
+    if array.dtype == bool and array.shape == (n_nodes,):
+        array = np.flatnonzero(array)
+    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
+        raise InputError(
+            f"constraints: nodes of shape {array.shape} and type {array.dtype}; give the numbers "
+            f"of some nodes, or a mask of {n_nodes}"
+        )
+    if array.min() < 0 or array.max() >= n_nodes:
+        raise InputError(
+            f"constraints: node {array.max() if array.min() >= 0 else array.min()} asked for, but "
+            f"the graph has {n_nodes} nodes, numbered from 0"
+        )
+    place = np.full(n_nodes, -1, dtype=np.int64)
+    place[array] = np.arange(array.size)
+    if np.count_nonzero(place >= 0) < array.size:
+        raise InputError("constraints: a node is asked for twice; give each once")
+    return array.astype(np.int64), place
+
+
 def check_pairs(pairs: Any, belief: Any, n_nodes: int) -> tuple[Ints, Floats]:
     """Return copies of pairs (m, 2) int64 and belief (m,) float64, every row usable.
 

@@ -120,9 +120,11 @@ def lobpcg(
         MX, MP = (X, P) if M is None else recombine(MV, C, Cp)
         del MV
         step += 1
-    order = np.argsort(theta)[:wanted]
+    ascending = np.argsort(theta)
+    order = ascending[:wanted]
     convergence = Convergence("lobpcg", reason, step, residuals[order], method.tol)
-    return EigenResult(sign * theta[order], X[:, order], convergence)
+    beyond = float(sign * theta[ascending[wanted]]) if theta.size > wanted else None
+    return EigenResult(sign * theta[order], X[:, order], convergence, beyond)
 
 
 def _rayleigh_ritz(

@@ -187,4 +187,5 @@ def smoothest(
 def _first(result: EigenResult, k: int) -> EigenResult:
     conv = result.convergence
     cut = Convergence(conv.solver, conv.reason, conv.iterations, conv.residuals[:k], conv.tolerance)
-    return EigenResult(result.values[:k], result.vectors[:, :k], cut)
+    beyond = float(result.values[k]) if k < result.values.size else result.beyond
+    return EigenResult(result.values[:k], result.vectors[:, :k], cut, beyond)

@@ -37,6 +37,7 @@ from mustlink.observe import Observer, Recorder
 # fixed rule, not one that asks what is compiled: the same seed must give the same graph.
 BRUTE_WORK = 8e10
 _LOW_RECALL = 0.9
+WEIGHTS = ("local", "gaussian", "connectivity")
 
 
 def knn_graph(
@@ -77,7 +78,7 @@ def knn_graph(
     """
     recorder = observer if isinstance(observer, Recorder) else Recorder(observer)
     check_choice(metric, ("euclidean", "cosine"), "metric")
-    check_choice(weights, ("local", "gaussian", "connectivity"), "weights")
+    check_choice(weights, WEIGHTS, "weights")
     if sigma is not None:
         sigma = check_positive(sigma, "sigma")
     n_jobs = check_n_jobs(n_jobs)
@@ -237,7 +238,7 @@ def _by_parts(
 def _tell_recall(info: dict[str, Any], recorder: Recorder) -> None:
     """Note a low recall."""
     if info["recall"] < _LOW_RECALL:
-        recorder.note(
+        recorder.warn(
             f"kNN graph: only {info['recall']:.3f} of the true neighbours found (sample of "
             f"{info['recall_sample']}); raise n_neighbors or reduce the dimension"
         )

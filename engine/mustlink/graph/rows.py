@@ -208,7 +208,7 @@ def _unit_rows(X: NDArray[np.floating]) -> NDArray[np.float32]:
 
 def _check_count(n: int) -> None:
     if n < 2:
-        raise InputError(f"points: {n} row given; a graph needs at least 2")
+        raise InputError(f"points: n_samples = {n} given; a graph needs at least 2")
 
 
 def _check_size(size: float) -> None:

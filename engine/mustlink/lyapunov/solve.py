@@ -198,7 +198,7 @@ def _by_krylov(
     found = _on(each(), patterns)
     done = convergence(problem, batches, sharp)
     if not done.converged.all():
-        recorder.note(done.status)
+        recorder.warn(done.status)
     if whole:
         joined = LowRankField(tuple(t for f in fields for t in f.terms), problem.size)
         floor = _exact_floor(problem, tol, found)

@@ -10,19 +10,27 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import column_or_1d
 
 from mustlink.budget import Needs, propagation_bytes
-from mustlink.check import as_integer, as_labels, as_points, check_choice, check_two_classes
+from mustlink.check import (
+    as_integer,
+    as_labels,
+    as_points,
+    check_choice,
+    check_two_classes,
+    encoded,
+)
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator, check_tolerance, threads
 from mustlink.graph import Graph
+from mustlink.graph.inductive import neighbour_mean
 from mustlink.graph.rows import is_rows
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.distribution import class_shares, confidence, distributions
 from mustlink.propagate.glp import SOLVERS, Ints, Solving
-from mustlink.propagate.inductive import neighbour_mean
 from mustlink.propagate.task import Solution, Task
 from mustlink.result import Convergence, Report
 
@@ -87,7 +95,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         recorder = self._recorder(observer)
         with threads(self.n_jobs):
             seed = self._seed()
-            labels = _check_labels(y)
+            labels, names = _check_labels(y)
             self._n_given = np.unique(labels[labels >= 0]).size
             points, built = self._input(X, graph, recorder, seed)
             labels = as_labels(labels, built.n_nodes, "y")
@@ -102,28 +110,27 @@ class Propagator(ClassifierMixin, GraphEstimator):
                 lambda: self._solve(task) if task.size else Solution(task.Y, None),
                 (Solution, Convergence),
             )
-            self._finish(task, solution, labels, points)
+            self._finish(task, solution, labels)
+        if names is not None:
+            self._rename(names)
         return self
 
-    def predict(self, X: Any) -> Ints:
-        """Class of new points (q, d): the largest entry of `predict_proba`."""
-        best = self.predict_proba(X).argmax(axis=1)
-        found: Ints = self.classes_[best]
-        return found
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class of new points (q, d): the largest entry of `predict_proba`, as in `labels_`."""
+        P = self.predict_proba(X)
+        best = np.where(P.any(axis=1), P.argmax(axis=1), -1)
+        return _named(self.classes_, best)
 
     def predict_proba(self, X: Any) -> Block:
         """Distributions (q, K) of new points: the mean of their neighbours', as harmonic values.
 
         p(x) = Σ_j w_j p_j / Σ_j w_j over the `n_neighbors` nearest fitted points, w_j =
-        exp(−d_j²/s²), s the distance of the 7th. Cost O(q n d).
+        exp(−d_j²/s²), s the distance of the 7th; a fitted point keeps its own. Neighbours without
+        an answer do not count; where there is no other, p is 0. Cost O(q n d).
         """
-        if not hasattr(self, "label_distributions_"):
-            raise InputError("predict: nothing has been fitted yet; call fit first")
-        if self._points is None:
-            raise InputError("predict: a graph was fitted, its nodes have no coordinates")
-        return neighbour_mean(
-            as_points(self._points), self.label_distributions_, X, self.n_neighbors, self.metric
-        )
+        points, new = self._fitted_and_new(X)
+        mean = neighbour_mean(points, self.label_distributions_, new, self.n_neighbors, self.metric)
+        return mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300)
 
     def _columns(self) -> int:
         return int(self._n_given)
@@ -158,6 +165,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
             graph = Graph.from_affinity(graph)
         if not isinstance(graph, Graph):
             raise InputError(f"graph: {type(graph).__name__} given; give a Graph or sparse matrix")
+        self._remember(X)
         points = as_points(X)
         if points.shape[0] != graph.n_nodes:
             raise InputError(f"graph: {graph.n_nodes} nodes, but X has {points.shape[0]} points")
@@ -195,11 +203,10 @@ class Propagator(ClassifierMixin, GraphEstimator):
         task: Task,
         solution: Solution,
         labels: Ints,
-        points: NDArray[np.floating] | None,
     ) -> None:
         recorder, laplacian = task.recorder, task.laplacian
         if solution.convergence is not None and not solution.convergence.converged.all():
-            recorder.note(solution.convergence.status)
+            recorder.warn(solution.convergence.status)
         shares = class_shares(self.class_mass, task.codes, task.n_classes)
         if shares is None or self.class_mass is True:
             self._note_shares(task)
@@ -219,7 +226,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         self.labels_ = np.where(answered, self.classes_[P.argmax(axis=1)], -1)
         self.label_distributions_ = P
         self.confidence_ = confidence(P)
-        self.graph_, self._points = task.graph, points
+        self.graph_ = task.graph
         far = not found.any(axis=1).all() and _noise(solution) > 0
         advice = "; some are too far for the solver's residual, lower tol" if far else ""
         _note_unreached(labels.size - int(answered.sum()), advice, recorder)
@@ -240,6 +247,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
             convergence=solution.convergence,
             satisfaction=None,
             notes=tuple(recorder.notes),
+            warnings=tuple(recorder.warnings),
             extra={
                 "n_components": task.graph.n_components,
                 "n_labels": int(given.size),
@@ -247,6 +255,11 @@ class Propagator(ClassifierMixin, GraphEstimator):
                 "unanswered": int(labels.size - answered.sum()),
             },
         )
+
+    def _rename(self, names: NDArray[Any]) -> None:
+        """Numbers of classes back to their names."""
+        self.labels_ = _named(names, self.labels_)
+        self.classes_ = names[self.classes_]
 
     def _note_shares(self, task: Task) -> None:
         """Tell where labels that are unequally many decide about the sizes of the classes."""
@@ -258,24 +271,40 @@ class Propagator(ClassifierMixin, GraphEstimator):
             )
 
     @property
-    def transduction_(self) -> Ints:
+    def transduction_(self) -> Any:
         """`labels_` under scikit-learn's name."""
-        return self.labels_
+        return vars(self)["labels_"]
 
 
-def _check_labels(y: Any) -> Ints:
-    """Labels of at least two classes, looked at before any work is done; raises InputError."""
+def _check_labels(y: Any) -> tuple[Ints, NDArray[Any] | None]:
+    """Labels of at least two classes, looked at before any work is done, and names of classes.
+
+    Raises InputError; where scikit-learn's users know its words for an error, in these words.
+    """
     if y is None:
-        raise InputError("y: no labels; give one per node, -1 for unknown")
-    raw = np.asarray(y)
-    if raw.dtype.kind in "OUS":
         raise InputError(
-            "y: labels are text; number the classes from 0 (sklearn.preprocessing.LabelEncoder), "
-            "-1 for unknown"
+            "y: requires y to be passed, but the target y is None; give one label per node, -1 for "
+            "unknown"
         )
-    labels = as_labels(y, raw.shape[0] if raw.ndim else 0, "y")
+    codes, names = encoded(y, "y")
+    raw = np.asarray(codes)
+    if raw.ndim == 2 and raw.shape[1] == 1:
+        raw = column_or_1d(raw, warn=True)
+    if raw.dtype.kind == "f" and not np.array_equal(raw, np.round(raw)) and np.isfinite(raw).all():
+        bad = int(np.argmax(raw != np.round(raw)))
+        raise InputError(
+            f"y: Unknown label type: continuous, {raw.flat[bad]:g} is no class; number the classes "
+            "from 0, -1 for unknown"
+        )
+    labels = as_labels(raw, raw.shape[0] if raw.ndim else 0, "y")
     check_two_classes(labels, "y")
-    return labels
+    return labels, names
+
+
+def _named(names: NDArray[Any], codes: Ints) -> NDArray[Any]:
+    """names[codes], and for code -1 the same as is given for unknown: -1, or "" among text."""
+    unknown: Any = "" if isinstance(names[0], str | bytes) else -1
+    return np.where(codes >= 0, names[codes], np.array(unknown).astype(names.dtype))
 
 
 def _noise(solution: Solution) -> float:
@@ -289,4 +318,4 @@ def _noise(solution: Solution) -> float:
 def _note_unreached(count: int, advice: str, recorder: Recorder) -> None:
     if count:
         nodes = "node is" if count == 1 else "nodes are"
-        recorder.note(f"{count} {nodes} not reached by any label and labelled -1{advice}")
+        recorder.warn(f"{count} {nodes} not reached by any label and labelled -1{advice}")

@@ -148,7 +148,7 @@ def embed(task: Task, energy: Energy, orthogonal: bool, alpha: float) -> Solutio
         except (sla.LinAlgError, sla.LinAlgWarning):
             # Points on a plane with fewer labels than coordinates, for example. The system has a
             # solution even so, and conjugate gradients find one.
-            task.recorder.note(
+            task.recorder.warn(
                 "the labels do not determine all values (M is singular on the unlabelled nodes); "
                 "those of the conjugate gradients are given"
             )
