@@ -11,7 +11,9 @@ _NEIGHBOUR = 7  # Zelnik-Manor & Perona (2004)
 _BLOCK = 1 << 22  # entries looked at in one go
 
 
-def local_scales(distances: NDArray[np.floating], neighbour: int = _NEIGHBOUR) -> NDArray:
+def local_scales(
+    distances: NDArray[np.floating], neighbour: int = _NEIGHBOUR
+) -> NDArray[np.float64]:
     """Scale s_i = distance of node i to its 7th neighbour (or its last), (n,), always > 0.
 
     `distances` (n, k) ascend along each row; missing neighbours are infinite. A node whose first

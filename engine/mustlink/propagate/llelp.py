@@ -17,9 +17,10 @@ from mustlink.check import check_positive
 from mustlink.kernels.neighborhoods import reconstruction_weights
 from mustlink.kernels.spmm import spmm, spmm_axpby
 from mustlink.operators.laplacian import Block
-from mustlink.propagate.base import Propagator, Solution, Task
+from mustlink.propagate.base import Propagator
 from mustlink.propagate.glp import Floats, Ints, System
 from mustlink.propagate.neighborhoods import Fit, as_matrix, embed, located, neighbourhoods
+from mustlink.propagate.task import Solution, Task
 
 
 @dataclass(eq=False, repr=False)

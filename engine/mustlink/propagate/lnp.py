@@ -17,10 +17,11 @@ from mustlink.kernels.neighborhoods import convex_weights
 from mustlink.kernels.spmm import spmm_axpby
 from mustlink.linear.bicgstab import block_bicgstab
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.base import Propagator, Solution, Task
+from mustlink.propagate.base import Propagator
 from mustlink.propagate.glp import LaplacianEnergy, propagate
 from mustlink.propagate.neighborhoods import as_matrix, located, neighbourhoods
 from mustlink.propagate.ranges import check_share
+from mustlink.propagate.task import Solution, Task
 from mustlink.result import Convergence
 
 VARIANTS = ("iteration", "minimizer")

@@ -18,8 +18,8 @@ from mustlink.kernels.neighborhoods import nearest_listed
 from mustlink.linear.cg import Map, block_cg
 from mustlink.linear.galerkin import Product, galerkin_cycle
 from mustlink.operators.laplacian import Block
-from mustlink.propagate.base import Solution, Task
 from mustlink.propagate.glp import Energy, Floats, Solving, System, done, propagate
+from mustlink.propagate.task import Solution, Task
 from mustlink.result import Convergence
 
 Lists = NDArray[np.int32]
