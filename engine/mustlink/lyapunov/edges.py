@@ -47,9 +47,7 @@ def none() -> NewEdges:
     return NewEdges(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
-def once(
-    rows: NDArray[np.int64], columns: NDArray[np.int64], beliefs: NDArray[np.float64], m: int
-) -> NewEdges:
+def once(rows: Ints, columns: Ints, beliefs: NDArray[np.float64], m: int) -> NewEdges:
     """Every pair once, whichever of its ends asked for it; F is the one found from the lower."""
     low, high = np.minimum(rows, columns), np.maximum(rows, columns)
     order = np.lexsort((rows, high, low))  # the row of the lower end comes first
