@@ -2,13 +2,16 @@
 # make test       lint, types, import contracts, tests (under 10 minutes)
 # make test-slow  reproductions on real data
 # make bench      measurements against peers
+# make test-scanpy  a round trip through scanpy, in an environment of its own
+# make docs       the documentation as a site, into site/
+# make dist       wheel and source distribution, checked, into dist/
 # make papers     the papers' tables and figures again, into bench/papers/RESULTS.md
 PYTHON ?= python3.11
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON_FOUND := $(shell command -v $(PYTHON) || command -v python3)
 
-.PHONY: run test test-slow bench papers lint clean
+.PHONY: run test test-slow test-scanpy bench papers lint docs dist clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON_FOUND) -m venv $(VENV)
@@ -30,6 +33,25 @@ test: lint
 test-slow: $(BIN)/.installed
 	$(BIN)/pytest -m slow
 
+SCANPY := .venv-scanpy
+$(SCANPY)/.installed: pyproject.toml
+	$(PYTHON_FOUND) -m venv $(SCANPY)
+	$(SCANPY)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[plot]' scanpy pytest
+	touch $@
+
+test-scanpy: $(SCANPY)/.installed
+	$(SCANPY)/bin/python -m pytest tests/scanpy
+
+docs: $(BIN)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/mkdocs build --strict
+
+dist: $(BIN)/.installed
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check twine
+	$(BIN)/python -m twine check --strict dist/*
+
 bench: $(BIN)/.installed
 	$(BIN)/python bench/million.py --all
 	$(BIN)/python bench/mnist.py --columns ncut auto p
@@ -50,9 +72,10 @@ bench: $(BIN)/.installed
 	$(BIN)/python bench/batch.py
 	$(BIN)/python bench/fuzz.py --mutations 5000
 	$(BIN)/python bench/determinism.py
+	$(BIN)/python bench/startup.py
 
 papers: $(BIN)/.installed
 	$(BIN)/python -m bench.papers
 
 clean:
-	rm -rf $(VENV) demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(SCANPY) dist site demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis
