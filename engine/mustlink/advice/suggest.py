@@ -1,0 +1,206 @@
+"""`suggest`: look at the data and what is known, then apply the table of rules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mustlink.advice.coordinates import look_at_points
+from mustlink.advice.doubts import doubts
+from mustlink.advice.links import count_clusters, kind_of_graph, look_at_graph
+from mustlink.advice.metric import choose_metric
+from mustlink.advice.needs import doubt_memory, needs
+from mustlink.advice.rules import applied
+from mustlink.advice.sample import is_square, readable, sampled_rows, take
+from mustlink.advice.seen import Coordinates, Count, Known, Links, Seen
+from mustlink.advice.side import Comparison, look_at_side
+from mustlink.advice.suggestion import Suggestion
+from mustlink.check import as_integer, as_labels, as_random_state, check_n_clusters
+from mustlink.constraints import Constraints
+from mustlink.errors import InputError
+from mustlink.estimator import threads
+from mustlink.graph import Graph, knn_graph
+from mustlink.memory import parse_size
+from mustlink.observe import Observer, Recorder
+
+_NEIGHBORS = 15
+
+
+def suggest(
+    X: Any,
+    y: Any = None,
+    constraints: Constraints | None = None,
+    *,
+    n_clusters: int | None = None,
+    graph: Any = None,
+    memory: int | str | None = None,
+    random_state: Any = None,
+    observer: Observer | Recorder | None = None,
+) -> Suggestion:
+    """Look at data and side information and name a method, parameters and the reasons.
+
+    `X` are points (n, d), also rows that are read by blocks, a square sparse affinity, or a Graph;
+    `graph` a Graph of these points, which is looked at instead of one of a sample. `y` (n,) labels,
+    -1 unknown, `constraints` as of the clusterers. Without `n_clusters` K is the number of classes
+    among the labels, else that of the widest gap of the spectrum. `memory`, as "2GB", goes into the
+    parameters and is compared with what the method needs.
+
+    Of more than some thousand points a sample is looked at: the same `random_state` (None: 0) gives
+    the same suggestion. Nothing is fitted. Raises InputError. Cost: at most a few seconds for a
+    million points, O(n + nnz) for graphs.
+    """
+    recorder = observer if isinstance(observer, Recorder) else Recorder(observer)
+    rng = as_random_state(0 if random_state is None else random_state)
+    given = None if memory is None else parse_size(memory)
+    is_graph = isinstance(X, Graph) or is_square(X)
+    if is_graph and graph is not None:
+        raise InputError("graph: X is a graph itself; leave graph out, or give points as X")
+    with threads(None):
+        if is_graph:
+            with recorder.stage("checking the graph"):
+                data = X if isinstance(X, Graph) else Graph.from_affinity(X)
+            known = _known(data.n_nodes, y, constraints)
+            seen = _seen_graph(data, known, n_clusters, rng, recorder)
+        else:
+            points = readable(X)
+            known = _known(int(points.shape[0]), y, constraints)
+            seen = _seen_points(points, known, n_clusters, graph, rng, recorder)
+    seen = replace(seen, memory=given)
+    rule, parameters = applied(seen)
+    if seen.kind != "points":
+        parameters = {**parameters, "affinity": "precomputed"}
+    elif seen.metric != "euclidean":
+        parameters = {**parameters, "metric": seen.metric}
+    if memory is not None:
+        parameters = {**parameters, "memory": memory}
+    need = needs(seen, rule.method)
+    reasons = [rule.reason(seen), *_count_reason(seen, parameters)]
+    reasons += [seen.metric_reason] if seen.metric_reason else []
+    return Suggestion(
+        method=rule.method,
+        parameters=parameters,
+        reasons=tuple(reasons),
+        alternatives=rule.otherwise,
+        doubts=(*doubt_memory(seen, need), *doubts(seen)),
+        rule=rule.name,
+        peak_bytes=need.peak,
+        seen=seen,
+    )
+
+
+def _known(n: int, y: Any, constraints: Constraints | None) -> Constraints:
+    """Labels and constraints together, checked; raises InputError."""
+    found = Constraints.none(n)
+    if isinstance(y, Constraints):
+        raise InputError("y: Constraints given; pass them as constraints=")
+    if y is not None:
+        found = found + Constraints.from_labels(as_labels(y, n))
+    if constraints is None:
+        return found
+    if not isinstance(constraints, Constraints):
+        raise InputError(
+            f"constraints: {type(constraints).__name__} given; make them by "
+            "Constraints.from_pairs, from_labels, from_graph or from_matrix"
+        )
+    constraints.require_nodes(n)
+    return constraints if found.is_empty else found + constraints
+
+
+def _seen_points(
+    points: Any,
+    known: Constraints,
+    n_clusters: int | None,
+    graph: Any,
+    rng: np.random.Generator,
+    recorder: Recorder,
+) -> Seen:
+    n, d = (int(size) for size in points.shape)
+    with recorder.stage("looking at the points"):
+        rows = sampled_rows(points, rng)
+        X = take(points, rows)
+        coordinates = look_at_points(X)
+    with recorder.stage("looking at the side information"):
+        comparison = Comparison(known, rng)
+        side = look_at_side(known)
+        metric, why, agreement = choose_metric(points, coordinates, comparison)
+        side = replace(side, agreement=agreement, compared=comparison.size)
+    seed = int(rng.integers(2**31 - 1))
+    if graph is not None:
+        own = graph if isinstance(graph, Graph) else Graph.from_affinity(graph)
+        if own.n_nodes != n:
+            raise InputError(
+                f"graph: {own.n_nodes} nodes for {n} points; give that of these points"
+            )
+    elif n < 2:
+        raise InputError("points: one point given; there is nothing to cluster")
+    else:
+        with recorder.stage("neighbours in the sample"):
+            own = knn_graph(
+                X, min(_NEIGHBORS, len(X) - 1), metric=metric, connect=False, random_state=seed
+            )
+    with recorder.stage("looking at the graph"):
+        links = look_at_graph(own)
+    count = _count(n, n_clusters, side, own, seed, recorder)
+    return _seen("points", (n, d, len(rows)), (metric, why), coordinates, links, side, count)
+
+
+def _seen_graph(
+    data: Graph,
+    known: Constraints,
+    n_clusters: int | None,
+    rng: np.random.Generator,
+    recorder: Recorder,
+) -> Seen:
+    n = data.n_nodes
+    with recorder.stage("looking at the graph"):
+        links = look_at_graph(data)
+        kind = kind_of_graph(data, links)
+    with recorder.stage("looking at the side information"):
+        comparison = Comparison(known, rng)
+        side = replace(
+            look_at_side(known), agreement=comparison.with_graph(data), compared=comparison.size
+        )
+    seed = int(rng.integers(2**31 - 1))
+    count = _count(n, n_clusters, side, data, seed, recorder)
+    return _seen(kind, (n, 0, n), ("euclidean", ""), None, links, side, count)
+
+
+def _seen(
+    kind: str,
+    sizes: tuple[int, int, int],
+    metric: tuple[str, str],
+    coordinates: Coordinates | None,
+    links: Links,
+    known: Known,
+    count: Count,
+) -> Seen:
+    n, d, sampled = sizes
+    return Seen(kind, n, d, sampled, *metric, coordinates, links, known, count)
+
+
+def _count(
+    n: int, given: int | None, side: Known, graph: Graph, seed: int, recorder: Recorder
+) -> Count:
+    """K as given, by the classes, or by the spectrum."""
+    if given is not None:
+        return Count(check_n_clusters(as_integer(given, "n_clusters", 2), n), "given")
+    if side.classes >= 2:
+        return Count(side.classes, "labels")
+    with recorder.stage("spectrum"):
+        return count_clusters(graph, seed)
+
+
+def _count_reason(seen: Seen, parameters: dict[str, Any]) -> list[str]:
+    """Where K comes from, where it is a parameter that nobody gave."""
+    count = seen.count
+    if "n_clusters" not in parameters or count.source in ("given", "default"):
+        return []
+    if count.source == "labels":
+        return [f"labels are of {count.k} classes: n_clusters={count.k}"]
+    of = "the graph" if seen.kind != "points" else f"the graph of {seen.sampled:,} points"
+    return [
+        f"the widest gap among the smallest eigenvalues of {of} is behind number {count.k} "
+        f"({count.gap:.2f} of at most 1): n_clusters={count.k}"
+    ]

@@ -1,0 +1,112 @@
+"""What is suggested: a method with parameters, why, what else, and what to doubt."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+from mustlink.advice.seen import Seen
+from mustlink.memory import parse_size
+
+# Command and -m of the methods that are suggested.
+SHELL = {
+    "NCut": ("cluster", "ncut"),
+    "CSP": ("cluster", "csp"),
+    "SSSC": ("cluster", "sssc"),
+    "SpectralLearning": ("cluster", "sl"),
+    "ConstrainedAP": ("cluster", "ap"),
+    "FastGE": ("cluster", "fast-ge"),
+    "SSKK": ("cluster", "sskk"),
+    "SRCP": ("cluster", "srcp"),
+    "E2CP": ("cluster", "e2cp"),
+    "CSCGFHF": ("cluster", "csc-gfhf"),
+    "Poisson": ("propagate", "poisson"),
+    "GFHF": ("propagate", "gfhf"),
+    "LLGC": ("propagate", "llgc"),
+    "LELP": ("propagate", "lelp"),
+}
+_FLAGS = {"n_clusters": "-k", "n_neighbors": "--neighbors", "random_state": "--seed"}
+_NOT_TYPED = ("affinity",)  # the file says what it is
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A method (class name) and parameters for it, with the reasons as plain sentences.
+
+    `rule` names the row of `mustlink.advice.rules.RULES` that spoke, `alternatives` are pairs of a
+    method and when to take it instead, `doubts` what a person should look at first, `peak_bytes`
+    the memory that a fit takes at its peak, about, `seen` what all of it is based on.
+    """
+
+    method: str
+    parameters: Mapping[str, Any]
+    reasons: tuple[str, ...]
+    alternatives: tuple[tuple[str, str], ...]
+    doubts: tuple[str, ...]
+    rule: str
+    peak_bytes: int
+    seen: Seen = field(repr=False)
+
+    def __post_init__(self) -> None:
+        """Parameters cannot be changed afterwards either."""
+        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+
+    @property
+    def propagates(self) -> bool:
+        """Whether the method gives every node a class, from labels alone: `fit(X, y)`."""
+        return SHELL[self.method][0] == "propagate"
+
+    def estimator(self) -> Any:
+        """The estimator with these parameters, not fitted; a new one at every call."""
+        home = "propagate" if self.propagates else "cluster"
+        made = getattr(import_module(f"mustlink.{home}"), self.method)
+        return made(**self.parameters)
+
+    def command(
+        self,
+        data: str,
+        output: str = "out.h5",
+        *,
+        labels: str | None = None,
+        constraints: str | None = None,
+    ) -> str:
+        """The line for the shell that does the same with files."""
+        command, name = SHELL[self.method]
+        words = ["mustlink", command, data, "-m", name]
+        for parameter, value in self.parameters.items():
+            words += _words(parameter, value)
+        takes = {"--labels": labels, "--constraints": constraints}
+        for flag, file in takes.items():
+            if file is not None and self.method != "NCut":
+                words += [flag, file]
+        return shlex.join([*words, "-o", output])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "method": self.method,
+            "parameters": dict(self.parameters),
+            "reasons": list(self.reasons),
+            "alternatives": [{"method": name, "when": when} for name, when in self.alternatives],
+            "doubts": list(self.doubts),
+            "rule": self.rule,
+            "peak_bytes": self.peak_bytes,
+            "seen": self.seen.to_dict(),
+        }
+
+
+def _words(parameter: str, value: Any) -> list[str]:
+    """What is typed for one parameter."""
+    if parameter in _NOT_TYPED or value is None:
+        return []
+    if parameter == "class_mass":
+        return ["--class-mass"] if value is True else ["--class-shares", str(value)]
+    flag = _FLAGS.get(parameter, "--" + parameter.replace("_", "-"))
+    if parameter == "memory" and isinstance(value, int):
+        short = f"{value / 10**9:g}GB"
+        value = short if parse_size(short) == value else value
+    return [flag, str(value)]
