@@ -4,8 +4,9 @@
     python bench/features.py > docs/compared.md
 
 A cell is a few words and a check: an expression that must be true in a process with the package.
-`has("a.b", "C")` imports, `takes(f, "name")` looks at parameters, `lacks(package, pattern)` searches
-the whole source for words without which the feature cannot be there. Exits with 1 if one fails.
+`has("a.b", "C")` imports, `takes(f, "name")` looks at parameters, `lacks(package, pattern)`
+searches the whole source for words without which the feature cannot be there. Exits with 1 if one
+fails.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ ROWS: list[tuple[str, list[tuple[str, str] | str]]] = [
             "lacks('graphlearning', PAIRS)",
             "lacks('sknetwork', PAIRS)",
             "lacks('scanpy', PAIRS)",
-            ("one weight for all", "takes(pckmeans.PCKMeans, 'w') and lacks('active_semi_clustering',"
-             " 'belief')"),
+            ("one weight for all", "takes(pckmeans.PCKMeans, 'w') and "
+             "lacks('active_semi_clustering', 'belief')"),
         ],
     ),
     (
