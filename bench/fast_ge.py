@@ -116,7 +116,7 @@ def ours(name: str, source: str, out: str) -> dict[str, Any]:
     import numpy as np
 
     import mustlink as ml
-    from mustlink_io import plots
+    from mustlink_io import pictures
 
     image, labels, k = picture(name, source)
     shape, y = labels.shape, labels.ravel()
@@ -131,14 +131,14 @@ def ours(name: str, source: str, out: str) -> dict[str, Any]:
     X = est.embedding_
     report = est.report_.to_dict()
     before = ml.NCut(**base).fit(graph)
-    plots.segmentation(
-        Path(out) / f"fast-ge-{name}.png",
+    figure = pictures.segmentation(
         image,
         _drawn(labels),
         before.labels_.reshape(shape),
         est.labels_.reshape(shape),
         titles=("click points", "without them (NCut)", "with them (FAST-GE)"),
     )
+    pictures.save(figure, Path(out) / f"fast-ge-{name}.png")
     return {
         "pixels": int(y.size),
         "clicks": int((y >= 0).sum()),

@@ -53,7 +53,7 @@ def segment(
     import numpy as np
 
     import mustlink as ml
-    from mustlink_io import plots
+    from mustlink_io import pictures
 
     with np.load(source, allow_pickle=False) as archive:
         image = archive["image"][::shrink, ::shrink]
@@ -67,14 +67,14 @@ def segment(
     est, seconds = common.timed(ml.CSP(**base, **options).fit, graph, constraints=constraints)
     peak = common.own_peak_bytes()
     before, ncut_seconds = common.timed(ml.NCut(**base).fit, graph)
-    plots.segmentation(
-        picture,
+    figure = pictures.segmentation(
         image,
         drawn,
         before.labels_.reshape(shape),
         est.labels_.reshape(shape),
         titles=("click points", "without them (NCut)", "with them (CSP)"),
     )
+    pictures.save(figure, picture)
     known = strokes >= 0
     report = est.report_.to_dict()
     return {

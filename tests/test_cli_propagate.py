@@ -47,9 +47,6 @@ def data(tmp_path_factory):
     (folder / "table.csv").write_text("node,label\n0,0\n41,1\n80,2\n")
     (folder / "pairs.csv").write_text("i,j,belief\n0,1,1\n0,40,-1\n")
     words = np.array(["?", "cat", "dog"])[np.where(few < 0, 0, np.minimum(few, 1) + 1)]
-    (folder / "words.txt").write_text("\n".join(words))
-    (folder / "words.csv").write_text("node,label\n0,cat\n41,dog\n")
-    np.save(folder / "words.npy", words)
     with h5py.File(folder / "words.h5", "w") as file:
         file.create_dataset("labels", data=words.astype(object), dtype=h5py.string_dtype())
     return folder
@@ -270,9 +267,6 @@ BAD = {
     "short": ("points.h5 --labels short.txt", "3 labels, but the data has 120 nodes"),
     "fractions": ("points.h5 --labels half.txt", "half.txt: label 40 is 0.5, not a whole number"),
     "below -1": ("points.h5 --labels low.txt", "label 40 is -2; -1 is unknown"),
-    "words in text": ("points.h5 --labels words.txt", r"words.txt: labels are text \('.*'\)"),
-    "words in a table": ("points.h5 --labels words.csv", r"words.csv: labels are text \('cat'\)"),
-    "words in npy": ("points.h5 --labels words.npy", r"words.npy: labels are text \('cat'\)"),
     "words in h5": ("points.h5 --labels words.h5", r"words.h5:/labels: labels are text \('cat'\)"),
     "points as labels": ("points.h5 --labels points.h5:points", "is wanted"),
     "option of another": (

@@ -1,6 +1,7 @@
 """Every input format, and what is said of those that cannot be used."""
 
 import pickle
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -91,13 +92,12 @@ def test_edges_are_symmetrised_by_the_largest_weight(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("0 1\n1 x\n", "could not convert string 'x'.* at row 1, column 2"),
+        ("0 1\n1 x\n", "'x' is not a number, in the line '1 x'"),
         ("0 1\n1 2.5\n", "edge 1 is 2.5, not a whole number"),
         ("0 1\n-1 2\n", r"edge 1 is \(-1, 2\)"),
         ("0 1 1\n1 2 -1\n", r"edge 1 is \(1, 2\) with weight -1"),
         ("0 1 1\n1 2 nan\n", "edge 1 .* weight nan"),
         ("0 1 2 3\n", "4 columns"),
-        ("0 1\n1 1000000000\n", "number the nodes 0, 1, 2"),
         ("# nothing\n", "empty"),
         ("", "empty"),
     ],
@@ -194,12 +194,12 @@ def test_anndata_files(tmp_path):
             for part in ("data", "indices", "indptr"):
                 group[part] = getattr(matrix, part)
         file["obsm/X_pca"] = np.ones((30, 4))
-    kind, value = dense(tmp_path / "cells.h5ad")
+    kind, value = dense(tmp_path / "cells.h5ad:X")
     assert kind == "points"
     assert (value == cells.toarray()).all()
-    assert dense(tmp_path / "cells.h5ad:obsm/X_pca")[1].shape == (30, 4)
+    assert dense(tmp_path / "cells.h5ad")[1].shape == (30, 4)
     assert dense(tmp_path / "cells.h5ad:obsp/connectivities")[0] == "graph"
-    assert formats.declared_shape(str(tmp_path / "cells.h5ad")) == (30, 8)
+    assert formats.declared_shape(str(tmp_path / "cells.h5ad")) == (30, 4)
 
 
 def test_labels_from_every_format(tmp_path):
@@ -280,5 +280,5 @@ def test_pairs(tmp_path):
 def test_a_colon_in_a_file_name(tmp_path):
     np.save(tmp_path / "a.npz:b.npy", POINTS)
     assert dense(tmp_path / "a.npz:b.npy")[0] == "points"
-    assert formats.parse("a:b/c.h5:d/e") == formats.Place(formats.Path("a:b/c.h5"), "d/e")
+    assert formats.parse("a:b/c.h5:d/e") == formats.Place(Path("a:b/c.h5"), "d/e")
     assert formats.parse("c.H5").part is None

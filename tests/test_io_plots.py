@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mustlink.errors import InputError
-from mustlink_io import plots
+from mustlink_io import pictures
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -18,61 +18,117 @@ def halves(height=30, width=40):
     return labels
 
 
+def pixels(path):
+    return np.asarray(Image.open(path).convert("RGB")).astype(int)
+
+
+def has_colour(picture, colour):
+    return (np.abs(picture - 255 * np.asarray(colour)).sum(axis=2) < 12).sum() > 20
+
+
 def test_segmentation_shows_both_regions_and_the_strokes(tmp_path):
     labels = halves()
     strokes = np.full(labels.shape, -1)
     strokes[5:8, 5:15] = 0
     strokes[5:8, 25:35] = 1
     image = np.full((*labels.shape, 3), 128, dtype=np.uint8)
-    path = tmp_path / "s.png"
-    plots.segmentation(path, image, strokes, np.zeros_like(labels), labels)
-    picture = np.asarray(Image.open(path).convert("RGB")).astype(int)
+    figure = pictures.segmentation(image, strokes, np.zeros_like(labels), labels)
+    pictures.save(figure, tmp_path / "s.png")
+    picture = pixels(tmp_path / "s.png")
     assert picture.shape[1] > 3 * labels.shape[1]
     right = picture[:, 2 * picture.shape[1] // 3 :]
-    for colour in plots.colours(np.array([0, 1])) * 255:
-        near = np.abs(right - colour).sum(axis=2) < 12  # the strokes themselves
-        assert near.sum() > 20
+    for colour in pictures.colours(np.array([0, 1])):
+        assert has_colour(right, colour)  # the strokes themselves
     assert [p.name for p in tmp_path.iterdir()] == ["s.png"]
 
 
 def test_overlay_marks_boundaries_and_unassigned():
     labels = halves()
     labels[0, 0] = -1
-    tinted = plots.overlay(np.zeros(labels.shape), labels)
+    tinted = pictures.overlay(np.zeros(labels.shape), labels)
     assert (tinted[:, 19] == 1).all()
     assert not (tinted[:, 25] == 1).any()
     assert len(np.unique(tinted[5:, :].reshape(-1, 3), axis=0)) == 3
-    assert plots.colours(np.array([8]))[0] == pytest.approx(plots.colours(np.array([0]))[0] * 0.7)
 
 
-def test_shapes_are_checked(tmp_path):
+def test_forty_clusters_have_nearly_as_many_colours():
+    found = pictures.colours(np.arange(-1, 40))
+    assert len(np.unique(found.round(3), axis=0)) >= 38  # black has no darker shades
+    assert ((found >= 0) & (found <= 1)).all()
+    assert pictures.colours(halves()).shape == (30, 40, 3)
+
+
+def test_shapes_and_endings_are_checked(tmp_path):
     image = np.zeros((30, 40, 3))
     with pytest.raises(InputError, match="strokes has shape"):
-        plots.segmentation(tmp_path / "s.png", image, halves(3, 4), halves(), halves())
+        pictures.segmentation(image, halves(3, 4), halves(), halves())
     with pytest.raises(InputError, match="image of shape"):
-        plots.overlay(np.zeros((30, 40, 2)), halves())
+        pictures.overlay(np.zeros((30, 40, 2)), halves())
+    with pytest.raises(InputError, match="labels of shape"):
+        pictures.label_map(halves(3, 4), image)
+    with pytest.raises(InputError, match=r"written as \.png or \.svg"):
+        pictures.save(pictures.label_map(halves()), tmp_path / "a.pdf")
     assert not list(tmp_path.iterdir())
 
 
-def test_embedding_and_scaling(tmp_path):
+def test_every_picture_can_be_written_as_png_and_the_same_svg_twice(tmp_path):
     rng = np.random.default_rng(0)
     labels = rng.integers(-1, 12, 300)
+    points = rng.normal(size=(300, 3))
     pairs, belief = np.array([[0, 1], [2, 3]]), np.array([1.0, -1.0])
-    plots.embedding(tmp_path / "e.png", rng.normal(size=(300, 3)), labels, pairs, belief)
-    plots.embedding(tmp_path / "one.png", rng.normal(size=(300, 1)), labels)
+    kind = {"n": 10, "kept": 8, "weight": 5.0, "weight_kept": 4.5}
     nodes = [1e4, 1e5, 1e6]
     seconds = {"mustlink": [1, 9, 80], "peer": [4, 60, float("nan")]}
-    plots.scaling(tmp_path / "s.png", nodes, seconds, {"mustlink": [1e8, 5e8, 3e9]})
-    for path in tmp_path.iterdir():
-        assert np.asarray(Image.open(path)).std() > 5, path
+    makers = {
+        "embedding": lambda: pictures.embedding(points, labels, pairs, belief, labels),
+        "one": lambda: pictures.embedding(points[:, :1], labels),
+        "spectrum": lambda: pictures.spectrum(np.linspace(0, 1, 12), 4),
+        "signed": lambda: pictures.spectrum(np.linspace(-1, 1, 5)),
+        "zeros": lambda: pictures.spectrum(np.zeros(4), 3),
+        "kept": lambda: pictures.constraints_kept({"must": kind, "cannot": kind}),
+        "histogram": lambda: pictures.histogram([0, 1, 2, 9, 99], [1, 4, 2, 1], "t", "x"),
+        "scaling": lambda: pictures.scaling(nodes, seconds, {"mustlink": [1e8, 5e8, 3e9]}),
+        "map": lambda: pictures.label_map(halves()),
+    }
+    for name, make in makers.items():
+        pictures.save(make(), tmp_path / f"{name}.png", dpi=50)
+        assert pixels(tmp_path / f"{name}.png").std() > 3, name
+        svg = pictures.as_svg(make())
+        assert svg.startswith(b"<?xml"), name
+        assert pictures.as_svg(make()) == svg, name
+
+
+def test_kept_links_are_dark_and_broken_ones_red(tmp_path):
+    points = np.array([[0.0, 0], [1, 0], [0, 1], [1, 1]])
+    labels = np.array([0, 1, 0, 1])
+    pairs = np.array([[0, 1], [2, 3]])
+    red = np.array([200, 16, 46]) / 255
+    for belief, broken in (([1.0, 1.0], True), ([-1.0, -1.0], False)):
+        figure = pictures.embedding(points, labels, pairs, np.array(belief))
+        pictures.save(figure, tmp_path / "e.png", dpi=150)
+        assert has_colour(pixels(tmp_path / "e.png"), red) == broken
+
+
+def test_columns_that_tell_clusters_apart_are_chosen():
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(3), 100)
+    noise = rng.normal(size=(300, 6))
+    noise[:, 0] = 0.0573  # the constant vector
+    noise[:, 2] += 12.0 * (labels == 1)
+    noise[:, 5] += 12.0 * (labels == 2)
+    noise[7, 1] = 1e6  # a spike
+    assert pictures.informative_columns(noise, labels) == (2, 5)
+    assert pictures.informative_columns(noise[:, :3:2], labels) == (1,)
+    assert pictures.informative_columns(noise[:, :1], labels) == (0,)
+    assert len(pictures.informative_columns(noise, np.zeros(300, dtype=int))) == 2
+    assert pictures.informative_columns(noise, np.full(300, -1)) == (0,)
 
 
 def test_pyplot_is_never_imported(tmp_path):
     code = f"""
 import sys
-import numpy as np
-from mustlink_io import plots
-plots.scaling(r"{tmp_path}/s.png", [1, 2], {{"a": [1, 2]}})
+from mustlink_io import pictures
+pictures.save(pictures.scaling([1, 2], {{"a": [1, 2]}}), r"{tmp_path}/s.png")
 assert "matplotlib.pyplot" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

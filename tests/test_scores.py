@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 import oracles
 from mustlink.cluster import scores
-from mustlink.cluster.scores import cluster_cuts, criterion_e, mncut, satisfaction
+from mustlink.cluster.scores import (
+    broken_pairs,
+    cluster_cuts,
+    conductances,
+    criterion_e,
+    kept_by_kind,
+    mncut,
+    pairs_kept,
+    satisfaction,
+    stray_labels,
+)
 from mustlink.constraints import Constraints
 from mustlink.errors import InputError
 
@@ -166,3 +176,77 @@ def test_bad_input_is_one_clear_line(score, message):
     with pytest.raises(InputError) as caught:
         score()
     assert message in str(caught.value)
+
+
+@given(st.integers(3, 14), seeds)
+def test_conductance_is_the_share_of_weight_across_the_border(n, seed):
+    W, found = affinity(n, seed), np.random.default_rng(seed).integers(-1, 4, n)
+    clusters, conductance, share = conductances(sp.csr_matrix(W), found)
+    assert clusters.tolist() == np.unique(found[found >= 0]).tolist()
+    for cluster, phi, part in zip(clusters, conductance, share, strict=True):
+        inside = found == cluster
+        cut = W[inside][:, ~inside].sum()
+        smaller = min(W[inside].sum(), W[~inside].sum())
+        assert phi == pytest.approx(cut / smaller if smaller > 0 else 0.0)
+        assert part == pytest.approx(W[inside].sum() / W.sum() if W.sum() else 0.0)
+        assert 0 <= phi <= 1
+
+
+def test_conductance_of_components_and_of_everything_is_zero(monkeypatch):
+    W = sp.block_diag([np.ones((3, 3)), np.ones((2, 2)), [[0.0]]]).tocsr().astype(np.float32)
+    for block in (2, scores.BLOCK):  # rows in several blocks, or in one
+        monkeypatch.setattr(scores, "BLOCK", block)
+        _, conductance, share = conductances(W, np.array([0, 0, 0, 1, 1, 2]))
+        assert conductance.tolist() == [0, 0, 0]
+        assert share == pytest.approx([9 / 13, 4 / 13, 0])
+        assert conductances(W, np.zeros(6, dtype=int))[1].tolist() == [0]
+        assert conductances(W, np.array([0, 1, 1, 2, 2, 2]))[1] == pytest.approx([2 / 3, 1 / 3, 0])
+
+
+@given(st.integers(3, 12), seeds)
+def test_kinds_apart_add_up_to_satisfaction(n, seed):
+    rng, pairs, belief, Q, found = random_parts(n, seed)
+    known = (
+        Constraints.from_pairs(pairs, belief, n_nodes=n)
+        + Constraints.from_labels(rng.integers(-1, 4, n))
+        + Constraints.from_matrix(Q)
+    )
+    kinds, whole = kept_by_kind(found, known), satisfaction(found, known)
+    for kind in ("must", "cannot"):
+        assert kinds[kind]["n"] == whole[f"n_{kind}"]
+        assert (
+            kinds[kind]["kept"] == pytest.approx(whole[f"{kind}_kept"] * whole[f"n_{kind}"] or 0)
+            or not kinds[kind]["n"]
+        )
+        assert kinds[kind]["weight_kept"] <= kinds[kind]["weight"] + 1e-12
+    weight = sum(kinds[kind]["weight"] for kind in kinds)
+    if weight:
+        kept = sum(kinds[kind]["weight_kept"] for kind in kinds)
+        assert kept / weight == pytest.approx(whole["kept_weighted"])
+
+
+@given(st.integers(3, 12), seeds)
+def test_broken_pairs_are_those_not_kept_and_the_strongest_come_first(n, seed):
+    _, pairs, belief, Q, found = random_parts(n, seed)
+    known = Constraints.from_pairs(pairs, belief, n_nodes=n) + Constraints.from_matrix(Q)
+    kinds = kept_by_kind(found, known)
+    n_broken = sum(kinds[kind]["n"] - kinds[kind]["kept"] for kind in kinds)
+    worst, strength = broken_pairs(found, known, most=10**6)
+    assert len(worst) == n_broken
+    assert not pairs_kept(found, worst, strength).any()
+    assert (np.diff(np.abs(strength)) <= 0).all()
+    few, first = broken_pairs(found, known, most=2)
+    assert few.tolist() == worst[:2].tolist()
+    assert first.tolist() == strength[:2].tolist()
+
+
+def test_strays_are_the_labelled_nodes_away_from_their_class():
+    found = np.array([0, 0, 0, 1, 1, 2, -1, 2, 0])
+    given = np.array([5, 5, -1, 5, 7, 7, 7, 7, -1])
+    nodes, home = stray_labels(found, given)
+    assert nodes.tolist() == [3, 4, 6]
+    assert home.tolist() == [0, 2, 2]
+    none = np.full(9, -1)
+    assert [part.size for part in stray_labels(found, none)] == [0, 0]
+    tie = stray_labels(np.array([1, 0]), np.array([3, 3]))  # equally large: the lowest cluster
+    assert (tie[0].tolist(), tie[1].tolist()) == ([0], [0])

@@ -38,7 +38,13 @@ _WAIT = 5.0  # seconds for the children of a batch that was killed
 @JSON
 @click.pass_context
 def batch(
-    context: click.Context, jobs: str, quiet: bool, as_json: bool, state: str | None, **given: Any
+    context: click.Context,
+    /,
+    jobs: str,
+    quiet: bool,
+    as_json: bool,
+    state: str | None,
+    **given: Any,
 ) -> None:
     """Run the jobs of a TOML file, one after another or side by side.
 

@@ -18,9 +18,12 @@ import click
 from mustlink.errors import InputError
 from mustlink_io.batch_command import batch
 from mustlink_io.cluster_command import cluster
+from mustlink_io.convert_command import convert
 from mustlink_io.options import JSON, MEMORY, METRIC, NEIGHBORS, QUIET, SEED, THREADS, WEIGHTS
 from mustlink_io.plan_command import plan
 from mustlink_io.propagate_command import propagate
+from mustlink_io.report_command import report
+from mustlink_io.suggest_command import suggest
 
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
 
@@ -85,15 +88,18 @@ def cli(context: click.Context) -> None:
     \b
       mustlink demo                                     a photograph, cut along strokes
       mustlink info data.h5                             what is in a file
+      mustlink suggest data.h5 --labels few.csv         which method, and why
       mustlink plan data.h5 -k 10 --memory 4GB          time and memory, told before
       mustlink cluster data.h5 -k 10 -o out.h5          points or graph to clusters
       mustlink cluster data.h5:/points -k 10 --labels few.csv -o out.h5
       mustlink propagate data.h5 --labels few.csv -o out.h5   a few labels to all nodes
       mustlink batch jobs.toml --workers 2              many jobs, one after another or at once
+      mustlink report out.h5                            a page about a result, with pictures
       mustlink score out.h5 --truth data.h5:/labels     how good they are
+      mustlink convert out.h5 labels.csv                to other formats, and into .h5ad
 
-    Data: FILE.h5 or FILE.h5:DATASET, .h5ad, .npy, .npz, .mtx, .csv, or an edge list
-    (.edges, .txt, .tsv) with lines "i j [weight]".
+    Data: FILE.h5 or FILE.h5:DATASET, .h5ad, .npy, .npz, .mtx, .csv, .parquet,
+    .metis, .graphml, or an edge list (.edges, .txt, .tsv) with lines "i j [weight]".
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
@@ -103,6 +109,9 @@ cli.add_command(cluster)
 cli.add_command(propagate)
 cli.add_command(plan)
 cli.add_command(batch)
+cli.add_command(convert)
+cli.add_command(report)
+cli.add_command(suggest)
 
 
 @cli.command(short_help="Points to a neighbour graph.")

@@ -11,11 +11,15 @@ from mustlink_io.options import (
     AFFINITY,
     CLUSTER_OWN,
     FRESH,
+    IN_PLACE,
     JSON,
+    KEY,
     MAX_ITER,
     MEMORY,
     METRIC,
     NEIGHBORS,
+    OUTPUT,
+    OVERWRITE,
     QUIET,
     RESUME,
     SEED,
@@ -23,6 +27,7 @@ from mustlink_io.options import (
     TOL,
     WEIGHTS,
     method_help,
+    output_of,
     several,
 )
 
@@ -36,7 +41,7 @@ from mustlink_io.options import (
     type=click.Choice(list(METHODS)),
     help=method_help(METHODS) + " Default: csp with side information, else ncut.",
 )
-@click.option("-o", "output", required=True, help="HDF5 file to write.")
+@several(OUTPUT, IN_PLACE, KEY, OVERWRITE)
 @click.option("--labels", help="Known labels, -1 unknown: H5[:DATASET], .npy, .csv, .txt.")
 @click.option("--constraints", help="CSV with header i,j,belief; H5:GROUP; or a second graph.")
 @click.option("--strict", is_flag=True, help="Contradictory constraints are an error.")
@@ -69,11 +74,12 @@ def cluster(
       mustlink cluster points.h5 -k 10 -m csc-gfhf --labels few.csv -o out.h5
       mustlink cluster points.h5 -k 10 -m srcp --constraints pairs.csv -o out.h5
       mustlink cluster points.npy -k 8 --json --quiet -o out.h5 | jq .sizes
+      mustlink cluster pbmc.h5ad -k 8 --labels pbmc.h5ad:/obs/cell_type -o out.h5ad
 
     \b
     few.csv      one label a line, -1 unknown; or the header node,label
     pairs.csv    i,j,belief     belief > 0: must-link, < 0: cannot-link;
-                 0,17,1         nodes are numbered from 0
+                 0,17,1         nodes are numbered from 0, or named as in DATA
                  0,23,-1
     """  # noqa: D301  (click marks unwrapped examples with \b)
     from mustlink_io.clustering import ClusterJob
@@ -83,9 +89,12 @@ def cluster(
 
     asked = {name: given.pop(name) for name in ("data", "output", "n_clusters", "strict")}
     limits = {name: given.pop(name) for name in ("threads", "memory", "resume", "fresh")}
+    into = {name: given.pop(name) for name in ("key", "in_place", "overwrite")}
+    asked["output"] = output_of(asked["data"], asked["output"], into["in_place"])
     job = ClusterJob(
         **asked,
         **limits,
+        **into,
         method=method or ("csp" if labels or constraints else "ncut"),
         labels=labels,
         constraints=constraints,

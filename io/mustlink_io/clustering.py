@@ -10,10 +10,11 @@ import numpy as np
 
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
-from mustlink_io import formats
+from mustlink_io import findings, formats
 from mustlink_io.jobs import Job
-from mustlink_io.methods import COMMON_OPTIONS, METHODS, Method
-from mustlink_io.sides import load_class_labels, load_constraints
+from mustlink_io.methods import COMMON_OPTIONS, METHODS, Method, flag
+from mustlink_io.records import command_line, now
+from mustlink_io.sides import class_labels, load_constraints
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,14 +49,15 @@ class ClusterJob(Job):
             )
         super().check()
 
-    def read(self, data: formats.Data, recorder: Recorder) -> Any:
+    def read(self, data: formats.Data, labels: formats.Labels | None, recorder: Recorder) -> Any:
         """Labels of a method that takes nothing else, else Constraints or None."""
         n_nodes = int(data.value.shape[0])
         if self.n_clusters > n_nodes:
             raise InputError(f"-k {self.n_clusters}: more clusters than the {n_nodes} nodes")
         if self._labels_only:
-            return load_class_labels(str(self.labels), n_nodes)
-        constraints = load_constraints(self.labels, self.constraints, n_nodes)
+            return class_labels(labels, self.labels)
+        known = None if labels is None else labels.codes
+        constraints = load_constraints(known, self.constraints, n_nodes, data.names)
         if constraints is not None and self.strict:
             constraints.check(strict=True)
         return constraints
@@ -76,19 +78,52 @@ class ClusterJob(Job):
         else:
             estimator.fit(data, constraints=side, observer=recorder)
 
-    def outcome(self, estimator: Any, side: Any) -> dict[str, Any]:
-        """Sizes and eigenvalues."""
-        labels = np.asarray(estimator.labels_)
-        assigned = labels[labels >= 0]
-        return {
-            "sizes": np.bincount(assigned, minlength=self.n_clusters).tolist(),
-            "unassigned": int(labels.size - assigned.size),
-            "eigenvalues": _eigenvalues(estimator).tolist(),
+    @property
+    def command(self) -> str:
+        """The command line of this job."""
+        options = {
+            "-k": self.n_clusters,
+            "-m": self.method,
+            "--labels": self.labels,
+            "--constraints": self.constraints,
+            "--strict": self.strict or None,
+            **{flag(name): value for name, value in self.params.items()},
+            "--threads": self.threads,
+            "--memory": self.memory,
+            **self.output_flags,
         }
+        return command_line("cluster", self.data, options)
+
+    def outcome(self, estimator: Any, side: Any) -> dict[str, Any]:
+        """Sizes, eigenvalues, and how graph, clusters and constraints look."""
+        return {**cluster_findings(estimator, side), "command": self.command}
 
     def content(self, estimator: Any, side: Any) -> dict[str, Any]:
-        """Labels, embedding, eigenvalues."""
-        return cluster_content(estimator)
+        """Labels, embedding, eigenvalues, and the constraints."""
+        if self._labels_only:
+            return {**cluster_content(estimator), "/constraints/labels": side}
+        return {**cluster_content(estimator), **findings.side_content(side)}
+
+
+def cluster_findings(estimator: Any, side: Any) -> dict[str, Any]:
+    """What a fitted clusterer found; `side` are Constraints, labels (n,) -1 unknown, or None."""
+    labels = np.asarray(estimator.labels_)
+    assigned = labels[labels >= 0]
+    asked = None
+    if isinstance(side, np.ndarray):
+        asked = {"kind": "labels", **findings.given_labels(labels, side)}
+    elif side is not None:
+        asked = findings.constraints(labels, side)
+    return {
+        "sizes": np.bincount(assigned, minlength=estimator.n_clusters).tolist(),
+        "unassigned": int(labels.size - assigned.size),
+        "eigenvalues": _eigenvalues(estimator).tolist(),
+        "finished": now(),
+        "graph": findings.graph_health(estimator.graph_),
+        "spectrum": findings.spectrum(estimator.graph_),
+        "clusters": findings.clusters(estimator.graph_, labels),
+        "constraints": asked,
+    }
 
 
 def _eigenvalues(estimator: Any) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import formats
+from mustlink_io import formats, results
 from mustlink_io.sides import load_constraints
 
 Labels = NDArray[np.int64]
@@ -21,7 +21,8 @@ def score(
     graph: str | None = None,
 ) -> dict[str, Any]:
     """Score the labels in a file; returns plain values. Raises InputError."""
-    found = formats.load_labels(labels)
+    known_names = results.node_names(labels)
+    found = formats.load_classes(labels, None, known_names).codes
     names, sizes = np.unique(found[found >= 0], return_counts=True)
     result: dict[str, Any] = {
         "labels": labels,
@@ -31,15 +32,21 @@ def score(
         "unassigned": int(np.count_nonzero(found < 0)),
     }
     if truth is not None:
-        real = formats.load_labels(truth, int(found.size))
+        told = formats.load_classes(truth, int(found.size), known_names)
+        real = told.codes
         result["truth"] = agreement(found, real)
-        if formats.has_classes(labels):  # numbers mean classes, not just clusters
+        named = results.class_names(labels)
+        if results.has_classes(labels) and (named is None) == (told.classes is None):
+            # numbers mean classes, not just clusters
             known = real >= 0
+            if named is not None and told.classes is not None:
+                code = {name: at for at, name in named.items()}
+                real = np.array([*(code.get(name, -2) for name in told.classes), -1])[real]
             result["truth"]["right"] = float(np.mean(found[known] == real[known]))
     if constraints is not None:
         from mustlink.cluster.scores import satisfaction
 
-        given: Any = load_constraints(None, constraints, int(found.size))
+        given: Any = load_constraints(None, constraints, int(found.size), known_names)
         result["satisfaction"] = satisfaction(found, given)
     if graph is not None:
         from mustlink.cluster.scores import mncut

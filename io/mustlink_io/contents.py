@@ -23,6 +23,8 @@ def describe(text: str) -> dict[str, Any]:
         return result | _describe_h5(place)
     if place.suffix == ".npz":
         with arrays.open_npz(place.path) as archive:
+            if matrices.is_sparse_npz(archive) and not place.part:
+                return result | {"entries": [_sparse_entry(archive, place)]}
             result["entries"] = [_entry(name, *archive.declares(name)) for name in archive]
         return result
     loaded = formats.load(text)
@@ -33,6 +35,14 @@ def describe(text: str) -> dict[str, Any]:
 
 def _entry(name: str, shape: tuple[int, ...], dtype: Any) -> dict[str, Any]:
     return {"path": store.text(name), "shape": list(shape), "type": str(dtype), "meaning": ""}
+
+
+def _sparse_entry(archive: arrays.Archive, place: formats.Place) -> dict[str, Any]:
+    """The matrix that `scipy.sparse.save_npz` wrote."""
+    found = matrices.sparse_from_npz(archive, str(place))
+    meaning = "graph" if found.shape[0] == found.shape[1] else "sparse points"
+    entry = _entry("matrix", found.shape, f"sparse {found.dtype}")
+    return entry | {"nnz": int(found.nnz), "meaning": meaning}
 
 
 def _describe_h5(place: formats.Place) -> dict[str, Any]:
@@ -96,7 +106,7 @@ def _walk(file: h5py.File) -> list[tuple[str, Any]]:
                 found.append((path, link))
                 continue
             item = group[name]
-            if not isinstance(item, h5py.Group) or matrices.is_csr_group(item):
+            if not isinstance(item, h5py.Group) or matrices.is_sparse_group(item):
                 found.append((path, item))
             elif _address(item) not in seen:
                 seen.add(_address(item))
@@ -114,7 +124,7 @@ def _h5_entry(file: h5py.File, path: str, item: Any) -> dict[str, Any]:
     if isinstance(item, h5py.Group):
         name = item.name
         parts = [store.dataset(file, f"{name}/{key}", values=False) for key in matrices.PARTS]
-        shape = list(matrices.csr_shape(file, name))
+        shape = list(matrices.sparse_shape(file, name))
         square = shape[0] == shape[1]
         return {
             "path": path,

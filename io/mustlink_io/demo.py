@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink.memory import peak_bytes
 from mustlink.observe import Observer, Recorder
-from mustlink_io import plots, store
-from mustlink_io.clustering import cluster_content
+from mustlink_io import findings, pictures, store
+from mustlink_io.clustering import cluster_content, cluster_findings
 from mustlink_io.jobs import run_content
-from mustlink_io.records import stage_rows, to_json, versions
+from mustlink_io.records import command_line, stage_rows, to_json, versions
 from mustlink_io.summary import show_demo
 
 STROKES = "data/china_strokes.csv"
@@ -100,19 +100,26 @@ def run(out_dir: str, observer: Observer, as_json: bool, quiet: bool) -> dict[st
     plain = mustlink.NCut(**common).fit(graph, observer=recorder)
     labels = constrained.labels_.reshape(shape)
     with recorder.stage("picture"):
-        plots.segmentation(
-            picture,
+        figure = pictures.segmentation(
             image,
             strokes,
             plain.labels_.reshape(shape),
             labels,
             titles=("a person's strokes", "without them (NCut)", "with them (CSP)"),
         )
-    result = _summary(constrained, plain, strokes, names)
+        pictures.save(figure, picture)
+    with recorder.stage("looking at the result"):
+        known = mustlink.Constraints.from_labels(strokes.ravel())
+        look = {
+            **cluster_findings(constrained, known),
+            "command": command_line("demo", None, {"-o": out_dir}),
+        }
+        result = {**_summary(constrained, plain, strokes, names), **look}
     result["stages"] = stage_rows(recorder)
     result["seconds"] = sum(stage["seconds"] for stage in result["stages"])
     with recorder.stage("writing"):
-        store.write(result_file, {**cluster_content(constrained), **run_content(result)})
+        content = {**cluster_content(constrained), **findings.side_content(known), "/image": image}
+        store.write(result_file, {**content, **run_content(result)})
     result["stages"] = stage_rows(recorder)
     result["peak_bytes"] = peak_bytes()
     result["files"] = [str(picture), str(result_file)]
@@ -133,12 +140,11 @@ def _summary(
     return {
         **report,
         "image": "china.jpg of scikit-learn",
+        "data": {"kind": "image", "shape": list(strokes.shape)},
         "classes": names,
         "stroke_pixels": int(marked.sum()),
         "obeyed": _obeyed(constrained.labels_[marked], strokes.ravel()[marked], k),
         "obeyed_without": _obeyed(plain.labels_[marked], strokes.ravel()[marked], k),
-        "sizes": np.bincount(constrained.labels_, minlength=k).tolist(),
-        "eigenvalues": constrained.eigenvalues_.tolist(),
         "parameters": {"method": "csp", **constrained.get_params()},
         "versions": versions(),
         "inputs": [],

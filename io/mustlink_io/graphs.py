@@ -1,4 +1,4 @@
-"""`mustlink graph`: points become a graph file, and the health of a graph in numbers."""
+"""`mustlink graph`: points become a graph file, and its health is told."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
-
 from mustlink.errors import InputError
 from mustlink.memory import peak_bytes
 from mustlink.observe import Observer, Recorder
 from mustlink_io import formats, matrices, store
+from mustlink_io.findings import graph_health
 from mustlink_io.locks import locked
 from mustlink_io.methods import flag
 from mustlink_io.planning import LAZY
@@ -53,6 +51,8 @@ def _run(
     with recorder.stage("reading") as advance:
         lazy_above = None if memory is None else memory // LAZY
         loaded = formats.load(data, None, advance, lazy_above)
+    for note in loaded.notes:
+        recorder.note(note)
     with thread_limit(threads):
         if loaded.kind == "graph":
             for name in sorted(set(params) - {"random_state"}):
@@ -63,37 +63,14 @@ def _run(
             graph = knn_graph(loaded.value, n_jobs=threads, observer=recorder, **options)
     result = graph_health(graph)
     with recorder.stage("writing"):
-        store.write(target, matrices.graph_content(graph.affinity, json.loads(to_json(graph.info))))
+        content = matrices.graph_content(graph.affinity, json.loads(to_json(graph.info)))
+        if loaded.names is not None:
+            content["/names"] = loaded.names.texts
+        store.write(target, content)
     return {
         **result,
         "stages": stage_rows(recorder),
         "seconds": sum(stage.seconds for stage in recorder.stages),
         "peak_bytes": peak_bytes(),
         "notes": list(recorder.notes),
-    }
-
-
-def graph_health(graph: Any) -> dict[str, Any]:
-    """Degrees, components and recall of an engine graph, as plain values."""
-    affinity: sp.csr_matrix = graph.affinity
-    neighbours = np.diff(affinity.indptr)
-    sizes = np.bincount(graph.components)
-    return {
-        "n_nodes": graph.n_nodes,
-        "n_edges": graph.n_edges,
-        "neighbours": _spread(neighbours),
-        "degree": _spread(graph.degrees),
-        "isolated": int(np.count_nonzero(neighbours == 0)),
-        "n_components": graph.n_components,
-        "largest_components": sizes[:5].tolist(),
-        "info": json.loads(to_json(dict(graph.info))),
-    }
-
-
-def _spread(values: Any) -> dict[str, float]:
-    return {
-        "least": float(values.min()),
-        "median": float(np.median(values)),
-        "mean": float(values.mean()),
-        "most": float(values.max()),
     }

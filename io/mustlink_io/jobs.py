@@ -19,9 +19,11 @@ from mustlink.errors import InputError
 from mustlink.keep import digest
 from mustlink.memory import peak_bytes, size_text
 from mustlink.observe import Observer, Recorder
-from mustlink_io import formats, store, stream
+from mustlink_io import annotate, formats, store, stream
 from mustlink_io.locks import locked
 from mustlink_io.methods import GRAPH_OPTIONS, Method, flag
+from mustlink_io.naming import names_content
+from mustlink_io.places import FORMS
 from mustlink_io.planning import LAZY, Plan, plan_job
 from mustlink_io.records import stage_rows, to_json, versions
 from mustlink_io.sides import class_shares
@@ -30,7 +32,19 @@ from mustlink_io.work import WorkFolder, entries, folder_of, remove, remove_left
 _WORTH = 10.0  # seconds of computing that are kept for another run without being asked to
 
 # Keys of a result that have a place of their own in the file, outside /report.
-_APART = ("parameters", "versions", "inputs", "stages", "output", "eigenvalues", "classes")
+_APART = (
+    "parameters",
+    "versions",
+    "inputs",
+    "stages",
+    "output",
+    "eigenvalues",
+    "classes",
+    "class_names",
+)
+
+# Endings of other formats, which HDF5 under their name would be taken for.
+_NOT_RESULTS = [ending for ending, form in FORMS.items() if form not in ("h5", "h5ad")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +52,8 @@ class Job(ABC):
     """An estimator to be fitted to a file; `params` holds only what was given.
 
     `resume` keeps the results of stages after the run, `fresh` ignores those of earlier runs.
+    Where the output is AnnData, the data with the result under `key` added, `in_place` lets it be
+    the data file itself, and `overwrite` lets what is there under the key be replaced.
     """
 
     data: str
@@ -49,6 +65,9 @@ class Job(ABC):
     memory: int | None = None
     resume: bool = False
     fresh: bool = False
+    key: str = annotate.KEY
+    in_place: bool = False
+    overwrite: bool = False
 
     methods: ClassVar[Mapping[str, Method]]
     common: ClassVar[frozenset[str]]
@@ -63,6 +82,23 @@ class Job(ABC):
         return {}
 
     @property
+    def target(self) -> annotate.Target | None:
+        """Where the result goes if it goes into a copy of the data, as AnnData has it."""
+        if formats.parse(self.output).suffix != annotate.ENDING:
+            return None
+        return annotate.Target(formats.parse(self.data).path, self.output, self.key, self.overwrite)
+
+    @property
+    def output_flags(self) -> dict[str, Any]:
+        """What a user types for the output."""
+        into = self.target is not None
+        return {
+            "--key": self.key if into else None,
+            "--overwrite": (into and self.overwrite) or None,
+            **({"--in-place": True} if self.in_place else {"-o": self.output}),
+        }
+
+    @property
     def neighbours(self) -> int:
         """Neighbours of a point in the graph that will be made."""
         import mustlink
@@ -72,6 +108,7 @@ class Job(ABC):
 
     def check(self) -> None:
         """Raise InputError for what is wrong without looking into a file."""
+        self._check_output()
         method = self.methods[self.method]
         for name in self.params:
             if name not in self.common | method.options:
@@ -82,8 +119,30 @@ class Job(ABC):
         if "labels" in method.needs and self.labels is None:
             raise InputError(f"-m {self.method}: needs labels of some nodes; give --labels FILE")
 
+    def _check_output(self) -> None:
+        place = formats.parse(self.output)
+        if place.suffix in _NOT_RESULTS and self.output not in self.inputs.values():
+            raise InputError(
+                f"{self.output}: results are written as .h5, or into .h5ad; write out.h5, then: "
+                f"mustlink convert out.h5 {place.path.name}"
+            )
+        data = formats.parse(self.data)
+        if self.target is not None and data.suffix != annotate.ENDING:
+            raise InputError(
+                f"{self.output}: is a copy of AnnData with the result in it, but {self.data} is "
+                "not AnnData; write .h5"
+            )
+        if self.target is None:
+            for name, given in (
+                ("--in-place", self.in_place),
+                ("--overwrite", self.overwrite),
+                (f"--key {self.key}", self.key != annotate.KEY),
+            ):
+                if given:
+                    raise InputError(f"{name}: is for an output in .h5ad, not {self.output}")
+
     @abstractmethod
-    def read(self, data: formats.Data, recorder: Recorder) -> Any:
+    def read(self, data: formats.Data, labels: formats.Labels | None, recorder: Recorder) -> Any:
         """Read what else there is, checked against the data; raises InputError."""
 
     def parameters(self, side: Any) -> dict[str, Any]:
@@ -124,7 +183,10 @@ def run(job: Job, observer: Observer) -> dict[str, Any]:
     paths = {role: formats.parse(text).path for role, text in job.inputs.items()}
     for path in paths.values():
         store.check_readable(path)
-    target = store.check_output(job.output, paths.values())
+    inputs = [path for path in paths.values() if not (job.in_place and path == paths["data"])]
+    target = store.check_output(job.output, inputs)
+    if job.target is not None:
+        annotate.check(job.target)
     planned = None if job.memory is None else plan_job(job)  # refuses what cannot fit
     with locked(job.output):
         remove_leftovers(target)
@@ -139,7 +201,12 @@ def _run(
     with recorder.stage("reading") as advance:
         lazy_above = None if job.memory is None else job.memory // LAZY
         data = formats.load(job.data, wanted, advance, lazy_above)
-        side = job.read(data, recorder)
+        labels = None
+        if job.labels is not None:
+            labels = formats.load_classes(job.labels, int(data.value.shape[0]), data.names)
+        side = job.read(data, labels, recorder)
+    for note in data.notes:
+        recorder.note(note)
     inputs = _checksums(job, paths, recorder)
     source = digest((inputs[0]["sha256"], data.place.part, data.kind))
     work = WorkFolder(folder_of(job.output), source, fresh=job.fresh)
@@ -152,11 +219,14 @@ def _run(
         raise
     with recorder.stage("looking at the result"):
         outcome = job.outcome(estimator, side)
+        content = {**job.content(estimator, side), **names_content(data, labels, estimator)}
     stages = stage_rows(recorder)  # those of the fit among them
     result = {
         **estimator.report_.to_dict(),
         "output": job.output,
+        "data": {"kind": data.kind, "shape": list(data.value.shape)},
         **outcome,
+        **{key[1:]: value for key, value in content.items() if key == "/class_names"},
         "parameters": {"method": job.method, **estimator.get_params()},
         "versions": versions(),
         "inputs": inputs,
@@ -168,7 +238,10 @@ def _run(
         "planned_peak_bytes": None if planned is None else planned.peak_bytes,
     }
     with recorder.stage("writing"):
-        store.write(job.output, {**job.content(estimator, side), **run_content(result)})
+        notes = _write(job, {**content, **run_content(result)})
+    for note in notes:
+        recorder.note(note)
+        result["notes"].append(note)
     for trouble in work.troubles:
         recorder.note(trouble)
     result["work"] = _put_away(job, work, recorder)
@@ -182,6 +255,14 @@ def _run(
         recorder.note(note)
         result["notes"].append(note)
     return result
+
+
+def _write(job: Job, content: Mapping[str, Any]) -> list[str]:
+    """Write the result file, or a copy of the data with the result in it; returns notes."""
+    if job.target is None:
+        store.write(job.output, content)
+        return []
+    return annotate.annotate(job.target, {**content, "/@mustlink-version": versions()["mustlink"]})
 
 
 def _estimator(job: Job, data: formats.Data, side: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Sparse matrices in files: AnnData's CSR groups in HDF5, scipy's .npz, Matrix Market."""
+"""Sparse matrices in files: AnnData's sparse groups in HDF5, scipy's .npz, Matrix Market."""
 
 from __future__ import annotations
 
@@ -80,37 +80,48 @@ def _check_part(name: str, part: Any, where: str) -> None:
         )
 
 
-def is_csr_group(group: Any) -> bool:
+def is_sparse_group(group: Any) -> bool:
     """Whether an HDF5 object looks like an encoded sparse matrix."""
     return isinstance(group, h5py.Group) and {"data", "indices", "indptr"} <= set(group.keys())
 
 
-def csr_shape(file: h5py.File, name: str) -> tuple[int, int]:
-    """Shape a CSR group declares; raises InputError when it is not such a group."""
+def sparse_shape(file: h5py.File, name: str) -> tuple[int, int]:
+    """Shape a sparse group declares; raises InputError when it is not such a group."""
+    return _declared_form(file, name)[1]
+
+
+def _declared_form(file: h5py.File, name: str) -> tuple[bool, tuple[int, int]]:
+    """Whether a sparse group is stored by columns (CSC), and its shape; raises InputError."""
     group = store.find(file, name)
     where = f"{file.filename}:{name}"
-    if group is None or not is_csr_group(group):
+    if group is None or not is_sparse_group(group):
         raise InputError(f"{where}: not a sparse matrix; needs data, indices and indptr")
     attrs = group.attrs
     encoding = store.text(attrs.get("encoding-type", attrs.get("h5sparse_format", schema.CSR_TYPE)))
-    if encoding not in (schema.CSR_TYPE, "csr"):
-        raise InputError(f"{where}: encoding {encoding[:40]!r}; only {schema.CSR_TYPE!r} is read")
+    if encoding not in (schema.CSR_TYPE, "csr", "csc_matrix", "csc"):
+        raise InputError(
+            f"{where}: encoding {encoding[:40]!r}; only {schema.CSR_TYPE!r} and 'csc_matrix' are "
+            "read"
+        )
     shape = np.asarray(attrs.get("shape", attrs.get("h5sparse_shape", ())))
     if shape.shape != (2,) or shape.dtype.kind not in "iu":
         raise InputError(f"{where}: needs an attribute `shape` of two integers")
-    return int(shape[0]), int(shape[1])
+    return encoding.startswith("csc"), (int(shape[0]), int(shape[1]))
 
 
-def read_csr(file: h5py.File, name: str) -> sp.csr_matrix:
-    """Read a group in AnnData's CSR encoding, checked; raises InputError."""
-    shape = csr_shape(file, name)
+def read_sparse(file: h5py.File, name: str) -> sp.csr_matrix:
+    """Read a group in AnnData's CSR or CSC encoding, checked, as CSR; raises InputError."""
+    by_columns, shape = _declared_form(file, name)
     base = name.rstrip("/")
     where = f"{file.filename}:{base}"
     parts = {part: store.dataset(file, f"{base}/{part}") for part in PARTS}
     for part, values in parts.items():
         _check_part(part, values, where)
-    declared.check_fits(sum(p.size * p.dtype.itemsize for p in parts.values()), where)
+    size = sum(p.size * p.dtype.itemsize for p in parts.values())
+    declared.check_fits(2 * size if by_columns else size, where)
     data, indices, indptr = (np.asarray(values[()]) for values in parts.values())
+    if by_columns:
+        return as_csr(data, indices, indptr, shape[::-1], where).T.tocsr()
     return as_csr(data, indices, indptr, shape, where)
 
 

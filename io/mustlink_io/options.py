@@ -43,6 +43,19 @@ def class_shares(
     return found
 
 
+def output_of(source: str, output: str | None, in_place: bool) -> str:
+    """The file to write: `output`, or with `in_place` the source itself; raises UsageError."""
+    from mustlink_io.places import parse
+
+    if in_place and output is None:
+        return str(parse(source).path)
+    if in_place:
+        raise click.UsageError("--in-place writes to the data file; leave out -o")
+    if output is None:
+        raise click.UsageError("Missing option '-o'.")
+    return output
+
+
 def memory_size(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> int | None:
@@ -73,6 +86,20 @@ RESUME = click.option(
     "Work of 10 s or more is kept anyway; a run that was killed always goes on from there.",
 )
 FRESH = click.option("--fresh", is_flag=True, help="Ignore what earlier runs left there.")
+OUTPUT = click.option(
+    "-o",
+    "output",
+    help="HDF5 file to write; of data in .h5ad also a .h5ad: a copy with the result in it.",
+)
+KEY = click.option(
+    "--key", default="mustlink", help="Name of the result in a .h5ad; default mustlink."
+)
+IN_PLACE = click.option(
+    "--in-place", is_flag=True, help="Put the result into the data file itself, a .h5ad."
+)
+OVERWRITE = click.option(
+    "--overwrite", is_flag=True, help="Replace what a .h5ad has under that name already."
+)
 AFFINITY = click.option(
     "--affinity",
     type=click.Choice(["knn", "precomputed", "rbf"]),

@@ -11,7 +11,8 @@ from mustlink_io.cluster_command import cluster
 from mustlink_io.options import JSON
 from mustlink_io.propagate_command import propagate
 
-_APART = {"data", "output", "quiet", "as_json", "resume", "fresh", "strict", "threads"}
+_OUTPUT = {"output", "key", "in_place", "overwrite"}
+_APART = _OUTPUT | {"data", "quiet", "as_json", "resume", "fresh", "strict", "threads"}
 
 
 def _plan(data: str, as_json: bool, **given: Any) -> None:

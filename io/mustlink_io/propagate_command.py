@@ -10,11 +10,15 @@ from mustlink_io.methods import PROPAGATORS
 from mustlink_io.options import (
     AFFINITY,
     FRESH,
+    IN_PLACE,
     JSON,
+    KEY,
     MAX_ITER,
     MEMORY,
     METRIC,
     NEIGHBORS,
+    OUTPUT,
+    OVERWRITE,
     PROPAGATE_OWN,
     QUIET,
     RESUME,
@@ -23,6 +27,7 @@ from mustlink_io.options import (
     TOL,
     WEIGHTS,
     method_help,
+    output_of,
     several,
 )
 
@@ -43,7 +48,7 @@ from mustlink_io.options import (
     help=method_help(PROPAGATORS) + " Default: poisson, as it does well from one label a class on; "
     "where classes have unequally many labels, add --class-shares.",
 )
-@click.option("-o", "output", required=True, help="HDF5 file to write.")
+@several(OUTPUT, IN_PLACE, KEY, OVERWRITE)
 @click.option(
     "--graph",
     metavar="FILE[:DATASET]",
@@ -63,6 +68,7 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
       mustlink propagate points.h5 --labels few.csv -o out.h5
       mustlink propagate points.h5:/points --labels data.h5:/known -m gfhf --class-mass -o out.h5
       mustlink propagate graph.h5 --labels few.csv -m llgc --alpha 0.9 -o out.h5
+      mustlink propagate pbmc.h5ad --labels pbmc.h5ad:/obs/cell_type -o out.h5ad
       mustlink score out.h5 --truth data.h5:/labels
 
     The graph made once, for several runs:
@@ -74,8 +80,8 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
 
     \b
     few.csv      one label a line, -1 unknown; or a table of the known ones:
-                 node,label     nodes are numbered from 0,
-                 0,3            classes are any whole numbers from 0 on;
+                 node,label     nodes are numbered from 0, or named as in DATA,
+                 0,3            classes are whole numbers from 0 on, or words;
                  17,1           the answers are among them
     """  # noqa: D301  (click marks unwrapped examples with \b)
     from mustlink_io.jobs import run
@@ -85,6 +91,8 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
 
     asked = {name: given.pop(name) for name in ("data", "output", "method", "labels", "graph")}
     limits = {name: given.pop(name) for name in ("threads", "memory", "resume", "fresh")}
+    limits |= {name: given.pop(name) for name in ("key", "in_place", "overwrite")}
+    asked["output"] = output_of(asked["data"], asked["output"], limits["in_place"])
     params = {name: value for name, value in given.items() if value is not None}
     with observing(quiet) as observer:
         result = run(PropagateJob(**asked, **limits, params=params), observer)

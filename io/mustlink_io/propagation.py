@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
-from mustlink_io import formats
+from mustlink_io import findings, formats
 from mustlink_io.jobs import Job
 from mustlink_io.methods import GRAPH_OPTIONS, PROPAGATION_OPTIONS, PROPAGATORS, Method, flag
-from mustlink_io.sides import load_class_labels
+from mustlink_io.records import command_line, now
+from mustlink_io.sides import class_labels
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class PropagateJob(Job):
         for name in sorted((GRAPH_OPTIONS - fits) & set(self.params)):
             raise InputError(f"{flag(name)}: --graph says who neighbours are; leave it out")
 
-    def read(self, data: formats.Data, recorder: Recorder) -> Sides:
+    def read(self, data: formats.Data, labels: formats.Labels | None, recorder: Recorder) -> Sides:
         """Labels and the graph."""
         needs = self.methods[self.method].needs
         if data.kind == "graph" and "points" in needs:
@@ -63,8 +64,8 @@ class PropagateJob(Job):
         if data.kind == "graph" and self.graph is not None:
             raise InputError(f"{data.place}: is a graph already; leave out --graph {self.graph}")
         n_nodes = int(data.value.shape[0])
-        labels = load_class_labels(str(self.labels), n_nodes)
-        return Sides(labels, None if self.graph is None else _load_graph(self.graph, n_nodes))
+        known = class_labels(labels, self.labels)
+        return Sides(known, None if self.graph is None else _load_graph(self.graph, n_nodes))
 
     def parameters(self, side: Sides) -> dict[str, Any]:
         """Parameters of the estimator, where given."""
@@ -74,8 +75,22 @@ class PropagateJob(Job):
         """Fit to points, points and their graph, or a graph."""
         estimator.fit(data, side.labels, graph=side.graph, observer=recorder)
 
+    @property
+    def command(self) -> str:
+        """The command line of this job."""
+        options = {
+            "--labels": self.labels,
+            "-m": self.method,
+            "--graph": self.graph,
+            **{flag(name): value for name, value in self.params.items()},
+            "--threads": self.threads,
+            "--memory": self.memory,
+            **self.output_flags,
+        }
+        return command_line("propagate", self.data, options)
+
     def outcome(self, estimator: Any, side: Sides) -> dict[str, Any]:
-        """Classes and their sizes, and how sure the answers are."""
+        """Classes and their sizes, how sure the answers are, how the graph looks."""
         labels = np.asarray(estimator.labels_)
         classes = np.asarray(estimator.classes_)
         place = np.searchsorted(classes, labels[labels >= 0])
@@ -85,15 +100,21 @@ class PropagateJob(Job):
             "classes": classes.tolist(),
             "sizes": np.bincount(place, minlength=classes.size).tolist(),
             "mean_confidence": float(sure.mean()),
+            "command": self.command,
+            "finished": now(),
+            "graph": findings.graph_health(estimator.graph_),
+            "clusters": findings.clusters(estimator.graph_, labels),
+            "constraints": {"kind": "labels", **findings.overruled(labels, side.labels)},
         }
 
-    def content(self, estimator: Any, side: Any) -> dict[str, Any]:
-        """Labels, their distributions, confidence, classes."""
+    def content(self, estimator: Any, side: Sides) -> dict[str, Any]:
+        """Labels, their distributions, confidence, classes, and the labels given."""
         return {
             "/labels": np.asarray(estimator.labels_),
             "/label_distributions": np.asarray(estimator.label_distributions_),
             "/confidence": np.asarray(estimator.confidence_),
             "/classes": np.asarray(estimator.classes_),
+            "/constraints/labels": side.labels,
         }
 
 

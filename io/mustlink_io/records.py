@@ -1,16 +1,21 @@
-"""What every job records: stages, versions, plain JSON; and the limit on threads."""
+"""What every job records: stages, versions, its command, plain JSON; and the limit on threads."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import platform
+import shlex
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from importlib import metadata
 from typing import Any
 
 import numpy as np
 
 from mustlink.observe import Recorder
+
+_ALSO = ("numba", "pyamg", "pynndescent", "scikit-learn")  # what results depend on, too
 
 
 def stage_rows(recorder: Recorder) -> list[dict[str, Any]]:
@@ -32,6 +37,27 @@ def thread_limit(threads: int | None) -> Iterator[None]:
         yield
 
 
+def now() -> str:
+    """Date and time, to the second, in UTC."""
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def command_line(command: str, data: str | None, options: Mapping[str, Any]) -> str:
+    """Return the words to type for a run; `options` maps flags to values, None is left out.
+
+    True is the flag alone, False its opposite `--no-…`, a list its parts with commas.
+    """
+    words = ["mustlink", command, *([] if data is None else [data])]
+    for name, value in options.items():
+        if isinstance(value, bool):
+            words.append(name if value else name.replace("--", "--no-", 1))
+        elif isinstance(value, list | tuple):
+            words += [name, ",".join(str(part) for part in value)]
+        elif value is not None:
+            words += [name, str(value)]
+    return shlex.join(words)
+
+
 def versions() -> dict[str, str]:
     """Versions that a result depends on."""
     import h5py
@@ -44,8 +70,17 @@ def versions() -> dict[str, str]:
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "h5py": h5py.__version__,
+        **{name: _installed(name) for name in _ALSO},
         "python": platform.python_version(),
     }
+
+
+def _installed(package: str) -> str:
+    """Version of a package without importing it."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def to_json(value: Any) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from mustlink_io import formats, matrices, store
+import h5py
+
+from mustlink_io import formats, metis, store
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,9 @@ def shape_of(text: str) -> Shape:
     place = formats.parse(text)
     store.check_readable(place.path)
     size = place.path.stat().st_size
+    if place.suffix in formats.METIS:
+        nodes, edges = metis.declared_size(place.path)
+        return Shape(nodes, 0, 2 * edges, size)
     declared = formats.declared_shape(text)
     if declared is None or len(declared) != 2:
         loaded = formats.load(text)
@@ -37,12 +42,8 @@ def shape_of(text: str) -> Shape:
 def _entries(place: formats.Place) -> int | None:
     """Stored weights of a sparse matrix in HDF5; None for anything else."""
     with store.open_h5(place.path) as file:
-        names = [place.part] if place.part else list(formats.DATA_NAMES)
-        for name in names:
-            item = store.find(file, name)
-            if item is not None:
-                return int(item["indices"].size) if matrices.is_csr_group(item) else None
-    return None
+        item = store.find(file, formats.default_part(file, place, None)[0])
+        return int(item["indices"].size) if isinstance(item, h5py.Group) else None
 
 
 def shape_named(text: str) -> Shape | None:

@@ -11,24 +11,30 @@ from mustlink.check import check_two_classes
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.methods import EQUAL
+from mustlink_io.names import NodeNames
 
 
-def load_constraints(labels: str | None, constraints: str | None, n_nodes: int) -> Any | None:
-    """Side information of label and pair files together; None when there is none.
+def load_constraints(
+    labels: NDArray[np.int64] | None,
+    constraints: str | None,
+    n_nodes: int,
+    names: NodeNames | None = None,
+) -> Any | None:
+    """Side information of labels and a file of pairs together; None when there is none.
 
-    A sparse matrix as constraint file is a second graph on the same nodes (soft must-links,
-    negative entries being cannot-links). Raises InputError.
+    Pairs may name nodes by their `names`. A sparse matrix as constraint file is a second graph on
+    the same nodes (soft must-links, negative entries being cannot-links). Raises InputError.
     """
     from mustlink.constraints import Constraints
 
     found = None
     if labels is not None:
-        found = Constraints.from_labels(formats.load_labels(labels, n_nodes))
+        found = Constraints.from_labels(labels)
     if constraints is None:
         return found
     matrix = formats.load_matrix(constraints)
     if matrix is None:
-        pairs, belief = formats.load_pairs(constraints)
+        pairs, belief = formats.load_pairs(constraints, names)
         more = Constraints.from_pairs(pairs, belief=belief, n_nodes=n_nodes)
     else:
         signed = bool(matrix.nnz and matrix.data.min() < 0)
@@ -37,11 +43,12 @@ def load_constraints(labels: str | None, constraints: str | None, n_nodes: int) 
     return more if found is None else found + more
 
 
-def load_class_labels(labels: str, n_nodes: int) -> NDArray[np.int64]:
+def class_labels(labels: formats.Labels | None, where: str | None) -> NDArray[np.int64]:
     """Labels (n,) of at least two classes, -1 unknown; raises InputError that names the file."""
-    found = formats.load_labels(labels, n_nodes)
-    check_two_classes(found, labels)
-    return found
+    if labels is None:
+        raise InputError("no labels of any node; give --labels FILE")
+    check_two_classes(labels.codes, str(where))
+    return labels.codes
 
 
 def class_shares(given: list[float] | str, labels: NDArray[np.int64]) -> list[float]:

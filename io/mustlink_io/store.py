@@ -33,12 +33,14 @@ __all__ = [
     "open_h5",
     "read",
     "text",
+    "texts",
     "try_first",
     "write",
 ]
 
 _MAX_SOFT_LINKS = 16
 _MAX_WORDS = 100_000  # values of a text dataset
+_TEXT_BYTES = 64  # of a short text in memory
 _LISTED = 12  # datasets that a message names
 
 
@@ -249,6 +251,34 @@ def read(file: h5py.File, name: str, dims: dict[str, int], item: str) -> NDArray
     if schema.ITEMS[item].is_text and data.size > _MAX_WORDS:
         raise InputError(f"{where}: {data.size} texts, where a few are wanted")
     return np.asarray(data[()])
+
+
+def texts(file: h5py.File, name: str) -> NDArray[np.object_]:
+    """Read a dataset (n,) of text, such as names of nodes, as Python strings.
+
+    A child process reads all of it first: the HDF5 library may never come back from text of
+    variable length in a damaged file. Raises InputError.
+    """
+    try_first(file, "texts", name, lambda: _look_at_texts(file, name))
+    return _texts(file, name)
+
+
+def _look_at_texts(file: h5py.File, name: str) -> None:
+    data = _dataset(file, name)
+    allow(data.size * _TEXT_BYTES)
+    _look_at_values(data, name)
+    _texts(file, name)
+
+
+def _texts(file: h5py.File, name: str) -> NDArray[np.object_]:
+    data = _dataset(file, name)
+    where = f"{file.filename}:{name}"
+    if data.ndim != 1 or data.dtype.kind not in "OSU":
+        raise InputError(
+            f"{where}: shape {data.shape} of type {data.dtype}, where texts are wanted, one a row"
+        )
+    declared.check_fits(data.size * max(_TEXT_BYTES, data.dtype.itemsize), where)
+    return np.array([decoded(value) for value in data[()]], dtype=object)
 
 
 def decoded(value: Any) -> str:

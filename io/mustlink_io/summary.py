@@ -23,6 +23,7 @@ from mustlink_io.console import (
 )
 from mustlink_io.progress import clock
 from mustlink_io.records import to_json
+from mustlink_io.store import text
 
 _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %"), ("1", "most"))
 
@@ -35,7 +36,7 @@ def emit(result: Mapping[str, Any], as_json: bool, show: Callable[[Any], None]) 
         show(result)
 
 
-def _sizes(sizes: Sequence[int], names: Sequence[int] = (), of: str = "clusters") -> str:
+def _sizes(sizes: Sequence[int], names: Sequence[Any] = (), of: str = "clusters") -> str:
     """Return sizes in one line; with names, unless these are 0, 1, 2 …, `name: size`."""
     named = bool(names) and list(names) != list(range(len(names)))
     shown = ", ".join(
@@ -134,7 +135,7 @@ def show_propagate(result: Mapping[str, Any]) -> None:
             ("method", result["method"]),
             ("nodes", f"{result['n_nodes']:,}"),
             ("labels kept", _labels_kept(result)),
-            ("class sizes", _sizes(result["sizes"], result["classes"], "classes")),
+            ("class sizes", _sizes(result["sizes"], _class_names(result), "classes")),
             ("unanswered", f"{unanswered:,} nodes (label -1)" if unanswered else None),
             ("mean confidence", f"{result['mean_confidence']:.3f}"),
             *_choices(choices),
@@ -143,6 +144,11 @@ def show_propagate(result: Mapping[str, Any]) -> None:
             ("written", result["output"]),
         ],
     )
+
+
+def _class_names(result: Mapping[str, Any]) -> Sequence[Any]:
+    """Names of the classes, else their numbers."""
+    return [text(name) for name in result.get("class_names", ())] or result["classes"]
 
 
 def _labels_kept(result: Mapping[str, Any]) -> str | None:
@@ -249,6 +255,13 @@ def show_score(result: Mapping[str, Any]) -> None:
             ("normalised cut", f"{result['mncut']:.4g}" if "mncut" in result else None),
         ],
     )
+
+
+def show_report(result: Mapping[str, Any]) -> None:
+    """Print the warnings of a result, and what was written about it."""
+    console = stdout_console()
+    facts(console, [("warning", line) for line in result["warnings"]])
+    facts(console, [("written", path) for path in result["written"]])
 
 
 def show_demo(result: Mapping[str, Any]) -> None:

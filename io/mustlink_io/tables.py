@@ -1,39 +1,65 @@
-"""Text files: numeric CSV, edge lists, labels, must-link and cannot-link pairs."""
+"""Tables in text files: columns of numbers, or of words."""
 
 from __future__ import annotations
 
+import csv
 import re
 import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io import store
 
 _COMMENT = "#%"
+NODE = ("node", "name", "index", "", "__index_level_0__")  # headers of a column that names nodes
+LABEL = ("label", "labels", "class", "cluster")
+ENDS = (("source", "target"), ("from", "to"), ("src", "dst"), ("i", "j"))
 
 
 class WordError(InputError):
     """A cell of a table is a word, where a number is wanted."""
 
-    def __init__(self, message: str, word: str) -> None:
-        super().__init__(message)
-        self.word = word
+
+@dataclass(frozen=True)
+class Words:
+    """A column of text with categories of its own; `codes` (rows,) count them, -1 is none."""
+
+    codes: NDArray[np.int64]
+    categories: tuple[str, ...]
 
 
-def text_labels(where: str, example: Any) -> InputError:
-    """Return the error for labels that are words."""
-    return InputError(
-        f"{where}: labels are text ({store.text(example)[:40]!r}); number the classes 0, 1, 2 …, "
-        "and -1 for unknown"
-    )
+@dataclass(frozen=True)
+class Table:
+    """Columns by position: numbers, text (object arrays of str), or Words.
+
+    `header` is empty where the file has none.
+    """
+
+    header: tuple[str, ...]
+    columns: tuple[NDArray[Any] | Words, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows below the header."""
+        first = self.columns[0]
+        return len(first.codes if isinstance(first, Words) else first)
+
+    def text(self, at: int) -> NDArray[Any]:
+        """A column, with text in place of codes."""
+        column = self.columns[at]
+        if not isinstance(column, Words):
+            return column
+        return np.array([*column.categories, ""], dtype=object)[column.codes]
 
 
-def _is_number(word: str) -> bool:
+def is_number(word: str) -> bool:
+    """Whether a word is that of a number."""
     try:
         float(word)
     except ValueError:
@@ -41,7 +67,7 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def _first_line(path: Path) -> tuple[int, str]:
+def first_line(path: Path) -> tuple[int, str]:
     """Return number (from 0) and text of the first line that is neither blank nor a comment."""
     store.check_readable(path)
     try:
@@ -54,7 +80,7 @@ def _first_line(path: Path) -> tuple[int, str]:
     raise InputError(f"{path}: empty, no values in it")
 
 
-def _delimiter(line: str) -> str | None:
+def delimiter(line: str) -> str | None:
     """Return the separator that a line uses; None stands for white space."""
     return next((mark for mark in (",", ";", "\t") if mark in line), None)
 
@@ -65,10 +91,10 @@ def read_csv(path: Path) -> tuple[list[str], NDArray[np.float64]]:
     Lines beginning with # or % are comments. Raises InputError naming the place of the first
     cell that is not a number.
     """
-    number, line = _first_line(path)
-    mark = _delimiter(line)
+    number, line = first_line(path)
+    mark = delimiter(line)
     words = [word.strip().strip('"') for word in line.split(mark)]
-    header = [] if all(_is_number(word) for word in words) else words
+    header = [] if all(is_number(word) for word in words) else words
     skip = number + 1 if header else number
     try:
         with warnings.catch_warnings():
@@ -86,7 +112,7 @@ def read_csv(path: Path) -> tuple[list[str], NDArray[np.float64]]:
         after = f", counted from 0 after line {skip}" if skip else ", counted from 0"
         message = f"{path}: {store.text(words_.rstrip('.'))[:200]}{after}"
         found = re.search(r"could not convert string '(.*)' to float", words_)
-        raise (WordError(message, found[1]) if found else InputError(message)) from error
+        raise (WordError if found else InputError)(message) from error
     if table.size == 0:
         raise InputError(f"{path}: a header, but no values below it")
     if header and len(header) != table.shape[1]:
@@ -111,99 +137,93 @@ def to_integers(values: NDArray[Any], where: str, what: str) -> NDArray[np.int64
     return values.astype(np.int64)
 
 
-def read_edges(path: Path) -> sp.csr_matrix:
-    """Read lines `i j [weight]`, nodes numbered from 0, as a symmetric affinity.
+def read_table(path: Path) -> Table:
+    """Read a table that may hold words; quoted cells as CSV has them. Raises InputError.
 
-    An edge may be given in one direction or in both; of weights given several times for one edge
-    the largest counts (nothing is summed). The graph has as many nodes as the largest number
-    plus one.
+    A column is of numbers if all its cells are numbers or empty (NaN). The first line is a header
+    if there is a word on it; of a single column only if that is a usual name of labels, or there
+    are only numbers below.
     """
-    _, table = read_csv(path)
-    if table.shape[1] not in (2, 3):
+    number, line = first_line(path)
+    mark = delimiter(line)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            for _ in range(number):
+                next(file)
+            lines = (one for one in file if one.strip() and one.strip()[0] not in _COMMENT)
+            if mark is None:
+                rows = [one.split() for one in lines]
+            else:
+                rows = list(csv.reader(lines, delimiter=mark, strict=True))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as a table ({error})") from error
+    wrong = next((i for i, row in enumerate(rows) if len(row) != len(rows[0])), None)
+    if wrong is not None:
         raise InputError(
-            f"{path}: {table.shape[1]} columns; an edge list has i, j and optionally a weight"
+            f"{path}: {len(rows[0])} columns on its first line, but {len(rows[wrong])} on line "
+            f"{wrong + 1}, comments not counted"
         )
-    ends = to_integers(table[:, :2], str(path), "edge")
-    weights = table[:, 2] if table.shape[1] == 3 else np.ones(len(table))
-    wrong = np.flatnonzero((ends < 0).any(axis=1) | ~np.isfinite(weights) | (weights < 0))
-    if wrong.size:
-        i, j = ends[wrong[0]]
-        raise InputError(
-            f"{path}: edge {wrong[0]} is ({i}, {j}) with weight {weights[wrong[0]]:g}; nodes are "
-            "numbered from 0, weights are finite and not negative"
-        )
-    n = int(ends.max()) + 1
-    if n > 100 * len(ends) + 1000:  # numbers are names here: n rows would be mostly empty
-        raise InputError(
-            f"{path}: {len(ends)} edges, but node numbers up to {n - 1}; number the nodes 0, 1, 2 …"
-        )
-    low, high = ends.min(axis=1), ends.max(axis=1)
-    order = np.lexsort((-weights, high, low))
-    low, high, weights = low[order], high[order], weights[order]
-    first = np.ones(len(low), dtype=bool)
-    first[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
-    low, high, weights = low[first], high[first], weights[first]
-    off = low != high
-    return sp.csr_matrix(
-        (
-            np.concatenate([weights, weights[off]]),
-            (np.concatenate([low, high[off]]), np.concatenate([high, low[off]])),
-        ),
-        shape=(n, n),
+    raw = list(zip(*rows, strict=True))
+    below = [_column(cells[1:]) for cells in raw]
+    names = [cells[0].strip() for cells in raw]
+    if len(raw) > 1:
+        has_header = not all(map(is_number, names))
+    else:
+        has_header = names[0].lower() in LABEL or (below[0].dtype.kind == "f" and len(rows) > 1)
+    if not has_header:
+        return Table((), tuple(_column(cells) for cells in raw))
+    if len(rows) == 1:
+        raise InputError(f"{path}: a header, but no values below it")
+    return Table(tuple(names), tuple(below))
+
+
+def _column(cells: Sequence[str]) -> NDArray[Any]:
+    """Numbers if all cells are, an empty one being NaN, else text without outer blanks."""
+    words = [cell.strip() for cell in cells]
+    try:
+        return np.array([float(word) if word else np.nan for word in words], dtype=np.float64)
+    except ValueError:
+        return np.array(words, dtype=object)
+
+
+def find_column(header: Sequence[str], wanted: Sequence[str]) -> int | None:
+    """Place of the first of some names in a header, None if it has none of them."""
+    names = [name.strip().lower() for name in header]
+    return next((names.index(name) for name in wanted if name in names), None)
+
+
+def split_names(table: Table) -> tuple[NDArray[np.object_] | None, list[int]]:
+    """Return the column of node names as text, if the header has one, and the other columns."""
+    at = find_column(table.header[:1], NODE)
+    rest = [column for column in range(len(table.columns)) if column != at]
+    if at is None or not rest:
+        return None, list(range(len(table.columns)))
+    return column_text(table.text(at)), rest
+
+
+def column_text(cells: NDArray[Any]) -> NDArray[np.object_]:
+    """Cells as text, whole numbers without a point."""
+    if cells.dtype.kind == "O":
+        return cells
+    return np.array(
+        [str(int(cell)) if float(cell).is_integer() else str(cell) for cell in cells.tolist()],
+        dtype=object,
     )
 
 
-def read_labels(path: Path, n_nodes: int | None) -> NDArray[np.int64]:
-    """Read one label a line (-1 = unknown), or a table with the header `node,label`.
+def points_of(table: Table, where: str) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
+    """Return the columns of numbers as points (n, d), and names of their rows if it has some.
 
-    The table names only the nodes whose label is known and needs `n_nodes`. Raises InputError.
+    Raises InputError for any other column of text.
     """
-    try:
-        header, table = read_csv(path)
-    except WordError as error:
-        raise text_labels(str(path), error.word) from error
-    names = [name.lower() for name in header]
-    if {"node", "label"} <= set(names):
-        if n_nodes is None:
-            raise InputError(f"{path}: a table node,label needs to know the number of nodes")
-        node = to_integers(table[:, names.index("node")], str(path), "row")
-        label = to_integers(table[:, names.index("label")], str(path), "row")
-        wrong = np.flatnonzero((node < 0) | (node >= n_nodes))
-        if wrong.size:
+    names, rest = split_names(table)
+    for at in rest:
+        column = table.columns[at]
+        if isinstance(column, Words) or column.dtype.kind == "O":
+            name = store.text(table.header[at])[:40] if table.header else str(at)
             raise InputError(
-                f"{path}: row {wrong[0]} names node {node[wrong[0]]}, but there are {n_nodes} "
-                "nodes, numbered from 0"
+                f"{where}: column {name!r} is text, where coordinates are numbers; leave it out, "
+                "or call it `node` and put it first if it names the points"
             )
-        labels = np.full(n_nodes, -1, dtype=np.int64)
-        labels[node] = label
-        twice = np.flatnonzero(labels[node] != label)
-        if twice.size:
-            at = int(node[twice[0]])
-            raise InputError(
-                f"{path}: node {at} is labelled {label[twice[0]]} and {labels[at]}; keep one"
-            )
-        return labels
-    if table.shape[1] != 1:
-        raise InputError(
-            f"{path}: {table.shape[1]} columns; wanted is one label a line, or the header "
-            "`node,label`"
-        )
-    return to_integers(table[:, 0], str(path), "label")
-
-
-def read_pairs(path: Path) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Read a CSV with the header `i,j,belief` as pairs (m, 2) and beliefs (m,).
-
-    The belief says whether a pair is a must-link (> 0) or a cannot-link (< 0) and is therefore
-    required. Raises InputError.
-    """
-    header, table = read_csv(path)
-    names = [name.lower() for name in header]
-    if not {"i", "j"} <= set(names):
-        raise InputError(f"{path}: the first line must be the header `i,j,belief`")
-    if "belief" not in names:
-        raise InputError(
-            f"{path}: no column `belief`; write 1 for a must-link and -1 for a cannot-link"
-        )
-    ends = table[:, [names.index("i"), names.index("j")]]
-    return to_integers(ends, str(path), "pair"), table[:, names.index("belief")].copy()
+    columns = [np.asarray(table.columns[at], dtype=np.float64) for at in rest]
+    return np.column_stack(columns), names

@@ -45,7 +45,8 @@ def satisfaction(
         tally = _tally(found, constraints)
     else:
         tally = _tally(found, constraints + given) - _tally(found, given)
-    must, must_kept, cannot, cannot_kept, weight, weight_kept = tally.tolist()
+    must, must_kept, cannot, cannot_kept, *weights = tally.tolist()
+    weight, weight_kept = weights[0] + weights[2], weights[1] + weights[3]
     return {
         "must_kept": _share(must_kept, must),
         "cannot_kept": _share(cannot_kept, cannot),
@@ -57,12 +58,103 @@ def satisfaction(
     }
 
 
+def kept_by_kind(labels: Any, constraints: Constraints) -> dict[str, dict[str, float]]:
+    """Must-links and cannot-links apart: `n`, `kept`, `weight` Σ|belief|, `weight_kept`.
+
+    Counted as in `satisfaction`; raises InputError for another n.
+    """
+    found = _as_clusters(labels)
+    constraints.require_nodes(found.size)
+    must, must_kept, cannot, cannot_kept, *weights = _tally(found, constraints).tolist()
+    return {
+        "must": _kind(must, must_kept, *weights[:2]),
+        "cannot": _kind(cannot, cannot_kept, *weights[2:]),
+    }
+
+
+def _kind(n: float, kept: float, weight: float, weight_kept: float) -> dict[str, float]:
+    return {"n": int(n), "kept": int(kept), "weight": weight, "weight_kept": weight_kept}
+
+
+def broken_pairs(labels: Any, constraints: Constraints, most: int = 10) -> tuple[Ints, Floats]:
+    """The broken pairs of largest |belief|, (q, 2) with q <= `most`, and their beliefs (q,).
+
+    Distinct pairs with their mean beliefs and entries of a graph or matrix, of equal beliefs the
+    first; pairs that only follow from labels are left to `stray_labels`. What is broken is said
+    in `satisfaction`. Raises InputError for another n.
+    """
+    found = _as_clusters(labels)
+    constraints.require_nodes(found.size)
+    pairs, belief = constraints.merged
+    if constraints.soft is not None:
+        i, j, more = upper_entries(constraints.soft)
+        pairs = np.concatenate([pairs, np.column_stack([i, j])])
+        belief = np.concatenate([belief, more])
+    broken = np.flatnonzero(~pairs_kept(found, pairs, belief))
+    worst = broken[np.argsort(-np.abs(belief[broken]), kind="stable")[:most]]
+    return pairs[worst], belief[worst]
+
+
+def pairs_kept(labels: Any, pairs: Ints, belief: Floats) -> NDArray[np.bool_]:
+    """Which of the pairs (m, 2) the clustering keeps, (m,); a belief of 0 asks for nothing."""
+    found = _as_clusters(labels)
+    first, second = found[pairs[:, 0]], found[pairs[:, 1]]
+    same = first == second
+    return (belief == 0) | np.where(belief > 0, same & (first >= 0), ~same)
+
+
+def stray_labels(labels: Any, given: Ints) -> tuple[Ints, Ints]:
+    """Labelled nodes that are not in the cluster of most of their class, and that cluster.
+
+    `given` (n,) are class numbers, -1 unknown. Returns (q,) nodes in rising order and (q,) the
+    clusters where the rest of their class is; of equally large parts the lowest cluster. A class
+    of which most is unassigned has cluster -1 and no strays but the assigned ones. O(n log n).
+    """
+    found = _as_clusters(labels)
+    known = np.flatnonzero(given >= 0)
+    if known.size == 0:
+        return known.astype(np.int64), np.empty(0, dtype=np.int64)
+    _, row = np.unique(given[known], return_inverse=True)
+    clusters, column = np.unique(found[known], return_inverse=True)
+    row, column = np.asarray(row).ravel(), np.asarray(column).ravel()
+    cells, size = np.unique(row * np.int64(clusters.size) + column, return_counts=True)
+    order = np.lexsort((cells, -size))
+    home = np.empty(int(row.max()) + 1, dtype=np.int64)
+    home[cells[order[::-1]] // clusters.size] = cells[order[::-1]] % clusters.size  # largest last
+    stray = home[row] != column
+    return known[stray], clusters[home[row[stray]]]
+
+
+def conductances(affinity: Any, labels: Any) -> tuple[Ints, Floats, Floats]:
+    """Clusters (K,), their conductance (K,) in [0, 1] and their share (K,) of the volume.
+
+    φ(C) = Cut(C, rest) / min(Vol(C), Vol(rest)): the share of its edges' weight that a cluster, or
+    what is outside of it if that is smaller, has across the border; 0 is a component of its own.
+    Cost O(nnz) in blocks of rows; raises InputError for another n.
+    """
+    clusters, cut, volume = _cuts(affinity, labels)
+    total = float(volume.sum())
+    smaller = np.minimum(volume, total - volume)
+    part = np.divide(cut, smaller, out=np.zeros_like(cut), where=smaller > 0)
+    share = volume / total if total > 0 else np.zeros_like(volume)
+    assigned = clusters >= 0
+    # The two sums of a cluster with all but nothing of the volume differ by rounding.
+    return clusters[assigned], np.minimum(part, 1.0)[assigned], share[assigned]
+
+
 def cluster_cuts(affinity: Any, labels: Any) -> tuple[Ints, Floats, Floats]:
     """Clusters (K,), Cut(C_k, rest) (K,) and Vol(C_k) (K,) of a clustering (WHC11 §2.1.1).
 
     `affinity` is W (n, n), dense, sparse or a Graph. Unassigned nodes (-1) form no cluster, but
     edges to them are cut. Cost O(nnz) in blocks; raises InputError for another n.
     """
+    clusters, cut, volume = _cuts(affinity, labels)
+    assigned = clusters >= 0
+    return clusters[assigned], cut[assigned], volume[assigned]
+
+
+def _cuts(affinity: Any, labels: Any) -> tuple[Ints, Floats, Floats]:
+    """As `cluster_cuts`, with the unassigned nodes as cluster -1."""
     found = _as_clusters(labels)
     given = getattr(affinity, "affinity", affinity)
     csr = given if isinstance(given, sp.csr_matrix | sp.csr_array) else sp.csr_matrix(given)
@@ -85,9 +177,7 @@ def cluster_cuts(affinity: Any, labels: Any) -> tuple[Ints, Floats, Floats]:
         inside += np.bincount(own[same], weights=csr.data[entries][same], minlength=count)
         first = last
     # Summation in two orders may leave a cut of -1e-17.
-    cut = np.maximum(volume - inside, 0.0)
-    assigned = clusters >= 0
-    return clusters[assigned], cut[assigned], volume[assigned]
+    return clusters, np.maximum(volume - inside, 0.0), volume
 
 
 def mncut(affinity: Any, labels: Any) -> float:
@@ -128,7 +218,7 @@ def _as_clusters(labels: Any) -> Ints:
 
 
 def _tally(found: Ints, constraints: Constraints) -> Floats:
-    """Must-links, kept; cannot-links, kept; weight, kept: six numbers for all kinds together."""
+    """Must-links, kept; cannot-links, kept; weight of must-links, kept; of cannot-links, kept."""
     pairs, belief = constraints.merged
     tally = _pair_tally(found, pairs[:, 0], pairs[:, 1], belief)
     if constraints.labels is not None:
@@ -139,18 +229,17 @@ def _tally(found: Ints, constraints: Constraints) -> Floats:
 
 
 def _pair_tally(found: Ints, i: Ints, j: Ints, belief: Floats) -> Floats:
-    """Return the six numbers for explicit pairs."""
+    """Return the eight numbers for explicit pairs."""
     same = found[i] == found[j]
     must, cannot = belief > 0, belief < 0
-    must_kept, cannot_kept = must & same & (found[i] >= 0), cannot & ~same
+    kinds = (must, must & same & (found[i] >= 0), cannot, cannot & ~same)
     weight = np.abs(belief)
-    kept = weight[must_kept | cannot_kept].sum()
-    counts = [int(mask.sum()) for mask in (must, must_kept, cannot, cannot_kept)]
-    return np.array([*counts, weight.sum(), kept], dtype=np.float64)
+    counts = [int(mask.sum()) for mask in kinds]
+    return np.array([*counts, *(weight[mask].sum() for mask in kinds)], dtype=np.float64)
 
 
 def _label_tally(found: Ints, given: Ints) -> Floats:
-    """Return the six numbers for all pairs of labelled nodes, from the contingency table."""
+    """Return the eight numbers for all pairs of labelled nodes, from the contingency table."""
     known = given >= 0
     found, given = found[known], given[known]
     _, column = np.unique(found, return_inverse=True)
@@ -164,8 +253,8 @@ def _label_tally(found: Ints, given: Ints) -> Floats:
     must_kept = same_both - _pairs_in(cell_size[unassigned])
     cannot = _pairs_in(np.array([found.size])) - must
     cannot_kept = cannot - (together - same_both)
-    total, kept = must + cannot, must_kept + cannot_kept
-    return np.array([must, must_kept, cannot, cannot_kept, total, kept], dtype=np.float64)
+    counts = [must, must_kept, cannot, cannot_kept]  # every pair has belief ±1
+    return np.array(counts + counts, dtype=np.float64)
 
 
 def _pairs_in(sizes: NDArray[np.integer[Any]]) -> int:

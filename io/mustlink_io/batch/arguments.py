@@ -23,7 +23,7 @@ Commands = Mapping[str, click.Command]
 
 FRESH = "--fresh"
 WAYS = ("memory", "threads", "resume")  # what was done within other limits still counts
-_BATCH_GIVES = {"help", "json", "quiet", "fresh"}
+_BATCH_GIVES = {"help", "json", "quiet", "fresh", "in-place"}  # jobs never write their inputs
 _SHORT = {"n_clusters": "k", "method": "method", "output": "output"}  # options without a long name
 _KINDS: dict[str, type[Job]] = {"cluster": ClusterJob, "propagate": PropagateJob}
 

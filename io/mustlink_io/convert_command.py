@@ -1,0 +1,100 @@
+"""`mustlink convert`: its arguments and its help."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from mustlink_io.options import IN_PLACE, JSON, KEY, OVERWRITE, QUIET, output_of, several
+from mustlink_io.places import USUAL
+
+
+@click.command(short_help="From one format to another; results into tables and .h5ad.")
+@click.argument("source", metavar="IN")
+@click.argument("out", required=False)
+@click.option("-o", "output", help="File to write, the same as OUT.")
+@click.option(
+    "--to", "form", type=click.Choice(list(USUAL)[::-1]), help="Format; default by OUT's ending."
+)
+@click.option("--into", metavar="FILE.h5ad", help="Put the result IN into a copy of this file.")
+@several(IN_PLACE, KEY, OVERWRITE, QUIET, JSON)
+def convert(
+    source: str,
+    out: str | None,
+    output: str | None,
+    into: str | None,
+    form: str | None,
+    quiet: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Convert points, a graph or a result IN to OUT.
+
+    \b
+      mustlink convert points.csv points.h5
+      mustlink convert pbmc.h5ad:/obsp/connectivities cells.metis
+      mustlink convert graph.graphml graph.h5           names of nodes are kept in /names
+      mustlink convert out.h5 labels.csv                node, name, cluster, class, confidence
+      mustlink convert out.h5:/embedding embedding.npy
+      mustlink convert out.h5 --into pbmc.h5ad -o new.h5ad
+      mustlink convert out.h5 --into pbmc.h5ad --in-place --key stroke_clusters
+
+    The last two write clusters to obs/KEY as categories of text, like scanpy's leiden, the
+    embedding to obsm/X_KEY and the parameters to uns/KEY. What is there under the name is replaced
+    only if mustlink wrote it, or with --overwrite.
+    """  # noqa: D301  (click marks unwrapped examples with \b)
+    from mustlink_io.summary import emit
+
+    if out is not None and output is not None:
+        raise click.UsageError("OUT is given twice; leave out -o")
+    if into is None:
+        for name in ("in_place", "overwrite"):
+            if given[name]:
+                raise click.UsageError(f"--{name.replace('_', '-')} belongs to --into FILE.h5ad")
+        result = _convert(source, out or output, form)
+    else:
+        if form is not None:
+            raise click.UsageError("--to: the copy of --into is .h5ad; leave it out")
+        result = _convert_into(source, into, out or output, **given)
+    if not quiet:
+        for note in result["notes"]:
+            click.echo(note, err=True)
+    emit(result, as_json, _show)
+
+
+def _convert(source: str, output: str | None, form: str | None) -> dict[str, Any]:
+    from mustlink_io import converting
+
+    if output is None:
+        raise click.UsageError("Missing argument 'OUT'.")
+    return converting.convert(source, output, form)
+
+
+def _convert_into(
+    source: str, into: str, output: str | None, *, in_place: bool, key: str, overwrite: bool
+) -> dict[str, Any]:
+    from mustlink_io import converting
+
+    output = output_of(into, output, in_place)
+    if not in_place and os.path.exists(output) and os.path.samefile(output, into):
+        raise click.UsageError(f"{output}: is the file of --into itself; to change it: --in-place")
+    return converting.convert_into(source, into, output, key=key, overwrite=overwrite)
+
+
+def _show(result: Mapping[str, Any]) -> None:
+    """Print what was written."""
+    from mustlink_io.console import facts, size, stdout_console
+
+    sizes = " x ".join(f"{part:,}" for part in result["shape"])
+    facts(
+        stdout_console(),
+        [
+            ("read", f"{result['source']}: {result['kind']}, {sizes}"),
+            ("into", result.get("into")),
+            ("key", result.get("key")),
+            ("written", f"{result['output']}: {result['to']}, {size(result['bytes'])}"),
+        ],
+    )

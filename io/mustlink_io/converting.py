@@ -1,0 +1,128 @@
+"""`mustlink convert`: points, graphs and results from one format to another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mustlink.errors import InputError
+from mustlink_io import annotate, formats, frames, outputs, results, store, writers
+from mustlink_io.locks import locked
+from mustlink_io.places import FORMS, USUAL
+from mustlink_io.work import remove_leftovers
+
+
+def convert(source: str, output: str, form: str | None) -> dict[str, Any]:
+    """Write what is in `source` to `output`, in `form` or as its ending says; raises InputError.
+
+    A result, which holds labels and no data, becomes a table of its nodes, or its labels alone.
+    """
+    place = formats.parse(source)
+    store.check_readable(place.path)
+    form = form or _form(output)
+    target = store.check_output(output, [place.path])
+    with locked(output):
+        remove_leftovers(target)
+        if results.is_result(place) or _is_labels(place):
+            return _labels(place, output, form)
+        return _data(source, output, form)
+
+
+def _form(output: str) -> str:
+    ending = Path(output).suffix.lower()
+    if ending not in FORMS:
+        raise InputError(
+            f"{output}: unknown ending {ending!r}; writable are {', '.join(FORMS)}, or give --to"
+        )
+    return FORMS[ending]
+
+
+def _is_labels(place: formats.Place) -> bool:
+    part = (place.part or "").strip("/")
+    return place.suffix in formats.HDF5 and (
+        part in ("labels", "y") or (place.suffix == annotate.ENDING and part.startswith("obs/"))
+    )
+
+
+def _labels(place: formats.Place, output: str, form: str) -> dict[str, Any]:
+    """Labels of a result with what is known of its nodes, or labels alone."""
+    if form == "h5ad":
+        raise InputError(
+            f"{output}: a result goes into a copy of the AnnData file it is of: "
+            f"mustlink convert {place} --into DATA.h5ad -o {output}"
+        )
+    if form not in writers.LABELS:
+        able = ", ".join(USUAL[name] for name in writers.LABELS if name not in ("h5", "edges"))
+        raise InputError(f"{output}: {form} cannot hold labels; write {able} or .txt")
+    content: dict[str, Any]
+    if results.is_result(place):
+        content = results.read(place)
+    else:
+        found = formats.load_classes(str(place))
+        content = {"/labels": found.codes}
+        if found.classes is not None:
+            content |= {"/classes": range(len(found.classes)), "/class_names": found.classes}
+    notes = []
+    if form in ("csv", "parquet"):
+        columns = results.columns(content, str(place))
+        write = writers.table_csv if form == "csv" else frames.write_parquet
+        write(output, columns)
+    else:
+        writers.labels_file(output, content["/labels"], form)
+        if len(content) > 1:
+            notes.append(f"{output}: holds labels alone; .csv and .parquet have names, too")
+    shape = [len(content["/labels"])]
+    return _told(str(place), output, "labels", form, shape, notes)
+
+
+def _data(source: str, output: str, form: str) -> dict[str, Any]:
+    """Points or a graph."""
+    data = formats.load(source)
+    known = writers.POINTS if data.kind == "points" else writers.GRAPH
+    if form not in known:
+        able = ", ".join(USUAL[name] for name in known)
+        noun = "points" if data.kind == "points" else "a graph"
+        raise InputError(
+            f"{output}: {form} cannot hold {noun}, which {data.place} is; write {able}"
+        )
+    notes = [*data.notes, *known[form](output, data.value, data.names)]
+    return _told(str(data.place), output, data.kind, form, list(data.value.shape), notes)
+
+
+def convert_into(
+    source: str, into: str, output: str, *, key: str, overwrite: bool
+) -> dict[str, Any]:
+    """Put a result into a copy of an AnnData file, which may take the file's own name.
+
+    Raises InputError.
+    """
+    place, data = formats.parse(source), formats.parse(into)
+    for one in (place, data):
+        store.check_readable(one.path)
+    if data.suffix != annotate.ENDING:
+        raise InputError(f"--into {into}: results go into AnnData, a file .h5ad")
+    if formats.parse(output).suffix != annotate.ENDING:
+        raise InputError(f"{output}: a copy of {into} is AnnData, too; call it .h5ad")
+    if not results.is_result(place):
+        raise InputError(f"{source}: no result; give the output of mustlink cluster or propagate")
+    goal = outputs.check_output(output, [place.path])
+    with locked(output):
+        remove_leftovers(goal)
+        content = results.read(place)
+        notes = annotate.annotate(annotate.Target(data.path, output, key, overwrite), content)
+    shape = [len(content["/labels"])]
+    return {**_told(source, output, "labels", "h5ad", shape, notes), "into": into, "key": key}
+
+
+def _told(
+    source: str, output: str, kind: str, form: str, shape: list[int], notes: list[str]
+) -> dict[str, Any]:
+    return {
+        "source": source,
+        "output": output,
+        "kind": kind,
+        "to": form,
+        "shape": shape,
+        "bytes": Path(output).stat().st_size,
+        "notes": notes,
+    }

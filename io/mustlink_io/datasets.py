@@ -1,0 +1,236 @@
+"""The data of a job: points or a graph, from any file that is read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import h5py
+import numpy as np
+import scipy.sparse as sp
+
+from mustlink.errors import InputError
+from mustlink_io import (
+    anndata,
+    arrays,
+    declared,
+    edges,
+    frames,
+    matrices,
+    metis,
+    networks,
+    npz,
+    store,
+    stream,
+    tables,
+)
+from mustlink_io.names import NodeNames, names_or_none
+from mustlink_io.places import EDGES, HDF5, METIS, SUFFIXES, Place, parse
+
+DATA_NAMES = ("/points", "/X", "/graph")
+
+Kind = Literal["points", "graph"]
+
+
+@dataclass(frozen=True)
+class Data:
+    """What was loaded: points (n, d) float32, or an affinity (n, n) CSR.
+
+    `names` are those that the file gives to its nodes, if any; `notes` say what was decided.
+    """
+
+    kind: Kind
+    value: Any
+    place: Place
+    names: NodeNames | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A matrix, dense or sparse, and what came with it."""
+
+    value: Any
+    names: NodeNames | None = None
+    note: str | None = None
+    is_graph: bool = False
+
+
+def load(
+    text: str,
+    want: Kind | None = None,
+    advance: stream.Advance = stream.silent,
+    lazy_above: int | None = None,
+) -> Data:
+    """Load points or a graph; the file's contents decide unless `want` does.
+
+    Square sparse matrices are graphs, dense ones points; `want="graph"` takes a dense square
+    matrix as an affinity, `want="points"` a sparse one as points. Points in HDF5 that need more
+    than `lazy_above` bytes are checked but not kept: the value is `stream.PointRows`. Raises
+    InputError.
+    """
+    place = parse(text)
+    store.check_readable(place.path)
+    if place.suffix in HDF5:
+        return _load_h5(place, want, advance, lazy_above)
+    if place.part and place.suffix != ".npz":
+        raise InputError(f"{place}: a table of points has no parts; give {place.path}")
+    found = _read(place)
+    data = _decide(found.value, want, place, advance, found.is_graph)
+    notes = () if found.note is None else (found.note,)
+    return Data(data.kind, data.value, place, found.names, notes)
+
+
+def _read(place: Place) -> _Found:
+    """The matrix in a file that is not HDF5."""
+    path = place.path
+    if place.suffix == ".npy":
+        return _Found(arrays.load_npy(path))
+    if place.suffix == ".npz":
+        return _Found(npz.pick(place))
+    if place.suffix == ".mtx":
+        return _Found(matrices.read_mtx(path))
+    if place.suffix in METIS:
+        matrix, note = metis.read_metis(path)
+        return _Found(matrix, None, note, is_graph=True)
+    if place.suffix == ".graphml":
+        return _Found(*networks.read_graphml(path), is_graph=True)
+    if place.suffix in EDGES:
+        return _Found(*edges.read_edges(path), is_graph=True)
+    if place.suffix == ".parquet":
+        return _of_table(frames.read_parquet(path), str(path))
+    if place.suffix == ".csv":
+        return _of_csv(place)
+    raise InputError(f"{place}: unknown ending {place.suffix!r}; readable are {SUFFIXES}")
+
+
+def _of_csv(place: Place) -> _Found:
+    header = tables.first_line(place.path)[1]
+    words = [word.strip().strip('"') for word in header.split(tables.delimiter(header))]
+    if edges.is_edge_table(words):
+        return _Found(*edges.read_edges(place.path), is_graph=True)
+    try:
+        names, numbers = tables.read_csv(place.path)
+        table = tables.Table(tuple(names), tuple(numbers.T))
+        if tables.find_column(names[:1], tables.NODE) is None:
+            return _Found(numbers)
+    except tables.WordError as error:
+        if tables.find_column(words[:1], tables.NODE) is None:
+            raise error
+        table = tables.read_table(place.path)
+    return _of_table(table, str(place))
+
+
+def _of_table(table: tables.Table, where: str) -> _Found:
+    """Edges or points of a table, as its header says."""
+    if edges.is_edge_table(table.header):
+        return _Found(*edges.of_table(table, where), is_graph=True)
+    values, texts = tables.points_of(table, where)
+    if texts is None:
+        return _Found(values)
+    names = names_or_none(texts, where)
+    note = f"{where}: its column {store.text(table.header[0])[:40]!r} is taken as names of points"
+    return _Found(values, names, note)
+
+
+def _decide(
+    value: Any, want: Kind | None, place: Place, advance: stream.Advance, is_graph: bool = False
+) -> Data:
+    """Make a graph or points of a matrix, as wanted or as its form suggests."""
+    sparse = sp.issparse(value)
+    square = value.ndim == 2 and value.shape[0] == value.shape[1]
+    if want == "points" and is_graph:
+        raise InputError(f"{place}: is a graph, where points are wanted")
+    if want == "graph" and not square:
+        raise InputError(f"{place}: shape {value.shape}, but an affinity matrix is square")
+    if want == "graph" or (want is None and sparse and square):
+        if not sparse and value.dtype.kind not in "fiub":
+            raise InputError(f"{place}: values of type {value.dtype}; weights are real numbers")
+        if not sparse:
+            declared.check_fits(8 * math.prod(value.shape), str(place))
+        # an HDF5 dataset or a memory map is read here
+        with np.errstate(over="ignore", invalid="ignore"):
+            matrix = value if sparse else sp.csr_matrix(np.asarray(value[...], dtype=np.float64))
+        matrices.check_weights(matrix, str(place))
+        return Data("graph", matrix, place)
+    if sparse:
+        value = matrices.DenseRows(value)
+    declared.check_fits(4 * math.prod(value.shape), str(place))
+    return Data("points", stream.read_points(value, str(place), advance), place)
+
+
+def _load_h5(
+    place: Place, want: Kind | None, advance: stream.Advance, lazy_above: int | None
+) -> Data:
+    with store.open_h5(place.path) as file:
+        name, note = default_part(file, place, want)
+        named = Place(place.path, name)
+        data = _of_h5(file, named, want, advance, lazy_above)
+        names = _names(file, place, name, int(data.value.shape[0]))
+        return Data(data.kind, data.value, named, names, () if note is None else (note,))
+
+
+def _of_h5(
+    file: h5py.File,
+    named: Place,
+    want: Kind | None,
+    advance: stream.Advance,
+    lazy_above: int | None,
+) -> Data:
+    name = str(named.part)
+    if matrices.is_sparse_group(store.find(file, name)):
+        anndata.refuse_distances(file, name)
+        return _decide(matrices.read_sparse(file, name), want, named, advance)
+    values = store.dataset(file, name)
+    if want != "graph" and lazy_above is not None and 4 * values.size > lazy_above:
+        stream.check_points(values, str(named), advance)
+        return Data("points", stream.PointRows(named.path, name), named)
+    return _decide(values, want, named, advance)
+
+
+def _names(file: h5py.File, place: Place, part: str, n_rows: int) -> NodeNames | None:
+    """Names of nodes in a file of mustlink (`/names`) or AnnData (the index of obs)."""
+    if place.suffix == anndata.ENDING:
+        anndata.check_rows(file, part, n_rows)
+        return anndata.node_names(file) if anndata.is_per_node(part) else None
+    if store.find(file, "/names") is None or part.strip("/") not in ("points", "X", "graph"):
+        return None
+    texts = store.texts(file, "/names")
+    if len(texts) != n_rows:
+        raise InputError(f"{place.path}:/names: {len(texts)} names of {n_rows} nodes")
+    return names_or_none(texts, str(place.path))
+
+
+def default_part(file: h5py.File, place: Place, want: Kind | None) -> tuple[str, str | None]:
+    """The part that was named, or the first of the usual ones that the file has, and a note."""
+    if place.part:
+        return place.part, None
+    names = ("/graph",) if want == "graph" else DATA_NAMES
+    if place.suffix == anndata.ENDING:
+        if want == "graph" and store.find(file, "/obsp/connectivities") is not None:
+            return "/obsp/connectivities", f"{place.path}: /obsp/connectivities is taken as graph"
+        if want != "graph":
+            choice = anndata.default_part(file)
+            return choice.name, choice.note
+    for name in names:
+        if store.find(file, name) is not None:
+            return name, None
+    raise InputError(
+        f"{place.path}: none of {', '.join(names)} in it; name one of its datasets as "
+        f"{place.path.name}:DATASET (it has {store.listed(file)})"
+    )
+
+
+def declared_shape(text: str) -> tuple[int, ...] | None:
+    """Shape of the data without reading it where that is cheap (HDF5, .npy), else None."""
+    place = parse(text)
+    if place.suffix == ".npy":
+        return tuple(arrays.load_npy(place.path).shape)
+    if place.suffix not in HDF5:
+        return None
+    with store.open_h5(place.path) as file:
+        name, _ = default_part(file, place, None)
+        if matrices.is_sparse_group(store.find(file, name)):
+            return matrices.sparse_shape(file, name)
+        return tuple(store.dataset(file, name, values=False).shape)

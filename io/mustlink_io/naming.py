@@ -1,0 +1,36 @@
+"""Names of nodes and classes that go with an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink_io import formats
+
+
+def names_content(
+    data: formats.Data, labels: formats.Labels | None, estimator: Any
+) -> dict[str, Any]:
+    """Names of nodes and of classes as entries of the result file, where there are some."""
+    found: dict[str, Any] = {}
+    if data.names is not None:
+        found["/names"] = data.names.texts
+    if labels is None or labels.classes is None:
+        return found
+    if hasattr(estimator, "label_distributions_"):
+        names = [labels.classes[at] for at in np.asarray(estimator.classes_)]
+    else:
+        names = _of_clusters(np.asarray(estimator.labels_), labels, estimator.n_clusters)
+    return {**found, "/class_names": names}
+
+
+def _of_clusters(found: NDArray[Any], labels: formats.Labels, n_clusters: int) -> list[str]:
+    """The class that most labelled nodes of every cluster have, empty where none has a label."""
+    known = (labels.codes >= 0) & (found >= 0)
+    names = np.array([*(labels.classes or ()), ""], dtype=object)
+    size = len(names)
+    votes = np.bincount(found[known] * size + labels.codes[known], minlength=n_clusters * size)
+    votes = votes.reshape(n_clusters, size)
+    return list(names[np.where(votes.any(axis=1), votes.argmax(axis=1), size - 1)])

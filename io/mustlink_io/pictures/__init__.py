@@ -1,0 +1,29 @@
+"""Pictures (extra `plot`): arrays in, a matplotlib figure out, which `save` writes.
+
+Figures are of their own, without pyplot, so that no global state changes.
+"""
+
+from mustlink_io.pictures.bars import constraints_kept, histogram
+from mustlink_io.pictures.canvas import COLOURS, as_svg, colours, require_matplotlib, save
+from mustlink_io.pictures.embedding import embedding, informative_columns
+from mustlink_io.pictures.scaling import scaling
+from mustlink_io.pictures.segmentation import label_map, overlay, photograph, segmentation
+from mustlink_io.pictures.spectrum import spectrum
+
+__all__ = [
+    "COLOURS",
+    "as_svg",
+    "colours",
+    "constraints_kept",
+    "embedding",
+    "histogram",
+    "informative_columns",
+    "label_map",
+    "overlay",
+    "photograph",
+    "require_matplotlib",
+    "save",
+    "scaling",
+    "segmentation",
+    "spectrum",
+]

@@ -1,0 +1,201 @@
+"""The pictures of a result: which of them it has, what they show, in words for those who listen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+from mustlink_io import pictures
+from mustlink_io.report.facts import Result
+
+_ZERO = 1e-12  # eigenvalues of components, up to rounding
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with its caption, and words that stand for it where it cannot be seen."""
+
+    figure: Any
+    caption: str
+    alt: str
+
+
+def draw(result: Result, image: NDArray[Any] | None = None) -> dict[str, Picture]:
+    """All pictures that a result has, by name; raises InputError for an image of another size."""
+    found = {
+        "embedding": _embedding(result),
+        "spectrum": _spectrum(result),
+        "neighbours": _neighbours(result),
+        "constraints": _constraints(result),
+        "confidence": _confidence(result),
+    }
+    shown = {name: picture for name, picture in found.items() if picture is not None}
+    return {**_segmented(result, image), **shown}
+
+
+def load_image(path: str) -> NDArray[Any]:
+    """Image (h, w, 3) of uint8 from a picture file; raises InputError."""
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError as error:
+        raise InputError(
+            "--image: pillow is missing; install it with: pip install 'mustlink[plot]'"
+        ) from error
+    try:
+        with Image.open(path) as opened:
+            return np.asarray(opened.convert("RGB"))
+    except (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError) as error:
+        words = " ".join(str(error).split())
+        raise InputError(f"--image {path}: cannot be read as a picture ({words})") from error
+
+
+def save(drawn: dict[str, Picture], folder: str) -> list[str]:
+    """Write every picture as PNG and as SVG into a folder; returns the paths."""
+    into = Path(folder)
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made a folder ({error.strerror})") from error
+    written = []
+    for name, picture in drawn.items():
+        for kind in (".png", ".svg"):
+            pictures.save(picture.figure, into / f"{name}{kind}")
+            written.append(str(into / f"{name}{kind}"))
+    return written
+
+
+def _segmented(result: Result, image: NDArray[Any] | None) -> dict[str, Picture]:
+    """The image and its segments, where the file has an image or one is given."""
+    shown = result.arrays.image if image is None else image
+    if shown is None:
+        return {}
+    labels, (height, width) = result.arrays.labels, shown.shape[:2]
+    if labels.size != height * width:
+        raise InputError(
+            f"--image: {width} x {height} pixels, but the result has {labels.size} nodes; give the "
+            "image that was clustered"
+        )
+    kind = result.facts["kind"]
+    size = f"{width:,} by {height:,} pixels"
+    return {
+        "image": Picture(
+            pictures.photograph(shown),
+            f"The image, {size}.",
+            f"An image of {size} whose pixels were the nodes.",
+        ),
+        "segmentation": Picture(
+            pictures.label_map(labels.reshape(height, width), shown),
+            f"The {kind} of its pixels, over it.",
+            f"The same image, tinted by the {len(result.facts[kind])} {kind} of its pixels, with "
+            "white borders between them.",
+        ),
+    }
+
+
+def _embedding(result: Result) -> Picture | None:
+    held = result.arrays
+    if held.embedding is None or held.embedding.shape[1] == 0:
+        return None
+    drawn = pictures.embedding(held.embedding, held.labels, held.pairs, held.belief, held.given)
+    count = len(result.facts["clusters"])
+    lines = ""
+    if held.pairs is not None:
+        lines = (
+            " Solid lines are must-links, dashed ones cannot-links; what is broken is red. "
+            "Where there are many, a hundred kept and a hundred broken ones are drawn."
+        )
+    if held.given is not None:
+        lines += (
+            " Rings are nodes whose label was given, in the colour of the cluster where most of "
+            "their class are."
+        )
+    return Picture(
+        drawn,
+        "The nodes by the two coordinates of the embedding in which clusters overlap least, "
+        f"coloured and numbered by cluster.{lines}",
+        f"Scatter plot of {held.labels.size:,} nodes in {count} coloured clusters.{lines}",
+    )
+
+
+def _spectrum(result: Result) -> Picture | None:
+    found = result.facts["spectrum"]
+    if found is None:
+        return None
+    values, k = np.array(found["values"]), found["n_clusters"]
+    of_graph = found["of"] == "graph"
+    name = "the normalised Laplacian" if of_graph else "the method's own problem"
+    caption = f"The smallest eigenvalues of {name}, those of the clusters filled."
+    gap = "The gap after them is not known: no further one was computed."
+    if not of_graph:
+        caption = f"Eigenvalues of {name}, in the order in which it takes them."
+        gap = "The graph's own were not computed."
+    elif k is not None and values.size > k and values[k] <= _ZERO:
+        gap = f"There is no gap after number {k}: the graph has more than {k} components."
+    elif k is not None and values.size > k:
+        gap = (
+            f"The gap after number {k} goes from {values[k - 1]:.4g} to {values[k]:.4g}; the wider "
+            f"it is, the more clearly the graph has {k} clusters."
+        )
+    title = f"eigenvalues of {name}"
+    return Picture(
+        pictures.spectrum(values, k, title),
+        f"{caption} {gap}",
+        f"Plot of eigenvalues of {name}, beginning {', '.join(f'{v:.3g}' for v in values[:5])}. "
+        + gap,
+    )
+
+
+def _neighbours(result: Result) -> Picture | None:
+    graph = result.facts["graph"]
+    if graph is None or graph["histogram"] is None:
+        return None
+    bins, spread = graph["histogram"], graph["neighbours"]
+    return Picture(
+        pictures.histogram(
+            bins["edges"],
+            bins["counts"],
+            "neighbours of a node",
+            "number of neighbours",
+            ("median", spread["median"]),
+        ),
+        "How many nodes have how many neighbours.",
+        f"Histogram of the number of neighbours of a node: from {spread['least']:,.0f} to "
+        f"{spread['most']:,.0f}, half of the nodes have at most {spread['median']:,.0f}.",
+    )
+
+
+def _constraints(result: Result) -> Picture | None:
+    asked = result.facts["constraints"]
+    kinds = {kind: asked[kind] for kind in ("must", "cannot") if asked and asked.get(kind)}
+    if not any(row["n"] for row in kinds.values()):
+        return None
+    words = [f"{row['kept']:,} of {row['n']:,} {kind}-links kept" for kind, row in kinds.items()]
+    return Picture(
+        pictures.constraints_kept(kinds),
+        "Shares of the constraints that are kept and broken, by kind.",
+        f"Bars: {', '.join(words)}.",
+    )
+
+
+def _confidence(result: Result) -> Picture | None:
+    found = result.facts.get("confidence")
+    if found is None or found["mean"] is None:
+        return None
+    bins, mean = found["histogram"], found["mean"]
+    return Picture(
+        pictures.histogram(
+            bins["edges"],
+            bins["counts"],
+            "confidence",
+            "largest share minus second",
+            ("mean", mean),
+        ),
+        "How sure the answers are, from 0 (a tie) to 1, over the nodes without a given label.",
+        f"Histogram of the confidence of the answers; the mean is {mean:.2f}, "
+        f"{found['below_tenth']:,} are below 0.1.",
+    )

@@ -1,0 +1,158 @@
+"""Facts and pictures to one page of HTML that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from mustlink.errors import InputError
+from mustlink_io import outputs
+from mustlink_io.console import size
+from mustlink_io.progress import clock
+from mustlink_io.report import words
+from mustlink_io.report.drawn import Picture
+from mustlink_io.report.facts import Result
+
+_ALL_ROWS = 30  # clusters that are all listed; of more, the largest and the worst
+_SOME_ROWS = 12
+_SHORT, _SHORT_SHARE = 0.05, 0.005  # seconds, and share of the run, of a stage told with others
+
+
+def render(result: Result, drawn: Mapping[str, Picture]) -> str:
+    """The page; raises InputError where jinja2 is missing."""
+    facts = result.facts
+    shown = {
+        name: {"src": words.source(p.figure), "alt": p.alt, "caption": p.caption}
+        for name, p in drawn.items()
+    }
+    template = _environment().get_template("page.html")
+    return template.render(
+        f=facts,
+        lede=_lede(facts),
+        tiles=_tiles(facts),
+        tables=_tables(facts),
+        kept=_kept(facts),
+        pictures=shown,
+        stages=_stages(facts["stages"]),
+        most_seconds=max((s["seconds"] for s in facts["stages"]), default=0) or 1,
+        most_bytes=max((s["peak_bytes"] for s in facts["stages"]), default=0) or 1,
+        style=_shipped("style.css"),
+    )
+
+
+def write(path: str, html: str) -> int:
+    """Write the page whole or not at all; returns its bytes. Raises InputError."""
+    data = html.encode("utf-8")
+    with outputs.atomic(path) as temporary:
+        temporary.write_bytes(data)
+    return len(data)
+
+
+def beside(path: str) -> str:
+    """Where the page of a result goes when nobody says."""
+    return str(Path(path).with_suffix(".html"))
+
+
+def _environment() -> Any:
+    try:
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
+    except ImportError as error:
+        raise InputError(
+            "report: jinja2 is missing; install it with: pip install 'mustlink[plot]'"
+        ) from error
+    made = Environment(
+        loader=FunctionLoader(_shipped),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(words.FILTERS)
+    made.globals["node"] = words.node
+    return made
+
+
+def _shipped(name: str) -> str:
+    return resources.files("mustlink_io.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _lede(facts: Mapping[str, Any]) -> str:
+    """What happened, in a sentence or two."""
+    kind = facts["kind"]
+    number = len(facts[kind])
+    nodes = f"{facts['n_nodes']:,} nodes"
+    first = f"{facts['method']} put {nodes} into {number} {kind}"
+    if kind == "classes":
+        given = facts["n_labels"]
+        known = f" from {words.count(given)} labels" if given else " from a few labels"
+        first = f"{facts['method']} gave {nodes} one of {number} classes{known}"
+    second = ""
+    kept = _kept(facts)
+    if kept is not None:
+        second = f" It keeps {words.percent(kept['share'])} of {kept['n']:,} constraints."
+    if facts["unassigned"]:
+        left = facts["unassigned"]
+        second += f" {left:,} {'node is' if left == 1 else 'nodes are'} left without."
+    return f"{first}.{second}"
+
+
+def _kept(facts: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Constraints of both kinds together."""
+    asked = facts["constraints"]
+    rows = [asked[kind] for kind in ("must", "cannot") if asked and asked.get(kind)]
+    n, kept = sum(row["n"] for row in rows), sum(row["kept"] for row in rows)
+    return {"n": n, "kept": kept, "share": kept / n} if n else None
+
+
+def _tiles(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The figures to see first: name and value."""
+    kind = facts["kind"]
+    tiles = [("nodes", words.count(facts["n_nodes"])), (kind, words.count(len(facts[kind])))]
+    kept = _kept(facts)
+    if kept is not None:
+        tiles.append(("constraints kept", words.percent(kept["share"])))
+    if facts.get("labels_kept") is not None:
+        tiles.append(("labels kept", words.percent(facts["labels_kept"])))
+    if facts.get("confidence") and facts["confidence"]["mean"] is not None:
+        tiles.append(("mean confidence", words.small(facts["confidence"]["mean"])))
+    if facts["stages"]:
+        tiles.append(("time", clock(facts["seconds"])))
+        tiles.append(("peak memory", size(facts["peak_bytes"])))
+    return tiles
+
+
+def _stages(stages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of the table of stages: those that took next to nothing together, at the end."""
+    total = sum(stage["seconds"] for stage in stages)
+    least = max(_SHORT_SHARE * total, _SHORT)
+    long = [{**stage, "names": []} for stage in stages if stage["seconds"] >= least]
+    short = [stage for stage in stages if stage["seconds"] < least]
+    if len(short) < 3:
+        return [{**stage, "names": []} for stage in stages]
+    rest = {
+        "name": f"{len(short)} short stages",
+        "times": 1,
+        "seconds": sum(stage["seconds"] for stage in short),
+        "peak_bytes": max(stage["peak_bytes"] for stage in short),
+        "names": [stage["name"] for stage in short],
+    }
+    return [*long, rest]
+
+
+def _tables(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of clusters: all of them, or the largest and those with the worst border."""
+    rows: Sequence[dict[str, Any]] = facts[facts["kind"]]
+    if len(rows) <= _ALL_ROWS:
+        return [{"title": f"All {len(rows)}, by number", "rows": rows}] if rows else []
+    by_size = sorted(rows, key=lambda row: (-row["size"], row["name"]))
+    tables = [{"title": f"The {_SOME_ROWS} largest of {len(rows)}", "rows": by_size[:_SOME_ROWS]}]
+    if rows[0]["conductance"] is not None:
+        worst = sorted(rows, key=lambda row: (-(row["conductance"] or 0), row["name"]))
+        title = f"The {_SOME_ROWS} of largest conductance"
+        tables.append({"title": title, "rows": worst[:_SOME_ROWS]})
+    else:
+        title = f"The {_SOME_ROWS} smallest"
+        tables.append({"title": title, "rows": by_size[::-1][:_SOME_ROWS]})
+    return tables

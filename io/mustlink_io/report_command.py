@@ -1,0 +1,41 @@
+"""`mustlink report`: its arguments and its help."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from mustlink_io.options import JSON
+
+
+@click.command(short_help="A page about a result, with pictures.")
+@click.argument("file", metavar="OUT.h5")
+@click.option("-o", "output", help="HTML file to write; by default OUT.html beside OUT.h5.")
+@click.option(
+    "--pictures", "folder", metavar="DIR", help="Write every picture there, as PNG and SVG."
+)
+@click.option("--image", help="PNG or JPEG whose pixels, row by row, are the nodes.")
+@JSON
+def report(
+    file: str, output: str | None, folder: str | None, image: str | None, as_json: bool
+) -> None:
+    """Tell what was run, how the graph, the clusters and the constraints look, and what to doubt.
+
+    One page that loads nothing: it can be sent, kept and printed. With --pictures or --json and
+    without -o, no page is written. Needs: pip install 'mustlink[plot]' (not for --json alone).
+
+    \b
+      mustlink report out.h5                         writes out.html
+      mustlink report out.h5 -o report.html
+      mustlink report out.h5 --pictures figures      embedding.png, embedding.svg, spectrum.png, …
+      mustlink report photo.h5 --image photo.jpg     segments drawn over the photograph
+      mustlink report out.h5 --json | jq .constraints
+    """  # noqa: D301  (click marks unwrapped examples with \b)
+    from mustlink_io.report.make import make
+    from mustlink_io.summary import emit, show_report
+
+    found: dict[str, Any] = make(
+        file, output, folder=folder, image=image, page_wanted=not (folder or as_json)
+    )
+    emit(found, as_json, show_report)

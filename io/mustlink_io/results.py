@@ -1,0 +1,125 @@
+"""Results that are read back from the files of `mustlink cluster` and `mustlink propagate`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+from mustlink_io import anndata, store
+from mustlink_io.names import NodeNames, names_or_none
+from mustlink_io.places import HDF5, Place, parse
+
+_ARRAYS = (
+    "/labels",
+    "/embedding",
+    "/eigenvalues",
+    "/label_distributions",
+    "/confidence",
+    "/classes",
+)
+_TEXTS = ("/names", "/class_names")
+_DATA = ("/points", "/X", "/graph")
+
+
+def is_result(place: Place) -> bool:
+    """Whether a file holds labels and no data; raises InputError if it cannot be read."""
+    if place.suffix not in HDF5 or place.part is not None:
+        return False
+    with store.open_h5(place.path) as file:
+        if any(store.find(file, name) is not None for name in _DATA):
+            return False
+        return store.find(file, "/labels") is not None
+
+
+def read(place: Place) -> dict[str, Any]:
+    """Return the entries of `schema.ITEMS` that a result holds, checked; raises InputError."""
+    found: dict[str, Any] = {}
+    dims: dict[str, int] = {}
+    with store.open_h5(place.path) as file:
+        for name in _ARRAYS:
+            if store.find(file, name) is not None:
+                found[name] = store.read(file, name, dims, name)
+        for name in _TEXTS:
+            if store.find(file, name) is not None:
+                found[name] = store.texts(file, name)
+        for name in ("parameters", "mustlink-version"):
+            if name in file.attrs:
+                found[f"/@{name}"] = store.decoded(file.attrs[name])
+    if "/labels" not in found:
+        raise InputError(f"{place}: no /labels in it; give the output of mustlink cluster")
+    found["/labels"] = found["/labels"].astype(np.int64)
+    n_nodes = len(found["/labels"])
+    if "/names" in found and len(found["/names"]) != n_nodes:
+        raise InputError(f"{place}: {len(found['/names'])} names of {n_nodes} nodes; damaged")
+    return found
+
+
+def columns(content: dict[str, Any], where: str) -> dict[str, NDArray[Any]]:
+    """A result as a table, a row a node: node, name, cluster, class, confidence, where there.
+
+    `cluster` is the number of the cluster, -1 for none. `class` is what was propagated, or for a
+    cluster the class that most of its labelled nodes have; text if classes have names, empty for
+    none, else a number.
+    """
+    labels = content["/labels"]
+    found: dict[str, NDArray[Any]] = {"node": np.arange(len(labels))}
+    if "/names" in content:
+        found["name"] = content["/names"]
+    classes = content.get("/classes")
+    words = content.get("/class_names")
+    if classes is None:
+        found["cluster"] = labels
+        known = np.arange(0 if words is None else len(words))
+    else:
+        known = classes
+        if words is None:
+            found["class"] = labels
+    if words is not None:
+        if len(words) != len(known) or not np.isin(labels, [*known, -1]).all():
+            raise InputError(f"{where}: labels and names of classes do not fit; damaged")
+        at = np.searchsorted(known, labels)
+        at[labels < 0] = len(known)
+        found["class"] = np.array([*words, ""], dtype=object)[at]
+    if "/confidence" in content:
+        found["confidence"] = content["/confidence"]
+    return found
+
+
+def has_classes(text: str) -> bool:
+    """Whether the labels of a result are classes, as `mustlink propagate` writes them."""
+    place = parse(text)
+    if place.suffix not in HDF5 or (place.part or "/labels").strip("/") != "labels":
+        return False
+    with store.open_h5(place.path) as file:
+        return store.find(file, "/classes") is not None
+
+
+def node_names(text: str) -> NodeNames | None:
+    """Names of the nodes that a file of labels is of, in HDF5 or AnnData; None if it has none."""
+    place = parse(text)
+    if place.suffix not in HDF5:
+        return None
+    store.check_readable(place.path)
+    with store.open_h5(place.path) as file:
+        if place.suffix == anndata.ENDING:
+            return anndata.node_names(file)
+        if store.find(file, "/names") is None:
+            return None
+        return names_or_none(store.texts(file, "/names"), str(place.path))
+
+
+def class_names(text: str) -> dict[int, str] | None:
+    """Names of the classes that the labels of a result stand for, None where they have none."""
+    if not has_classes(text):
+        return None
+    with store.open_h5(parse(text).path) as file:
+        if store.find(file, "/class_names") is None:
+            return None
+        classes = store.read(file, "/classes", {}, "/classes")
+        texts = store.texts(file, "/class_names")
+    if len(texts) != len(classes):
+        raise InputError(f"{text}: {len(texts)} names of {len(classes)} classes; damaged")
+    return {int(code): str(name) for code, name in zip(classes, texts, strict=True)}

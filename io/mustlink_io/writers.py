@@ -1,0 +1,229 @@
+"""Points, graphs, labels and tables written in the formats that others read."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TextIO
+
+import h5py
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+from mustlink_io import edges, encodings, frames, matrices, metis, networks, outputs, store
+from mustlink_io.names import NodeNames
+from mustlink_io.stream import row_blocks
+
+Notes = list[str]
+Points = Callable[[str, Any, NodeNames | None], Notes]
+Graph = Callable[[str, sp.csr_matrix, NodeNames | None], Notes]
+
+_ROWS = 2**14  # of a table written at once
+
+
+def _without_names(path: str, names: NodeNames | None) -> Notes:
+    """The note on names that a format cannot hold."""
+    return [] if names is None else [f"{path}: the format has no place for the names of nodes"]
+
+
+def points_h5(path: str, points: Any, names: NodeNames | None) -> Notes:
+    """The format of mustlink, with the names."""
+    more = {} if names is None else {"/names": names.texts}
+    outputs.write(path, {"/points": points, **more})
+    return []
+
+
+def points_h5ad(path: str, points: Any, names: NodeNames | None) -> Notes:
+    """AnnData with X."""
+    with outputs.create_h5(path) as file:
+        _anndata(file, _texts(names, points.shape[0]), points.shape[1])
+        encodings.array(file, "X", points)
+    return []
+
+
+def graph_h5ad(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> Notes:
+    """AnnData without X, with obsp/connectivities."""
+    with outputs.create_h5(path) as file:
+        _anndata(file, _texts(names, affinity.shape[0]), 0)
+        encodings.sparse(file["obsp"], "connectivities", affinity)
+    return []
+
+
+def _texts(names: NodeNames | None, n: int) -> NDArray[np.object_]:
+    return np.array([str(i) for i in range(n)], dtype=object) if names is None else names.texts
+
+
+def _anndata(file: h5py.File, obs: NDArray[np.object_], n_var: int) -> None:
+    """The parts that every AnnData file has."""
+    encodings.mark(file, "anndata", "0.1.0")
+    encodings.frame(file, "obs", obs)
+    encodings.frame(file, "var", _texts(None, n_var))
+    for name in ("obsm", "varm", "obsp", "varp", "layers", "uns"):
+        encodings.mapping(file, name)
+
+
+def points_npy(path: str, points: Any, names: NodeNames | None) -> Notes:
+    """One array."""
+    with outputs.atomic(path) as temporary, temporary.open("wb") as file:
+        np.save(file, points, allow_pickle=False)
+    return _without_names(path, names)
+
+
+def points_npz(path: str, points: Any, names: NodeNames | None) -> Notes:
+    """The array X."""
+    with outputs.atomic(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, X=points)
+    return _without_names(path, names)
+
+
+def points_mtx(path: str, points: Any, names: NodeNames | None) -> Notes:
+    """A dense Matrix Market file."""
+    import scipy.io
+
+    with outputs.atomic(path) as temporary, temporary.open("wb") as file:
+        scipy.io.mmwrite(file, points)
+    return _without_names(path, names)
+
+
+def points_csv(path: str, points: Any, names: NodeNames | None) -> Notes:
+    """A header x0, x1, …, before it `node` if nodes have names."""
+    header = [f"x{i}" for i in range(points.shape[1])]
+    with _text_file(path) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header if names is None else ["node", *header])
+        for start, block in row_blocks(points, block_bytes=2**22):
+            rows = block.astype(str).tolist()  # as short as the type allows
+            if names is not None:
+                known = names.texts[start : start + len(rows)]
+                rows = [[name, *row] for name, row in zip(known, rows, strict=True)]
+            writer.writerows(rows)
+    return []
+
+
+def points_parquet(path: str, points: Any, names: NodeNames | None) -> Notes:
+    """Columns x0, x1, …, before them `node` if nodes have names."""
+    columns = {} if names is None else {"node": names.texts}
+    frames.write_parquet(path, columns | {f"x{i}": c for i, c in enumerate(np.asarray(points).T)})
+    return []
+
+
+def graph_h5(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> Notes:
+    """The format of mustlink, with the names."""
+    more = {} if names is None else {"/names": names.texts}
+    outputs.write(path, {**matrices.graph_content(affinity), **more})
+    return []
+
+
+def graph_npz(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> Notes:
+    """As `scipy.sparse.save_npz`, uncompressed."""
+    with outputs.atomic(path) as temporary, temporary.open("wb") as file:
+        sp.save_npz(file, affinity, compressed=False)
+    return _without_names(path, names)
+
+
+def graph_mtx(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> Notes:
+    """A sparse, symmetric Matrix Market file."""
+    import scipy.io
+
+    with outputs.atomic(path) as temporary, temporary.open("wb") as file:
+        scipy.io.mmwrite(file, affinity.tocoo(), symmetry="symmetric")
+    return _without_names(path, names)
+
+
+def graph_metis(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> Notes:
+    """METIS."""
+    return [*metis.write_metis(path, affinity), *_without_names(path, names)]
+
+
+def graph_edges(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> Notes:
+    """An edge list."""
+    edges.write_edges(path, affinity, names)
+    return []
+
+
+def graph_graphml(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> Notes:
+    """GraphML."""
+    networks.write_graphml(path, affinity, names)
+    return []
+
+
+def _edge_table(affinity: sp.csr_matrix, names: NodeNames | None) -> dict[str, NDArray[Any]]:
+    i, j, w = edges.edge_columns(affinity, all_nodes=names is not None)
+    if names is not None:
+        i, j = names.texts[i], names.texts[j]
+    return {"source": i, "target": j, "weight": w}
+
+
+def graph_csv(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> Notes:
+    """A table source,target,weight."""
+    table_csv(path, _edge_table(affinity, names))
+    return []
+
+
+def graph_parquet(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> Notes:
+    """A table source,target,weight."""
+    frames.write_parquet(path, _edge_table(affinity, names))
+    return []
+
+
+def table_csv(path: str, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Write columns of equal length below their names."""
+    n_rows = len(next(iter(columns.values())))
+    with _text_file(path) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        for start in range(0, n_rows, _ROWS):
+            part = [column[start : start + _ROWS].tolist() for column in columns.values()]
+            writer.writerows(zip(*part, strict=True))
+
+
+@contextlib.contextmanager
+def _text_file(path: str) -> Iterator[TextIO]:
+    """A text file written whole or not at all."""
+    with (
+        outputs.atomic(path) as temporary,
+        temporary.open("w", newline="", encoding="utf-8") as file,
+    ):
+        yield file
+
+
+def labels_file(path: str, labels: NDArray[np.int64], form: str) -> None:
+    """Write labels (n,) alone: .h5, .npy, .npz, or one a line of text; raises InputError."""
+    if form == "h5":
+        outputs.write(path, {"/labels": labels})
+        return
+    with outputs.atomic(path) as temporary, temporary.open("wb") as file:
+        if form == "npy":
+            np.save(file, labels, allow_pickle=False)
+        elif form == "npz":
+            np.savez(file, labels=labels)
+        elif form == "edges":
+            file.write("".join(f"{label}\n" for label in labels.tolist()).encode())
+        else:
+            raise InputError(f"{store.text(path)}: cannot hold labels")
+
+
+POINTS: dict[str, Points] = {
+    "h5": points_h5,
+    "h5ad": points_h5ad,
+    "npy": points_npy,
+    "npz": points_npz,
+    "mtx": points_mtx,
+    "csv": points_csv,
+    "parquet": points_parquet,
+}
+GRAPH: dict[str, Graph] = {
+    "h5": graph_h5,
+    "h5ad": graph_h5ad,
+    "npz": graph_npz,
+    "mtx": graph_mtx,
+    "metis": graph_metis,
+    "edges": graph_edges,
+    "graphml": graph_graphml,
+    "csv": graph_csv,
+    "parquet": graph_parquet,
+}
+LABELS = ("h5", "npy", "npz", "csv", "parquet", "edges")
