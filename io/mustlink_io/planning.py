@@ -236,6 +236,7 @@ def _solving(
     found.append(
         StagePlan("clusters", at_rest + vectors + 3 * embedding, duration("clusters", n * clusters))
     )
+    found.append(StagePlan("looking at the result", at_rest, duration("looking", nnz)))
     out = n * (8 + 8 * clusters)
     found.append(StagePlan("writing", at_rest + vectors + 2 * out, duration("writing", out)))
     return found

@@ -27,6 +27,7 @@ _RATES = {
     "eigenvectors": 0.015,  # stored weights times columns
     "spread": 3.0,  # nodes
     "clusters": 0.045,  # numbers in the embedding
+    "looking": 0.02,  # stored weights
     "writing": 0.004,  # bytes
 }
 START = 1.5  # seconds until the program has loaded
