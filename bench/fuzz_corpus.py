@@ -59,7 +59,8 @@ def _pairs(name):
 def make(folder: Path) -> list[Case]:
     """Write the corpus, a handful of points in three groups in every format; returns its cases."""
     from mustlink.graph import knn_graph
-    from mustlink_io import matrices, store
+    from mustlink_io import store
+    from mustlink_io.formats import matrices
 
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)

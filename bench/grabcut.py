@@ -28,7 +28,11 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "FastGE": ("FastGE", {}),
     "FastGE exact": ("FastGE", {"subspace": "exact"}),
     "SSKK": ("SSKK", {}),
+    "GFHF": ("GFHF", {}),
+    "LLGC": ("LLGC", {}),
+    "Poisson": ("Poisson", {}),
 }
+_PROPAGATORS = {"GFHF", "LLGC", "Poisson"}  # classes, not clusters
 
 
 def names(source: str) -> dict[str, Any]:
@@ -54,8 +58,10 @@ def segment(source: str, name: str, methods: list[str], picture: str) -> dict[st
     found: dict[str, Any] = {}
     for method in methods:
         estimator, options = METHODS[method]
-        est = getattr(ml, estimator)(2, affinity="precomputed", random_state=0, **options)
-        side = {} if estimator == "NCut" else {"constraints": known}
+        spreads = estimator in _PROPAGATORS
+        count = {} if spreads else {"n_clusters": 2}
+        est = getattr(ml, estimator)(**count, affinity="precomputed", random_state=0, **options)
+        side = {"y": y} if spreads else {} if estimator == "NCut" else {"constraints": known}
         _, seconds = common.timed(est.fit, graph, **side)
         front = est.labels_ == _front(est.labels_, y)
         certain = truth.ravel() != 128

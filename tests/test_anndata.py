@@ -12,7 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 from mustlink.errors import InputError
-from mustlink_io import annotate, cli, formats, results, store
+from mustlink_io import cli, formats, store
+from mustlink_io.formats import annotate, results
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -19,13 +19,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustlink.errors import InputError
-from mustlink_io import batch_command, cli, store
+from mustlink_io import cli, store
 from mustlink_io.batch import admission, children, templates
 from mustlink_io.batch.arguments import check, check_defaults, fits
 from mustlink_io.batch.expand import expand
 from mustlink_io.batch.live import LiveTable, Snapshot
 from mustlink_io.batch.spec import JobsFile, Where, load
 from mustlink_io.batch.state import State, Status
+from mustlink_io.commands import batch as batch_command
 from mustlink_io.locks import lock_file, locked
 
 ROOT = Path(__file__).parents[1]

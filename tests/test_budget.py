@@ -22,8 +22,9 @@ from mustlink.kernels.permute import scaled_permutation
 from mustlink.linear.amg import build_hierarchy
 from mustlink.memory import PROGRAM, parse_size, peak_bytes, resident_bytes
 from mustlink.operators.laplacian import normalized_laplacian
-from mustlink_io import formats, jobs, stream
+from mustlink_io import formats, jobs
 from mustlink_io.cli import run as cli
+from mustlink_io.formats import stream
 
 sizes = {
     "n": st.integers(10, 10**8),

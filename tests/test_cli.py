@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mustlink_io import cli, formats, matrices, progress, schema, store
+from mustlink_io import cli, formats, progress, schema, store
+from mustlink_io.formats import matrices
 from mustlink_io.methods import COMMON_OPTIONS, METHODS, PROPAGATORS, flag
 
 ROOT = Path(__file__).parents[1]

@@ -10,7 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 import mustlink as engine
-from mustlink_io import formats, matrices, propagate_command, schema, store
+from mustlink_io import formats, schema, store
+from mustlink_io.commands.propagate import propagate
+from mustlink_io.formats import matrices
 from mustlink_io.methods import METHODS, PROPAGATION_OPTIONS, PROPAGATORS, flag
 
 N, K = 120, 3
@@ -384,7 +386,7 @@ def test_every_option_is_a_parameter_of_its_estimator(name):
     parameters = set(estimator().get_params())
     renamed = {"class_shares"}
     taken = PROPAGATION_OPTIONS | method.options
-    known = {word for option in propagate_command.propagate.params for word in option.opts}
+    known = {word for option in propagate.params for word in option.opts}
     assert {flag(option) for option in taken} <= known
     assert taken - renamed <= parameters
     apart = {"n_jobs", "memory", "classifier"}  # limits of the run; an object, for Python

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mustlink.errors import InputError
-from mustlink_io import cli, edges, formats, frames, metis, shapes, store, tokens
-from mustlink_io.names import NodeNames
+from mustlink_io import cli, formats, shapes, store
+from mustlink_io.formats import edges, frames, metis, tokens
+from mustlink_io.formats.names import NodeNames
 
 POINTS = np.array([[0.1, -2], [3e-7, 4], [5, 1e20]], dtype=np.float32)
 

@@ -16,7 +16,8 @@ import pytest
 import scipy.sparse as sp
 
 from mustlink.errors import InputError
-from mustlink_io import cli, contents, declared, formats, matrices, sandbox, store
+from mustlink_io import cli, contents, declared, formats, sandbox, store
+from mustlink_io.formats import matrices
 
 ROOT = Path(__file__).parents[1]
 POINTS = np.arange(40.0).reshape(10, 4)

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mustlink.errors import InputError
-from mustlink_io import contents, formats, matrices, schema, store, stream
+from mustlink_io import contents, formats, schema, store
+from mustlink_io.formats import matrices, stream
 
 ROOT = Path(__file__).parents[1]
 

@@ -10,7 +10,8 @@ import h5py
 import numpy as np
 import pytest
 
-from mustlink_io import matrices, store
+from mustlink_io import store
+from mustlink_io.formats import matrices
 
 pytest.importorskip("jinja2")
 Image = pytest.importorskip("PIL.Image")

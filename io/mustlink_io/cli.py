@@ -16,14 +16,14 @@ from typing import Any, NoReturn
 import click
 
 from mustlink.errors import InputError
-from mustlink_io.batch_command import batch
-from mustlink_io.cluster_command import cluster
-from mustlink_io.convert_command import convert
+from mustlink_io.commands.batch import batch
+from mustlink_io.commands.cluster import cluster
+from mustlink_io.commands.convert import convert
+from mustlink_io.commands.plan import plan
+from mustlink_io.commands.propagate import propagate
+from mustlink_io.commands.report import report
+from mustlink_io.commands.suggest import suggest
 from mustlink_io.options import JSON, MEMORY, METRIC, NEIGHBORS, QUIET, SEED, THREADS, WEIGHTS
-from mustlink_io.plan_command import plan
-from mustlink_io.propagate_command import propagate
-from mustlink_io.report_command import report
-from mustlink_io.suggest_command import suggest
 
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import formats, results
+from mustlink_io import formats
+from mustlink_io.formats import results
 from mustlink_io.sides import load_constraints
 
 Labels = NDArray[np.int64]

@@ -8,7 +8,8 @@ import h5py
 import numpy as np
 
 from mustlink.errors import InputError
-from mustlink_io import arrays, formats, matrices, reports, schema, store
+from mustlink_io import formats, reports, schema, store
+from mustlink_io.formats import arrays, matrices
 
 
 def describe(text: str) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from typing import Any
 from mustlink.errors import InputError
 from mustlink.memory import peak_bytes
 from mustlink.observe import Observer, Recorder
-from mustlink_io import formats, matrices, store
+from mustlink_io import formats, store
 from mustlink_io.findings import graph_health
+from mustlink_io.formats import matrices
 from mustlink_io.locks import locked
 from mustlink_io.methods import flag
 from mustlink_io.planning import LAZY

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import h5py
 
-from mustlink_io import formats, metis, store
+from mustlink_io import formats, store
+from mustlink_io.formats import metis
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from mustlink.check import check_two_classes
 from mustlink.errors import InputError
 from mustlink_io import formats
+from mustlink_io.formats.names import NodeNames
 from mustlink_io.methods import EQUAL
-from mustlink_io.names import NodeNames
 
 
 def load_constraints(

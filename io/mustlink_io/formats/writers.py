@@ -13,9 +13,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import edges, encodings, frames, matrices, metis, networks, outputs, store
-from mustlink_io.names import NodeNames
-from mustlink_io.stream import row_blocks
+from mustlink_io import outputs, store
+from mustlink_io.formats import edges, encodings, frames, matrices, metis, networks
+from mustlink_io.formats.names import NodeNames
+from mustlink_io.formats.stream import row_blocks
 
 Notes = list[str]
 Points = Callable[[str, Any, NodeNames | None], Notes]

@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import outputs, store, tables, tokens
-from mustlink_io.names import NodeNames
+from mustlink_io import outputs, store
+from mustlink_io.formats import tables, tokens
+from mustlink_io.formats.names import NodeNames
 
 Found = tuple[sp.csr_matrix, NodeNames | None, str | None]  # affinity, names, what was decided
 

@@ -1,14 +1,14 @@
 """What is in a file: points, a graph, labels or pairs, from `FILE` or `FILE:PART`."""
 
-from mustlink_io.datasets import DATA_NAMES, Data, Kind, declared_shape, default_part, load
-from mustlink_io.labels import (
+from mustlink_io.formats.datasets import DATA_NAMES, Data, Kind, declared_shape, default_part, load
+from mustlink_io.formats.labels import (
     LABEL_NAMES,
     Labels,
     load_classes,
     load_labels,
 )
-from mustlink_io.pairs import load_matrix, load_pairs
-from mustlink_io.places import HDF5, METIS, SUFFIXES, Place, parse
+from mustlink_io.formats.pairs import load_matrix, load_pairs
+from mustlink_io.formats.places import HDF5, METIS, SUFFIXES, Place, parse
 
 __all__ = [
     "DATA_NAMES",

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io import store
-from mustlink_io.names import NodeNames, names_or_none
-from mustlink_io.tables import Words
+from mustlink_io.formats.names import NodeNames, names_or_none
+from mustlink_io.formats.tables import Words
 
 ENDING = ".h5ad"
 PCA = "/obsm/X_pca"

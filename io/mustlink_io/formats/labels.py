@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import anndata, arrays, declared, frames, npz, store, tables
-from mustlink_io.names import NodeNames, node_rows
-from mustlink_io.places import HDF5, Place, parse
-from mustlink_io.tables import Table, Words, to_integers
+from mustlink_io import declared, store
+from mustlink_io.formats import anndata, arrays, frames, npz, tables
+from mustlink_io.formats.names import NodeNames, node_rows
+from mustlink_io.formats.places import HDF5, Place, parse
+from mustlink_io.formats.tables import Table, Words, to_integers
 
 LABEL_NAMES = ("/labels", "/y")
 UNKNOWN = frozenset({"", "-1", "?", "nan", "NaN", "NA", "<NA>"})  # words where none is known

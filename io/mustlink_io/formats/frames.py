@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io import declared, outputs, store
+from mustlink_io.formats.tables import Table, Words
 from mustlink_io.sandbox import examine
-from mustlink_io.tables import Table, Words
 
 _SPARE = 2**31  # bytes that pyarrow may reserve beside the values
 

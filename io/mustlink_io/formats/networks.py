@@ -10,8 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from mustlink.errors import InputError
-from mustlink_io import edges, outputs, store
-from mustlink_io.names import NodeNames
+from mustlink_io import outputs, store
+from mustlink_io.formats import edges
+from mustlink_io.formats.names import NodeNames
 
 MOST = 1_000_000  # edges; networkx takes about 2.5 kB and 30 microseconds for each
 

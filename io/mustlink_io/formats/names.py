@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io import store
-from mustlink_io.tables import to_integers
+from mustlink_io.formats.tables import to_integers
 
 _WHOLE = re.compile(r"[+-]?\d+")
 

@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import anndata, encodings, outputs, store
-from mustlink_io.names import NodeNames
+from mustlink_io import outputs, store
+from mustlink_io.formats import anndata, encodings
+from mustlink_io.formats.names import NodeNames
 from mustlink_io.sandbox import examine
 
 KEY = "mustlink"

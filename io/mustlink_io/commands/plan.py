@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from mustlink_io.cluster_command import cluster
+from mustlink_io.commands.cluster import cluster
+from mustlink_io.commands.propagate import propagate
 from mustlink_io.options import JSON
-from mustlink_io.propagate_command import propagate
 
 _OUTPUT = {"output", "key", "in_place", "overwrite"}
 _APART = _OUTPUT | {"data", "quiet", "as_json", "resume", "fresh", "strict", "threads"}

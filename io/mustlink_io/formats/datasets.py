@@ -11,22 +11,21 @@ import numpy as np
 import scipy.sparse as sp
 
 from mustlink.errors import InputError
-from mustlink_io import (
+from mustlink_io import declared, store
+from mustlink_io.formats import (
     anndata,
     arrays,
-    declared,
     edges,
     frames,
     matrices,
     metis,
     networks,
     npz,
-    store,
     stream,
     tables,
 )
-from mustlink_io.names import NodeNames, names_or_none
-from mustlink_io.places import EDGES, HDF5, METIS, SUFFIXES, Place, parse
+from mustlink_io.formats.names import NodeNames, names_or_none
+from mustlink_io.formats.places import EDGES, HDF5, METIS, SUFFIXES, Place, parse
 
 DATA_NAMES = ("/points", "/X", "/graph")
 

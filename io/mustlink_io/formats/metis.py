@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import declared, outputs, store, tokens
+from mustlink_io import declared, outputs, store
+from mustlink_io.formats import tokens
 
 LARGEST = 1_000_000  # weight in a file that is written, where weights must be rounded
 _LINES = 2**15  # nodes written at once
