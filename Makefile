@@ -28,7 +28,7 @@ lint: $(BIN)/.installed
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto   # a process a core
 
 test-slow: $(BIN)/.installed
 	$(BIN)/pytest -m slow

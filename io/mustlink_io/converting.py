@@ -8,8 +8,8 @@ from typing import Any
 from mustlink.errors import InputError
 from mustlink_io import formats, outputs, store
 from mustlink_io.formats import annotate, frames, results, writers
-from mustlink_io.formats.places import FORMS, USUAL
 from mustlink_io.locks import locked
+from mustlink_io.places import FORMS, USUAL
 from mustlink_io.work import remove_leftovers
 
 

@@ -21,10 +21,10 @@ from mustlink.memory import peak_bytes, size_text
 from mustlink.observe import Observer, Recorder
 from mustlink_io import formats, store
 from mustlink_io.formats import annotate, stream
-from mustlink_io.formats.places import FORMS
 from mustlink_io.locks import locked
 from mustlink_io.methods import GRAPH_OPTIONS, Method, flag
 from mustlink_io.naming import names_content
+from mustlink_io.places import FORMS
 from mustlink_io.planning import LAZY, Plan, plan_job
 from mustlink_io.records import stage_rows, to_json, versions
 from mustlink_io.sides import class_shares

@@ -1,4 +1,4 @@
-"""What all clusterers share: side information, labels back to the caller's nodes."""
+"""What all clusterers share: labels back to the caller's nodes, new points, doubts about sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 
-from mustlink.check import as_labels, check_choice, check_n_clusters, encoded
+from mustlink.check import check_choice, check_n_clusters
 from mustlink.cluster.scores import satisfaction
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import laplacian_of
@@ -24,7 +24,6 @@ from mustlink.result import Report
 
 Ints = NDArray[np.int64]
 _GIANT = 0.95  # share of the nodes in one cluster that a person should look at
-_LOW = 0.7  # share of constraints kept that a person should hear about
 ISOLATED = ("drop", "assign")
 
 
@@ -87,23 +86,6 @@ class GraphClusterer(
         wanted = self.n_clusters  # what is no number is told later
         return wanted if isinstance(wanted, int) and wanted > 0 else super()._columns()
 
-    def _side_information(self, n: int, y: Any, constraints: Constraints | None) -> Constraints:
-        """Labels `y` (-1 = unknown) and constraints together."""
-        found = Constraints.none(n)
-        if isinstance(y, Constraints):
-            raise InputError("y: Constraints given; pass them as constraints=")
-        if y is not None:
-            found = found + Constraints.from_labels(as_labels(encoded(y, "y")[0], n))
-        if constraints is not None:
-            if not isinstance(constraints, Constraints):
-                raise InputError(
-                    f"constraints: {type(constraints).__name__} given; make them by "
-                    "Constraints.from_pairs, from_labels, from_graph or from_matrix"
-                )
-            constraints.require_nodes(n)
-            found = constraints if found.is_empty else found + constraints
-        return found
-
     def _check_clusters(self, graph: Graph) -> int:
         """K, checked against the nodes that can be clustered at all."""
         k = check_n_clusters(self.n_clusters, graph.n_nodes)
@@ -129,7 +111,7 @@ class GraphClusterer(
             stages=tuple(recorder.stages),
             choices={"why": "one cluster asked for", "graph": dict(graph.info)},
             convergence=None,
-            satisfaction=warn_if_broken(self.labels_, known, recorder, "more clusters"),
+            satisfaction=None if known.is_empty else satisfaction(self.labels_, known),
             notes=tuple(recorder.notes),
             warnings=tuple(recorder.warnings),
             extra={"n_components": graph.n_components},
@@ -166,35 +148,3 @@ def warn_of_sizes(clusters: Ints, k: int, recorder: Recorder) -> None:
             f"only {count} of {k} clusters have nodes: the vectors tell no more groups apart; ask "
             "for fewer clusters or give more constraints"
         )
-
-
-def warn_if_broken(
-    labels: Ints, known: Constraints, recorder: Recorder, instead: str = "another method"
-) -> dict[str, float] | None:
-    """Shares of the constraints that are kept, None without any; a warning where they are few."""
-    if known.is_empty:
-        return None
-    kept = satisfaction(labels, known)
-    if kept["kept_weighted"] < _LOW:
-        recorder.warn(
-            f"only {kept['kept_weighted']:.0%} of the constraints are kept: the graph says "
-            f"otherwise, or they contradict each other; try {instead}"
-        )
-    return kept
-
-
-def note_doubts(known: Constraints, laplacian: NormalizedLaplacian, recorder: Recorder) -> None:
-    """Tell of constraints that contradict each other, and of nodes without an edge."""
-    against = known.contradictions()
-    if against:
-        noun = "contradiction" if len(against) == 1 else "contradictions"
-        more = f" and {len(against) - 3} more" if len(against) > 3 else ""
-        named = "; ".join(str(one) for one in against[:3])
-        recorder.warn(
-            f"{len(against)} {noun} in the constraints, kept as soft; opposite "
-            f"beliefs in one pair cancel: {named}{more}"
-        )
-    lost = int(np.count_nonzero(laplacian.positions[known.nodes] < 0))
-    if lost:
-        nodes = "node has" if lost == 1 else "nodes have"
-        recorder.warn(f"{lost} constrained {nodes} no edge: their constraints cannot act")

@@ -9,9 +9,15 @@ from typing import Any, ClassVar, Self
 from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import as_integer, check_choice
-from mustlink.cluster.base import GraphClusterer, Ints, note_doubts, warn_if_broken
+from mustlink.cluster.base import Ints
 from mustlink.cluster.choose import Choice
 from mustlink.cluster.family import Embedded, Family, Solving
+from mustlink.cluster.informed import (
+    InformedClusterer,
+    note_doubts,
+    side_information,
+    warn_if_broken,
+)
 from mustlink.cluster.plan import Request, cluster, embed, resolve
 from mustlink.cluster.relabel import aligned
 from mustlink.constraints import Constraints
@@ -27,7 +33,7 @@ _USUAL = 4  # times K: smooth vectors in the subspace that is seldom far from th
 
 
 @dataclass(eq=False, repr=False)
-class ConstrainedSpectral(GraphClusterer):
+class ConstrainedSpectral(InformedClusterer):
     """Base of methods that put constraints into an eigenproblem; a subclass says into which.
 
     * `subspace`: "exact" solves the paper's full problem; an integer p solves it in the span of
@@ -70,29 +76,6 @@ class ConstrainedSpectral(GraphClusterer):
         """Whether the parameter is chosen by WHC11's criterion E because the caller said so."""
         return False
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        constraints: Constraints | None = None,
-        observer: Observer | Recorder | None = None,
-    ) -> Self:
-        """Cluster points (n, d), an affinity (n, n) or a Graph with what is known.
-
-        `y` (n,) are labels of some nodes, -1 for unknown; `constraints` anything else, or more.
-        """
-        self._check()
-        recorder = self._recorder(observer)
-        with threads(self.n_jobs):
-            seed = self._seed()
-            graph = self._graph(X, recorder, seed)
-            k = self._check_clusters(graph)
-            if self.assign in ("sign", "split") and k != 2:
-                raise InputError(f'assign: "{self.assign}" makes 2 clusters, not {k}; use "kmeans"')
-            known = self._side_information(graph.n_nodes, y, constraints)
-            self._run(graph, k, known, seed, recorder, None)
-        return self
-
     def refit(
         self,
         constraints: Constraints | None = None,
@@ -111,15 +94,14 @@ class ConstrainedSpectral(GraphClusterer):
         recorder = self._recorder(observer)
         before, choice = self.labels_, self._choice
         with threads(self.n_jobs):
-            known = self._side_information(self.graph_.n_nodes, y, constraints)
+            known = side_information(self.graph_.n_nodes, y, constraints)
             amount = known.n_constraints
             similar = 0.5 <= (amount + 1) / (self._amount + 1) <= 2
             same = self._asked == self._questions()
             kept = similar and same and self._acted and not known.is_empty
-            k = self._check_clusters(self.graph_)
-            numbered = before if k == self._k else None
+            numbered = before if self.n_clusters == self._k else None
             fixed = choice if kept else None
-            self._run(self.graph_, k, known, self._used_seed, recorder, fixed, numbered)
+            self._run(self.graph_, known, self._used_seed, recorder, fixed, numbered)
         return self
 
     def _questions(self) -> dict[str, Any]:
@@ -140,13 +122,15 @@ class ConstrainedSpectral(GraphClusterer):
     def _run(
         self,
         graph: Graph,
-        k: int,
         known: Constraints,
         seed: int,
         recorder: Recorder,
-        fixed: Choice | None,
+        fixed: Choice | None = None,
         before: Ints | None = None,
     ) -> None:
+        k = self._check_clusters(graph)
+        if self.assign in ("sign", "split") and k != 2:
+            raise InputError(f'assign: "{self.assign}" makes 2 clusters, not {k}; use "kmeans"')
         if k == 1:
             self._in_one(graph, known, recorder)
             self._choice, self._amount, self._used_seed = None, known.n_constraints, seed

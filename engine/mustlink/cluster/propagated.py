@@ -13,7 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from mustlink.budget import Needs, spread_bytes
 from mustlink.check import as_integer, check_choice, check_positive
 from mustlink.cluster.adjusted import Candidate, Ways, adjusted_graph, best_cut
-from mustlink.cluster.base import GraphClusterer, Ints, note_doubts, warn_if_broken
+from mustlink.cluster.base import Ints
+from mustlink.cluster.informed import (
+    InformedClusterer,
+    note_doubts,
+    side_information,
+    warn_if_broken,
+)
 from mustlink.cluster.ncut import VARIANTS, warn_of_gap
 from mustlink.cluster.relabel import aligned
 from mustlink.constraints import Constraints
@@ -37,7 +43,7 @@ _SHARE = 4  # of the memory named: beside it there are graph, multigrid and vect
 
 
 @dataclass(eq=False, repr=False)
-class PropagatedConstraints(GraphClusterer):
+class PropagatedConstraints(InformedClusterer):
     """Base of methods that spread pairwise constraints F over the graph and adjust it by them.
 
     W* is W moved by F (FLI11 eq. 9), and cut by its K smoothest eigenvectors as by `NCut`.
@@ -80,27 +86,6 @@ class PropagatedConstraints(GraphClusterer):
     def _problem(self, laplacian: NormalizedLaplacian, Y: Sources) -> Problem:
         """What F solves."""
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        constraints: Constraints | None = None,
-        observer: Observer | Recorder | None = None,
-    ) -> Self:
-        """Cluster points (n, d), an affinity (n, n) or a Graph with what is known.
-
-        `y` (n,) are labels of some nodes, -1 for unknown: all their pairs are constraints;
-        `constraints` anything else, or more.
-        """
-        self._check()
-        recorder = self._recorder(observer)
-        with threads(self.n_jobs):
-            seed = self._seed()
-            graph = self._graph(X, recorder, seed)
-            known = self._side_information(graph.n_nodes, y, constraints)
-            self._run(graph, known, seed, recorder, None)
-        return self
-
     def refit(
         self,
         constraints: Constraints | None = None,
@@ -116,7 +101,7 @@ class PropagatedConstraints(GraphClusterer):
         self._check()
         recorder = self._recorder(observer)
         with threads(self.n_jobs):
-            known = self._side_information(self.graph_.n_nodes, y, constraints)
+            known = side_information(self.graph_.n_nodes, y, constraints)
             before = self.labels_ if self._k == self.n_clusters else None
             self._run(self.graph_, known, self._used_seed, recorder, before)
         return self
@@ -156,7 +141,7 @@ class PropagatedConstraints(GraphClusterer):
         known: Constraints,
         seed: int,
         recorder: Recorder,
-        before: Ints | None,
+        before: Ints | None = None,
     ) -> None:
         k = self._check_clusters(graph)
         laplacian = laplacian_of(graph, recorder)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_choice, check_positive
-from mustlink.cluster.base import GraphClusterer, Ints, note_doubts, warn_if_broken
+from mustlink.cluster.base import Ints
+from mustlink.cluster.informed import InformedClusterer, note_doubts, warn_if_broken
 from mustlink.cluster.kernel_descent import Descent, PenalizedGraph, descend, penalized
 from mustlink.cluster.starts import (
     given_start,
@@ -22,10 +23,9 @@ from mustlink.cluster.starts import (
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
-from mustlink.estimator import threads
 from mustlink.graph import Graph
 from mustlink.kernels.kernel_kmeans import Clusters, cluster_links, clusters_of
-from mustlink.observe import Observer, Recorder
+from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Report
 
@@ -34,7 +34,7 @@ VOLUMES = ("links", "graph")
 
 
 @dataclass(eq=False, repr=False)
-class SSKK(GraphClusterer):
+class SSKK(InformedClusterer):
     """K clusters of least normalised cut plus penalties, by weighted kernel k-means.
 
     min J = K − Σ_c Σ_{i,j∈c} A'_ij / s_c over clusterings, A' = W + P, where P_ij is +w for a
@@ -68,50 +68,35 @@ class SSKK(GraphClusterer):
     sigma: float | str = "auto"
     max_iter: int = 300
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        constraints: Constraints | None = None,
-        observer: Observer | Recorder | None = None,
-    ) -> Self:
-        """Cluster points (n, d), an affinity (n, n) or a Graph with what is known.
+    def _run(self, graph: Graph, known: Constraints, seed: int, recorder: Recorder) -> None:
+        k = self._check_clusters(graph)
+        if k == 1:
+            self._in_one(graph, known, recorder)
+            return
+        laplacian = laplacian_of(graph, recorder)
+        with recorder.stage("penalties"):
+            problem = penalized(laplacian, known, k, self.penalty, self.volume)
+        sigmas = (0.0, problem.bound) if self.sigma == "auto" else (float(self.sigma),)
+        tried: dict[str, Descent] = {}
+        for name in self._starts(known, laplacian):
+            asked = recorder.name_of("sskk", graph.name, self._depends(), seed, known, name)
+            starts = recorder.kept(
+                f"start ({name})",
+                asked,
+                partial(self._start, name, problem, graph, laplacian, known, k, seed, recorder),
+            )
 
-        `y` (n,) are labels of some nodes, -1 for unknown; `constraints` anything else, or more.
-        """
-        self._check()
-        recorder = self._recorder(observer)
-        with threads(self.n_jobs):
-            seed = self._seed()
-            graph = self._graph(X, recorder, seed)
-            k = self._check_clusters(graph)
-            known = self._side_information(graph.n_nodes, y, constraints)
-            if k == 1:
-                return self._in_one(graph, known, recorder)
-            laplacian = laplacian_of(graph, recorder)
-            with recorder.stage("penalties"):
-                problem = penalized(laplacian, known, k, self.penalty, self.volume)
-            sigmas = (0.0, problem.bound) if self.sigma == "auto" else (float(self.sigma),)
-            tried: dict[str, Descent] = {}
-            for name in self._starts(known, laplacian):
-                asked = recorder.name_of("sskk", graph.name, self._depends(), seed, known, name)
-                starts = recorder.kept(
-                    f"start ({name})",
-                    asked,
-                    partial(self._start, name, problem, graph, laplacian, known, k, seed, recorder),
-                )
+            def descended(name: str = name, starts: list[Ints] = starts) -> Descent:
+                with recorder.stage(f"kernel k-means ({name})"):
+                    ends = [descend(problem.A, one, k, sigmas, self.max_iter) for one in starts]
+                return min(ends, key=lambda end: end.objective)
 
-                def descended(name: str = name, starts: list[Ints] = starts) -> Descent:
-                    with recorder.stage(f"kernel k-means ({name})"):
-                        ends = [descend(problem.A, one, k, sigmas, self.max_iter) for one in starts]
-                    return min(ends, key=lambda end: end.objective)
-
-                stage = f"kernel k-means ({name})"
-                tried[name] = recorder.kept(stage, asked, descended, (Descent, Clusters))
-            used = min(tried, key=lambda name: tried[name].objective)
-            with recorder.stage("clusters"):
-                self.labels_ = self._labels(laplacian, tried[used].state.labels, recorder)
-                self.embedding_ = _edge_shares(problem, laplacian, tried[used])
+            stage = f"kernel k-means ({name})"
+            tried[name] = recorder.kept(stage, asked, descended, (Descent, Clusters))
+        used = min(tried, key=lambda name: tried[name].objective)
+        with recorder.stage("clusters"):
+            self.labels_ = self._labels(laplacian, tried[used].state.labels, recorder)
+            self.embedding_ = _edge_shares(problem, laplacian, tried[used])
         self.graph_ = graph
         note_doubts(known, laplacian, recorder)
         kept = warn_if_broken(self.labels_, known, recorder, "a larger penalty or another method")
@@ -121,7 +106,6 @@ class SSKK(GraphClusterer):
                 "raise max_iter"
             )
         self.report_ = self._report(kept, problem, tried, used, recorder)
-        return self
 
     def _report(
         self,

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from mustlink_io.formats.places import USUAL
 from mustlink_io.options import IN_PLACE, JSON, KEY, OVERWRITE, QUIET, output_of, several
+from mustlink_io.places import USUAL
 
 
 @click.command(short_help="From one format to another; results into tables and .h5ad.")

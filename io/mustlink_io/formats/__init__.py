@@ -8,7 +8,7 @@ from mustlink_io.formats.labels import (
     load_labels,
 )
 from mustlink_io.formats.pairs import load_matrix, load_pairs
-from mustlink_io.formats.places import HDF5, METIS, SUFFIXES, Place, parse
+from mustlink_io.places import HDF5, METIS, SUFFIXES, Place, parse
 
 __all__ = [
     "DATA_NAMES",

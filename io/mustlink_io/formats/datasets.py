@@ -25,7 +25,7 @@ from mustlink_io.formats import (
     tables,
 )
 from mustlink_io.formats.names import NodeNames, names_or_none
-from mustlink_io.formats.places import EDGES, HDF5, METIS, SUFFIXES, Place, parse
+from mustlink_io.places import EDGES, HDF5, METIS, SUFFIXES, Place, parse
 
 DATA_NAMES = ("/points", "/X", "/graph")
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink_io import store
 from mustlink_io.formats import arrays, matrices
-from mustlink_io.formats.places import Place
+from mustlink_io.places import Place
 
 
 def pick(place: Place) -> Any:

@@ -12,7 +12,7 @@ from mustlink.errors import InputError
 from mustlink_io import store
 from mustlink_io.formats import anndata, frames, matrices, npz, tables
 from mustlink_io.formats.names import NodeNames, node_rows
-from mustlink_io.formats.places import HDF5, Place, parse
+from mustlink_io.places import HDF5, Place, parse
 
 
 def load_pairs(

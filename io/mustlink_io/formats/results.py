@@ -11,7 +11,7 @@ from mustlink.errors import InputError
 from mustlink_io import store
 from mustlink_io.formats import anndata
 from mustlink_io.formats.names import NodeNames, names_or_none
-from mustlink_io.formats.places import HDF5, Place, parse
+from mustlink_io.places import HDF5, Place, parse
 
 _ARRAYS = (
     "/labels",
