@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import cases
-from mustlink import check
+from mustlink import check, labels
 from mustlink.errors import InputError
 
 
@@ -177,14 +177,14 @@ def test_points_in_blocks(monkeypatch):
 
 
 def test_labels():
-    assert_array_equal(check.as_labels([0, -1, 2.0], 3), [0, -1, 2])
-    assert check.as_labels(np.array([[1], [2]], dtype=np.uint8), 2).dtype == np.int64
-    refuses(check.as_labels, [0, 1], 3, words="2 labels for 3 nodes")
-    refuses(check.as_labels, [0.5, 1], 2, words="label 0.5 of node 0")
-    refuses(check.as_labels, [0, np.nan], 2, words="label nan of node 1")
-    refuses(check.as_labels, [0, -2], 2, words="label -2 of node 1 is below -1")
-    refuses(check.as_labels, np.ones((2, 2)), 2, words="shape (2, 2)")
-    refuses(check.as_labels, ["a", "b"], 2, words="convert to real numbers")
+    assert_array_equal(labels.as_labels([0, -1, 2.0], 3), [0, -1, 2])
+    assert labels.as_labels(np.array([[1], [2]], dtype=np.uint8), 2).dtype == np.int64
+    refuses(labels.as_labels, [0, 1], 3, words="2 labels for 3 nodes")
+    refuses(labels.as_labels, [0.5, 1], 2, words="label 0.5 of node 0")
+    refuses(labels.as_labels, [0, np.nan], 2, words="label nan of node 1")
+    refuses(labels.as_labels, [0, -2], 2, words="label -2 of node 1 is below -1")
+    refuses(labels.as_labels, np.ones((2, 2)), 2, words="shape (2, 2)")
+    refuses(labels.as_labels, ["a", "b"], 2, words="convert to real numbers")
 
 
 def test_numbers():

@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from mustlink.check import as_integer, as_labels, as_random_state, encoded
+from mustlink.check import as_integer, as_random_state
 from mustlink.cluster.scores import satisfaction
 from mustlink.constraints import Constraints
 from mustlink.errors import InputError
+from mustlink.labels import as_labels, encoded
 
 Ints = NDArray[np.int64]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.check import check_two_classes
 from mustlink.errors import InputError
+from mustlink.labels import check_two_classes
 from mustlink_io import formats
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.methods import EQUAL

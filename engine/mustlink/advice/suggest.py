@@ -17,11 +17,12 @@ from mustlink.advice.sample import is_square, readable, sampled_rows, take
 from mustlink.advice.seen import Coordinates, Count, Known, Links, Seen
 from mustlink.advice.side import Comparison, look_at_side
 from mustlink.advice.suggestion import Suggestion
-from mustlink.check import as_integer, as_labels, as_random_state, check_n_clusters
+from mustlink.check import as_integer, as_random_state, check_n_clusters
 from mustlink.constraints import Constraints
 from mustlink.errors import InputError
 from mustlink.estimator import threads
 from mustlink.graph import Graph, knn_graph
+from mustlink.labels import as_labels
 from mustlink.memory import parse_size
 from mustlink.observe import Observer, Recorder
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mustlink.check import as_integer, as_labels, check_choice, check_positive, encoded
+from mustlink.check import as_integer, check_choice, check_positive
 from mustlink.cluster.assign import assign
 from mustlink.cluster.base import GraphClusterer, Ints, warn_of_sizes
 from mustlink.cluster.label_kernel import LabelCut, LabelKernel
@@ -19,6 +19,7 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import check_tolerance, threads
 from mustlink.graph import Graph
+from mustlink.labels import as_labels, encoded
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.gfhf import GFHF

@@ -8,13 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from mustlink.check import as_labels, encoded
 from mustlink.cluster.base import GraphClusterer, Ints
 from mustlink.cluster.scores import satisfaction
 from mustlink.constraints import Constraints
 from mustlink.errors import InputError
 from mustlink.estimator import threads
 from mustlink.graph import Graph
+from mustlink.labels import as_labels, encoded
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 

@@ -6,7 +6,6 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
-from mustlink.check import as_labels
 from mustlink.cluster.assign import kmeans
 from mustlink.cluster.kernel_descent import PenalizedGraph
 from mustlink.constraints import Constraints
@@ -16,6 +15,7 @@ from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels.grow import grow
 from mustlink.kernels.kernel_kmeans import Penalized, cluster_links, clusters_of
+from mustlink.labels import as_labels
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 

@@ -13,20 +13,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import column_or_1d
 
 from mustlink.budget import Needs, propagation_bytes
-from mustlink.check import (
-    as_integer,
-    as_labels,
-    as_points,
-    check_choice,
-    check_two_classes,
-    encoded,
-)
+from mustlink.check import as_integer, as_points, check_choice
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator, check_tolerance, threads
 from mustlink.graph import Graph
 from mustlink.graph.inductive import neighbour_mean
 from mustlink.graph.rows import is_rows
+from mustlink.labels import as_labels, check_two_classes, encoded, named
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.distribution import class_shares, confidence, distributions
@@ -119,7 +113,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         """Class of new points (q, d): the largest entry of `predict_proba`, as in `labels_`."""
         P = self.predict_proba(X)
         best = np.where(P.any(axis=1), P.argmax(axis=1), -1)
-        return _named(self.classes_, best)
+        return named(self.classes_, best)
 
     def predict_proba(self, X: Any) -> Block:
         """Distributions (q, K) of new points: the mean of their neighbours', as harmonic values.
@@ -258,7 +252,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
 
     def _rename(self, names: NDArray[Any]) -> None:
         """Numbers of classes back to their names."""
-        self.labels_ = _named(names, self.labels_)
+        self.labels_ = named(names, self.labels_)
         self.classes_ = names[self.classes_]
 
     def _note_shares(self, task: Task) -> None:
@@ -299,12 +293,6 @@ def _check_labels(y: Any) -> tuple[Ints, NDArray[Any] | None]:
     labels = as_labels(raw, raw.shape[0] if raw.ndim else 0, "y")
     check_two_classes(labels, "y")
     return labels, names
-
-
-def _named(names: NDArray[Any], codes: Ints) -> NDArray[Any]:
-    """names[codes], and for code -1 the same as is given for unknown: -1, or "" among text."""
-    unknown: Any = "" if isinstance(names[0], str | bytes) else -1
-    return np.where(codes >= 0, names[codes], np.array(unknown).astype(names.dtype))
 
 
 def _noise(solution: Solution) -> float:

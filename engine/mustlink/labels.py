@@ -1,0 +1,86 @@
+"""Labels that a caller gives: numbers or names of classes, for some of the nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.check import numeric_array
+from mustlink.errors import InputError
+
+_UNKNOWN = frozenset({"", "-1", "-1.0", "None", "nan", "NaN", "<NA>"})  # of Python, numpy, pandas
+
+
+def as_labels(labels: Any, n_nodes: int, where: str = "labels") -> NDArray[np.int64]:
+    """Return labels (n,) as int64, -1 for unknown; whole floats are accepted. Raises InputError."""
+    y = numeric_array(labels, where)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1:
+        raise InputError(f"{where}: shape {y.shape}; give one label per node, ({n_nodes},)")
+    if y.shape[0] != n_nodes:
+        raise InputError(
+            f"{where}: {y.shape[0]} labels for {n_nodes} nodes; give one per node, -1 for unknown"
+        )
+    if y.dtype.kind == "f":
+        bad = np.flatnonzero(~np.isfinite(y) | (y != np.round(y)))
+        if bad.size:
+            i = int(bad[0])
+            raise InputError(
+                f"{where}: label {y[i]:g} of node {i} is no whole number; number the "
+                "classes from 0, -1 for unknown"
+            )
+    y = y.astype(np.int64)
+    low = np.flatnonzero(y < -1)
+    if low.size:
+        i = int(low[0])
+        raise InputError(f"{where}: label {y[i]} of node {i} is below -1; -1 means unknown")
+    return y
+
+
+def encoded(labels: Any, where: str) -> tuple[Any, NDArray[Any] | None]:
+    """Labels as they are and None; names of classes as numbers (n,), and the names in order.
+
+    Class names are text, or a column of Python objects. Unknown are "", "-1", -1, None and NaN.
+    """
+    array = np.asarray(labels)
+    if array.dtype.kind not in "OUS":
+        return labels, None
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(f"{where}: shape {array.shape}; give one label per node")
+    unknown = np.array([_is_unknown(label) for label in array.tolist()], dtype=bool)
+    try:
+        names, codes = np.unique(array[~unknown], return_inverse=True)
+    except TypeError:
+        raise InputError(
+            f"{where}: labels are a mixture of text and numbers; give all of one kind, -1 for "
+            "unknown"
+        ) from None
+    found = np.full(array.shape[0], -1, dtype=np.int64)
+    found[~unknown] = codes
+    return found, names
+
+
+def _is_unknown(label: Any) -> bool:
+    return str(label.decode() if isinstance(label, bytes) else label) in _UNKNOWN
+
+
+def check_two_classes(labels: NDArray[np.int64], where: str) -> None:
+    """Raise InputError unless labels (n,), -1 unknown, are of two classes or more."""
+    classes = np.unique(labels[labels >= 0])
+    if classes.size == 0:
+        raise InputError(f"{where}: all {labels.size} labels are -1; give some nodes their class")
+    if classes.size == 1:
+        raise InputError(
+            f"{where}: labels of 1 class only ({classes[0]}); give labels of at least two classes"
+        )
+
+
+def named(names: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[Any]:
+    """Return names[codes]; code -1 becomes what is given for unknown: -1, or "" among text."""
+    unknown: Any = "" if isinstance(names[0], str | bytes) else -1
+    return np.where(codes >= 0, names[codes], np.array(unknown).astype(names.dtype))
