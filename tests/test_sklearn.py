@@ -213,6 +213,21 @@ def test_classes_by_name(names):
     assert np.array_equal(by_name.labels_, ml.CSP(n_clusters=2, random_state=0).fit(X, y).labels_)
 
 
+def test_a_score_is_over_the_points_of_known_class():
+    X, truth = moons()
+    est = ml.GFHF().fit(X, few_labels())
+    right = est.predict(X) == truth
+    assert est.score(X, truth) == right.mean()
+    assert est.score(X, few_labels()) == right[few_labels() >= 0].mean()
+    weight = np.arange(truth.size)
+    assert est.score(X, truth, weight) == pytest.approx(np.average(right, weights=weight))
+    named = np.array(["", "no", "yes"])
+    by_name = ml.GFHF().fit(X, named[few_labels() + 1])
+    assert by_name.score(X, named[few_labels() + 1]) == est.score(X, few_labels())
+    with pytest.raises(InputError, match="all labels are -1"):
+        est.score(X, np.full(truth.size, -1))
+
+
 def test_a_class_by_name_that_no_label_reaches():
     W = sp.csr_matrix(np.kron(np.eye(3), np.ones((4, 4)) - np.eye(4)))
     y = np.array(["a", "", "", "", "b", "", "", "", "", "", "", ""])

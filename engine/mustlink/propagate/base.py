@@ -126,6 +126,16 @@ class Propagator(ClassifierMixin, GraphEstimator):
         mean = neighbour_mean(points, self.label_distributions_, new, self.n_neighbors, self.metric)
         return mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the points X (q, d) whose class is as in `y` (q,); -1 for unknown is left out."""
+        codes, _ = encoded(y, "y")
+        known = np.asarray(codes) != -1
+        if not known.any():
+            raise InputError("y: all labels are -1; give some points their class")
+        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+        right = self.predict(X)[known] == np.asarray(y)[known]
+        return float(np.average(right, weights=weight))
+
     def _columns(self) -> int:
         return int(self._n_given)
 
