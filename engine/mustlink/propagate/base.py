@@ -127,7 +127,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         return mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the points X (q, d) whose class is as in `y` (q,); -1 for unknown is left out."""
+        """Share of the points X (q, d) whose class is as in `y` (q,); unknown ones do not count."""
         codes, _ = encoded(y, "y")
         known = np.asarray(codes) != -1
         if not known.any():
