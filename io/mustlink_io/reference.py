@@ -24,7 +24,7 @@ def document() -> str:
     """Return docs/cli.md."""
     from mustlink_io.cli import cli
 
-    root = click.Context(cli, info_name="mustlink")
+    root = click.Context(cli, info_name="mustlink", **cli.context_settings)
     out = [_INTRO, "", "## mustlink", "", *_usage(cli, root), *_prose(cli)]
     out += ["| command | |", "|---|---|"]
     names = cli.list_commands(root)
@@ -61,13 +61,15 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
     rows = [
         found
         for parameter in command.get_params(context)
-        if (found := parameter.get_help_record(context)) is not None
+        if isinstance(parameter, click.Option)
+        and (found := parameter.get_help_record(context)) is not None
     ]
     if not rows:
         return
     yield from ("| option | |", "|---|---|")
     for names, words in rows:
-        yield f"| `{_cell(names)}` | {_plain(_cell(words))} |"
+        shown = names.replace("|", ", ")  # Markdown has no | within code within a table
+        yield f"| `{_cell(shown)}` | {_plain(_cell(words))} |"
     yield ""
 
 
