@@ -16,8 +16,8 @@ _UNKNOWN = frozenset({"", "-1", "-1.0", "None", "nan", "NaN", "<NA>"})  # of Pyt
 def as_labels(labels: Any, n_nodes: int, where: str = "labels") -> NDArray[np.int64]:
     """Return labels (n,) as int64, -1 for unknown; whole floats are accepted. Raises InputError."""
     y = numeric_array(labels, where)
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
+    if y.ndim == 2 and (y.shape[1] == 1 or y.size == n_nodes):  # those of a picture, row by row
+        y = y.ravel()
     if y.ndim != 1:
         raise InputError(f"{where}: shape {y.shape}; give one label per node, ({n_nodes},)")
     if y.shape[0] != n_nodes:
@@ -48,10 +48,9 @@ def encoded(labels: Any, where: str) -> tuple[Any, NDArray[Any] | None]:
     array = np.asarray(labels)
     if array.dtype.kind not in "OUS":
         return labels, None
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
+    if array.ndim not in (1, 2):
         raise InputError(f"{where}: shape {array.shape}; give one label per node")
+    array = array.ravel()  # a picture's row by row
     unknown = np.array([_is_unknown(label) for label in array.tolist()], dtype=bool)
     try:
         names, codes = np.unique(array[~unknown], return_inverse=True)

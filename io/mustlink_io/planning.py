@@ -141,7 +141,9 @@ def _least(shape: Shape, k: int, job: Any, is_points: bool) -> int:
     least = _needs(job)(shape.n, nnz, columns, single=True) + budget.RESERVE
     if not is_points:
         return max(least, int(PROGRAM + 2.2 * budget.graph_bytes(shape.n, nnz)))
-    return max(least, knn_plan(shape.n, shape.d, k, None, by_rows=True).least)
+    least = max(least, knn_plan(shape.n, shape.d, k, None, by_rows=True).least)
+    points = 4 * shape.n * shape.d
+    return least if points > least // LAZY else least + points  # few points are held
 
 
 def _reading(shape: Shape, held: int, lazy: bool) -> StagePlan:

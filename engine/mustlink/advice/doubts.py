@@ -159,8 +159,8 @@ def one_class(seen: Seen) -> str | None:
 def unequal_labels(seen: Seen) -> str | None:
     """Some classes with many more labels than others."""
     k = seen.known
-    if k.classes < 2 or k.most < _UNEQUAL * k.least:
-        return None
+    if k.classes < 2 or k.most < _UNEQUAL * k.least or seen.kind == "pixels":
+        return None  # of a picture, large parts have longer strokes
     return (
         f"a class has {k.most} labels, another {k.least}: large numbers win ties, also where "
         "classes are equally large; label more of the rare ones"

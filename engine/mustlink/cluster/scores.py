@@ -190,20 +190,26 @@ def mncut(affinity: Any, labels: Any) -> float:
 
 
 def criterion_e(
-    affinity: Any, labels: Any, constraints: Constraints, *, average: bool = True
+    affinity: Any,
+    labels: Any,
+    constraints: Constraints,
+    *,
+    average: bool = True,
+    weight: float = 1.0,
 ) -> float:
     """E = (1 - MNCut) + rate of must-links kept + rate of cannot-links kept (WHC11 eq. 17).
 
     By default MNCut is the mean over clusters, MNCut / K, as WHC11 §2.1 describes it in words,
     so that all three terms are in [0, 1] and weigh the same for every K; `average=False` takes the
-    sum of eq. 2. A kind of constraint that was not given has rate 1. Larger is better. Cost O(nnz).
+    sum of eq. 2. A kind of constraint that was not given has rate 1. `weight` is that of the two
+    rates. Larger is better. Cost O(nnz).
     """
     clusters, cut, volume = cluster_cuts(affinity, labels)
     ratio = float((cut[volume > 0] / volume[volume > 0]).sum())
     kept = satisfaction(labels, constraints)
     if average:
         ratio /= max(clusters.size, 1)
-    return 1.0 - ratio + kept["must_kept"] + kept["cannot_kept"]
+    return 1.0 - ratio + weight * (kept["must_kept"] + kept["cannot_kept"])
 
 
 def _as_clusters(labels: Any) -> Ints:

@@ -80,8 +80,9 @@ class Constraints:
     def from_labels(cls, y: Any) -> Constraints:
         """Labels (n,) of some nodes, -1 for unknown: +1 within a class, -1 between classes.
 
-        Q_ii = 1 on labelled nodes. Class numbers may have gaps. Raises InputError for strings,
-        NaN, fractions and numbers below -1. Cost O(n), whatever the number of labels.
+        Q_ii = 1 on labelled nodes. Class numbers may have gaps; classes may have names, "" for
+        unknown, and are numbered in their order. Raises InputError for NaN among numbers,
+        fractions and numbers below -1. Cost O(n), whatever the number of labels.
         """
         labels = check_labels(y)
         return _build(labels.size, labels=labels)

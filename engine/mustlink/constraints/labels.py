@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink.labels import encoded
 
 Ints = NDArray[np.int64]
 Core = NDArray[np.float64] | sp.csr_matrix
@@ -20,19 +21,14 @@ DENSE_CORE = 512
 def check_labels(y: Any) -> Ints:
     """Labels as a fresh (n,) int64 array, -1 where unknown; raises InputError.
 
-    Class numbers may have gaps; whole-number floats are accepted. NaN, fractions, strings and
-    numbers below -1 are refused, naming the first one.
+    Class numbers may have gaps; whole-number floats are accepted. Names of classes become numbers
+    in their order. NaN, fractions and numbers below -1 are refused, naming the first one.
     """
-    array = np.asarray(y)
+    array = np.asarray(encoded(y, "constraints")[0])
     if array.ndim != 1 or array.size == 0:
         raise InputError(
             f"constraints: labels have shape {array.shape}; give one label per node, -1 if unknown"
         )
-    if array.dtype.kind == "O":
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError):
-            array = array.astype(str)
     if array.dtype.kind not in "iufb":
         raise InputError(
             f"constraints: labels have type {array.dtype}; encode the classes as integers from 0, "

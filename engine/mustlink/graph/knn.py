@@ -33,9 +33,9 @@ from mustlink.graph.weights import (
 from mustlink.memory import parse_size, resident_bytes
 from mustlink.observe import Observer, Recorder
 
-# n²(d + 130) up to which comparing all pairs, some 4 s, beats compiling the other way for 16 s. A
-# fixed rule, not one that asks what is compiled: the same seed must give the same graph.
-BRUTE_WORK = 8e10
+# n²(d + 130) up to which comparing all pairs, 8 s, beats compiling the other way for 16 s. A fixed
+# rule, not one that asks what is compiled: the same seed must give the same graph.
+BRUTE_WORK = 2e11
 _LOW_RECALL = 0.9
 WEIGHTS = ("local", "gaussian", "connectivity")
 
@@ -63,7 +63,7 @@ def knn_graph(
     unless given (WD14, WHC11); "connectivity" 1. w is at least 1e-8. metric "cosine":
     rows are scaled to length 1 and d is the chord, d² = 2(1 - cos).
 
-    Up to about 22,000 points of 32 coordinates all pairs are compared; above, NN-descent
+    Up to about 35,000 points of 32 coordinates all pairs are compared; above, NN-descent
     (approximate): the recall on `recall_sample` random points is measured and kept in `info`.
     `memory` is a budget for the whole process in bytes, or as "2GB". Points may then be anything
     with a shape and blocks of rows [a:b], such as an HDF5 dataset, and larger than memory. Where

@@ -28,6 +28,7 @@ from mustlink.propagate.glp import SOLVERS, Ints, Solving
 from mustlink.propagate.task import Solution, Task
 from mustlink.result import Convergence, Report
 
+_MANY = 50  # labels of the rarest class from which the graph says how far it reaches
 _UNEQUAL = 3.0  # times as many labels in one class as in another that a person should hear about
 _BELOW = 1e-2  # times the tolerance: values this small are noise of the solver
 
@@ -56,6 +57,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
     max_iter: int = 1000
 
     _needs_points: ClassVar[bool] = False
+    _counts_labels: ClassVar[bool] = False  # whether sizes of classes follow their labels' shares
     _needs: ClassVar[Needs] = staticmethod(propagation_bytes)
     _halved: ClassVar[str] = "the graph is held"
 
@@ -268,10 +270,13 @@ class Propagator(ClassifierMixin, GraphEstimator):
     def _note_shares(self, task: Task) -> None:
         """Tell where labels that are unequally many decide about the sizes of the classes."""
         count = np.bincount(task.codes, minlength=task.n_classes)
-        if self._scales_classes() and count.max(initial=0) > _UNEQUAL * max(count.min(), 1):
+        few = self._counts_labels or count.min() < _MANY
+        unequal = count.max(initial=0) > _UNEQUAL * max(count.min(), 1)
+        if self._scales_classes() and few and unequal:
             task.recorder.note(
                 f"classes have from {count.min()} to {count.max()} labels, which weighs on their "
-                'sizes; if those differ less, give class_mass="equal" or the shares'
+                'sizes; if those differ less, say so: class_mass="equal" (--class-shares equal) or '
+                "the shares"
             )
 
     @property
@@ -294,6 +299,8 @@ def _check_labels(y: Any) -> tuple[Ints, NDArray[Any] | None]:
     raw = np.asarray(codes)
     if raw.ndim == 2 and raw.shape[1] == 1:
         raw = column_or_1d(raw, warn=True)
+    elif raw.ndim == 2:  # labels of a picture's pixels
+        raw = raw.ravel()
     if raw.dtype.kind == "f" and not np.array_equal(raw, np.round(raw)) and np.isfinite(raw).all():
         bad = int(np.argmax(raw != np.round(raw)))
         raise InputError(

@@ -7,6 +7,7 @@ nearly constant with spikes at the labels, which this equation does not have.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +27,8 @@ class Poisson(Propagator):
     In every component the mean is that of its own labels, so that the charges sum to zero. Cost:
     about 15 multigrid cycles.
     """
+
+    _counts_labels: ClassVar[bool] = True
 
     def _are_masses(self) -> bool:
         return False
