@@ -125,7 +125,7 @@ def test_missing_parts_are_told(tmp_path, pbmc, rng):
         formats.load(f"{pbmc}:/obsm/X_umap")
     bare = anndata.AnnData(obs=cells(rng).obs)
     bare.write_h5ad(tmp_path / "bare.h5ad")
-    with pytest.raises(InputError, match="neither /obsm/X_pca nor X in it"):
+    with pytest.raises(InputError, match="neither /obsm/X_pca nor X nor /obsp/connectivities"):
         formats.load(str(tmp_path / "bare.h5ad"))
     with h5py.File(pbmc, "r+") as file:
         del file["obsm/X_pca"]
@@ -395,6 +395,37 @@ def test_from_h5ad_to_h5ad(tmp_path, pbmc, capsys):
         ((), "Missing option '-o'"),
     ):
         assert told in said(capsys, *words, *wrong)
+
+
+def test_a_graph_alone_and_its_clusters(tmp_path, capsys):
+    """AnnData as `convert` writes it of a graph: no points; clusters come back with names."""
+    edges = [f"{g}{i},{g}{j}" for g in "ab" for i in range(9) for j in range(i)]
+    (tmp_path / "g.csv").write_text("\n".join(["source,target", *edges, "a0,b0"]))
+    source, out = tmp_path / "g.h5ad", tmp_path / "x.h5ad"
+    assert run("convert", tmp_path / "g.csv", source) == 0
+    assert run("cluster", source, "-k", 2, "-o", out) == 0
+    assert "/obsp/connectivities is taken as graph" in capsys.readouterr().err
+    for place in (out, f"{out}:/obs/mustlink"):
+        assert run("convert", place, tmp_path / "l.csv") == 0
+        frame = pd.read_csv(tmp_path / "l.csv")
+        assert list(frame) == ["node", "name", "cluster"]
+        assert (frame["cluster"].groupby(frame["name"].str[0]).nunique() == 1).all()
+        assert frame["cluster"].nunique() == 2
+    assert run("convert", out, tmp_path / "g.tsv") == 0  # the graph in it
+    assert formats.load(f"{tmp_path}/g.tsv").kind == "graph"
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ("cell_1,cell_2x,1", "is named 'cell_2x' .did you mean 'cell_2'"),
+        ("p,q,1\nr,s,1\nt,u,1", "is named 'p', 'r', 't', 'q', 's' and 1 more .names are as"),
+    ],
+)
+def test_unknown_names_are_told_together(tmp_path, pbmc, rows, told):
+    (tmp_path / "p.csv").write_text(f"i,j,belief\n{rows}\n")
+    with pytest.raises(InputError, match=told):
+        formats.load_pairs(f"{tmp_path}/p.csv", formats.load(str(pbmc)).names)
 
 
 def test_names_of_nodes_and_classes_in_a_result(tmp_path, pbmc, capsys):

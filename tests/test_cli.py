@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from PIL import Image
 
 from mustlink_io import cli, formats, progress, schema, store
 from mustlink_io.formats import matrices
@@ -63,6 +64,21 @@ def data(tmp_path_factory):
     (folder / "self.csv").write_text("i,j,belief\n5,5,1\n")
     (folder / "zero.csv").write_text("i,j,belief\n5,6,0\n")
     (folder / "clash.csv").write_text("i,j,belief\n0,1,1\n1,2,1\n0,2,-1\n")
+    rows = [f"n{i},n{j},{w:.9g}" for i, j, w in zip(upper.row, upper.col, upper.data, strict=True)]
+    (folder / "named.csv").write_text("\n".join(["source,target,weight", *rows]))
+    (folder / "named_pairs.csv").write_text(
+        "i,j,belief\nn0,n1,1\nn2,n3,1\n# from a friend\nn3,n4,1\nn1,n0,-1\nn4,n2,-1\n"
+    )
+    (folder / "named_few.csv").write_text("node,label\nn0,left\nn40,mid\nn80,right\n")
+    (folder / "named_one.csv").write_text("node,label\nn0,left\nn1,left\n")
+    picture = np.full((12, 20, 3), (200, 30, 30), dtype=np.uint8)
+    picture[3:9, 5:15] = (20, 40, 220)
+    Image.fromarray(picture).save(folder / "photo.png")
+    strokes = np.full((12, 20), -1)
+    strokes[1, 2:18], strokes[6, 7:13] = 0, 1
+    np.save(folder / "strokes.npy", strokes)
+    np.save(folder / "turned.npy", strokes.T)
+    store.write(folder / "x.h5ad", {"/labels": truth})
     whole = (folder / "points.h5").read_bytes()
     (folder / "truncated.h5").write_bytes(whole[: len(whole) - 100])
     return folder
@@ -164,7 +180,53 @@ def test_contradictions_are_told_or_refused(mustlink, tmp_path):
     assert "1 contradiction" in err
     code, _, err = mustlink(line + " --strict")
     assert code == 2
-    assert "(0, 2)" in err
+    assert "clash.csv: 1 contradiction: cannot-link (0, 2) of line 4 lies in" in err
+    assert err.rstrip().endswith("or leave out --strict to keep them as soft")
+
+
+def test_contradictions_are_told_by_name(mustlink, tmp_path):
+    line = f"cluster named.csv -k 3 --constraints named_pairs.csv -o {tmp_path}/o.h5"
+    both = r"pair \(n0, n1\) is must-link on line 2, cannot-link on line 6"
+    chain = (
+        r"cannot-link \(n2, n4\) of line 7 lies in a group of 3 must-linked nodes by n2 - n3"
+    )
+    for more, code in (("", 0), (" --strict", 2)):
+        found, _, err = mustlink(line + more)
+        assert found == code, err
+        assert re.search(f"{both}; {chain}", err), err
+    code, told, _ = mustlink("suggest named.csv -k 3 --constraints named_pairs.csv --json --quiet")
+    assert re.search(both, told)
+
+
+def test_names_of_classes_in_the_summary(mustlink, tmp_path):
+    code, told, err = mustlink(f"cluster named.csv -k 3 --labels named_few.csv -o {tmp_path}/o.h5")
+    assert code == 0, err
+    assert re.search(r"cluster sizes +(\d \((left|mid|right)\): 40(, )?){3}", told), told
+    assert "keeping" not in told
+    code, told, _ = mustlink("info named.csv")
+    assert re.search(r"names +120 +text +of the nodes; the first is n0", told)
+    for command in ("cluster named.csv -k 3 -m csc-gfhf", "propagate named.csv"):
+        code, _, err = mustlink(f"{command} --labels named_one.csv -o {tmp_path}/x.h5")
+        assert code == 2
+        assert "labels of 1 class only (left)" in err
+
+
+def test_a_picture_to_its_segments(mustlink, tmp_path):
+    graph, out = tmp_path / "photo.h5", tmp_path / "out.h5"
+    assert mustlink(f"graph photo.png -o {graph} --quiet")[0] == 0
+    code, _, err = mustlink(f"cluster {graph} -k 2 --labels strokes.npy -o {out}")
+    assert code == 0, err
+    assert "shape (12, 20), taken row by row" in err
+    labels = formats.load_labels(str(out)).reshape(12, 20)
+    inside = np.zeros((12, 20), dtype=bool)
+    inside[3:9, 5:15] = True
+    assert accuracy(inside.ravel().astype(int), labels.ravel()) == 1
+    code, told, err = mustlink(f"report {out} --pictures {tmp_path}/pictures")
+    assert code == 0, err
+    assert "segmentation.png" in told
+    code, _, err = mustlink(f"cluster {graph} -k 2 --labels turned.npy -o {out}")
+    assert code == 2
+    assert "turned.npy: shape (20, 12), but the picture has 12 rows of 20 pixels" in err
 
 
 @pytest.mark.parametrize("method", ["srcp --mu 0.1", "e2cp --alpha 0.5", "srcp --no-normalize"])
@@ -215,10 +277,19 @@ BAD = {
     "graph as points": ("cluster graph.npz --affinity knn -k 3 -o {out}", "is a graph; leave out"),
     "pair out of range": (
         "cluster points.h5 -k 3 --constraints far.csv -o {out}",
-        r"constraints: pair 1 is \(3, 120\) but the graph has 120 nodes, numbered from 0",
+        r"far.csv: line 3: pair \(3, 120\), but the data has 120 nodes, numbered from 0",
     ),
-    "pair with itself": ("cluster points.h5 -k 3 --constraints self.csv -o {out}", r"\(5, 5\)"),
-    "no belief": ("cluster points.h5 -k 3 --constraints zero.csv -o {out}", "belief"),
+    "pair with itself": (
+        "cluster points.h5 -k 3 --constraints self.csv -o {out}",
+        r"self.csv: line 2: pair \(5, 5\) is of a node with itself",
+    ),
+    "no belief": (
+        "cluster points.h5 -k 3 --constraints zero.csv -o {out}",
+        r"zero.csv: line 2: pair \(5, 6\) has belief 0",
+    ),
+    "a picture": ("cluster photo.png -k 3 -o {out}", "photo.png: a picture; make a graph"),
+    "neighbours of pixels": ("graph photo.png --neighbors 5 -o {out}", "it takes no --neighbors"),
+    "report of AnnData": ("report x.h5ad", "run the same command with -o out.h5"),
     "labels too short": (
         "cluster points.h5 -k 3 --labels short.txt -o {out}",
         "short.txt: 3 labels, but the data has 120 nodes",

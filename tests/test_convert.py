@@ -288,11 +288,12 @@ def test_edge_lists_as_users_have_them(tmp_path):
         assert data.names is None
         assert data.value.toarray().tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
     for text, message in (
-        ("tom anna\nanna\n", "not every line has 2 columns"),
+        ("tom anna\nanna\n", "line 2, 'anna': has 1 columns, but the first line .* 2"),
         ("tom,anna\n,bo\n", "a node without a name"),
-        ("tom anna 1\nanna zoe x\n", "a weight is not a number"),
-        ("tom anna 1\nanna zoe -1\n", "with weight -1"),
-        ("0 1 2\n1 2\n", "edge 1 has 2 columns, but the first has 3"),
+        ("tom anna 1\nanna zoe x\n", "line 2, 'anna zoe x': its weight is not a number"),
+        ("tom anna 1\n# no\nanna zoe -1\n", r"line 3, .* \(anna, zoe\) has weight -1"),
+        ("0 1 2\n1 2\n", "line 2, '1 2': has 2 .* has 3; give every edge a weight, 1 where"),
+        ("tom anna\ntom zoe 2\n", "line 2, 'tom zoe 2': has 3 .* has 2; give every edge a weight"),
         ("source target\n", "a header, but no values"),
     ):
         path.write_text(text)
@@ -303,6 +304,103 @@ def test_edge_lists_as_users_have_them(tmp_path):
     data = formats.load(f"{tmp_path}/g.parquet")
     assert list(data.names.texts) == ["a", "b", "c"]
     assert data.value[1, 2] == 2.5
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes"),
+    [
+        ("0 1\n5 1\n", 6),  # half of the numbers occur
+        ("0 1\n6 1\n", ["0", "1", "6"]),
+        ("1096 99809\n1096 1396\n", ["1096", "1396", "99809"]),
+        ("1 2\n1 9\n", ["1", "2", "9"]),
+        ("number number\n0 1\n6 1\n", 7),
+        ("number,number,weight\n1,2,1\n", 3),
+        ("name\tname\n0\t1\n3\t1\n", ["0", "1", "3"]),
+    ],
+)
+def test_numbers_are_names_where_most_of_them_are_missing(tmp_path, text, nodes):
+    (tmp_path / "g.txt").write_text(text)
+    data = formats.load(f"{tmp_path}/g.txt")
+    if isinstance(nodes, int):
+        assert (data.names, data.notes, data.value.shape) == (None, (), (nodes, nodes))
+        return
+    assert list(data.names.texts) == nodes
+    assert data.value.shape == (len(nodes), len(nodes))
+    assert len(data.notes) == 1
+    assert "header" in data.notes[0]  # which says how to have it otherwise, or why it is so
+    edges.write_edges(f"{tmp_path}/b.tsv", data.value, data.names)
+    assert sorted(formats.load(f"{tmp_path}/b.tsv").names.texts) == sorted(nodes)
+
+
+def test_far_numbers_that_are_forced_need_room(tmp_path):
+    (tmp_path / "g.txt").write_text("number number\n0 99999999999\n")
+    with pytest.raises(InputError, match="1 entries, but 100000000000 rows"):
+        formats.load(f"{tmp_path}/g.txt")
+    (tmp_path / "g.csv").write_text("person,friend,strength\nann,bo,1\n")
+    with pytest.raises(InputError, match="begin it with the header `source,target,weight`"):
+        formats.load(f"{tmp_path}/g.csv")
+
+
+@pytest.mark.parametrize("ending", ["graphml", "tsv", "csv", "metis", "npz"])
+def test_a_second_graph_in_any_format(tmp_path, ending):
+    """Nodes are found by name where both graphs have names, in whatever order."""
+    names = NodeNames(np.array(["a", "b", "c", "d", "e"], dtype=object), "data.txt")
+    if ending in ("metis", "npz"):
+        sp.save_npz(tmp_path / "a.npz", graph())
+    else:
+        turned = nx.Graph()
+        turned.add_weighted_edges_from(
+            [("d", "c", 4), ("c", "b", 1), ("b", "a", 2), ("c", "a", 0.5)]
+        )
+        nx.write_graphml(turned, tmp_path / "a.graphml")
+    source = "a.npz" if ending in ("metis", "npz") else "a.graphml"
+    path = tmp_path / f"b.{ending}"
+    assert run("convert", tmp_path / source, path) == 0
+    found = formats.load_matrix(str(path), 5, names)
+    assert same(found / found.max(), graph() / 4)
+    if source == "a.graphml":
+        part = NodeNames(names.texts[:3], "data.txt")
+        with pytest.raises(InputError, match=r"no node of data.txt is named 'd'"):
+            formats.load_matrix(str(path), 3, part)
+
+
+def test_pairs_without_their_header_are_no_graph(tmp_path):
+    (tmp_path / "p.txt").write_text("0 1 1\n1 2 -1\n")
+    with pytest.raises(InputError, match=r"line 2.*weight -1.*pairs begin with the header `i,j,"):
+        formats.load_matrix(f"{tmp_path}/p.txt", 3)
+    (tmp_path / "p.txt").write_text("i j belief\n0 1 1\n1 2 -1\n")
+    assert formats.load_matrix(f"{tmp_path}/p.txt", 3) is None
+    assert formats.load_pairs(f"{tmp_path}/p.txt")[1].tolist() == [1, -1]
+    (tmp_path / "p.txt").write_text("0 1\n")  # fewer nodes than the data
+    assert formats.load_matrix(f"{tmp_path}/p.txt", 3).shape == (3, 3)
+    with pytest.raises(InputError, match=r"an edge of node 1, but the data has 1 nodes"):
+        formats.load_matrix(f"{tmp_path}/p.txt", 1)
+
+
+def test_clusters_into_a_copy_of_graphml(tmp_path, capsys):
+    made = nx.relabel_nodes(nx.from_scipy_sparse_array(graph()), dict(enumerate("vwxyz")))
+    nx.set_node_attributes(made, {"v": 0.5}, "x")
+    nx.write_graphml(made, tmp_path / "net.graphml")
+    names = np.array(list("zyxwv"), dtype=object)
+    labels = np.array([0, 1, -1, 1, 0])
+    store.write(tmp_path / "out.h5", {"/labels": labels, "/names": names})
+    into = ("convert", tmp_path / "out.h5", "--into", tmp_path / "net.graphml")
+    assert run(*into, "-o", tmp_path / "new.graphml") == 0
+    back = nx.read_graphml(tmp_path / "new.graphml")
+    assert dict(back.nodes(data="mustlink")) == dict(zip("zyxwv", labels.tolist(), strict=True))
+    assert back.nodes["v"]["x"] == 0.5
+    assert back["v"]["w"]["weight"] == 2
+    assert run(*into, "--in-place", "--key", "k") == 0
+    line = refused(capsys, *into, "--in-place", "--key", "k")
+    assert "have an attribute 'k' already; give --overwrite" in line
+    assert run(*into, "--in-place", "--key", "k", "--overwrite") == 0
+    capsys.readouterr()
+    assert "--into GRAPH.graphml -o" in refused(
+        capsys, "convert", tmp_path / "out.h5", tmp_path / "l.graphml"
+    )
+    assert "call it .graphml" in refused(capsys, *into, "-o", tmp_path / "new.csv")
+    store.write(tmp_path / "out.h5", {"/labels": labels[:4]})
+    assert "5 nodes, but the result has 4" in refused(capsys, *into, "-o", tmp_path / "n.graphml")
 
 
 def test_bad_graphml(tmp_path):
@@ -319,7 +417,7 @@ def test_bad_graphml(tmp_path):
         (multi, "several edges between two nodes"),
         (some, "1 of 2 edges have no weight"),
         (text, "`weight` is not a number"),
-        (negative, "with weight -1"),
+        (negative, r"\(0, 1\) has weight -1"),
         (nx.Graph(), "a graph without nodes"),
     ):
         nx.write_graphml(made, path)

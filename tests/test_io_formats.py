@@ -93,10 +93,10 @@ def test_edges_are_symmetrised_by_the_largest_weight(tmp_path):
     ("words", "message"),
     [
         ("0 1\n1 x\n", "'x' is not a number, in the line '1 x'"),
-        ("0 1\n1 2.5\n", "edge 1 is 2.5, not a whole number"),
-        ("0 1\n-1 2\n", r"edge 1 is \(-1, 2\)"),
-        ("0 1 1\n1 2 -1\n", r"edge 1 is \(1, 2\) with weight -1"),
-        ("0 1 1\n1 2 nan\n", "edge 1 .* weight nan"),
+        ("0 1\n1 2.5\n", "line 2, '1 2.5': node 2.5 is not a whole number"),
+        ("0 1\n-1 2\n", r"line 2, '-1 2': the edge \(-1, 2\): nodes are numbered from 0"),
+        ("0 1 1\n1 2 -1\n", r"line 2, '1 2 -1': the edge \(1, 2\) has weight -1"),
+        ("0 1 1\n1 2 nan\n", "line 2, .* weight nan"),
         ("0 1 2 3\n", "4 columns"),
         ("# nothing\n", "empty"),
         ("", "empty"),
@@ -257,7 +257,7 @@ def test_pairs(tmp_path):
         ("0,1,1\n", "must be the header"),
         ("i,j\n0,1\n", "no column `belief`; write 1 for a must-link and -1"),
         ("i,j,belief\n0,1.5,1\n", "pair 0 is 1.5, not a whole number"),
-        ("i,j,belief\n0,1,yes\n", "could not convert string 'yes'"),
+        ("i,j,belief\n0,1,yes\n", "line 2: the belief 'yes' is not a number"),
     ]:
         path.write_text(words)
         with pytest.raises(InputError, match=message):
@@ -275,6 +275,18 @@ def test_pairs(tmp_path):
         formats.load_pairs(str(tmp_path / "p.h5:bad"))
     with pytest.raises(InputError, match=r"shape \(3,\), but \(m,\) is wanted with m = 2"):
         formats.load_pairs(str(tmp_path / "p.h5:worse"))
+
+
+def test_labels_of_pixels(tmp_path):
+    labels = np.array([[0, -1, 1], [-1, 2, 2]])
+    np.save(tmp_path / "y.npy", labels)
+    found = formats.load_classes(f"{tmp_path}/y.npy", 6)
+    assert found.codes.tolist() == labels.ravel().tolist()
+    assert "taken row by row" in found.notes[0]
+    with pytest.raises(InputError, match=r"shape \(2, 3\), but the picture has 3 rows of 2"):
+        formats.load_classes(f"{tmp_path}/y.npy", 6, pixels=(3, 2))
+    with pytest.raises(InputError, match=r"shape \(2, 3\) of type"):
+        formats.load_classes(f"{tmp_path}/y.npy", 7)
 
 
 def test_a_colon_in_a_file_name(tmp_path):

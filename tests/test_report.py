@@ -202,6 +202,23 @@ def test_labels_of_clusters_and_classes(report, data):
     assert "85.7 %" in page.text
 
 
+def test_nodes_away_from_their_class_are_told_by_names(report, mustlink, data):
+    words = np.loadtxt(data / "few.txt", dtype=int)
+    named = [("left", "mid", "right", "?")[code] for code in words]
+    (data / "words.csv").write_text("\n".join(["label", *named]))
+    line = "points.h5:/points --labels words.csv --quiet"
+    assert mustlink(f"cluster {line} -k 3 --subspace 3 -o words.h5")[0] == 0
+    page, facts = report("words.h5")
+    for row in facts["constraints"]["strays"]:
+        assert row["class_name"] in ("left", "mid", "right")
+    assert [row["node"] for row in facts["constraints"]["strays"]] == [2]
+    assert re.search(r"2\s+mid\s+\d \(left\)\s+\d \(mid\)", page.text)
+    assert mustlink(f"propagate {line} -m llgc --class-shares equal -o named.h5")[0] == 0
+    page, facts = report("named.h5")
+    assert facts["constraints"]["overruled"][0]["class_name"] == "mid"
+    assert re.search(r"2\s+mid\s+left", page.text)
+
+
 def test_many_clusters_show_the_largest_and_the_worst(report):
     page, facts = report("many.h5")
     assert len(facts["clusters"]) > 30

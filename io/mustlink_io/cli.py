@@ -114,7 +114,7 @@ cli.add_command(report)
 cli.add_command(suggest)
 
 
-@cli.command(short_help="Points to a neighbour graph.")
+@cli.command(short_help="Points, or a picture's pixels, to a graph.")
 @click.argument("data")
 @click.option("-o", "output", required=True, help="HDF5 file to write.")
 @NEIGHBORS
@@ -128,10 +128,14 @@ cli.add_command(suggest)
 def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> None:
     """Join points with their nearest neighbours; print degree, components, recall.
 
+    Of a picture, pixels with those around them and those that look alike; labels of pixels may then
+    be an array (height, width), and `mustlink report` draws the segments.
+
     \b
       mustlink graph points.h5 -o graph.h5 --neighbors 20
       mustlink graph points.h5 -o graph.h5 --memory 2GB
       mustlink graph edges.tsv -o graph.h5         check and convert a graph
+      mustlink graph photo.png -o photo.h5         pixels, row by row (.jpg, too)
       mustlink cluster graph.h5 -k 10 -o out.h5    then cluster it, many times
     """
     from mustlink_io.graphs import run_graph

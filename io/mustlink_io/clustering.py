@@ -14,7 +14,7 @@ from mustlink_io import findings, formats
 from mustlink_io.jobs import Job
 from mustlink_io.methods import COMMON_OPTIONS, METHODS, Method, flag
 from mustlink_io.records import command_line, now
-from mustlink_io.sides import class_labels, load_constraints
+from mustlink_io.sides import class_labels, load_constraints, refuse_contradictions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class ClusterJob(Job):
         known = None if labels is None else labels.codes
         constraints = load_constraints(known, self.constraints, n_nodes, data.names)
         if constraints is not None and self.strict:
-            constraints.check(strict=True)
+            refuse_contradictions(constraints, self.constraints or self.labels)
         return constraints
 
     @property

@@ -12,6 +12,9 @@ from rich.text import Text
 
 from mustlink_io.progress import clock
 
+_KEEPING = "keeping: "  # stages that write down what others found
+_WORTH_A_LINE = 0.1  # seconds
+
 
 def size(n_bytes: float) -> str:
     """Return bytes for a person: 512 B, 1.3 MB, 2.1 GB."""
@@ -60,7 +63,10 @@ def cell(value: Any) -> str:
 
 
 def stage_table(console: Console, stages: Sequence[Mapping[str, Any]]) -> None:
-    """Print time and memory of stages; several runs of one stage are one line."""
+    """Print time and memory of stages; several runs of one stage are one line.
+
+    What was kept for another run at once is left out.
+    """
     merged: dict[str, tuple[int, float, float]] = {}
     for stage in stages:
         times, seconds, _ = merged.get(stage["name"], (0, 0.0, 0.0))
@@ -68,6 +74,7 @@ def stage_table(console: Console, stages: Sequence[Mapping[str, Any]]) -> None:
     rows = [
         (name if times == 1 else f"{name} ({times} times)", clock(seconds), size(peak))
         for name, (times, seconds, peak) in merged.items()
+        if seconds >= _WORTH_A_LINE or not name.startswith(_KEEPING)
     ]
     table(console, ("stage", "time", "peak memory so far"), rows)
 

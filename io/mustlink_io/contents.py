@@ -30,8 +30,11 @@ def describe(text: str) -> dict[str, Any]:
         return result
     loaded = formats.load(text)
     size = int(loaded.value.nnz) if loaded.kind == "graph" else None
-    entry = _entry(loaded.kind, loaded.value.shape, loaded.value.dtype) | {"nnz": size}
-    return result | {"entries": [entry]}
+    entries = [_entry(loaded.kind, loaded.value.shape, loaded.value.dtype) | {"nnz": size}]
+    if loaded.names is not None:
+        names = _entry("names", (len(loaded.names),), "text")
+        entries.append(names | {"meaning": f"of the nodes; the first is {loaded.names.told(0)}"})
+    return result | {"entries": entries}
 
 
 def _entry(name: str, shape: tuple[int, ...], dtype: Any) -> dict[str, Any]:

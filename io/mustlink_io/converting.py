@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from mustlink.errors import InputError
 from mustlink_io import formats, outputs, store
-from mustlink_io.formats import annotate, frames, results, writers
+from mustlink_io.formats import annotate, frames, networks, results, writers
 from mustlink_io.locks import locked
 from mustlink_io.places import FORMS, USUAL
 from mustlink_io.work import remove_leftovers
+
+_TABLES = ("csv", "parquet")
+_INTO = {".h5ad": "AnnData", ".graphml": "GraphML"}
 
 
 def convert(source: str, output: str, form: str | None) -> dict[str, Any]:
@@ -26,6 +30,10 @@ def convert(source: str, output: str, form: str | None) -> dict[str, Any]:
         remove_leftovers(target)
         if results.is_result(place) or _is_labels(place):
             return _labels(place, output, form)
+        if form in _TABLES and results.in_anndata(place):
+            column = formats.Place(place.path, f"/obs/{annotate.KEY}")
+            note = f"{column}: is written, the result in it; for other parts name them"
+            return _labels(column, output, form, [note])
         return _data(source, output, form)
 
 
@@ -45,12 +53,19 @@ def _is_labels(place: formats.Place) -> bool:
     )
 
 
-def _labels(place: formats.Place, output: str, form: str) -> dict[str, Any]:
+def _labels(
+    place: formats.Place, output: str, form: str, notes: Sequence[str] = ()
+) -> dict[str, Any]:
     """Labels of a result with what is known of its nodes, or labels alone."""
     if form == "h5ad":
         raise InputError(
             f"{output}: a result goes into a copy of the AnnData file it is of: "
             f"mustlink convert {place} --into DATA.h5ad -o {output}"
+        )
+    if form == "graphml":
+        raise InputError(
+            f"{output}: a result goes into a copy of the GraphML file it is of: "
+            f"mustlink convert {place} --into GRAPH.graphml -o {output}"
         )
     if form not in writers.LABELS:
         able = ", ".join(USUAL[name] for name in writers.LABELS if name not in ("h5", "edges"))
@@ -63,8 +78,11 @@ def _labels(place: formats.Place, output: str, form: str) -> dict[str, Any]:
         content = {"/labels": found.codes}
         if found.classes is not None:
             content |= {"/classes": range(len(found.classes)), "/class_names": found.classes}
-    notes = []
-    if form in ("csv", "parquet"):
+        names = results.node_names(str(place))
+        if names is not None and len(names) == len(found.codes):
+            content["/names"] = names.texts
+    notes = list(notes)
+    if form in _TABLES:
         columns = results.columns(content, str(place))
         write = writers.table_csv if form == "csv" else frames.write_parquet
         write(output, columns)
@@ -93,26 +111,43 @@ def _data(source: str, output: str, form: str) -> dict[str, Any]:
 def convert_into(
     source: str, into: str, output: str, *, key: str, overwrite: bool
 ) -> dict[str, Any]:
-    """Put a result into a copy of an AnnData file, which may take the file's own name.
+    """Put a result into a copy of an AnnData or GraphML file, which may take the file's own name.
 
     Raises InputError.
     """
     place, data = formats.parse(source), formats.parse(into)
     for one in (place, data):
         store.check_readable(one.path)
-    if data.suffix != annotate.ENDING:
-        raise InputError(f"--into {into}: results go into AnnData, a file .h5ad")
-    if formats.parse(output).suffix != annotate.ENDING:
-        raise InputError(f"{output}: a copy of {into} is AnnData, too; call it .h5ad")
+    if data.suffix not in _INTO:
+        raise InputError(f"--into {into}: results go into AnnData or GraphML: .h5ad, .graphml")
+    if formats.parse(output).suffix != data.suffix:
+        noun = _INTO[data.suffix]
+        raise InputError(f"{output}: a copy of {into} is {noun}, too; call it {data.suffix}")
     if not results.is_result(place):
         raise InputError(f"{source}: no result; give the output of mustlink cluster or propagate")
     goal = outputs.check_output(output, [place.path])
     with locked(output):
         remove_leftovers(goal)
         content = results.read(place)
-        notes = annotate.annotate(annotate.Target(data.path, output, key, overwrite), content)
+        if data.suffix == annotate.ENDING:
+            notes = annotate.annotate(annotate.Target(data.path, output, key, overwrite), content)
+        else:
+            columns = _attributes(content, str(place), key)
+            names = results.node_names(source)
+            notes = networks.annotate_graphml(
+                data.path, output, columns, names, overwrite=overwrite
+            )
     shape = [len(content["/labels"])]
-    return {**_told(source, output, "labels", "h5ad", shape, notes), "into": into, "key": key}
+    form = FORMS[data.suffix]
+    return {**_told(source, output, "labels", form, shape, notes), "into": into, "key": key}
+
+
+def _attributes(content: dict[str, Any], where: str, key: str) -> dict[str, Any]:
+    """What nodes of a graph are given: KEY is the cluster or class, KEY_class, KEY_confidence."""
+    columns = results.columns(content, where)
+    main = "cluster" if "cluster" in columns else "class"
+    kept = {name: columns[name] for name in ("cluster", "class", "confidence") if name in columns}
+    return {key if name == main else f"{key}_{name}": kept[name] for name in kept}
 
 
 def _told(

@@ -21,12 +21,12 @@ from mustlink.memory import peak_bytes
 from mustlink.observe import Observer, Recorder
 from mustlink_io import findings, pictures, store
 from mustlink_io.clustering import cluster_content, cluster_findings
+from mustlink_io.graphs import N_SIMILAR
 from mustlink_io.jobs import run_content
 from mustlink_io.records import command_line, stage_rows, to_json, versions
 from mustlink_io.summary import show_demo
 
 STROKES = "data/china_strokes.csv"
-N_SIMILAR = 8
 
 
 @dataclass(frozen=True)

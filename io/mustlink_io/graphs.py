@@ -13,11 +13,15 @@ from mustlink.observe import Observer, Recorder
 from mustlink_io import formats, store
 from mustlink_io.findings import graph_health
 from mustlink_io.formats import matrices
+from mustlink_io.formats.photographs import load_image
 from mustlink_io.locks import locked
 from mustlink_io.methods import flag
+from mustlink_io.places import PICTURES
 from mustlink_io.planning import LAZY
 from mustlink_io.records import stage_rows, thread_limit, to_json
 from mustlink_io.work import remove_leftovers
+
+N_SIMILAR = 8  # pixels that look most alike, to which every pixel of a picture is joined
 
 
 def run_graph(
@@ -29,7 +33,7 @@ def run_graph(
     threads: int | None = None,
     memory: int | None = None,
 ) -> dict[str, Any]:
-    """Make the neighbour graph of points, or check a graph, and write it; returns its health.
+    """Make the graph of points or of a picture, or check one, and write it; returns its health.
 
     Raises InputError.
     """
@@ -46,27 +50,38 @@ def _run(
     data: str, target: Path, params: Mapping[str, Any], recorder: Recorder, threads: int | None
 ) -> dict[str, Any]:
     """The part of `run_graph` that needs the lock."""
-    from mustlink.graph import Graph, knn_graph
+    from mustlink.graph import Graph, image_graph, knn_graph
 
     memory = recorder.memory
-    with recorder.stage("reading") as advance:
-        lazy_above = None if memory is None else memory // LAZY
-        loaded = formats.load(data, None, advance, lazy_above)
-    for note in loaded.notes:
-        recorder.note(note)
+    place = formats.parse(data)
+    names = image = None
     with thread_limit(threads):
-        if loaded.kind == "graph":
-            for name in sorted(set(params) - {"random_state"}):
-                raise InputError(f"{loaded.place}: is a graph already; it takes no {flag(name)}")
-            graph = Graph.from_affinity(loaded.value)
+        if place.suffix in PICTURES:
+            _refuse(params, f"{place}: is a picture, whose pixels have their neighbours")
+            with recorder.stage("reading"):
+                image = load_image(place.path, str(place))
+            with recorder.stage("pixel graph"):
+                graph = image_graph(image, n_similar=N_SIMILAR)
         else:
-            options = {"random_state": 0, "memory": memory, "scratch": target.parent, **params}
-            graph = knn_graph(loaded.value, n_jobs=threads, observer=recorder, **options)
+            with recorder.stage("reading") as advance:
+                lazy_above = None if memory is None else memory // LAZY
+                loaded = formats.load(data, None, advance, lazy_above)
+            for note in loaded.notes:
+                recorder.note(note)
+            names, image = loaded.names, loaded.image
+            if loaded.kind == "graph":
+                _refuse(params, f"{loaded.place}: is a graph already")
+                graph = Graph.from_affinity(loaded.value)
+            else:
+                options = {"random_state": 0, "memory": memory, "scratch": target.parent, **params}
+                graph = knn_graph(loaded.value, n_jobs=threads, observer=recorder, **options)
     result = graph_health(graph)
     with recorder.stage("writing"):
         content = matrices.graph_content(graph.affinity, json.loads(to_json(graph.info)))
-        if loaded.names is not None:
-            content["/names"] = loaded.names.texts
+        if names is not None:
+            content["/names"] = names.texts
+        if image is not None:
+            content["/image"] = image
         store.write(target, content)
     return {
         **result,
@@ -75,3 +90,9 @@ def _run(
         "peak_bytes": peak_bytes(),
         "notes": list(recorder.notes),
     }
+
+
+def _refuse(params: Mapping[str, Any], why: str) -> None:
+    """Raise InputError for an option that is for points."""
+    for name in sorted(set(params) - {"random_state"}):
+        raise InputError(f"{why}; it takes no {flag(name)}")

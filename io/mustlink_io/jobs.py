@@ -23,7 +23,7 @@ from mustlink_io import formats, store
 from mustlink_io.formats import annotate, stream
 from mustlink_io.locks import locked
 from mustlink_io.methods import GRAPH_OPTIONS, Method, flag
-from mustlink_io.naming import names_content
+from mustlink_io.naming import names_content, with_class_names
 from mustlink_io.places import FORMS
 from mustlink_io.planning import LAZY, Plan, plan_job
 from mustlink_io.records import stage_rows, to_json, versions
@@ -123,9 +123,11 @@ class Job(ABC):
     def _check_output(self) -> None:
         place = formats.parse(self.output)
         if place.suffix in _NOT_RESULTS and self.output not in self.inputs.values():
+            name = place.path.name
+            into = f"--into {self.data} -o {name}" if place.suffix == ".graphml" else name
             raise InputError(
                 f"{self.output}: results are written as .h5, or into .h5ad; write out.h5, then: "
-                f"mustlink convert out.h5 {place.path.name}"
+                f"mustlink convert out.h5 {into}"
             )
         data = formats.parse(self.data)
         if self.target is not None and data.suffix != annotate.ENDING:
@@ -204,9 +206,11 @@ def _run(
         data = formats.load(job.data, wanted, advance, lazy_above)
         labels = None
         if job.labels is not None:
-            labels = formats.load_classes(job.labels, int(data.value.shape[0]), data.names)
+            pixels = None if data.image is None else data.image.shape[:2]
+            n_nodes = int(data.value.shape[0])
+            labels = formats.load_classes(job.labels, n_nodes, data.names, pixels)
         side = job.read(data, labels, recorder)
-    for note in data.notes:
+    for note in (*data.notes, *(() if labels is None else labels.notes)):
         recorder.note(note)
     inputs = _checksums(job, paths, recorder)
     source = digest((inputs[0]["sha256"], data.place.part, data.kind))
@@ -219,8 +223,10 @@ def _run(
         _put_away(job, work, recorder)
         raise
     with recorder.stage("looking at the result"):
-        outcome = job.outcome(estimator, side)
+        outcome = with_class_names(job.outcome(estimator, side), labels)
         content = {**job.content(estimator, side), **names_content(data, labels, estimator)}
+        if data.image is not None and job.target is None:
+            content["/image"] = data.image
     stages = stage_rows(recorder)  # those of the fit among them
     result = {
         **estimator.report_.to_dict(),

@@ -26,6 +26,20 @@ def names_content(
     return {**found, "/class_names": names}
 
 
+def with_class_names(outcome: dict[str, Any], labels: formats.Labels | None) -> dict[str, Any]:
+    """What a run found out, with names of classes beside the labels that were not kept."""
+    asked = outcome.get("constraints")
+    if asked is None or labels is None or labels.classes is None:
+        return outcome
+    names = labels.classes
+    named = {
+        key: [{**row, "class_name": names[row["class"]]} for row in asked[key]]
+        for key in ("strays", "overruled")
+        if key in asked
+    }
+    return {**outcome, "constraints": {**asked, **named}}
+
+
 def _of_clusters(found: NDArray[Any], labels: formats.Labels, n_clusters: int) -> list[str]:
     """The class that most labelled nodes of every cluster have, empty where none has a label."""
     known = (labels.codes >= 0) & (found >= 0)

@@ -92,13 +92,13 @@ OUTPUT = click.option(
     help="HDF5 file to write; of data in .h5ad also a .h5ad: a copy with the result in it.",
 )
 KEY = click.option(
-    "--key", default="mustlink", help="Name of the result in a .h5ad; default mustlink."
+    "--key", default="mustlink", help="Name of the result in a .h5ad or .graphml; default mustlink."
 )
 IN_PLACE = click.option(
     "--in-place", is_flag=True, help="Put the result into the data file itself, a .h5ad."
 )
 OVERWRITE = click.option(
-    "--overwrite", is_flag=True, help="Replace what a .h5ad has under that name already."
+    "--overwrite", is_flag=True, help="Replace what the file has under that name already."
 )
 AFFINITY = click.option(
     "--affinity",

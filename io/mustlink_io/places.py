@@ -9,6 +9,7 @@ from pathlib import Path
 HDF5 = (".h5", ".hdf5", ".he5", ".h5ad")
 EDGES = (".edges", ".txt", ".tsv")
 METIS = (".metis", ".graph")
+PICTURES = (".png", ".jpg", ".jpeg")
 SUFFIXES = (
     "FILE.h5[:DATASET], .h5ad[:DATASET], .npy, .npz[:NAME], .mtx, .csv, .parquet, METIS (.metis, "
     ".graph), .graphml, or an edge list .edges, .txt, .tsv"

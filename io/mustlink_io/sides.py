@@ -2,16 +2,67 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.constraints import Constraints, Contradiction
 from mustlink.errors import InputError
 from mustlink.labels import check_two_classes
-from mustlink_io import formats
+from mustlink_io import formats, store
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.methods import EQUAL
+
+_TOLD = 5  # contradictions that are told in words
+
+
+class FileConstraints(Constraints):
+    """Constraints from a file, whose contradictions are told by its lines and by names of nodes."""
+
+    _file: formats.PairFile
+
+    @classmethod
+    def of(cls, known: Constraints, file: formats.PairFile) -> FileConstraints:
+        """The same constraints, and where their pairs are from."""
+        made = cls(**{one.name: getattr(known, one.name) for one in fields(Constraints)})
+        object.__setattr__(made, "_file", file)
+        return made
+
+    def contradictions(self) -> tuple[Contradiction, ...]:
+        """Statements that cannot all hold; the first ones in words of the file."""
+        found = super().contradictions()
+        if not hasattr(self, "_file"):  # a copy that the engine made
+            return found
+        told = (_Told.of(one, self._file) for one in found[:_TOLD])
+        return (*told, *found[_TOLD:])
+
+
+@dataclass(frozen=True)
+class _Told(Contradiction):
+    """A contradiction in words of the file."""
+
+    words: str = ""
+
+    @classmethod
+    def of(cls, one: Contradiction, file: formats.PairFile) -> _Told:
+        pair, lines = file.pair(one.pair), [file.row(row) for row in one.rows]
+        if one.reason == "both signs":
+            words = f"pair {pair} is must-link on {lines[0]}, cannot-link on {lines[1]}"
+        elif one.reason == "between classes":
+            words = f"must-link {pair} of {lines[0]} joins two classes"
+        else:
+            chain = [file.node(node) for node in one.path]
+            if len(chain) > 6:
+                chain = [*chain[:3], "…", *chain[-2:]]
+            by = f" by {' - '.join(chain)}" if chain else ""
+            group = f"a group of {one.n_nodes} must-linked nodes"
+            words = f"cannot-link {pair} of {lines[0]} lies in {group}{by}"
+        return cls(one.reason, one.pair, one.rows, one.n_nodes, one.path, words)
+
+    def __str__(self) -> str:
+        """The words."""
+        return self.words
 
 
 def load_constraints(
@@ -19,34 +70,54 @@ def load_constraints(
     constraints: str | None,
     n_nodes: int,
     names: NodeNames | None = None,
-) -> Any | None:
+) -> Constraints | None:
     """Side information of labels and a file of pairs together; None when there is none.
 
-    Pairs may name nodes by their `names`. A sparse matrix as constraint file is a second graph on
-    the same nodes (soft must-links, negative entries being cannot-links). Raises InputError.
+    Pairs may name nodes by their `names`. A sparse matrix or a graph as constraint file is a second
+    graph on the same nodes (soft must-links, negative entries being cannot-links). Raises
+    InputError.
     """
-    from mustlink.constraints import Constraints
-
     found = None
     if labels is not None:
         found = Constraints.from_labels(labels)
     if constraints is None:
         return found
-    matrix = formats.load_matrix(constraints)
+    matrix = formats.load_matrix(constraints, n_nodes, names)
     if matrix is None:
         pairs, belief = formats.load_pairs(constraints, names)
+        file = formats.PairFile(formats.parse(constraints), names)
+        file.check(pairs, belief, n_nodes)
         more = Constraints.from_pairs(pairs, belief=belief, n_nodes=n_nodes)
-    else:
-        signed = bool(matrix.nnz and matrix.data.min() < 0)
-        more = Constraints.from_matrix(matrix) if signed else Constraints.from_graph(matrix)
-        more.require_nodes(n_nodes)
+        return FileConstraints.of(more if found is None else found + more, file)
+    signed = bool(matrix.nnz and matrix.data.min() < 0)
+    more = Constraints.from_matrix(matrix) if signed else Constraints.from_graph(matrix)
+    more.require_nodes(n_nodes)
     return more if found is None else found + more
+
+
+def refuse_contradictions(known: Constraints, where: str | None) -> None:
+    """Raise InputError for constraints of which some cannot hold, naming up to five."""
+    found = known.contradictions()
+    if found:
+        named = "; ".join(str(one) for one in found[:_TOLD])
+        more = f"; and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
+        noun = "contradiction" if len(found) == 1 else "contradictions"
+        raise InputError(
+            f"{where}: {len(found)} {noun}: {named}{more}; correct the pairs, or leave out "
+            "--strict to keep them as soft"
+        )
 
 
 def class_labels(labels: formats.Labels | None, where: str | None) -> NDArray[np.int64]:
     """Labels (n,) of at least two classes, -1 unknown; raises InputError that names the file."""
     if labels is None:
         raise InputError("no labels of any node; give --labels FILE")
+    known = np.unique(labels.codes[labels.codes >= 0])
+    if known.size == 1 and labels.classes is not None:
+        name = store.text(labels.classes[known[0]])[:40]
+        raise InputError(
+            f"{where}: labels of 1 class only ({name}); give labels of at least two classes"
+        )
     check_two_classes(labels.codes, str(where))
     return labels.codes
 

@@ -42,7 +42,11 @@ def suggest_for(
         n_nodes = int(loaded.value.shape[0])
         given = None
         if labels is not None:
-            given = formats.load_classes(labels, n_nodes, loaded.names).codes
+            pixels = None if loaded.image is None else loaded.image.shape[:2]
+            read = formats.load_classes(labels, n_nodes, loaded.names, pixels)
+            given = read.codes
+            for note in read.notes:
+                recorder.note(note)
         known = load_constraints(given, constraints, n_nodes, loaded.names)
     found = suggest(
         loaded.value,

@@ -88,7 +88,7 @@ def show_cluster(result: Mapping[str, Any]) -> None:
         [
             ("method", result["method"]),
             ("nodes", f"{result['n_nodes']:,}"),
-            ("cluster sizes", _sizes(result["sizes"])),
+            ("cluster sizes", _sizes(result["sizes"], _cluster_names(result))),
             ("unassigned", f"{unassigned:,} nodes (label -1)" if unassigned else None),
             ("eigenvalues", values or None),
             ("constraints kept", _kept(result.get("satisfaction"))),
@@ -100,6 +100,12 @@ def show_cluster(result: Mapping[str, Any]) -> None:
             ("written", result["output"]),
         ],
     )
+
+
+def _cluster_names(result: Mapping[str, Any]) -> Sequence[Any]:
+    """Numbers of clusters, with the class that most labelled nodes of each have."""
+    names = [text(name)[:40] for name in result.get("class_names", ())]
+    return [f"{at} ({name})" if name else at for at, name in enumerate(names)]
 
 
 def _adjusted(edges: Mapping[str, Any] | None) -> str | None:

@@ -43,7 +43,11 @@ from mustlink_io.options import (
 )
 @several(OUTPUT, IN_PLACE, KEY, OVERWRITE)
 @click.option("--labels", help="Known labels, -1 unknown: H5[:DATASET], .npy, .csv, .txt.")
-@click.option("--constraints", help="CSV with header i,j,belief; H5:GROUP; or a second graph.")
+@click.option(
+    "--constraints",
+    help="Pairs: .csv or .parquet with header i,j,belief, or H5:GROUP. Or a second graph: "
+    ".graphml, .metis, .npz, .mtx, H5:GROUP, an edge list (.edges, .txt, .tsv, .csv).",
+)
 @click.option("--strict", is_flag=True, help="Contradictory constraints are an error.")
 @several(*CLUSTER_OWN)
 @several(AFFINITY, NEIGHBORS, METRIC, WEIGHTS)

@@ -12,14 +12,16 @@ from mustlink_io.options import IN_PLACE, JSON, KEY, OVERWRITE, QUIET, output_of
 from mustlink_io.places import USUAL
 
 
-@click.command(short_help="From one format to another; results into tables and .h5ad.")
+@click.command(short_help="From one format to another; results into tables, .h5ad, .graphml.")
 @click.argument("source", metavar="IN")
 @click.argument("out", required=False)
 @click.option("-o", "output", help="File to write, the same as OUT.")
 @click.option(
     "--to", "form", type=click.Choice(list(USUAL)[::-1]), help="Format; default by OUT's ending."
 )
-@click.option("--into", metavar="FILE.h5ad", help="Put the result IN into a copy of this file.")
+@click.option(
+    "--into", metavar="FILE", help="Put the result IN into a copy of this .h5ad or .graphml."
+)
 @several(IN_PLACE, KEY, OVERWRITE, QUIET, JSON)
 def convert(
     source: str,
@@ -41,10 +43,11 @@ def convert(
       mustlink convert out.h5:/embedding embedding.npy
       mustlink convert out.h5 --into pbmc.h5ad -o new.h5ad
       mustlink convert out.h5 --into pbmc.h5ad --in-place --key stroke_clusters
+      mustlink convert out.h5 --into net.graphml -o new.graphml    for Gephi, Cytoscape, …
 
-    The last two write clusters to obs/KEY as categories of text, like scanpy's leiden, the
-    embedding to obsm/X_KEY and the parameters to uns/KEY. What is there under the name is replaced
-    only if mustlink wrote it, or with --overwrite.
+    Into .h5ad clusters go as obs/KEY, categories of text like scanpy's leiden, the embedding as
+    obsm/X_KEY and the parameters as uns/KEY; what is there under the name is replaced only if
+    mustlink wrote it, or with --overwrite. Into .graphml they go as the node attribute KEY.
     """  # noqa: D301  (click marks unwrapped examples with \b)
     from mustlink_io.summary import emit
 
@@ -53,11 +56,11 @@ def convert(
     if into is None:
         for name in ("in_place", "overwrite"):
             if given[name]:
-                raise click.UsageError(f"--{name.replace('_', '-')} belongs to --into FILE.h5ad")
+                raise click.UsageError(f"--{name.replace('_', '-')} belongs to --into FILE")
         result = _convert(source, out or output, form)
     else:
         if form is not None:
-            raise click.UsageError("--to: the copy of --into is .h5ad; leave it out")
+            raise click.UsageError("--to: the copy of --into has its format; leave it out")
         result = _convert_into(source, into, out or output, **given)
     if not quiet:
         for note in result["notes"]:

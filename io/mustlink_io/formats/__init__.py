@@ -7,7 +7,7 @@ from mustlink_io.formats.labels import (
     load_classes,
     load_labels,
 )
-from mustlink_io.formats.pairs import load_matrix, load_pairs
+from mustlink_io.formats.pairs import PairFile, load_matrix, load_pairs
 from mustlink_io.places import HDF5, METIS, SUFFIXES, Place, parse
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Data",
     "Kind",
     "Labels",
+    "PairFile",
     "Place",
     "declared_shape",
     "default_part",

@@ -20,6 +20,9 @@ from mustlink_io.formats.tables import Words
 
 ENDING = ".h5ad"
 PCA = "/obsm/X_pca"
+NEAR = "/obsp/connectivities"
+KEY = "mustlink"  # of a result, if no other is given
+AUTHOR = "written_by"
 _PER_NODE = ("X", "obsm", "obsp", "layers", "obs")
 _LISTED = 12
 
@@ -33,20 +36,33 @@ class Choice:
 
 
 def default_part(file: h5py.File) -> Choice:
-    """Principal components if there are some, else X; raises InputError where there is neither."""
+    """Principal components if there are some, else X, else the graph.
+
+    Raises InputError where there is none of them.
+    """
     where = file.filename
     if store.find(file, PCA) is not None:
         return Choice(PCA, f"{where}: {PCA} is taken, the principal components that are there")
     item = store.find(file, "/X")
     if item is None or (isinstance(item, h5py.Dataset) and item.shape in (None, ())):
+        if store.find(file, NEAR) is not None:
+            return Choice(NEAR, f"{where}: {NEAR} is taken as graph; there are no points in it")
         raise InputError(
-            f"{where}: neither {PCA} nor X in it; name what to cluster as "
+            f"{where}: neither {PCA} nor X nor {NEAR} in it; name what to cluster as "
             f"{where}:/obsm/NAME or {where}:/obsp/connectivities (it has {store.listed(file)})"
         )
     return Choice(
         "/X",
         f"{where}: /X is taken as there is no {PCA}; principal components (scanpy.pp.pca) or the "
         f"graph of cells ({where}:/obsp/connectivities) often cluster better",
+    )
+
+
+def is_ours(file: h5py.File, key: str) -> bool:
+    """Whether mustlink wrote what is there under a key."""
+    item = store.find(file, f"/uns/{key}/{AUTHOR}")
+    return (
+        isinstance(item, h5py.Dataset) and item.shape == () and store.text(item[()]) == "mustlink"
     )
 
 

@@ -27,9 +27,8 @@ from mustlink_io.formats import anndata, encodings
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.sandbox import examine
 
-KEY = "mustlink"
+KEY = anndata.KEY
 ENDING = anndata.ENDING
-_AUTHOR = "written_by"
 _ROOM = 2**20  # bytes for attributes, names and what the library wastes
 
 
@@ -55,7 +54,7 @@ def check(target: Target) -> None:
         if isinstance(obs, h5py.Group) and key == store.decoded(obs.attrs.get("_index", "")):
             raise InputError(f"--key {key}: is the name of the index of obs; give another")
         there = [path for path in _places(key) if store.find(file, path) is not None]
-        if there and not target.overwrite and not _is_ours(file, key):
+        if there and not target.overwrite and not anndata.is_ours(file, key):
             raise InputError(
                 f"{where}: has {', '.join(there)} which mustlink did not write; give --overwrite, "
                 "or another name as --key"
@@ -70,13 +69,6 @@ def _places(key: str) -> tuple[str, ...]:
         f"/obsm/X_{key}",
         f"/obsm/{key}_distributions",
         f"/uns/{key}",
-    )
-
-
-def _is_ours(file: h5py.File, key: str) -> bool:
-    item = store.find(file, f"/uns/{key}/{_AUTHOR}")
-    return (
-        isinstance(item, h5py.Dataset) and item.shape == () and store.text(item[()]) == "mustlink"
     )
 
 
@@ -158,7 +150,7 @@ def categories(content: Mapping[str, Any]) -> tuple[NDArray[np.int64], list[str]
 def _parts(content: Mapping[str, Any]) -> dict[str, Any]:
     """What is written, by group and a pattern of the name."""
     codes, words = categories(content)
-    about: dict[str, Any] = {_AUTHOR: "mustlink"}
+    about: dict[str, Any] = {anndata.AUTHOR: "mustlink"}
     if "/@mustlink-version" in content:
         about["version"] = str(content["/@mustlink-version"])
     about["params"] = json.loads(str(content.get("/@parameters", "{}")))

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import h5py
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io import declared, store
@@ -25,7 +26,7 @@ from mustlink_io.formats import (
     tables,
 )
 from mustlink_io.formats.names import NodeNames, names_or_none
-from mustlink_io.places import EDGES, HDF5, METIS, SUFFIXES, Place, parse
+from mustlink_io.places import EDGES, HDF5, METIS, PICTURES, SUFFIXES, Place, parse
 
 DATA_NAMES = ("/points", "/X", "/graph")
 
@@ -37,6 +38,7 @@ class Data:
     """What was loaded: points (n, d) float32, or an affinity (n, n) CSR.
 
     `names` are those that the file gives to its nodes, if any; `notes` say what was decided.
+    `image` (h, w, 3) is the picture whose pixels, row by row, are the nodes of a graph.
     """
 
     kind: Kind
@@ -44,6 +46,7 @@ class Data:
     place: Place
     names: NodeNames | None = None
     notes: tuple[str, ...] = ()
+    image: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,11 @@ def _read(place: Place) -> _Found:
         return _of_table(frames.read_parquet(path), str(path))
     if place.suffix == ".csv":
         return _of_csv(place)
+    if place.suffix in PICTURES:
+        raise InputError(
+            f"{place}: a picture; make a graph of its pixels first: mustlink graph {path.name} -o "
+            f"{path.stem}.h5, then use that"
+        )
     raise InputError(f"{place}: unknown ending {place.suffix!r}; readable are {SUFFIXES}")
 
 
@@ -116,9 +124,24 @@ def _of_csv(place: Place) -> _Found:
             return _Found(numbers)
     except tables.WordError as error:
         if tables.find_column(words[:1], tables.NODE) is None:
-            raise error
+            raise _hinted(error, place, words) from error
         table = tables.read_table(place.path)
     return _of_table(table, str(place))
+
+
+def _hinted(error: InputError, place: Place, header: list[str]) -> InputError:
+    """The error of a table whose words may be the ends of edges, with what to do then."""
+    number, line = tables.first_line(place.path)
+    below = edges.second_line(place.path, number, line)[1].split(tables.delimiter(line))
+    if len(header) not in (2, 3) or len(below) != len(header):
+        return error
+    if any(not word.strip() or tables.is_number(word) for word in below[:2]):
+        return error
+    columns = ",".join(("source", "target", "weight")[: len(header)])
+    return InputError(
+        f"{place}: has words where coordinates of points are numbers; if it is a list of edges, "
+        f"begin it with the header `{columns}` ({str(error).removeprefix(f'{place}: ')})"
+    )
 
 
 def _of_table(table: tables.Table, where: str) -> _Found:
@@ -167,7 +190,8 @@ def _load_h5(
         named = Place(place.path, name)
         data = _of_h5(file, named, want, advance, lazy_above)
         names = _names(file, place, name, int(data.value.shape[0]))
-        return Data(data.kind, data.value, named, names, () if note is None else (note,))
+        notes = () if note is None else (note,)
+        return Data(data.kind, data.value, named, names, notes, _image(file, data, name))
 
 
 def _of_h5(
@@ -186,6 +210,19 @@ def _of_h5(
         stream.check_points(values, str(named), advance)
         return Data("points", stream.PointRows(named.path, name), named)
     return _decide(values, want, named, advance)
+
+
+def _image(file: h5py.File, data: Data, part: str) -> NDArray[Any] | None:
+    """The picture that a graph is of, None if the file has none."""
+    if part.strip("/") != "graph" or data.kind != "graph" or store.find(file, "/image") is None:
+        return None
+    image: NDArray[Any] = store.read(file, "/image", {}, "/image")
+    if image.shape[0] * image.shape[1] != data.value.shape[0] or image.dtype != np.uint8:
+        raise InputError(
+            f"{file.filename}:/image: shape {image.shape} of type {image.dtype}; wanted are red, "
+            f"green and blue as uint8 of the {data.value.shape[0]} nodes"
+        )
+    return image
 
 
 def _names(file: h5py.File, place: Place, part: str, n_rows: int) -> NodeNames | None:
@@ -210,7 +247,7 @@ def default_part(file: h5py.File, place: Place, want: Kind | None) -> tuple[str,
         if want == "graph" and store.find(file, "/obsp/connectivities") is not None:
             return "/obsp/connectivities", f"{place.path}: /obsp/connectivities is taken as graph"
         if want != "graph":
-            choice = anndata.default_part(file)
+            choice = anndata.default_part(file)  # the graph if there is nothing else
             return choice.name, choice.note
     for name in names:
         if store.find(file, name) is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,14 @@ _MOST_CLASSES = 100_000
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels (n,) from 0, -1 unknown; `classes` names class 0, 1, … where classes have names."""
+    """Labels (n,) from 0, -1 unknown; `classes` names class 0, 1, … where classes have names.
+
+    `notes` say what was decided.
+    """
 
     codes: NDArray[np.int64]
     classes: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
 
 
 def load_labels(text: str, n_nodes: int | None = None) -> NDArray[np.int64]:
@@ -34,13 +38,19 @@ def load_labels(text: str, n_nodes: int | None = None) -> NDArray[np.int64]:
     return load_classes(text, n_nodes).codes
 
 
-def load_classes(text: str, n_nodes: int | None = None, names: NodeNames | None = None) -> Labels:
+def load_classes(
+    text: str,
+    n_nodes: int | None = None,
+    names: NodeNames | None = None,
+    pixels: tuple[int, ...] | None = None,
+) -> Labels:
     """Load labels and the names of their classes; raises InputError.
 
     From HDF5, a column of obs in AnnData, .npy, .npz, or a table: one label a line, or a column
     `node` of numbers or of `names` and a column of labels. Text becomes codes by the order of its
     categories, else by the alphabet; text that is whole numbers is these numbers. With `n_nodes`
-    the length is checked.
+    the length is checked, and an array (h, w) of so many is taken row by row, as `pixels` (h, w) of
+    a picture are.
     """
     place = parse(text)
     store.check_readable(place.path)
@@ -55,7 +65,23 @@ def load_classes(text: str, n_nodes: int | None = None, names: NodeNames | None 
         values = np.asarray(arrays.load_npy(place.path))
     else:
         values = _from_table(_read(place, n_nodes), place, n_nodes, names)
-    return _labels(values, place, n_nodes)
+    note = None
+    if not isinstance(values, Words) and values.ndim == 2 and n_nodes == values.size:
+        values, note = _row_by_row(values, place, pixels)
+    found = _labels(values, place, n_nodes)
+    return found if note is None else replace(found, notes=(note,))
+
+
+def _row_by_row(
+    values: NDArray[Any], place: Place, pixels: tuple[int, ...] | None
+) -> tuple[NDArray[Any], str]:
+    """Labels (h, w) of pixels as (n,), and a note; raises InputError for another shape."""
+    if pixels is not None and values.shape != tuple(pixels):
+        raise InputError(
+            f"{place}: shape {values.shape}, but the picture has {pixels[0]} rows of {pixels[1]} "
+            "pixels"
+        )
+    return values.ravel(), f"{place}: shape {values.shape}, taken row by row as labels of pixels"
 
 
 def _from_h5(place: Place, n_nodes: int | None) -> NDArray[Any] | Words:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -15,6 +16,8 @@ from mustlink_io import store
 from mustlink_io.formats.tables import to_integers
 
 _WHOLE = re.compile(r"[+-]?\d+")
+_LISTED = 5  # unknown names in a message
+_COMPARED = 20_000  # names that an unknown one is compared with, at most
 
 
 class NodeNames:
@@ -42,6 +45,27 @@ class NodeNames:
         """Whether all names are whole numbers: numbers in side files are then names, not rows."""
         return all(map(_WHOLE.fullmatch, self.texts))
 
+    def told(self, row: int) -> str:
+        """The name of a row as a message shows it."""
+        return store.text(self.texts[row])[:40]
+
+    def unknown(self, cells: Sequence[str]) -> str | None:
+        """Tell of the cells that are no name, with names that are like them; None if all are."""
+        row = self._row
+        found = [cell for cell in dict.fromkeys(cells) if cell not in row]
+        if not found:
+            return None
+        named = []
+        for cell in found[:_LISTED]:
+            near = [] if len(row) > _COMPARED else difflib.get_close_matches(cell, row, 2)
+            like = " or ".join(repr(store.text(one)[:40]) for one in near)
+            named.append(repr(store.text(cell)[:40]) + (f" (did you mean {like}?)" if near else ""))
+        more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+        return (
+            f"no node of {self.where} is named {', '.join(named)}{more} (names are as "
+            f"{self.told(0)!r})"
+        )
+
     def missing(self, cells: Sequence[str]) -> str | None:
         """The first of some cells that is no name, None if all are."""
         row = self._row
@@ -63,7 +87,7 @@ def node_rows(cells: NDArray[Any], names: NodeNames | None, where: str) -> NDArr
     """Rows that cells of a side file mean: names where all are known as such, else numbers from 0.
 
     Where all names are numbers, or names repeat, only the one or only the other. Raises
-    InputError naming the first cell that means no node.
+    InputError naming the cells that mean no node.
     """
     if names is None:
         if cells.dtype.kind == "O":
@@ -87,10 +111,7 @@ def node_rows(cells: NDArray[Any], names: NodeNames | None, where: str) -> NDArr
             f"{where}: nodes are given by name, but {names.where} has several nodes named "
             f"{store.text(names.repeated)[:40]!r}; number them from 0, in the order of the data"
         )
-    raise InputError(
-        f"{where}: no node of {names.where} is named {store.text(unknown)[:40]!r} (names are as "
-        f"{store.text(names.texts[0])[:40]!r})"
-    )
+    raise InputError(f"{where}: {names.unknown(given)}")
 
 
 def _as_text(cells: NDArray[Any]) -> list[str]:

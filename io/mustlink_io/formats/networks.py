@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io import outputs, store
@@ -27,18 +29,23 @@ def _networkx(path: str | Path) -> ModuleType:
     return networkx
 
 
+def _read(path: Path) -> Any:
+    """The graph as networkx has it; raises InputError."""
+    networkx = _networkx(path)
+    store.check_file(path)
+    try:
+        return networkx.read_graphml(path)
+    except Exception as error:  # whatever the parser and networkx raise at a damaged file
+        words = " ".join(store.text(str(error)).split())[:200] or type(error).__name__
+        raise InputError(f"{path}: not a GraphML file ({words})") from error
+
+
 def read_graphml(path: Path) -> edges.Found:
     """Read an undirected simple graph and the names of its nodes; raises InputError.
 
     The edge attribute `weight` counts, or every edge as 1 if none has it.
     """
-    networkx = _networkx(path)
-    store.check_file(path)
-    try:
-        graph = networkx.read_graphml(path)
-    except Exception as error:  # whatever the parser and networkx raise at a damaged file
-        words = " ".join(store.text(str(error)).split())[:200] or type(error).__name__
-        raise InputError(f"{path}: not a GraphML file ({words})") from error
+    graph = _read(path)
     if graph.is_directed():
         raise InputError(
             f"{path}: a directed graph; mustlink clusters undirected ones, so decide what two "
@@ -80,9 +87,62 @@ def write_graphml(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -
     graph: Any = networkx.Graph()
     known = range(affinity.shape[0]) if names is None else names.texts.tolist()
     graph.add_nodes_from(known)
-    i, j, w = edges.edge_columns(affinity, all_nodes=False)
+    i, j, w = edges.edge_columns(affinity)
     real = w != 0
     triples = zip(i[real].tolist(), j[real].tolist(), w[real].tolist(), strict=True)
     graph.add_weighted_edges_from((known[a], known[b], weight) for a, b, weight in triples)
+    _write(path, graph)
+
+
+def _write(path: str, graph: Any) -> None:
+    """Write a graph of networkx whole or not at all; raises InputError."""
+    networkx = _networkx(path)
     with outputs.atomic(path) as temporary:
-        networkx.write_graphml(graph, temporary)
+        try:
+            networkx.write_graphml(graph, temporary)
+        except (ValueError, TypeError, networkx.NetworkXException) as error:  # of text in it
+            words = " ".join(store.text(str(error)).split())[:200]
+            raise InputError(f"{path}: cannot be written as GraphML ({words})") from error
+
+
+def annotate_graphml(
+    source: Path,
+    output: str,
+    columns: Mapping[str, NDArray[Any]],
+    names: NodeNames | None,
+    *,
+    overwrite: bool = False,
+) -> list[str]:
+    """Write a copy of a graph, of any kind, with attributes of nodes added; returns notes.
+
+    `columns` (n,) are in the order of `names`, by which nodes are matched, or without them in the
+    order of the file. What nodes have under a name already is replaced only with `overwrite`.
+    Raises InputError.
+    """
+    graph = _read(source)
+    networkx = _networkx(source)
+    nodes = list(graph)
+    taken = {name for _, about in graph.nodes(data=True) for name in about} & set(columns)
+    if taken and not overwrite:
+        raise InputError(
+            f"{source}: its nodes have an attribute {min(taken)!r} already; give --overwrite, or "
+            "another name as --key"
+        )
+    n_result = len(next(iter(columns.values())))
+    rows: NDArray[np.int64] = np.arange(len(nodes))
+    notes = []
+    if names is not None:
+        texts = [str(node) for node in nodes]
+        if names.repeated is not None or names.missing(texts) is not None:
+            why = names.unknown(texts) or f"two nodes are named {names.repeated!r}"
+            raise InputError(f"{source}: cannot be matched by name: {why}")
+        rows = names.rows(texts)
+        if len(nodes) != n_result:
+            notes.append(f"{source}: has {len(nodes)} of the result's {n_result} nodes")
+    elif len(nodes) != n_result:
+        raise InputError(f"{source}: {len(nodes)} nodes, but the result has {n_result}")
+    for key, column in columns.items():
+        values = column[rows].tolist()
+        networkx.set_node_attributes(graph, dict(zip(nodes, values, strict=True)), key)
+    _write(output, graph)
+    return notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,66 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io import store
-from mustlink_io.formats import anndata, frames, matrices, npz, tables
+from mustlink_io.formats import (
+    anndata,
+    edges,
+    frames,
+    matrices,
+    metis,
+    networks,
+    npz,
+    tables,
+    tokens,
+)
 from mustlink_io.formats.names import NodeNames, node_rows
-from mustlink_io.places import HDF5, Place, parse
+from mustlink_io.places import EDGES, HDF5, METIS, Place, parse
+
+
+@dataclass(frozen=True)
+class PairFile:
+    """A file of pairs, for messages: what it calls a row and the nodes of a pair."""
+
+    place: Place
+    names: NodeNames | None = None
+
+    def row(self, row: int) -> str:
+        """A row by its line where the file has lines, else by its number from 0."""
+        if self.place.suffix in HDF5 or self.place.suffix == ".parquet":
+            return f"row {row}"
+        try:
+            header = tables.first_line(self.place.path)[0] + 1
+            return tokens.told_line(self.place.path, header, row).partition(",")[0]
+        except (InputError, OSError):  # gone since it was read
+            return f"row {row}"
+
+    def node(self, node: int) -> str:
+        """A node by its name, else by its number."""
+        return str(node) if self.names is None else self.names.told(node)
+
+    def pair(self, pair: Any) -> str:
+        """Two nodes, as: (Ada, Bob)."""
+        return f"({self.node(int(pair[0]))}, {self.node(int(pair[1]))})"
+
+    def check(self, pairs: NDArray[np.int64], belief: NDArray[np.float64], n_nodes: int) -> None:
+        """Raise InputError for the first pair that says nothing, or of a node that is not there."""
+        outside = (pairs.min(axis=1) < 0) | (pairs.max(axis=1) >= n_nodes)
+        own = np.diff(pairs, axis=1)[:, 0] == 0
+        silent = ~np.isfinite(belief) | (belief == 0)
+        wrong = np.flatnonzero(outside | own | silent)
+        if not wrong.size:
+            return
+        row, pair = int(wrong[0]), pairs[wrong[0]]
+        if outside[row]:
+            i, j = pair.tolist()
+            why = f"pair ({i}, {j}), but the data has {n_nodes} nodes, numbered from 0"
+        elif own[row]:
+            why = f"pair {self.pair(pair)} is of a node with itself; remove it"
+        else:
+            why = (
+                f"pair {self.pair(pair)} has belief {belief[row]:g}; give a number above 0 for a "
+                "must-link, below 0 for a cannot-link"
+            )
+        raise InputError(f"{self.place}: {self.row(row)}: {why}")
 
 
 def load_pairs(
@@ -21,12 +79,12 @@ def load_pairs(
     """Load pairs (m, 2) and beliefs (m,) from CSV, Parquet or an HDF5 group; raises InputError.
 
     Tables have the header `i,j,belief`, with nodes by number from 0 or by their `names`. Whether
-    nodes exist and pairs make sense is the engine's to check.
+    nodes exist and pairs say something is for `PairFile.check`.
     """
     place = parse(text)
     store.check_readable(place.path)
     if place.suffix not in HDF5:
-        return _from_table(_read(place), str(place), names)
+        return _from_table(_read(place), PairFile(place, names))
     with store.open_h5(place.path) as file:
         group = (place.part or "/constraints").rstrip("/")
         group = group.removesuffix("/pairs")
@@ -34,7 +92,7 @@ def load_pairs(
         pairs = store.read(file, f"{group}/pairs", dims, "/constraints/pairs")
         belief = store.read(file, f"{group}/belief", dims, "/constraints/belief")
     where = f"{place.path}:{group}"
-    with np.errstate(over="ignore", invalid="ignore"):  # of long doubles; the engine refuses Inf
+    with np.errstate(over="ignore", invalid="ignore"):  # of long doubles; Inf is refused
         return tables.to_integers(pairs, f"{where}/pairs", "pair"), belief.astype(np.float64)
 
 
@@ -43,12 +101,8 @@ def _read(place: Place) -> tables.Table:
         return frames.read_parquet(place.path)
     try:
         header, numbers = tables.read_csv(place.path)
-    except tables.WordError as error:
-        found = tables.read_table(place.path)
-        ends = [tables.find_column(found.header, (name,)) for name in ("i", "j")]
-        if all(at is None or not _is_text(found, at) for at in ends) and None not in ends:
-            raise error  # it is the belief that is no number
-        return found
+    except tables.WordError:
+        return tables.read_table(place.path)
     return tables.Table(tuple(header), tuple(numbers.T))
 
 
@@ -57,13 +111,14 @@ def _is_text(table: tables.Table, at: int) -> bool:
 
 
 def _from_table(
-    table: tables.Table, where: str, names: NodeNames | None
+    table: tables.Table, file: PairFile
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Pairs of a table.
 
     The belief says whether a pair is a must-link (> 0) or a cannot-link (< 0) and is therefore
     required.
     """
+    where = str(file.place)
     i, j, belief = (tables.find_column(table.header, (name,)) for name in ("i", "j", "belief"))
     if i is None or j is None:
         raise InputError(f"{where}: the first line must be the header `i,j,belief`")
@@ -72,18 +127,29 @@ def _from_table(
             f"{where}: no column `belief`; write 1 for a must-link and -1 for a cannot-link"
         )
     if _is_text(table, belief):
-        raise InputError(f"{where}: a belief is not a number; write 1 or -1, or a part of it")
+        words = table.text(belief).tolist()
+        row = next(at for at, word in enumerate(words) if not tables.is_number(word))
+        raise InputError(
+            f"{where}: {file.row(row)}: the belief {store.text(words[row])[:40]!r} is not a "
+            "number; write 1 for a must-link, -1 for a cannot-link, or a part of it"
+        )
     ends = [table.text(i), table.text(j)]
-    if names is None and not _is_text(table, i) and not _is_text(table, j):
+    if file.names is None and not _is_text(table, i) and not _is_text(table, j):
         found = tables.to_integers(np.column_stack(ends), where, "pair")
     else:
-        words = np.concatenate([tables.column_text(one) for one in ends])
-        found = node_rows(words, names, where).reshape(2, -1).T
+        words_ = np.concatenate([tables.column_text(one) for one in ends])
+        found = node_rows(words_, file.names, where).reshape(2, -1).T
     return np.ascontiguousarray(found), table.text(belief).astype(np.float64)
 
 
-def load_matrix(text: str) -> sp.csr_matrix | None:
-    """Return the sparse matrix that a constraint file holds, None if it holds pairs."""
+def load_matrix(
+    text: str, n_nodes: int | None = None, names: NodeNames | None = None
+) -> sp.csr_matrix | None:
+    """Return the sparse matrix that a constraint file holds, None if it holds pairs.
+
+    Edges between nodes that have names are put in the order of the data's `names`. Raises
+    InputError, also for an edge of a node that is none of the data's `n_nodes`.
+    """
     place = parse(text)
     store.check_readable(place.path)
     if place.suffix in HDF5:
@@ -92,7 +158,58 @@ def load_matrix(text: str) -> sp.csr_matrix | None:
                 return None
             anndata.refuse_distances(file, place.part)
             return matrices.read_sparse(file, place.part)
-    if place.suffix not in (".npz", ".mtx"):
+    if place.suffix == ".npz":
+        return sp.csr_matrix(npz.pick(place))
+    if place.suffix == ".mtx":
+        return sp.csr_matrix(matrices.read_mtx(place.path))
+    if place.suffix in METIS:
+        return metis.read_metis(place.path)[0]
+    found = _edges(place)
+    if found is None:
         return None
-    value: Any = matrices.read_mtx(place.path) if place.suffix == ".mtx" else npz.pick(place)
-    return sp.csr_matrix(value)
+    return found[0] if n_nodes is None else _in_order(found, str(place), n_nodes, names)
+
+
+def _edges(place: Place) -> edges.Found | None:
+    """The graph in GraphML, an edge list or a table of edges; None of anything else."""
+    if place.suffix == ".graphml":
+        return networks.read_graphml(place.path)
+    if place.suffix in EDGES and not _has_pairs(place):
+        try:
+            return edges.read_edges(place.path)
+        except InputError as error:
+            raise InputError(f"{error}; pairs begin with the header `i,j,belief`") from error
+    if place.suffix == ".csv" and edges.is_edge_table(_header(place)) and not _has_pairs(place):
+        return edges.read_edges(place.path)
+    return None
+
+
+def _header(place: Place) -> list[str]:
+    line = tables.first_line(place.path)[1]
+    return [word.strip().strip('"').lower() for word in line.split(tables.delimiter(line))]
+
+
+def _has_pairs(place: Place) -> bool:
+    """Whether the first line is that of pairs, even if the column of beliefs is forgotten."""
+    words = _header(place)
+    return words == ["i", "j"] or "belief" in words
+
+
+def _in_order(
+    found: edges.Found, where: str, n_nodes: int, names: NodeNames | None
+) -> sp.csr_matrix:
+    """The affinity (n, n) with nodes as the data has them: by name, else by number from 0."""
+    affinity, own, _ = found
+    coo = affinity.tocoo()
+    rows = np.arange(affinity.shape[0])
+    if own is not None or (names is not None and names.are_numbers):
+        used = np.unique(coo.row)  # and of the columns, as it is symmetric
+        rows[used] = node_rows(used if own is None else own.texts[used], names, where)
+    ends = np.column_stack([rows[coo.row], rows[coo.col]])
+    if ends.size and not 0 <= ends.min() <= ends.max() < n_nodes:
+        wrong = int(ends.max() if ends.max() >= n_nodes else ends.min())
+        raise InputError(
+            f"{where}: an edge of node {wrong}, but the data has {n_nodes} nodes, numbered from 0"
+        )
+    shape = (n_nodes, n_nodes)
+    return sp.csr_matrix((coo.data, (ends[:, 0], ends[:, 1])), shape=shape)

@@ -35,6 +35,15 @@ def is_result(place: Place) -> bool:
         return store.find(file, "/labels") is not None
 
 
+def in_anndata(place: Place) -> bool:
+    """Whether an AnnData file has a result under the usual key that mustlink wrote."""
+    if place.suffix != anndata.ENDING or place.part is not None:
+        return False
+    with store.open_h5(place.path) as file:
+        column = store.find(file, f"/obs/{anndata.KEY}")
+        return column is not None and anndata.is_ours(file, anndata.KEY)
+
+
 def read(place: Place) -> dict[str, Any]:
     """Return the entries of `schema.ITEMS` that a result holds, checked; raises InputError."""
     found: dict[str, Any] = {}

@@ -44,6 +44,22 @@ def line_blocks(path: Path, skip: int, comments: str) -> Iterator[bytes]:
             yield comment.sub(b"", rest + b"\n")
 
 
+def told_line(path: Path, skip: int, at: int, comments: str = "#%") -> str:
+    """Name line `at`, from 0, of those with values after the first `skip` lines, and quote it.
+
+    For messages: the file is read until there.
+    """
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        for number, line in enumerate(file, start=1):
+            words = line.strip()
+            if number <= skip or not words or words[0] in comments:
+                continue
+            if at == 0:
+                return f"line {number}, {store.text(words)[:60]!r}"
+            at -= 1
+    return f"edge {at} from its end"
+
+
 def numbers(block: bytes, dtype: type, where: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Numbers (m,) of a block of lines, and how many are on every line.
 

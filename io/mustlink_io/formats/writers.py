@@ -152,7 +152,7 @@ def graph_graphml(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -
 
 
 def _edge_table(affinity: sp.csr_matrix, names: NodeNames | None) -> dict[str, NDArray[Any]]:
-    i, j, w = edges.edge_columns(affinity, all_nodes=names is not None)
+    i, j, w = edges.edge_columns(affinity)
     if names is not None:
         i, j = names.texts[i], names.texts[j]
     return {"source": i, "target": j, "weight": w}

@@ -38,22 +38,6 @@ def draw(result: Result, image: NDArray[Any] | None = None) -> dict[str, Picture
     return {**_segmented(result, image), **shown}
 
 
-def load_image(path: str) -> NDArray[Any]:
-    """Image (h, w, 3) of uint8 from a picture file; raises InputError."""
-    try:
-        from PIL import Image, UnidentifiedImageError
-    except ImportError as error:
-        raise InputError(
-            "--image: pillow is missing; install it with: pip install 'mustlink[plot]'"
-        ) from error
-    try:
-        with Image.open(path) as opened:
-            return np.asarray(opened.convert("RGB"))
-    except (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError) as error:
-        words = " ".join(str(error).split())
-        raise InputError(f"--image {path}: cannot be read as a picture ({words})") from error
-
-
 def save(drawn: dict[str, Picture], folder: str) -> list[str]:
     """Write every picture as PNG and as SVG into a folder; returns the paths."""
     into = Path(folder)

@@ -12,6 +12,7 @@ import numpy as np
 from mustlink.errors import InputError
 from mustlink_io import formats, store
 from mustlink_io.contents import describe
+from mustlink_io.formats import annotate
 from mustlink_io.report import arrays, recorded
 from mustlink_io.report.arrays import Arrays
 
@@ -29,6 +30,11 @@ class Result:
 def read(path: str) -> Result:
     """Read a result of `mustlink cluster`, `propagate` or `demo`; raises InputError."""
     place = formats.parse(path)
+    if place.suffix == annotate.ENDING and not place.part:
+        raise InputError(
+            f"{path}: AnnData holds the result, but not what a report tells of the run; run the "
+            "same command with -o out.h5, then: mustlink report out.h5"
+        )
     if place.suffix not in formats.HDF5 or place.part:
         raise InputError(f"{path}: no result; give the .h5 file that a run wrote, as: out.h5")
     told = describe(path)

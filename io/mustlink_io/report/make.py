@@ -6,6 +6,7 @@ from typing import Any
 
 from mustlink.errors import InputError
 from mustlink_io import outputs, pictures
+from mustlink_io.formats.photographs import load_image
 from mustlink_io.report import drawn, facts, page
 
 
@@ -31,7 +32,7 @@ def make(
     written: list[str] = []
     if target is not None or folder is not None:
         pictures.require_matplotlib()
-        given = None if image is None else drawn.load_image(image)
+        given = None if image is None else load_image(image, f"--image {image}")
         figures = drawn.draw(result, given)
         html = None if target is None else page.render(result, figures)
         if folder is not None:

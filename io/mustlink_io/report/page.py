@@ -30,6 +30,7 @@ def render(result: Result, drawn: Mapping[str, Picture]) -> str:
     template = _environment().get_template("page.html")
     return template.render(
         f=facts,
+        names=result.arrays.names,
         lede=_lede(facts),
         tiles=_tiles(facts),
         tables=_tables(facts),
@@ -70,7 +71,7 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     made.filters.update(words.FILTERS)
-    made.globals["node"] = words.node
+    made.globals |= {"node": words.node, "group": words.group, "label": words.label}
     return made
 
 

@@ -136,6 +136,7 @@ class Stray(Part):
 
     node: Count
     given: int = Field(alias="class")
+    class_name: str | None = None
     cluster: int
     home: int
 
@@ -147,6 +148,7 @@ class Overruled(Part):
 
     node: Count
     given: int = Field(alias="class")
+    class_name: str | None = None
     answer: int
 
 

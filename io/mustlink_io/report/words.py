@@ -63,9 +63,14 @@ def node(number: int, name: str | None) -> str:
     return f"{number}" if name is None else f"{number} ({_cut(name)})"
 
 
-def group(number: int) -> str:
-    """A cluster or class by its number; -1 is none."""
-    return "none" if number < 0 else f"{number}"
+def group(number: int, name: str | None) -> str:
+    """A cluster or class by its number, and its name if it has one; -1 is none."""
+    return "none" if number < 0 else node(number, name)
+
+
+def label(number: int, name: str | None) -> str:
+    """A class by its name, else by its number; -1 is none."""
+    return group(number, None) if name is None else _cut(name)
 
 
 def source(figure: Any) -> str:
@@ -77,7 +82,6 @@ FILTERS = {
     "clock": clock,
     "colour": colour,
     "count": count,
-    "group": group,
     "percent": percent,
     "size": size,
     "small": small,
