@@ -40,7 +40,7 @@ $(SCANPY)/.installed: pyproject.toml
 	touch $@
 
 test-scanpy: $(SCANPY)/.installed
-	$(SCANPY)/bin/python -m pytest --confcutdir=tests/scanpy tests/scanpy \
+	$(SCANPY)/bin/python -m pytest --confcutdir=tests/scanpy_roundtrip tests/scanpy_roundtrip \
 	    tests/test_examples.py::test_an_expert_tells_cells_apart
 
 docs: $(BIN)/.installed
