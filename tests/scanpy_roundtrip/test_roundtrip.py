@@ -13,11 +13,11 @@ matplotlib.use("Agg")
 import anndata
 import h5py
 import pandas as pd
+import scanpy as sc
 import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
-import scanpy as sc
 from mustlink_io.cli import run
 
 TYPES = ("B", "CD4 T", "monocyte")
