@@ -28,7 +28,7 @@ lint: $(BIN)/.installed
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest -n auto   # a process a core
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto   # a process a core
 
 test-slow: $(BIN)/.installed
 	$(BIN)/pytest -m slow
