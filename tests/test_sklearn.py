@@ -213,6 +213,20 @@ def test_classes_by_name(names):
     assert np.array_equal(by_name.labels_, ml.CSP(n_clusters=2, random_state=0).fit(X, y).labels_)
 
 
+def test_nothing_is_there_before_a_fit():
+    for name in ("labels_", "transduction_", "n_iter_"):
+        assert not hasattr(ml.GFHF(), name)
+
+
+def test_labels_of_a_picture_s_shape():
+    image = np.random.default_rng(0).random((9, 12))
+    strokes = np.full(image.shape, -1)
+    strokes[0, :4], strokes[-1, 5:] = 0, 1
+    flat = ml.GFHF(affinity="precomputed").fit(ml.image_graph(image), strokes.ravel())
+    shaped = ml.GFHF(affinity="precomputed").fit(ml.image_graph(image), strokes)
+    assert np.array_equal(shaped.labels_, flat.labels_)
+
+
 def test_a_score_is_over_the_points_of_known_class():
     X, truth = moons()
     est = ml.GFHF().fit(X, few_labels())

@@ -282,7 +282,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
     @property
     def transduction_(self) -> Any:
         """`labels_` under scikit-learn's name."""
-        return vars(self)["labels_"]
+        return self.labels_
 
 
 def _check_labels(y: Any) -> tuple[Ints, NDArray[Any] | None]:
@@ -299,15 +299,13 @@ def _check_labels(y: Any) -> tuple[Ints, NDArray[Any] | None]:
     raw = np.asarray(codes)
     if raw.ndim == 2 and raw.shape[1] == 1:
         raw = column_or_1d(raw, warn=True)
-    elif raw.ndim == 2:  # labels of a picture's pixels
-        raw = raw.ravel()
     if raw.dtype.kind == "f" and not np.array_equal(raw, np.round(raw)) and np.isfinite(raw).all():
         bad = int(np.argmax(raw != np.round(raw)))
         raise InputError(
             f"y: Unknown label type: continuous, {raw.flat[bad]:g} is no class; number the classes "
             "from 0, -1 for unknown"
         )
-    labels = as_labels(raw, raw.shape[0] if raw.ndim else 0, "y")
+    labels = as_labels(raw, raw.size, "y")  # a picture's row by row
     check_two_classes(labels, "y")
     return labels, names
 
