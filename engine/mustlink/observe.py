@@ -153,6 +153,14 @@ class Recorder:
             self.keeper.keep(stage, name, (result, notes), seconds)
         return result
 
+    def told(self) -> dict[str, tuple[Any, ...]]:
+        """Stages, notes and warnings so far, as a `Report` takes them."""
+        return {
+            "stages": tuple(self.stages),
+            "notes": tuple(self.notes),
+            "warnings": tuple(self.warnings),
+        }
+
     def note(self, message: str) -> None:
         """Keep a remark for the report and tell the observer, once."""
         if message not in self.notes:

@@ -108,12 +108,10 @@ class GraphClusterer(
             method=type(self).__name__,
             n_nodes=graph.n_nodes,
             n_clusters=1,
-            stages=tuple(recorder.stages),
             choices={"why": "one cluster asked for", "graph": dict(graph.info)},
             convergence=None,
             satisfaction=None if known.is_empty else satisfaction(self.labels_, known),
-            notes=tuple(recorder.notes),
-            warnings=tuple(recorder.warnings),
+            **recorder.told(),
             extra={"n_components": graph.n_components},
         )
         return self

@@ -203,7 +203,6 @@ class ConstrainedSpectral(InformedClusterer):
             method=type(self).__name__,
             n_nodes=self.graph_.n_nodes,
             n_clusters=self.n_clusters,
-            stages=tuple(recorder.stages),
             choices={
                 "subspace": "exact" if choice.p is None else choice.p,
                 **parameter,
@@ -215,8 +214,7 @@ class ConstrainedSpectral(InformedClusterer):
             },
             convergence=embedded.convergence,
             satisfaction=kept,
-            notes=tuple(recorder.notes),
-            warnings=tuple(recorder.warnings),
+            **recorder.told(),
             extra={
                 "n_components": self.graph_.n_components,
                 **({} if changed is None else {"changed": changed}),

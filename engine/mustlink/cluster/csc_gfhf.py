@@ -225,7 +225,6 @@ class CSCGFHF(GraphClusterer):
             method=type(self).__name__,
             n_nodes=given.size,
             n_clusters=k,
-            stages=tuple(recorder.stages),
             choices={
                 "sigma": self._kernel.sigma,
                 "class_mass": self.class_mass,
@@ -236,8 +235,7 @@ class CSCGFHF(GraphClusterer):
             },
             convergence=cut.solution.convergence,
             satisfaction=satisfaction(self.labels_, Constraints.from_labels(given)),
-            notes=tuple(recorder.notes),
-            warnings=tuple(recorder.warnings),
+            **recorder.told(),
             extra={
                 "n_components": self.graph_.n_components,
                 "solves": cut.solution.pairs,

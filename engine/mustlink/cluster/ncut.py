@@ -89,12 +89,10 @@ class NCut(GraphClusterer):
             method=f"NCut ({self.variant})",
             n_nodes=graph.n_nodes,
             n_clusters=k,
-            stages=tuple(recorder.stages),
             choices={"solver": cut.convergence.solver, "graph": dict(graph.info)},
             convergence=cut.convergence,
             satisfaction=kept,
-            notes=tuple(recorder.notes),
-            warnings=tuple(recorder.warnings),
+            **recorder.told(),
             extra={"n_components": graph.n_components, "next_eigenvalue": cut.beyond},
         )
         return self

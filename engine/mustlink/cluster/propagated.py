@@ -216,7 +216,6 @@ class PropagatedConstraints(InformedClusterer):
             method=type(self).__name__,
             n_nodes=self.graph_.n_nodes,
             n_clusters=self.n_clusters,
-            stages=tuple(recorder.stages),
             choices={
                 parameter: getattr(self, parameter),
                 **solved.about,
@@ -229,8 +228,7 @@ class PropagatedConstraints(InformedClusterer):
             },
             convergence=best.cut.convergence,
             satisfaction=kept,
-            notes=tuple(recorder.notes),
-            warnings=tuple(recorder.warnings),
+            **recorder.told(),
             extra={
                 "n_components": self.graph_.n_components,
                 "next_eigenvalue": best.cut.beyond,

@@ -120,7 +120,6 @@ class SSKK(InformedClusterer):
             method="SSKK",
             n_nodes=self.graph_.n_nodes,
             n_clusters=self.n_clusters,
-            stages=tuple(recorder.stages),
             choices={
                 "init": used,
                 "why": "lowest objective" if len(tried) > 1 else "the only start",
@@ -131,8 +130,7 @@ class SSKK(InformedClusterer):
             },
             convergence=None,
             satisfaction=kept,
-            notes=tuple(recorder.notes),
-            warnings=tuple(recorder.warnings),
+            **recorder.told(),
             extra={
                 "objective_start": best.start,
                 "objective": best.objective,

@@ -243,7 +243,6 @@ class Propagator(ClassifierMixin, GraphEstimator):
             method=type(self).__name__,
             n_nodes=labels.size,
             n_clusters=task.n_classes,
-            stages=tuple(recorder.stages),
             choices={
                 **solution.choices,
                 "class_mass": False if shares is None else [round(float(q), 6) for q in shares],
@@ -252,8 +251,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
             },
             convergence=solution.convergence,
             satisfaction=None,
-            notes=tuple(recorder.notes),
-            warnings=tuple(recorder.warnings),
+            **recorder.told(),
             extra={
                 "n_components": task.graph.n_components,
                 "n_labels": int(given.size),
