@@ -41,7 +41,7 @@ $(SCANPY)/.installed: pyproject.toml
 
 test-scanpy: $(SCANPY)/.installed
 	$(SCANPY)/bin/python -m pytest --confcutdir=tests/scanpy_roundtrip tests/scanpy_roundtrip \
-	    tests/test_examples.py::test_an_expert_tells_cells_apart
+	    tests/project/test_examples.py::test_an_expert_tells_cells_apart
 
 docs: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'

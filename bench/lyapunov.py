@@ -3,7 +3,7 @@
     python bench/lyapunov.py [--n 100000] [--pairs 20] [--mu 0.2 0.01] [--tol 1e-6]
     python bench/lyapunov.py --direct          one sparse factorisation, pyMOR's default, as well
 
-Residuals are measured by `mustlink.lyapunov.problem.residual` for every solver. pyMOR (no part of
+Residuals are measured by `mustlink.lyapunov.equation.residual` for every solver. pyMOR (no part of
 mustlink: put it on PYTHONPATH, with diskcache) takes no indefinite right side: Y is split into its
 positive and negative parts. Its direct solver fills in, so that it is given our block conjugate
 gradients for its shifted systems, and its own iterative solver. Its tolerances are those with which
@@ -41,7 +41,7 @@ def load(graph: str, labels: str, pairs: int, mu: float, seed: int) -> Any:
     import scipy.sparse as sp
 
     from mustlink.graph.graph import Graph
-    from mustlink.lyapunov.problem import LyapunovProblem, Sources
+    from mustlink.lyapunov.equation import LyapunovProblem, Sources
     from mustlink.operators.laplacian import normalized_laplacian
     from mustlink_io import formats
 
@@ -64,7 +64,7 @@ def measured(solve: Any, task: dict[str, Any]) -> dict[str, Any]:
     import numpy as np
     import scipy.sparse as sp
 
-    from mustlink.lyapunov.problem import LyapunovProblem, Sources, residual
+    from mustlink.lyapunov.equation import LyapunovProblem, Sources, residual
     from mustlink.operators.laplacian import NormalizedLaplacian
 
     n = 3000
@@ -110,10 +110,10 @@ def galerkin(poles: str, tol: float, **task: Any) -> dict[str, Any]:
     import numpy as np
     import scipy.special as special
 
-    from mustlink.kernels.tall import combination, combine, gram, gram_of
+    from mustlink.kernels.blocks import combination, combine, gram, gram_of
     from mustlink.linear.cg import block_cg
-    from mustlink.lyapunov.batches import parts
-    from mustlink.lyapunov.lowrank import LowRankField
+    from mustlink.lyapunov.low_rank_field import LowRankField
+    from mustlink.lyapunov.source_batches import parts
 
     def solve(problem: Any) -> Any:
         (part,) = parts(problem.sources, 1 << 30)
@@ -170,8 +170,8 @@ def pymor(shifts: str, tol: float, solver: str = "cg", **task: Any) -> dict[str,
 
     from mustlink.kernels.spmm import spmm
     from mustlink.linear.cg import block_cg
-    from mustlink.lyapunov.batches import parts
-    from mustlink.lyapunov.lowrank import LowRankField
+    from mustlink.lyapunov.low_rank_field import LowRankField
+    from mustlink.lyapunov.source_batches import parts
 
     set_log_levels({"pymor": "ERROR"})
 

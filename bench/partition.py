@@ -77,7 +77,7 @@ def budgets(path: str) -> dict[str, Any]:
     """Smallest budget that works, and the largest one that leaves no room for NN-descent."""
     import h5py
 
-    from mustlink.graph.budget import knn_plan
+    from mustlink.cost.neighbour_search import knn_plan
 
     with h5py.File(path) as file:
         n, d = file["points"].shape
@@ -90,8 +90,8 @@ def graph(path: str, memory: int | None) -> dict[str, Any]:
     import h5py
     import numpy as np
 
+    from mustlink.cost.neighbour_search import knn_plan
     from mustlink.graph import knn_graph
-    from mustlink.graph.budget import knn_plan
     from mustlink.observe import Recorder
 
     recorder = Recorder()

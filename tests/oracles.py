@@ -841,7 +841,7 @@ def strongest_outside(W, F, count, floor):
 
 def propagated_cut(W, F, k, seed):
     """FLI11 Alg. 1 steps 4 and 5: eq. 9 on all pairs, W*, its k smoothest vectors, k-means."""
-    from mustlink.cluster.assign import kmeans
+    from mustlink.rounding.assign import kmeans
 
     nodes = laplacian(W)[2]
     everywhere = np.zeros(W.shape)

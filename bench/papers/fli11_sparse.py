@@ -122,7 +122,7 @@ def clusters(rows: Any, k: int, variant: str, order: Any) -> Any:
     """
     import numpy as np
 
-    from mustlink.cluster.assign import kmeans
+    from mustlink.rounding.assign import kmeans
 
     if variant == "ng":
         rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)

@@ -144,7 +144,7 @@ def score(graph: Any, labels: Any, y: Any, constraints: Any = None) -> Score:
     """
     from sklearn.metrics import adjusted_rand_score, rand_score
 
-    from mustlink.cluster.scores import mncut, satisfaction
+    from mustlink.scores import mncut, satisfaction
 
     found: Score = {
         "ari": float(adjusted_rand_score(y, labels)),

@@ -73,7 +73,7 @@ def layout(seed: int) -> tuple[Any, Any, Any]:
     import numpy as np
 
     import mustlink as ml
-    from mustlink.cluster.scores import mncut
+    from mustlink.scores import mncut
 
     rng = np.random.default_rng(seed)
     while True:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mustlink.advice import Suggestion, suggest
-    from mustlink.cluster import (
+    from mustlink.constraints import Constraints
+    from mustlink.graph import Graph, image_graph, knn_graph, rbf_graph
+    from mustlink.methods import (
         CSCGFHF,
         CSP,
         E2CP,
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
         stationary_labelings,
         stationary_residual,
     )
-    from mustlink.constraints import Constraints
-    from mustlink.graph import Graph, image_graph, knn_graph, rbf_graph
     from mustlink.model_selection import (
         ConstraintKFold,
         ConstraintScorer,
@@ -58,13 +58,13 @@ except PackageNotFoundError:  # run from a source tree that was never installed
     __version__ = "0+unknown"
 
 _HOMES = {
-    "CSP": "mustlink.cluster",
-    "NCut": "mustlink.cluster",
-    "SpectralLearning": "mustlink.cluster",
-    "ConstrainedAP": "mustlink.cluster",
-    "FastGE": "mustlink.cluster",
-    "SSKK": "mustlink.cluster",
-    "SSSC": "mustlink.cluster",
+    "CSP": "mustlink.methods",
+    "NCut": "mustlink.methods",
+    "SpectralLearning": "mustlink.methods",
+    "ConstrainedAP": "mustlink.methods",
+    "FastGE": "mustlink.methods",
+    "SSKK": "mustlink.methods",
+    "SSSC": "mustlink.methods",
     "GFHF": "mustlink.propagate",
     "GWEM": "mustlink.propagate",
     "ClusterKernel": "mustlink.propagate",
@@ -77,11 +77,11 @@ _HOMES = {
     "LLELP": "mustlink.propagate",
     "LNP": "mustlink.propagate",
     "LTSALP": "mustlink.propagate",
-    "CSCGFHF": "mustlink.cluster",
-    "E2CP": "mustlink.cluster",
-    "SRCP": "mustlink.cluster",
-    "stationary_labelings": "mustlink.cluster",
-    "stationary_residual": "mustlink.cluster",
+    "CSCGFHF": "mustlink.methods",
+    "E2CP": "mustlink.methods",
+    "SRCP": "mustlink.methods",
+    "stationary_labelings": "mustlink.methods",
+    "stationary_residual": "mustlink.methods",
     "Suggestion": "mustlink.advice",
     "suggest": "mustlink.advice",
     "ConstraintKFold": "mustlink.model_selection",

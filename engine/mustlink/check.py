@@ -248,3 +248,11 @@ def _float_type(dtype: Any, where: str) -> np.dtype[Any]:
     if kind.kind not in "biuf":
         raise InputError(f"{where}: type {kind} given; convert to real numbers")
     return kind if kind == np.float32 else np.dtype(np.float64)
+
+
+def check_share(value: Any, where: str) -> float:
+    """Return a number strictly between 0 and 1; raises InputError."""
+    number = check_number(value, where, "a number between 0 and 1")
+    if not 0 < number < 1:
+        raise InputError(f"{where}: {value!r} given; it must lie between 0 and 1, both excluded")
+    return number

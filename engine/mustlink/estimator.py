@@ -14,13 +14,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mustlink.budget import Needs, check_columns, eigen_bytes, wants_single
 from mustlink.check import as_points, as_random_state, check_choice, check_n_jobs
+from mustlink.cost.resident import parse_size, size_text
+from mustlink.cost.vectors import Needs, check_columns, eigen_bytes, wants_single
 from mustlink.errors import InputError
 from mustlink.graph import Graph, knn_graph, rbf_graph
 from mustlink.graph.knn import WEIGHTS
-from mustlink.graph.neighbors import graph_of_connectivity, graph_of_distances, is_connectivity
-from mustlink.memory import parse_size, size_text
+from mustlink.graph.scikit_graphs import graph_of_connectivity, graph_of_distances, is_connectivity
 from mustlink.observe import Observer, Recorder
 
 _PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")  # scikit-learn's names

@@ -23,10 +23,10 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from mustlink.check import as_integer, as_random_state
-from mustlink.cluster.scores import satisfaction
 from mustlink.constraints import Constraints
 from mustlink.errors import InputError
 from mustlink.labels import as_labels, encoded
+from mustlink.scores import satisfaction
 
 Ints = NDArray[np.int64]
 

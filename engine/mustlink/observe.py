@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from mustlink.cost.resident import peak_bytes
 from mustlink.errors import DoubtfulResultWarning, MustlinkError
-from mustlink.keep import VERSION, Keeper, digest, in_c_order
-from mustlink.memory import peak_bytes
+from mustlink.workspace.store import VERSION, Keeper, digest, in_c_order
 
 Result = TypeVar("Result")
 _PACKAGE = str(Path(__file__).parent)

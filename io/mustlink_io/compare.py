@@ -45,13 +45,13 @@ def score(
                 real = np.array([*(code.get(name, -2) for name in told.classes), -1])[real]
             result["truth"]["right"] = float(np.mean(found[known] == real[known]))
     if constraints is not None:
-        from mustlink.cluster.scores import satisfaction
+        from mustlink.scores import satisfaction
 
         given: Any = load_constraints(None, constraints, int(found.size), known_names)
         result["satisfaction"] = satisfaction(found, given)
     if graph is not None:
-        from mustlink.cluster.scores import mncut
         from mustlink.graph import Graph
+        from mustlink.scores import mncut
 
         loaded = formats.load(graph, "graph")
         if loaded.value.shape[0] != found.size:

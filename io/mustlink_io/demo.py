@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.cost.resident import peak_bytes
 from mustlink.errors import InputError
-from mustlink.memory import peak_bytes
 from mustlink.observe import Observer, Recorder
 from mustlink_io import findings, pictures, store
 from mustlink_io.clustering import cluster_content, cluster_findings

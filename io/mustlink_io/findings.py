@@ -74,7 +74,7 @@ def clusters(graph: Any, labels: Labels) -> dict[str, list[Any]]:
 
     On the graph as it was made, whatever a method did to its weights. O(edges) in blocks of rows.
     """
-    from mustlink.cluster.scores import conductances
+    from mustlink.scores import conductances
 
     names, conductance, share = conductances(graph, labels)
     sizes = np.bincount(labels[labels >= 0], minlength=int(names.max(initial=-1)) + 1)[names]
@@ -93,7 +93,7 @@ def constraints(labels: Labels, known: Any) -> dict[str, Any]:
     the broken pairs of largest |belief|. Of labels, which stand for a clique of pairs, `strays`
     are the nodes that are not in the cluster of most of their class.
     """
-    from mustlink.cluster.scores import broken_pairs, kept_by_kind
+    from mustlink.scores import broken_pairs, kept_by_kind
 
     found: dict[str, Any] = {"kind": known.kind}
     if known.soft is None or known.soft.nnz <= _MOST_SOFT:
@@ -110,7 +110,7 @@ def constraints(labels: Labels, known: Any) -> dict[str, Any]:
 
 def given_labels(labels: Labels, given: Labels) -> dict[str, Any]:
     """How many labels were given, and which nodes are not in the cluster of most of their class."""
-    from mustlink.cluster.scores import stray_labels
+    from mustlink.scores import stray_labels
 
     nodes, home = stray_labels(labels, given)
     rows = zip(nodes[:WORST].tolist(), home[:WORST].tolist(), strict=True)

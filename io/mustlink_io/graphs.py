@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mustlink.cost.resident import peak_bytes
 from mustlink.errors import InputError
-from mustlink.memory import peak_bytes
 from mustlink.observe import Observer, Recorder
 from mustlink_io import formats, store
 from mustlink_io.findings import graph_health

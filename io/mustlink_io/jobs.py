@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.cost.resident import peak_bytes, size_text
 from mustlink.errors import InputError
-from mustlink.keep import digest
-from mustlink.memory import peak_bytes, size_text
 from mustlink.observe import Observer, Recorder
+from mustlink.workspace.store import digest
 from mustlink_io import formats, store
 from mustlink_io.formats import annotate, stream
 from mustlink_io.locks import locked

@@ -1,7 +1,7 @@
 """What a job will take, told before anything runs: bytes by counting, seconds by rates.
 
-The bytes are those of the arrays that live at the same time (`mustlink.budget`,
-`mustlink.graph.budget`).
+The bytes are those of the arrays that live at the same time (`mustlink.cost.vectors`,
+`mustlink.cost.neighbour_search`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from mustlink import budget
+from mustlink.cost import vectors as budget
+from mustlink.cost.neighbour_search import COMPILER_BYTES, knn_plan
+from mustlink.cost.neighbour_search import Plan as GraphPlan
+from mustlink.cost.resident import PROGRAM, size_text
 from mustlink.errors import InputError
-from mustlink.graph.budget import COMPILER_BYTES, knn_plan
-from mustlink.graph.budget import Plan as GraphPlan
-from mustlink.memory import PROGRAM, size_text
 from mustlink_io.methods import METHODS, PROPAGATORS
 from mustlink_io.rates import COMPILING, START, duration
 from mustlink_io.shapes import Shape, shape_of

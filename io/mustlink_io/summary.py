@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from mustlink.memory import size_text
+from mustlink.cost.resident import size_text
 from mustlink_io.console import (
     cell,
     facts,

@@ -20,7 +20,7 @@ import h5py
 import numpy as np
 
 from mustlink.errors import InputError
-from mustlink.keep import VERSION, digest
+from mustlink.workspace.store import VERSION, digest
 from mustlink_io import store, trees
 from mustlink_io.locks import locked
 
@@ -47,7 +47,7 @@ class Kept:
 
 
 class WorkFolder:
-    """Keeps results of stages in `OUTPUT.work`; see `mustlink.keep.Keeper`.
+    """Keeps results of stages in `OUTPUT.work`; see `mustlink.workspace.store.Keeper`.
 
     `source` names the data. With `fresh` nothing is recalled, and what is there is replaced.
     """

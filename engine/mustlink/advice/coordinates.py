@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from mustlink.advice.observations import Coordinates
 from mustlink.advice.sample import Floats
-from mustlink.advice.seen import Coordinates
 
 _ROWS = 2000  # looked at: shares need no more
 _COUNTS_ZEROS = 0.9  # share of zeros from which non-negative numbers are words, tags, genes …

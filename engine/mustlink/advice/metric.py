@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from mustlink.advice.agreement import Comparison
 from mustlink.advice.coordinates import are_counts
-from mustlink.advice.seen import Coordinates
-from mustlink.advice.side import Comparison
-from mustlink.graph.rows import is_rows
+from mustlink.advice.observations import Coordinates
+from mustlink.neighbours.points_by_rows import is_rows
 
 _BETTER = 0.03  # agreement by which cosine must win
 _ENOUGH = 50  # labelled nodes or pairs

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mustlink.advice.seen import Seen
-from mustlink.budget import RESERVE, eigen_bytes, propagation_bytes, spread_bytes
-from mustlink.graph.budget import knn_plan
+from mustlink.advice.observations import Seen
+from mustlink.cost.neighbour_search import knn_plan
+from mustlink.cost.resident import size_text
+from mustlink.cost.vectors import RESERVE, eigen_bytes, propagation_bytes, spread_bytes
 from mustlink.graph.knn import BRUTE_WORK
-from mustlink.memory import size_text
 
 _NEIGHBORS = {"SRCP": 20, "E2CP": 20}
 _USUAL_NEIGHBORS = 15
@@ -27,7 +27,7 @@ class Needs:
 
 
 def needs(seen: Seen, method: str) -> Needs:
-    """Count bytes as `mustlink plan` does; see `mustlink.budget`."""
+    """Count bytes as `mustlink plan` does; see `mustlink.cost.vectors`."""
     n, k = seen.n, seen.count.k
     columns = k if method in (*_PLAIN, *_PROPAGATORS) else _SMOOTH * k
     count = eigen_bytes

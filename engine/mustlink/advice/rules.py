@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mustlink.advice.seen import Seen
+from mustlink.advice.observations import Seen
 
 _SURE = 0.75  # share of labels that agree with the nearest other label; below, some may be wrong
 _SOME_LABELS = 10  # a class

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_points
 from mustlink.errors import InputError
-from mustlink.graph.rows import is_rows
+from mustlink.neighbours.points_by_rows import is_rows
 
 WORK = 6e9  # m²(d + 130) of comparing all pairs of a sample: half a second
 MOST = 6000  # points of a sample

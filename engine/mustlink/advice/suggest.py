@@ -7,23 +7,23 @@ from typing import Any
 
 import numpy as np
 
+from mustlink.advice.agreement import Comparison, look_at_side
 from mustlink.advice.coordinates import look_at_points
-from mustlink.advice.doubts import doubts
-from mustlink.advice.links import count_clusters, kind_of_graph, look_at_graph
+from mustlink.advice.data_warnings import doubts
+from mustlink.advice.graph_look import count_clusters, kind_of_graph, look_at_graph
 from mustlink.advice.metric import choose_metric
 from mustlink.advice.needs import doubt_memory, needs
+from mustlink.advice.observations import Coordinates, Count, Known, Links, Seen
 from mustlink.advice.rules import applied
 from mustlink.advice.sample import is_square, readable, sampled_rows, take
-from mustlink.advice.seen import Coordinates, Count, Known, Links, Seen
-from mustlink.advice.side import Comparison, look_at_side
 from mustlink.advice.suggestion import Suggestion
 from mustlink.check import as_integer, as_random_state, check_n_clusters
 from mustlink.constraints import Constraints
+from mustlink.cost.resident import parse_size
 from mustlink.errors import InputError
 from mustlink.estimator import threads
 from mustlink.graph import Graph, knn_graph
 from mustlink.labels import as_labels
-from mustlink.memory import parse_size
 from mustlink.observe import Observer, Recorder
 
 _NEIGHBORS = 15

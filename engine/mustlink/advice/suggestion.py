@@ -9,8 +9,8 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-from mustlink.advice.seen import Seen
-from mustlink.memory import parse_size
+from mustlink.advice.observations import Seen
+from mustlink.cost.resident import parse_size
 
 # Command and -m of the methods that are suggested.
 SHELL = {

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order
 
-from mustlink.constraints.labels import DENSE_CORE
+from mustlink.constraints.label_groups import DENSE_CORE
 from mustlink.constraints.pairs import Floats, Ints, merge_pairs, pairs_matrix
 
 # A path costs a breadth-first search: the first ones are enough for a person to start from.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mustlink.constraints.closure import Contradiction, close, find_contradictions
 from mustlink.constraints.graphs import as_symmetric, split_entries, upper_entries
-from mustlink.constraints.labels import (
+from mustlink.constraints.label_groups import (
     Core,
     check_labels,
     labels_factor,

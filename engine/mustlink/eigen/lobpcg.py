@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.tall import combine, gram, gram_of, recombine, subtract
+from mustlink.kernels.blocks import combine, gram, gram_of, recombine, subtract
 from mustlink.result import Convergence, EigenResult
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from mustlink.eigen.dense import dense_smallest
-from mustlink.eigen.nested import nested
-from mustlink.eigen.shift_invert import lanczos, shift_invert
-from mustlink.eigen.smooth import SmoothBasis, smooth_basis
+from mustlink.eigen.arpack import lanczos, shift_invert
+from mustlink.eigen.lapack import dense_smallest
+from mustlink.eigen.nested_iteration import nested
+from mustlink.eigen.smooth_subspace import SmoothBasis, smooth_basis
 from mustlink.graph.graph import Graph
-from mustlink.linear.amg import Hierarchy, build_hierarchy
-from mustlink.linear.smoothed import build_smoothed, has_wide_weights
+from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy
+from mustlink.linear.multigrid.smoothed_aggregation import build_smoothed, has_wide_weights
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian, normalized_laplacian
 from mustlink.result import Convergence, EigenResult

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from mustlink.graph.rows import Prepared, column_means, gather
+from mustlink.neighbours.points_by_rows import Prepared, column_means, gather
 
 _WORK = 4e9  # cost of one round of bridge search, in multiplications
 _PASSES = 32  # what comparing one distance costs beside computing it, in multiplications

@@ -16,12 +16,10 @@ from mustlink.check import (
     check_n_jobs,
     check_positive,
 )
-from mustlink.graph import descent
-from mustlink.graph.budget import Plan, give_back, held_beside, knn_plan
+from mustlink.cost.neighbour_search import Plan, give_back, held_beside, knn_plan
+from mustlink.cost.resident import parse_size, resident_bytes
 from mustlink.graph.components import bridging_edges, component_labels
-from mustlink.graph.exact import drop_own, exact_neighbours, measured_recall
 from mustlink.graph.graph import Graph
-from mustlink.graph.rows import Prepared, is_rows, prepare, single_precision
 from mustlink.graph.weights import (
     edge_weights,
     lean_affinity,
@@ -30,7 +28,9 @@ from mustlink.graph.weights import (
     neighbour_affinity,
     with_edges,
 )
-from mustlink.memory import parse_size, resident_bytes
+from mustlink.neighbours import descent
+from mustlink.neighbours.exact import drop_own, exact_neighbours, measured_recall
+from mustlink.neighbours.points_by_rows import Prepared, is_rows, prepare, single_precision
 from mustlink.observe import Observer, Recorder
 
 # n²(d + 130) up to which comparing all pairs, 8 s, beats compiling the other way for 16 s. A fixed
@@ -197,7 +197,7 @@ def _is_small(n: int, d: int, k: int) -> bool:
 
 def _threads(n_jobs: int | None) -> int:
     """Threads for the search by parts."""
-    from mustlink.kernels.tall import workers
+    from mustlink.kernels.blocks import workers
 
     return workers() if n_jobs is None else min(n_jobs, workers())
 
@@ -213,7 +213,7 @@ def _by_parts(
     folder: Any,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]:
     """Neighbour lists by parts on disk, and a note that it was the budget's doing."""
-    from mustlink.graph.partition import partition_lists
+    from mustlink.neighbours.partition import partition_lists
 
     assert plan.layout is not None
     with recorder.stage("kNN graph") as advance:

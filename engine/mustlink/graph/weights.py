@@ -118,7 +118,7 @@ def lean_affinity(
     that counts and one that writes. Equal to the other within 1e-7. Cost O(n k²), k² comparisons
     of numbers that lie together.
     """
-    from mustlink.kernels.nearest import count_symmetric, fill_symmetric
+    from mustlink.kernels.nearest_lists import count_symmetric, fill_symmetric
 
     n, k = indices.shape
     block = max(1, (_BLOCK >> 3) // max(k, 1))

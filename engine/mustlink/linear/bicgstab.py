@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.krylov import dots
-from mustlink.kernels.stabilised import advance, lessen, turn
+from mustlink.kernels.bicgstab_steps import advance, lessen, turn
+from mustlink.kernels.cg_steps import dots
 from mustlink.linear.cg import Map
 from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.krylov import descend, direct, dots
+from mustlink.kernels.cg_steps import descend, direct, dots
 from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence
 

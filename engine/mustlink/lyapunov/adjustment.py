@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.adjust import adjust
-from mustlink.lyapunov.edges import NewEdges
+from mustlink.kernels.similarity_adjustment import adjust
+from mustlink.lyapunov.new_edges import NewEdges
 
 _QUANTILES = (0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0)
 

@@ -9,7 +9,7 @@ import scipy.linalg as la
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.lyapunov.problem import Problem
+from mustlink.lyapunov.equation import Problem
 from mustlink.operators.laplacian import Block
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.diffusion import diffused_columns, workspace
-from mustlink.kernels.pairwise import sort_by_size
+from mustlink.kernels.diffused_columns import diffused_columns, workspace
+from mustlink.kernels.factored_entries import sort_by_size
+from mustlink.lyapunov.equation import Problem, Sources
 from mustlink.lyapunov.filters import Filter, filter_of
-from mustlink.lyapunov.local import LocalField
-from mustlink.lyapunov.pieces import PIECES, Advance, Span, each_of, spans_of
-from mustlink.lyapunov.problem import Problem, Sources
+from mustlink.lyapunov.sparse_field import LocalField
+from mustlink.lyapunov.work_pieces import PIECES, Advance, Span, each_of, spans_of
 
 _QUADRATURE = 0.1  # share of the tolerance for writing F as exponentials
 _TAIL = 0.1  # share of the bound for powers of S left out, at most

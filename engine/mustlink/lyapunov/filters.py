@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink.lyapunov.equation import ExhaustiveProblem, Problem
 from mustlink.lyapunov.exponentials import exponential_sum
-from mustlink.lyapunov.problem import ExhaustiveProblem, Problem
 
 _DEGREE = 4_000  # beyond it nothing is local any more
 Floats = NDArray[np.float64]

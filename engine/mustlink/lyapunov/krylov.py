@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_positive
 from mustlink.errors import InputError
-from mustlink.kernels.recurrence import mix
-from mustlink.kernels.tall import gram
-from mustlink.lyapunov.batches import Part, parts
-from mustlink.lyapunov.lanczos import GlobalLanczos
-from mustlink.lyapunov.lowrank import LowRankField
-from mustlink.lyapunov.problem import LyapunovProblem
+from mustlink.kernels.blocks import gram
+from mustlink.kernels.lanczos_steps import mix
+from mustlink.lyapunov.equation import LyapunovProblem
+from mustlink.lyapunov.global_lanczos import GlobalLanczos
+from mustlink.lyapunov.low_rank_field import LowRankField
+from mustlink.lyapunov.source_batches import Part, parts
 from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence
 

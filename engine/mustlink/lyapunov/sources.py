@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import acting, at_most_one, cannot_links, must_links
-from mustlink.lyapunov.problem import Sources
+from mustlink.lyapunov.equation import Sources
 from mustlink.operators.laplacian import NormalizedLaplacian
 
 _GIVEN, _BUSY = 2_000_000, 64

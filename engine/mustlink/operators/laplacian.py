@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from mustlink.graph.components import component_labels
 from mustlink.graph.graph import Graph
-from mustlink.kernels.permute import scaled_permutation
+from mustlink.kernels.blocks import gram, subtract
+from mustlink.kernels.permuted_matrix import scaled_permutation
 from mustlink.kernels.spmm import spmm_axpby
-from mustlink.kernels.tall import gram, subtract
 
 Block = NDArray[np.float64]
 _ROWS = 1 << 17  # of a matrix at once: temporaries of some ten megabytes

@@ -11,7 +11,7 @@ from mustlink.check import as_integer, check_choice
 from mustlink.eigen.solver import smoothest
 from mustlink.graph import Graph
 from mustlink.operators.laplacian import Block, normalized_laplacian
-from mustlink.propagate.base import Propagator
+from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 
 _ROWS = 1 << 17  # rows classified at a time

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mustlink.operators.laplacian import Block
-from mustlink.propagate.base import Propagator
 from mustlink.propagate.glp import LaplacianEnergy, propagate
+from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 from mustlink.result import Convergence
 

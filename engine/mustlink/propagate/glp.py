@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mustlink.eigen.solver import DENSE_BELOW
 from mustlink.linear.cg import Map, block_cg
-from mustlink.linear.smoothed import build_grids
+from mustlink.linear.multigrid.smoothed_aggregation import build_grids
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, GroundedLaplacian, NormalizedLaplacian
 from mustlink.result import Convergence

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mustlink.operators.laplacian import Block
-from mustlink.propagate.base import Propagator
 from mustlink.propagate.potential import potential
+from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from mustlink.check import as_integer, check_choice
 from mustlink.kernels.spmm import spmm
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.base import Propagator
 from mustlink.propagate.glp import (
     Floats,
     Ints,
@@ -23,6 +22,7 @@ from mustlink.propagate.glp import (
     propagate,
     scaled_system,
 )
+from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 
 VARIANTS = ("em", "fixed-point")

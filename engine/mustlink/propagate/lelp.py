@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mustlink.check import check_positive
-from mustlink.propagate.base import Propagator
 from mustlink.propagate.gfhf import harmonic
 from mustlink.propagate.glp import LaplacianEnergy, propagate
+from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 
 

@@ -14,12 +14,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.check import check_positive
-from mustlink.kernels.neighborhoods import reconstruction_weights
+from mustlink.kernels.local_fits import reconstruction_weights
 from mustlink.kernels.spmm import spmm, spmm_axpby
 from mustlink.operators.laplacian import Block
-from mustlink.propagate.base import Propagator
 from mustlink.propagate.glp import Floats, Ints, System
 from mustlink.propagate.neighborhoods import Fit, as_matrix, embed, located, neighbourhoods
+from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 
 

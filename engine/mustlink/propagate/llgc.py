@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mustlink.propagate.base import Propagator
+from mustlink.check import check_share
 from mustlink.propagate.glp import LaplacianEnergy, propagate
-from mustlink.propagate.ranges import check_share
+from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 
 

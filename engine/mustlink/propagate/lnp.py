@@ -12,15 +12,14 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from mustlink.check import check_choice, check_positive
-from mustlink.kernels.neighborhoods import convex_weights
+from mustlink.check import check_choice, check_positive, check_share
+from mustlink.kernels.local_fits import convex_weights
 from mustlink.kernels.spmm import spmm_axpby
 from mustlink.linear.bicgstab import block_bicgstab
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.base import Propagator
 from mustlink.propagate.glp import LaplacianEnergy, propagate
 from mustlink.propagate.neighborhoods import as_matrix, located, neighbourhoods
-from mustlink.propagate.ranges import check_share
+from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 from mustlink.result import Convergence
 

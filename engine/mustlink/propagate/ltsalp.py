@@ -15,11 +15,11 @@ import scipy.sparse as sp
 from mustlink.check import as_integer, check_positive
 from mustlink.errors import InputError
 from mustlink.kernels.alignment import Alignment
-from mustlink.kernels.neighborhoods import tangent_frames
+from mustlink.kernels.local_fits import tangent_frames
 from mustlink.operators.laplacian import Block
-from mustlink.propagate.base import Propagator
 from mustlink.propagate.glp import Floats, Ints, System
 from mustlink.propagate.neighborhoods import Fit, embed, located, neighbourhoods
+from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 
 _NOTHING = 1e-12  # share of a node's memberships below which a diagonal entry is rounding

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from mustlink.eigen.solver import default_tolerance
-from mustlink.kernels.neighborhoods import nearest_listed
+from mustlink.kernels.local_fits import nearest_listed
 from mustlink.linear.cg import Map, block_cg
-from mustlink.linear.galerkin import Product, galerkin_cycle
+from mustlink.linear.multigrid.galerkin import Product, galerkin_cycle
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.glp import Energy, Floats, Solving, System, done, propagate
 from mustlink.propagate.task import Solution, Task

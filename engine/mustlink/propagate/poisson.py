@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from mustlink.propagate.base import Propagator
 from mustlink.propagate.distribution import class_shares
 from mustlink.propagate.potential import potential
+from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 
 

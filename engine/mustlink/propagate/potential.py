@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mustlink.linear.cg import block_cg
-from mustlink.linear.smoothed import build_grids
+from mustlink.linear.multigrid.smoothed_aggregation import build_grids
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.glp import done
 from mustlink.propagate.task import Task

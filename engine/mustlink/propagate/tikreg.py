@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mustlink.check import check_positive
-from mustlink.propagate.base import Propagator
 from mustlink.propagate.glp import LaplacianEnergy, propagate
+from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 
 

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mustlink.cost.resident import size_text
 from mustlink.errors import InputError
-from mustlink.memory import size_text
 from mustlink_io.batch.arguments import Ready
 from mustlink_io.planning import plan_job
 

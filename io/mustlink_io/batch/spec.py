@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
+from mustlink.cost.resident import parse_size
 from mustlink.errors import InputError
-from mustlink.memory import parse_size
 from mustlink_io import store
 
 Scalar = bool | int | float | str

@@ -1,0 +1,151 @@
+"""What labels and pairs look like, and how far they and the data tell the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from mustlink.advice.observations import Known
+from mustlink.advice.sample import take
+from mustlink.constraints import Constraints
+from mustlink.graph import Graph
+
+_COMPARED = 1000  # labelled nodes, or pairs, that are looked at
+_LEAST_PAIRS = 5  # of each sign
+_LEAST_LABELS = 6
+Ints = NDArray[np.int64]
+Floats = NDArray[np.floating]
+
+
+def look_at_side(known: Constraints) -> Known:
+    """Numbers of labels and pairs, and contradictions. Cost O(n + m log m)."""
+    labels = known.labels
+    sizes = np.empty(0, dtype=np.int64)
+    if labels is not None:
+        sizes = np.unique(labels[labels >= 0], return_counts=True)[1]
+    belief = known.merged[1]
+    found = known.contradictions() if known.pairs.size else ()
+    return Known(
+        labelled=int(sizes.sum()),
+        classes=int(sizes.size),
+        least=int(sizes.min()) if sizes.size else 0,
+        most=int(sizes.max(initial=0)),
+        must=int((belief > 0).sum()),
+        cannot=int((belief < 0).sum()),
+        nodes=int(known.nodes.size),
+        per_node=belief.size / known.n_nodes,
+        soft=known.soft is not None,
+        contradictions=len(found),
+        contradiction=str(found[0]) if found else "",
+    )
+
+
+class Comparison:
+    """Labelled nodes and ends of pairs of some side information, few enough to be compared.
+
+    `labelled` (l,) and their `classes` (l,), of classes with two labels or more; `pairs` (m, 2) and
+    `must` (m,) whether they are must-links.
+    """
+
+    def __init__(self, known: Constraints, rng: np.random.Generator) -> None:
+        self.labelled = np.empty(0, dtype=np.int64)
+        self.classes = np.empty(0, dtype=np.int64)
+        if known.labels is not None:
+            at = np.flatnonzero(known.labels >= 0)
+            own, inverse, counts = np.unique(
+                known.labels[at], return_inverse=True, return_counts=True
+            )
+            at = at[counts[inverse] >= 2] if own.size > 1 else at[:0]
+            if at.size > _COMPARED:
+                at = np.sort(rng.choice(at, _COMPARED, replace=False))
+            self.labelled, self.classes = at, known.labels[at]
+        pairs, belief = known.merged
+        told = np.flatnonzero(belief != 0)
+        if told.size > _COMPARED:
+            told = np.sort(rng.choice(told, _COMPARED, replace=False))
+        self.pairs, self.must = pairs[told], belief[told] > 0
+
+    @property
+    def by_labels(self) -> bool:
+        """Whether there are labels enough to compare."""
+        return self.labelled.size >= _LEAST_LABELS
+
+    @property
+    def by_pairs(self) -> bool:
+        """Whether there are pairs enough, of both signs."""
+        return min(int(self.must.sum()), int((~self.must).sum())) >= _LEAST_PAIRS
+
+    @property
+    def size(self) -> int:
+        """Labelled nodes, or pairs, that are compared."""
+        return self.labelled.size if self.by_labels else len(self.must) if self.by_pairs else 0
+
+    def with_points(self, points: Any, metric: str) -> float | None:
+        """Agreement with distances between points; None where there is too little to compare."""
+        if self.by_labels:
+            X = _directions(take(points, self.labelled), metric)
+            return _nearest_agree(_distances(X), self.classes)
+        if self.by_pairs:
+            nodes, ends = np.unique(self.pairs, return_inverse=True)
+            X = _directions(take(points, nodes), metric)
+            ends = ends.reshape(self.pairs.shape)
+            gap = X[ends[:, 0]] - X[ends[:, 1]]
+            return _chance(-np.einsum("ij,ij->i", gap, gap), self.must)
+        return None
+
+    def with_graph(self, graph: Graph) -> float | None:
+        """Agreement with common neighbours in a graph, nodes counting as their own."""
+        if not (self.by_labels or self.by_pairs):
+            return None
+        nodes = self.labelled if self.by_labels else np.unique(self.pairs)
+        R = sp.csr_matrix(graph.affinity[nodes])
+        rows = np.arange(nodes.size)
+        R = R + sp.csr_matrix((np.ones(nodes.size), (rows, nodes)), shape=R.shape)
+        norms = np.sqrt(np.asarray(R.multiply(R).sum(axis=1)).ravel())
+        R = sp.csr_matrix(sp.diags(1.0 / norms) @ R)
+        if self.by_labels:
+            return _nearest_agree(-(R @ R.T).toarray(), self.classes)
+        i, j = np.searchsorted(nodes, self.pairs).T
+        return _chance(np.asarray(R[i].multiply(R[j]).sum(axis=1)).ravel(), self.must)
+
+
+def _directions(X: Floats, metric: str) -> Floats:
+    """Points in double precision, centred or, for cosine, of length 1."""
+    X = X.astype(np.float64)
+    if metric == "cosine":
+        return np.asarray(X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300))
+    return np.asarray(X - X.mean(axis=0))
+
+
+def _distances(X: Floats) -> Floats:
+    """Squared distances of all pairs, (l, l)."""
+    norms = np.einsum("ij,ij->i", X, X)
+    return np.asarray(norms[:, None] + norms - 2 * X @ X.T)
+
+
+def _nearest_agree(distance: Floats, classes: Ints) -> float | None:
+    """Share of nodes whose nearest other node is of their class; ties count by halves and so on.
+
+    Nodes to which all others are equally far say nothing.
+    """
+    D = np.array(distance, dtype=np.float64)
+    np.fill_diagonal(D, np.inf)
+    least = D.min(axis=1)
+    far = np.where(np.isfinite(D), D, -np.inf).max(axis=1)
+    telling = far > least
+    if np.count_nonzero(telling) < _LEAST_LABELS:
+        return None
+    nearest = D[telling] <= least[telling, None]
+    same = nearest & (classes[telling][:, None] == classes)
+    return float(np.mean(same.sum(axis=1) / nearest.sum(axis=1)))
+
+
+def _chance(nearness: Floats, must: NDArray[np.bool_]) -> float:
+    """Chance that a must-link is nearer than a cannot-link (area under the ROC curve)."""
+    ranks = rankdata(nearness)
+    n_must, n_cannot = int(must.sum()), int((~must).sum())
+    return float((ranks[must].sum() - n_must * (n_must + 1) / 2) / (n_must * n_cannot))

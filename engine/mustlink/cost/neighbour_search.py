@@ -1,0 +1,230 @@
+"""Memory that neighbour graphs need, by stage, known before anything is computed."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from dataclasses import dataclass
+
+import numpy as np
+
+from mustlink.cost.resident import size_text
+from mustlink.errors import InputError
+
+# Resident size of a process that has loaded the compiled kernels and nothing else, with what the
+# allocator keeps: 185 to 210 MB on Linux with Python 3.11 (90 MB more in the first process ever,
+# which compiles them). Compiling pynndescent, in every process, adds 220 MB.
+BASE_BYTES = 215_000_000
+COMPILER_BYTES = 220_000_000
+_STEP = 1 << 27  # what else a process holds is rounded up, so that a plan does not flicker
+_KEPT = 1.5  # entries of A + Aᵀ for each of A: 1.2 to 1.4 on sheets, 1.7 on round clusters
+_ROOM, _LEAST_ROOM = 1 << 28, 1 << 24  # of buffers: what is useful, and what just works
+_BLOCKS = 110 << 20  # pairs compared at once when all are
+_BRIDGES = 96 << 20  # the same when components are joined, a quarter where points are read
+_DESCENT = "pynndescent"
+MOST_OVERLAP = 6  # parts that a point may belong to
+REFINED = 30  # neighbours whose neighbours are looked at
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Sizes that the search by parts works with; none depends on the number of threads.
+
+    `parts` centres from a `sample` of rows, on the average `mean` rows near each; no part of more
+    than `part_rows`; `block_bytes` of points are read at once, `group_bytes` refined at once, all
+    of it within `room` bytes.
+    """
+
+    parts: int
+    mean: int
+    sample: int
+    part_rows: int
+    block_bytes: int
+    group_bytes: int
+    room: int
+
+    def desks(self, overlap: int, d: int) -> int:
+        """Parts that may be searched at the same time."""
+        return max(1, self.room // 2 // (8 * d * self.largest_part(overlap) + (4 << 20)))
+
+    def largest_part(self, overlap: int) -> int:
+        """Rows beyond which a part is cut into pieces: four times the usual, if they fit."""
+        return min(4 * overlap * self.mean, self.part_rows)
+
+    @property
+    def most_overlap(self) -> int:
+        """Parts that a point may belong to before most parts would have to be cut."""
+        return max(2, min(MOST_OVERLAP, 2 * self.part_rows // (3 * self.mean)))
+
+    def group(self, n: int, d: int, k: int, wide: int) -> tuple[int, int]:
+        """Largest number of rows refined at once, and of nodes whose coordinates they need."""
+        needed = min(n, 1 + k + wide * wide)
+        nodes = min(n, max(needed, self.group_bytes // (4 * d + 40)))
+        return max(1, min(n, self.group_bytes // (20 * k))), nodes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a neighbour graph is to be made, and the peak of each stage.
+
+    `stages` are bytes with all that the process holds; `least` is the smallest budget that works.
+    """
+
+    method: str
+    layout: Layout | None
+    stages: dict[str, int]
+    least: int
+
+    @property
+    def lean(self) -> bool:
+        """Whether W is in single precision."""
+        return self.method == "partition"
+
+    @property
+    def peak_bytes(self) -> int:
+        """Largest of all stages."""
+        return max(self.stages.values())
+
+
+def layout(n: int, d: int, k: int, room: int = _ROOM) -> Layout:
+    """Sizes for n points of d coordinates with `room` bytes of buffers.
+
+    As many parts as make the search for the nearest centres cost as much as the search within the
+    parts: about 2 √n, of 400 rows or 8k at least, fewer rows only where the buffers are short.
+    """
+    part_rows = max(4 * (k + 1), room // 4 // (8 * d))
+    usual = int(max(np.sqrt(n) / 2, 400, 8 * k))
+    mean = max(min(usual, part_rows // 6), k + 1)
+    parts = max(1, n // mean)
+    wanted = min(20 * parts, room // 3 // (4 * d))
+    return Layout(
+        parts=parts,
+        mean=mean,
+        sample=min(n, max(wanted, parts, 2)),
+        part_rows=part_rows,
+        block_bytes=max(1 << 20, min(1 << 25, room // 8)),
+        group_bytes=max(1 << 21, min(1 << 26, room // 3)),
+        room=room,
+    )
+
+
+def knn_bytes(
+    n: int, d: int, k: int = 15, *, itemsize: int = 4, threads: int = 2, room: int = _ROOM
+) -> dict[str, dict[str, int]]:
+    """Bytes of each stage of `knn_graph`, by method, beside BASE_BYTES and the caller's points.
+
+    "brute" and "pynndescent" hold the points in memory; they are not counted, being the caller's
+    own single precision array, but copies of another kind (`itemsize` 8, or metric "cosine") are.
+    "partition" reads points by blocks, with `room` bytes of buffers, and writes W in single
+    precision. Within about 15 % of what was measured from 10⁵ to 3·10⁶ points.
+    """
+    k = max(1, min(k, n - 1))
+    copied = 12 * n * d if itemsize == 8 else 0
+    lists = 8 * n * k
+    entries = int(min(_KEPT * n * k, 1.0 * n * (n - 1)))
+    whole = {
+        "weights": copied // 3 + lists + 24 * n * k + 12 * entries + 24 * n,
+        "components": copied // 3 + 12 * entries + 64 * n + _BRIDGES,
+    }
+    near = k + 1
+    wide = min(60, near)  # candidates, as in `descent`
+    trees = max(3, min(12, round(2.0 * np.log10(n))))
+    shares = int(0.45 * 36 * 16 * (1.5 * wide * wide + 1) * 1024)  # about half is ever used
+    descent = copied + n * (17 * near + 16 * wide + 4 * trees + 8) + shares
+    return {
+        "brute": {"kNN graph": copied + lists + _BLOCKS, **whole},
+        _DESCENT: _shifted({"kNN graph": descent, **whole}, COMPILER_BYTES),
+        "partition": {
+            "kNN graph": _partition_bytes(n, d, k, threads, room),
+            "weights": lists + 8 * entries + 32 * n,
+            "components": 8 * entries + 64 * n + _BRIDGES // 4,
+        },
+    }
+
+
+def _least_room(d: int, k: int) -> int:
+    """Bytes of buffers with which parts are still large enough for good lists."""
+    return max(_LEAST_ROOM, 32 * d * 6 * max(100, 4 * k))
+
+
+def _partition_bytes(n: int, d: int, k: int, threads: int, room: int, overlap: int = 2) -> int:
+    """Largest of: known neighbours, centres, writing the parts, searching them, refinement."""
+    sizes = layout(n, d, k, room)
+    point, p = 4 * d, overlap
+    part = min(sizes.largest_part(p), n)
+    desks = min(threads, sizes.desks(p, d)) * (2 * part * point + (4 << 20))
+    block = min(sizes.block_bytes, n * point)
+    rows, nodes = sizes.group(n, d, k, min(k, REFINED))
+    return max(
+        min(500 * k * point, max(50 * k * point, room // 4)) + 4 * block + (16 << 20),
+        (2 * sizes.sample + 3 * sizes.parts) * point + threads * (2 << 20),
+        3 * block + 20 * n * p + 8 * n,
+        n * (8 * k + 4 * p + 8) + desks,
+        n * (8 * k + 24) + nodes * (point + 40) + 20 * rows * k + sizes.block_bytes // 4,
+    )
+
+
+def knn_plan(
+    n: int,
+    d: int,
+    k: int,
+    budget: int | None,
+    *,
+    base: int = BASE_BYTES,
+    held: int = 0,
+    itemsize: int = 4,
+    by_rows: bool = True,
+    small: bool = False,
+    threads: int = 2,
+) -> Plan:
+    """Choose how to make a neighbour graph within `budget` bytes of resident memory in all.
+
+    Without a budget by NN-descent. With one by parts: they take a third of the memory, no time for
+    compilation, and their recall is within 0.01 of NN-descent's or above it. Few points are
+    compared all with all where that fits.
+
+    `base`: what the process holds without the points, `held` bytes of points in memory; `by_rows`:
+    the points would have to be read. `small`: all pairs may be compared. Raises InputError that
+    names the least budget.
+    """
+    below = base + held
+    tight = _least_room(d, k)
+    least = below + max(
+        *(knn_bytes(n, d, k, threads=1, room=tight)["partition"].values()),
+        _partition_bytes(n, d, k, 1, tight, MOST_OVERLAP),
+    )
+    if budget is not None and least > budget:
+        raise InputError(
+            f"memory: {size_text(budget)} given; {n} points of {d} coordinates with "
+            f"{k} neighbours each need at least {size_text(least, up=True)}"
+        )
+    method = "brute" if small else _DESCENT
+    stages = knn_bytes(n, d, k, itemsize=itemsize)[method]
+    stages = _shifted(stages, below + (4 * n * d if by_rows else 0))
+    if budget is None or (small and max(stages.values()) <= budget):
+        return Plan(method, None, stages, least)
+    room = tight
+    # One thread's need with the most parts: neither may change the layout, so the graph.
+    while room < _ROOM and (below + _partition_bytes(n, d, k, 1, 2 * room, MOST_OVERLAP) <= budget):
+        room *= 2
+    stages = _shifted(knn_bytes(n, d, k, threads=threads, room=room)["partition"], below)
+    return Plan("partition", layout(n, d, k, room), stages, least)
+
+
+def held_beside(resident: int, points: int) -> int:
+    """Bytes that a process holds beside points: at least the program, else in steps of 128 MiB."""
+    rest = max(0, resident - points)
+    return BASE_BYTES if rest <= BASE_BYTES else -(-rest // _STEP) * _STEP
+
+
+def give_back() -> None:
+    """Return freed memory to the system where the C library can be asked to.
+
+    glibc keeps up to 64 MB of freed blocks: as much as a small graph.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _shifted(stages: dict[str, int], by: int) -> dict[str, int]:
+    return {name: int(size + by) for name, size in stages.items()}

@@ -1,0 +1,245 @@
+"""The pencil of CSC+GFHF, L̄f = λΦ̄Φ̄ᵀf with Φ̄ (m, r) (WD12 eq. 12): some solves and a small problem.
+
+Let z be the null vector of L̄ (connected graph) and c = Φ̄ᵀf. For λ ≠ 0 the row zᵀ says
+zᵀΦ̄c = 0, so f = λL̄⁺Φ̄c + αz, and Φ̄ᵀ once more gives c = λHc + αΦ̄ᵀz, H = Φ̄ᵀL̄⁺Φ̄. With N an
+orthonormal basis of {c : zᵀΦ̄c = 0} and c = Nd, its part along N is NᵀHNd = μd, μ = 1/λ > 0, the
+part along Φ̄ᵀz gives α. All pairs with 0 < λ < ∞ are found, r − 1 of them, from the solves L̄⁺Φ̄N.
+
+Several components, Z (m, c): as printed, ZᵀΦ̄c = 0 and f = λL̄⁺Φ̄c + Za. Then all that tells
+components from each other has λ = 0 and is thrown away, and with r components nothing is left.
+`tied` joins them: L̄ + τZ(I − ζζᵀ)Zᵀ, ζ = Zᵀz, holds each component's mean to the common one, as
+stiffly as the graph holds Φ̄'s vectors inside components: τ = tr(NᵀΦ̄ᵀΦ̄N)/tr(NᵀHN), the parts in
+Z left out. Its null space is z alone, the rest is as above. For a connected graph both are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+
+from mustlink.kernels.blocks import combination, combine, gram
+from mustlink.linear.cg import block_cg
+from mustlink.linear.multigrid.hierarchy import Hierarchy
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.result import Convergence
+
+Floats = NDArray[np.float64]
+Inverse = Callable[[Block], Block]
+_SINGULAR = 1e-10  # share of ‖Φ̄‖ below which a singular value of ZᵀΦ̄ is zero
+_ROUNDING = 1e-13  # share of the largest eigenvalue below which another is rounding
+_COLUMNS = 16  # solved at a time: five blocks of that many columns are in memory
+_ENOUGH = 1e-6  # relative residual at which a round ends early
+_STALL = 0.9  # a round that leaves more of the residual is the last
+
+
+@dataclass(frozen=True, eq=False)
+class LowRankPencil:
+    """L̄ and Φ̄ turned so that Φ̄Φ̄ᵀ = CCᵀ + BBᵀ: ZᵀB = 0 (tied: zᵀB = 0), C the `coupled` rest.
+
+    B = Φ̄N (m, s) has orthogonal columns of falling length; C is (m, t). `null_part` is ZᵀC (c, t).
+    """
+
+    laplacian: NormalizedLaplacian
+    free: Block
+    coupled: Block
+    null_part: Block
+    tied: bool
+
+    @cached_property
+    def share(self) -> Floats:
+        """ζ = Zᵀz (c,), z = D^½1/√vol."""
+        null = self.laplacian.null
+        volumes = np.bincount(
+            null.component, weights=self.laplacian.root_degree**2, minlength=null.n_components
+        )
+        return np.asarray(np.sqrt(volumes / volumes.sum()), dtype=np.float64)
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether there is anything to tie."""
+        return self.tied and self.laplacian.null.n_components > 1
+
+    def tied_part(self, H: Block) -> tuple[Block, float]:
+        """ZᵀB/τ (c, s) and τ, from H ≈ BᵀL̄⁺B; τ = 1 where B is constant in every component."""
+        Y = self.laplacian.null.coefficients(self.free)
+        whole = float(np.einsum("ij,ij->", self.free, self.free))
+        inside = whole - float(np.einsum("ij,ij->", Y, Y))
+        tie = inside / float(np.trace(H)) if inside > _ROUNDING * whole else 1.0
+        return Y / tie, tie
+
+    def satisfied(self, F: Block) -> Block:
+        """Q̄F = Φ̄Φ̄ᵀF."""
+        parts = [self.free, self.coupled]
+        return combination(parts, np.vstack([gram(part, F) for part in parts]))
+
+    def residuals(self, F: Block, lam: Floats, tie: float) -> Floats:
+        """‖L̄f − λQ̄f‖/‖f‖, L̄ with its ties: independent of how f was found."""
+        R = self.laplacian.apply(F) - self.satisfied(F) * lam
+        if self.is_tied:
+            null = self.laplacian.null
+            a = null.coefficients(F)
+            R += null.matrix @ (tie * (a - np.outer(self.share, self.share @ a)))
+        return np.linalg.norm(R, axis=0) / np.linalg.norm(F, axis=0)
+
+
+def low_rank_pencil(
+    laplacian: NormalizedLaplacian,
+    factor: Block,
+    *,
+    tied: bool = True,
+    least: int = 1,
+    tol: float = 0.0,
+) -> LowRankPencil:
+    """Turn Φ̄ = `factor` (m, r); columns of B shorter than tol times the `least`-th go.
+
+    Lengths are eigenvalues of NᵀΦ̄ᵀΦ̄N, so that ‖Q̄‖ changes by less than tol times the
+    `least`-th of them. Cost O(m r²).
+    """
+    null, rank = laplacian.null, factor.shape[1]
+    G = null.coefficients(factor)
+    pencil = LowRankPencil(laplacian, factor[:, :0], factor[:, :0], G[:, :0], tied)
+    if tied:
+        G = pencil.share[None, :] @ G
+    size = float(np.sqrt(max(np.linalg.eigvalsh(gram(factor, factor))[-1], 1e-300)))
+    padded = np.vstack([G, np.zeros((max(rank - G.shape[0], 0), rank))])
+    _, s, Vt = np.linalg.svd(padded, full_matrices=False)
+    t = int((s > _SINGULAR * size).sum())
+    N = Vt[t:].T
+    inside = combine(factor, N)
+    q, U = np.linalg.eigh(gram(inside, inside))
+    q, U = q[::-1], U[:, ::-1]
+    wanted = q[min(least, q.size) - 1] if q.size else 0.0
+    kept = q > max(tol * wanted, _ROUNDING * q.max(initial=0.0), 1e-3 * _ROUNDING * size**2)
+    free, coupled = combine(inside, U[:, kept]), combine(factor, Vt[:t].T)
+    return LowRankPencil(laplacian, free, coupled, null.coefficients(coupled), tied)
+
+
+@dataclass(frozen=True, eq=False)
+class LowRankSolution:
+    """Pairs of a pencil: λ (k,), unit vectors f (m, k), fᵀQ̄f (k,) falling, and how it was solved.
+
+    `pairs` counts all pairs with 0 < λ < ∞, from as many solves; `tie` is τ, 0 where there is
+    nothing to tie. The convergence's residuals are those of `LowRankPencil.residuals`.
+    """
+
+    values: Floats
+    vectors: Block
+    satisfaction: Floats
+    pairs: int
+    tie: float
+    convergence: Convergence
+
+
+def solve_low_rank(
+    pencil: LowRankPencil,
+    count: int,
+    inverse: Inverse,
+    *,
+    tol: float = 1e-8,
+    max_rounds: int = 50,
+    on_round: Callable[[float], None] | None = None,
+) -> LowRankSolution:
+    """The `count` pairs with the largest fᵀQ̄f at ‖f‖ = 1 (WD12 Alg. 4 lines 14 and 15), or fewer.
+
+    `inverse` applies roughly L̄⁺ to a block. Every round improves X ≈ L̄⁺B by it and solves the
+    pencil inside span(X) + Z, so that errors of X enter λ squared only, until the residuals of
+    the wanted pairs are at most tol. Cost of a round: s rough solves, products O(m s²), one s by s
+    eigenproblem. `on_round` hears the largest residual.
+    """
+    B, laplacian = pencil.free, pencil.laplacian
+    X, LX = np.zeros_like(B), np.zeros_like(B)
+    best: LowRankSolution | None = None
+    for step in range(1, max_rounds + 1):
+        X = X + inverse(B - LX)
+        LX = laplacian.apply(X)
+        found = _pairs_inside(pencil, X, LX, count, tol, step)
+        worst = float(found.convergence.residuals.max(initial=0.0))
+        before = np.inf if best is None else float(best.convergence.residuals.max(initial=0.0))
+        if worst < before:
+            best = found
+        if on_round is not None:
+            on_round(worst)
+        if worst <= tol or worst > _STALL * before:
+            break
+    assert best is not None
+    return best
+
+
+def _pairs_inside(
+    pencil: LowRankPencil, X: Block, LX: Block, count: int, tol: float, step: int
+) -> LowRankSolution:
+    """The pencil inside span(X) + Z, X (m, s) in the complement of Z, LX = L̄X."""
+    B, C, null = pencil.free, pencil.coupled, pencil.laplacian.null
+    H, J, stiffness = gram(B, X), gram(C, X), gram(X, LX)
+    Y, tie = np.zeros((null.n_components, B.shape[1])), 0.0
+    if pencil.is_tied:  # X + ZY instead of X
+        Y, tie = pencil.tied_part(H)
+        own = tie * (Y.T @ Y)
+        H, J, stiffness = H + own, J + pencil.null_part.T @ Y, stiffness + own
+    mu, G = _ritz(H, stiffness)
+    # Cᵀf = 0 fixes the null part a: (ZᵀC)ᵀa = −CᵀXg, in the span of z alone if tied.
+    if pencil.tied:
+        row = pencil.share @ pencil.null_part
+        A = Y @ G - np.outer(pencil.share, _least(row[:, None], J @ G))
+    else:
+        A = -_least(pencil.null_part.T, J @ G)
+    squares = np.einsum("ij,ij->j", G, gram(X, X) @ G) + np.einsum("ij,ij->j", A, A)
+    satisfaction = ((H @ G) ** 2).sum(axis=0) / np.maximum(squares, 1e-300)
+    best = np.argsort(-satisfaction, kind="stable")[:count]
+    scale = 1.0 / np.sqrt(np.maximum(squares[best], 1e-300))
+    F = combine(X, G[:, best] * scale) + null.matrix @ (A[:, best] * scale)
+    # The largest entry is positive: an eigenvector's sign is otherwise the solver's whim.
+    F *= np.sign(F[np.abs(F).argmax(axis=0), np.arange(F.shape[1])])
+    lam = 1.0 / mu[best]
+    residuals = pencil.residuals(F, lam, tie)
+    reason = "tolerance" if residuals.max(initial=0.0) <= tol else "max_iter"
+    convergence = Convergence("low rank", reason, step, residuals, tol)
+    return LowRankSolution(lam, F, satisfaction[best], int(mu.size), tie, convergence)
+
+
+def _ritz(H: Block, stiffness: Block) -> tuple[Floats, Block]:
+    """Pairs (μ, g) of HᵀHg = μ·stiffness·g, μ > 0 falling."""
+    s, U = np.linalg.eigh((stiffness + stiffness.T) / 2)
+    kept = s > _ROUNDING * s.max(initial=0.0)
+    T = U[:, kept] / np.sqrt(s[kept])
+    _, sigma, Vt = np.linalg.svd(H @ T, full_matrices=False)
+    real = sigma > np.sqrt(_ROUNDING) * sigma.max(initial=0.0)
+    return sigma[real] ** 2, T @ Vt[real].T
+
+
+def _least(M: Block, V: Block) -> Block:
+    """Shortest solution of Ma = V."""
+    return np.asarray(np.linalg.lstsq(M, V, rcond=_SINGULAR)[0], dtype=np.float64)
+
+
+def dense_inverse(laplacian: NormalizedLaplacian) -> Inverse:
+    """L̄⁺ by LAPACK: the inverse of L̄ + ZZᵀ on the complement of Z. Cost O(m³), m² numbers."""
+    null = laplacian.null
+    factored = sla.cho_factor(laplacian.to_dense() + (null.matrix @ null.matrix.T).toarray())
+    return lambda B: null.project(sla.cho_solve(factored, null.project(B)))
+
+
+def rough_inverse(laplacian: NormalizedLaplacian, grids: Hierarchy, steps: int) -> Inverse:
+    """L̄⁺ by so many steps of conjugate gradients with multigrid, 16 columns at a time."""
+    null, cycle = laplacian.null, grids.cycle()
+
+    def apply(B: Block) -> Block:
+        X = np.empty_like(B)
+        for start in range(0, B.shape[1], _COLUMNS):
+            part = slice(start, start + _COLUMNS)
+            X[:, part], _ = block_cg(
+                laplacian.apply,
+                B[:, part],
+                tol=_ENOUGH,
+                max_iter=steps,
+                precondition=cycle,
+                project=null.project,
+            )
+        return X
+
+    return apply

@@ -1,0 +1,232 @@
+"""Local fits: every point against its neighbours, by weights (LLE, LNP) or a tangent space (LTSA).
+
+All neighbours are compared as differences from the point itself, in double precision whatever the
+points are stored in, a few hundred coordinates at once: scratch is a few kilobytes a thread, and
+points far from the origin lose no digits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.kernels.loops import loop
+from mustlink.kernels.simplex import cholesky_solve, simplex_minimum
+
+_NODES = 256  # nodes that share one scratch
+_WIDE = 256  # coordinates compared at once: 16 neighbours of them stay in the first cache
+_RANK = 1e-10  # share of the squared spread below which a direction is taken for rounding
+_SUMS = {"reassoc", "contract", "nsz"}  # sums may be reordered; infinities keep their meaning
+
+
+@loop(fastmath=_SUMS)
+def _nearest(points: Any, indptr: Any, indices: Any, out: Any) -> None:
+    n, k = out.shape
+    d = nb.uint64(points.shape[1])
+    for block in nb.prange((n + _NODES - 1) // _NODES):
+        best = np.empty(k)
+        for i in range(block * _NODES, min(n, (block + 1) * _NODES)):
+            row = nb.uint64(i)
+            count = 0
+            for q in range(nb.uint64(indptr[i]), nb.uint64(indptr[i + 1])):
+                j = nb.uint64(indices[q])
+                if j == row:
+                    continue
+                distance = 0.0
+                for c in range(d):
+                    gap = np.float64(points[row, c]) - np.float64(points[j, c])
+                    distance += gap * gap
+                at = count
+                while at > 0 and (
+                    distance < best[at - 1]
+                    or (distance == best[at - 1] and indices[q] < out[i, at - 1])
+                ):
+                    at -= 1
+                if at == k:
+                    continue
+                count = min(count + 1, k)
+                for c in range(count - 1, at, -1):
+                    best[c] = best[c - 1]
+                    out[i, c] = out[i, c - 1]
+                best[at] = distance
+                out[i, at] = indices[q]
+            for c in range(count, k):
+                out[i, c] = -1
+
+
+def nearest_listed(points: NDArray[Any], indptr: Any, indices: Any, k: int) -> NDArray[np.int32]:
+    """Return the k nearest of every node's listed others, (n, k), nearest first.
+
+    `points` (n, d), lists in CSR form. Euclidean distances, ties to the smaller index; -1 where
+    a list is shorter. A symmetrised kNN graph lists all of a node's own k nearest, so its
+    directed lists come back without a second search. Cost O(nnz d).
+    """
+    out = np.empty((points.shape[0], k), dtype=np.int32)
+    _nearest(indices.size * points.shape[1], points, indptr, indices, out)
+    return out
+
+
+@nb.njit(cache=True, nogil=True, fastmath=_SUMS)
+def _gram(points: Any, i: Any, near: Any, m: Any, gaps: Any, G: Any) -> None:
+    """G_ab = (x_a − x_i)ᵀ(x_b − x_i) for the first m of `near`, both triangles."""
+    d = points.shape[1]
+    row = nb.uint64(i)
+    for a in range(m):
+        for b in range(a + 1):
+            G[a, b] = 0.0
+    for start in range(0, d, _WIDE):
+        width = nb.uint64(min(_WIDE, d - start))
+        first = nb.uint64(start)
+        for a in range(m):
+            j = nb.uint64(near[a])
+            for c in range(width):
+                gaps[a, c] = np.float64(points[j, first + c]) - np.float64(points[row, first + c])
+        for a in range(m):
+            for b in range(a + 1):
+                total = 0.0
+                for c in range(width):
+                    total += gaps[a, c] * gaps[b, c]
+                G[a, b] += total
+    for a in range(m):
+        for b in range(a):
+            G[b, a] = G[a, b]
+
+
+@nb.njit(cache=True, nogil=True)
+def _listed(neighbors: Any, i: Any, near: Any, place: Any) -> int:
+    """Neighbours of i that are not missing and their places in the row; returns how many."""
+    m = 0
+    for c in range(neighbors.shape[1]):
+        if neighbors[i, c] >= 0:
+            near[m] = neighbors[i, c]
+            place[m] = c
+            m += 1
+    return m
+
+
+@loop()
+def _weights(points: Any, neighbors: Any, reg: Any, convex: Any, out: Any) -> None:
+    n, k = neighbors.shape
+    for block in nb.prange((n + _NODES - 1) // _NODES):
+        gaps = np.empty((k, min(_WIDE, points.shape[1])))
+        G, factor = np.empty((k, k)), np.empty((k, k))
+        near, place = np.empty(k, dtype=np.int64), np.empty(k, dtype=np.int64)
+        chosen, every = np.empty(k, dtype=np.int64), np.arange(k)
+        w, trial, slope = np.empty(k), np.empty(k), np.empty(k)
+        for i in range(block * _NODES, min(n, (block + 1) * _NODES)):
+            m = _listed(neighbors, i, near, place)
+            _gram(points, i, near, m, gaps, G)
+            spread = 0.0
+            for a in range(m):
+                spread += G[a, a]
+            for a in range(m):
+                G[a, a] += reg * spread
+                w[a] = 1.0
+            if spread > 0.0 and convex:
+                simplex_minimum(G, m, w, chosen, factor, trial, slope)
+            elif spread > 0.0:
+                cholesky_solve(G, every, m, factor, w)
+            total = 0.0
+            for a in range(m):
+                total += w[a]
+            for c in range(k):
+                out[i, c] = 0.0
+            for a in range(m):
+                out[i, place[a]] = w[a] / total
+
+
+def reconstruction_weights(
+    points: NDArray[Any], neighbors: NDArray[np.integer[Any]], reg: float = 1e-3
+) -> NDArray[np.float64]:
+    """Return w_i (n, k) minimising ‖x_i − Σ_j w_ij x_j‖² + reg·t‖w_i‖², Σ_j w_ij = 1; any sign.
+
+    t is the sum of squared distances from x_i to its neighbours (n, k), -1 where missing (w = 0).
+    A point whose neighbours are all copies of it gets equal weights. As
+    `sklearn.manifold._locally_linear.barycenter_weights`. Cost O(n k² (d + k)).
+    Source: Roweis & Saul 2000; AB09 §5.1.
+    """
+    return _fit(points, neighbors, reg, False)
+
+
+def convex_weights(
+    points: NDArray[Any], neighbors: NDArray[np.integer[Any]], reg: float = 1e-3
+) -> NDArray[np.float64]:
+    """As `reconstruction_weights` with w_ij >= 0: a probability distribution over neighbours.
+
+    Exact, by an active set. Source: Wang & Zhang 2006; AB09 §3.5.3.
+    """
+    return _fit(points, neighbors, reg, True)
+
+
+def _fit(points: Any, neighbors: Any, reg: float, convex: bool) -> NDArray[np.float64]:
+    n, k = neighbors.shape
+    out = np.empty((n, k))
+    _weights(n * k * k * points.shape[1], points, neighbors, float(reg), convex, out)
+    return out
+
+
+@nb.njit(cache=True, nogil=True)
+def _centred(G: Any, size: Any) -> Any:
+    """Gram matrix of the point itself, at the origin, and its neighbours, centred; its trace."""
+    B = np.zeros((size, size))
+    mean = np.zeros(size)
+    for a in range(1, size):
+        for b in range(1, size):
+            B[a, b] = G[a - 1, b - 1]
+            mean[a] += B[a, b] / size
+    overall, spread = mean.mean(), 0.0
+    for a in range(size):
+        for b in range(size):
+            B[a, b] += overall - mean[a] - mean[b]
+        spread += B[a, a]
+    return spread, B
+
+
+@loop()
+def _frames(points: Any, neighbors: Any, out: Any) -> None:
+    n, k = neighbors.shape
+    d = out.shape[2] - 1
+    for block in nb.prange((n + _NODES - 1) // _NODES):
+        gaps, G = np.empty((k, min(_WIDE, points.shape[1]))), np.empty((k, k))
+        near, place = np.empty(k, dtype=np.int64), np.empty(k + 1, dtype=np.int64)
+        place[0] = 0
+        for i in range(block * _NODES, min(n, (block + 1) * _NODES)):
+            m = _listed(neighbors, i, near, place[1:])
+            place[1 : m + 1] += 1
+            _gram(points, i, near, m, gaps, G)
+            size = m + 1
+            spread, B = _centred(G, size)
+            values, vectors = np.linalg.eigh(B)
+            for a in range(k + 1):
+                for c in range(d + 1):
+                    out[i, a, c] = 0.0
+            for a in range(size):
+                out[i, place[a], 0] = 1.0 / np.sqrt(size)
+            for c in range(min(d, m)):
+                if values[size - 1 - c] <= _RANK * spread:
+                    break
+                g = vectors[:, size - 1 - c]
+                g -= g.mean()  # small eigenvalues: orthogonal to 1 up to 1e-16/λ only
+                g /= np.sqrt((g * g).sum())
+                for a in range(size):
+                    out[i, place[a], c + 1] = g[a]
+
+
+def tangent_frames(
+    points: NDArray[Any], neighbors: NDArray[np.integer[Any]], d: int
+) -> NDArray[np.float64]:
+    """Return orthonormal G_i = [1/√(k+1), g_1 … g_d] of every neighbourhood: (n, k+1, d+1).
+
+    The neighbourhood is the point itself (row 0) and its neighbours (n, k), -1 where missing
+    (zero rows, k fewer); g are the d leading left singular vectors of its centred coordinates,
+    from their Gram matrix. Where it spans fewer than d directions, as duplicates do, the rest of
+    the columns are zero. Cost O(n k² (D + k)) for points (n, D).
+    Source: Zhang & Zha 2004; AB09 §5.1.
+    """
+    n, k = neighbors.shape
+    out = np.empty((n, k + 1, d + 1))
+    _frames(n * k * k * points.shape[1], points, neighbors, out)
+    return out

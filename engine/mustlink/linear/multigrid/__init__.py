@@ -1,0 +1,1 @@
+"""Algebraic multigrid cycles on blocks of vectors."""

@@ -1,0 +1,148 @@
+"""What all clusterers share: labels back to the caller's nodes, new points, doubts about sizes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+
+from mustlink.check import check_choice, check_n_clusters
+from mustlink.constraints import Constraints
+from mustlink.eigen.solver import laplacian_of
+from mustlink.errors import InputError
+from mustlink.estimator import GraphEstimator
+from mustlink.graph import Graph
+from mustlink.graph.new_points import neighbour_mean, neighbour_vote
+from mustlink.observe import Recorder
+from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.result import Report
+from mustlink.scores import satisfaction
+
+Ints = NDArray[np.int64]
+_GIANT = 0.95  # share of the nodes in one cluster that a person should look at
+ISOLATED = ("drop", "assign")
+
+
+@dataclass(eq=False, repr=False)
+class GraphClusterer(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, GraphEstimator
+):
+    """Base of the clusterers: K, and what every fit begins and ends with.
+
+    As in scikit-learn a clusterer is a transformer, too: points to rows of the embedding.
+    """
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    isolated: str = "drop"
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Set `labels_`, `embedding_` and `report_`."""
+
+    def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Ints:
+        """`fit(X, y, ...)`, then `labels_`; scikit-learn's own would leave the labels `y` out."""
+        self.fit(X, y, **options)
+        found: Ints = self.labels_
+        return found
+
+    def predict(self, X: Any) -> Ints:
+        """Cluster of new points (q, d): that of most of their nearest fitted points, weighted.
+
+        A fitted point keeps its own. Weights as in `transform`.
+        """
+        points, new = self._fitted_and_new(X)
+        return neighbour_vote(points, self.labels_, new, self.n_neighbors, self.metric)
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Embedding of new points (q, d): the mean of their nearest fitted points' rows.
+
+        z(x) = Σ_j w_j z_j / Σ_j w_j over the `n_neighbors` nearest, w_j = exp(−d_j²/s²), s the
+        distance of the 7th; a fitted point keeps its own row. Cost O(q n d).
+        """
+        points, new = self._fitted_and_new(X)
+        return neighbour_mean(points, self.embedding_, new, self.n_neighbors, self.metric)
+
+    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> NDArray[np.float64]:
+        """`fit(X, y, ...)`, then `embedding_`, one row a node."""
+        self.fit(X, y, **options)
+        found: NDArray[np.float64] = self.embedding_
+        return found
+
+    @property
+    def _n_features_out(self) -> int:
+        """Columns of the embedding."""
+        return int(self.embedding_.shape[1])
+
+    def _graph(self, X: Any, recorder: Recorder, seed: int) -> Graph:
+        check_choice(self.isolated, ISOLATED, "isolated")
+        return super()._graph(X, recorder, seed)
+
+    def _columns(self) -> int:
+        wanted = self.n_clusters  # what is no number is told later
+        return wanted if isinstance(wanted, int) and wanted > 0 else super()._columns()
+
+    def _check_clusters(self, graph: Graph) -> int:
+        """K, checked against the nodes that can be clustered at all."""
+        k = check_n_clusters(self.n_clusters, graph.n_nodes)
+        linked = int(np.count_nonzero(graph.degrees))
+        if k > linked:
+            raise InputError(
+                f"n_clusters: {k} clusters asked for, but only {linked} of {graph.n_nodes} nodes "
+                "have an edge; ask for fewer"
+            )
+        return k
+
+    def _in_one(self, graph: Graph, known: Constraints, recorder: Recorder) -> Self:
+        """K = 1, with which loops over K begin: all nodes that have an edge are one cluster."""
+        laplacian = laplacian_of(graph, recorder)
+        self.labels_ = self._labels(laplacian, np.zeros(laplacian.size, dtype=np.int64), recorder)
+        self.embedding_ = laplacian.leave(np.ones((laplacian.size, 1)))
+        self.eigenvalues_ = np.zeros(1)
+        self.graph_ = graph
+        self.report_ = Report(
+            method=type(self).__name__,
+            n_nodes=graph.n_nodes,
+            n_clusters=1,
+            choices={"why": "one cluster asked for", "graph": dict(graph.info)},
+            convergence=None,
+            satisfaction=None if known.is_empty else satisfaction(self.labels_, known),
+            **recorder.told(),
+            extra={"n_components": graph.n_components},
+        )
+        return self
+
+    def _labels(self, laplacian: NormalizedLaplacian, found: Ints, recorder: Recorder) -> Ints:
+        """Labels in the caller's order; isolated nodes -1, or in the largest cluster."""
+        labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
+        labels[laplacian.nodes] = found
+        warn_of_sizes(found, self.n_clusters, recorder)
+        alone = laplacian.n_nodes - laplacian.size
+        if alone:
+            if self.isolated == "assign":
+                labels[labels < 0] = int(np.bincount(found).argmax())
+            done = "put in the largest cluster" if self.isolated == "assign" else "labelled -1"
+            noun = "node has" if alone == 1 else "nodes have"
+            recorder.note(f"{alone} {noun} no edge and cannot be clustered: {done}")
+        return labels
+
+
+def warn_of_sizes(clusters: Ints, k: int, recorder: Recorder) -> None:
+    """Warn of a cluster that holds nearly all of the nodes, and of clusters without any."""
+    sizes = np.bincount(clusters[clusters >= 0])
+    largest = sizes.max() / sizes.sum()
+    if largest > _GIANT and 1 < k < 1 / (1 - _GIANT):
+        recorder.warn(
+            f"one cluster holds {largest:.1%} of the nodes, the others are small groups on its "
+            "rim; look before relying on it"
+        )
+    count = np.count_nonzero(sizes)
+    if count < k:
+        recorder.warn(
+            f"only {count} of {k} clusters have nodes: the vectors tell no more groups apart; ask "
+            "for fewer clusters or give more constraints"
+        )

@@ -1,0 +1,223 @@
+"""The estimator behind all constrained eigenvector methods: fit, refit, report."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from sklearn.utils.validation import check_is_fitted
+
+from mustlink.check import as_integer, check_choice
+from mustlink.constraints import Constraints
+from mustlink.eigen.solver import SOLVERS, laplacian_of
+from mustlink.errors import InputError
+from mustlink.estimator import check_tolerance, threads
+from mustlink.graph import Graph
+from mustlink.methods.clusterer import Ints
+from mustlink.methods.informed_clusterer import (
+    InformedClusterer,
+    note_doubts,
+    side_information,
+    warn_if_broken,
+)
+from mustlink.observe import Observer, Recorder
+from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.result import Convergence, Report
+from mustlink.rounding.renumber import aligned
+from mustlink.selection.constrained_fit import Request, cluster, embed, resolve
+from mustlink.selection.family import Embedded, Family, Solving
+from mustlink.selection.held_out_choice import Choice
+
+_USUAL = 4  # times K: smooth vectors in the subspace that is seldom far from the best
+
+
+@dataclass(eq=False, repr=False)
+class ConstrainedSpectral(InformedClusterer):
+    """Base of methods that put constraints into an eigenproblem; a subclass says into which.
+
+    * `subspace`: "exact" solves the paper's full problem; an integer p solves it in the span of
+      the graph's p smoothest eigenvectors, which few constraints on many nodes need and which
+      makes new constraints a matter of seconds (`refit`); "auto" chooses p by constraints held out
+      of the fit, or the full problem where that predicts better.
+    * `assign`: "kmeans", "sphere" (rows of length 1), "auto".
+    * `solver`: auto, dense, lobpcg; `tol` bounds the residuals, `max_iter` the steps.
+    """
+
+    subspace: int | str = "auto"
+    assign: str = "auto"
+    solver: str = "auto"
+    tol: float | None = None
+    max_iter: int = 300
+
+    _parameter: ClassVar[str | None] = None
+    _assignments: ClassVar[tuple[str, ...]] = ("auto", "kmeans", "sphere")
+
+    @abstractmethod
+    def _family(
+        self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
+    ) -> Family:
+        """The method on one graph with one set of constraints."""
+
+    def _columns(self) -> int:
+        return _USUAL * super()._columns()
+
+    def _least_columns(self) -> int:
+        return super()._columns()
+
+    def _check_parameter(self) -> None:
+        """Raise InputError for a parameter of the method that makes no sense."""
+
+    def _before_work(self, family: Family) -> None:
+        """Raise InfeasibleError for what can be known before any eigenvector."""
+
+    @property
+    def _by_criterion(self) -> bool:
+        """Whether the parameter is chosen by WHC11's criterion E because the caller said so."""
+        return False
+
+    def refit(
+        self,
+        constraints: Constraints | None = None,
+        y: Any = None,
+        observer: Observer | Recorder | None = None,
+    ) -> Self:
+        """Cluster the same graph again with other constraints (all of them, not only new ones).
+
+        Graph, eigenvectors and, while the amount of side information is of the same order and no
+        parameter was set anew, the choices of the first fit are kept, so that this takes seconds.
+        Parameters of the graph are those of `fit`. Clusters keep their numbers as far as they can,
+        and the report's `changed` is the share of nodes that moved.
+        """
+        check_is_fitted(self)
+        self._check()
+        recorder = self._recorder(observer)
+        before, choice = self.labels_, self._choice
+        with threads(self.n_jobs):
+            known = side_information(self.graph_.n_nodes, y, constraints)
+            amount = known.n_constraints
+            similar = 0.5 <= (amount + 1) / (self._amount + 1) <= 2
+            same = self._asked == self._questions()
+            kept = similar and same and self._acted and not known.is_empty
+            numbered = before if self.n_clusters == self._k else None
+            fixed = choice if kept else None
+            self._run(self.graph_, known, self._used_seed, recorder, fixed, numbered)
+        return self
+
+    def _questions(self) -> dict[str, Any]:
+        """The parameters, as they were asked for."""
+        return {name: repr(value) for name, value in self.get_params().items()}
+
+    def _check(self) -> None:
+        check_choice(self.assign, self._assignments, "assign")
+        check_choice(self.solver, SOLVERS, "solver")
+        if isinstance(self.subspace, str):
+            check_choice(self.subspace, ("auto", "exact"), "subspace")
+        else:
+            as_integer(self.subspace, "subspace", 1)
+        as_integer(self.max_iter, "max_iter", 1)
+        check_tolerance(self.tol)
+        self._check_parameter()
+
+    def _run(
+        self,
+        graph: Graph,
+        known: Constraints,
+        seed: int,
+        recorder: Recorder,
+        fixed: Choice | None = None,
+        before: Ints | None = None,
+    ) -> None:
+        k = self._check_clusters(graph)
+        if self.assign in ("sign", "split") and k != 2:
+            raise InputError(f'assign: "{self.assign}" makes 2 clusters, not {k}; use "kmeans"')
+        if k == 1:
+            self._in_one(graph, known, recorder)
+            self._choice, self._amount, self._used_seed = None, known.n_constraints, seed
+            self._acted, self._asked, self._k = False, {}, k
+            return
+        laplacian = laplacian_of(graph, recorder)
+        note_doubts(known, laplacian, recorder)
+        if known.classes.size > k:
+            recorder.note(f"{known.classes.size} classes among the labels, but {k} clusters asked")
+        family = self._family(graph, laplacian, known, k)
+        self._before_work(family)
+        request = Request(
+            graph,
+            k,
+            known,
+            family,
+            lambda part: self._family(graph, laplacian, part, k),
+            self.subspace if isinstance(self.subspace, str) else int(self.subspace),
+            family.ways if self.assign == "auto" else (self.assign,),
+            Solving(self.solver, self.tol, self.max_iter, seed),
+            self._by_criterion,
+        )
+        asked = recorder.name_of(
+            "constrained", graph.name, type(self).__name__, self._depends(), seed, fixed, known
+        )
+
+        def embedding() -> tuple[Choice, Embedded]:
+            # Together: which eigenvectors the second step uses depends on what the first needed.
+            chosen = fixed if fixed is not None else resolve(request, recorder)
+            return chosen, embed(request, chosen, recorder)
+
+        def clustered() -> Ints:
+            with recorder.stage("clusters"):
+                return cluster(request, choice, embedded, recorder)
+
+        choice, embedded = recorder.kept(
+            "embedding", asked, embedding, (Choice, Embedded, Convergence)
+        )
+        found = recorder.kept("clusters", asked, clustered)
+        with recorder.stage("labels"):
+            labels = self._labels(laplacian, found, recorder)
+            changed = None
+            if before is not None:
+                labels, changed = aligned(before, labels, k)
+            self.embedding_ = laplacian.leave(embedded.vectors * family.row_scale[:, None])
+        if embedded.note:
+            recorder.note(embedded.note)
+        if not embedded.convergence.converged.all():
+            recorder.warn(embedded.convergence.status)
+        if changed is not None:
+            recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")
+        self.graph_, self.labels_ = graph, labels
+        self.eigenvalues_, self.costs_ = embedded.values, embedded.cost
+        self._choice, self._amount, self._used_seed = choice, known.n_constraints, seed
+        self._acted = family.acts and not known.is_empty
+        self._asked, self._k = self._questions(), k
+        kept = warn_if_broken(labels, known, recorder, 'subspace="exact" or another method')
+        self.report_ = self._report(kept, choice, embedded, changed, recorder)
+
+    def _report(
+        self,
+        kept: dict[str, float] | None,
+        choice: Choice,
+        embedded: Embedded,
+        changed: float | None,
+        recorder: Recorder,
+    ) -> Report:
+        parameter = {} if self._parameter is None else {self._parameter: embedded.parameter}
+        return Report(
+            method=type(self).__name__,
+            n_nodes=self.graph_.n_nodes,
+            n_clusters=self.n_clusters,
+            choices={
+                "subspace": "exact" if choice.p is None else choice.p,
+                **parameter,
+                "unit": embedded.unit,
+                "assign": choice.way,
+                "why": choice.reason,
+                "solver": embedded.convergence.solver,
+                "graph": dict(self.graph_.info),
+            },
+            convergence=embedded.convergence,
+            satisfaction=kept,
+            **recorder.told(),
+            extra={
+                "n_components": self.graph_.n_components,
+                **({} if changed is None else {"changed": changed}),
+                "candidates": [list(row) for row in choice.scores],
+            },
+        )

@@ -1,0 +1,114 @@
+"""Centres of the parts, and the parts that every point belongs to."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.kernels import nearest_lists
+
+_TALL, _WIDE = 512, 512  # rows and centres compared at once: products stay in the cache
+_ROUNDS = 8  # of Lloyd's algorithm; the parts need not be optimal
+_SPLITS = 4  # times that large parts are split
+
+
+@dataclass(frozen=True)
+class Centres:
+    """Centres of parts: coordinates (C, d) about `middle` (d,), and |c|² (C,)."""
+
+    middle: NDArray[np.float32]
+    at: NDArray[np.float32]
+    norms: NDArray[np.float32]
+
+    def nearest(self, X: NDArray[np.float32], count: int, pool: Executor) -> NDArray[np.int32]:
+        """Find the `count` <= C nearest centres of each point (m, d), nearest first, (m, count).
+
+        Blocks of products by BLAS, O(m C d). Each block is one task on one thread, so that the
+        outcome does not depend on the number of threads.
+        """
+        out = np.empty((X.shape[0], count), dtype=np.int32)
+
+        def fill(start: int) -> None:
+            Q = X[start : start + _TALL] - self.middle
+            values = np.full((Q.shape[0], count), np.inf, dtype=np.float32)
+            places = out[start : start + _TALL]
+            places[:] = -1
+            for c in range(0, self.at.shape[0], _WIDE):
+                products = Q @ self.at[c : c + _WIDE].T
+                nearest_lists.keep_smallest(products, self.norms[c : c + _WIDE], c, values, places)
+            size = np.einsum("ij,ij->i", Q, Q)
+            first = Q - self.at[places[:, 0]]
+            close = np.einsum("ij,ij->i", first, first)
+            doubtful = np.flatnonzero((close > 0) & (close < nearest_lists.DOUBTFUL * size))
+            if doubtful.size:
+                again = np.empty((doubtful.size, count), dtype=np.int32)
+                nearest_lists.nearest_directly(Q[doubtful], self.at, again)
+                places[doubtful] = again
+
+        list(pool.map(fill, range(0, X.shape[0], _TALL)))
+        return out
+
+
+def find_centres(
+    sample: NDArray[np.float32], count: int, least: int, rng: np.random.Generator, pool: Executor
+) -> Centres:
+    """Find about `count` centres of a sample (s, d) whose parts are of similar size.
+
+    A few rounds of Lloyd's algorithm. It leaves dense regions to few centres: parts of more than
+    twice the mean are split likewise, until only equal points are left together. Centres that
+    keep fewer than `least` rows of the sample are dropped, all but the largest.
+    """
+    middle = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
+    points = _lloyd(sample, count, least, rng, pool)
+    usual = max(1, sample.shape[0] // count)
+    for _ in range(_SPLITS):
+        owner = _about(middle, points).nearest(sample, 1, pool)[:, 0]
+        sizes = np.bincount(owner, minlength=points.shape[0])
+        large = np.flatnonzero(sizes > 2 * usual)
+        if large.size == 0:
+            break
+        order = np.argsort(owner, kind="stable")
+        ends = np.cumsum(sizes)
+        pieces = [np.delete(points, large, axis=0)]
+        for part in large:
+            own = sample[order[ends[part] - sizes[part] : ends[part]]]
+            pieces.append(_lloyd(own, int(-(-sizes[part] // usual)), least, rng, pool))
+        before, points = points.shape[0], np.concatenate(pieces)
+        if points.shape[0] == before:
+            break
+    return _about(middle, points)
+
+
+def _lloyd(
+    sample: NDArray[np.float32], count: int, least: int, rng: np.random.Generator, pool: Executor
+) -> NDArray[np.float32]:
+    """Up to `count` centres (c, d), from random rows."""
+    middle = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
+    points = sample[np.sort(rng.choice(sample.shape[0], min(count, sample.shape[0]), False))]
+    if points.shape[0] == 1:
+        return points
+    for _ in range(_ROUNDS):
+        owner = _about(middle, points).nearest(sample, 1, pool)[:, 0]
+        sizes = np.bincount(owner, minlength=points.shape[0])
+        # An empty centre is one of several equal points or far off: it goes with the small ones.
+        means = _sums(sample - middle, owner, sizes.size) / np.maximum(sizes, 1)[:, None]
+        points = (means[sizes >= min(least, int(sizes.max()))] + middle).astype(np.float32)
+    return points
+
+
+def _about(middle: NDArray[np.float32], points: NDArray[np.float32]) -> Centres:
+    at = np.ascontiguousarray(points - middle)
+    return Centres(middle, at, np.einsum("ij,ij->i", at, at))
+
+
+def _sums(sample: NDArray[np.float32], owner: NDArray[np.int32], count: int) -> NDArray[np.float32]:
+    """Sum of the rows of each owner, (count, d), in the order of the rows."""
+    order = np.argsort(owner, kind="stable").astype(np.int32)
+    ends = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))])
+    ones = np.ones(owner.size, dtype=np.float32)
+    members = sp.csr_matrix((ones, order, ends), shape=(count, owner.size))
+    return np.asarray(members @ sample)

@@ -1,0 +1,152 @@
+"""Overlapping parts of the points, each one contiguous in a scratch file."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.cost.neighbour_search import Layout
+from mustlink.kernels import nearest_lists
+from mustlink.neighbours.centres import Centres, find_centres
+from mustlink.neighbours.exact import exact_streamed
+from mustlink.neighbours.points_by_rows import Prepared
+from mustlink.neighbours.scratch import Scratch
+
+_SHARED = 0.95  # share of true neighbours that are to share a part
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Members of all parts, part by part in the order of the scratch file.
+
+    `members` (n p,) are nodes, `starts` the parts' bounds among them, `home` (n,) the place of
+    every node in the part of its nearest centre.
+    """
+
+    members: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    home: NDArray[np.int64]
+
+
+def centres_of(
+    rows: Prepared, k: int, rng: np.random.Generator, layout: Layout, pool: Executor
+) -> Centres:
+    """Find centres from a random sample; none is to have fewer than about 2k points."""
+    n = rows.shape[0]
+    chosen = np.sort(rng.choice(n, size=layout.sample, replace=False))
+    least = int(np.ceil(2 * (k + 1) * layout.sample / n))
+    return find_centres(rows.gather(chosen), layout.parts, least, rng, pool)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some nodes (m,) with their true neighbours: coordinates (m, d), and (u, d) of u others.
+
+    `neighbours` (m, k) are rows of the others; `reach` (m,) is the distance of the farthest.
+    """
+
+    nodes: NDArray[np.int64]
+    points: NDArray[np.float32]
+    others: NDArray[np.float32]
+    neighbours: NDArray[np.intp]
+    reach: NDArray[np.float64]
+
+
+def known_neighbours(
+    rows: Prepared, k: int, count: int, rng: np.random.Generator, layout: Layout
+) -> Sample:
+    """Compare `count` random nodes, or as many as there is room for, with all points."""
+    n, d = rows.shape
+    count = max(1, min(n, count, max(50, layout.room // (16 * d * k))))
+    nodes = np.sort(rng.choice(n, size=count, replace=False))
+    found, _ = exact_streamed(rows, nodes, k, layout.block_bytes)
+    ids, where = np.unique(found, return_inverse=True)
+    where = where.reshape(found.shape)
+    points, others = rows.gather(nodes), rows.gather(ids)
+    reach = np.empty(count)
+    for i in range(count):  # products have found them; only differences keep all digits
+        gap = others[where[i]].astype(np.float64) - points[i]
+        reach[i] = np.sqrt(np.einsum("ij,ij->i", gap, gap).max())
+    return Sample(nodes, points, others, where, reach)
+
+
+def least_overlap(centres: Centres, known: Sample, most: int, pool: Executor) -> tuple[int, float]:
+    """Find the least p for which 0.95 of known neighbours share one of p parts with their node.
+
+    At least 2, at most `most` and C. Returns p and the share.
+    """
+    most = min(most, centres.norms.size)
+    if most == 1:
+        return 1, 1.0
+    of_nodes = centres.nearest(known.points, most, pool)
+    of_neighbours = centres.nearest(known.others, most, pool)[known.neighbours]
+    for p in range(2, most + 1):
+        mine = of_nodes[:, None, :p, None]
+        met = (mine == of_neighbours[:, :, None, :p]).any(axis=(2, 3))
+        share = float(met.mean())
+        if share >= _SHARED or p == most:
+            break
+    return p, share
+
+
+def assign(
+    rows: Prepared, centres: Centres, overlap: int, layout: Layout, pool: Executor
+) -> NDArray[np.int32]:
+    """Nearest `overlap` centres of every point, (n, p), nearest first."""
+    assigned = np.empty((rows.shape[0], overlap), dtype=np.int32)
+    for start, block in rows.blocks(layout.block_bytes):
+        assigned[start : start + block.shape[0]] = centres.nearest(block, overlap, pool)
+    return assigned
+
+
+def distribute(
+    rows: Prepared, assigned: NDArray[np.int32], count: int, layout: Layout, scratch: Scratch
+) -> Parts:
+    """Write every point to the scratch file once for each of its parts (n, p)."""
+    n, p = assigned.shape
+    sizes = np.bincount(assigned.ravel(), minlength=count)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    members = np.empty(n * p, dtype=np.int32)
+    places = np.empty((n, p), dtype=np.int64)
+    nearest_lists.order_members(assigned, starts, members, places)
+    starts = _split(assigned, starts, members, places, layout.largest_part(p))
+    for start, block in rows.blocks(layout.block_bytes):
+        wanted = places[start : start + block.shape[0]].ravel()
+        order = np.argsort(wanted)
+        for a in range(0, order.size, block.shape[0]):  # one copy of the block at a time
+            some = order[a : a + block.shape[0]]
+            scratch.write_many(wanted[some], block[some // p])
+    return Parts(members, starts, places[:, 0].copy())
+
+
+def _split(
+    assigned: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    members: NDArray[np.int32],
+    places: NDArray[np.int64],
+    most: int,
+) -> NDArray[np.int64]:
+    """Cut parts of more than `most` rows into equal pieces; new bounds, no part empty.
+
+    A part's members are first ordered by the other centre near them, which side they lie on;
+    `members` and `places` are brought up to date.
+    """
+    bounds: list[int] = []
+    for part in np.flatnonzero(np.diff(starts)):
+        first, stop = int(starts[part]), int(starts[part + 1])
+        bounds.append(first)
+        if stop - first <= most:
+            continue
+        own = members[first:stop]
+        near = assigned[own]
+        level = np.argmax(near == part, axis=1)
+        other = near[np.arange(own.size), np.where(level == 0, min(1, near.shape[1] - 1), 0)]
+        order = np.lexsort((own, other))
+        members[first:stop] = own[order]
+        places[members[first:stop], level[order]] = np.arange(first, stop)
+        pieces = -(-(stop - first) // most)
+        bounds += [first + (stop - first) * piece // pieces for piece in range(1, pieces)]
+    return np.array([*bounds, members.size], dtype=np.int64)

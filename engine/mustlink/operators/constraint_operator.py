@@ -1,0 +1,175 @@
+"""Q̄ = D^-½QD^-½ as an operator, in working order, on the constrained nodes only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.constraints import Constraints
+from mustlink.constraints.links import NodeMatrix
+from mustlink.kernels.constraint_product import constraint_product
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
+
+_DENSE_SUPPORT = 2500  # constrained nodes up to which Q̄'s spectrum is found densely
+_ROUNDING = 1e-12  # relative size below which an eigenvalue of Q̄ is taken for zero
+
+
+@dataclass(frozen=True, eq=False)
+class ConstraintOperator:
+    """Q̄, or another matrix of the constraints, on the m working nodes.
+
+    Zero outside the s nodes of `support`: E(matrix + factor·core·factorᵀ)Eᵀ with E placing the s
+    constrained nodes; matrix (s, s) CSR, factor (s, r) CSR or None. Constrained nodes without an
+    edge are left out: D^-½ does not exist there, their constraints cannot act.
+    """
+
+    matrix: sp.csr_matrix
+    factor: sp.csr_matrix | None
+    core: Any
+    support: NDArray[np.int64]
+    size: int
+
+    def apply(self, X: Block, shift: float = 0.0) -> Block:
+        """(Q̄ + shift·I)X for a block (m, b)."""
+        return constraint_product(self.matrix, self.support, self.factor, self.core, X, shift)
+
+    def inner(self, X: Block) -> Block:
+        """Q̄ restricted to the support times a block (s, b)."""
+        Y = self.matrix @ X
+        if self.factor is not None:
+            Y = Y + self.factor @ (self.core @ (self.factor.T @ X))
+        return Y
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether nothing is left of the constraints: beliefs cancelled, or ends without edges."""
+        return self.matrix.nnz == 0 and (self.factor is None or self.factor.nnz == 0)
+
+    @property
+    def largest_entry(self) -> float:
+        """About the largest |Q̄_ij|: a cheap scale for what counts as zero."""
+        largest = float(np.abs(self.matrix.data).max(initial=0.0))
+        if self.factor is not None:
+            largest = max(largest, float(np.abs(self.factor.data).max(initial=0.0)) ** 2)
+        return largest
+
+    @cached_property
+    def eigenvalues(self) -> NDArray[np.float64]:
+        """Eigenvalues of Q̄ that may differ from zero, descending; all of them if s is small.
+
+        Low-rank Q̄ reduces to r by r; otherwise s by s dense, or the 300 largest by Lanczos.
+        """
+        if self.matrix.nnz == 0 and self.factor is None:
+            return np.zeros(0)
+        if self.support.size <= _DENSE_SUPPORT:
+            return _descending(self.to_dense())
+        if self._low_rank and self.factor is not None:
+            g, U = np.linalg.eigh((self.factor.T @ self.factor).toarray())
+            root = U * np.sqrt(np.maximum(g, 0.0))
+            return _descending(root.T @ (self.core @ root))
+        return np.sort(self._lanczos(300, "LA"))[::-1]
+
+    @cached_property
+    def spread(self) -> float:
+        """λ_max − λ_min over all m eigenvalues, zeros outside the support included."""
+        values = self.eigenvalues
+        complete = values.size in (0, self.support.size) or self._low_rank
+        ends = values if complete else np.append(values, self._lanczos(1, "SA"))
+        if values.size < self.size:
+            ends = np.append(ends, 0.0)
+        return float(ends.max() - ends.min())
+
+    @property
+    def _low_rank(self) -> bool:
+        """Whether Q̄ has so few columns of `factor`, and nothing else, that r by r is small."""
+        return self.matrix.nnz == 0 and self.factor is not None and self.factor.shape[1] <= 2000
+
+    def kth_largest(self, k: int) -> float:
+        """λ_k(Q̄), k from 1, counted with multiplicity over all m eigenvalues.
+
+        Nodes without constraints contribute eigenvalues 0.
+        """
+        values = self.eigenvalues
+        zeros = self.size - values.size
+        positive = values[values > 0]
+        if k <= positive.size:
+            return float(positive[k - 1])
+        if k <= positive.size + zeros:
+            return 0.0
+        rest = values[values <= 0]
+        return float(rest[k - 1 - positive.size - zeros])
+
+    def count_above(self, beta: float) -> int | None:
+        """How many of Q̄'s m eigenvalues exceed beta; None if too many to know."""
+        values = self.eigenvalues
+        # β is often a fraction, and sometimes ±1, of an eigenvalue: equal up to rounding is equal.
+        level = beta + _ROUNDING * float(np.abs(values).max(initial=0.0))
+        complete = values.size in (0, self.support.size) or self._low_rank
+        if not complete and (values[-1] > beta or beta < 0):
+            return None
+        outside = self.size - values.size if beta < 0 else 0
+        return int((values > level).sum()) + outside
+
+    def to_dense(self) -> Block:
+        """Return the (s, s) block of Q̄ on its support."""
+        dense = self.matrix.toarray()
+        if self.factor is not None:
+            dense = dense + self.factor @ (self.core @ self.factor.T.toarray())
+        return dense
+
+    def _lanczos(self, k: int, which: Literal["LA", "SA"]) -> NDArray[np.float64]:
+        """Return k eigenvalues from one end, to 1e-6."""
+        from scipy.sparse.linalg import LinearOperator, eigsh
+
+        s = self.support.size
+        operator = LinearOperator((s, s), matvec=self._column, dtype=np.float64)
+        start = np.ones(s) + np.linspace(0, 0.5, s)
+        found = eigsh(operator, k=k, which=which, v0=start, return_eigenvectors=False, tol=1e-6)
+        return np.asarray(found, dtype=np.float64)
+
+    def _column(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.inner(x.reshape(-1, 1)).ravel()
+
+
+def _descending(matrix: Block) -> NDArray[np.float64]:
+    """Eigenvalues of a symmetric matrix, largest first; those that are zero up to rounding are 0.
+
+    A zero that came out as 1e-16 would count as positive, and β as a fraction of it be no bound.
+    """
+    values = np.asarray(np.linalg.eigvalsh((matrix + matrix.T) / 2)[::-1], dtype=np.float64)
+    values[np.abs(values) <= _ROUNDING * np.abs(values).max(initial=0.0)] = 0.0
+    return values
+
+
+def constraint_operator(
+    constraints: Constraints, laplacian: NormalizedLaplacian
+) -> ConstraintOperator:
+    """Q̄ of the constraints in the graph's working order. Cost O(n + constraints)."""
+    Q = NodeMatrix(constraints.matrix, constraints.factor, constraints.core)
+    return local_operator(Q, laplacian, constraints.nodes, scaled=True)
+
+
+def local_operator(
+    given: NodeMatrix,
+    laplacian: NormalizedLaplacian,
+    nodes: NDArray[np.int64],
+    *,
+    scaled: bool,
+) -> ConstraintOperator:
+    """A matrix that is zero outside the rows `nodes`, in working order; D^-½MD^-½ if `scaled`."""
+    position = laplacian.positions
+    placed = position[nodes]
+    known = nodes[placed >= 0]
+    known = known[np.argsort(position[known])]
+    support = position[known]
+    weight = 1.0 / laplacian.root_degree[support] if scaled else np.ones(support.size)
+    scale = sp.diags_array(weight)
+    matrix = sp.csr_matrix(scale @ given.matrix[known][:, known] @ scale)
+    matrix.eliminate_zeros()
+    factor = None if given.factor is None else sp.csr_matrix(scale @ given.factor[known])
+    return ConstraintOperator(matrix, factor, given.core, support, laplacian.size)

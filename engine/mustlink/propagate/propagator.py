@@ -1,0 +1,322 @@
+"""What all propagators share: labels in, the method's values to a distribution, a report."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import column_or_1d
+
+from mustlink.check import as_integer, as_points, check_choice
+from mustlink.cost.vectors import Needs, propagation_bytes
+from mustlink.eigen.solver import laplacian_of
+from mustlink.errors import InputError
+from mustlink.estimator import GraphEstimator, check_tolerance, threads
+from mustlink.graph import Graph
+from mustlink.graph.new_points import neighbour_mean
+from mustlink.labels import as_labels, check_two_classes, encoded, named
+from mustlink.neighbours.points_by_rows import is_rows
+from mustlink.observe import Observer, Recorder
+from mustlink.operators.laplacian import Block
+from mustlink.propagate.distribution import class_shares, confidence, distributions
+from mustlink.propagate.glp import SOLVERS, Ints, Solving
+from mustlink.propagate.task import Solution, Task
+from mustlink.result import Convergence, Report
+
+_MANY = 50  # labels of the rarest class from which the graph says how far it reaches
+_UNEQUAL = 3.0  # times as many labels in one class as in another that a person should hear about
+_BELOW = 1e-2  # times the tolerance: values this small are noise of the solver
+
+
+@dataclass(eq=False, repr=False)
+class Propagator(ClassifierMixin, GraphEstimator):
+    """Base of the methods that spread labels of a few nodes over a graph.
+
+    * `class_mass`: True scales every class so that its mass Σ_i f_ic over unlabelled nodes is its
+      share of the labels (Zhu, Ghahramani & Lafferty 2003, §4); "equal" makes the
+      masses equal, numbers (K,) are the shares themselves. With few labels plain harmonic values
+      are nearly constant and give most nodes to one class; then the shares decide: True is right
+      only where labels were drawn at random and not too few.
+    * `solver`: "dense" (LAPACK), "cg", "auto" (dense up to 1,000 nodes); `tol` the relative
+      residual, `max_iter` the most steps.
+
+    After `fit`: `classes_` (K,), `labels_` = `transduction_` (n,) class of every node,
+    `label_distributions_` (n, K), rows sum to 1, `confidence_` (n,) from 0 (tie) to 1, `graph_`,
+    `report_`. A component of the graph without any label is answered with -1, zero distribution
+    and a note; in others only classes that have a label there are answered.
+    """
+
+    class_mass: Any = False
+    solver: str = "auto"
+    tol: float | None = None
+    max_iter: int = 1000
+
+    _needs_points: ClassVar[bool] = False
+    _counts_labels: ClassVar[bool] = False  # whether sizes of classes follow their labels' shares
+    _needs: ClassVar[Needs] = staticmethod(propagation_bytes)
+    _halved: ClassVar[str] = "the graph is held"
+
+    @abstractmethod
+    def _solve(self, task: Task) -> Solution:
+        """The method."""
+
+    def _are_masses(self) -> bool:
+        """Whether the values are >= 0 and may be rescaled class by class."""
+        return True
+
+    def _scales_classes(self) -> bool:
+        """Whether `class_mass` makes sense."""
+        return self._are_masses()
+
+    def _check_parameters(self) -> None:
+        """Raise InputError for parameters of the method that make no sense."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        graph: Any = None,
+        observer: Observer | Recorder | None = None,
+    ) -> Self:
+        """Label points (n, d), an affinity (n, n) or a Graph from `y` (n,), -1 for unknown.
+
+        `graph` is a neighbour graph of the points X that was made before. Raises InputError.
+        """
+        self._check()
+        recorder = self._recorder(observer)
+        with threads(self.n_jobs):
+            seed = self._seed()
+            labels, names = _check_labels(y)
+            self._n_given = np.unique(labels[labels >= 0]).size
+            points, built = self._input(X, graph, recorder, seed)
+            labels = as_labels(labels, built.n_nodes, "y")
+            self.classes_, codes = np.unique(labels[labels >= 0], return_inverse=True)
+            task = self._task(built, points, labels, codes.ravel(), recorder, seed)
+            name = recorder.name_of(
+                "propagation", built.name, type(self).__name__, self._depends(), seed, labels
+            )
+            solution = recorder.kept(
+                "propagation",
+                name,
+                lambda: self._solve(task) if task.size else Solution(task.Y, None),
+                (Solution, Convergence),
+            )
+            self._finish(task, solution, labels)
+        if names is not None:
+            self._rename(names)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class of new points (q, d): the largest entry of `predict_proba`, as in `labels_`."""
+        P = self.predict_proba(X)
+        best = np.where(P.any(axis=1), P.argmax(axis=1), -1)
+        return named(self.classes_, best)
+
+    def predict_proba(self, X: Any) -> Block:
+        """Distributions (q, K) of new points: the mean of their neighbours', as harmonic values.
+
+        p(x) = Σ_j w_j p_j / Σ_j w_j over the `n_neighbors` nearest fitted points, w_j =
+        exp(−d_j²/s²), s the distance of the 7th; a fitted point keeps its own. Neighbours without
+        an answer do not count; where there is no other, p is 0. Cost O(q n d).
+        """
+        points, new = self._fitted_and_new(X)
+        mean = neighbour_mean(points, self.label_distributions_, new, self.n_neighbors, self.metric)
+        return mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the points X (q, d) whose class is as in `y` (q,); unknown ones do not count."""
+        codes, _ = encoded(y, "y")
+        known = np.asarray(codes) != -1
+        if not known.any():
+            raise InputError("y: all labels are -1; give some points their class")
+        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+        right = self.predict(X)[known] == np.asarray(y)[known]
+        return float(np.average(right, weights=weight))
+
+    def _columns(self) -> int:
+        return int(self._n_given)
+
+    def _check(self) -> None:
+        check_choice(self.solver, SOLVERS, "solver")
+        check_tolerance(self.tol)
+        as_integer(self.max_iter, "max_iter", 1)
+        if not self._scales_classes() and self.class_mass is not False:
+            raise InputError(
+                f"class_mass: the values of {type(self).__name__} have either sign, they are no "
+                "masses; leave it out"
+            )
+        self._check_parameters()
+
+    def _input(self, X: Any, graph: Any, recorder: Recorder, seed: int) -> tuple[Any, Graph]:
+        """Points, where there are any, and the graph; points on disk stay there if they can."""
+        is_graph = isinstance(X, Graph) or self.affinity == "precomputed"
+        if is_graph and graph is not None:
+            raise InputError("graph: X is a graph already; give points as X, or one graph only")
+        if is_graph and self._needs_points:
+            raise InputError(
+                f"{type(self).__name__}: fits neighbourhoods of points, but only a graph was "
+                "given; pass the points as X (and the graph as graph=)"
+            )
+        if graph is None:
+            built = self._graph(X, recorder, seed)
+            if is_graph or (is_rows(X) and not self._needs_points):
+                return (None if is_graph else X), built  # read when `predict` asks for them
+            return as_points(X), built
+        if sp.issparse(graph):
+            graph = Graph.from_affinity(graph)
+        if not isinstance(graph, Graph):
+            raise InputError(f"graph: {type(graph).__name__} given; give a Graph or sparse matrix")
+        self._remember(X)
+        points = as_points(X)
+        if points.shape[0] != graph.n_nodes:
+            raise InputError(f"graph: {graph.n_nodes} nodes, but X has {points.shape[0]} points")
+        return points, graph
+
+    def _task(
+        self,
+        graph: Graph,
+        points: NDArray[np.floating] | None,
+        labels: Ints,
+        codes: Ints,
+        recorder: Recorder,
+        seed: int,
+    ) -> Task:
+        whole = laplacian_of(graph, recorder)
+        part = whole.reached_from(whole.enter(labels) >= 0)
+        numbered = np.full(graph.n_nodes, -1, dtype=np.int64)
+        numbered[labels >= 0] = codes
+        inside = part.enter(numbered)
+        labelled = np.flatnonzero(inside >= 0)
+        return Task(
+            graph,
+            part,
+            None if points is None or not self._needs_points else points[part.nodes],
+            labelled,
+            inside[labelled],
+            self.classes_.size,
+            seed,
+            recorder,
+            Solving(self.solver, self.tol, int(self.max_iter)),
+        )
+
+    def _finish(
+        self,
+        task: Task,
+        solution: Solution,
+        labels: Ints,
+    ) -> None:
+        recorder, laplacian = task.recorder, task.laplacian
+        if solution.convergence is not None and not solution.convergence.converged.all():
+            recorder.warn(solution.convergence.status)
+        shares = class_shares(self.class_mass, task.codes, task.n_classes)
+        if shares is None or self.class_mass is True:
+            self._note_shares(task)
+        found = distributions(
+            solution.scores,
+            shares,
+            task.is_labelled == 0,
+            masses=self._are_masses(),
+            floor=_noise(solution),
+            possible=task.possible_classes,
+        )
+        P = laplacian.leave(found)
+        given = np.flatnonzero(labels >= 0)
+        alone = given[laplacian.positions[given] < 0]  # a labelled node without edges keeps its own
+        P[alone, np.searchsorted(self.classes_, labels[alone])] = 1.0
+        answered = P.any(axis=1)
+        self.labels_ = np.where(answered, self.classes_[P.argmax(axis=1)], -1)
+        self.label_distributions_ = P
+        self.confidence_ = confidence(P)
+        self.graph_ = task.graph
+        far = not found.any(axis=1).all() and _noise(solution) > 0
+        advice = "; some are too far for the solver's residual, lower tol" if far else ""
+        _note_unreached(labels.size - int(answered.sum()), advice, recorder)
+        kept = float(np.mean(self.labels_[given] == labels[given]))
+        if kept < 1:
+            recorder.note(f"{1 - kept:.1%} of the given labels were answered with another class")
+        self.report_ = Report(
+            method=type(self).__name__,
+            n_nodes=labels.size,
+            n_clusters=task.n_classes,
+            choices={
+                **solution.choices,
+                "class_mass": False if shares is None else [round(float(q), 6) for q in shares],
+                "solver": "none" if solution.convergence is None else solution.convergence.solver,
+                "graph": dict(task.graph.info),
+            },
+            convergence=solution.convergence,
+            satisfaction=None,
+            **recorder.told(),
+            extra={
+                "n_components": task.graph.n_components,
+                "n_labels": int(given.size),
+                "labels_kept": kept,
+                "unanswered": int(labels.size - answered.sum()),
+            },
+        )
+
+    def _rename(self, names: NDArray[Any]) -> None:
+        """Numbers of classes back to their names."""
+        self.labels_ = named(names, self.labels_)
+        self.classes_ = names[self.classes_]
+
+    def _note_shares(self, task: Task) -> None:
+        """Tell where labels that are unequally many decide about the sizes of the classes."""
+        count = np.bincount(task.codes, minlength=task.n_classes)
+        few = self._counts_labels or count.min() < _MANY
+        unequal = count.max(initial=0) > _UNEQUAL * max(count.min(), 1)
+        if self._scales_classes() and few and unequal:
+            task.recorder.note(
+                f"classes have from {count.min()} to {count.max()} labels, which weighs on their "
+                'sizes; if those differ less, say so: class_mass="equal" (--class-shares equal) or '
+                "the shares"
+            )
+
+    @property
+    def transduction_(self) -> Any:
+        """`labels_` under scikit-learn's name."""
+        return self.labels_
+
+
+def _check_labels(y: Any) -> tuple[Ints, NDArray[Any] | None]:
+    """Labels of at least two classes, looked at before any work is done, and names of classes.
+
+    Raises InputError; where scikit-learn's users know its words for an error, in these words.
+    """
+    if y is None:
+        raise InputError(
+            "y: requires y to be passed, but the target y is None; give one label per node, -1 for "
+            "unknown"
+        )
+    codes, names = encoded(y, "y")
+    raw = np.asarray(codes)
+    if raw.ndim == 2 and raw.shape[1] == 1:
+        raw = column_or_1d(raw, warn=True)
+    if raw.dtype.kind == "f" and not np.array_equal(raw, np.round(raw)) and np.isfinite(raw).all():
+        bad = int(np.argmax(raw != np.round(raw)))
+        raise InputError(
+            f"y: Unknown label type: continuous, {raw.flat[bad]:g} is no class; number the classes "
+            "from 0, -1 for unknown"
+        )
+    labels = as_labels(raw, raw.size, "y")  # a picture's row by row
+    check_two_classes(labels, "y")
+    return labels, names
+
+
+def _noise(solution: Solution) -> float:
+    """Share of the largest values below which others are noise of the solver; 0 if it is direct."""
+    convergence = solution.convergence
+    if convergence is None or convergence.reason == "direct":
+        return 0.0
+    return _BELOW * convergence.tolerance
+
+
+def _note_unreached(count: int, advice: str, recorder: Recorder) -> None:
+    if count:
+        nodes = "node is" if count == 1 else "nodes are"
+        recorder.warn(f"{count} {nodes} not reached by any label and labelled -1{advice}")

@@ -1,0 +1,1 @@
+"""From relaxed indicator vectors to clusters."""

@@ -1,0 +1,495 @@
+"""Suggestions: every rule is reached, can be fitted, and gives its reasons; doubts fire rightly."""
+
+import json
+import shlex
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mustlink as ml
+from cases import blobs
+from mustlink.advice import data_warnings as doubts
+from mustlink.advice import rules
+from mustlink.advice.graph_look import eigengaps, is_pixels
+from mustlink.advice.observations import Coordinates, Count, Known, Links, Seen
+from mustlink.advice.sample import MOST, sample_size, sampled_rows, take
+from mustlink.advice.suggestion import SHELL
+from mustlink.errors import InputError
+from mustlink_io import cli, store
+from mustlink_io.methods import METHODS, PROPAGATORS
+
+N, K = 160, 4
+
+
+@pytest.fixture(scope="module")
+def points():
+    """Points of four round groups, and the groups."""
+    return blobs(np.random.default_rng(0), N, K, d=5, separation=9.0)
+
+
+@pytest.fixture(scope="module")
+def picture():
+    """The graph of a picture of two halves."""
+    image = np.zeros((21, 30))
+    image[:, 15:] = 1.0
+    return ml.image_graph(image + 0.05 * np.random.default_rng(0).random(image.shape))
+
+
+def labelled(y, each):
+    """Labels (n,) of `each` nodes of every class; a sequence names how many, class by class."""
+    found = np.full(y.size, -1)
+    for c, count in enumerate(np.broadcast_to(each, np.unique(y).size)):
+        found[np.flatnonzero(y == c)[:count]] = c
+    return found
+
+
+def pairs_of(y, m, seed=0):
+    """Random right pairs."""
+    i, j = np.random.default_rng(seed).integers(y.size, size=(2, 4 * m))
+    apart = np.flatnonzero(i != j)[:m]
+    i, j = i[apart], j[apart]
+    belief = np.where(y[i] == y[j], 1.0, -1.0)
+    return ml.Constraints.from_pairs(np.column_stack([i, j]), belief, n_nodes=y.size)
+
+
+def contradictory(y):
+    """Right pairs, and a cannot-link between two nodes of a chain of must-links."""
+    a, b, c = np.flatnonzero(y == 0)[:3]
+    wrong = ml.Constraints.from_pairs([[a, b], [b, c], [a, c]], [1, 1, -1], n_nodes=y.size)
+    return pairs_of(y, 40) + wrong
+
+
+def shuffled(y):
+    """Labels of a dozen nodes a class that have nothing to do with the points."""
+    known = labelled(y, 12)
+    at = np.flatnonzero(known >= 0)
+    known[at] = np.random.default_rng(1).permutation(known[at])
+    return known
+
+
+def situations(X, y, picture):
+    """What is given, by the rule that should speak."""
+    two = y % 2
+    network = sp.csr_matrix(
+        np.random.default_rng(0).random((N, N)) < 0.03 + 0.1 * (y[:, None] == y)
+    )
+    network = network.maximum(network.T).astype(float)
+    strokes = np.full(picture.n_nodes, -1)
+    strokes[[0, 1, 30, 31]], strokes[[28, 29, 58]] = 0, 1
+    return {
+        "nothing known": (X, {"n_clusters": K}),
+        "strokes on a picture": (picture, {"y": strokes}),
+        "labels that disagree": (X, {"y": shuffled(y)}),
+        "many labels": (X, {"y": labelled(y, 12)}),
+        "one label a class, two classes": (X, {"y": labelled(two, 1)}),
+        "a network": (network, {"y": labelled(y, 3)}),
+        "few labels, two classes": (X, {"y": labelled(two, 4)}),
+        "few labels": (X, {"y": labelled(y, 3)}),
+        "pairs, two clusters": (X, {"constraints": pairs_of(two, 30), "n_clusters": 2}),
+        "contradictory pairs": (X, {"constraints": contradictory(y), "n_clusters": K}),
+        "many pairs": (X, {"constraints": pairs_of(y, N), "n_clusters": K}),
+        "some pairs": (X, {"constraints": pairs_of(y, N // 5), "n_clusters": K}),
+        "few pairs": (X, {"constraints": pairs_of(y, 6), "n_clusters": K}),
+        "anything else": (
+            X,
+            {"y": labelled(y, 3), "constraints": pairs_of(y, 9), "n_clusters": K},
+        ),
+    }
+
+
+NAMES = [rule.name for rule in rules.RULES]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_rule_is_reached_and_names_what_can_be_fitted(name, points, picture):
+    data, known = situations(*points, picture)[name]
+    told = ml.suggest(data, **known)
+    assert told.rule == name
+    est = told.estimator()
+    assert type(est).__name__ == told.method
+    for parameter, value in told.parameters.items():
+        assert est.get_params()[parameter] == value
+    if told.propagates:
+        est.fit(data, known["y"])
+    else:
+        sides = {key: value for key, value in known.items() if key in ("y", "constraints")}
+        est.fit(data, **sides)
+    assert est.labels_.size == (picture.n_nodes if data is picture else N)
+    assert told.estimator() is not est
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_reasons_hold_the_figures(name, points, picture):
+    data, known = situations(*points, picture)[name]
+    told = ml.suggest(data, **known)
+    figures = [str(told.seen.n), str(told.seen.known.labelled), str(told.seen.known.pairs)]
+    figures += [str(told.seen.known.least), str(told.seen.known.nodes)]
+    assert any(figure in told.reasons[0] for figure in figures if figure != "0") or (
+        name == "one label a class, two classes"
+    )
+    assert all(line and "{" not in line for line in told.reasons + told.doubts)
+    assert told.alternatives
+    assert all(method in SHELL and when for method, when in told.alternatives)
+    assert next(rule for rule in rules.RULES if rule.name == name).measured
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_command_is_one_that_the_shell_takes(name, points, picture):
+    data, known = situations(*points, picture)[name]
+    told = ml.suggest(data, memory=2 * 10**9, **known)
+    labels = "few.csv" if "y" in known else None
+    pairs = "my pairs.csv" if "constraints" in known else None
+    line = told.command("in put.h5:/points", labels=labels, constraints=pairs)
+    words = shlex.split(line)
+    assert words[:2] == ["mustlink", SHELL[told.method][0]]
+    command = cli.cli.commands[words[1]]
+    parsed = command.make_context(words[1], words[2:])
+    assert parsed.params["data"] == "in put.h5:/points"
+    assert parsed.params["memory"] == 2 * 10**9
+    for parameter, value in told.parameters.items():
+        if parameter not in ("affinity", "class_mass"):
+            assert parsed.params[parameter] == value
+    if told.method != "NCut":
+        assert parsed.params.get("labels") == labels
+        assert parsed.params.get("constraints") == pairs
+
+
+def test_the_shell_knows_every_method_by_the_same_name():
+    tables = {"cluster": METHODS, "propagate": PROPAGATORS}
+    for method, (command, name) in SHELL.items():
+        assert tables[command][name].estimator == method
+    assert {rule.method for rule in rules.RULES} <= set(SHELL)
+
+
+def test_class_masses_follow_the_labels(points):
+    X, y = points
+    assert ml.suggest(X, labelled(y, 3)).parameters["class_mass"] == "equal"
+    told = ml.suggest(X, labelled(y, [3, 4, 3, 6]))
+    assert told.parameters["class_mass"] is True
+    assert "--class-mass" in told.command("a.h5", labels="b")
+    told = ml.suggest(X, labelled(y, 3))
+    assert "--class-shares equal" in told.command("a.h5", labels="b")
+
+
+@given(seed=st.integers(0, 2**31), each=st.integers(1, 5))
+def test_the_same_seed_gives_the_same_suggestion(seed, each):
+    X, y = blobs(np.random.default_rng(seed), 60, 3, d=3)
+    known = labelled(y, min(each, np.bincount(y, minlength=3).min()))
+    if np.unique(known[known >= 0]).size < 2:
+        return
+    one = ml.suggest(X, known, random_state=seed)
+    assert one == ml.suggest(X, known, random_state=seed)
+    assert one.to_dict() == json.loads(json.dumps(one.to_dict()))
+
+
+def test_suggestions_do_not_change(points):
+    told = ml.suggest(points[0])
+    with pytest.raises(TypeError):
+        told.parameters["n_clusters"] = 3
+    with pytest.raises(AttributeError):
+        told.method = "CSP"
+
+
+# ---------------------------------------------------------------- number of clusters
+
+
+def test_the_number_of_clusters_is_that_of_the_gap(points):
+    told = ml.suggest(points[0])
+    assert told.seen.count.k == K
+    assert told.seen.count.source == "gap"
+    assert told.parameters == {"n_clusters": K}
+    assert not any("number of clusters" in doubt for doubt in told.doubts)
+    assert any(f"behind number {K}" in reason for reason in told.reasons)
+
+
+def test_no_gap_is_told():
+    cloud = np.random.default_rng(0).normal(size=(300, 3))
+    assert any("gap behind" in doubt for doubt in ml.suggest(cloud).doubts)
+
+
+def test_gaps_are_shares():
+    np.testing.assert_allclose(eigengaps(np.array([0, 0, 0, 0.08, 0.1])), [0, 0.8, 1 / 6])
+    assert eigengaps(np.zeros(2)).size == 0
+
+
+def test_labels_name_the_number_of_clusters(points):
+    X, y = points
+    told = ml.suggest(X, labelled(y, 12))
+    assert told.seen.count == Count(K, "labels")
+    told = ml.suggest(X, labelled(y, 12), n_clusters=6)
+    assert (told.parameters["n_clusters"], told.method) == (6, "CSP")
+    assert any("labels are of 4 classes, but 6 clusters" in doubt for doubt in told.doubts)
+    told = ml.suggest(X, labelled(y, 12), n_clusters=2)
+    assert any("cannot keep apart" in doubt for doubt in told.doubts)
+
+
+# ---------------------------------------------------------------- metric, pictures, samples
+
+
+def test_words_are_compared_by_angles():
+    rng = np.random.default_rng(0)
+    topic = np.repeat(np.arange(3), 50)
+    mean = np.full((3, 300), 0.01)
+    for c in range(3):
+        mean[c, 60 * c : 60 * (c + 1)] = 0.3
+    X = rng.poisson(mean[topic] * rng.uniform(0.5, 2, size=150)[:, None])
+    X[:, -1] = 1  # no document is empty
+    told = ml.suggest(X, n_clusters=3)
+    assert told.parameters["metric"] == "cosine"
+    assert any("% of the values are 0" in reason for reason in told.reasons)
+    assert "--metric cosine" in told.command("words.h5")
+    X[3] = 0
+    assert "metric" not in ml.suggest(X, n_clusters=3).parameters  # no direction: cosine fails
+
+
+def test_angles_are_taken_where_labels_agree_with_them():
+    rng = np.random.default_rng(0)
+    y = np.arange(160) % 4
+    axes = 1 + np.eye(4)[y] + 0.15 * rng.normal(size=(160, 4))
+    X = axes * rng.lognormal(0, 1, size=(160, 1))
+    told = ml.suggest(X, np.where(rng.random(160) < 0.7, y, -1))
+    assert told.parameters["metric"] == "cosine"
+    assert "metric" not in ml.suggest(axes, labelled(y, 20)).parameters
+
+
+def test_pictures_are_known_by_their_steps_and_neighbours_by_their_degrees(picture, points):
+    assert is_pixels(ml.Graph.from_affinity(picture.affinity))
+    neighbours = ml.knn_graph(points[0])
+    assert not is_pixels(neighbours)
+    assert ml.suggest(neighbours, n_clusters=K).seen.kind == "graph"
+    assert ml.suggest(neighbours.affinity, n_clusters=K).seen.kind == "graph"
+    order = np.random.default_rng(0).permutation(picture.n_nodes)
+    assert not is_pixels(ml.Graph.from_affinity(picture.affinity[order][:, order]))
+    ring = sp.diags([1.0, 1.0], [1, -1], shape=(500, 500))
+    assert not is_pixels(ml.Graph.from_affinity(ring))
+
+
+class Rows:
+    """Rows in a file that can be read by blocks only."""
+
+    chunks = None
+
+    def __init__(self, X):
+        self.X, self.shape = X, X.shape
+
+    def __getitem__(self, rows):
+        assert isinstance(rows, slice)
+        return self.X[rows]
+
+
+def test_rows_of_a_file_are_sampled():
+    X, y = blobs(np.random.default_rng(0), 9000, 3, d=2, separation=20.0)
+    X = X.astype(np.float32)
+    rows = sampled_rows(Rows(X), np.random.default_rng(0))
+    assert np.all(np.diff(rows) > 0)
+    assert rows.size <= sample_size(9000, 2) <= MOST
+    np.testing.assert_array_equal(take(Rows(X), rows), X[rows])
+    told = ml.suggest(Rows(X), labelled(y, 12))
+    assert told.seen.sampled == rows.size
+    assert told.seen.known.agreement == ml.suggest(X, labelled(y, 12)).seen.known.agreement
+    assert told.seen.known.agreement > 0.9
+
+
+def test_a_graph_of_the_points_is_used(points):
+    X, y = points
+    graph = ml.knn_graph(X, 6, random_state=0)
+    told = ml.suggest(X, labelled(y, 3), graph=graph)
+    assert told.seen.links.edges == graph.n_edges
+    with pytest.raises(InputError, match="60 nodes for 160 points"):
+        ml.suggest(X, graph=ml.knn_graph(X[:60]))
+    with pytest.raises(InputError, match="X is a graph itself"):
+        ml.suggest(graph, graph=graph)
+
+
+# ---------------------------------------------------------------- doubts
+
+
+def clean_seen(**changed):
+    """What is seen in flawless data, and something changed."""
+    parts = {
+        "kind": "points",
+        "n": 1000,
+        "d": 10,
+        "sampled": 1000,
+        "metric": "euclidean",
+        "metric_reason": "",
+        "coordinates": Coordinates(0.0, False, True, 0, 0.2, 1.5, 0, 0.0),
+        "links": Links(1000, 9000, 1, 0.0, 0, 15.0, 18.0, 40),
+        "known": Known(),
+        "count": Count(5, "given"),
+    }
+    return Seen(**{**parts, **changed})
+
+
+def test_no_doubt_about_clean_data(points, picture):
+    X, y = points
+    assert doubts.doubts(clean_seen()) == ()
+    assert ml.suggest(X, labelled(y, 3)).doubts == ()
+    assert ml.suggest(X, constraints=pairs_of(y, N // 5), n_clusters=K).doubts == ()
+    assert ml.suggest(picture, n_clusters=2).doubts == ()
+
+
+def test_doubts_about_points(points):
+    X = points[0]
+    wild = X.copy()
+    wild[:, 2] *= 1000
+    twice = np.vstack([X, X[:40]])
+    for data, words in (
+        (wild, "column 2 makes up"),
+        (twice, "equal another one"),
+        (X[:30], "only 30 nodes"),
+        (np.tile(X, (1, 300)), "1,500 columns"),
+    ):
+        assert any(words in doubt for doubt in ml.suggest(data, n_clusters=K).doubts), words
+    assert any(
+        "all 10 columns are constant" in d
+        for d in doubts.doubts(
+            clean_seen(coordinates=Coordinates(0.0, False, True, 0, 0.0, 1.0, 10, 0.0))
+        )
+    )
+
+
+def test_doubts_about_graphs(points):
+    A = ml.knn_graph(points[0], 8, connect=False).affinity
+    lone = sp.block_diag([A, sp.csr_matrix((5, 5))]).tocsr()
+    told = ml.suggest(lone, n_clusters=2)
+    assert any("falls into 4 components" in doubt for doubt in told.doubts)
+    assert any("smaller components get label -1" in doubt for doubt in told.doubts)
+    assert any(doubt.startswith("5 nodes have no edge") for doubt in told.doubts)
+    small = sp.block_diag([A, *[np.ones((2, 2)) - np.eye(2)] * 8]).tocsr()
+    assert told.parameters["affinity"] == "precomputed"
+    hub = sp.lil_matrix(lone)
+    hub[0, 1:160] = hub[1:160, 0] = 1.0
+    assert any("159 neighbours" in d for d in ml.suggest(hub.tocsr(), n_clusters=2).doubts)
+    links = Links(1000, 900, 1, 0.1, 0, 15.0, 18.0, 40)
+    assert any("10%" in d for d in doubts.doubts(clean_seen(links=links)))
+    assert ml.suggest(small, n_clusters=2).seen.links.parts == 4 + 8  # 2 of 176 are 1 %
+
+
+def test_doubts_about_side_information(points):
+    X, y = points
+    one_class = np.where(np.arange(N) < 5, 0, -1)
+    rng = np.random.default_rng(3)
+    crowd = rng.choice(N, 8, replace=False)
+    i, j = np.array([(a, b) for a in crowd for b in crowd if a < b]).T
+    belief = np.where(y[i] == y[j], 1.0, -1.0)
+    crowded = ml.Constraints.from_pairs(np.column_stack([i, j]), belief, n_nodes=N)
+    noise = pairs_of(rng.permutation(y), 300)
+    for known, words in (
+        ({"constraints": contradictory(y)}, "1 contradiction in the side information"),
+        ({"y": one_class}, "of one class"),
+        ({"y": labelled(y, [1, 2, 2, 6])}, "a class has 6 labels, another 1"),
+        ({"y": shuffled(y)}, "the nearest labelled node is of the same class"),
+        ({"constraints": crowded}, "28 pairs are about 8 nodes only"),
+        ({"constraints": noise}, "half is chance"),
+    ):
+        told = ml.suggest(X, n_clusters=K, **known)
+        assert any(words in doubt for doubt in told.doubts), (words, told.doubts)
+    must = ml.Constraints.from_pairs([[0, 1], [2, 3]], 1.0, n_nodes=N)
+    assert any("all 2 pairs are must-links" in d for d in ml.suggest(X, constraints=must).doubts)
+
+
+def test_memory_is_compared_with_what_is_needed(points):
+    X, y = points
+    little = ml.suggest(X, labelled(y, 3), memory="50MB")
+    assert little.doubts[0].startswith("memory: 50 MB given")
+    assert little.parameters["memory"] == "50MB"
+    much = ml.suggest(X, labelled(y, 3), memory="4GB")
+    assert much.doubts == ()
+    assert 10**8 < much.peak_bytes < 10**9
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"X": np.full((5, 2), np.nan)}, "NaN or Inf"),
+        ({"X": np.zeros((0, 2))}, "0, 2"),
+        ({"X": np.zeros((1, 2))}, "one point"),
+        ({"X": sp.random(5, 9, 0.5, random_state=0)}, "TruncatedSVD"),
+        ({"X": np.eye(9), "y": [0, 1]}, "2 labels for 9 nodes"),
+        ({"X": np.eye(9), "y": ml.Constraints.none(9)}, "pass them as constraints"),
+        ({"X": np.eye(9), "constraints": [[0, 1]]}, "list given"),
+        ({"X": np.eye(9), "constraints": ml.Constraints.none(5)}, "made for 5 nodes"),
+        ({"X": np.eye(9), "n_clusters": 1}, "at least 2"),
+        ({"X": np.eye(9), "n_clusters": 10}, "10 clusters asked of 9 nodes"),
+        ({"X": np.eye(9), "memory": "much"}, "not a size"),
+        ({"X": -sp.eye(9, format="csr")}, "negative"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, words):
+    with pytest.raises(InputError, match=words) as caught:
+        ml.suggest(**arguments)
+    assert "\n" not in str(caught.value)
+
+
+# ---------------------------------------------------------------- command line
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory, points):
+    folder = tmp_path_factory.mktemp("suggest")
+    X, y = points
+    store.write(folder / "points.h5", {"/points": X.astype("f4"), "/labels": y})
+    np.savetxt(folder / "few.txt", labelled(y, 3), fmt="%d")
+    np.savetxt(folder / "short.txt", [0, 1], fmt="%d")
+    known = pairs_of(y, 40)
+    rows = [f"{i},{j},{b:g}" for (i, j), b in zip(known.pairs, known.belief, strict=True)]
+    (folder / "pairs.csv").write_text("i,j,belief\n" + "\n".join(rows) + "\n")
+    sp.save_npz(folder / "graph.npz", ml.knn_graph(X).affinity)
+    return folder
+
+
+def test_the_command_tells_and_is_followed(mustlink):
+    code, out, err = mustlink("suggest points.h5 --labels few.txt")
+    assert code == 0
+    assert "160 points of 5 columns" in out
+    assert "12 labels of 4 classes, 3 each" in out
+    line = out.strip().splitlines()[-1]
+    assert line.startswith("mustlink propagate points.h5 -m gfhf --class-shares equal")
+    assert mustlink(line.removeprefix("mustlink ") + " --quiet")[0] == 0
+    assert "Traceback" not in err
+
+
+def test_json_holds_what_python_tells(mustlink, points):
+    code, out, _ = mustlink("suggest points.h5 -k 4 --constraints pairs.csv --memory 2GB --json")
+    told = json.loads(out)
+    assert code == 0
+    assert told["method"] == "SSSC"
+    assert told["parameters"] == {"n_clusters": 4, "memory": 2 * 10**9}
+    assert told["seen"]["known"]["must"] + told["seen"]["known"]["cannot"] == 39  # one twice
+    assert told["seconds"] > 0
+    assert told["command"].endswith("--memory 2GB --constraints pairs.csv -o out.h5")
+    code, out, err = mustlink("suggest graph.npz --json --quiet")
+    told = json.loads(out)
+    assert (code, err) == (0, "")
+    assert told["seen"]["kind"] == "graph"
+    assert told["command"] == "mustlink cluster graph.npz -m ncut -k 4 -o out.h5"
+
+
+def test_too_little_memory_is_a_doubt(mustlink):
+    code, out, _ = mustlink("suggest points.h5 -k 4 --memory 20MB")
+    assert code == 0
+    assert "memory: 20 MB given, but the method needs at least" in out
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "suggest nowhere.h5",
+        "suggest points.h5 -k 1",
+        "suggest points.h5 --labels short.txt",
+        "suggest points.h5 --memory lots",
+        "suggest points.h5 --constraints few.txt",
+    ],
+)
+def test_bad_files_are_one_line(mustlink, line):
+    code, out, err = mustlink(line + " --quiet")
+    assert (code, out) == (2, "")
+    assert err.startswith("mustlink: ")
+    assert len(err.strip().splitlines()) == 1

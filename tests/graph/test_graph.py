@@ -1,0 +1,370 @@
+"""Graphs against their dense twins, and the awkward inputs."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import cases
+import oracles
+from mustlink.errors import InputError
+from mustlink.graph import Graph, image_graph, knn_graph, rbf_graph
+from mustlink.graph import components as parts
+from mustlink.graph import knn as knn_module
+from mustlink.graph.components import bridging_edges, component_labels
+from mustlink.graph.image import rgb_to_lab
+from mustlink.graph.knn import drop_self
+from mustlink.graph.order import cuthill_mckee
+from mustlink.graph.weights import local_scales, neighbour_affinity
+from mustlink.neighbours import exact as exact_module
+from mustlink.neighbours.exact import exact_neighbours, measured_recall
+from mustlink.observe import Recorder
+
+seeds = st.integers(0, 10**6)
+
+
+def symmetric(W):
+    return abs(W - W.T).max() == 0
+
+
+# --- neighbours and weights
+
+
+@pytest.mark.parametrize("kind", ["local", "gaussian", "connectivity"])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_knn_matches_loops(kind, metric):
+    X, _ = cases.blobs(np.random.default_rng(1), 80, 3, d=4)
+    g = knn_graph(X, 9, metric=metric, weights=kind, connect=False)
+    P = X / np.linalg.norm(X, axis=1, keepdims=True) if metric == "cosine" else X
+    indices, lengths = oracles.knn_lists(P, 9)
+    expected = oracles.knn_affinity(indices, lengths, kind, sigma=lengths.mean())
+    assert_allclose(g.affinity.toarray(), expected, rtol=2e-4, atol=1e-7)
+    assert g.affinity.has_sorted_indices
+    assert g.affinity.dtype == np.float64
+    assert symmetric(g.affinity)
+
+
+def test_given_sigma():
+    X, _ = cases.blobs(np.random.default_rng(2), 40, 1)
+    g = knn_graph(X, 5, weights="gaussian", sigma=0.7)
+    indices, lengths = oracles.knn_lists(X, 5)
+    assert_allclose(
+        g.affinity.toarray(), oracles.knn_affinity(indices, lengths, "gaussian", 0.7), rtol=1e-4
+    )
+    assert g.info["sigma"] == 0.7
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds, st.integers(2, 60), st.integers(1, 20), st.integers(0, 12), st.booleans())
+def test_knn_properties(seed, n, k, duplicates, single):
+    rng = np.random.default_rng(seed)
+    X, _ = cases.blobs(rng, n, 3, duplicates=min(duplicates, n))
+    X = X.astype(np.float32) if single else X
+    before = X.copy()
+    g = knn_graph(X, k, random_state=seed)
+    W = g.affinity
+    assert_array_equal(X, before)
+    assert symmetric(W)
+    assert g.n_components == 1
+    assert W.diagonal().max() == 0
+    assert W.data.min() > 0
+    assert W.data.max() <= 1
+    assert np.isfinite(W.data).all()
+    assert np.diff(W.indptr).min() >= min(k, n - 1)
+    assert g.info["n_bridges"] == g.info["components_before"] - 1
+
+
+def test_all_points_equal():
+    g = knn_graph(np.ones((30, 3)), 5)
+    assert g.n_components == 1
+    assert set(g.affinity.data) <= {0.5, 1.0}  # one lists the other, or both do
+    assert g.affinity.diagonal().max() == 0
+
+
+def test_fewer_points_than_neighbours():
+    recorder = Recorder()
+    g = knn_graph(np.arange(5.0)[:, None], 15, observer=recorder)
+    assert g.info["n_neighbors"] == 4
+    assert g.n_edges == 10
+    assert any("5 points" in note for note in recorder.notes)
+
+
+def test_far_offset_keeps_digits():
+    X, _ = cases.blobs(np.random.default_rng(0), 60, 2)
+    near, far = knn_graph(X, 6), knn_graph(X + 5e6, 6)
+    assert_allclose(near.affinity.toarray(), far.affinity.toarray(), rtol=1e-3, atol=1e-6)
+
+
+def test_local_scales_of_duplicates():
+    d = np.array([[0.0] * 7 + [0.5], [0.0] * 8, [1.0] * 6 + [2.0, 3.0], [1, 2] + [np.inf] * 6])
+    assert_allclose(local_scales(d), [0.5, 2.0, 2.0, 2.0])
+    assert_allclose(local_scales(np.zeros((3, 4))), 1.0)
+
+
+def test_missing_neighbours():
+    indices = np.array([[1, -1], [0, 2], [1, -1], [-1, -1]], dtype=np.int32)
+    lengths = np.array([[1, np.inf], [1, 2], [2, np.inf], [np.inf, np.inf]], dtype=np.float32)
+    W = neighbour_affinity(indices, lengths, "gaussian", 1.0).toarray()
+    expected = np.zeros((4, 4))
+    expected[0, 1] = expected[1, 0] = np.exp(-0.5)
+    expected[1, 2] = expected[2, 1] = np.exp(-2.0)
+    assert_allclose(W, expected)
+
+
+def test_drop_self_anywhere_or_absent():
+    indices = np.array([[0, 1, 2], [0, 1, 2], [0, 1, 3], [2, 0, 3]], dtype=np.int32)
+    lengths = np.zeros((4, 3), dtype=np.float32)
+    assert_array_equal(drop_self(indices, lengths)[0], [[1, 2], [0, 2], [0, 1], [2, 0]])
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds, st.integers(3, 50), st.integers(1, 5))
+def test_exact_neighbours_in_small_blocks(seed, n, d):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)).astype(np.float32)
+    nodes = rng.choice(n, size=n // 2, replace=False)
+    k = min(4, n - 1)
+    old = exact_module._CELLS, exact_module._WIDE
+    exact_module._CELLS, exact_module._WIDE = 20, int(rng.integers(2, n + 1))
+    try:
+        indices, lengths = exact_neighbours(X, nodes, k)
+    finally:
+        exact_module._CELLS, exact_module._WIDE = old
+    expected, true = oracles.knn_lists(X, k)
+    assert_array_equal(indices, expected[nodes])
+    assert_allclose(lengths, true[nodes], rtol=1e-6)
+    assert measured_recall(X, nodes, lengths) == 1.0
+    assert measured_recall(X, nodes, lengths + 10) == 0.0
+
+
+def test_brute_does_not_import_the_compiler():
+    code = (
+        "import sys, numpy as np\n"
+        "from mustlink.graph import knn_graph\n"
+        "knn_graph(np.random.default_rng(0).random((300, 3)), 5)\n"
+        "assert 'pynndescent' not in sys.modules and 'numba' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_descent_is_the_same_for_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr("mustlink.graph.knn.BRUTE_WORK", 0.0)
+    X, _ = cases.blobs(np.random.default_rng(3), 5000, 6, d=10, duplicates=60)
+    recorder = Recorder()
+    first = knn_graph(X, 10, random_state=5, n_jobs=1, observer=recorder)
+    assert [s.name for s in recorder.stages][-4:] == [
+        "kNN graph",
+        "kNN recall",
+        "weights",
+        "components",
+    ]
+    for jobs in (2, None):
+        again = knn_graph(X, 10, random_state=5, n_jobs=jobs).affinity
+        assert_array_equal(first.affinity.indices, again.indices)
+        assert_array_equal(first.affinity.data, again.data)
+    assert first.info["method"] == "pynndescent"
+    assert first.info["recall"] > 0.95
+    assert first.info["recall_sample"] == 500
+    assert first.n_components == 1
+    assert first.affinity.diagonal().max() == 0
+    assert np.diff(first.affinity.indptr).min() >= 10
+    blob = first.affinity[-60:][:, -60:]  # duplicates keep each other
+    assert set(blob.data) <= {0.5, 1.0}  # one lists the other, or both do
+
+
+def test_low_recall_is_said(monkeypatch):
+    monkeypatch.setattr(knn_module, "measured_recall", lambda *_: 0.5)
+    monkeypatch.setattr(knn_module, "BRUTE_WORK", 0.0)
+    recorder = Recorder()
+    g = knn_graph(np.random.default_rng(0).random((4500, 2)), 5, observer=recorder)
+    assert g.info["recall"] == 0.5
+    assert any("0.500 of the true neighbours" in note for note in recorder.notes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"points": np.ones((1, 3))}, "at least 2"),
+        ({"points": np.array([[1.0, 0.0], [0.0, 0.0]]), "metric": "cosine"}, "row 1 is all zeros"),
+        ({"points": np.ones((4, 2)), "metric": "manhattan"}, "choose euclidean | cosine"),
+        ({"points": np.ones((4, 2)), "weights": "heat"}, "weights: 'heat' is unknown"),
+        ({"points": np.ones((4, 2)), "n_neighbors": 0}, "at least 1"),
+        ({"points": np.ones((4, 2)), "n_neighbors": 2.5}, "not a whole number"),
+        ({"points": np.ones((4, 2)), "sigma": -1}, "above 0"),
+        ({"points": np.eye(4) * 1e30}, "single precision"),
+        ({"points": np.array([[1.0], [np.nan], [2.0], [np.inf]])}, "rows 1, 3"),
+    ],
+)
+def test_bad_knn_input(arguments, words):
+    with pytest.raises(InputError, match=words.replace("|", r"\|")) as caught:
+        knn_graph(**arguments)
+    assert "\n" not in str(caught.value)
+
+
+# --- components and bridges
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.integers(1, 4), st.integers(0, 5), st.sampled_from([np.int32, np.int64]))
+def test_components_match_flood_filling(seed, count, isolated, index):
+    rng = np.random.default_rng(seed)
+    A = cases.random_graph(rng, 40 + isolated, count, isolated)
+    A.indices, A.indptr = A.indices.astype(index), A.indptr.astype(index)
+    labels = component_labels(A)
+    assert labels.dtype == np.int32
+    assert_array_equal(labels, oracles.components(A.toarray()))
+    assert labels.max() + 1 == count + isolated
+    assert np.all(np.diff(np.bincount(labels)) <= 0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds, st.integers(2, 60), st.integers(1, 12))
+def test_bridges_are_a_shortest_tree(seed, n, count):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    labels = rng.integers(0, count, n)
+    pairs, lengths = bridging_edges(X, labels, rng)
+    assert_allclose(np.sort(lengths), oracles.bridge_lengths(X, labels), atol=1e-9)
+    assert_allclose(np.linalg.norm(X[pairs[:, 0]] - X[pairs[:, 1]], axis=1), lengths)
+
+
+def test_sampled_bridges_join_everything(monkeypatch):
+    monkeypatch.setattr(parts, "_WORK", 1e7)
+    monkeypatch.setattr(parts, "_QUERIES", 60)
+    X, labels = cases.blobs(np.random.default_rng(4), 4000, 12, d=3, separation=20.0)
+    pairs, lengths = bridging_edges(X, labels, np.random.default_rng(0))
+    assert len(pairs) == 11
+    joined = sp.csr_matrix((np.ones(11), (labels[pairs[:, 0]], labels[pairs[:, 1]])), (12, 12))
+    assert component_labels(joined + joined.T).max() == 0
+    monkeypatch.undo()
+    _, exact = bridging_edges(X, labels, np.random.default_rng(0))
+    assert lengths.sum() <= 1.3 * exact.sum()
+
+
+def test_thousands_of_small_components():
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.random((3000, 2)), 4, axis=0)
+    pairs, _ = bridging_edges(X, np.repeat(np.arange(3000), 4), rng)
+    assert len(pairs) == 2999
+
+
+def test_connect_false_keeps_components():
+    X, _ = cases.blobs(np.random.default_rng(0), 90, 3, separation=50.0)
+    recorder = Recorder()
+    apart = knn_graph(X, 5, connect=False, observer=recorder)
+    joined = knn_graph(X, 5, observer=recorder)
+    assert apart.n_components == apart.info["components_before"] >= 3
+    assert apart.info["n_bridges"] == 0
+    assert joined.n_components == 1
+    assert joined.affinity.nnz == apart.affinity.nnz + 2 * joined.info["n_bridges"]
+    assert joined.affinity.data.min() >= 5e-9
+    assert sum("bridging edges" in note for note in recorder.notes) == 1
+
+
+# --- order
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds, st.integers(1, 3))
+def test_order_is_a_permutation_that_narrows_the_band(seed, count):
+    A = cases.random_graph(np.random.default_rng(seed), 60, count, 2, density=0.0)
+    order = cuthill_mckee(A)
+    assert order.dtype == np.int64
+    assert_array_equal(np.sort(order), np.arange(60))
+    before, after = A.tocoo(), A[order][:, order].tocoo()
+    assert abs(after.row - after.col).sum() <= abs(before.row - before.col).sum()
+    assert_array_equal(Graph.from_affinity(A).order, order)
+
+
+# --- images
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds, st.integers(1, 6), st.integers(1, 6), st.sampled_from([1, 1.5, 2, 3]), st.booleans())
+def test_image_matches_loops(seed, h, w, radius, automatic):
+    rng = np.random.default_rng(seed)
+    image = rng.random((h, w, 2))
+    if h * w < 2:
+        with pytest.raises(InputError, match="at least 2"):
+            image_graph(image)
+        return
+    sigmas = {} if automatic else {"sigma_color": 0.3, "sigma_space": 1.2}
+    g = image_graph(image, radius, **sigmas)
+    info = g.info
+    expected = oracles.image_affinity(
+        image, radius, info["sigma_color"], info["sigma_space"], info["floor"]
+    )
+    assert_allclose(g.affinity.toarray(), expected, rtol=1e-12)
+    assert g.affinity.indices.dtype == np.int32
+    assert g.n_components == 1
+    g.affinity.has_canonical_format = False  # make scipy look
+    assert g.affinity.has_sorted_indices
+    assert Graph.from_affinity(g.affinity).n_edges == g.n_edges
+
+
+def test_image_types_agree():
+    rng = np.random.default_rng(0)
+    eight = rng.integers(0, 256, (7, 5, 3)).astype(np.uint8)
+    reference = image_graph(eight).affinity
+    for other in (eight / 255.0, np.dstack([eight, np.full((7, 5), 255, np.uint8)])):
+        assert_allclose(image_graph(other).affinity.data, reference.data, rtol=1e-9)
+    assert image_graph(eight[:, :, 0]).n_nodes == 35
+    assert image_graph(eight, color="rgb").info["color"] == "rgb"
+
+
+def test_flat_image_and_hard_edge_stay_connected():
+    flat = image_graph(np.zeros((4, 4)))
+    assert flat.n_components == 1
+    edge = np.zeros((6, 6))
+    edge[:, 3:] = 1
+    edge = image_graph(edge, sigma_color=1e-3)
+    assert edge.n_components == 1
+    assert edge.affinity.data.min() == edge.info["floor"]
+
+
+def test_lab_of_known_colours():
+    rgb = np.array([[1.0, 1, 1], [0, 0, 0], [1, 0, 0], [0, 0, 1]])
+    expected = [[100, 0, 0], [0, 0, 0], [53.24, 80.09, 67.2], [32.3, 79.19, -107.86]]
+    assert_allclose(rgb_to_lab(rgb), expected, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"image": np.zeros(5)}, "give \\(height, width\\)"),
+        ({"image": np.full((2, 2), np.nan)}, "row 0, column 0"),
+        ({"image": np.zeros((3, 3)), "radius": 0.5}, "no neighbour"),
+        ({"image": np.zeros((3, 3)), "sigma_color": "some"}, "not a number"),
+        ({"image": np.zeros((3, 3)), "color": "hsv"}, "choose lab"),
+        ({"image": np.array([["a"]])}, "real numbers"),
+    ],
+)
+def test_bad_image(arguments, words):
+    with pytest.raises(InputError, match=words):
+        image_graph(**arguments)
+
+
+# --- full Gaussian
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds, st.integers(2, 30))
+def test_rbf_matches_loops(seed, n):
+    X = np.random.default_rng(seed).standard_normal((n, 3)) + 10
+    g = rbf_graph(X)
+    assert g.info["sigma"] == pytest.approx(np.sqrt(X.var(axis=0).mean()))
+    assert_allclose(
+        g.affinity.toarray(), oracles.rbf_affinity(X, g.info["sigma"]), rtol=1e-9, atol=1e-15
+    )
+    assert symmetric(g.affinity)
+
+
+def test_rbf_limits():
+    with pytest.raises(InputError, match="20001 given, affinity='rbf' takes 2 to 20000"):
+        rbf_graph(np.zeros((20001, 1)))
+    assert_allclose(rbf_graph(np.zeros((3, 2))).affinity.data, 1.0)

@@ -1,0 +1,68 @@
+"""Products of tall blocks: equal to the plain ones, to the last bit for any thread count."""
+
+import numba
+import numpy as np
+import pytest
+
+from mustlink.kernels import blocks as tall
+
+
+@pytest.fixture
+def small_tasks(monkeypatch):
+    monkeypatch.setattr(tall, "_ROWS", 7)
+
+
+@pytest.mark.parametrize("n", [3, 7, 50])
+def test_blocks_need_not_be_joined(small_tasks, n):
+    rng = np.random.default_rng(n)
+    V = [rng.standard_normal((n, b)) for b in (3, 0, 2)]
+    U = [rng.standard_normal((n, b)) for b in (1, 0, 4)]
+    C = rng.standard_normal((5, 2))
+    np.testing.assert_allclose(tall.gram_of(V, U), np.hstack(V).T @ np.hstack(U), atol=1e-12)
+    np.testing.assert_allclose(tall.combination(V, C), np.hstack(V) @ C, atol=1e-12)
+
+
+def test_sums_do_not_depend_on_threads(small_tasks):
+    X = np.random.default_rng(0).standard_normal((500, 4))
+    before = numba.get_num_threads()
+    results = []
+    for threads in (1, before):
+        numba.set_num_threads(threads)
+        results.append((tall.gram(X, X), tall.combine(X, np.eye(4)[:, :3])))
+    numba.set_num_threads(before)
+    np.testing.assert_array_equal(results[0][0], results[1][0])
+    np.testing.assert_array_equal(results[0][1], results[1][1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("widths", [(3, 3), (3, 5), (3, 2)])
+def test_two_combinations_at_once(small_tasks, dtype, widths):
+    """The first is written over the first block where it is as wide, and only then."""
+    rng = np.random.default_rng(1)
+    V = [rng.standard_normal((50, b)).astype(dtype) for b in (3, 0, 2)]
+    C, C2 = (rng.standard_normal((5, width)) for width in widths)
+    before, whole = V[0].copy(), np.hstack(V).astype(float)
+    first, second = tall.recombine(V, C, C2)
+    tolerance = 1e-12 if dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(first, whole @ C, atol=tolerance)
+    np.testing.assert_allclose(second, whole @ C2, atol=tolerance)
+    assert first.dtype == second.dtype == dtype
+    assert (first is V[0]) == (widths[0] == 3)
+    if first is not V[0]:
+        np.testing.assert_array_equal(V[0], before)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_subtracting_in_place(small_tasks, dtype):
+    rng = np.random.default_rng(2)
+    X, V = rng.standard_normal((50, 4)).astype(dtype), rng.standard_normal((50, 3))
+    C, before = rng.standard_normal((3, 4)), X.copy()
+    tall.subtract(X, V, C)
+    np.testing.assert_allclose(X, before - V @ C, atol=1e-12 if dtype == np.float64 else 1e-5)
+
+
+def test_sums_over_single_precision_are_double(small_tasks):
+    """The sum of 10⁵ squares of 0.1 is that of the rounded number, to 12 digits."""
+    X = np.full((100_000, 1), 0.1, dtype=np.float32)
+    expected = 100_000 * float(np.float32(0.1)) ** 2
+    np.testing.assert_allclose(tall.gram(X, X)[0, 0], expected, rtol=1e-12)

@@ -1,0 +1,165 @@
+"""Compiled products against plain dense algebra."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mustlink.kernels import cg_steps as krylov
+from mustlink.kernels.constraint_product import constraint_product
+from mustlink.kernels.spmm import chebyshev_step, spmm, spmm_axpby
+from mustlink.kernels.union_find import union_find
+
+# fastmath may reorder the sums of a row: a few roundings of the type.
+RTOL = {np.float32: 1e-5, np.float64: 1e-13}
+seeds = st.integers(0, 2**31)
+
+
+def random_csr(rng, m, n, dtype=np.float64, index=np.int32, density=0.3):
+    A = sp.random(m, n, density, format="csr", rng=rng, data_rvs=rng.standard_normal)
+    return sp.csr_matrix(
+        (A.data.astype(dtype), A.indices.astype(index), A.indptr.astype(index)), shape=(m, n)
+    )
+
+
+def with_index(A, index):
+    """Scipy narrows index arrays where it can; put the wide ones back."""
+    A.indices, A.indptr = A.indices.astype(index), A.indptr.astype(index)
+    return A
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("m", "n", "b"), [(1, 1, 1), (7, 5, 3), (40, 60, 16), (60, 40, 1)])
+def test_spmm_is_the_product(m, n, b, dtype, index):
+    rng = np.random.default_rng(m + n + b)
+    A = with_index(random_csr(rng, m, n, dtype), index)
+    assert A.indices.dtype == index
+    X = rng.standard_normal((n, b)).astype(dtype)
+    B = rng.standard_normal((m, b)).astype(dtype)
+    dense = A.toarray().astype(np.float64)
+    Y = spmm(A, X)
+    assert Y.dtype == dtype
+    np.testing.assert_allclose(Y, dense @ X, rtol=RTOL[dtype], atol=10 * RTOL[dtype])
+    Y = spmm_axpby(A, X, B, -0.5, 2.0)
+    assert Y.dtype == dtype
+    np.testing.assert_allclose(
+        Y, -0.5 * (dense @ X) + 2.0 * B, rtol=RTOL[dtype], atol=10 * RTOL[dtype]
+    )
+
+
+def test_small_and_large_products_are_bitwise_the_same(monkeypatch):
+    """One thread or many, one result: only the amount of work decides."""
+    from mustlink.kernels import loops
+
+    rng = np.random.default_rng(4)
+    A, X = random_csr(rng, 300, 300), rng.standard_normal((300, 5))
+    support = np.arange(300)
+    small = spmm(A, X), spmm_axpby(A, X, X, -1.0, 1.0)
+    few = constraint_product(A, support, None, None, X, 0.5)
+    monkeypatch.setattr(loops, "SMALL", 0)
+    assert np.array_equal(spmm(A, X), small[0])
+    assert np.array_equal(spmm_axpby(A, X, X, -1.0, 1.0), small[1])
+    assert np.array_equal(constraint_product(A, support, None, None, X, 0.5), few)
+
+
+def test_empty_rows_and_empty_blocks():
+    A = sp.csr_matrix((4, 3))
+    assert np.array_equal(spmm(A, np.ones((3, 2))), np.zeros((4, 2)))
+    assert np.array_equal(
+        spmm_axpby(A, np.ones((3, 2)), np.ones((4, 2)), 3.0, 2.0), np.full((4, 2), 2.0)
+    )
+    assert spmm(A, np.ones((3, 0))).shape == (4, 0)
+
+
+@given(st.integers(1, 20), st.integers(0, 20), st.integers(0, 4), st.integers(1, 3), seeds)
+@settings(max_examples=60, deadline=None)
+def test_constraint_product_scatters_sparse_plus_low_rank(s, free, r, b, seed):
+    rng = np.random.default_rng(seed)
+    m = s + free
+    support = np.sort(rng.permutation(m)[:s]).astype(np.int64)
+    matrix = random_csr(rng, s, s, density=rng.random())
+    factor = random_csr(rng, s, r) if r else None
+    core = rng.standard_normal((r, r))
+    X = rng.standard_normal((m, b))
+    before = X.copy()
+    inner = matrix.toarray()
+    if r:
+        inner = inner + factor.toarray() @ core @ factor.toarray().T
+    full = np.zeros((m, m))
+    full[np.ix_(support, support)] = inner
+    shift = rng.standard_normal()
+    Y = constraint_product(matrix, support, factor, core, X, shift)
+    np.testing.assert_allclose(Y, full @ X + shift * X, atol=1e-12)
+    assert np.array_equal(X, before)
+    # A column view is not contiguous; the kernel must not care.
+    wide = np.asfortranarray(X)
+    np.testing.assert_allclose(constraint_product(matrix, support, factor, core, wide, shift), Y)
+
+
+@given(st.integers(1, 15), st.integers(0, 25), seeds)
+@settings(max_examples=60, deadline=None)
+def test_union_find_names_groups_by_their_smallest_member(n, links, seed):
+    rng = np.random.default_rng(seed)
+    left, right = rng.integers(0, n, links), rng.integers(0, n, links)
+    group, refused = union_find(n, left, right, np.full(n, -1, dtype=np.int64))
+    reach = np.eye(n, dtype=bool)
+    reach[left, right] = reach[right, left] = True
+    for k in range(n):
+        reach |= reach[:, k : k + 1] & reach[k]
+    assert np.array_equal(group, reach.argmax(axis=1))
+    assert not refused.any()
+
+
+def test_union_find_refuses_to_join_two_classes():
+    seed = np.array([0, -1, -1, 1])
+    group, refused = union_find(4, np.array([0, 1, 2]), np.array([1, 2, 3]), seed)
+    assert group.tolist() == [0, 0, 0, 3]
+    assert refused.tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("m", [1, 40, 3000])
+def test_chebyshev_step_is_the_formula(m, dtype):
+    rng = np.random.default_rng(m)
+    A = sp.random(m, m, 0.1 if m < 100 else 0.01, "csr", random_state=1).astype(dtype)
+    X, B, step = (rng.standard_normal((m, 3)).astype(dtype) for _ in range(3))
+    inverse = rng.random(m).astype(dtype)
+    moved = step.copy()
+    found = chebyshev_step(A, X, B, inverse, moved, (0.5, -2.0, 0.3, 0.7))
+    true = 0.3 * step + 0.7 * inverse[:, None] * (B - (0.5 * X - 2.0 * (A.toarray() @ X)))
+    tolerance = 1e-4 if dtype == np.float32 else 1e-11
+    np.testing.assert_allclose(moved, true, atol=tolerance)
+    np.testing.assert_allclose(found, X + true, atol=tolerance)
+
+
+@pytest.mark.parametrize("n", [0, 1, 17, 40_000])
+def test_vector_work_of_conjugate_gradients(n):
+    rng = np.random.default_rng(n)
+    X, R, P, AP = (rng.standard_normal((n, 4)) for _ in range(4))
+    columns, alpha = np.array([2, 0, 3]), rng.standard_normal(3)
+    R, P, AP = (np.ascontiguousarray(V[:, :3]) for V in (R, P, AP))
+    np.testing.assert_allclose(krylov.dots(R, P), (R * P).sum(axis=0), atol=1e-9)
+    X_true, R_true = X.copy(), R - alpha * AP
+    X_true[:, columns] += alpha * P
+    squares = krylov.descend(X, R, P, AP, alpha, columns)
+    np.testing.assert_allclose(X, X_true, atol=1e-12)
+    np.testing.assert_allclose(R, R_true, atol=1e-12)
+    np.testing.assert_allclose(squares, (R_true**2).sum(axis=0), rtol=1e-10)
+    P_true = AP + alpha * P
+    krylov.direct(AP, P, alpha)
+    np.testing.assert_allclose(P, P_true, atol=1e-12)
+
+
+def test_sums_are_the_same_for_any_number_of_threads():
+    import numba
+
+    X = np.random.default_rng(0).standard_normal((100_000, 3))
+    before = numba.get_num_threads()
+    try:
+        numba.set_num_threads(1)
+        one = krylov.dots(X, X)
+    finally:
+        numba.set_num_threads(before)
+    assert np.array_equal(one, krylov.dots(X, X))

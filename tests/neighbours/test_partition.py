@@ -1,0 +1,519 @@
+"""Neighbours by parts against comparing all pairs, and memory against what was promised."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import cases
+import oracles
+from mustlink.cost import neighbour_search as sizes
+from mustlink.cost.neighbour_search import held_beside, knn_bytes, knn_plan, layout
+from mustlink.cost.resident import resident_bytes
+from mustlink.errors import InputError, MustlinkError
+from mustlink.graph import knn_graph
+from mustlink.graph.components import bridging_edges
+from mustlink.graph.weights import lean_affinity, local_scales, neighbour_affinity, with_edges
+from mustlink.kernels import nearest_lists as nearest
+from mustlink.neighbours import points_by_rows as rows_module
+from mustlink.neighbours.centres import find_centres
+from mustlink.neighbours.exact import exact_neighbours, exact_streamed
+from mustlink.neighbours.partition import partition_lists
+from mustlink.neighbours.points_by_rows import is_rows, prepare, single_precision
+from mustlink.neighbours.scratch import Scratch
+from mustlink.observe import Recorder
+
+seeds = st.integers(0, 10**6)
+
+
+class Stored:
+    """Points of which only blocks of rows can be had; remembers the largest."""
+
+    def __init__(self, X):
+        self.X, self.shape, self.largest = X, X.shape, 0
+
+    def __getitem__(self, rows):
+        assert isinstance(rows, slice)
+        block = self.X[rows]
+        self.largest = max(self.largest, len(block))
+        return block
+
+
+def lists_of(X, k, seed=0, n_jobs=1, source=Stored, room=1 << 28, **changes):
+    """Neighbours by parts in small blocks, so that little data takes every path."""
+    rows = prepare(source(X), "euclidean")
+    small = {"block_bytes": 1 << 14, "group_bytes": 1 << 16, **changes}
+    sized = replace(layout(*rows.shape, k, room), **small)
+    rng = np.random.default_rng(seed)
+    return partition_lists(rows, k, rng, sized, n_jobs=n_jobs, sample=100)
+
+
+def check_lists(X, indices, lengths):
+    """What must hold of lists whatever was found."""
+    n = indices.shape[0]
+    assert indices.dtype == np.int32
+    assert lengths.dtype == np.float32
+    assert indices.min() >= 0
+    assert indices.max() < n
+    assert not np.any(indices == np.arange(n)[:, None])
+    assert np.all(np.diff(np.sort(indices, axis=1), axis=1) > 0)
+    assert np.all(np.diff(lengths, axis=1) >= 0)
+    true = np.linalg.norm(X[indices].astype(float) - X[:, None].astype(float), axis=2)
+    assert_allclose(lengths, true, rtol=1e-4, atol=1e-6 * np.abs(X).max())
+
+
+def recall_of(X, lengths):
+    k = lengths.shape[1]
+    _, true = exact_neighbours(X.astype(np.float32), np.arange(len(X)), k)
+    return np.mean(lengths <= true[:, -1:] * (1 + 1e-5) + 1e-12)
+
+
+# --- rows
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seeds,
+    st.integers(2, 50),
+    st.integers(1, 5),
+    st.sampled_from([np.float32, np.float64, np.uint8]),
+    st.sampled_from(["euclidean", "cosine"]),
+)
+def test_rows_are_prepared_as_arrays_are(seed, n, d, dtype, metric):
+    rng = np.random.default_rng(seed)
+    X = (100 * rng.random((n, d)) + 1).astype(dtype)
+    whole = X if X.dtype != np.uint8 else X.astype(np.float32)
+    old = rows_module.BLOCK_BYTES, rows_module._GAP_BYTES
+    rows_module.BLOCK_BYTES, rows_module._GAP_BYTES = 64, 8
+    try:
+        rows = prepare(Stored(X), metric)
+        expected = single_precision(whole, metric)
+        found = np.concatenate([block for _, block in rows.blocks(64)])
+        ids = rng.integers(0, n, 2 * n)
+        assert_allclose(found, expected, rtol=1e-6, atol=1e-5)
+        assert_array_equal(rows.gather(ids), found[ids])
+        assert_array_equal(rows.gather(np.arange(0, n, 2)), found[::2])
+        assert rows.source.largest <= max(1, 64 // (4 * d))
+    finally:
+        rows_module.BLOCK_BYTES, rows_module._GAP_BYTES = old
+
+
+def test_what_counts_as_rows(tmp_path):
+    import h5py
+
+    assert is_rows(Stored(np.eye(3)))
+    assert not any(map(is_rows, (np.eye(3), [[1.0]], sp.eye(3), None)))
+    with h5py.File(tmp_path / "p.h5", "w") as file:
+        assert is_rows(file.create_dataset("x", data=np.eye(3)))
+
+
+@pytest.mark.parametrize(
+    ("X", "metric", "words"),
+    [
+        (np.array([[1.0], [np.nan], [2]]), "euclidean", "NaN or Inf in row 1"),
+        (np.array([[1.0], [0], [0]]), "cosine", "row 1 is all zeros \\(2 such rows\\)"),
+        (np.ones((1, 3)), "euclidean", "at least 2"),
+        (np.ones((5, 0)), "euclidean", "is empty"),
+        (np.ones((5, 2, 2)), "euclidean", "\\(n points, d features\\)"),
+        (np.eye(3) * 1e30, "euclidean", "single precision"),
+        (np.array([["a"], ["b"]]), "euclidean", "real numbers"),
+    ],
+)
+def test_bad_rows(X, metric, words):
+    with pytest.raises(InputError, match=words):
+        knn_graph(Stored(X), metric=metric, memory="1GB")
+
+
+def test_exact_neighbours_of_streamed_rows():
+    X = np.random.default_rng(0).standard_normal((300, 4)).astype(np.float32) + 100
+    nodes = np.arange(0, 300, 7)
+    indices, lengths = exact_streamed(prepare(Stored(X), "euclidean"), nodes, 5, 512)
+    expected, true = exact_neighbours(X, nodes, 5)
+    assert_array_equal(indices, expected)
+    assert_allclose(lengths, true, rtol=1e-5)
+
+
+# --- scratch
+
+
+def test_scratch_keeps_rows_and_leaves_no_file(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 3)).astype(np.float32)
+    with Scratch(tmp_path, 200, 3) as scratch:
+        order = rng.permutation(200)
+        for part in np.array_split(order, 7):
+            places = np.sort(part)
+            scratch.write_many(places, X[places])
+        assert os.listdir(tmp_path) == []
+        for length in (1, 8, 1000):
+            places = np.sort(rng.choice(200, size=60, replace=False))
+            out = np.empty((60, 3), dtype=np.float32)
+            scratch.gather(places, out, np.empty((length, 3), dtype=np.float32))
+            assert_array_equal(out, X[places])
+        with pytest.raises(MustlinkError, match="ended early"):
+            scratch.read(199, np.empty((2, 3), dtype=np.float32))
+
+
+def test_scratch_without_room(tmp_path):
+    with pytest.raises(MustlinkError, match=r"do not fit in .*; make room or name another folder"):
+        Scratch(tmp_path, 1 << 55, 1)
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(MustlinkError, match="no temporary file"):
+        Scratch(tmp_path / "absent", 10, 1)
+
+
+# --- kernels
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds, st.integers(1, 200), st.integers(1, 9), st.booleans())
+def test_smallest_are_kept(seed, w, k, ties):
+    rng = np.random.default_rng(seed)
+    products = rng.standard_normal((5, w)).astype(np.float32)
+    norms = rng.random(w).astype(np.float32)
+    if ties:
+        products, norms = np.round(products), np.round(norms)
+    values = np.full((5, k), np.inf, dtype=np.float32)
+    places = np.full((5, k), -1, dtype=np.int32)
+    half = w // 2
+    nearest.keep_smallest(products[:, :half], norms[:half], 0, values, places)
+    nearest.keep_smallest(products[:, half:], norms[half:], half, values, places)
+    expected, order = oracles.smallest(products, norms, k)
+    assert_array_equal(places[:, : order.shape[1]], order)
+    assert_allclose(values[:, : order.shape[1]], expected, rtol=1e-6)
+    assert np.all(places[:, order.shape[1] :] == -1)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds, st.integers(5, 40), st.integers(1, 4), st.integers(1, 4))
+def test_refinement_takes_neighbours_of_neighbours(seed, n, k, wide):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3)).astype(np.float32)
+    wide = min(wide, k)
+    lists = np.array([rng.choice(np.delete(np.arange(n), i), k, replace=False) for i in range(n)])
+    squared = ((X[lists] - X[:, None]) ** 2).sum(axis=2)
+    order = np.argsort(squared, axis=1)
+    lists = np.take_along_axis(lists, order, axis=1).astype(np.int32)
+    squared = np.take_along_axis(squared, order, axis=1)
+    lists[0, 1:], squared[0, 1:] = -1, np.inf
+    rows = rng.permutation(n)[: n // 2].astype(np.int32)
+    local, found = np.full(n, -1, dtype=np.int32), np.empty(n, dtype=np.int32)
+    limit = np.array([n, n])
+    stop, count = nearest.collect(rows, 0, limit, wide, lists, local, found)
+    assert stop == rows.size or count + 1 + k + wide * wide > n
+    rows = rows[:stop]
+    nodes, lengths = lists[rows], squared[rows]
+    nearest.refine(rows, wide, lists, local, X[found[:count]], lengths, nodes)
+    assert_array_equal(nodes, oracles.refined(X.astype(float), lists, wide)[rows])
+
+
+def test_centres_do_without_the_small_and_the_equal():
+    X = np.zeros((200, 2), dtype=np.float32)
+    X[:60] = np.random.default_rng(0).random((60, 2)) + 50
+    with ThreadPoolExecutor(2) as pool:
+        centres = find_centres(X, 20, 5, np.random.default_rng(0), pool)
+        owner = centres.nearest(X, 1, pool)[:, 0]
+    sizes_found = np.bincount(owner, minlength=centres.norms.size)
+    assert 2 <= centres.norms.size <= 14  # equal points need one
+    assert set(owner[60:]).isdisjoint(owner[:60])
+    assert sizes_found.max() >= 140
+
+
+# --- lists by parts
+
+
+def test_lists_match_all_pairs():
+    X, _ = cases.blobs(np.random.default_rng(1), 6000, 8, d=5)
+    indices, lengths, info = lists_of(X, 10)
+    check_lists(X, indices, lengths)
+    measured = recall_of(X, lengths)
+    assert measured >= 0.985
+    assert info["recall"] == pytest.approx(measured, abs=0.02)
+    assert info["parts"] >= 10
+    assert info["overlap"] >= 2
+    assert info["recall_before"] <= info["recall"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_same_lists_for_any_number_of_threads_and_blocks_of_reading(dtype):
+    X, _ = cases.blobs(np.random.default_rng(2), 5000, 5, d=20, duplicates=900)
+    X = X.astype(dtype)
+    first = lists_of(X, 8, seed=3)
+    for jobs in (2, 5):
+        again = lists_of(X, 8, seed=3, n_jobs=jobs, block_bytes=1 << 20)
+        assert_array_equal(first[0], again[0])
+        assert_array_equal(first[1], again[1])
+        assert first[2] == again[2]
+    assert first[2]["parts"] > 2
+
+
+def awkward(name, rng):
+    """Points, and the number of neighbours."""
+    if name == "equal":
+        return np.ones((3000, 3)), 5
+    if name == "mostly equal":
+        return cases.blobs(rng, 4000, 3, d=3, duplicates=3000)[0], 6
+    if name == "line":
+        return rng.random((5000, 1)) ** 8, 7  # far denser at one end
+    if name == "wide":
+        return rng.random((900, 784)), 10
+    if name == "many neighbours":
+        return rng.random((3000, 2)), 350
+    if name == "few points":
+        return rng.random((12, 2)), 10
+    if name == "two":
+        return rng.random((2, 2)), 1
+    if name == "outliers":
+        far = 1e4 * rng.standard_normal((9, 4))
+        return np.concatenate([rng.random((3000, 4)), far]), 12
+    if name == "tight in wide":
+        tight = 1e-4 * rng.random((2000, 3))
+        return np.concatenate([tight, rng.random((2000, 3))]), 6
+    return {"huge": 1e17, "tiny": 1e-17}[name] * rng.random((3000, 6)), 5
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "equal",
+        "mostly equal",
+        "line",
+        "wide",
+        "many neighbours",
+        "few points",
+        "two",
+        "outliers",
+        "tight in wide",
+        "huge",
+        "tiny",
+    ],
+)
+def test_awkward_points(name):
+    X, k = awkward(name, np.random.default_rng(4))
+    X = X.astype(np.float32)
+    scale = np.abs(X).max()
+    indices, lengths, info = lists_of(X, k)
+    check_lists(X / scale, indices, lengths / scale)
+    assert recall_of(X / scale, lengths / scale) >= 0.97
+    assert 0.97 <= info["recall"] <= 1
+
+
+def test_little_room_makes_small_parts():
+    X = np.random.default_rng(0).random((6000, 3)).astype(np.float32)
+    X[:3500] = 0.5 + 0.05 * X[:3500]
+    indices, lengths, info = lists_of(X, 6, room=32 * 3 * 600)
+    check_lists(X, indices, lengths)
+    assert info["parts"] >= 50
+    assert info["recall"] >= 0.97
+
+
+def test_parts_of_equal_points_are_cut():
+    X = np.random.default_rng(0).random((6000, 3)).astype(np.float32)
+    X[:5000] = X[0]
+    indices, lengths, info = lists_of(X, 6, part_rows=500)
+    check_lists(X, indices, lengths)
+    assert info["parts"] >= 5000 / 500
+    assert recall_of(X, lengths) >= 0.97
+
+
+def test_short_lists_are_completed(monkeypatch):
+    import mustlink.neighbours.partition as module
+
+    X = np.random.default_rng(0).random((500, 3)).astype(np.float32)
+
+    def search(parts, scratch, lists, *_):
+        lists.indices[:], lists.squared[:] = -1, np.inf
+
+    monkeypatch.setattr(module, "_search", search)
+    indices, lengths, _ = lists_of(X, 7)
+    check_lists(X, indices, lengths)
+    assert recall_of(X, lengths) == 1.0
+
+
+def test_nothing_is_held_of_the_points():
+    X = np.random.default_rng(0).random((4000, 8)).astype(np.float32)
+    source = Stored(X)
+    lists_of(X, 5, source=lambda _: source)
+    assert source.largest <= rows_module.BLOCK_BYTES // (4 * 8)
+
+
+# --- weights and bridges
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds, st.integers(2, 60), st.integers(1, 8), st.booleans())
+def test_lean_weights_are_the_weights(seed, n, k, missing):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2))
+    k = min(k, n - 1)
+    indices, lengths = oracles.knn_lists(X, k)
+    indices, lengths = indices.astype(np.int32), lengths.astype(np.float32)
+    if missing:
+        indices[0, k // 2 :], lengths[0, k // 2 :] = -1, np.inf
+    for kind, scale in (("local", local_scales(lengths)), ("gaussian", 0.7), ("connectivity", 1.0)):
+        expected = neighbour_affinity(indices, lengths, kind, scale)
+        W = lean_affinity(indices, lengths.copy(), kind, scale)
+        assert W.dtype == np.float32
+        assert_array_equal(W.indptr, expected.indptr)
+        assert_array_equal(W.indices, expected.indices)
+        assert_allclose(W.data, expected.data, rtol=2e-7)
+        assert abs(W - W.T).max() == 0
+
+
+def test_lean_weights_of_a_hub():
+    n = 400
+    indices = np.zeros((n, 1), dtype=np.int32)
+    indices[0] = 7
+    W = lean_affinity(indices, np.ones((n, 1), dtype=np.float32), "connectivity", 1.0)
+    assert sp.csr_matrix((W.data, W.indices, W.indptr), shape=W.shape).has_canonical_format
+    assert W.nnz == 2 * (n - 1)
+    assert W[0, 7] == 1.0
+    assert W[0, 8] == 0.5
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds, st.integers(4, 40), st.integers(2, 4), st.sampled_from([np.float32, np.float64]))
+def test_new_edges_are_a_sum(seed, n, count, dtype):
+    rng = np.random.default_rng(seed)
+    W = cases.random_graph(rng, max(n, 2 * count), count, 0, dtype=dtype)
+    labels = rng.permutation(W.shape[0])  # any pairs that have no edge
+    pairs = [(a, b) for a, b in zip(labels[::2], labels[1::2], strict=False) if W[a, b] == 0]
+    pairs = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    values = rng.random(len(pairs)).astype(dtype)
+    ends = (np.concatenate([pairs[:, 0], pairs[:, 1]]), np.concatenate([pairs[:, 1], pairs[:, 0]]))
+    expected = sp.csr_matrix(W + sp.csr_matrix((np.tile(values, 2), ends), shape=W.shape))
+    found = with_edges(W, pairs, values)
+    assert found.dtype == dtype
+    assert_array_equal(found.indptr, expected.indptr)
+    assert_array_equal(found.indices, expected.indices)
+    assert_array_equal(found.data, expected.data)
+
+
+@pytest.mark.parametrize("work", [4e9, 1e6])
+def test_bridges_of_rows_are_those_of_arrays(monkeypatch, work):
+    monkeypatch.setattr("mustlink.graph.components._WORK", work)
+    X, labels = cases.blobs(np.random.default_rng(0), 3000, 7, d=4)
+    X = X.astype(np.float32)
+    rows = prepare(Stored(X), "euclidean")
+    pairs, lengths = bridging_edges(X, labels, np.random.default_rng(1))
+    again, same = bridging_edges(rows, labels, np.random.default_rng(1))
+    assert_array_equal(pairs, again)
+    assert_allclose(lengths, same, rtol=1e-12)
+
+
+# --- the budget
+
+
+def scarce(X, more=60e6):
+    """A budget for which comparing all pairs is too much."""
+    held = X.nbytes if isinstance(X, np.ndarray) else 0
+    return int(held_beside(resident_bytes(), held) + held + more)
+
+
+def test_graph_within_a_budget():
+    X, _ = cases.blobs(np.random.default_rng(0), 5000, 4, d=6, separation=60.0)
+    X = X.astype(np.float32)
+    recorder = Recorder()
+    found = knn_graph(X, 10, memory=scarce(X), random_state=0, observer=recorder)
+    assert found.info["method"] == "partition"
+    assert found.info["recall"] >= 0.97
+    assert {"parts", "overlap", "sweeps"} <= set(found.info)
+    assert sum("as a memory was named" in note for note in recorder.notes) == 1
+    W = found.affinity
+    assert W.dtype == np.float32
+    assert found.n_components == 1
+    assert found.info["n_bridges"] == found.info["components_before"] - 1 >= 3
+    assert abs(W - W.T).max() == 0
+    assert W.diagonal().max() == 0
+    assert np.diff(W.indptr).min() >= 10
+    exact = knn_graph(X, 10, random_state=0).affinity
+    assert abs(W - exact).sum() <= 0.04 * exact.sum()
+    again = knn_graph(Stored(X), 10, memory=scarce(X, 80e6), random_state=0, n_jobs=1).affinity
+    assert_array_equal(W.indices, again.indices)
+    assert_array_equal(W.data, again.data)
+    other = knn_graph(X, 10, memory=scarce(X), random_state=1).affinity
+    assert other.nnz != W.nnz or not np.array_equal(other.indices, W.indices)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_ample_memory_changes_nothing(metric):
+    X, _ = cases.blobs(np.random.default_rng(0), 400, 2, d=3)
+    plain = knn_graph(X, 6, metric=metric).affinity
+    for points in (X, Stored(X)):
+        found = knn_graph(points, 6, metric=metric, memory="8GB")
+        assert found.info["method"] == "brute"
+        assert_allclose(found.affinity.toarray(), plain.toarray(), rtol=1e-4, atol=1e-7)
+    assert_array_equal(knn_graph(Stored(X), 6, metric=metric).affinity.data, plain.data)
+    assert_array_equal(knn_graph(X, 6, metric=metric, memory="8GB").affinity.data, plain.data)
+
+
+def test_too_little_memory():
+    X = np.zeros((5000, 6), dtype=np.float32)
+    with pytest.raises(InputError, match=r"100 MB given; .* need at least [\d.]+ [GM]B") as caught:
+        knn_graph(X, memory="100MB")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match="is not a size"):
+        knn_graph(X, memory="much")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 10**7), st.integers(1, 2000), st.integers(1, 100), st.floats(0.0, 12.0))
+def test_plans_keep_the_budget(n, d, k, over):
+    k = min(k, n - 1)
+    least = knn_plan(n, d, k, 1 << 62).least
+    plan = knn_plan(n, d, k, int(least * (1 + over)), threads=1)
+    assert plan.peak_bytes <= least * (1 + over)
+    assert set(plan.stages) == {"kNN graph", "weights", "components"}
+    assert (plan.method == "partition") == plan.lean
+    with pytest.raises(InputError):
+        knn_plan(n, d, k, least - 1)
+    if plan.layout is not None:
+        assert 1 <= plan.layout.parts <= n
+        assert plan.layout.parts <= plan.layout.sample <= n
+        assert plan.layout == knn_plan(n, d, k, int(least * (1 + over)), threads=64).layout
+
+
+def test_more_of_anything_takes_more_memory():
+    usual = knn_bytes(10**6, 32, 15)
+    for bigger in (knn_bytes(2 * 10**6, 32, 15), knn_bytes(10**6, 32, 30)):
+        for method, stages in usual.items():
+            assert all(bigger[method][stage] >= size for stage, size in stages.items())
+    assert (
+        knn_bytes(10**6, 32, itemsize=8)["pynndescent"]["kNN graph"]
+        > usual["pynndescent"]["kNN graph"]
+    )
+
+
+def test_what_else_is_held_is_rounded():
+    assert held_beside(10**8, 0) == sizes.BASE_BYTES
+    assert held_beside(10**9, 9 * 10**8) == sizes.BASE_BYTES
+    assert held_beside(10**9, 0) == held_beside(10**9 - 10**7, 0) >= 10**9
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
+def test_the_process_stays_within_its_budget():
+    code = (
+        "import numpy as np, resource\n"
+        "from mustlink.graph import knn_graph\n"
+        "from mustlink.cost.resident import peak_bytes\n"
+        "table = np.random.default_rng(0).random((600, 96), dtype=np.float32)\n"
+        "class Rows:\n"
+        "    shape = (40_000, 96)\n"
+        "    def __getitem__(self, rows):\n"
+        "        at = np.arange(rows.start, rows.stop)\n"
+        "        return table[at % 600] + 0.5 * table[at // 67, ::-1]\n"
+        "budget = 330_000_000\n"  # 200 MB of it for the program, 90 to compile in a fresh folder
+        "g = knn_graph(Rows(), 10, memory=budget, random_state=0, n_jobs=2)\n"
+        "assert g.info['method'] == 'partition', g.info\n"
+        "assert g.info['recall'] > 0.95, g.info\n"
+        "assert peak_bytes() <= budget, peak_bytes()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

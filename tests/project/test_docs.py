@@ -1,0 +1,225 @@
+"""The documentation tells what is true: commands, options, names, links and examples of it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import subprocess
+import sys
+import warnings
+from functools import cache
+from pathlib import Path
+
+import click
+import pytest
+
+import mustlink as ml
+from mustlink_io.cli import cli
+from mustlink_io.reference import document
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+RUNNABLE = ("docs/index.md", "docs/start/scikit-learn.md", "docs/warnings.md")
+_BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def name_of(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+@cache
+def blocks(page):
+    """Fenced blocks of a page: (language, text)."""
+    return _BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+def commands():
+    """Every command line that a page shows: (page, line)."""
+    shown = [
+        (name_of(page), line.strip())
+        for page in PAGES
+        for language, text in blocks(page)
+        if language in ("", "bash")
+        for line in text.replace("\\\n", " ").splitlines()
+    ]
+    script = (DOCS / "examples" / "batch.sh").read_text(encoding="utf-8").splitlines()
+    shown += [("docs/examples/batch.sh", line.strip()) for line in script]
+    return [
+        (page, line)
+        for page, line in shown
+        if line.startswith("mustlink ") and not re.match(r"mustlink (\w+ )?\[OPTIONS\]", line)
+    ]
+
+
+def words_of(line):
+    """Arguments of a command line: without pipes, redirections and remarks.
+
+    In the help of a command the remark stands in a column of its own, elsewhere behind a #.
+    """
+    line = re.split(r"\s(?:\||>|2>|\|\||#)", line)[0]
+    return shlex.split(re.split(r"\s{3,}", line)[0])[1:]
+
+
+def parsed(words):
+    """The context of the command with these arguments; nothing runs."""
+    root = cli.make_context("mustlink", list(words))
+    rest = [*root._protected_args, *root.args] if hasattr(root, "_protected_args") else root.args
+    name, command, given = cli.resolve_command(root, rest)
+    return command.make_context(name, given, parent=root)
+
+
+def test_the_command_reference_is_current():
+    told = (DOCS / "cli.md").read_text(encoding="utf-8")
+    assert told == document(), "run: python -m mustlink_io.reference > docs/cli.md"
+
+
+def test_the_command_reference_has_every_command_and_option_of_help():
+    sections = re.split(r"^## mustlink ?", document(), flags=re.MULTILINE)[1:]
+    told = {text.split("\n", 1)[0]: text for text in sections}
+    assert set(told) == {"", *cli.commands}
+    root = click.Context(cli, info_name="mustlink", **cli.context_settings)
+    for name, command in cli.commands.items():
+        help_text = command.get_help(click.Context(command, info_name=name, parent=root))
+        options = re.findall(r"^  (-[-\w]+)", help_text, flags=re.MULTILINE)
+        assert options
+        assert [one for one in options if f"`{one}" not in told[name]] == []
+
+
+@pytest.mark.parametrize(("page", "line"), sorted(set(commands())))
+def test_command_lines_parse(page, line):
+    try:
+        parsed(words_of(line))
+    except click.exceptions.Exit:
+        pass
+    except click.UsageError as error:
+        pytest.fail(f"{page}: {line}: {error.format_message()}")
+
+
+@pytest.mark.parametrize("name", [name for name in ml.__all__ if name != "__version__"])
+def test_public_names_are_explained(name):
+    found = getattr(ml, name)
+    assert (found.__doc__ or "").strip()
+    assert len(found.__doc__) > 60
+    entry = re.compile(rf"^::: mustlink\.([\w.]+\.)?{name}$", re.MULTILINE)
+    pages = [page for page in (DOCS / "api").glob("*.md") if entry.search(page.read_text("utf-8"))]
+    assert len(pages) == 1
+    for attribute, value in vars(found).items():
+        if not attribute.startswith("_") and callable(value):
+            assert value.__doc__, f"{name}.{attribute} has no docstring"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_python_blocks_compile_and_name_what_exists(page):
+    for language, text in blocks(page):
+        if language != "python":
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                if node.value.id == "ml":
+                    assert hasattr(ml, node.attr), node.attr
+            elif isinstance(node, ast.Call) and _is_of_ml(node.func):
+                _check_keywords(node)
+
+
+def _is_of_ml(func):
+    return (
+        isinstance(func, ast.Attribute)
+        and isinstance(func.value, ast.Name)
+        and func.value.id == "ml"
+        and isinstance(getattr(ml, func.attr, None), type)
+    )
+
+
+def _check_keywords(call):
+    kind = getattr(ml, call.func.attr)
+    if hasattr(kind, "_get_param_names"):
+        given = {keyword.arg for keyword in call.keywords if keyword.arg}
+        assert given <= set(kind._get_param_names()), ast.unparse(call)
+
+
+@pytest.mark.parametrize("page", RUNNABLE)
+def test_python_blocks_of_the_first_pages_run(page):
+    pytest.importorskip("pandas")
+    space = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for language, text in blocks(ROOT / page):
+            if language == "python":
+                exec(compile(text, page, "exec"), space)
+    assert space
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_relative_links_resolve(page):
+    text = _BLOCK.sub("", page.read_text(encoding="utf-8"))
+    for target in _LINK.findall(text):
+        path, _, anchor = target.partition("#")
+        if "://" in path:
+            continue
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), f"{name_of(page)}: {target}"
+        if anchor and there.suffix == ".md":
+            assert anchor in anchors(there), f"{name_of(page)}: {target}"
+
+
+@cache
+def anchors(page):
+    """Anchors of a page: of its headings, and of names documented by mkdocstrings."""
+    text = page.read_text(encoding="utf-8")
+    heads = re.findall(r"^#+ (.*)$", _BLOCK.sub("", text), flags=re.MULTILINE)
+    slugs = {re.sub(r"[^\w\- ]", "", head).strip().lower().replace(" ", "-") for head in heads}
+    return slugs | set(re.findall(r"^::: (\S+)$", text, flags=re.MULTILINE))
+
+
+def test_included_files_and_every_page_of_the_site_exist():
+    for page in PAGES:
+        for path in re.findall(r'--8<-- "([^"]+)"', page.read_text(encoding="utf-8")):
+            assert (DOCS / path).is_file(), path
+    told = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    shown = {(DOCS / path).resolve() for path in re.findall(r": (\S+\.md)$", told, re.MULTILINE)}
+    assert shown == set(PAGES[1:])
+
+
+def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path):
+    pytest.importorskip("mkdocs", reason="needs pip install 'mustlink[docs]'")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    loaded = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=.?(?:https?:)?//", re.I)
+    pages = list(tmp_path.rglob("*.html"))
+    assert len(pages) > len(PAGES) - 2
+    assert [page for page in pages if loaded.search(page.read_text(encoding="utf-8"))] == []
+
+
+def test_every_warning_is_explained():
+    told = (DOCS / "warnings.md").read_text(encoding="utf-8")
+    heads = [re.split("…", row.split("|")[1]) for row in told.splitlines() if row.startswith("| ")]
+    known = [[part.strip() for part in parts if len(part.strip()) > 3] for parts in heads]
+    for message in _warnings():
+        assert any(parts and all(part in message for part in parts) for parts in known), message
+
+
+def _warnings():
+    """Words of every `recorder.warn(…)` in the engine, with … for what is filled in."""
+    for path in (ROOT / "engine" / "mustlink").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                continue
+            if node.func.attr != "warn" or not node.args:
+                continue
+            words = node.args[0]
+            if isinstance(words, ast.Constant):
+                yield str(words.value)
+            elif isinstance(words, ast.JoinedStr):
+                yield "".join(
+                    str(part.value) if isinstance(part, ast.Constant) else "…"
+                    for part in words.values
+                )

@@ -1,0 +1,83 @@
+"""The worked examples of the documentation run as they are and show what their pages claim."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+
+
+def run(name, out):
+    """Figures of an example, after a look at its picture."""
+    pytest.importorskip("matplotlib")
+    figures = runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"](out)
+    picture = out / f"{name}.png"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size > 20_000
+    return figures
+
+
+def claimed(page):
+    """Numbers in the page's block of output."""
+    text = (EXAMPLES / page).read_text(encoding="utf-8")
+    output = re.search(r"```text\n(.*?)```", text, re.DOTALL).group(1)
+    return [float(one) for one in re.findall(r"\d\.\d{3}", output)]
+
+
+def test_strokes_show_what_is_meant(tmp_path):
+    figures = run("image", tmp_path)
+    assert figures["with"] > 0.9 > 0.7 > figures["without"]
+    assert figures["kept"] > 0.95
+    assert [figures["without"], figures["with"]] == pytest.approx(claimed("image.md"), abs=0.02)
+
+
+def test_few_named_documents_make_topics(tmp_path):
+    figures = run("text", tmp_path)
+    assert figures["documents"] > 800
+    assert figures["with"] > figures["without"] + 0.2  # SciPy's docstrings differ by version
+    assert figures["accuracy"] > 0.6
+
+
+def test_a_second_graph_helps_the_first(tmp_path):
+    figures = list(run("transfer", tmp_path).values())
+    *alone, together = figures
+    assert together > max(alone) + 0.02
+    assert figures == pytest.approx(claimed("transfer.md"), abs=0.02)
+
+
+def test_a_batch_ends_well_and_is_not_run_twice(tmp_path):
+    pytest.importorskip("matplotlib")
+    command = tmp_path / "bin" / "mustlink"  # whether it is installed or not
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mustlink "$@"\n')
+    command.chmod(0o755)
+    (command.parent / "python").symlink_to(sys.executable)
+    path = os.pathsep.join([str(command.parent), str(Path(sys.executable).parent)])
+    source = os.pathsep.join(one for one in sys.path if one)
+    done = subprocess.run(
+        ["bash", str(EXAMPLES / "batch.sh"), str(tmp_path / "out")],
+        env=os.environ | {"PATH": path + os.pathsep + os.environ["PATH"], "PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    ari = dict(line.split() for line in (tmp_path / "out" / "ari.txt").read_text().splitlines())
+    assert float(ari["csp"]) > float(ari["ncut"]) + 0.05
+    again = json.loads((tmp_path / "out" / "again.json").read_text())
+    assert [job["attempts"] for job in again["jobs"]] == [1, 1, 1, 1]
+    assert "<html" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")[:200]
+
+
+def test_an_expert_tells_cells_apart(tmp_path):
+    pytest.importorskip("scanpy.preprocessing", reason="needs scanpy: run make test-scanpy")
+    figures = run("single_cell", tmp_path)
+    assert figures["with"] > figures["without"] + 0.15

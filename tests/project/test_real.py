@@ -1,0 +1,100 @@
+"""Reproductions on real data, `make test-slow`; skipped, with the reason, where it is absent."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score
+
+import mustlink as ml
+
+DATA = Path(
+    os.environ.get("MUSTLINK_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")
+)
+pytestmark = pytest.mark.slow
+
+
+def load(name):
+    path = DATA / name
+    if not path.exists():
+        pytest.skip(f"{name} is not in the data folder (MUSTLINK_DATA)")
+    with np.load(path, allow_pickle=False) as archive:
+        return dict(archive)
+
+
+def graph(name):
+    a = load(f"graphs/{name}.npz")
+    shape = tuple(a["shape"])
+    return sp.csr_matrix((a["data"].astype(float), a["indices"], a["indptr"]), shape), a.get("y")
+
+
+def few_labels(y, per_class, seed):
+    rng = np.random.default_rng(seed)
+    labels = np.full(y.size, -1)
+    for c in np.unique(y):
+        labels[rng.choice(np.flatnonzero(y == c), per_class, replace=False)] = c
+    return labels
+
+
+@pytest.fixture(scope="module")
+def digits():
+    a = load("points/mnist.npz")
+    return ml.knn_graph(a["X"], 15, random_state=0), a["y"].astype(np.int64)
+
+
+@pytest.mark.parametrize(("per_class", "least"), [(1, 0.6), (5, 0.7), (20, 0.85)])
+def test_labels_help_on_mnist(digits, per_class, least):
+    known, y = digits
+    ncut = ml.NCut(10, affinity="precomputed", random_state=0).fit(known)
+    csp = ml.CSP(10, affinity="precomputed", random_state=0).fit(
+        known, few_labels(y, per_class, seed=0)
+    )
+    found = adjusted_rand_score(y, csp.labels_)
+    assert found > least
+    assert found > adjusted_rand_score(y, ncut.labels_) - 0.01
+
+
+def test_pairs_help_on_mnist(digits):
+    known, y = digits
+    pairs = np.random.default_rng(0).choice(y.size, (1000, 2), replace=False)
+    belief = np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1.0, -1.0)
+    c = ml.Constraints.from_pairs(pairs, belief, n_nodes=y.size)
+    csp = ml.CSP(10, affinity="precomputed", random_state=0).fit(known, constraints=c)
+    assert adjusted_rand_score(y, csp.labels_) > 0.8
+    assert csp.report_.satisfaction["kept"] > 0.95
+
+
+def test_planted_blocks_are_found():
+    W, y = graph("sbm_graphchallenge_20000")
+    ncut = ml.NCut(32, affinity="precomputed", random_state=0).fit(W)
+    assert adjusted_rand_score(y, ncut.labels_) > 0.999
+    assert ncut.report_.convergence.converged.all()
+
+
+@pytest.mark.parametrize(
+    "name", ["prone_dblp", "notredame_actors_bipartite", "LFR_N100000_ad5_mc50_mu0.3", "com_dblp"]
+)
+def test_wild_graphs_end_and_say_what_they_are(name):
+    W, _ = graph(name)
+    ncut = ml.NCut(10, affinity="precomputed", random_state=0).fit(W)
+    report = ncut.report_
+    assert report.convergence.converged.all() or any("above" in note for note in report.notes)
+    assert ncut.embedding_.shape == (W.shape[0], 10)
+    isolated = int(np.count_nonzero(np.diff(W.indptr) == 0))
+    if report.extra["n_components"] - isolated > 10:
+        assert any("components" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("name", ["crab", "daisy"])
+def test_every_click_on_a_photograph_is_obeyed(name):
+    a = load(f"images/{name}.npz")
+    image = a["image"]
+    labels = np.full(image.shape[:2], -1)
+    for c in range(int(a["n_classes"])):
+        x, y = np.rint(a[f"pts{c}"]).astype(int).T - 1
+        labels[y, x] = c
+    known = ml.image_graph(image, n_similar=8)
+    csp = ml.CSP(2, affinity="precomputed", random_state=0).fit(known, labels.ravel())
+    assert csp.report_.satisfaction["kept"] == 1.0

@@ -1,0 +1,147 @@
+"""Discretisation: every way from an embedding to clusters, and the best splitting value."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import adjusted_rand_score
+
+import oracles
+from cases import random_graph
+from mustlink.errors import InputError
+from mustlink.rounding import assign as module
+from mustlink.rounding.assign import ASSIGNMENTS, assign, kmeans, nearest, transform
+from mustlink.rounding.renumber import aligned
+from mustlink.rounding.split import best_split
+
+seeds = st.integers(0, 2**31)
+
+
+def indicator_like(rng, n=120, k=4):
+    """Rows near k well separated corners of sign patterns."""
+    y = rng.integers(0, k, n)
+    corners = np.array([[1, 1, 1], [-1, 1, 1], [1, -1, 1], [-1, -1, -1.0]])[:k]
+    return corners[y] * (1 + 0.2 * rng.standard_normal((n, 3))), y
+
+
+@pytest.mark.parametrize("how", ["kmeans", "sign-kmeans", "cost-weighted", "sphere"])
+def test_every_way_finds_plain_clusters(how):
+    E, y = indicator_like(np.random.default_rng(0))
+    before = E.copy()
+    found = assign(E, 4, how, 0, cost=np.array([1.0, 1.5, 2.0]))
+    assert adjusted_rand_score(found.labels, y) == 1.0
+    assert found.labels.dtype == np.int64
+    assert found.centers.shape == (4, 3)
+    assert np.array_equal(E, before)
+    again = assign(E, 4, how, 0, cost=np.array([1.0, 1.5, 2.0]))
+    assert np.array_equal(found.labels, again.labels)
+
+
+def test_transforms_are_the_formulas():
+    E = np.array([[3.0, -4.0], [0.0, 0.0], [-1.0, 2.0]])
+    cost = np.array([2.0, 4.0])
+    assert np.array_equal(transform(E, "kmeans"), E)
+    assert np.array_equal(transform(E, "sign-kmeans"), [[1, -1], [0, 0], [-1, 1]])
+    np.testing.assert_allclose(
+        transform(E, "sphere")[[0, 2]], [[0.6, -0.8], [-(5**-0.5), 2 * 5**-0.5]]
+    )
+    assert not transform(E, "sphere")[1].any()  # a row without direction stays where it is
+    # eq. 16 up to a common factor: columns weigh 1/cost.
+    weighted = transform(E, "cost-weighted", cost)
+    np.testing.assert_allclose(weighted * cost, cost.min() * np.sign(E))
+
+
+def test_spikes_are_tamed_by_sign_and_sphere():
+    """One huge row takes a cluster for itself from k-means, not from the others."""
+    rng = np.random.default_rng(1)
+    y = np.repeat([0, 1], 50)
+    E = np.where(y[:, None] == 0, 1.0, -1.0) + 0.1 * rng.standard_normal((100, 2))
+    E[3] *= 1000
+    assert np.bincount(assign(E, 2, "kmeans", 0).labels).min() == 1
+    for how in ("sign-kmeans", "sphere"):
+        assert adjusted_rand_score(assign(E, 2, how, 0).labels, y) == 1.0
+
+
+def test_sign_cuts_one_vector_at_zero():
+    E = np.array([[0.3], [-0.2], [0.0], [5.0]])
+    assert assign(E, 2, "sign", 0).labels.tolist() == [1, 0, 0, 1]
+    for bad, k in ((E, 3), (np.ones((4, 2)), 2)):
+        with pytest.raises(InputError, match="sign makes 2 clusters from 1 vector"):
+            assign(bad, k, "sign", 0)
+
+
+def test_unknown_ways_and_missing_costs_are_named():
+    E = np.ones((4, 2))
+    with pytest.raises(InputError, match="'magic' is unknown; choose one of auto, sign"):
+        assign(E, 2, "magic", 0)
+    with pytest.raises(InputError, match="cost-weighted needs the costs"):
+        assign(E, 2, "cost-weighted", 0)
+    for how in ASSIGNMENTS[1:]:
+        one = np.array([[0.1], [-0.2], [0.3], [-5.0]])
+        assert transform(one, how, np.ones(1)).shape == (4, 1)
+
+
+def test_given_centres_are_where_kmeans_starts():
+    rng = np.random.default_rng(2)
+    E, y = indicator_like(rng)
+    centers = np.array([E[y == c].mean(axis=0) for c in (2, 0, 3, 1)])
+    found = kmeans(E, 4, 0, centers=centers)
+    # Cluster numbers follow the centres.
+    assert np.array_equal(np.array([2, 0, 3, 1])[found.labels], y)
+    assert np.array_equal(nearest(E, found.centers), found.labels)
+
+
+def test_large_inputs_are_sampled_then_seen_whole(monkeypatch):
+    monkeypatch.setattr(module, "_SAMPLE", 40)
+    E, y = indicator_like(np.random.default_rng(3), n=400)
+    found = kmeans(E, 4, 0)
+    assert found.labels.size == 400
+    assert adjusted_rand_score(found.labels, y) == 1.0
+
+
+@given(st.integers(6, 25), st.integers(1, 2), seeds)
+@settings(max_examples=80, deadline=None)
+def test_best_split_is_the_best_of_all_thresholds(n, components, seed):
+    rng = np.random.default_rng(seed)
+    W = random_graph(rng, n, components)
+    vector = np.round(rng.standard_normal(n), 1)  # ties: equal values are never separated
+    if np.unique(vector).size == 1:
+        return
+    split, ncut = best_split(W, vector)
+    dense = W.toarray()
+    assert ncut == pytest.approx(oracles.best_split(dense, vector), abs=1e-12)
+    assert oracles.ncut_of(dense, vector > split) == pytest.approx(ncut, abs=1e-12)
+    assert not np.isin(split, vector)
+
+
+def test_best_split_with_loops_and_isolated_nodes():
+    W = np.zeros((5, 5))
+    W[0, 1] = W[1, 0] = 1.0
+    W[2, 3] = W[3, 2] = 2.0
+    W[1, 2] = W[2, 1] = 0.1
+    W[0, 0] = 0.7
+    vector = np.array([-2.0, -1.0, 1.0, 2.0, 0.0])
+    split, ncut = best_split(sp.csr_matrix(W), vector)
+    assert -1 < split < 1
+    left = np.array([1, 1, 0, 0, 0], dtype=bool)
+    assert ncut == pytest.approx(oracles.ncut_of(W, left))
+
+
+def test_a_constant_vector_cannot_be_split():
+    W = random_graph(np.random.default_rng(0), 8)
+    assert best_split(W, np.ones(8)) == (0.0, 1.0)
+
+
+@given(st.integers(1, 40), st.integers(2, 6), seeds)
+@settings(max_examples=50, deadline=None)
+def test_aligned_clusters_are_the_same_clusters(n, k, seed):
+    rng = np.random.default_rng(seed)
+    before, after = rng.integers(-1, k, (2, n))
+    renamed, changed = aligned(before, after, k)
+    assert np.array_equal(renamed < 0, after < 0)
+    for a in range(k):  # a renaming: one number for one number
+        assert np.unique(renamed[after == a]).size <= 1
+    assert changed == pytest.approx(np.mean(renamed != before))
+    shuffled = np.where(before >= 0, rng.permutation(k)[before], -1)
+    assert aligned(before, shuffled, k)[1] == 0.0
