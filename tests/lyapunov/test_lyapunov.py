@@ -134,7 +134,7 @@ def wanted_of(W, known, problem):
     if isinstance(problem, ExhaustiveProblem):
         F = oracles.exhaustive(A, Y, problem.alpha)
     else:
-        F = oracles.lyapunov(A, Y, problem.mu)
+        F = oracles.bartels_stewart(A, Y, problem.mu)
     return working(problem, F), working(problem, Y)
 
 
@@ -326,7 +326,7 @@ def test_indefinite_sources_of_any_rank(rank, mu):
     laplacian = normalized_laplacian(ml.Graph.from_affinity(W))
     problem = LyapunovProblem(laplacian, mu, Sources(sp.csc_matrix(B), sp.csr_matrix(C)))
     A = laplacian.to_dense()
-    F = oracles.lyapunov(W.toarray()[np.ix_(laplacian.nodes, laplacian.nodes)], Y, mu)
+    F = oracles.bartels_stewart(W.toarray()[np.ix_(laplacian.nodes, laplacian.nodes)], Y, mu)
     np.testing.assert_allclose(solve_dense(problem).matrix, F, atol=1e-11)
     field = solve_diffusion(problem, tol=1e-4)
     error = np.abs(in_full(field, 80) - F).max()

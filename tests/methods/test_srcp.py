@@ -54,7 +54,7 @@ def field_of(est, W, known):
     A = W.toarray().astype(np.float64)
     Y = oracles.known_pairs(known, A)
     if isinstance(est, SRCP):
-        return oracles.lyapunov(A, Y, est.mu)
+        return oracles.bartels_stewart(A, Y, est.mu)
     return oracles.exhaustive(A, Y, est.alpha)
 
 

@@ -96,7 +96,7 @@ def test_convex_weights_satisfy_the_conditions_of_a_minimum(k, d, reg, seed):
     np.testing.assert_allclose(w.sum(axis=1), 1, atol=1e-12)
     for i, row in enumerate(lists):
         there = row >= 0
-        C = oracles._local_gram(X, i, row[there], reg)
+        C = oracles.local_gram(X, i, row[there], reg)
         slope, value = C @ w[i, there], w[i, there] @ C @ w[i, there]
         scale = np.abs(C).max()
         assert (slope >= value - 1e-12 * scale).all()

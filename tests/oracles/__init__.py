@@ -1,0 +1,15 @@
+"""Slow, dense, obvious twins of what the engine computes: a module for each of its rooms."""
+
+from oracles.constraints import *
+from oracles.csc_gfhf import *
+from oracles.eigen import *
+from oracles.graph import *
+from oracles.local_fits import *
+from oracles.lyapunov import *
+from oracles.neighbours import *
+from oracles.operators import *
+from oracles.propagate import *
+from oracles.rounding import *
+from oracles.scores import *
+from oracles.spectral import *
+from oracles.sskk import *

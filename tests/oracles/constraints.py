@@ -1,0 +1,64 @@
+"""Constraints pair by pair: Q, its closure, and the links that act."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def pairs_dense(pairs, belief, n):
+    """Q of WD14 §4.1 entry by entry: the mean belief of all rows naming the same two nodes."""
+    said = {}
+    for (i, j), b in zip(np.asarray(pairs).tolist(), belief, strict=True):
+        said.setdefault((min(i, j), max(i, j)), []).append(float(b))
+    Q = np.zeros((n, n))
+    for (i, j), values in said.items():
+        Q[i, j] = Q[j, i] = sum(values) / len(values)
+    return Q
+
+
+def labels_dense(y):
+    """+1 within a class, -1 between classes, 0 where a label is missing; the diagonal is kept."""
+    n = len(y)
+    Q = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            if y[i] >= 0 and y[j] >= 0:
+                Q[i, j] = 1.0 if y[i] == y[j] else -1.0
+    return Q
+
+
+def closure_dense(Q, hard=1.0):
+    """Transitive closure of a dense Q without contradictions: soft entries stay, others are ±1.
+
+    Must-links reach along any path; a cannot-link separates everything reached from its two ends.
+    """
+    n = len(Q)
+    reach = (hard <= Q) & (Q > 0) | np.eye(n, dtype=bool)
+    for k in range(n):
+        reach |= reach[:, k : k + 1] & reach[k]
+    apart = reach @ ((-hard >= Q) & (Q < 0)) @ reach
+    stated = np.where(Q > 0, hard <= Q, -hard >= Q) & (Q != 0)
+    touched = stated.any(axis=1)
+    implied = reach * 1.0 - apart * 1.0
+    implied[~touched] = 0
+    implied[:, ~touched] = 0
+    return np.where(stated, 0, Q) + implied
+
+
+def links(known):
+    """P⁺ and P⁻ (n, n), zero on the diagonal, from what was given: labels pair by pair."""
+    said = [pairs_dense(known.pairs, known.belief, known.n_nodes)]
+    if known.soft is not None:
+        said[0] = said[0] + known.soft.toarray()
+    if known.labels is not None:
+        said.append(labels_dense(known.labels))
+    must, cannot = sum(np.maximum(M, 0) for M in said), sum(np.maximum(-M, 0) for M in said)
+    np.fill_diagonal(must, 0)
+    np.fill_diagonal(cannot, 0)
+    return must, cannot
+
+
+def acting(P, W):
+    """The links both ends of which have an edge."""
+    linked = W.sum(axis=1) > 0
+    return P * np.outer(linked, linked)

@@ -1,0 +1,76 @@
+"""Dense eigenproblems, by LAPACK: pencils whole and projected; angles between subspaces."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import scipy.linalg as sla
+
+
+def pencil(L, Q, beta, volume):
+    """All pairs 0 < λ < ∞ of L̄v = λ(Q̄ − βI)v by QZ, ‖v‖² = vol: λ, v and cost, in order of λ.
+
+    Nothing is assumed about the null space of L̄. Where it has several dimensions QZ returns them
+    as λ = 0 up to rounding; vectors without cost are not candidates (WD14 Lemma 1).
+    """
+    homogeneous, V = sla.eig(L, Q - beta * np.eye(len(L)), homogeneous_eigvals=True)
+    a, b = homogeneous
+    real = np.abs(np.imag(a * np.conj(b))) <= 1e-7 * np.abs(a * b)  # QZ rounds like √eps at worst
+    finite = np.abs(b) > 1e-11 * np.abs(a)
+    lam = np.real(a[real & finite] / b[real & finite])
+    V = np.real(V[:, real & finite])
+    V = V * np.sqrt(volume) / np.linalg.norm(V, axis=0)
+    cost = np.einsum("ij,ij->j", V, L @ V)
+    feasible = (lam > 1e-9) & (cost > 1e-9 * volume)
+    order = np.argsort(lam[feasible])
+    return lam[feasible][order], V[:, feasible][:, order], cost[feasible][order]
+
+
+def projected_pencil(L, Q, beta, U, volume):
+    """The pencil inside span(U), every direction dense: λ > 0 and cost, in order of cost."""
+    lam, C, _ = pencil(U.T @ L @ U, U.T @ Q @ U, beta, volume)
+    cost = np.einsum("ij,ij->j", U @ C, L @ (U @ C))
+    order = np.argsort(cost)
+    return lam[order], (U @ C)[:, order], cost[order]
+
+
+def finite_pairs(L, Q, Z):
+    """All pairs 0 < λ < ∞ of Lf = λQf, both semidefinite, Z the null space of L: λ, unit f, fᵀQf.
+
+    By the Schur complement of ZᵀQZ on a basis of Z^⟂; λ ascending.
+    """
+    inner = np.linalg.pinv(Z.T @ Q @ Z, rcond=1e-10, hermitian=True)
+    S = Q - Q @ Z @ inner @ Z.T @ Q
+    N = sla.null_space(Z.T)
+    mu, W = sla.eigh(N.T @ (S + S.T) @ N / 2, N.T @ (L + L.T) @ N / 2)
+    kept = mu > 1e-11 * mu.max(initial=0)
+    W = N @ W[:, kept]
+    F = W - Z @ (inner @ (Z.T @ Q @ W))
+    F /= np.linalg.norm(F, axis=0)
+    return 1 / mu[kept][::-1], F[:, ::-1], np.einsum("ij,ij->j", F, Q @ F)[::-1]
+
+
+def penalised(L, U):
+    """All θ, v of (L + U)v = θv, θ ascending."""
+    return np.linalg.eigh((L + L.T + U + U.T) / 2)
+
+
+def galerkin(A, M, U):
+    """All θ and v of Av = θMv inside span(U)."""
+    A, M = U.T @ A @ U, U.T @ M @ U
+    theta, C = sla.eigh((A + A.T) / 2, (M + M.T) / 2)
+    return theta, U @ C
+
+
+def angle(V, W):
+    """Sine of the largest angle between the spans of V and W, which have as many columns."""
+    V, W = np.linalg.qr(V)[0], np.linalg.qr(W)[0]
+    return np.linalg.norm(W - V @ (V.T @ W), 2)
+
+
+def groups(values, gap):
+    """Slices of sorted values that lie closer together than a relative gap."""
+    edges = np.flatnonzero(np.diff(values) > gap * np.abs(values[1:])) + 1
+    bounds = [0, *edges.tolist(), len(values)]
+    return [slice(i, j) for i, j in itertools.pairwise(bounds) if j > i]

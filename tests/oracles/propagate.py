@@ -1,0 +1,123 @@
+"""AB09 and WD12 with dense inverses: one-hot labels Y (n, K), zero rows unknown."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+
+def laplacians_dense(W):
+    """D − W and I − D^-½WD^-½ (AB09 eq. 1, 4)."""
+    d = W.sum(axis=1)
+    return np.diag(d) - W, np.eye(len(W)) - W / np.sqrt(np.outer(d, d))
+
+
+def clamped_dense(M, Y):
+    """f_u = −M_uu⁻¹ M_ul y (AB09 eq. 38)."""
+    known = Y.any(axis=1)
+    F = Y.astype(float)
+    F[~known] = -np.linalg.solve(M[np.ix_(~known, ~known)], M[np.ix_(~known, known)] @ Y[known])
+    return F
+
+
+def gfhf_dense(W, Y):
+    """(D_uu − W_uu)⁻¹W_ul y (AB09 eq. 8)."""
+    return clamped_dense(laplacians_dense(W)[0], Y)
+
+
+def llgc_dense(W, Y, alpha):
+    """(1 − α)(I − αS)⁻¹y (AB09 §3.4)."""
+    S = np.eye(len(W)) - laplacians_dense(W)[1]
+    return (1 - alpha) * np.linalg.solve(np.eye(len(W)) - alpha * S, Y)
+
+
+def balanced_dense(A, B, delta):
+    """A⁻¹(B + μΔ) with μ such that the result is orthogonal to Δ (AB09 eq. 11, 12, 40, 41)."""
+    inverse = np.linalg.inv(A)
+    mu = -(delta @ inverse @ B) / (delta @ inverse @ delta)
+    return inverse @ (B + np.outer(delta, mu))
+
+
+def tikreg_dense(W, Y, gamma):
+    """(γL + I_k)⁻¹(ŷ + μ1) (AB09 eq. 11)."""
+    known = np.diag(Y.any(axis=1).astype(float))
+    return balanced_dense(gamma * laplacians_dense(W)[0] + known, Y, np.ones(len(W)))
+
+
+def ncut_propagation_dense(W, Y, alpha):
+    """D^-½g with (L̄ + αI_k)g = αD^½ŷ + μD^½1 (AB09 eq. 30)."""
+    root = np.sqrt(W.sum(axis=1))
+    known = np.diag(Y.any(axis=1).astype(float))
+    A = laplacians_dense(W)[1] + alpha * known
+    return balanced_dense(A, alpha * root[:, None] * Y, root) / root[:, None]
+
+
+def lelpc_dense(W, Y, alpha):
+    """(L̄ + αI_k)⁻¹(αŷ + μD^½1) (AB09 eq. 40)."""
+    known = np.diag(Y.any(axis=1).astype(float))
+    A = laplacians_dense(W)[1] + alpha * known
+    return balanced_dense(A, alpha * Y, np.sqrt(W.sum(axis=1)))
+
+
+def green_dense(W, Y, normalized):
+    """L⁺y (AB09 §3.6)."""
+    return np.linalg.pinv(laplacians_dense(W)[int(normalized)], rcond=1e-10) @ Y
+
+
+def poisson_dense(W, Y):
+    """Lf = Σ(y_j − ȳ)δ_j with Σ d_i f_i = 0, on a connected graph (Calder et al. 2020)."""
+    known = Y.any(axis=1)
+    charge = np.where(known[:, None], Y - Y[known].mean(axis=0), 0.0)
+    F = np.linalg.pinv(laplacians_dense(W)[0], rcond=1e-10) @ charge
+    d = W.sum(axis=1)
+    return F - (d @ F) / d.sum()
+
+
+def gwem_dense(W, Y, steps):
+    """f_u = (D_Z,uu − Z_uu)⁻¹Z_ul y with Zᵀ = (D⁻¹W)^m (AB09 §3.5.2)."""
+    Z = np.linalg.matrix_power(W / W.sum(axis=1)[:, None], steps).T
+    known = Y.any(axis=1)
+    F = Y.astype(float)
+    A = (np.diag(Z.sum(axis=1)) - Z)[np.ix_(~known, ~known)]
+    F[~known] = np.linalg.solve(A, Z[np.ix_(~known, known)] @ Y[known])
+    return F
+
+
+def gwem_em_dense(W, Y, steps, rounds):
+    """EM of Szummer & Jaakkola by loops: P(i | k) from row k of Zᵀ = P^m by Bayes' rule."""
+    Pm = np.linalg.matrix_power(W / W.sum(axis=1)[:, None], steps)
+    n, K = Y.shape
+    back = (Pm / Pm.sum(axis=0)).T  # back[k, i] = P(start i | end k), uniform start
+    known = np.flatnonzero(Y.any(axis=1))
+    p = np.full((n, K), 1.0 / K)
+    for _ in range(rounds):
+        share = np.zeros((n, K))
+        for k in known:
+            c = int(Y[k].argmax())
+            joint = p[:, c] * back[k]
+            share[:, c] += joint / joint.sum()
+        total = share.sum(axis=1, keepdims=True)
+        p = np.divide(share, total, out=np.zeros_like(share), where=total > 0)
+    return back @ p
+
+
+def class_mass_dense(F, Y):
+    """Class-mass normalisation with smoothed label shares, rows summing to 1 (Zhu et al. 2003)."""
+    q = Y.sum(axis=0) + 1
+    q = q / q.sum()
+    G = F * (q / F[~Y.any(axis=1)].sum(axis=0))
+    return G / G.sum(axis=1, keepdims=True)
+
+
+def nearest_distribution_dense(v):
+    """Nearest point of the simplex by trying every support."""
+    best, found = np.inf, None
+    for size in range(1, len(v) + 1):
+        for support in itertools.combinations(range(len(v)), size):
+            p = np.zeros(len(v))
+            at = list(support)
+            p[at] = v[at] + (1 - v[at].sum()) / size
+            if p.min() >= -1e-12 and np.sum((p - v) ** 2) < best:
+                best, found = np.sum((p - v) ** 2), p
+    return found

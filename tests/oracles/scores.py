@@ -1,0 +1,55 @@
+"""Scores of labels by loops over pairs and blocks of a dense affinity."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def satisfaction_dense(found, Q):
+    """Shares of must-links, cannot-links, all, and weight kept, over all i < j of a dense Q."""
+    must = must_kept = cannot = cannot_kept = 0
+    weight = weight_kept = 0.0
+    n = len(Q)
+    for i in range(n):
+        for j in range(i + 1, n):
+            same = found[i] == found[j]
+            if Q[i, j] > 0:
+                must += 1
+                kept = same and found[i] >= 0
+                must_kept += kept
+            elif Q[i, j] < 0:
+                cannot += 1
+                kept = not same
+                cannot_kept += kept
+            else:
+                continue
+            weight += abs(Q[i, j])
+            weight_kept += abs(Q[i, j]) * kept
+
+    def share(part, whole):
+        return part / whole if whole else 1.0
+
+    return {
+        "must_kept": share(must_kept, must),
+        "cannot_kept": share(cannot_kept, cannot),
+        "kept": share(must_kept + cannot_kept, must + cannot),
+        "kept_weighted": share(weight_kept, weight),
+        "n_must": must,
+        "n_cannot": cannot,
+    }
+
+
+def mncut_dense(W, found):
+    """WHC11 eq. 2 by sums over blocks of a dense affinity; unassigned nodes are in no cluster."""
+    total = 0.0
+    for k in set(found[found >= 0].tolist()):
+        inside = found == k
+        volume = W[inside].sum()
+        if volume > 0:
+            total += W[np.ix_(inside, ~inside)].sum() / volume
+    return total
+
+
+def ncut_of(W, side):
+    """NCut of one cut, WHC11 eq. 2 for two clusters."""
+    return mncut_dense(W, side.astype(int))
