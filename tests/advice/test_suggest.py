@@ -229,6 +229,24 @@ def test_labels_name_the_number_of_clusters(points):
 # ---------------------------------------------------------------- metric, pictures, samples
 
 
+@pytest.mark.parametrize("unknown", ["", "-1", None, float("nan")])
+def test_classes_have_names_as_in_fit(unknown, points):
+    X, y = points
+    numbers = labelled(y, 3)
+    names = np.array(["fen", "heath", "moor", "wood"], dtype=object)[numbers]
+    names[numbers < 0] = unknown
+    told, named = (ml.suggest(X, known) for known in (numbers, names))
+    assert named.to_dict() == told.to_dict()
+    assert set(named.estimator().fit(X, names).classes_) == set(names[numbers >= 0])
+
+
+def test_a_mixture_of_names_and_numbers_is_one_line(points):
+    X, y = points
+    with pytest.raises(InputError, match="y: labels are a mixture of text and numbers") as told:
+        ml.suggest(X, np.where(y == 0, "fen", y.astype(object)))
+    assert "\n" not in str(told.value)
+
+
 def test_words_are_compared_by_angles():
     rng = np.random.default_rng(0)
     topic = np.repeat(np.arange(3), 50)

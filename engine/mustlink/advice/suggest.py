@@ -23,7 +23,7 @@ from mustlink.cost.resident import parse_size
 from mustlink.errors import InputError
 from mustlink.estimator import threads
 from mustlink.graph import Graph, knn_graph
-from mustlink.labels import as_labels
+from mustlink.labels import as_labels, encoded
 from mustlink.observe import Observer, Recorder
 
 _NEIGHBORS = 15
@@ -44,9 +44,10 @@ def suggest(
 
     `X` are points (n, d), also rows that are read by blocks, a square sparse affinity, or a Graph;
     `graph` a Graph of these points, which is looked at instead of one of a sample. `y` (n,) labels,
-    -1 unknown, `constraints` as of the clusterers. Without `n_clusters` K is the number of classes
-    among the labels, else that of the widest gap of the spectrum. `memory`, as "2GB", goes into the
-    parameters and is compared with what the method needs.
+    numbers with -1 for unknown or names of classes, `constraints` as of the clusterers. Without
+    `n_clusters` K is the number of classes among the labels, else that of the widest gap of the
+    spectrum. `memory`, as "2GB", goes into the parameters and is compared with what the method
+    needs.
 
     Of more than some thousand points a sample is looked at: the same `random_state` (None: 0) gives
     the same suggestion. Nothing is fitted. Raises InputError. Cost: at most a few seconds for a
@@ -97,7 +98,7 @@ def _known(n: int, y: Any, constraints: Constraints | None) -> Constraints:
     if isinstance(y, Constraints):
         raise InputError("y: Constraints given; pass them as constraints=")
     if y is not None:
-        found = found + Constraints.from_labels(as_labels(y, n))
+        found = found + Constraints.from_labels(as_labels(encoded(y, "y")[0], n))
     if constraints is None:
         return found
     if not isinstance(constraints, Constraints):

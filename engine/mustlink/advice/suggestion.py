@@ -62,7 +62,7 @@ class Suggestion:
 
     def estimator(self) -> Any:
         """The estimator with these parameters, not fitted; a new one at every call."""
-        home = "propagate" if self.propagates else "cluster"
+        home = "propagate" if self.propagates else "methods"
         made = getattr(import_module(f"mustlink.{home}"), self.method)
         return made(**self.parameters)
 
