@@ -247,6 +247,6 @@ def test_recurrence_kernels(rng):
     shift_scale(out, V, 0.3, 2.0)
     assert np.allclose(out, 2.0 * (wanted - 0.3 * V))
     terms, C = rng.standard_normal((4, 30, 5)), rng.standard_normal((2, 3))
-    total = np.ones((30, 3, 5))
+    total = np.ones((3, 30, 5))
     mix(terms, np.array([3, 1]), C, total)
-    assert np.allclose(total, 1 + np.einsum("tnk,tq->nqk", terms[[3, 1]], C))
+    assert np.allclose(total, 1 + np.einsum("tnk,tq->qnk", terms[[3, 1]], C))

@@ -55,13 +55,13 @@ def _shift(X: Any, V: Any, a: Any, scale: Any) -> None:
 @loop(fastmath=True)
 def _mix(terms: Any, which: Any, C: Any, out: Any) -> None:
     width = nb.uint64(out.shape[2])
-    for i in nb.prange(out.shape[0]):
-        for q in range(out.shape[1]):
+    for i in nb.prange(out.shape[1]):
+        for q in range(out.shape[0]):
             for t in range(which.size):
                 w = C[t, q]
                 at = which[t]
                 for k in range(width):
-                    out[i, q, k] += w * terms[at, i, k]
+                    out[q, i, k] += w * terms[at, i, k]
 
 
 def next_term(
@@ -86,5 +86,5 @@ def shift_scale(X: Block, V: Block, a: float, scale: float) -> None:
 def mix(
     terms: NDArray[np.float64], which: NDArray[np.int64], C: Block, out: NDArray[np.float64]
 ) -> None:
-    """Add Σ_t C_tq·terms[which_t] to out[:, q]: `terms` (…, n, b), C (t, p), `out` (n, p, b)."""
+    """Add Σ_t C_tq·terms[which_t] to out[q]: `terms` (…, n, b), C (t, p), `out` (p, n, b)."""
     _mix(C.size * terms[0].size, terms, which, C, out)

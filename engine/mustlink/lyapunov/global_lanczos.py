@@ -96,14 +96,14 @@ class GlobalLanczos:
         K, ring = self.steps, len(self.blocks)
         out = np.zeros((self.blocks.shape[1], C.shape[1], self.blocks.shape[2]))
         if ring > K:
-            mix(self.blocks, np.arange(K), C, out)
+            mix(self.blocks, np.arange(K), C, out.transpose(1, 0, 2))
             return out
         self._start()
         done = 0
         for k in range(K):
             if k - done == ring - 2 or k == K - 1:
                 new = np.arange(done, k + 1)
-                mix(self.blocks, new % ring, C[new], out)
+                mix(self.blocks, new % ring, C[new], out.transpose(1, 0, 2))
                 done = k + 1
             self._raw(k, self.alpha[k], 1.0 / self.beta[k] if self.beta[k] else 0.0)
         return out

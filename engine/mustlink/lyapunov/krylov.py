@@ -225,7 +225,7 @@ def _rest(
     V = run.slot(run.steps)
     U = run.slot(run.steps + 1)  # the place that the next step would write to
     U[:] = 0.0
-    mix(Z.transpose(1, 0, 2), np.arange(Z.shape[1]), last[:, None], U[:, None])
+    mix(Z.transpose(1, 0, 2), np.arange(Z.shape[1]), last[:, None], U[None])
     inner = gram(V, U) * sign
     outer = float(np.sum((sign[:, None] * gram(V, V) * sign) * gram(U, U)))
     square = 2.0 * outer + 2.0 * float(np.sum(inner * inner.T))

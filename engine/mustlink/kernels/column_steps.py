@@ -1,0 +1,105 @@
+"""Vector work of block iterations, column by column and in one pass: every column has its scalars.
+
+Sums do not depend on the number of threads, and are double for single precision, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.kernels.loops import loop
+
+Block = NDArray[np.float64]
+Scalars = NDArray[np.float64]
+_ROWS = 1 << 14  # rows per partial sum: fixed, so that sums come out the same for any threads
+
+
+@loop(fastmath=True)
+def _dots(X: Any, Y: Any, rows: Any, partial: Any) -> None:
+    n, width = X.shape
+    for part in nb.prange(partial.shape[0]):
+        for i in range(part * rows, min((part + 1) * rows, n)):
+            for c in range(width):
+                partial[part, c] += nb.float64(X[i, c]) * nb.float64(Y[i, c])
+
+
+@loop(fastmath=True)
+def _one(out: Any, b: Any, U: Any, u: Any, columns: Any) -> None:
+    width = u.size
+    for i in nb.prange(out.shape[0]):
+        for c in range(width):
+            at = columns[c]
+            out[i, at] = b[c] * out[i, at] + u[c] * U[i, c]
+
+
+@loop(fastmath=True)
+def _two(out: Any, b: Any, U: Any, u: Any, V: Any, v: Any, columns: Any) -> None:
+    width = u.size
+    for i in nb.prange(out.shape[0]):
+        for c in range(width):
+            at = columns[c]
+            out[i, at] = b[c] * out[i, at] + u[c] * U[i, c] + v[c] * V[i, c]
+
+
+@loop(fastmath=True)
+def _lessen(R: Any, V: Any, a: Any, rows: Any, partial: Any) -> None:
+    n, width = R.shape
+    for part in nb.prange(partial.shape[0]):
+        for i in range(part * rows, min((part + 1) * rows, n)):
+            for c in range(width):
+                r = R[i, c] - a[c] * V[i, c]
+                R[i, c] = r
+                partial[part, c] += r * r
+
+
+@loop()
+def _peaks(X: Any, rows: Any, partial: Any) -> None:
+    n, width = X.shape
+    for part in nb.prange(partial.shape[0]):
+        for i in range(part * rows, min((part + 1) * rows, n)):
+            for c in range(width):
+                if abs(X[i, c]) > abs(partial[part, c]):
+                    partial[part, c] = X[i, c]
+
+
+def _partial(X: Block) -> Block:
+    return np.zeros((max(1, -(-X.shape[0] // _ROWS)), X.shape[1]))
+
+
+def dots(X: Block, Y: Block) -> Scalars:
+    """Inner products column by column of two blocks (n, b)."""
+    partial = _partial(X)
+    _dots(X.size, X, Y, _ROWS, partial)
+    return np.asarray(partial.sum(axis=0), dtype=np.float64)
+
+
+def blend(
+    out: Block,
+    keep: Scalars,
+    terms: list[tuple[Block, Scalars]],
+    columns: NDArray[np.int64],
+) -> None:
+    """In place out[:, columns] = out[:, columns]·diag(keep) + Σ V·diag(a), one or two terms."""
+    work = (1 + len(terms)) * out.shape[0] * keep.size
+    kernel = _one if len(terms) == 1 else _two
+    kernel(work, out, keep, *(part for term in terms for part in term), columns)
+
+
+def lessen(R: Block, V: Block, a: Scalars) -> Scalars:
+    """In place R −= V·diag(a); returns the squared lengths of R's columns."""
+    partial = _partial(R)
+    _lessen(2 * R.size, R, V, a, _ROWS, partial)
+    return np.asarray(partial.sum(axis=0), dtype=np.float64)
+
+
+def peaks(X: Block) -> Scalars:
+    """The entry of largest magnitude of every column, (b,); of equal ones the first."""
+    partial = _partial(X)
+    _peaks(X.size, X, _ROWS, partial)
+    return np.asarray(
+        partial[np.abs(partial).argmax(axis=0), np.arange(X.shape[1])], dtype=np.float64
+    )

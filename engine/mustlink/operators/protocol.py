@@ -1,0 +1,96 @@
+"""What iterations ask of a matrix, of a Laplacian and of an approximate inverse."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from mustlink.space import Block, Small, Space, Vector
+
+
+class Operator(Protocol):
+    """A matrix A (n, n) on blocks of a space."""
+
+    @property
+    def space(self) -> Space:
+        """Where its blocks live."""
+        ...
+
+    @property
+    def diagonal(self) -> Vector:
+        """a_ii, (n,)."""
+        ...
+
+    @property
+    def norm(self) -> float:
+        """An upper estimate of ‖A‖₂, the unit of residuals."""
+        ...
+
+    def apply(self, X: Block) -> Block:
+        """AX for a block (n, b), in the block's precision."""
+        ...
+
+
+class Preconditioner(Protocol):
+    """A fixed symmetric positive map R -> ≈A⁻¹R on blocks (n, b), column by column."""
+
+    def __call__(self, R: Block, /) -> Block:
+        """Apply it; R is not changed."""
+        ...
+
+
+class Kernel(Protocol):
+    """The null space Z (n, c) of an operator, orthonormal, never dense."""
+
+    @property
+    def n_components(self) -> int:
+        """Number c of its dimensions."""
+        ...
+
+    def coefficients(self, X: Block) -> Small:
+        """ZᵀX, (c, b)."""
+        ...
+
+    def expand(self, A: Small) -> Block:
+        """ZA, (n, b), for A (c, b)."""
+        ...
+
+    def project(self, X: Block) -> Block:
+        """X − ZZᵀX."""
+        ...
+
+
+class Laplacian(Operator, Protocol):
+    """L̄ = I − S, S = D^-½WD^-½, symmetric positive semidefinite, ‖L̄‖ <= 2."""
+
+    @property
+    def null(self) -> Kernel:
+        """Its null space."""
+        ...
+
+    @property
+    def root_degree(self) -> Vector:
+        """D^½1, (n,)."""
+        ...
+
+    @property
+    def volume(self) -> float:
+        """Sum of the degrees."""
+        ...
+
+    @property
+    def dtype(self) -> Any:
+        """Precision in which S is stored, and blocks are best held."""
+        ...
+
+    def smooth(self, X: Block, times: int) -> Block:
+        """((I + S)/2)^times X in single precision: damps rough vectors, keeps smooth ones."""
+        ...
+
+    def three_terms(
+        self, V: Block, old: Block, weights: tuple[float, float, float], out: Block
+    ) -> tuple[float, float]:
+        """Write out = a·SV + b·V + c·old; ⟨out, V⟩ and ‖out‖² (Frobenius) in one reduction.
+
+        `out` is neither V nor old.
+        """
+        ...

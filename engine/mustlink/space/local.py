@@ -1,0 +1,136 @@
+"""All nodes at home: blocks are NumPy arrays, verbs are compiled loops over rows in threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.kernels import blocks, column_steps
+from mustlink.kernels.group_sums import group_sums
+from mustlink.kernels.keyed_normals import normals
+from mustlink.kernels.lanczos_steps import mix
+from mustlink.space.verbs import Dots, Gram, GroupSums, Ints, Scalars, Small, Space, Sum
+
+Array = NDArray[Any]
+
+
+class LocalSpace(Space):
+    """The space of `size` nodes on one machine; `weights` (size,) or None are multiplicities.
+
+    Results do not depend on the number of threads.
+    """
+
+    def __init__(self, size: int, weights: NDArray[np.float64] | None = None) -> None:
+        self.size = size
+        self.weights = weights
+
+    def sums(self, *wanted: Sum) -> list[Small]:
+        """See `Space`."""
+        return [_sum(one) for one in wanted]
+
+    def peaks(self, X: Array) -> Small:
+        """See `Space`."""
+        return column_steps.peaks(np.ascontiguousarray(X))
+
+    def combine(self, V: Array | list[Array], C: Small) -> Array:
+        """See `Space`."""
+        return blocks.combination(_listed(V), C)
+
+    def recombine(self, V: list[Array], C: Small, C2: Small) -> tuple[Array, Array]:
+        """See `Space`."""
+        return blocks.recombine(V, C, C2)
+
+    def subtract(self, X: Array, V: Array, C: Small) -> None:
+        """See `Space`."""
+        blocks.subtract(X, V, C)
+
+    def blend(
+        self,
+        out: Array,
+        keep: Scalars,
+        *terms: tuple[Array, Scalars],
+        columns: Ints | None = None,
+    ) -> None:
+        """See `Space`."""
+        where = np.arange(out.shape[1]) if columns is None else np.asarray(columns, np.int64)
+        width = where.size
+        if not terms:
+            scale = np.ones(out.shape[1])
+            scale[where] = keep
+            out *= scale.astype(out.dtype)
+            return
+        each = [(np.ascontiguousarray(V), _each(a, width)) for V, a in terms]
+        column_steps.blend(out, _each(keep, width), each, where)
+
+    def lessen(self, R: Array, V: Array, a: Small) -> Small:
+        """See `Space`."""
+        return column_steps.lessen(R, np.ascontiguousarray(V), _each(a, R.shape[1]))
+
+    def mix(self, out: Any, terms: Any, which: Ints, C: Small) -> None:
+        """See `Space`; series are arrays (count, n, b)."""
+        mix(terms, np.asarray(which, np.int64), C, out)
+
+    def zeros(self, width: int, dtype: Any = np.float64) -> Array:
+        """See `Space`."""
+        return np.zeros((self.size, width), dtype=dtype)
+
+    def series(self, count: int, width: int) -> Array:
+        """See `Space`."""
+        return np.zeros((count, self.size, width))
+
+    def copy(self, X: Array, dtype: Any = None) -> Array:
+        """See `Space`."""
+        return np.array(X, dtype=dtype, order="C")
+
+    def normals(self, width: int, seed: int) -> Array:
+        """See `Space`."""
+        return normals(np.arange(self.size), width, seed)
+
+    def columns(self, X: Array, which: Ints | NDArray[np.bool_] | slice) -> Array:
+        """See `Space`."""
+        return np.take(X, np.arange(X.shape[1])[which], axis=1)
+
+    def stack(self, blocks: Sequence[Array]) -> Array:
+        """See `Space`."""
+        return np.ascontiguousarray(np.hstack(list(blocks)))
+
+    def column(self, v: Array) -> Array:
+        """See `Space`."""
+        return v[:, None]
+
+    def rowwise(self, function: Callable[..., Any], *data: Array) -> Any:
+        """See `Space`."""
+        return function(*data)
+
+    def spread(self, C: Small, groups: Array) -> Array:
+        """See `Space`."""
+        return np.take(C, groups, axis=0)
+
+    def take(self, X: Array, nodes: Ints) -> Array:
+        """See `Space`."""
+        return np.take(X, nodes, axis=0)
+
+    def add_rows(self, X: Array, nodes: Ints, rows: Array) -> None:
+        """See `Space`."""
+        X[nodes] += rows
+
+
+def _sum(wanted: Sum) -> Small:
+    if isinstance(wanted, Gram):
+        return blocks.gram_of(_listed(wanted.left), _listed(wanted.right))
+    if isinstance(wanted, Dots):
+        return column_steps.dots(*map(np.ascontiguousarray, (wanted.left, wanted.right)))
+    assert isinstance(wanted, GroupSums)
+    return group_sums(np.ascontiguousarray(wanted.X), wanted.groups, wanted.count)
+
+
+def _listed(V: Array | list[Array]) -> list[Array]:
+    return V if isinstance(V, list) else [V]
+
+
+def _each(a: Scalars, width: int) -> Small:
+    """A scalar for every column."""
+    return np.array(np.broadcast_to(np.asarray(a, dtype=np.float64), (width,)))

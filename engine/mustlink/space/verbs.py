@@ -1,0 +1,198 @@
+"""What an iteration may do with data of nodes: a few verbs, and nothing else.
+
+A `Space` knows where the rows of blocks (n, b) are. An iteration holds blocks without looking
+inside, reads their `shape` and `dtype`, and does its small algebra on the arrays that sums over
+nodes return, which are the same wherever they are asked for. Sums that are wanted together are
+asked for together: one reduction.
+
+    G, squares = space.sums(Gram([X, P], [X, P]), Dots(R, R))
+
+Everything that acts on rows alone goes through `rowwise`; everything that mixes rows is an
+operator (`mustlink.operators`), a sum, or `take`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Block = Any  # (n, b) numbers of n nodes; only its space looks inside. Has `shape` and `dtype`.
+Vector = Any  # (n,) numbers of n nodes, likewise
+Small = NDArray[np.float64]  # a small array that everyone has
+Scalars = NDArray[np.float64] | float
+Ints = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Gram:
+    """[V₁ V₂ …]ᵀ[U₁ U₂ …], without joining the blocks."""
+
+    left: Block | list[Block]
+    right: Block | list[Block]
+
+
+@dataclass(frozen=True, eq=False)
+class Dots:
+    """xᵀy column by column of two blocks as wide, (b,)."""
+
+    left: Block
+    right: Block
+
+
+@dataclass(frozen=True, eq=False)
+class GroupSums:
+    """Row g is the sum of the rows of X with `groups` equal to g, (count, b)."""
+
+    X: Block
+    groups: Vector
+    count: int
+
+
+Sum = Gram | Dots | GroupSums
+
+
+class Space(Protocol):
+    """Verbs on blocks (n, b), dtype float64 or float32; sums are double all the same.
+
+    `weights` (n,) are the nodes' multiplicities, None where all are 1: a node may stand for
+    several. Sums do not know them; what is counted a node at a time is summed of `weighted(X)`.
+    Verbs return new blocks but for `subtract`, `blend`, `lessen`, `mix`, `add_rows` and
+    `recombine`, which say what they change.
+    """
+
+    size: int
+    weights: Vector | None
+
+    # --- sums over nodes
+
+    @abstractmethod
+    def sums(self, *wanted: Sum) -> list[Small]:
+        """All these sums over nodes in one reduction, in double precision."""
+
+    def gram(self, V: Block | list[Block], U: Block | list[Block]) -> Small:
+        """VᵀU, of blocks or of lists of blocks."""
+        return self.sums(Gram(V, U))[0]
+
+    def dots(self, X: Block, Y: Block) -> Small:
+        """Inner products of columns, (b,)."""
+        return self.sums(Dots(X, Y))[0]
+
+    def norms(self, *blocks: Block) -> Any:
+        """Lengths of the columns, (b,), of one block; a list of them for several."""
+        found = [np.sqrt(s) for s in self.sums(*(Dots(X, X) for X in blocks))]
+        return found[0] if len(found) == 1 else found
+
+    @abstractmethod
+    def peaks(self, X: Block) -> Small:
+        """The entry of largest magnitude of every column, (b,); of equal ones the first node's."""
+
+    def signs(self, X: Block) -> Small:
+        """±1 a column, (b,): X·diag(signs) has positive largest entries, the sign convention."""
+        return np.where(self.peaks(X) < 0, -1.0, 1.0)
+
+    # --- linear combinations
+
+    @abstractmethod
+    def combine(self, V: Block | list[Block], C: Small) -> Block:
+        """[V₁ V₂ …]C, without joining the blocks, in their precision."""
+
+    @abstractmethod
+    def recombine(self, V: list[Block], C: Small, C2: Small) -> tuple[Block, Block]:
+        """VC and VC₂; the first in place of V₁, which is changed, if it is as wide."""
+
+    @abstractmethod
+    def subtract(self, X: Block, V: Block, C: Small) -> None:
+        """In place X −= VC."""
+
+    @abstractmethod
+    def blend(
+        self,
+        out: Block,
+        keep: Scalars,
+        *terms: tuple[Block, Scalars],
+        columns: Ints | None = None,
+    ) -> None:
+        """In place out·diag(keep) + V·diag(a) + …, at most two terms (V, a), scalars or (b,).
+
+        With `columns`, (b,) distinct, only those columns of `out` are touched.
+        """
+
+    @abstractmethod
+    def lessen(self, R: Block, V: Block, a: Small) -> Small:
+        """In place R −= V·diag(a), and the squared lengths of R's columns: one reduction."""
+
+    @abstractmethod
+    def mix(self, out: Sequence[Block], terms: Sequence[Block], which: Ints, C: Small) -> None:
+        """In place out[q] += Σ_t C_tq·terms[which_t] for every q; both from `series`, C (t, q)."""
+
+    # --- making, choosing, joining
+
+    @abstractmethod
+    def zeros(self, width: int, dtype: Any = np.float64) -> Block:
+        """A block of zeros, (n, width)."""
+
+    @abstractmethod
+    def series(self, count: int, width: int) -> Sequence[Block]:
+        """As many blocks of zeros; slices of it are again such a series."""
+
+    @abstractmethod
+    def copy(self, X: Block, dtype: Any = None) -> Block:
+        """A block of its own, in another precision if asked for."""
+
+    @abstractmethod
+    def normals(self, width: int, seed: int) -> Block:
+        """Standard normal numbers keyed by (seed, number of the node, column), (n, width).
+
+        The same for every division of the nodes, and for every width.
+        """
+
+    @abstractmethod
+    def columns(self, X: Block, which: Ints | NDArray[np.bool_] | slice) -> Block:
+        """The columns chosen, as a block of its own."""
+
+    @abstractmethod
+    def stack(self, blocks: Sequence[Block]) -> Block:
+        """[X₁ X₂ …] as one block."""
+
+    @abstractmethod
+    def column(self, v: Vector) -> Block:
+        """A vector (n,) as a block (n, 1)."""
+
+    # --- rows
+
+    @abstractmethod
+    def rowwise(self, function: Callable[..., Any], *data: Block | Vector) -> Any:
+        """What `function` makes of arrays of rows, row by row: blocks or vectors of as many rows.
+
+        It is called on parts of the rows: sums over nodes are not its business.
+        """
+
+    def scaled(self, X: Block, v: Vector) -> Block:
+        """diag(v)X in X's precision, v (n,)."""
+        return self.rowwise(_scaled, X, v)
+
+    def weighted(self, X: Block) -> Block:
+        """diag(weights)X; X itself where all weights are 1."""
+        return X if self.weights is None else self.scaled(X, self.weights)
+
+    @abstractmethod
+    def spread(self, C: Small, groups: Vector) -> Block:
+        """Row i is row `groups[i]` of C (count, b): the adjoint of `GroupSums`, (n, b)."""
+
+    @abstractmethod
+    def take(self, X: Block, nodes: Ints) -> Any:
+        """The rows of a few nodes, (len(nodes), b), the same for everyone."""
+
+    @abstractmethod
+    def add_rows(self, X: Block, nodes: Ints, rows: Any) -> None:
+        """In place X[nodes] += rows, `nodes` distinct."""
+
+
+def _scaled(X: NDArray[Any], v: NDArray[Any]) -> NDArray[Any]:
+    found: NDArray[Any] = np.multiply(X, v[:, None], dtype=X.dtype, casting="same_kind")
+    return found

@@ -1,0 +1,246 @@
+"""The verbs of both spaces against plain arrays."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from mustlink.kernels import blocks, column_steps
+from mustlink.kernels.keyed_normals import normals
+from mustlink.space import Dots, Gram, GroupSums, LocalSpace
+from split_space import SplitSpace, division, gather, scatter
+
+N = 60
+PLACES = ["local", "whole", "split", "crumbs"]
+
+
+@pytest.fixture(autouse=True)
+def _small_tasks(monkeypatch):
+    monkeypatch.setattr(blocks, "_ROWS", 7)
+    monkeypatch.setattr(column_steps, "_ROWS", 7)
+
+
+class Home:
+    """One space with a way in and out."""
+
+    def __init__(self, place, n=N, weights=None):
+        pieces = {"whole": 1, "split": 3, "crumbs": 7}
+        if place == "local":
+            self.space, self.enter, self.leave = LocalSpace(n, weights), np.array, np.asarray
+            return
+        self.space = SplitSpace(division(n, pieces[place]))
+        self.enter = lambda X: scatter(self.space, X)
+        self.leave = lambda X: gather(self.space, X)
+        self.space.weights = None if weights is None else self.enter(weights)
+
+
+@pytest.fixture(params=PLACES)
+def home(request):
+    return Home(request.param)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def tolerance(dtype):
+    return 1e-12 if dtype == np.float64 else 2e-5
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_sums_over_nodes(home, rng, dtype):
+    X, Y, Z = (rng.standard_normal((N, b)).astype(dtype) for b in (3, 2, 3))
+    groups = rng.integers(0, 4, N)
+    x, y, z, g = (home.enter(V) for V in (X, Y, Z, groups))
+    before = getattr(home.space, "reductions", 0)
+    G, d, s = home.space.sums(Gram([x, y], z), Dots(x, z), GroupSums(x, g, 5))
+    assert getattr(home.space, "reductions", 1) == before + 1
+    X, Y, Z = (V.astype(np.float64) for V in (X, Y, Z))
+    np.testing.assert_allclose(G, np.hstack([X, Y]).T @ Z, atol=1e-12)
+    np.testing.assert_allclose(d, (X * Z).sum(axis=0), atol=1e-12)
+    np.testing.assert_allclose(s, [X[groups == k].sum(axis=0) for k in range(5)], atol=1e-12)
+    np.testing.assert_allclose(home.space.gram(x, z), X.T @ Z, atol=1e-12)
+    np.testing.assert_allclose(home.space.dots(x, z), (X * Z).sum(axis=0), atol=1e-12)
+    np.testing.assert_allclose(home.space.norms(x), np.linalg.norm(X, axis=0), atol=1e-12)
+    np.testing.assert_allclose(home.space.norms(y, x)[0], np.linalg.norm(Y, axis=0), atol=1e-12)
+    assert all(part.dtype == np.float64 for part in (G, d, s))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("width", [3, 2])
+def test_linear_combinations(home, rng, dtype, width):
+    X, Y = (rng.standard_normal((N, b)).astype(dtype) for b in (3, 2))
+    C, C2 = rng.standard_normal((5, width)), rng.standard_normal((5, 4))
+    both, atol = np.hstack([X, Y]), tolerance(dtype)
+    x, y = home.enter(X), home.enter(Y)
+    np.testing.assert_allclose(home.leave(home.space.combine([x, y], C)), both @ C, atol=atol)
+    np.testing.assert_allclose(home.leave(home.space.combine(x, C[:3])), X @ C[:3], atol=atol)
+    home.space.subtract(y, x, C2[:3, :2])
+    np.testing.assert_allclose(home.leave(y), Y - X @ C2[:3, :2], atol=atol)
+    y = home.enter(Y)
+    first, second = home.space.recombine([x, y], C, C2)
+    np.testing.assert_allclose(home.leave(first), both @ C, atol=atol)
+    np.testing.assert_allclose(home.leave(second), both @ C2, atol=atol)
+    assert (first is x) == (width == 3)
+    assert first.dtype == second.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("terms", [0, 1, 2])
+@pytest.mark.parametrize("some", [False, True])
+def test_blending_in_place(home, rng, dtype, terms, some):
+    width = 2 if some else 4
+    X = rng.standard_normal((N, 4)).astype(dtype)
+    V = [rng.standard_normal((N, width)).astype(dtype) for _ in range(terms)]
+    keep, a = rng.standard_normal(width), rng.standard_normal((2, width))
+    which = np.array([2, 0]) if some else None
+    x = home.enter(X)
+    pairs = [(home.enter(v), c) for v, c in zip(V, a, strict=False)]
+    home.space.blend(x, keep, *pairs, columns=which)
+    at = np.arange(4) if which is None else which
+    X[:, at] = X[:, at] * keep + sum(v * c for v, c in zip(V, a, strict=False))
+    np.testing.assert_allclose(home.leave(x), X, atol=tolerance(dtype))
+    assert x.dtype == dtype
+    for v, (held, _) in zip(V, pairs, strict=True):
+        np.testing.assert_array_equal(home.leave(held), v)
+    home.space.blend(x, 2.0, columns=which)  # scalars serve for all columns
+    X[:, at] *= 2
+    np.testing.assert_allclose(home.leave(x), X, atol=2 * tolerance(dtype))
+
+
+def test_lessening_tells_the_lengths(home, rng):
+    R, V = rng.standard_normal((2, N, 3))
+    a = rng.standard_normal(3)
+    r = home.enter(R)
+    squares = home.space.lessen(r, home.enter(V), a)
+    np.testing.assert_allclose(home.leave(r), R - V * a, atol=1e-13)
+    np.testing.assert_allclose(squares, ((R - V * a) ** 2).sum(axis=0), atol=1e-12)
+
+
+def test_mixing_series(home, rng):
+    space, C = home.space, rng.standard_normal((2, 3))
+    terms, out = space.series(4, 5), space.series(3, 5)
+    values = rng.standard_normal((4, N, 5))
+    for t, V in enumerate(values):
+        space.blend(terms[t], 0.0, (home.enter(V), 1.0))
+    space.mix(out, terms, np.array([3, 1]), C)
+    space.mix(out[1:2], terms, np.array([0]), np.array([[2.0]]))
+    expected = np.einsum("tnk,tq->qnk", values[[3, 1]], C)
+    expected[1] += 2 * values[0]
+    for q in range(3):
+        np.testing.assert_allclose(home.leave(out[q]), expected[q], atol=1e-13)
+
+
+def test_making_and_choosing(home, rng):
+    X = rng.standard_normal((N, 4))
+    x, space = home.enter(X), home.space
+    assert not home.leave(space.zeros(3)).any()
+    assert space.zeros(2, np.float32).dtype == np.float32
+    assert space.zeros(2).shape == (N, 2)
+    single = space.copy(x, np.float32)
+    np.testing.assert_array_equal(home.leave(single), X.astype(np.float32))
+    own = space.copy(x)
+    space.blend(own, 0.0)
+    np.testing.assert_array_equal(home.leave(x), X)
+    for which in (np.array([3, 1]), X[0] > 0, slice(1, 3)):
+        np.testing.assert_array_equal(home.leave(space.columns(x, which)), X[:, which])
+    np.testing.assert_array_equal(home.leave(space.stack([x, x])), np.hstack([X, X]))
+    v = home.enter(X[:, 0])
+    np.testing.assert_array_equal(home.leave(space.column(v)), X[:, :1])
+    np.testing.assert_allclose(home.leave(space.scaled(x, v)), X * X[:, :1], rtol=1e-15)
+    assert space.scaled(single, v).dtype == np.float32
+
+
+def test_rows(home, rng):
+    X, space = rng.standard_normal((N, 3)), home.space
+    groups, C = rng.integers(0, 4, N), rng.standard_normal((4, 2))
+    x = home.enter(X)
+    np.testing.assert_array_equal(home.leave(space.spread(C, home.enter(groups))), C[groups])
+    nodes = rng.permutation(N)[:9]
+    np.testing.assert_array_equal(space.take(x, nodes), X[nodes])
+    rows = rng.standard_normal((9, 3))
+    space.add_rows(x, nodes, rows)
+    X[nodes] += rows
+    np.testing.assert_allclose(home.leave(x), X, atol=1e-15)
+    sign = space.rowwise(lambda a, b: np.sign(a) * b[:, None], x, home.enter(groups))
+    np.testing.assert_array_equal(home.leave(sign), np.sign(X) * groups[:, None])
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_weights_are_multiplicities(place, rng):
+    X, times = rng.standard_normal((N, 2)), rng.integers(1, 4, N)
+    home = Home(place, weights=times.astype(float))
+    x = home.enter(X)
+    repeated = np.repeat(X, times, axis=0)
+    found = home.space.gram(x, home.space.weighted(x))
+    np.testing.assert_allclose(found, repeated.T @ repeated, atol=1e-12)
+    plain = Home(place)
+    x = plain.enter(X)
+    assert plain.space.weighted(x) is x
+
+
+def test_the_sign_convention(home):
+    X = np.zeros((N, 5))
+    X[[3, 40], 0] = 2.0, -2.0  # equal magnitudes: the first node decides
+    X[[3, 40], 1] = -2.0, 2.0
+    X[[5, 6], 2] = 1.0, -1.5
+    X[59, 3] = 1e-300
+    x = home.enter(X)
+    assert home.space.peaks(x).tolist() == [2.0, -2.0, -1.5, 1e-300, 0.0]
+    assert home.space.signs(x).tolist() == [1.0, -1.0, -1.0, 1.0, 1.0]
+
+
+# --- numbers by counting
+
+
+@given(st.integers(-(2**40), 2**70), st.integers(1, 30), st.integers(1, 5))
+@settings(max_examples=30, deadline=None)
+def test_normals_belong_to_seed_node_and_column(seed, n, width):
+    whole = normals(np.arange(n), width, seed)
+    order = np.random.default_rng(n).permutation(n)
+    assert np.array_equal(normals(order, width + 2, seed)[:, :width], whole[order])
+    assert not np.array_equal(normals(np.arange(n), width, seed + 1), whole)
+    np.testing.assert_allclose(whole, slow_normals(np.arange(n), width, seed), rtol=1e-12)
+
+
+def slow_normals(nodes, width, seed):
+    """The same number by number in Python's own integers."""
+    mask = 2**64 - 1
+
+    def mixed(z):
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        return z ^ (z >> 31)
+
+    step = 0x9E3779B97F4A7C15
+    origin = mixed((seed + step) & mask)
+    out = np.empty((len(nodes), width))
+    for i, node in enumerate(nodes.tolist()):
+        row = mixed((origin + node * step) & mask)
+        for c in range(width):
+            first = mixed((row + (c + 1) * 0xD1B54A32D192ED03) & mask)
+            second = mixed((first + step) & mask)
+            u, v = ((first >> 11) + 0.5) / 2**53, (second >> 11) / 2**53
+            out[i, c] = np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * v)
+    return out
+
+
+def test_normals_are_normal_and_independent():
+    """Kolmogorov-Smirnov and correlations of neighbours in node, column and seed."""
+    X = normals(np.arange(50_000), 3, 7)
+    assert stats.kstest(X.ravel(), "norm").pvalue > 1e-3
+    pairs = [
+        (X[:-1, 0], X[1:, 0]),
+        (X[:, 0], X[:, 1]),
+        (X[:, 0], normals(np.arange(50_000), 1, 8)[:, 0]),
+    ]
+    for a, b in pairs:
+        assert abs(np.corrcoef(a, b)[0, 1]) < 5 / np.sqrt(50_000)  # five standard errors
+        assert abs(np.corrcoef(a**2, b**2)[0, 1]) < 5 / np.sqrt(50_000)
+
+
+def test_normals_of_a_space_are_those_of_its_nodes(home):
+    expected = normals(np.arange(N), 3, 11)
+    assert np.array_equal(home.leave(home.space.normals(3, 11)), expected)
