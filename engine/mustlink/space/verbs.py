@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 Block = Any  # (n, b) numbers of n nodes; only its space looks inside. Has `shape` and `dtype`.
 Vector = Any  # (n,) numbers of n nodes, likewise
+Series = Any  # blocks one after the other: series[k] is a block, slices are series again
 Small = NDArray[np.float64]  # a small array that everyone has
 Scalars = NDArray[np.float64] | float
 Ints = NDArray[np.integer[Any]]
@@ -127,7 +128,7 @@ class Space(Protocol):
         """In place R −= V·diag(a), and the squared lengths of R's columns: one reduction."""
 
     @abstractmethod
-    def mix(self, out: Sequence[Block], terms: Sequence[Block], which: Ints, C: Small) -> None:
+    def mix(self, out: Series, terms: Series, which: Ints, C: Small) -> None:
         """In place out[q] += Σ_t C_tq·terms[which_t] for every q; both from `series`, C (t, q)."""
 
     # --- making, choosing, joining
@@ -137,7 +138,7 @@ class Space(Protocol):
         """A block of zeros, (n, width)."""
 
     @abstractmethod
-    def series(self, count: int, width: int) -> Sequence[Block]:
+    def series(self, count: int, width: int) -> Series:
         """As many blocks of zeros; slices of it are again such a series."""
 
     @abstractmethod
