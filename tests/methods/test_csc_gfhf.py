@@ -13,15 +13,11 @@ from sklearn.metrics import adjusted_rand_score
 import mustlink as ml
 import oracles
 from cases import blobs, planted_graph, random_graph
-from mustlink.eigen.low_rank_pencil import (
-    dense_inverse,
-    low_rank_pencil,
-    rough_inverse,
-    solve_low_rank,
-)
+from mustlink.eigen.low_rank_pencil import low_rank_pencil, solve_low_rank
 from mustlink.eigen.solver import grids_of, laplacian_of
 from mustlink.errors import InputError
 from mustlink.linear.multigrid.hierarchy import Cycle, build_hierarchy
+from mustlink.linear.pseudo_inverse import dense_inverse, rough_inverse
 from mustlink.methods.csc_gfhf import CSCGFHF, FARTHEST
 from mustlink.observe import Recorder
 from mustlink.operators.gaussian_kernel import gaussian_factor, kernel_column, normalized_factor

@@ -19,21 +19,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mustlink.kernels.blocks import combination, combine, gram
-from mustlink.linear.cg import block_cg
-from mustlink.linear.multigrid.hierarchy import Hierarchy
+from mustlink.linear.pseudo_inverse import Inverse
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.result import Convergence
 
 Floats = NDArray[np.float64]
-Inverse = Callable[[Block], Block]
 _SINGULAR = 1e-10  # share of ‖Φ̄‖ below which a singular value of ZᵀΦ̄ is zero
 _ROUNDING = 1e-13  # share of the largest eigenvalue below which another is rounding
-_COLUMNS = 16  # solved at a time: five blocks of that many columns are in memory
-_ENOUGH = 1e-6  # relative residual at which a round ends early
 _STALL = 0.9  # a round that leaves more of the residual is the last
 
 
@@ -215,31 +210,3 @@ def _ritz(H: Block, stiffness: Block) -> tuple[Floats, Block]:
 def _least(M: Block, V: Block) -> Block:
     """Shortest solution of Ma = V."""
     return np.asarray(np.linalg.lstsq(M, V, rcond=_SINGULAR)[0], dtype=np.float64)
-
-
-def dense_inverse(laplacian: NormalizedLaplacian) -> Inverse:
-    """L̄⁺ by LAPACK: the inverse of L̄ + ZZᵀ on the complement of Z. Cost O(m³), m² numbers."""
-    null = laplacian.null
-    factored = sla.cho_factor(laplacian.to_dense() + (null.matrix @ null.matrix.T).toarray())
-    return lambda B: null.project(sla.cho_solve(factored, null.project(B)))
-
-
-def rough_inverse(laplacian: NormalizedLaplacian, grids: Hierarchy, steps: int) -> Inverse:
-    """L̄⁺ by so many steps of conjugate gradients with multigrid, 16 columns at a time."""
-    null, cycle = laplacian.null, grids.cycle()
-
-    def apply(B: Block) -> Block:
-        X = np.empty_like(B)
-        for start in range(0, B.shape[1], _COLUMNS):
-            part = slice(start, start + _COLUMNS)
-            X[:, part], _ = block_cg(
-                laplacian.apply,
-                B[:, part],
-                tol=_ENOUGH,
-                max_iter=steps,
-                precondition=cycle,
-                project=null.project,
-            )
-        return X
-
-    return apply

@@ -1,4 +1,14 @@
-"""CSC+GFHF (WD12 Algorithm 4 and §V): constraints made of propagated labels, then clusters."""
+"""CSC+GFHF (WD12 Algorithm 4 and §V): constraints made of propagated labels, then clusters.
+
+    1-3    y_u ← (I − P_uu)⁻¹P_ul y_l, P = D⁻¹A: harmonic values of the labels
+    4-8    Q_ij ← exp(−‖y_i − y_j‖²/2σ²)
+    9-10   Q̄ ← D_Q^-½QD_Q^-½, D_Q the row sums of Q
+    11     L̄ ← I − D^-½AD^-½
+    12-14  all f of L̄f = λQ̄f with λ ≠ 0
+    15-16  that of the largest fᵀQ̄f; for K classes the K − 1 largest (§V)
+
+`CSCGFHF.fit` takes these steps in this order, with their numbers beside them.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +19,44 @@ import numpy as np
 
 from mustlink.check import as_integer, check_choice, check_positive
 from mustlink.constraints import Constraints
-from mustlink.eigen.low_rank_pencil import LowRankSolution
-from mustlink.eigen.solver import laplacian_of
+from mustlink.eigen.low_rank_pencil import LowRankSolution, low_rank_pencil, solve_low_rank
+from mustlink.eigen.solver import default_tolerance, grids_of, is_small, laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import check_tolerance, threads
 from mustlink.graph import Graph
 from mustlink.labels import as_labels, encoded
+from mustlink.linear.multigrid.smoothed_aggregation import build_grids
+from mustlink.linear.pseudo_inverse import Inverse, dense_inverse, rough_inverse
 from mustlink.methods.clusterer import GraphClusterer, Ints, warn_of_sizes
-from mustlink.methods.label_kernel import LabelCut, LabelKernel
 from mustlink.observe import Observer, Recorder
+from mustlink.operators.gaussian_kernel import gaussian_factor, normalized_factor
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.gfhf import GFHF
+from mustlink.propagate.glp import done
 from mustlink.result import Convergence, Report
 from mustlink.rounding.assign import assign
-from mustlink.rounding.renumber import aligned
+from mustlink.rounding.renumber import as_classes
 from mustlink.scores import satisfaction
 
 ASSIGN = ("auto", "sign", "kmeans", "sphere")
 SOLVERS = ("auto", "dense", "cg")
 FARTHEST = float(np.sqrt(2.0))  # between two nodes that certainly belong to different classes
+_LARGE = 20_000  # nodes above which solves and kernel are as sharp as labels need, no sharper
+_ROUGH = 10.0  # propagated values so much less sharp than the vectors give the same clusters
+_FEW, _MANY = 5, 25  # steps of conjugate gradients in a round
+_DROPPED = 100.0  # eigenvalues of Q̄ below this many kernel tolerances are left out
 _MISSING = 0.1  # share of the kernel that a person should hear is missing
+
+
+@dataclass(frozen=True)
+class Stationary:
+    """Vectors to cluster and how the kernel was resolved: rank, and shares as `FactoredKernel`."""
+
+    solution: LowRankSolution
+    solver: str
+    rank: int
+    error: float
+    spread: float
 
 
 @dataclass(eq=False, repr=False)
@@ -52,17 +80,17 @@ class CSCGFHF(GraphClusterer):
     * `kernel_tol`: share of the kernel's trace, beyond what one column leaves, that may be missing;
       `max_rank`: the most columns.
     * `solver`: "dense" (LAPACK), "cg", "auto"; `tol`: the residual ‖L̄f − λQ̄f‖ of unit f, and the
-      relative one of GFHF; `max_iter`: the most steps of conjugate gradients. For None of these
-      see `LabelKernel`.
+      relative one of GFHF; `max_iter`: the most steps of conjugate gradients. None: kernel and
+      residuals 1e-8, from 20,000 nodes on 1e-3 and 1e-4, residuals 1e-3 from 200,000.
 
     Made for few labels and affinities that blur, where GFHF alone fails. On MNIST with 1, 5 and 20
     labels per class its ARI is 0.78, 0.86, 0.85, that of GFHF with class mass 0.76, 0.86, 0.88.
     Where classes are unions of natural clusters (even digits), GFHF is better.
 
     Labels only, -1 for unknown. Components of the graph without a label are labelled -1. If the
-    rest falls into several components they are tied to each other, see `eigen.lowrank`. After
-    `fit`: `classes_` (C,), `labels_` (n,), cluster c being the one of `classes_[c]` as far as the
-    labelled nodes tell; `embedding_` (n, K−1) unit columns in order of fᵀQ̄f, `eigenvalues_`
+    rest falls into several components they are tied to each other, see `eigen.low_rank_pencil`.
+    After `fit`: `classes_` (C,), `labels_` (n,), cluster c being the one of `classes_[c]` as far as
+    the labelled nodes tell; `embedding_` (n, K−1) unit columns in order of fᵀQ̄f, `eigenvalues_`
     (K−1,), `propagated_` (n, C), `graph_`, `report_`. Cost: GFHF, then about K to 2K rough solves.
     """
 
@@ -91,38 +119,107 @@ class CSCGFHF(GraphClusterer):
         with threads(self.n_jobs):
             seed = self._seed()
             graph = self._graph(X, recorder, seed)
-            spread = self._propagated(graph, y, seed, recorder)
+            spread = self._propagated(graph, y, seed, recorder)  # 1-3
+            given = as_labels(y, graph.n_nodes)
             P, classes = spread.label_distributions_, spread.classes_
+            self.classes_, self.propagated_ = classes if names is None else names[classes], P
             k = self._clusters(graph, classes.size, recorder)
-            named = classes if names is None else names[classes]
             if k == 1:
-                self.classes_, self.propagated_ = named, P
-                known = Constraints.from_labels(as_labels(y, graph.n_nodes))
-                return self._in_one(graph, known, recorder)
+                return self._in_one(graph, Constraints.from_labels(given), recorder)
             way = self._way(k)
-            part = _answered(laplacian_of(graph, recorder), P)
             asked = recorder.name_of("csc-gfhf", graph.name, self._depends(), seed, y)
-            cut = recorder.kept(
+            part = _answered(laplacian_of(graph, recorder), P)  # 11
+            found = recorder.kept(
                 "stationary labelings",
                 asked,
-                lambda: self._kernel.cut(graph, part, part.enter(P), k, recorder),
-                (LabelCut, LowRankSolution, Convergence),
+                lambda: self._stationary(graph, part, part.enter(P), k, recorder),  # 4-16
+                (Stationary, LowRankSolution, Convergence),
             )
 
             def clustered() -> Ints:
                 with recorder.stage("clusters"):
-                    return assign(cut.solution.vectors, k, way, seed).labels
+                    return assign(found.solution.vectors, k, way, seed).labels
 
-            found = recorder.kept("clusters", asked, clustered)
+            clusters = recorder.kept("clusters", asked, clustered)
             with recorder.stage("labels"):
-                given = as_labels(y, graph.n_nodes)
-                self.labels_ = self._named(found, part, given, classes, k, recorder)
-                self.embedding_ = part.leave(cut.solution.vectors)
-        self.classes_, self.propagated_, self.graph_ = named, P, graph
-        self.eigenvalues_ = cut.solution.values
-        self._note(cut, k, recorder)
-        self.report_ = self._report(given, k, way, cut, recorder)
+                codes = np.where(given >= 0, np.searchsorted(classes, given), -1)
+                whole = np.full(given.size, -1, dtype=np.int64)
+                whole[part.nodes] = clusters
+                self.labels_ = as_classes(whole, codes, k, classes.size)
+                if self.isolated == "assign":
+                    self._assign_rest(recorder)
+                self.embedding_ = part.leave(found.solution.vectors)
+        self.graph_, self.eigenvalues_ = graph, found.solution.values
+        self._note(found, k, recorder)
+        self.report_ = self._report(given, k, way, found, recorder)
         return self
+
+    def _propagated(self, graph: Graph, y: Any, seed: int, recorder: Recorder) -> GFHF:
+        """Lines 1 to 3: harmonic values, on large graphs no sharper than the vectors need them."""
+        tol, n = self.tol, graph.n_nodes
+        if tol is None and n > _LARGE:
+            tol = _ROUGH * default_tolerance(n)
+        method = GFHF(
+            class_mass=self.class_mass,
+            solver=self.solver,
+            tol=tol,
+            max_iter=self.max_iter,
+            random_state=seed,
+            n_jobs=self.n_jobs,
+        )
+        return method.fit(graph, y, observer=recorder)
+
+    def _stationary(
+        self, graph: Graph, part: NormalizedLaplacian, points: Block, k: int, recorder: Recorder
+    ) -> Stationary:
+        """Lines 4 to 16 on a part of the graph: the k − 1 unit vectors with the largest fᵀQ̄f.
+
+        `points` (m, C) are the propagated values there.
+        """
+        m, sharp = part.size, self.kernel_tol
+        sharp = sharp if sharp is not None else 1e-8 if m <= _LARGE else 1e-3
+        with recorder.stage("kernel of the labels"):
+            Q = gaussian_factor(  # 4-8: Q ≈ ΦΦᵀ
+                points, self._width, tol=sharp, least=k + 1, max_rank=int(self.max_rank)
+            )
+            pencil = low_rank_pencil(  # 12
+                part,
+                normalized_factor(Q.factor),  # 9-10: Q̄ ≈ Φ̄Φ̄ᵀ
+                least=k - 1,
+                tol=min(0.1, _DROPPED * sharp),
+            )
+        rank, error, spread = int(Q.pivots.size), Q.error, Q.spread
+        del Q  # n·r numbers
+        tol = default_tolerance(m) if self.tol is None else self.tol
+        steps = min(_FEW if tol >= 1e-5 else _MANY, int(self.max_iter))
+        inverse, solver = self._inverse(graph, part, steps, recorder)
+        with recorder.stage("stationary labelings") as advance:
+            solution = solve_low_rank(  # 12-16
+                pencil,
+                k - 1,
+                inverse,
+                tol=tol,
+                max_rounds=max(1, int(self.max_iter) // steps),
+                on_round=lambda worst: advance(done(worst, tol)),
+            )
+        return Stationary(solution, solver, rank, error, spread)
+
+    def _inverse(
+        self, graph: Graph, part: NormalizedLaplacian, steps: int, recorder: Recorder
+    ) -> tuple[Inverse, str]:
+        """L̄⁺ on the part, and by what."""
+        if self.solver == "dense" or (self.solver == "auto" and is_small(part)):
+            return dense_inverse(part), "LAPACK"
+        if part is laplacian_of(graph, recorder):
+            grids = grids_of(graph, recorder)
+        else:
+            with recorder.stage("multigrid set-up"):
+                grids = build_grids(part)
+        return rough_inverse(part, grids, steps), "block CG"
+
+    @property
+    def _width(self) -> float:
+        return FARTHEST if self.sigma == "auto" else float(self.sigma)
 
     def _check(self) -> None:
         check_choice(self.assign, ASSIGN, "assign")
@@ -141,28 +238,6 @@ class CSCGFHF(GraphClusterer):
                 f'assign: "sign" makes 2 clusters, not {self.n_clusters}; use "sphere"'
             )
 
-    @property
-    def _kernel(self) -> LabelKernel:
-        return LabelKernel(
-            FARTHEST if self.sigma == "auto" else float(self.sigma),
-            self.kernel_tol,
-            int(self.max_rank),
-            self.solver,
-            self.tol,
-            int(self.max_iter),
-        )
-
-    def _propagated(self, graph: Graph, y: Any, seed: int, recorder: Recorder) -> GFHF:
-        method = GFHF(
-            class_mass=self.class_mass,
-            solver=self.solver,
-            tol=self._kernel.propagation_tolerance(graph.n_nodes),
-            max_iter=self.max_iter,
-            random_state=seed,
-            n_jobs=self.n_jobs,
-        )
-        return method.fit(graph, y, observer=recorder)
-
     def _clusters(self, graph: Graph, n_classes: int, recorder: Recorder) -> int:
         """K; the number of classes where the caller names none."""
         if self.n_clusters is None:
@@ -180,32 +255,14 @@ class CSCGFHF(GraphClusterer):
             raise InputError(f'assign: "sign" makes 2 clusters, not {k}; use "sphere"')
         return self.assign
 
-    def _named(
-        self,
-        clusters: Ints,
-        part: NormalizedLaplacian,
-        given: Ints,
-        classes: Ints,
-        k: int,
-        recorder: Recorder,
-    ) -> Ints:
-        """Labels (n,): clusters numbered as the classes of their labelled nodes, -1 elsewhere."""
-        codes = np.where(given >= 0, np.searchsorted(classes, given), -1)
-        labels = np.full(given.size, -1, dtype=np.int64)
-        labels[part.nodes] = clusters
-        labels, _ = aligned(codes, labels, max(k, classes.size))
-        if k < classes.size:  # fewer clusters than classes: numbers without gaps
-            there = labels >= 0
-            labels[there] = np.unique(labels[there], return_inverse=True)[1]
-        else:  # a labelled node without an edge belongs to its class
-            labels = np.where((labels < 0) & (codes >= 0), codes, labels)
-        left = np.flatnonzero(labels < 0)
-        if left.size and self.isolated == "assign":
-            labels[left] = np.bincount(labels[labels >= 0]).argmax()
+    def _assign_rest(self, recorder: Recorder) -> None:
+        """Put the nodes without a cluster into the largest."""
+        left = np.flatnonzero(self.labels_ < 0)
+        if left.size:
+            self.labels_[left] = np.bincount(self.labels_[self.labels_ >= 0]).argmax()
             recorder.note(f"{left.size} of them put in the largest cluster")
-        return labels
 
-    def _note(self, cut: LabelCut, k: int, recorder: Recorder) -> None:
+    def _note(self, cut: Stationary, k: int, recorder: Recorder) -> None:
         if not cut.solution.convergence.converged.all():
             recorder.warn(cut.solution.convergence.status)
         if cut.rank >= self.max_rank and cut.error > _MISSING * cut.spread:
@@ -220,13 +277,13 @@ class CSCGFHF(GraphClusterer):
                 "as they hold together inside, else each would be cut by itself"
             )
 
-    def _report(self, given: Ints, k: int, way: str, cut: LabelCut, recorder: Recorder) -> Report:
+    def _report(self, given: Ints, k: int, way: str, cut: Stationary, recorder: Recorder) -> Report:
         return Report(
             method=type(self).__name__,
             n_nodes=given.size,
             n_clusters=k,
             choices={
-                "sigma": self._kernel.sigma,
+                "sigma": self._width,
                 "class_mass": self.class_mass,
                 "assign": way,
                 "rank": cut.rank,

@@ -6,6 +6,7 @@ import numpy as np
 
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
+from mustlink.linear.pseudo_inverse import dense_inverse
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.glp import done
 from mustlink.propagate.task import Task
@@ -18,9 +19,7 @@ def potential(task: Task, B: Block) -> tuple[Block, Convergence]:
     null, tol = laplacian.null, task.solving.tolerance(task.size)
     if task.solving.is_dense(task.size):
         with recorder.stage("propagating"):
-            Z = null.matrix.toarray()
-            # L̄ + ZZᵀ is definite, and its inverse is L̄⁺ on the complement of Z.
-            X = null.project(np.linalg.solve(laplacian.to_dense() + Z @ Z.T, null.project(B)))
+            X = dense_inverse(laplacian)(B)
         return X, Convergence("LAPACK", "direct", 0, np.zeros(B.shape[1]), tol)
     with recorder.stage("multigrid set-up"):
         cycle = build_grids(laplacian).cycle()

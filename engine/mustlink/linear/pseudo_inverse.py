@@ -1,0 +1,44 @@
+"""L̄⁺B: solves with the singular L̄, in the complement of its null space Z."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.linalg as sla
+
+from mustlink.linear.cg import block_cg
+from mustlink.linear.multigrid.hierarchy import Hierarchy
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
+
+Inverse = Callable[[Block], Block]
+_COLUMNS = 16  # solved at a time: five blocks of that many columns are in memory
+_ENOUGH = 1e-6  # relative residual at which rough solves end early
+
+
+def dense_inverse(laplacian: NormalizedLaplacian) -> Inverse:
+    """L̄⁺ by LAPACK: the inverse of L̄ + ZZᵀ on the complement of Z. Cost O(m³), m² numbers."""
+    null = laplacian.null
+    factored = sla.cho_factor(laplacian.to_dense() + (null.matrix @ null.matrix.T).toarray())
+    return lambda B: null.project(sla.cho_solve(factored, null.project(B)))
+
+
+def rough_inverse(laplacian: NormalizedLaplacian, grids: Hierarchy, steps: int) -> Inverse:
+    """L̄⁺ by so many steps of conjugate gradients with multigrid, 16 columns at a time."""
+    null, cycle = laplacian.null, grids.cycle()
+
+    def apply(B: Block) -> Block:
+        X = np.empty_like(B)
+        for start in range(0, B.shape[1], _COLUMNS):
+            part = slice(start, start + _COLUMNS)
+            X[:, part], _ = block_cg(
+                laplacian.apply,
+                B[:, part],
+                tol=_ENOUGH,
+                max_iter=steps,
+                precondition=cycle,
+                project=null.project,
+            )
+        return X
+
+    return apply
