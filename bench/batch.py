@@ -129,7 +129,7 @@ def make_inputs(folder: Path, n: int) -> None:
     """Eight sets of points in five groups, labels of 50 nodes each, a damaged file, far pairs."""
     import numpy as np
 
-    from mustlink_io import store
+    from mustlink_io.hdf5 import store
 
     folder.mkdir(parents=True)
     for at in range(8):
@@ -219,7 +219,7 @@ def row(name: str, found: dict[str, Any], seconds: float, held: int | None) -> t
 
 def same_names(folder: Path, names: list[str]) -> int:
     """Outputs that are there and open, of the jobs named; no other file may be beside them."""
-    from mustlink_io import store
+    from mustlink_io.hdf5 import store
 
     there = [path for path in (folder / "out").iterdir() if not path.name.endswith(".work")]
     assert {path.name for path in there} == {f"{name}.h5" for name in names}, there
@@ -231,7 +231,8 @@ def same_names(folder: Path, names: list[str]) -> int:
 
 def labels_equal(folder: Path, name: str) -> bool:
     """Whether a result is what it is without a kill."""
-    from mustlink_io import formats, store
+    from mustlink_io import formats
+    from mustlink_io.hdf5 import store
 
     def read(run: str) -> Any:
         path = folder / run / f"{name}.h5"

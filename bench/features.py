@@ -188,7 +188,7 @@ ROWS: list[tuple[str, list[tuple[str, str] | str]]] = [
     (
         "goes on after a kill",
         [
-            ("yes", "has('mustlink_io.work', 'WorkFolder')"),
+            ("yes", "has('mustlink_io.hdf5.work_folder', 'WorkFolder')"),
             *[f"lacks('{name}', RESUME)" for name in
               ("sklearn/cluster", "graphlearning", "sknetwork/clustering", "scanpy/tools",
                "active_semi_clustering")],

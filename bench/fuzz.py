@@ -157,7 +157,7 @@ def _live(command, folder):
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         most = pages * resource.getpagesize() + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
-        from mustlink_io import cli
+        from mustlink_io.commands import cli
 
         code = cli.run(list(command))
         sys.stdout.flush()

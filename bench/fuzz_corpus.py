@@ -59,8 +59,8 @@ def _pairs(name):
 def make(folder: Path) -> list[Case]:
     """Write the corpus, a handful of points in three groups in every format; returns its cases."""
     from mustlink.graph import knn_graph
-    from mustlink_io import store
     from mustlink_io.formats import matrices
+    from mustlink_io.hdf5 import store
 
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
@@ -137,7 +137,7 @@ def make(folder: Path) -> list[Case]:
 
 def _quietly(command):
     """Run a command line in this process, which has its kernels compiled from then on."""
-    from mustlink_io import cli
+    from mustlink_io.commands import cli
 
     with contextlib.redirect_stdout(io.StringIO()):
         code = cli.run(command)

@@ -32,7 +32,8 @@ def describe(path: str, found: str | None) -> dict[str, Any]:
     import scipy.sparse as sp
     from scipy.sparse.csgraph import connected_components
 
-    from mustlink_io import compare, formats
+    from mustlink_io import formats
+    from mustlink_io.jobs import score
 
     with np.load(path, allow_pickle=False) as archive:
         parts = (archive["data"], archive["indices"], archive["indptr"])
@@ -49,7 +50,7 @@ def describe(path: str, found: str | None) -> dict[str, Any]:
         labels = formats.load_labels(found)
         result["sizes"] = np.sort(np.bincount(labels[labels >= 0]))[::-1]
         if y is not None:
-            result["truth"] = compare.agreement(labels, y)
+            result["truth"] = score.agreement(labels, y)
     return result
 
 

@@ -19,7 +19,7 @@ LIMITED = """
 import resource, sys
 limit = int(sys.argv.pop(1))
 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-from mustlink_io.cli import main
+from mustlink_io.commands.cli import main
 main()
 """
 

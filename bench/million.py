@@ -36,7 +36,7 @@ def write_points(path: str, n: int, seed: int, dimension: int = DIMENSION) -> di
     import h5py
     import numpy as np
 
-    from mustlink_io import schema, store
+    from mustlink_io.hdf5 import schema, store
 
     rng = np.random.default_rng(seed)
     shapes = ((4, dimension), (8, dimension), (4, 8))

@@ -52,7 +52,7 @@ def write_points(source: str, target: str, n: int | None) -> dict[str, Any]:
     import h5py
     import numpy as np
 
-    from mustlink_io import schema, store
+    from mustlink_io.hdf5 import schema, store
 
     with np.load(source, allow_pickle=False) as archive:
         X, y = archive["X"], archive["y"]

@@ -33,7 +33,7 @@ def write_points(path: str, name: str, n: int, seed: int) -> dict[str, Any]:
     import h5py
     import numpy as np
 
-    from mustlink_io import store
+    from mustlink_io.hdf5 import store
 
     rng = np.random.default_rng(seed)
     d = int(name.lstrip("abcdefghijklmnopqrstuvwxyz"))
@@ -64,7 +64,7 @@ def write_mnist(path: str, source: str) -> dict[str, Any]:
     import h5py
     import numpy as np
 
-    from mustlink_io import store
+    from mustlink_io.hdf5 import store
 
     with np.load(source) as arrays:
         X = arrays["X"].reshape(len(arrays["X"]), -1)

@@ -14,7 +14,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "developer")
 @pytest.fixture
 def mustlink(data, monkeypatch, capsys):
     """Run the command in the folder of the module's `data`: (exit code, stdout, stderr)."""
-    from mustlink_io import cli
+    from mustlink_io.commands import cli
 
     monkeypatch.chdir(data)
 

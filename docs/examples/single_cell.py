@@ -17,7 +17,7 @@ import scanpy as sc
 import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
-from mustlink_io.cli import run as mustlink  # the command, called in this process
+from mustlink_io.commands.cli import run as mustlink  # the command, called in this process
 
 TYPES = {"CD4 T": 600, "CD8 T": 400, "B": 250, "monocyte": 500, "dendritic": 80}
 GENES, MARKERS, KNOWN = 1000, 20, 6  # KNOWN: cells of every type that an expert has named

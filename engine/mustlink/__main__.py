@@ -1,5 +1,5 @@
 """`python -m mustlink`: the command line, which lives next door."""
 
-from mustlink_io.cli import main
+from mustlink_io.commands.cli import main
 
 main()

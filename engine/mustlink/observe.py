@@ -1,7 +1,7 @@
 """Progress: the engine tells an observer what it does and prints nothing itself.
 
 A method runs inside `Recorder.stage(name)`; the recorder measures every stage and forwards
-its beginning, progress and end to the observer. `mustlink_io.progress` draws them.
+its beginning, progress and end to the observer. `mustlink_io.terminal.progress` draws them.
 """
 
 from __future__ import annotations

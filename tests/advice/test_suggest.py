@@ -18,8 +18,9 @@ from mustlink.advice.observations import Coordinates, Count, Known, Links, Seen
 from mustlink.advice.sample import MOST, sample_size, sampled_rows, take
 from mustlink.advice.suggestion import SHELL
 from mustlink.errors import InputError
-from mustlink_io import cli, store
-from mustlink_io.methods import METHODS, PROPAGATORS
+from mustlink_io.commands import cli
+from mustlink_io.hdf5 import store
+from mustlink_io.jobs.methods import METHODS, PROPAGATORS
 
 N, K = 160, 4
 

@@ -22,9 +22,10 @@ from mustlink.kernels.permuted_matrix import scaled_permutation
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.operators.laplacian import normalized_laplacian
-from mustlink_io import formats, jobs
-from mustlink_io.cli import run as cli
+from mustlink_io import formats
+from mustlink_io.commands.cli import run as cli
 from mustlink_io.formats import stream
+from mustlink_io.jobs import job
 
 sizes = {
     "n": st.integers(10, 10**8),
@@ -266,7 +267,7 @@ def test_bad_plans_are_one_line(data, capsys, options, word):
 
 @pytest.mark.parametrize("command", ["cluster", "propagate"])
 def test_plans_of_every_method(data, capsys, command):
-    from mustlink_io.methods import METHODS, PROPAGATORS
+    from mustlink_io.jobs.methods import METHODS, PROPAGATORS
 
     for method in METHODS if command == "cluster" else PROPAGATORS:
         plan = told(capsys, "plan", "100000x20", "--for", command, "-m", method)
@@ -295,7 +296,7 @@ def test_the_least_memory_that_is_told_is_enough_for_the_run(data, capsys, monke
 @pytest.fixture
 def lazy(monkeypatch):
     """Points are large for a memory as soon as they need a millionth of it; blocks are small."""
-    monkeypatch.setattr(jobs, "LAZY", 10**6)
+    monkeypatch.setattr(job, "LAZY", 10**6)
     monkeypatch.setattr(stream.row_blocks, "__defaults__", (2000,))
 
 

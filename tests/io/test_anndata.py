@@ -12,8 +12,10 @@ import pytest
 import scipy.sparse as sp
 
 from mustlink.errors import InputError
-from mustlink_io import cli, formats, store
+from mustlink_io import formats
+from mustlink_io.commands import cli
 from mustlink_io.formats import annotate, results
+from mustlink_io.hdf5 import store
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

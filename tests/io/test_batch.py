@@ -19,7 +19,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustlink.errors import InputError
-from mustlink_io import cli, store
 from mustlink_io.batch import admission, children, templates
 from mustlink_io.batch.arguments import check, check_defaults, fits
 from mustlink_io.batch.expand import expand
@@ -27,14 +26,16 @@ from mustlink_io.batch.live import LiveTable, Snapshot
 from mustlink_io.batch.spec import JobsFile, Where, load
 from mustlink_io.batch.state import State, Status
 from mustlink_io.commands import batch as batch_command
-from mustlink_io.locks import lock_file, locked
+from mustlink_io.commands import cli
+from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.locks import lock_file, locked
 
 ROOT = Path(__file__).parents[2]
 
 # Stands in for a job: copies a small HDF5 file to its output, and tells when it began and ended.
 CHILD = """
 import json, os, shutil, sys, time
-from mustlink_io.batch_child import _die_with
+from mustlink_io.commands.batch_child import _die_with
 _die_with(int(sys.argv[1]))
 words = sys.argv[2:]
 out, option = words[words.index("-o") + 1], dict(w.split("=", 1) for w in words if "=" in w)
@@ -586,7 +587,7 @@ def test_a_table_on_a_terminal():
 
 DRIVER = """
 import sys
-from mustlink_io import cli
+from mustlink_io.commands import cli
 from mustlink_io.batch import children
 children.PROGRAM = ("child.py",)
 cli.main(["batch", *sys.argv[1:]])
@@ -738,7 +739,7 @@ def test_real_jobs(folder, monkeypatch):
 
 HOLD = """
 import sys, time
-from mustlink_io.locks import locked
+from mustlink_io.hdf5.locks import locked
 with locked(sys.argv[1]):
     print("held", flush=True)
     time.sleep(60)
@@ -789,7 +790,7 @@ def test_a_lock_waits(holder):
 
 CONTEND = """
 import os, sys
-from mustlink_io.locks import locked
+from mustlink_io.hdf5.locks import locked
 for _ in range(150):
     with locked("out.h5", wait=60):
         os.close(os.open("inside", os.O_CREAT | os.O_EXCL))

@@ -16,9 +16,12 @@ import pytest
 import scipy.sparse as sp
 from PIL import Image
 
-from mustlink_io import cli, formats, progress, schema, store
+from mustlink_io import formats
+from mustlink_io.commands import cli
 from mustlink_io.formats import matrices
-from mustlink_io.methods import COMMON_OPTIONS, METHODS, PROPAGATORS, flag
+from mustlink_io.hdf5 import schema, store
+from mustlink_io.jobs.methods import COMMON_OPTIONS, METHODS, PROPAGATORS, flag
+from mustlink_io.terminal import progress
 
 ROOT = Path(__file__).parents[2]
 K = 3
@@ -98,7 +101,7 @@ def as_process(line, folder, **options):
 
 
 def accuracy(truth, labels):
-    from mustlink_io.compare import agreement
+    from mustlink_io.jobs.score import agreement
 
     return agreement(np.asarray(labels), truth)["accuracy"]
 
@@ -475,7 +478,7 @@ def test_every_option_is_a_parameter_of_its_estimator():
 def test_help_and_version_import_nothing_heavy():
     code = """
 import sys
-from mustlink_io.cli import run
+from mustlink_io.commands.cli import run
 run(["cluster", "--help"]); run(["--version"])
 heavy = {"numpy", "scipy", "h5py", "numba", "rich", "matplotlib", "sklearn"} & set(sys.modules)
 sys.exit(" ".join(sorted(heavy)) or 0)
@@ -552,10 +555,10 @@ def test_interrupted_in_the_computation(mustlink, tmp_path, monkeypatch):
 
 
 def test_the_budget_is_compared_with_the_peak(mustlink, tmp_path, monkeypatch):
-    from mustlink_io import jobs
+    from mustlink_io.jobs import job
 
     peaks = iter([3 * 10**9])
-    monkeypatch.setattr(jobs, "peak_bytes", lambda: next(peaks))
+    monkeypatch.setattr(job, "peak_bytes", lambda: next(peaks))
     line = f"cluster points.h5 -k 3 --memory 2GB --json -o {tmp_path}/o.h5"
     code, said, err = mustlink(line)
     assert code == 0

@@ -10,10 +10,11 @@ import pytest
 import scipy.sparse as sp
 
 import mustlink as engine
-from mustlink_io import formats, schema, store
+from mustlink_io import formats
 from mustlink_io.commands.propagate import propagate
 from mustlink_io.formats import matrices
-from mustlink_io.methods import METHODS, PROPAGATION_OPTIONS, PROPAGATORS, flag
+from mustlink_io.hdf5 import schema, store
+from mustlink_io.jobs.methods import METHODS, PROPAGATION_OPTIONS, PROPAGATORS, flag
 
 N, K = 120, 3
 TRUTH = np.repeat(np.arange(K), N // K)

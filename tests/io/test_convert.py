@@ -14,9 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mustlink.errors import InputError
-from mustlink_io import cli, formats, shapes, store
+from mustlink_io import formats
+from mustlink_io.commands import cli
 from mustlink_io.formats import edges, frames, metis, tokens
 from mustlink_io.formats.names import NodeNames
+from mustlink_io.hdf5 import store
+from mustlink_io.jobs import data_shape
 
 POINTS = np.array([[0.1, -2], [3e-7, 4], [5, 1e20]], dtype=np.float32)
 
@@ -193,7 +196,7 @@ def test_the_example_of_the_metis_manual(tmp_path):
     assert data.value.nnz == 22
     assert data.value[0].toarray().tolist() == [[0, 1, 2, 0, 1, 0, 0]]
     assert "weights of nodes are left out" in data.notes[0]
-    assert shapes.shape_of(str(path)) == shapes.Shape(7, 0, 22, path.stat().st_size)
+    assert data_shape.shape_of(str(path)) == data_shape.Shape(7, 0, 22, path.stat().st_size)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from mustlink.errors import InputError
-from mustlink_io import demo
-from mustlink_io.cli import run
+from mustlink_io.commands.cli import run
+from mustlink_io.jobs import demo
 
 STROKES = """
 # a comment

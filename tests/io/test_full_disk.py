@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from mustlink.errors import InputError
-from mustlink_io import formats, store
+from mustlink_io import formats
+from mustlink_io.hdf5 import store
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {
@@ -112,7 +113,7 @@ def test_what_the_sink_writes_is_what_the_library_writes(tmp_path):
 RUN = """
 import json, os, resource, sys
 from pathlib import Path
-from mustlink_io import cli
+from mustlink_io.commands import cli
 folder, limit, commands = Path(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
 out = folder / "out.h5"
 out.write_bytes(b"earlier")

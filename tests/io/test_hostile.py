@@ -16,8 +16,11 @@ import pytest
 import scipy.sparse as sp
 
 from mustlink.errors import InputError
-from mustlink_io import cli, contents, declared, formats, sandbox, store
+from mustlink_io import formats
+from mustlink_io.commands import cli
 from mustlink_io.formats import matrices
+from mustlink_io.hdf5 import sandbox, size_checks, store
+from mustlink_io.jobs import info
 
 ROOT = Path(__file__).parents[2]
 POINTS = np.arange(40.0).reshape(10, 4)
@@ -107,9 +110,9 @@ def test_lzf_streams_are_counted_as_the_library_expands_them(tmp_path):
             file.create_dataset("x", data=values, chunks=values.shape, compression="lzf")
             mask, raw = file["x"].id.read_direct_chunk((0,))
         if mask == 0:  # it was compressed
-            assert declared.expanded(raw, 3000) == 3000
-            assert declared.expanded(raw, 2000) == 2001
-            assert declared.expanded(raw[:-1], 3000) != 3000
+            assert size_checks.expanded(raw, 3000) == 3000
+            assert size_checks.expanded(raw, 2000) == 2001
+            assert size_checks.expanded(raw[:-1], 3000) != 3000
 
 
 def test_a_chunk_that_is_missing_or_elsewhere(tmp_path):
@@ -148,7 +151,7 @@ def test_honest_bombs_are_refused_where_they_do_not_fit(tmp_path, monkeypatch):
         wide = {"chunks": (2**20, 4), "maxshape": (None, 4), "compression": "gzip"}
         file.create_dataset("few", data=np.zeros((10, 4), "f4"), **wide)  # one chunk of 16 MB
     assert (tmp_path / "x.h5").stat().st_size < 100_000
-    monkeypatch.setattr(declared, "room", lambda: 2**23)
+    monkeypatch.setattr(size_checks, "room", lambda: 2**23)
     refused(tmp_path / "x.h5", "0.0168 GB of values are declared, but there are 0.00839 GB")
     refused(f"{tmp_path}/x.h5:few", r"\(one chunk\): 0.0168 GB")
     refused(f"{tmp_path}/x.h5", "0.0168 GB of values", formats.load_labels)
@@ -166,15 +169,15 @@ def test_a_bomb_in_a_chunk_takes_no_memory_here(tmp_path):
 
 def test_room_is_what_a_limit_leaves():
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    free = declared.room()
+    free = size_checks.room()
     resource.setrlimit(resource.RLIMIT_AS, (2**43, hard))
     try:
-        assert declared.room() == min(free, 2**43)
+        assert size_checks.room() == min(free, 2**43)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-    declared.check_fits(10, "x")
+    size_checks.check_fits(10, "x")
     with pytest.raises(InputError, match="of memory"):
-        declared.check_fits(2**60, "x")
+        size_checks.check_fits(2**60, "x")
 
 
 # ---------------------------------------------------------------- filters and types
@@ -244,7 +247,7 @@ def test_types_that_numpy_does_not_have(tmp_path):
     refused(f"{tmp_path}/x.h5:time", "of a type that is not read")
     refused(f"{tmp_path}/x.h5:bits", "a format of their own")
     refused(f"{tmp_path}/x.h5:named", "a named type")
-    assert [one["path"] for one in contents.describe(f"{tmp_path}/x.h5:named")["entries"]]
+    assert [one["path"] for one in info.describe(f"{tmp_path}/x.h5:named")["entries"]]
 
 
 def test_numbers_that_do_not_fit_in_64_bits_with_a_sign(tmp_path):
@@ -317,7 +320,7 @@ def test_groups_that_contain_themselves(tmp_path):
             file[name] = file["/"]
         file["deep/points"] = POINTS
         file["deep/above"] = file["/"]
-    entries = contents.describe(str(tmp_path / "x.h5"))["entries"]
+    entries = info.describe(str(tmp_path / "x.h5"))["entries"]
     assert [entry["path"] for entry in entries] == ["/deep/points"]
     refused(tmp_path / "x.h5", "it has /.*points")
     assert formats.load(f"{tmp_path}/x.h5:a/b/deep/above/deep/points").value.shape == (10, 4)
@@ -335,7 +338,7 @@ def test_names_cannot_write_to_the_terminal(tmp_path, capsys):
     for options in ([], ["--json"]):
         assert cli.run(["info", path, *options]) == 0
         assert "\x1b" not in capsys.readouterr().out
-    entries = contents.describe(path)["entries"]
+    entries = info.describe(path)["entries"]
     assert "/\\x1b[31mred" in [entry["path"] for entry in entries]
 
 
@@ -385,7 +388,7 @@ def test_what_is_read_is_a_file(tmp_path):
 )  # fmt: skip
 def test_reports_that_nobody_wrote(tmp_path, report):
     store.write(tmp_path / "x.h5", {"/labels": [0, 1], "/report": report})
-    refused(tmp_path / "x.h5", "damaged", contents.describe)
+    refused(tmp_path / "x.h5", "damaged", info.describe)
 
 
 def test_texts_of_a_report_are_told_as_they_are_but_for_what_steers_a_terminal(tmp_path):
@@ -393,7 +396,7 @@ def test_texts_of_a_report_are_told_as_they_are_but_for_what_steers_a_terminal(t
     report = {"notes": notes, "odd \x07": 1}
     for text in (json.dumps(report), json.dumps({"notes": notes[:1]}, ensure_ascii=False)):
         store.write(tmp_path / "x.h5", {"/labels": [0, 1], "/report": text})
-        found = contents.describe(str(tmp_path / "x.h5"))["report"]
+        found = info.describe(str(tmp_path / "x.h5"))["report"]
         assert found["notes"][0] == "no\\xa0break, na\u00efve, \u4e2d"
         assert all(note.isprintable() for note in found["notes"])
         assert all(key.isprintable() for key in found)
@@ -405,7 +408,7 @@ def test_texts_of_a_report_are_told_as_they_are_but_for_what_steers_a_terminal(t
 )
 def test_records_that_nobody_wrote(tmp_path, name, value):
     store.write(tmp_path / "x.h5", {"/labels": [0, 1], f"/@{name}": value})
-    refused(tmp_path / "x.h5", f"its {name} are not", contents.describe)
+    refused(tmp_path / "x.h5", f"its {name} are not", info.describe)
 
 
 # ---------------------------------------------------------------- numpy's files and text
@@ -438,13 +441,13 @@ def test_npy_headers_that_lie(tmp_path, raw):
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("X.npy", raw)
     refused(tmp_path / "x.npz", "x.npz")
-    refused(tmp_path / "x.npz", "x.npz", contents.describe)
+    refused(tmp_path / "x.npz", "x.npz", info.describe)
 
 
 def test_archives_that_lie(tmp_path, monkeypatch):
     path = tmp_path / "x.npz"
     np.savez_compressed(path, X=np.zeros((10**6, 4)))
-    monkeypatch.setattr(declared, "room", lambda: 10**7)
+    monkeypatch.setattr(size_checks, "room", lambda: 10**7)
     refused(path, "0.032 GB of values are declared")
     monkeypatch.undo()
     whole = bytearray(path.read_bytes())
@@ -593,7 +596,7 @@ def test_text_whose_heap_is_damaged_cannot_hang_us(tmp_path, monkeypatch):
         broken[at : at + 4] = b"\xff\xff\xff\x7f" if at % 8 else bytes(4)
         path.write_bytes(bytes(broken))
         try:
-            contents.describe(str(path))
+            info.describe(str(path))
         except InputError as error:
             told.append(str(error))
     assert told

@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mustlink.errors import InputError
-from mustlink_io import contents, formats, schema, store
+from mustlink_io import formats
 from mustlink_io.formats import matrices, stream
+from mustlink_io.hdf5 import schema, store
+from mustlink_io.jobs import info
 
 ROOT = Path(__file__).parents[2]
 
@@ -206,7 +208,7 @@ def test_files_with_flipped_bytes_end_in_a_result_or_one_error(tmp_path):
             lambda: formats.load(f"{path}:X"),
             lambda: formats.load(f"{path}:graph"),
             lambda: formats.load_labels(str(path), 50),
-            lambda: contents.describe(str(path)),
+            lambda: info.describe(str(path)),
         ):
             try:
                 read()

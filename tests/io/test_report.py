@@ -10,8 +10,8 @@ import h5py
 import numpy as np
 import pytest
 
-from mustlink_io import store
 from mustlink_io.formats import matrices
+from mustlink_io.hdf5 import store
 
 pytest.importorskip("jinja2")
 Image = pytest.importorskip("PIL.Image")
@@ -23,7 +23,7 @@ VOID = {"meta", "img", "br", "link", "hr", "input"}
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """Results of small runs: pairs of which some are wrong, no side information, labels, …"""
-    from mustlink_io import cli
+    from mustlink_io.commands import cli
 
     folder = tmp_path_factory.mktemp("report")
     rng = np.random.default_rng(0)
@@ -169,7 +169,7 @@ def test_the_command_on_the_page_runs_again(report, mustlink, data):
     before = h5py.File(data / "pairs.h5")["labels"][:]
     words = shlex.split(report("pairs.h5")[1]["command"])[1:]
     words[words.index("-o") + 1] = "again.h5"
-    from mustlink_io import cli
+    from mustlink_io.commands import cli
 
     assert cli.run([*words, "--quiet"]) == 0
     assert (h5py.File(data / "again.h5")["labels"][:] == before).all()

@@ -18,8 +18,8 @@ from hypothesis.extra import numpy as hnp
 from cases import blobs
 from mustlink.observe import Recorder
 from mustlink.workspace.store import digest, in_c_order
-from mustlink_io import trees, work
-from mustlink_io.cli import run as cli
+from mustlink_io.commands.cli import run as cli
+from mustlink_io.hdf5 import serialization, work_folder
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ tree = st.recursive(
 
 def written(value, tmp_path, types=(Leaf, Pair)):
     with h5py.File(tmp_path / "tree.h5", "w") as file:
-        trees.write_tree(file, "value", value)
+        serialization.write_tree(file, "value", value)
     with h5py.File(tmp_path / "tree.h5") as file:
-        return trees.read_tree(file, "value", types)
+        return serialization.read_tree(file, "value", types)
 
 
 @given(tree)
@@ -141,7 +141,7 @@ def test_a_kept_result_is_not_computed_again(tmp_path):
         return np.arange(3.0), "x"
 
     for _ in range(2):
-        recorder = Recorder(keeper=work.WorkFolder(tmp_path / "w", "data"))
+        recorder = Recorder(keeper=work_folder.WorkFolder(tmp_path / "w", "data"))
         name = recorder.name_of("stage", "origin", 1, None)
         value = recorder.kept("stage", name, compute)
         assert value[0].tolist() == [0, 1, 2]
@@ -153,7 +153,7 @@ def test_a_kept_result_is_not_computed_again(tmp_path):
 
 
 def test_what_has_no_digest_is_not_kept(tmp_path):
-    recorder = Recorder(keeper=work.WorkFolder(tmp_path / "w", "data"))
+    recorder = Recorder(keeper=work_folder.WorkFolder(tmp_path / "w", "data"))
     assert recorder.name_of("stage", "origin", object()) is None
     assert recorder.kept("stage", None, lambda: 3) == 3
     assert not (tmp_path / "w").exists()
@@ -161,7 +161,7 @@ def test_what_has_no_digest_is_not_kept(tmp_path):
 
 def test_what_cannot_be_kept_is_told_and_does_no_harm(tmp_path):
     (tmp_path / "w").write_text("a file where the folder should be")
-    keeper = work.WorkFolder(tmp_path / "w", "data")
+    keeper = work_folder.WorkFolder(tmp_path / "w", "data")
     recorder = Recorder(keeper=keeper)
     assert recorder.kept("stage", recorder.name_of("stage", "origin"), lambda: 3) == 3
     assert "not kept" in keeper.troubles[0]
@@ -211,7 +211,7 @@ def test_going_on_from_any_stage_gives_the_same_labels(folder, capsys, method):
     call(capsys, *given_, "-o", "whole.h5")
     assert not Path("whole.h5.work").exists()
     call(capsys, *given_, "-o", "out.h5", "--resume")
-    kept = [one.path for one in work.entries(Path("out.h5.work"))]
+    kept = [one.path for one in work_folder.entries(Path("out.h5.work"))]
     assert len(kept) >= 4
     for gone in range(len(kept) + 1):  # as if the run had been killed after `gone` results
         for path in kept[gone:]:
@@ -219,7 +219,7 @@ def test_going_on_from_any_stage_gives_the_same_labels(folder, capsys, method):
         Path("out.h5").unlink()
         call(capsys, *given_, "-o", "out.h5", "--resume")
         assert np.array_equal(labels_of("out.h5"), labels_of("whole.h5"))
-        assert {one.path for one in work.entries(Path("out.h5.work"))} == set(kept)
+        assert {one.path for one in work_folder.entries(Path("out.h5.work"))} == set(kept)
 
 
 @pytest.mark.parametrize("method", ["poisson", "gfhf", "lnp", "llgc"])
@@ -333,7 +333,7 @@ def test_leftovers_of_killed_runs_go_and_nothing_else(folder, capsys):
 
 
 def test_two_runs_do_not_write_one_output(folder, capsys):
-    from mustlink_io.locks import locked
+    from mustlink_io.hdf5.locks import locked
 
     with locked("out.h5"):
         assert cli(["cluster", "data.h5", "-k", "3", "-o", "out.h5", "--quiet"]) == 2
@@ -348,7 +348,7 @@ def test_cleaning_where_nothing_is(folder, capsys):
 
 def test_a_damaged_result_is_stale_and_the_others_are_not(folder, capsys):
     call(capsys, "cluster", "data.h5", "-k", "3", "-o", "out.h5", "--resume")
-    newest = work.entries(Path("out.h5.work"))[-1].path
+    newest = work_folder.entries(Path("out.h5.work"))[-1].path
     newest.write_bytes(b"")
     listed = call_info(capsys, "out.h5")["work"]["results"]
     assert [one["file"] for one in listed if one["stale"]] == [newest.name]

@@ -15,8 +15,8 @@ import click
 import pytest
 
 import mustlink as ml
-from mustlink_io.cli import cli
-from mustlink_io.reference import document
+from mustlink_io.commands.cli import cli
+from mustlink_io.commands.reference import document
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -73,7 +73,7 @@ def parsed(words):
 
 def test_the_command_reference_is_current():
     told = (DOCS / "cli.md").read_text(encoding="utf-8")
-    assert told == document(), "run: python -m mustlink_io.reference > docs/cli.md"
+    assert told == document(), "run: python -m mustlink_io.commands.reference > docs/cli.md"
 
 
 def test_the_command_reference_has_every_command_and_option_of_help():

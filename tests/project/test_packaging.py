@@ -55,7 +55,7 @@ def test_the_wheel_says_what_it_is(built):
     assert about["Name"] == "mustlink"
     assert about["Requires-Python"] == ">=3.11"
     assert about.get_payload().startswith("# mustlink")
-    assert "mustlink = mustlink_io.cli:main" in scripts
+    assert "mustlink = mustlink_io.commands.cli:main" in scripts
     assert "LICENSE" in inside
 
 
@@ -82,7 +82,7 @@ def test_the_wheel_runs_by_itself(built, tmp_path):
 def test_importing_costs_nothing_that_is_not_needed():
     heavy = ("numba", "pynndescent", "scipy", "sklearn", "pyamg", "h5py", "pandas", "matplotlib")
     code = (
-        "import sys, mustlink, mustlink_io.cli; "
+        "import sys, mustlink, mustlink_io.commands.cli; "
         f"print([name for name in {heavy!r} if name in sys.modules]); "
         "from mustlink import CSP, Poisson, knn_graph; "
         "print([name for name in ('pynndescent', 'pyamg', 'h5py') if name in sys.modules])"

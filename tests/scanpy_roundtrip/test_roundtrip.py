@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
-from mustlink_io.cli import run
+from mustlink_io.commands.cli import run
 
 TYPES = ("B", "CD4 T", "monocyte")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mustlink.cost.resident import size_text
 from mustlink.errors import InputError
 from mustlink_io.batch.arguments import Ready
-from mustlink_io.planning import plan_job
+from mustlink_io.jobs.planning import plan_job
 
 MARGIN = 1.2  # of an estimate: what it may be off by
 _GRAIN = 10**6  # shares are whole megabytes

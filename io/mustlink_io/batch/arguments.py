@@ -11,13 +11,14 @@ from typing import Any
 import click
 
 from mustlink.errors import InputError
-from mustlink_io import formats, store
+from mustlink_io import formats
 from mustlink_io.batch.expand import JobSpec
 from mustlink_io.batch.spec import COMMANDS, JobsFile, Scalar, Where, did_you_mean
 from mustlink_io.batch.templates import FILES
-from mustlink_io.clustering import ClusterJob
-from mustlink_io.jobs import Job
-from mustlink_io.propagation import PropagateJob
+from mustlink_io.hdf5 import store
+from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.job import Job
+from mustlink_io.jobs.propagate import PropagateJob
 
 Commands = Mapping[str, click.Command]
 

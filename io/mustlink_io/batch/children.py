@@ -14,7 +14,11 @@ from pathlib import Path
 
 from mustlink_io.batch.state import now
 
-PROGRAM = ("-P", "-m", "mustlink_io.batch_child")  # -P: modules in the user's folder stay out of it
+PROGRAM = (
+    "-P",
+    "-m",
+    "mustlink_io.commands.batch_child",
+)  # -P: modules in the user's folder stay out of it
 _TAIL = 4096  # bytes of a log
 _KILL = int(signal.SIGKILL)
 

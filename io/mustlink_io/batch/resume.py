@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mustlink.errors import InputError
-from mustlink_io import formats, store
+from mustlink_io import formats
 from mustlink_io.batch.arguments import Ready
 from mustlink_io.batch.state import (
     PART,
@@ -19,6 +19,7 @@ from mustlink_io.batch.state import (
     stamp,
     unchanged,
 )
+from mustlink_io.hdf5 import store
 
 
 def standing(ready: Ready, state: State) -> tuple[Status | None, str]:

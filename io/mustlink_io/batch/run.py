@@ -19,7 +19,7 @@ from mustlink_io.batch.live import Snapshot, View
 from mustlink_io.batch.resume import finished, stamps, standing
 from mustlink_io.batch.spec import Where
 from mustlink_io.batch.state import LOG, PART, RESULT, State, Status, key, now
-from mustlink_io.rates import measured_speed
+from mustlink_io.jobs.rates import measured_speed
 
 Phase = Literal["waiting", "running", "done", "failed", "interrupted"]
 GRACE = 10.0  # seconds from SIGTERM to SIGKILL

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationErr
 
 from mustlink.cost.resident import parse_size
 from mustlink.errors import InputError
-from mustlink_io import store
+from mustlink_io.hdf5 import store
 
 Scalar = bool | int | float | str
 COMMANDS = ("cluster", "propagate", "graph")

@@ -16,11 +16,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mustlink.errors import InputError
-from mustlink_io import store
 from mustlink_io.batch.arguments import WAYS
 from mustlink_io.batch.expand import JobSpec
 from mustlink_io.batch.templates import MARK
 from mustlink_io.formats import stream
+from mustlink_io.hdf5 import store
 
 STATUS, LOG, RESULT = "status.json", "log.txt", "result.json"
 PART = RESULT + ".part"

@@ -12,12 +12,13 @@ import h5py
 import numpy as np
 
 from mustlink.errors import InputError
-from mustlink_io import store
 from mustlink_io.batch.run import Item
 from mustlink_io.batch.state import State
-from mustlink_io.console import size, stdout_console, table
-from mustlink_io.progress import clock
-from mustlink_io.records import to_json, versions
+from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.plain_json import to_json
+from mustlink_io.jobs.provenance import versions
+from mustlink_io.terminal.console import size, stdout_console, table
+from mustlink_io.terminal.progress import clock
 
 ENDINGS = (".csv", ".json", ".h5", ".hdf5")
 _SHOWN = 60  # characters of an error on a terminal; the files have all

@@ -1,1 +1,1 @@
-"""Arguments and help of the commands, a file each; what they do is in the modules beside."""
+"""The verbs of the `mustlink` command, a file each, and what they share."""

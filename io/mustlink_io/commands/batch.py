@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mustlink.errors import InputError
-from mustlink_io.options import JSON, QUIET, memory_size
+from mustlink_io.commands.options import JSON, QUIET, memory_size
 
 if TYPE_CHECKING:
     from mustlink_io.batch.arguments import Ready
@@ -72,7 +72,7 @@ def batch(
     from mustlink_io.batch.spec import Where, load
     from mustlink_io.batch.state import State
     from mustlink_io.batch.table import check_summary
-    from mustlink_io.locks import locked
+    from mustlink_io.hdf5.locks import locked
 
     _check_flags(given)
     where = Where(Path(jobs))
@@ -146,7 +146,7 @@ def _run(
     from mustlink_io.batch.live import viewing
     from mustlink_io.batch.run import Batch
     from mustlink_io.batch.table import row, show, write
-    from mustlink_io.summary import emit
+    from mustlink_io.terminal.summary import emit
 
     with viewing(quiet) as view:
         batch = Batch(ready, where, state, limits, view)
@@ -182,10 +182,10 @@ def _dry_run(ready: Sequence[Ready], limits: Limits, as_json: bool) -> int:
     Returns 1 if there is one, else 0.
     """
     from mustlink_io.batch.admission import admission
-    from mustlink_io.console import size, stdout_console, table
-    from mustlink_io.progress import clock
-    from mustlink_io.rates import measured_speed
-    from mustlink_io.summary import emit
+    from mustlink_io.jobs.rates import measured_speed
+    from mustlink_io.terminal.console import size, stdout_console, table
+    from mustlink_io.terminal.progress import clock
+    from mustlink_io.terminal.summary import emit
 
     rows: list[dict[str, Any]] = []
     speed = measured_speed()

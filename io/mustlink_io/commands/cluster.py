@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from mustlink_io.methods import METHODS
-from mustlink_io.options import (
+from mustlink_io.commands.options import (
     AFFINITY,
     CLUSTER_OWN,
     FRESH,
@@ -30,6 +29,7 @@ from mustlink_io.options import (
     output_of,
     several,
 )
+from mustlink_io.jobs.methods import METHODS
 
 
 @click.command(short_help="Points or a graph to clusters.")
@@ -86,10 +86,10 @@ def cluster(
                  0,17,1         nodes are numbered from 0, or named as in DATA
                  0,23,-1
     """  # noqa: D301  (click marks unwrapped examples with \b)
-    from mustlink_io.clustering import ClusterJob
-    from mustlink_io.jobs import run
-    from mustlink_io.progress import observing
-    from mustlink_io.summary import emit, show_cluster
+    from mustlink_io.jobs.cluster import ClusterJob
+    from mustlink_io.jobs.job import run
+    from mustlink_io.terminal.progress import observing
+    from mustlink_io.terminal.summary import emit, show_cluster
 
     asked = {name: given.pop(name) for name in ("data", "output", "n_clusters", "strict")}
     limits = {name: given.pop(name) for name in ("threads", "memory", "resume", "fresh")}

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from mustlink_io.options import IN_PLACE, JSON, KEY, OVERWRITE, QUIET, output_of, several
-from mustlink_io.places import USUAL
+from mustlink_io.commands.options import IN_PLACE, JSON, KEY, OVERWRITE, QUIET, output_of, several
+from mustlink_io.formats.file_names import USUAL
 
 
 @click.command(short_help="From one format to another; results into tables, .h5ad, .graphml.")
@@ -49,7 +49,7 @@ def convert(
     obsm/X_KEY and the parameters as uns/KEY; what is there under the name is replaced only if
     mustlink wrote it, or with --overwrite. Into .graphml they go as the node attribute KEY.
     """  # noqa: D301  (click marks unwrapped examples with \b)
-    from mustlink_io.summary import emit
+    from mustlink_io.terminal.summary import emit
 
     if out is not None and output is not None:
         raise click.UsageError("OUT is given twice; leave out -o")
@@ -69,27 +69,27 @@ def convert(
 
 
 def _convert(source: str, output: str | None, form: str | None) -> dict[str, Any]:
-    from mustlink_io import converting
+    from mustlink_io.jobs import convert as job
 
     if output is None:
         raise click.UsageError("Missing argument 'OUT'.")
-    return converting.convert(source, output, form)
+    return job.convert(source, output, form)
 
 
 def _convert_into(
     source: str, into: str, output: str | None, *, in_place: bool, key: str, overwrite: bool
 ) -> dict[str, Any]:
-    from mustlink_io import converting
+    from mustlink_io.jobs import convert as job
 
     output = output_of(into, output, in_place)
     if not in_place and os.path.exists(output) and os.path.samefile(output, into):
         raise click.UsageError(f"{output}: is the file of --into itself; to change it: --in-place")
-    return converting.convert_into(source, into, output, key=key, overwrite=overwrite)
+    return job.convert_into(source, into, output, key=key, overwrite=overwrite)
 
 
 def _show(result: Mapping[str, Any]) -> None:
     """Print what was written."""
-    from mustlink_io.console import facts, size, stdout_console
+    from mustlink_io.terminal.console import facts, size, stdout_console
 
     sizes = " x ".join(f"{part:,}" for part in result["shape"])
     facts(

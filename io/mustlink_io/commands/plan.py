@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from mustlink_io.commands.cluster import cluster
+from mustlink_io.commands.options import JSON
 from mustlink_io.commands.propagate import propagate
-from mustlink_io.options import JSON
 
 _OUTPUT = {"output", "key", "in_place", "overwrite"}
 _APART = _OUTPUT | {"data", "quiet", "as_json", "resume", "fresh", "strict", "threads"}
@@ -28,12 +28,12 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
       mustlink plan 10000000x16 -k 10 --memory 12GB
       mustlink plan points.h5 --for propagate -m llgc
     """  # noqa: D301  (click marks unwrapped examples with \b)
-    from mustlink_io.clustering import ClusterJob
-    from mustlink_io.planning import plan_job
-    from mustlink_io.propagation import PropagateJob
-    from mustlink_io.rates import measured_speed
-    from mustlink_io.shapes import shape_named, shape_of
-    from mustlink_io.summary import emit, show_plan
+    from mustlink_io.jobs.cluster import ClusterJob
+    from mustlink_io.jobs.data_shape import shape_named, shape_of
+    from mustlink_io.jobs.planning import plan_job
+    from mustlink_io.jobs.propagate import PropagateJob
+    from mustlink_io.jobs.rates import measured_speed
+    from mustlink_io.terminal.summary import emit, show_plan
 
     command = given.pop("command")
     asked = {name: given.pop(name) for name in ("labels", "memory")}

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from mustlink_io.methods import PROPAGATORS
-from mustlink_io.options import (
+from mustlink_io.commands.options import (
     AFFINITY,
     FRESH,
     IN_PLACE,
@@ -30,6 +29,7 @@ from mustlink_io.options import (
     output_of,
     several,
 )
+from mustlink_io.jobs.methods import PROPAGATORS
 
 
 @click.command(short_help="Labels of a few nodes to a class of every node.")
@@ -84,10 +84,10 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
                  0,3            classes are whole numbers from 0 on, or words;
                  17,1           the answers are among them
     """  # noqa: D301  (click marks unwrapped examples with \b)
-    from mustlink_io.jobs import run
-    from mustlink_io.progress import observing
-    from mustlink_io.propagation import PropagateJob
-    from mustlink_io.summary import emit, show_propagate
+    from mustlink_io.jobs.job import run
+    from mustlink_io.jobs.propagate import PropagateJob
+    from mustlink_io.terminal.progress import observing
+    from mustlink_io.terminal.summary import emit, show_propagate
 
     asked = {name: given.pop(name) for name in ("data", "output", "method", "labels", "graph")}
     limits = {name: given.pop(name) for name in ("threads", "memory", "resume", "fresh")}

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from mustlink_io.options import JSON
+from mustlink_io.commands.options import JSON
 
 
 @click.command(short_help="A page about a result, with pictures.")
@@ -33,7 +33,7 @@ def report(
       mustlink report out.h5 --json | jq .constraints
     """  # noqa: D301  (click marks unwrapped examples with \b)
     from mustlink_io.report.make import make
-    from mustlink_io.summary import emit, show_report
+    from mustlink_io.terminal.summary import emit, show_report
 
     found: dict[str, Any] = make(
         file, output, folder=folder, image=image, page_wanted=not (folder or as_json)

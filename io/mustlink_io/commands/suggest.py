@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mustlink_io.options import JSON, MEMORY, QUIET, several
+from mustlink_io.commands.options import JSON, MEMORY, QUIET, several
 
 
 @click.command(short_help="Which method and parameters, and why.")
@@ -29,9 +29,9 @@ def suggest(data: str, quiet: bool, as_json: bool, **given: Any) -> None:
       mustlink suggest points.h5 -k 10 --memory 2GB
       mustlink suggest points.h5 -k 10 --json | jq -r .command | sh    and do it
     """  # noqa: D301  (click marks unwrapped examples with \b)
-    from mustlink_io.progress import observing
-    from mustlink_io.suggesting import suggest_for
-    from mustlink_io.summary import emit
+    from mustlink_io.jobs.suggest import suggest_for
+    from mustlink_io.terminal.progress import observing
+    from mustlink_io.terminal.summary import emit
 
     with observing(quiet) as observer:
         result = suggest_for(data, observer, **given)
@@ -40,8 +40,8 @@ def suggest(data: str, quiet: bool, as_json: bool, **given: Any) -> None:
 
 def show_suggestion(result: Mapping[str, Any]) -> None:
     """Print a suggestion; the command on one line of its own, to be copied."""
-    from mustlink_io.console import facts, size, stdout_console
-    from mustlink_io.progress import clock
+    from mustlink_io.terminal.console import facts, size, stdout_console
+    from mustlink_io.terminal.progress import clock
 
     console = stdout_console()
     seen, seconds = result["seen"], result["seconds"]

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import store
 from mustlink_io.formats.names import NodeNames, names_or_none
 from mustlink_io.formats.tables import Words
+from mustlink_io.hdf5 import store
 
 ENDING = ".h5ad"
 PCA = "/obsm/X_pca"

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import outputs, store
 from mustlink_io.formats import anndata, encodings
 from mustlink_io.formats.names import NodeNames
-from mustlink_io.sandbox import examine
+from mustlink_io.hdf5 import store, writing
+from mustlink_io.hdf5.sandbox import examine
 
 KEY = anndata.KEY
 ENDING = anndata.ENDING
@@ -82,7 +82,7 @@ def annotate(target: Target, content: Mapping[str, Any]) -> list[str]:
     content, notes = _in_order(target, content)
     parts = _parts(content)
     size = sum(value.nbytes for value in content.values() if isinstance(value, np.ndarray))
-    with outputs.atomic(target.output) as temporary:
+    with writing.atomic(target.output) as temporary:
         shutil.copyfile(target.source, temporary)
         _reserve(temporary, parts)
         examine(str(target.source), lambda: _add(temporary, target, parts), 4 * size + 10**8)
@@ -198,7 +198,7 @@ def _leaves(value: Any) -> list[NDArray[Any]]:
 def _add(path: Path, target: Target, parts: Mapping[str, Any]) -> None:
     """Add the parts to the copy; every failure is an InputError, as a child process runs this."""
     try:
-        with outputs.Sink(path) as sink:
+        with writing.Sink(path) as sink:
             with contextlib.suppress(OSError), h5py.File(sink, "r+") as file:
                 _add_all(file, target.key, parts)
             sink.check()

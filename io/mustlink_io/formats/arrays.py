@@ -15,7 +15,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import declared, store
+from mustlink_io.hdf5 import size_checks, store
 
 _DEFLATE_MOST = 1032  # bytes that one byte of a deflate stream can stand for
 _HEADER = 10_000  # characters of a header, which is read as a Python literal
@@ -115,7 +115,7 @@ class Archive(Mapping[str, NDArray[Any]]):
             raise KeyError(name)
         shape, dtype = self.declares(name)
         where = f"{self._path}:{name}"
-        declared.check_fits(math.prod(shape) * dtype.itemsize, where)
+        size_checks.check_fits(math.prod(shape) * dtype.itemsize, where)
         with _numpy_errors(where), self._zip.open(self._members[name]) as file:
             return np.asarray(npy.read_array(file, allow_pickle=False, max_header_size=_HEADER))
 

@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import declared, store
 from mustlink_io.formats import (
     anndata,
     arrays,
@@ -25,8 +24,9 @@ from mustlink_io.formats import (
     stream,
     tables,
 )
+from mustlink_io.formats.file_names import EDGES, HDF5, METIS, PICTURES, SUFFIXES, Place, parse
 from mustlink_io.formats.names import NodeNames, names_or_none
-from mustlink_io.places import EDGES, HDF5, METIS, PICTURES, SUFFIXES, Place, parse
+from mustlink_io.hdf5 import size_checks, store
 
 DATA_NAMES = ("/points", "/X", "/graph")
 
@@ -170,7 +170,7 @@ def _decide(
         if not sparse and value.dtype.kind not in "fiub":
             raise InputError(f"{place}: values of type {value.dtype}; weights are real numbers")
         if not sparse:
-            declared.check_fits(8 * math.prod(value.shape), str(place))
+            size_checks.check_fits(8 * math.prod(value.shape), str(place))
         # an HDF5 dataset or a memory map is read here
         with np.errstate(over="ignore", invalid="ignore"):
             matrix = value if sparse else sp.csr_matrix(np.asarray(value[...], dtype=np.float64))
@@ -178,7 +178,7 @@ def _decide(
         return Data("graph", matrix, place)
     if sparse:
         value = matrices.DenseRows(value)
-    declared.check_fits(4 * math.prod(value.shape), str(place))
+    size_checks.check_fits(4 * math.prod(value.shape), str(place))
     return Data("points", stream.read_points(value, str(place), advance), place)
 
 

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import outputs, store
 from mustlink_io.formats import matrices, tables, tokens
 from mustlink_io.formats.names import NodeNames
+from mustlink_io.hdf5 import store, writing
 
 Found = tuple[sp.csr_matrix, NodeNames | None, str | None]  # affinity, names, what was decided
 
@@ -357,7 +357,7 @@ def write_edges(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> 
         if wrong is not None or names.texts[0][:1] in "#%":
             raise InputError(f"{path}: a node named {store.text(wrong)!r} fits into no edge list")
         texts = names.texts
-    with outputs.atomic(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+    with writing.atomic(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         if texts is not None:
             ends = "name\tname" if names is not None and names.are_numbers else "source\ttarget"
             file.write(f"{ends}\n" if plain else f"{ends}\tweight\n")

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink_io import store
+from mustlink_io.hdf5 import store
 
 _TEXT = h5py.string_dtype()
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import declared, outputs, store
 from mustlink_io.formats.tables import Table, Words
-from mustlink_io.sandbox import examine
+from mustlink_io.hdf5 import size_checks, store, writing
+from mustlink_io.hdf5.sandbox import examine
 
 _SPARE = 2**31  # bytes that pyarrow may reserve beside the values
 
@@ -37,7 +37,7 @@ def read_parquet(path: Path) -> Table:
     store.check_file(path)
     try:
         held = _declared_bytes(pyarrow, path)
-        declared.check_fits(held, str(path))
+        size_checks.check_fits(held, str(path))
         examine(str(path), lambda: _read(pyarrow, path), held + _SPARE)
         return _read(pyarrow, path)
     except InputError:
@@ -120,5 +120,5 @@ def write_parquet(path: str, columns: Mapping[str, Any]) -> None:
     """Write columns: arrays of numbers, object arrays of text."""
     pyarrow = _pyarrow(path)
     table = pyarrow.table({name: pyarrow.array(values) for name, values in columns.items()})
-    with outputs.atomic(path) as temporary:
+    with writing.atomic(path) as temporary:
         pyarrow.parquet.write_table(table, temporary)

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import declared, store
 from mustlink_io.formats import anndata, arrays, frames, npz, tables
+from mustlink_io.formats.file_names import HDF5, Place, parse
 from mustlink_io.formats.names import NodeNames, node_rows
 from mustlink_io.formats.tables import Table, Words, to_integers
-from mustlink_io.places import HDF5, Place, parse
+from mustlink_io.hdf5 import size_checks, store
 
 LABEL_NAMES = ("/labels", "/y")
 UNKNOWN = frozenset({"", "-1", "?", "nan", "NaN", "NA", "<NA>"})  # words where none is known
@@ -129,7 +129,7 @@ def _labels(values: NDArray[Any] | Words, place: Place, n_nodes: int | None) -> 
             "one a node"
         )
     _check_count(values.shape, n_nodes, place)
-    declared.check_fits(8 * values.size, str(place))
+    size_checks.check_fits(8 * values.size, str(place))
     labels = to_integers(values, str(place), "label")
     if labels.size and labels.min() < -1:
         at = int(np.flatnonzero(labels < -1)[0])

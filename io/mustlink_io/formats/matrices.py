@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import declared, schema, store
-from mustlink_io.sandbox import examine
+from mustlink_io.hdf5 import schema, size_checks, store
+from mustlink_io.hdf5.sandbox import examine
 
 _MTX_BYTES = 16  # in memory for a byte in the file: `1 1` is two indices and a value, twice
 
@@ -118,7 +118,7 @@ def read_sparse(file: h5py.File, name: str) -> sp.csr_matrix:
     for part, values in parts.items():
         _check_part(part, values, where)
     size = sum(p.size * p.dtype.itemsize for p in parts.values())
-    declared.check_fits(2 * size if by_columns else size, where)
+    size_checks.check_fits(2 * size if by_columns else size, where)
     data, indices, indptr = (np.asarray(values[()]) for values in parts.values())
     if by_columns:
         return as_csr(data, indices, indptr, shape[::-1], where).T.tocsr()

@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import declared, outputs, store
 from mustlink_io.formats import tokens
+from mustlink_io.hdf5 import size_checks, store, writing
 
 LARGEST = 1_000_000  # weight in a file that is written, where weights must be rounded
 _LINES = 2**15  # nodes written at once
@@ -110,7 +110,7 @@ def read_metis(path: Path) -> tuple[sp.csr_matrix, str | None]:
 
 def _lines(path: Path, header: _Header) -> Iterator[tuple[NDArray[Any], NDArray[np.int64]]]:
     dtype = float if header.weighted or header.before else np.int64
-    declared.check_fits(3 * path.stat().st_size, str(path))
+    size_checks.check_fits(3 * path.stat().st_size, str(path))
     for block in tokens.line_blocks(path, header.lines, "%"):
         yield tokens.numbers(block, dtype, str(path))
 
@@ -212,7 +212,7 @@ def write_metis(path: str, affinity: sp.csr_matrix) -> list[str]:
             f"{LARGEST:,}, as METIS wants"
         )
     n = affinity.shape[0]
-    with outputs.atomic(path) as temporary, temporary.open("w", encoding="ascii") as file:
+    with writing.atomic(path) as temporary, temporary.open("w", encoding="ascii") as file:
         file.write(f"{n} {affinity.nnz // 2}{'' if plain else ' 001'}\n")
         for start in range(0, n, _LINES):
             pointer = affinity.indptr[start : start + _LINES + 1]

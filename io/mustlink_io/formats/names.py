@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import store
 from mustlink_io.formats.tables import to_integers
+from mustlink_io.hdf5 import store
 
 _WHOLE = re.compile(r"[+-]?\d+")
 _LISTED = 5  # unknown names in a message

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import outputs, store
 from mustlink_io.formats import edges
 from mustlink_io.formats.names import NodeNames
+from mustlink_io.hdf5 import store, writing
 
 MOST = 1_000_000  # edges; networkx takes about 2.5 kB and 30 microseconds for each
 
@@ -97,7 +97,7 @@ def write_graphml(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -
 def _write(path: str, graph: Any) -> None:
     """Write a graph of networkx whole or not at all; raises InputError."""
     networkx = _networkx(path)
-    with outputs.atomic(path) as temporary:
+    with writing.atomic(path) as temporary:
         try:
             networkx.write_graphml(graph, temporary)
         except (ValueError, TypeError, networkx.NetworkXException) as error:  # of text in it

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import store
 from mustlink_io.formats import arrays, matrices
-from mustlink_io.places import Place
+from mustlink_io.formats.file_names import Place
+from mustlink_io.hdf5 import store
 
 
 def pick(place: Place) -> Any:

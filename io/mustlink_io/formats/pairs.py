@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import store
 from mustlink_io.formats import (
     anndata,
     edges,
@@ -22,8 +21,9 @@ from mustlink_io.formats import (
     tables,
     tokens,
 )
+from mustlink_io.formats.file_names import EDGES, HDF5, METIS, Place, parse
 from mustlink_io.formats.names import NodeNames, node_rows
-from mustlink_io.places import EDGES, HDF5, METIS, Place, parse
+from mustlink_io.hdf5 import store
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import store
+from mustlink_io.hdf5 import store
 
 _COMMENT = "#%"
 NODE = ("node", "name", "index", "", "__index_level_0__")  # headers of a column that names nodes

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import store
+from mustlink_io.hdf5 import store
 
 BLOCK_BYTES = 2**24
 _BLANK = 32  # bytes up to this one separate words

@@ -13,10 +13,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import outputs, store
 from mustlink_io.formats import edges, encodings, frames, matrices, metis, networks
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.formats.stream import row_blocks
+from mustlink_io.hdf5 import store, writing
 
 Notes = list[str]
 Points = Callable[[str, Any, NodeNames | None], Notes]
@@ -33,13 +33,13 @@ def _without_names(path: str, names: NodeNames | None) -> Notes:
 def points_h5(path: str, points: Any, names: NodeNames | None) -> Notes:
     """The format of mustlink, with the names."""
     more = {} if names is None else {"/names": names.texts}
-    outputs.write(path, {"/points": points, **more})
+    writing.write(path, {"/points": points, **more})
     return []
 
 
 def points_h5ad(path: str, points: Any, names: NodeNames | None) -> Notes:
     """AnnData with X."""
-    with outputs.create_h5(path) as file:
+    with writing.create_h5(path) as file:
         _anndata(file, _texts(names, points.shape[0]), points.shape[1])
         encodings.array(file, "X", points)
     return []
@@ -47,7 +47,7 @@ def points_h5ad(path: str, points: Any, names: NodeNames | None) -> Notes:
 
 def graph_h5ad(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> Notes:
     """AnnData without X, with obsp/connectivities."""
-    with outputs.create_h5(path) as file:
+    with writing.create_h5(path) as file:
         _anndata(file, _texts(names, affinity.shape[0]), 0)
         encodings.sparse(file["obsp"], "connectivities", affinity)
     return []
@@ -68,14 +68,14 @@ def _anndata(file: h5py.File, obs: NDArray[np.object_], n_var: int) -> None:
 
 def points_npy(path: str, points: Any, names: NodeNames | None) -> Notes:
     """One array."""
-    with outputs.atomic(path) as temporary, temporary.open("wb") as file:
+    with writing.atomic(path) as temporary, temporary.open("wb") as file:
         np.save(file, points, allow_pickle=False)
     return _without_names(path, names)
 
 
 def points_npz(path: str, points: Any, names: NodeNames | None) -> Notes:
     """The array X."""
-    with outputs.atomic(path) as temporary, temporary.open("wb") as file:
+    with writing.atomic(path) as temporary, temporary.open("wb") as file:
         np.savez(file, X=points)
     return _without_names(path, names)
 
@@ -84,7 +84,7 @@ def points_mtx(path: str, points: Any, names: NodeNames | None) -> Notes:
     """A dense Matrix Market file."""
     import scipy.io
 
-    with outputs.atomic(path) as temporary, temporary.open("wb") as file:
+    with writing.atomic(path) as temporary, temporary.open("wb") as file:
         scipy.io.mmwrite(file, points)
     return _without_names(path, names)
 
@@ -114,13 +114,13 @@ def points_parquet(path: str, points: Any, names: NodeNames | None) -> Notes:
 def graph_h5(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> Notes:
     """The format of mustlink, with the names."""
     more = {} if names is None else {"/names": names.texts}
-    outputs.write(path, {**matrices.graph_content(affinity), **more})
+    writing.write(path, {**matrices.graph_content(affinity), **more})
     return []
 
 
 def graph_npz(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> Notes:
     """As `scipy.sparse.save_npz`, uncompressed."""
-    with outputs.atomic(path) as temporary, temporary.open("wb") as file:
+    with writing.atomic(path) as temporary, temporary.open("wb") as file:
         sp.save_npz(file, affinity, compressed=False)
     return _without_names(path, names)
 
@@ -129,7 +129,7 @@ def graph_mtx(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> No
     """A sparse, symmetric Matrix Market file."""
     import scipy.io
 
-    with outputs.atomic(path) as temporary, temporary.open("wb") as file:
+    with writing.atomic(path) as temporary, temporary.open("wb") as file:
         scipy.io.mmwrite(file, affinity.tocoo(), symmetry="symmetric")
     return _without_names(path, names)
 
@@ -185,7 +185,7 @@ def table_csv(path: str, columns: Mapping[str, NDArray[Any]]) -> None:
 def _text_file(path: str) -> Iterator[TextIO]:
     """A text file written whole or not at all."""
     with (
-        outputs.atomic(path) as temporary,
+        writing.atomic(path) as temporary,
         temporary.open("w", newline="", encoding="utf-8") as file,
     ):
         yield file
@@ -194,9 +194,9 @@ def _text_file(path: str) -> Iterator[TextIO]:
 def labels_file(path: str, labels: NDArray[np.int64], form: str) -> None:
     """Write labels (n,) alone: .h5, .npy, .npz, or one a line of text; raises InputError."""
     if form == "h5":
-        outputs.write(path, {"/labels": labels})
+        writing.write(path, {"/labels": labels})
         return
-    with outputs.atomic(path) as temporary, temporary.open("wb") as file:
+    with writing.atomic(path) as temporary, temporary.open("wb") as file:
         if form == "npy":
             np.save(file, labels, allow_pickle=False)
         elif form == "npz":

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.outputs import atomic
+from mustlink_io.hdf5.writing import atomic
 
 Labels = NDArray[np.integer[Any]]
 Figure = Any  # matplotlib's

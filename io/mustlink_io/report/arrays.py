@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import store
+from mustlink_io.hdf5 import store
 from mustlink_io.report.recorded import LARGEST
 
 _ITEMS = {

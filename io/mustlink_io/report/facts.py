@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from mustlink.errors import InputError
-from mustlink_io import formats, store
-from mustlink_io.contents import describe
+from mustlink_io import formats
 from mustlink_io.formats import annotate
+from mustlink_io.hdf5 import store
+from mustlink_io.jobs.info import describe
 from mustlink_io.report import arrays, recorded
 from mustlink_io.report.arrays import Arrays
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mustlink.errors import InputError
-from mustlink_io import outputs, pictures
+from mustlink_io import pictures
 from mustlink_io.formats.photographs import load_image
+from mustlink_io.hdf5 import writing
 from mustlink_io.report import drawn, facts, page
 
 
@@ -26,7 +27,7 @@ def make(
     result = facts.read(path)
     target = output or (page.beside(path) if page_wanted else None)
     if target is not None:
-        outputs.check_output(target, [path])
+        writing.check_output(target, [path])
     if image is not None and target is None and folder is None:
         raise InputError("--image: nothing is drawn without a page; give -o or --pictures, too")
     written: list[str] = []

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from mustlink.errors import InputError
-from mustlink_io import outputs
-from mustlink_io.console import size
-from mustlink_io.progress import clock
+from mustlink_io.hdf5 import writing
 from mustlink_io.report import words
 from mustlink_io.report.drawn import Picture
 from mustlink_io.report.facts import Result
+from mustlink_io.terminal.console import size
+from mustlink_io.terminal.progress import clock
 
 _ALL_ROWS = 30  # clusters that are all listed; of more, the largest and the worst
 _SOME_ROWS = 12
@@ -46,7 +46,7 @@ def render(result: Result, drawn: Mapping[str, Picture]) -> str:
 def write(path: str, html: str) -> int:
     """Write the page whole or not at all; returns its bytes. Raises InputError."""
     data = html.encode("utf-8")
-    with outputs.atomic(path) as temporary:
+    with writing.atomic(path) as temporary:
         temporary.write_bytes(data)
     return len(data)
 

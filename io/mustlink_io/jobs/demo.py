@@ -7,7 +7,6 @@ photograph ships inside scikit-learn, the strokes with this package.
 from __future__ import annotations
 
 import csv
-import sys
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -19,12 +18,13 @@ from numpy.typing import NDArray
 from mustlink.cost.resident import peak_bytes
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
-from mustlink_io import findings, pictures, store
-from mustlink_io.clustering import cluster_content, cluster_findings
-from mustlink_io.graphs import N_SIMILAR
-from mustlink_io.jobs import run_content
-from mustlink_io.records import command_line, stage_rows, to_json, versions
-from mustlink_io.summary import show_demo
+from mustlink_io import pictures
+from mustlink_io.hdf5 import store
+from mustlink_io.jobs import diagnostics
+from mustlink_io.jobs.cluster import cluster_content, cluster_findings
+from mustlink_io.jobs.graph import N_SIMILAR
+from mustlink_io.jobs.job import run_content
+from mustlink_io.jobs.provenance import command_line, stage_rows, versions
 
 STROKES = "data/china_strokes.csv"
 
@@ -72,7 +72,7 @@ def rasterise(strokes: list[Stroke], shape: tuple[int, int]) -> tuple[NDArray[np
     return labels, names
 
 
-def run(out_dir: str, observer: Observer, as_json: bool, quiet: bool) -> dict[str, Any]:
+def run(out_dir: str, observer: Observer) -> dict[str, Any]:
     """Segment the photograph with and without strokes: picture, HDF5 labels, summary."""
     from sklearn.datasets import load_sample_image
 
@@ -118,15 +118,15 @@ def run(out_dir: str, observer: Observer, as_json: bool, quiet: bool) -> dict[st
     result["stages"] = stage_rows(recorder)
     result["seconds"] = sum(stage["seconds"] for stage in result["stages"])
     with recorder.stage("writing"):
-        content = {**cluster_content(constrained), **findings.side_content(known), "/image": image}
+        content = {
+            **cluster_content(constrained),
+            **diagnostics.side_content(known),
+            "/image": image,
+        }
         store.write(result_file, {**content, **run_content(result)})
     result["stages"] = stage_rows(recorder)
     result["peak_bytes"] = peak_bytes()
     result["files"] = [str(picture), str(result_file)]
-    if as_json:
-        sys.stdout.write(to_json(result) + "\n")
-    elif not quiet:
-        show_demo(result)
     return result
 
 

@@ -8,8 +8,9 @@ import h5py
 import numpy as np
 
 from mustlink.errors import InputError
-from mustlink_io import formats, reports, schema, store
+from mustlink_io import formats
 from mustlink_io.formats import arrays, matrices
+from mustlink_io.hdf5 import recorded, schema, store
 
 
 def describe(text: str) -> dict[str, Any]:
@@ -61,10 +62,10 @@ def _describe_h5(place: formats.Place) -> dict[str, Any]:
                 result[name] = store.text(file.attrs[name])
         for name in ("parameters", "versions", "inputs"):
             if name in file.attrs:
-                result[name] = reports.checked(name, store.decoded(file.attrs[name]), str(place))
+                result[name] = recorded.checked(name, store.decoded(file.attrs[name]), str(place))
         if store.find(file, "/report") is not None:
             words = store.decoded(store.read(file, "/report", {}, "/report"))
-            result["report"] = reports.checked("report", words, str(place))
+            result["report"] = recorded.checked("report", words, str(place))
         if store.find(file, "/stages/name") is not None:
             result["stages"] = _stages(file)
     return result

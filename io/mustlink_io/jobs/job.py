@@ -19,16 +19,18 @@ from mustlink.cost.resident import peak_bytes, size_text
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
 from mustlink.workspace.store import digest
-from mustlink_io import formats, store
+from mustlink_io import formats
 from mustlink_io.formats import annotate, stream
-from mustlink_io.locks import locked
-from mustlink_io.methods import GRAPH_OPTIONS, Method, flag
-from mustlink_io.naming import names_content, with_class_names
-from mustlink_io.places import FORMS
-from mustlink_io.planning import LAZY, Plan, plan_job
-from mustlink_io.records import stage_rows, to_json, versions
-from mustlink_io.sides import class_shares
-from mustlink_io.work import WorkFolder, entries, folder_of, remove, remove_leftovers
+from mustlink_io.formats.file_names import FORMS
+from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.locks import locked
+from mustlink_io.hdf5.plain_json import to_json
+from mustlink_io.hdf5.work_folder import WorkFolder, entries, folder_of, remove, remove_leftovers
+from mustlink_io.jobs.class_names import names_content, with_class_names
+from mustlink_io.jobs.methods import GRAPH_OPTIONS, Method, flag
+from mustlink_io.jobs.planning import LAZY, Plan, plan_job
+from mustlink_io.jobs.provenance import stage_rows, versions
+from mustlink_io.jobs.side_information import class_shares
 
 _WORTH = 10.0  # seconds of computing that are kept for another run without being asked to
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink_io.records import to_json
+from mustlink_io.hdf5.plain_json import to_json
 
 WORST = 10  # broken constraints, and labels answered otherwise, that are named
 MOST_PAIRS = 2_000_000  # constraints that a result keeps a copy of

@@ -9,12 +9,12 @@ from mustlink.advice.suggestion import SHELL
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
 from mustlink_io import formats
-from mustlink_io.clustering import ClusterJob
-from mustlink_io.planning import plan_job
-from mustlink_io.propagation import PropagateJob
-from mustlink_io.rates import measured_speed
-from mustlink_io.shapes import Shape
-from mustlink_io.sides import load_constraints
+from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.data_shape import Shape
+from mustlink_io.jobs.planning import plan_job
+from mustlink_io.jobs.propagate import PropagateJob
+from mustlink_io.jobs.rates import measured_speed
+from mustlink_io.jobs.side_information import load_constraints
 
 LAZY_ABOVE = 1 << 29  # bytes of points from which a sample is read, not all of them
 _ASIDE = ("n_clusters", "memory", "affinity", "class_mass")  # not options of that name

@@ -10,16 +10,18 @@ from typing import Any
 from mustlink.cost.resident import peak_bytes
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
-from mustlink_io import formats, store
-from mustlink_io.findings import graph_health
+from mustlink_io import formats
 from mustlink_io.formats import matrices
+from mustlink_io.formats.file_names import PICTURES
 from mustlink_io.formats.photographs import load_image
-from mustlink_io.locks import locked
-from mustlink_io.methods import flag
-from mustlink_io.places import PICTURES
-from mustlink_io.planning import LAZY
-from mustlink_io.records import stage_rows, thread_limit, to_json
-from mustlink_io.work import remove_leftovers
+from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.locks import locked
+from mustlink_io.hdf5.plain_json import to_json
+from mustlink_io.hdf5.work_folder import remove_leftovers
+from mustlink_io.jobs.diagnostics import graph_health
+from mustlink_io.jobs.methods import flag
+from mustlink_io.jobs.planning import LAZY
+from mustlink_io.jobs.provenance import stage_rows, thread_limit
 
 N_SIMILAR = 8  # pixels that look most alike, to which every pixel of a picture is joined
 

@@ -13,7 +13,7 @@ from typing import Any
 import h5py
 
 from mustlink.errors import InputError
-from mustlink_io import schema
+from mustlink_io.hdf5 import schema
 
 _MAX_LINKS = 40
 

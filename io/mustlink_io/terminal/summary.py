@@ -12,7 +12,9 @@ import click
 from rich.text import Text
 
 from mustlink.cost.resident import size_text
-from mustlink_io.console import (
+from mustlink_io.hdf5.plain_json import to_json
+from mustlink_io.hdf5.store import text
+from mustlink_io.terminal.console import (
     cell,
     facts,
     show_notes,
@@ -21,9 +23,7 @@ from mustlink_io.console import (
     stdout_console,
     table,
 )
-from mustlink_io.progress import clock
-from mustlink_io.records import to_json
-from mustlink_io.store import text
+from mustlink_io.terminal.progress import clock
 
 _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %"), ("1", "most"))
 

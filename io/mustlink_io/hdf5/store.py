@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io import declared, schema
-from mustlink_io.outputs import atomic, check_output, create_h5, write
-from mustlink_io.sandbox import allow, examine
+from mustlink_io.hdf5 import schema, size_checks
+from mustlink_io.hdf5.sandbox import allow, examine
+from mustlink_io.hdf5.writing import atomic, check_output, create_h5, write
 
 __all__ = [
     "atomic",
@@ -125,7 +125,7 @@ def _look(item: Any) -> None:
         _look_at_attributes(item)
         list(item)
     elif isinstance(item, h5py.Dataset) and item.dtype.kind in "OSU" and item.shape is not None:
-        declared.check_fits(math.prod(item.shape) * item.dtype.itemsize, str(item.name))
+        size_checks.check_fits(math.prod(item.shape) * item.dtype.itemsize, str(item.name))
         _ = item[()] if item.size <= _MAX_WORDS else item[(0,) * item.ndim]
 
 
@@ -216,8 +216,8 @@ def _look_at_values(data: h5py.Dataset, name: str) -> None:
     _look(data)
     if data.chunks is not None:
         where = f"{data.file.filename}:{name}"
-        allow(math.prod(data.shape) * data.dtype.itemsize + declared.file_size(data))
-        declared.check_chunks(data, where)
+        allow(math.prod(data.shape) * data.dtype.itemsize + size_checks.file_size(data))
+        size_checks.check_chunks(data, where)
 
 
 def _dataset(file: h5py.File, name: str) -> h5py.Dataset:
@@ -237,7 +237,7 @@ def _dataset(file: h5py.File, name: str) -> h5py.Dataset:
     except TypeError as error:
         words = " ".join(str(error).split())
         raise InputError(f"{where}: values of a type that is not read ({words})") from error
-    declared.check_stored(found, where)
+    size_checks.check_stored(found, where)
     return found
 
 
@@ -247,7 +247,7 @@ def read(file: h5py.File, name: str, dims: dict[str, int], item: str) -> NDArray
     where = f"{file.filename}:{name}"
     schema.bind(schema.ITEMS[item], data.shape, dims, where)
     schema.check_dtype(schema.ITEMS[item], data.dtype, where)
-    declared.check_fits(data.size * data.dtype.itemsize, where)
+    size_checks.check_fits(data.size * data.dtype.itemsize, where)
     if schema.ITEMS[item].is_text and data.size > _MAX_WORDS:
         raise InputError(f"{where}: {data.size} texts, where a few are wanted")
     return np.asarray(data[()])
@@ -277,7 +277,7 @@ def _texts(file: h5py.File, name: str) -> NDArray[np.object_]:
         raise InputError(
             f"{where}: shape {data.shape} of type {data.dtype}, where texts are wanted, one a row"
         )
-    declared.check_fits(data.size * max(_TEXT_BYTES, data.dtype.itemsize), where)
+    size_checks.check_fits(data.size * max(_TEXT_BYTES, data.dtype.itemsize), where)
     return np.array([decoded(value) for value in data[()]], dtype=object)
 
 

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
-from mustlink_io import findings, formats
-from mustlink_io.jobs import Job
-from mustlink_io.methods import GRAPH_OPTIONS, PROPAGATION_OPTIONS, PROPAGATORS, Method, flag
-from mustlink_io.records import command_line, now
-from mustlink_io.sides import class_labels
+from mustlink_io import formats
+from mustlink_io.jobs import diagnostics
+from mustlink_io.jobs.job import Job
+from mustlink_io.jobs.methods import GRAPH_OPTIONS, PROPAGATION_OPTIONS, PROPAGATORS, Method, flag
+from mustlink_io.jobs.provenance import command_line, now
+from mustlink_io.jobs.side_information import class_labels
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,9 @@ class PropagateJob(Job):
             "mean_confidence": float(sure.mean()),
             "command": self.command,
             "finished": now(),
-            "graph": findings.graph_health(estimator.graph_),
-            "clusters": findings.clusters(estimator.graph_, labels),
-            "constraints": {"kind": "labels", **findings.overruled(labels, side.labels)},
+            "graph": diagnostics.graph_health(estimator.graph_),
+            "clusters": diagnostics.clusters(estimator.graph_, labels),
+            "constraints": {"kind": "labels", **diagnostics.overruled(labels, side.labels)},
         }
 
     def content(self, estimator: Any, side: Sides) -> dict[str, Any]:

@@ -21,8 +21,8 @@ import numpy as np
 
 from mustlink.errors import InputError
 from mustlink.workspace.store import VERSION, digest
-from mustlink_io import store, trees
-from mustlink_io.locks import locked
+from mustlink_io.hdf5 import serialization, store
+from mustlink_io.hdf5.locks import locked
 
 ENDING = ".work"
 _PATTERN = re.compile(r"(?P<stage>[a-z0-9-]+)\.[0-9a-f]{20}\.h5")
@@ -66,7 +66,7 @@ class WorkFolder:
             return None
         try:
             with h5py.File(path, "r") as file:
-                value = trees.read_tree(file, "value", types)
+                value = serialization.read_tree(file, "value", types)
                 if digest(value) != store.decoded(file.attrs["digest"]):
                     raise ValueError("values and digest differ")
         except (FileNotFoundError, NotADirectoryError):
@@ -92,7 +92,7 @@ class WorkFolder:
         try:
             self.folder.mkdir(exist_ok=True)
             with store.create_h5(path) as file:
-                trees.write_tree(file, "value", value)
+                serialization.write_tree(file, "value", value)
                 for name, told in (about | {"digest": digest(value)}).items():
                     # Bytes: damaged text of variable length can hang the HDF5 library.
                     file.attrs[name] = np.bytes_(told) if isinstance(told, str) else told

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from mustlink.errors import InputError
-from mustlink_io import formats, outputs, store
+from mustlink_io import formats
 from mustlink_io.formats import annotate, frames, networks, results, writers
-from mustlink_io.locks import locked
-from mustlink_io.places import FORMS, USUAL
-from mustlink_io.work import remove_leftovers
+from mustlink_io.formats.file_names import FORMS, USUAL
+from mustlink_io.hdf5 import store, writing
+from mustlink_io.hdf5.locks import locked
+from mustlink_io.hdf5.work_folder import remove_leftovers
 
 _TABLES = ("csv", "parquet")
 _INTO = {".h5ad": "AnnData", ".graphml": "GraphML"}
@@ -125,7 +126,7 @@ def convert_into(
         raise InputError(f"{output}: a copy of {into} is {noun}, too; call it {data.suffix}")
     if not results.is_result(place):
         raise InputError(f"{source}: no result; give the output of mustlink cluster or propagate")
-    goal = outputs.check_output(output, [place.path])
+    goal = writing.check_output(output, [place.path])
     with locked(output):
         remove_leftovers(goal)
         content = results.read(place)

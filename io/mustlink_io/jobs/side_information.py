@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from mustlink.constraints import Constraints, Contradiction
 from mustlink.errors import InputError
 from mustlink.labels import check_two_classes
-from mustlink_io import formats, store
+from mustlink_io import formats
 from mustlink_io.formats.names import NodeNames
-from mustlink_io.methods import EQUAL
+from mustlink_io.hdf5 import store
+from mustlink_io.jobs.methods import EQUAL
 
 _TOLD = 5  # contradictions that are told in words
 

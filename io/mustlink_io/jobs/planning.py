@@ -16,9 +16,9 @@ from mustlink.cost.neighbour_search import COMPILER_BYTES, knn_plan
 from mustlink.cost.neighbour_search import Plan as GraphPlan
 from mustlink.cost.resident import PROGRAM, size_text
 from mustlink.errors import InputError
-from mustlink_io.methods import METHODS, PROPAGATORS
-from mustlink_io.rates import COMPILING, START, duration
-from mustlink_io.shapes import Shape, shape_of
+from mustlink_io.jobs.data_shape import Shape, shape_of
+from mustlink_io.jobs.methods import METHODS, PROPAGATORS
+from mustlink_io.jobs.rates import COMPILING, START, duration
 
 _READER = 90 * 10**6  # bytes of the program before the engine is loaded
 _BLOCK = 96 * 10**6  # of a block that is read, checked and converted

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import results
-from mustlink_io.sides import load_constraints
+from mustlink_io.jobs.side_information import load_constraints
 
 Labels = NDArray[np.int64]
 

@@ -1,9 +1,8 @@
-"""What every job records: stages, versions, its command, plain JSON; and the limit on threads."""
+"""What every job records: stages, versions, its command; and the limit on threads."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import platform
 import shlex
 from collections.abc import Iterator, Mapping
@@ -81,20 +80,3 @@ def _installed(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "unknown"
-
-
-def to_json(value: Any) -> str:
-    """JSON of plain and numpy values; NaN and Inf, which JSON lacks, become null."""
-    return json.dumps(_plain(value), ensure_ascii=False, default=str)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(v) for key, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value

@@ -10,11 +10,12 @@ import numpy as np
 
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
-from mustlink_io import findings, formats
-from mustlink_io.jobs import Job
-from mustlink_io.methods import COMMON_OPTIONS, METHODS, Method, flag
-from mustlink_io.records import command_line, now
-from mustlink_io.sides import class_labels, load_constraints, refuse_contradictions
+from mustlink_io import formats
+from mustlink_io.jobs import diagnostics
+from mustlink_io.jobs.job import Job
+from mustlink_io.jobs.methods import COMMON_OPTIONS, METHODS, Method, flag
+from mustlink_io.jobs.provenance import command_line, now
+from mustlink_io.jobs.side_information import class_labels, load_constraints, refuse_contradictions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +103,7 @@ class ClusterJob(Job):
         """Labels, embedding, eigenvalues, and the constraints."""
         if self._labels_only:
             return {**cluster_content(estimator), "/constraints/labels": side}
-        return {**cluster_content(estimator), **findings.side_content(side)}
+        return {**cluster_content(estimator), **diagnostics.side_content(side)}
 
 
 def cluster_findings(estimator: Any, side: Any) -> dict[str, Any]:
@@ -111,17 +112,17 @@ def cluster_findings(estimator: Any, side: Any) -> dict[str, Any]:
     assigned = labels[labels >= 0]
     asked = None
     if isinstance(side, np.ndarray):
-        asked = {"kind": "labels", **findings.given_labels(labels, side)}
+        asked = {"kind": "labels", **diagnostics.given_labels(labels, side)}
     elif side is not None:
-        asked = findings.constraints(labels, side)
+        asked = diagnostics.constraints(labels, side)
     return {
         "sizes": np.bincount(assigned, minlength=estimator.n_clusters).tolist(),
         "unassigned": int(labels.size - assigned.size),
         "eigenvalues": _eigenvalues(estimator).tolist(),
         "finished": now(),
-        "graph": findings.graph_health(estimator.graph_),
-        "spectrum": findings.spectrum(estimator.graph_),
-        "clusters": findings.clusters(estimator.graph_, labels),
+        "graph": diagnostics.graph_health(estimator.graph_),
+        "spectrum": diagnostics.spectrum(estimator.graph_),
+        "clusters": diagnostics.clusters(estimator.graph_, labels),
         "constraints": asked,
     }
 

@@ -1,6 +1,7 @@
 """A job of a batch: the `mustlink` command, in a process that dies with the batch.
 
-`python -m mustlink_io.batch_child PARENT cluster ...`, PARENT being the batch's process number.
+`python -m mustlink_io.commands.batch_child PARENT cluster ...`, PARENT being the number of the
+batch's process.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import signal
 import sys
 
-from mustlink_io.cli import main
+from mustlink_io.commands.cli import main
 
 _PR_SET_PDEATHSIG = 1
 _OOM_SCORE = "/proc/self/oom_score_adj"

@@ -19,11 +19,20 @@ from mustlink.errors import InputError
 from mustlink_io.commands.batch import batch
 from mustlink_io.commands.cluster import cluster
 from mustlink_io.commands.convert import convert
+from mustlink_io.commands.options import (
+    JSON,
+    MEMORY,
+    METRIC,
+    NEIGHBORS,
+    QUIET,
+    SEED,
+    THREADS,
+    WEIGHTS,
+)
 from mustlink_io.commands.plan import plan
 from mustlink_io.commands.propagate import propagate
 from mustlink_io.commands.report import report
 from mustlink_io.commands.suggest import suggest
-from mustlink_io.options import JSON, MEMORY, METRIC, NEIGHBORS, QUIET, SEED, THREADS, WEIGHTS
 
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
 
@@ -138,9 +147,9 @@ def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> 
       mustlink graph photo.png -o photo.h5         pixels, row by row (.jpg, too)
       mustlink cluster graph.h5 -k 10 -o out.h5    then cluster it, many times
     """
-    from mustlink_io.graphs import run_graph
-    from mustlink_io.progress import observing
-    from mustlink_io.summary import emit, show_graph
+    from mustlink_io.jobs.graph import run_graph
+    from mustlink_io.terminal.progress import observing
+    from mustlink_io.terminal.summary import emit, show_graph
 
     limits = {name: params.pop(name) for name in ("threads", "memory")}
     given = {name: value for name, value in params.items() if value is not None}
@@ -159,11 +168,11 @@ def info(file: str, as_json: bool) -> None:
       mustlink info data.h5
       mustlink info out.h5 --json | jq .parameters
     """
-    from mustlink_io import work
-    from mustlink_io.contents import describe
-    from mustlink_io.summary import emit, show_info
+    from mustlink_io.hdf5 import work_folder
+    from mustlink_io.jobs.info import describe
+    from mustlink_io.terminal.summary import emit, show_info
 
-    kept = work.listing(file)
+    kept = work_folder.listing(file)
     there = Path(file).is_file() or not kept  # a run that was killed leaves its work only
     found = describe(file) if there else {"file": file, "bytes": 0, "entries": []}
     emit(found | kept, as_json, show_info)
@@ -182,10 +191,10 @@ def clean(outputs: tuple[str, ...], stale: bool, as_json: bool) -> None:
       mustlink clean out.h5
       mustlink clean out/*.h5
     """
-    from mustlink_io import work
-    from mustlink_io.summary import emit, show_clean
+    from mustlink_io.hdf5 import work_folder
+    from mustlink_io.terminal.summary import emit, show_clean
 
-    emit({"cleaned": [work.clean(one, stale) for one in outputs]}, as_json, show_clean)
+    emit({"cleaned": [work_folder.clean(one, stale) for one in outputs]}, as_json, show_clean)
 
 
 @cli.command(short_help="How good labels are.")
@@ -203,8 +212,8 @@ def score(
       mustlink score out.h5 --truth data.h5:/labels
       mustlink score out.h5 --constraints pairs.csv --graph graph.h5 --json
     """
-    from mustlink_io.compare import score as compute
-    from mustlink_io.summary import emit, show_score
+    from mustlink_io.jobs.score import score as compute
+    from mustlink_io.terminal.summary import emit, show_score
 
     emit(compute(labels, truth, constraints, graph_file), as_json, show_score)
 
@@ -215,8 +224,11 @@ def score(
 @JSON
 def demo(out_dir: str, quiet: bool, as_json: bool) -> None:
     """Cut a photograph along strokes that ship with mustlink, with and without them."""
-    from mustlink_io.demo import run as run_demo
-    from mustlink_io.progress import observing
+    from mustlink_io.jobs.demo import run as run_demo
+    from mustlink_io.terminal.progress import observing
+    from mustlink_io.terminal.summary import emit, show_demo
 
     with observing(quiet) as observer:
-        run_demo(out_dir, observer, as_json, quiet)
+        result = run_demo(out_dir, observer)
+    if as_json or not quiet:
+        emit(result, as_json, show_demo)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mustlink_io.progress import clock
+from mustlink_io.terminal.progress import clock
 
 _KEEPING = "keeping: "  # stages that write down what others found
 _WORTH_A_LINE = 0.1  # seconds

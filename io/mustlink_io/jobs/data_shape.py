@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import h5py
 
-from mustlink_io import formats, store
+from mustlink_io import formats
 from mustlink_io.formats import metis
+from mustlink_io.hdf5 import store
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mustlink.errors import InputError
-from mustlink_io import store
+from mustlink_io.hdf5 import store
 
 _KEPT = (("must_kept", "n_must"), ("cannot_kept", "n_cannot"))  # a share, and of how many
 _INPUT = ("role", "name", "sha256")

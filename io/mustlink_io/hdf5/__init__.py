@@ -1,0 +1,1 @@
+"""HDF5 files: their format, read with suspicion, written whole or not at all."""

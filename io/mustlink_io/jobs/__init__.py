@@ -1,0 +1,1 @@
+"""What the verbs do: from files through the engine to files."""

@@ -1,0 +1,1 @@
+"""How progress and results look on a terminal."""
