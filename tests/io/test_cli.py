@@ -21,7 +21,7 @@ from mustlink_io.commands import cli
 from mustlink_io.formats import matrices
 from mustlink_io.hdf5 import schema, store
 from mustlink_io.jobs.methods import COMMON_OPTIONS, METHODS, PROPAGATORS, flag
-from mustlink_io.terminal import progress
+from mustlink_io.terminal import console, progress
 
 ROOT = Path(__file__).parents[2]
 K = 3
@@ -199,7 +199,8 @@ def test_contradictions_are_told_by_name(mustlink, tmp_path):
     assert re.search(both, told)
 
 
-def test_names_of_classes_in_the_summary(mustlink, tmp_path):
+def test_names_of_classes_in_the_summary(mustlink, tmp_path, monkeypatch):
+    monkeypatch.setattr(console, "_WORTH_A_LINE", 60.0)  # seconds: also on a busy machine
     code, told, err = mustlink(f"cluster named.csv -k 3 --labels named_few.csv -o {tmp_path}/o.h5")
     assert code == 0, err
     assert re.search(r"cluster sizes +(\d \((left|mid|right)\): 40(, )?){3}", told), told

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from mustlink_io.commands.options import IN_PLACE, JSON, KEY, OVERWRITE, QUIET, output_of, several
-from mustlink_io.formats.file_names import USUAL
+from mustlink_io.hdf5.file_names import USUAL
 
 
 @click.command(short_help="From one format to another; results into tables, .h5ad, .graphml.")

@@ -45,7 +45,7 @@ def class_shares(
 
 def output_of(source: str, output: str | None, in_place: bool) -> str:
     """The file to write: `output`, or with `in_place` the source itself; raises UsageError."""
-    from mustlink_io.formats.file_names import parse
+    from mustlink_io.hdf5.file_names import parse
 
     if in_place and output is None:
         return str(parse(source).path)

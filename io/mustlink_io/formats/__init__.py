@@ -1,7 +1,6 @@
 """What is in a file: points, a graph, labels or pairs, from `FILE` or `FILE:PART`."""
 
 from mustlink_io.formats.datasets import DATA_NAMES, Data, Kind, declared_shape, default_part, load
-from mustlink_io.formats.file_names import HDF5, METIS, SUFFIXES, Place, parse
 from mustlink_io.formats.labels import (
     LABEL_NAMES,
     Labels,
@@ -9,6 +8,7 @@ from mustlink_io.formats.labels import (
     load_labels,
 )
 from mustlink_io.formats.pairs import PairFile, load_matrix, load_pairs
+from mustlink_io.hdf5.file_names import HDF5, METIS, SUFFIXES, Place, parse
 
 __all__ = [
     "DATA_NAMES",

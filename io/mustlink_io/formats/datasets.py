@@ -24,9 +24,9 @@ from mustlink_io.formats import (
     stream,
     tables,
 )
-from mustlink_io.formats.file_names import EDGES, HDF5, METIS, PICTURES, SUFFIXES, Place, parse
 from mustlink_io.formats.names import NodeNames, names_or_none
 from mustlink_io.hdf5 import size_checks, store
+from mustlink_io.hdf5.file_names import EDGES, HDF5, METIS, PICTURES, SUFFIXES, Place, parse
 
 DATA_NAMES = ("/points", "/X", "/graph")
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io.formats import anndata, arrays, frames, npz, tables
-from mustlink_io.formats.file_names import HDF5, Place, parse
 from mustlink_io.formats.names import NodeNames, node_rows
 from mustlink_io.formats.tables import Table, Words, to_integers
 from mustlink_io.hdf5 import size_checks, store
+from mustlink_io.hdf5.file_names import HDF5, Place, parse
 
 LABEL_NAMES = ("/labels", "/y")
 UNKNOWN = frozenset({"", "-1", "?", "nan", "NaN", "NA", "<NA>"})  # words where none is known

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io.formats import arrays, matrices
-from mustlink_io.formats.file_names import Place
 from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.file_names import Place
 
 
 def pick(place: Place) -> Any:

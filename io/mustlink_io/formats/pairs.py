@@ -21,9 +21,9 @@ from mustlink_io.formats import (
     tables,
     tokens,
 )
-from mustlink_io.formats.file_names import EDGES, HDF5, METIS, Place, parse
 from mustlink_io.formats.names import NodeNames, node_rows
 from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.file_names import EDGES, HDF5, METIS, Place, parse
 
 
 @dataclass(frozen=True)

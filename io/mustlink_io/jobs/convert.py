@@ -9,8 +9,8 @@ from typing import Any
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import annotate, frames, networks, results, writers
-from mustlink_io.formats.file_names import FORMS, USUAL
 from mustlink_io.hdf5 import store, writing
+from mustlink_io.hdf5.file_names import FORMS, USUAL
 from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.work_folder import remove_leftovers
 

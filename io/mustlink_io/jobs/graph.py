@@ -12,9 +12,9 @@ from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
 from mustlink_io import formats
 from mustlink_io.formats import matrices
-from mustlink_io.formats.file_names import PICTURES
 from mustlink_io.formats.photographs import load_image
 from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.file_names import PICTURES
 from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.plain_json import to_json
 from mustlink_io.hdf5.work_folder import remove_leftovers

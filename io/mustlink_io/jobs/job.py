@@ -21,8 +21,8 @@ from mustlink.observe import Observer, Recorder
 from mustlink.workspace.store import digest
 from mustlink_io import formats
 from mustlink_io.formats import annotate, stream
-from mustlink_io.formats.file_names import FORMS
 from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.file_names import FORMS
 from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.plain_json import to_json
 from mustlink_io.hdf5.work_folder import WorkFolder, entries, folder_of, remove, remove_leftovers
