@@ -1,7 +1,7 @@
 """Block LOBPCG for A x = θ M x, one end of the spectrum, with soft locking.
 
-Written on few primitives only (apply to a block, `gram`, precondition), so that the same code
-serves a distributed backend: `gram` is the only place where a sum over nodes happens.
+Nodes are touched by the verbs of a space and by what the caller hands in (A, M, preconditioner,
+projection) only.
 """
 
 from __future__ import annotations
@@ -12,26 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.blocks import combine, gram, gram_of, recombine, subtract
+from mustlink.eigen.ritz import CUTS, Map, orthonormal, ritz_pairs, whitening
+from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence, EigenResult
+from mustlink.space import Block, Dots, Gram, LocalSpace, Small, Space
 
-
-@dataclass(frozen=True)
-class _Cuts:
-    """What counts as rounding: of a column outside a span, and of eigenvalues of Gram matrices."""
-
-    column: float
-    basis: float
-    sweeps: tuple[float, float]
-
-
-_CUTS = {
-    np.dtype(np.float64): _Cuts(1e-10, 1e-13, (1e-14, 1e-10)),
-    np.dtype(np.float32): _Cuts(1e-5, 1e-9, (1e-11, 1e-9)),
-}
-
-Block = NDArray[np.float64]
-Map = Callable[[Block], Block]
+_LOST = 1e-28  # squared length of a direction, the new vectors having length 1, that is none
 
 
 @dataclass(frozen=True)
@@ -55,39 +41,38 @@ def lobpcg(
     X: Block,
     method: Lobpcg,
     M: Map | None = None,
-    precondition: Map | None = None,
+    precondition: Preconditioner | None = None,
     project: Map | None = None,
     on_step: Callable[[int, NDArray[np.float64]], bool] | None = None,
+    space: Space | None = None,
 ) -> EigenResult:
     """Solve A x = θ M x from the start block X (n, b), b >= n_pairs; guard columns speed it up.
 
     A symmetric, M symmetric positive definite (identity if None), `project` maps a block onto
     the subspace searched (for example the complement of a null space), `on_step(step, residuals)`
-    returns True to stop early. X is not changed. Per step: one product with A (and M) for the
-    unconverged columns, one preconditioner, Gram matrices of 3b columns. In the precision of X:
-    single halves the memory, about eight blocks (n, b), and reaches residuals of 1e-5.
+    returns True to stop early. X is not changed; `space` is where it lives, if not in an array.
+    Per step: one product with A (and M) for the unconverged columns, one preconditioner, Gram
+    matrices of 3b columns. In the precision of X: single halves the memory, about eight blocks
+    (n, b), and reaches residuals of 1e-5.
 
     Source: Knyazev 2001; basis of P by Hetmaniuk & Lehoucq 2006; SVQB by Stathopoulos & Wu 2002.
     """
+    space = LocalSpace(X.shape[0]) if space is None else space
     sign = -1.0 if method.largest else 1.0
     project = project or (lambda V: V)
-    b = X.shape[1]
+    b, wanted = X.shape[1], method.n_pairs
     dtype = np.float32 if X.dtype == np.float32 else np.float64
-    X = _orthonormal(project(np.array(X, dtype=dtype)), M)
+    X = orthonormal(space, project(space.copy(X, dtype)), M)
     AX, MX = A(X), X if M is None else M(X)
-    theta, C = np.linalg.eigh(sign * gram(X, AX))
-    X, AX = combine(X, C), combine(AX, C)
-    MX = X if M is None else combine(MX, C)
-    P = AP = MP = np.empty((X.shape[0], 0), dtype=dtype)
-    wanted = method.n_pairs
+    theta, C = ritz_pairs(sign * space.gram(X, AX), np.eye(X.shape[1]))
+    X, AX = space.combine(X, C), space.combine(AX, C)
+    MX = X if M is None else space.combine(MX, C)
+    P = AP = MP = space.zeros(0, dtype)
     step, reason = 0, "max_iter"
     while True:
-        R = MX * (-sign * theta).astype(dtype)
-        R += AX
-        size = method.norm_A * np.linalg.norm(X, axis=0)
-        if method.relative:
-            size = np.maximum(np.abs(theta) * np.linalg.norm(MX, axis=0), 1e-14 * size)
-        residuals = np.linalg.norm(R, axis=0) / size
+        R = space.copy(AX)
+        space.blend(R, 1.0, (MX, -sign * theta))
+        residuals = _residuals(space, X, MX, R, theta, method)
         enough = residuals.size >= min(wanted, b)
         if enough and np.all(residuals[:wanted] <= method.tol):
             reason = "tolerance"
@@ -98,50 +83,55 @@ def lobpcg(
         if step >= method.max_iter:
             break
         active = residuals > method.tol * 0.5
-        W = R if active.all() else R[:, active]
+        W = R if active.all() else space.columns(R, active)
         del R  # here and below: blocks that are done with go before new ones come
         if precondition is not None:  # which may blow up what is left along a null space
-            W = precondition(project(W)).astype(dtype, copy=False)
-        W = project(W)
-        W, MW = _new_directions(W, (X, P), (MX, MP), M, project)
+            W = precondition(project(W))
+            W = W if W.dtype == dtype else space.copy(W, dtype)
+        W, MW = _new_directions(space, project(W), (X, P), (MX, MP), M, project)
         if W.shape[1] == 0:
             reason = "stagnation"
             break
         AW = A(W)
         V, AV = [X, P, W], [AX, AP, AW]
         MV = V if M is None else [MX, MP, MW]
-        H, G = gram_of(V, AV), gram_of(V, MV)
-        theta, C, Cp = _rayleigh_ritz(sign * H, (G + G.T) / 2, b, active, dtype)
+        H, G = space.sums(Gram(V, AV), Gram(V, MV))
+        theta, C, Cp = _step(sign * H, (G + G.T) / 2, b, active, dtype)
         del W, AW, MW
-        X, P = recombine(V, C, Cp)
+        X, P = space.recombine(V, C, Cp)
         del V
-        AX, AP = recombine(AV, C, Cp)
+        AX, AP = space.recombine(AV, C, Cp)
         del AV
-        MX, MP = (X, P) if M is None else recombine(MV, C, Cp)
+        MX, MP = (X, P) if M is None else space.recombine(MV, C, Cp)
         del MV
         step += 1
     ascending = np.argsort(theta)
     order = ascending[:wanted]
     convergence = Convergence("lobpcg", reason, step, residuals[order], method.tol)
     beyond = float(sign * theta[ascending[wanted]]) if theta.size > wanted else None
-    return EigenResult(sign * theta[order], X[:, order], convergence, beyond)
+    return EigenResult(sign * theta[order], space.columns(X, order), convergence, beyond)
 
 
-def _rayleigh_ritz(
-    H: Block, G: Block, b: int, active: NDArray[np.bool_], dtype: type
-) -> tuple[NDArray[np.float64], Block, Block]:
+def _residuals(space: Space, X: Block, MX: Block, R: Block, theta: Small, method: Lobpcg) -> Small:
+    """‖r‖ in the unit of the stopping rule, one reduction."""
+    blocks = (R, X, MX) if method.relative else (R, X)
+    r, x, *m = np.sqrt(space.sums(*(Dots(V, V) for V in blocks)))
+    size = method.norm_A * x
+    if method.relative:
+        size = np.maximum(np.abs(theta) * m[0], 1e-14 * size)
+    return np.asarray(r / size)
+
+
+def _step(
+    H: Small, G: Small, b: int, active: NDArray[np.bool_], dtype: type
+) -> tuple[Small, Small, Small]:
     """Lowest b Ritz pairs of (H, G) and coefficients of the next conjugate directions.
 
     The first active.size rows belong to the present X, of which there are fewer than b only if
     the start block was rank deficient.
     """
-    H = (H + H.T) / 2
-    scale = 1.0 / np.sqrt(np.diag(G))
-    g, U = np.linalg.eigh(G * scale[:, None] * scale)
-    keep = g > _CUTS[np.dtype(dtype)].basis * g[-1]
-    T = scale[:, None] * U[:, keep] / np.sqrt(g[keep])
-    theta, Y = np.linalg.eigh(T.T @ H @ T)
-    C = T @ Y[:, :b]
+    cuts = CUTS[np.dtype(dtype)]
+    theta, C = ritz_pairs(H, whitening(G, cuts.basis), b)
     moving = np.ones(C.shape[1], dtype=np.bool_)
     moving[: active.size] = active[: C.shape[1]]
     Cp = C[:, moving]
@@ -149,21 +139,14 @@ def _rayleigh_ritz(
     # Orthonormal to the new X in the metric, so that [X P] stays well conditioned.
     for _ in range(2):
         Cp -= C @ (C.T @ (G @ Cp))
-    K = Cp.T @ G @ Cp
-    size = np.sqrt(np.maximum(np.diag(K), 0))
-    good = size > 1e-14
-    Cp, size = Cp[:, good], size[good]
-    if size.size:
-        k, Z = np.linalg.eigh(K[np.ix_(good, good)] / size[:, None] / size)
-        kept = k > 1e-10 * k[-1]
-        Cp = (Cp / size) @ (Z[:, kept] / np.sqrt(k[kept]))
-    return theta[:b], C, Cp
+    return theta, C, Cp @ whitening(Cp.T @ G @ Cp, cuts.fresh, _LOST)
 
 
 def _new_directions(
+    space: Space,
     W: Block,
-    bases: tuple[Block, ...],
-    metric: tuple[Block, ...],
+    bases: tuple[Block, Block],
+    metric: tuple[Block, Block],
     M: Map | None,
     project: Map,
 ) -> tuple[Block, Block]:
@@ -174,36 +157,23 @@ def _new_directions(
     In a small space the bases may fill nearly all of it. Columns that are rounding, blown up to
     length 1, are neither orthogonal to the bases nor free of what `project` removes.
     """
-    before = np.linalg.norm(W, axis=0)
-    _against(W, bases, metric)
-    W = W[:, np.linalg.norm(W, axis=0) > _CUTS[W.dtype].column * before]
-    W = _orthonormal(W, M)
+    before = space.norms(W)
+    _against(space, W, bases, metric)
+    new = space.norms(W) > CUTS[np.dtype(W.dtype)].column * before
+    W = orthonormal(space, W if new.all() else space.columns(W, new), M)
     if W.shape[1]:
         W = project(W)
-        _against(W, bases, metric)
+        _against(space, W, bases, metric)
     MW = W if M is None else M(W)
-    lengths = np.einsum("ij,ij->j", W, MW)
+    lengths = space.dots(W, MW)
     sound = (lengths > 0.5) & (lengths < 2.0)
-    return (W, MW) if sound.all() else (W[:, sound], MW[:, sound])
+    return (W, MW) if sound.all() else (space.columns(W, sound), space.columns(MW, sound))
 
 
-def _against(W: Block, bases: tuple[Block, ...], metric: tuple[Block, ...]) -> None:
+def _against(
+    space: Space, W: Block, bases: tuple[Block, Block], metric: tuple[Block, Block]
+) -> None:
     """Take its M-projection on orthonormal bases from W."""
     for V, MV in zip(bases, metric, strict=True):
-        if V.shape[1]:
-            subtract(W, V, gram(MV, W))
-
-
-def _orthonormal(X: Block, M: Map | None) -> Block:
-    """M-orthonormal basis of the span of X by two sweeps of SVQB; dependent columns dropped."""
-    for cut in _CUTS[X.dtype].sweeps:
-        G = gram(X, X if M is None else M(X))
-        size = np.sqrt(np.maximum(np.diag(G), 0))
-        good = size > 1e-300
-        if not good.any():
-            return X[:, :0]
-        G, size, X = G[np.ix_(good, good)], size[good], X[:, good]
-        g, U = np.linalg.eigh((G + G.T) / 2 / size[:, None] / size)
-        keep = g > cut * g[-1]
-        X = combine(X, (U[:, keep] / np.sqrt(g[keep])) / size[:, None])
-    return X
+        if V.shape[1] and W.shape[1]:
+            space.subtract(W, V, space.gram(MV, W))
