@@ -91,7 +91,7 @@ def graph(path: str, memory: int | None) -> dict[str, Any]:
     import numpy as np
 
     from mustlink.cost.neighbour_search import knn_plan
-    from mustlink.graph import knn_graph
+    from mustlink.neighbours import knn_graph
     from mustlink.observe import Recorder
 
     recorder = Recorder()

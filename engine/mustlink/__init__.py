@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mustlink.advice import Suggestion, suggest
     from mustlink.constraints import Constraints
-    from mustlink.graph import Graph, image_graph, knn_graph, rbf_graph
+    from mustlink.graph import Graph, image_graph, rbf_graph
     from mustlink.methods import (
         CSCGFHF,
         CSP,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         ConstraintScorer,
         constraint_satisfaction_score,
     )
+    from mustlink.neighbours import knn_graph
     from mustlink.propagate import (
         GFHF,
         GWEM,
@@ -90,7 +91,7 @@ _HOMES = {
     "Constraints": "mustlink.constraints",
     "Graph": "mustlink.graph",
     "image_graph": "mustlink.graph",
-    "knn_graph": "mustlink.graph",
+    "knn_graph": "mustlink.neighbours",
     "rbf_graph": "mustlink.graph",
 }
 

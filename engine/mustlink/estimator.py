@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,10 +18,14 @@ from mustlink.check import as_points, as_random_state, check_choice, check_n_job
 from mustlink.cost.resident import parse_size, size_text
 from mustlink.cost.vectors import Needs, check_columns, eigen_bytes, wants_single
 from mustlink.errors import InputError
-from mustlink.graph import Graph, knn_graph, rbf_graph
-from mustlink.graph.knn import WEIGHTS
+from mustlink.graph import Graph, rbf_graph
 from mustlink.graph.scikit_graphs import graph_of_connectivity, graph_of_distances, is_connectivity
-from mustlink.observe import Observer, Recorder
+from mustlink.neighbours import knn_graph
+from mustlink.neighbours.knn import WEIGHTS
+from mustlink.observe import Recorder
+from mustlink.workspace import Workspace
+from mustlink.workspace.keeper import Keeper
+from mustlink.workspace.shelf import Shelf
 
 _PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")  # scikit-learn's names
 AFFINITIES = ("knn", "rbf", *_PRECOMPUTED)
@@ -51,12 +55,24 @@ class GraphEstimator(BaseEstimator):
     n_jobs: int | None = None
     memory: int | str | None = None
 
-    def _recorder(self, observer: Observer | Recorder | None) -> Recorder:
-        """The caller's observer wrapped for measuring; it knows what memory may be taken."""
-        recorder = observer if isinstance(observer, Recorder) else Recorder(observer)
-        if self.memory is not None:
-            recorder.memory = parse_size(self.memory)
-        return recorder
+    def keep_in(self, keeper: Keeper | None) -> Self:
+        """Keep results of finished stages with a keeper, so that a later run can go on from them.
+
+        Not a parameter: clones know nothing of it. None ends it.
+        """
+        self._kept_in = keeper
+        return self
+
+    @property
+    def _keeper(self) -> Keeper | None:
+        """Who keeps results of finished stages, see `keep_in`."""
+        found: Keeper | None = getattr(self, "_kept_in", None)
+        return found
+
+    @property
+    def _budget(self) -> int | None:
+        """The most that the process may take, in bytes."""
+        return None if self.memory is None else parse_size(self.memory)
 
     def _depends(self) -> dict[str, Any]:
         """The parameters that a result depends on beside the graph, the seed and the memory."""
@@ -104,23 +120,30 @@ class GraphEstimator(BaseEstimator):
         """One integer for everything random in this fit."""
         return int(as_random_state(self.random_state).integers(2**31))
 
-    def _graph(self, X: Any, recorder: Recorder, seed: int) -> Graph:
-        """Points, a matrix or a Graph as a Graph; raises InputError."""
+    def _work(self, X: Any, recorder: Recorder, seed: int) -> Workspace:
+        """Points, a matrix or a Graph as a graph with what is derived from it; InputError."""
         check_choice(self.affinity, AFFINITIES, "affinity")
         self._remember(X)
         if isinstance(X, Graph):
-            self._fit_memory(X, recorder, 0)
-            return X
+            return self._view(X, recorder)
+        shelf = Shelf(recorder, self._keeper)
         made_by = {name: getattr(self, name) for name in _GRAPH_PARAMETERS}
-        name = recorder.name_of("graph", recorder.source, made_by, seed, recorder.memory)
+        name = shelf.name_of("graph", shelf.source, made_by, seed, self._budget)
         if self.affinity in _PRECOMPUTED:  # the caller has it
             graph = self._made(X, recorder, seed)
         else:
-            graph = recorder.kept("graph", name, lambda: self._made(X, recorder, seed), (Graph,))
-        if name is not None:
-            graph.memo["name"] = name
-        self._fit_memory(graph, recorder, X.nbytes if isinstance(X, np.ndarray) else 0)
-        return graph
+            graph = shelf.kept("graph", name, lambda: self._made(X, recorder, seed), (Graph,))
+        graph.derived.origin = name
+        return self._view(graph, recorder, X.nbytes if isinstance(X, np.ndarray) else 0)
+
+    def _view(self, graph: Graph, recorder: Recorder, held: int = 0) -> Workspace:
+        """A fit's view of a graph: single precision where double does not fit; InputError.
+
+        `held` are the bytes of the points, which the caller keeps.
+        """
+        budget = self._budget
+        single = budget is not None and self._fits_in_single(graph, recorder, budget, held)
+        return Workspace(graph, recorder, self._keeper, budget, single)
 
     _needs: ClassVar[Needs] = staticmethod(eigen_bytes)
     _halved: ClassVar[str] = "graph and vectors are held"
@@ -129,25 +152,18 @@ class GraphEstimator(BaseEstimator):
         """Vectors (n,) that the method computes at a time, about."""
         return _COLUMNS
 
-    def _fit_memory(self, graph: Graph, recorder: Recorder, held: int) -> None:
-        """Choose single precision where double does not fit; raises InputError where none does.
-
-        `held` are the bytes of the points, which the caller keeps.
-        """
-        columns = self._columns()
-        if recorder.memory is None or "laplacian" in graph.memo:
-            return
-        memory = recorder.memory - held
+    def _fits_in_single(self, graph: Graph, recorder: Recorder, budget: int, held: int) -> bool:
+        """Whether only single precision fits; raises InputError where not even that does."""
+        columns, memory = self._columns(), budget - held
         n, nnz, stored = graph.n_nodes, graph.affinity.nnz, graph.affinity.dtype.itemsize
         single = wants_single(n, nnz, columns, memory, self._needs)
-        graph.memo["single"] = single
         if single:
             least = self._least_columns()
             check_columns(n, nnz, least, memory, single=True, stored=stored, needs=self._needs)
             recorder.note(
-                f"memory: {self._halved} in single precision to stay within "
-                f"{size_text(recorder.memory)}"
+                f"memory: {self._halved} in single precision to stay within {size_text(budget)}"
             )
+        return single
 
     def _least_columns(self) -> int:
         """Vectors without which the method can do nothing."""
@@ -184,8 +200,8 @@ class GraphEstimator(BaseEstimator):
             random_state=seed,
             n_jobs=self.n_jobs,
             observer=recorder,
-            memory=recorder.memory,
-            scratch=None if recorder.keeper is None else recorder.keeper.scratch,
+            memory=self._budget,
+            keeper=self._keeper,
         )
 
 

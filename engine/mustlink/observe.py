@@ -13,13 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from mustlink.cost.resident import peak_bytes
 from mustlink.errors import DoubtfulResultWarning, MustlinkError
-from mustlink.workspace.store import VERSION, Keeper, digest, in_c_order
 
-Result = TypeVar("Result")
 _PACKAGE = str(Path(__file__).parent)
 
 
@@ -65,21 +63,13 @@ class StageRecord:
 
 
 class Recorder:
-    """Measures stages and collects notes for one run; with a keeper, results outlive it.
+    """Measures stages and collects notes for one run.
 
     `warnings` are those of the `notes` that say why the result should not be trusted.
-
-    `memory` is the most this process may take, in bytes; None where nobody said.
     """
 
-    def __init__(
-        self,
-        observer: Observer | None = None,
-        keeper: Keeper | None = None,
-        memory: int | None = None,
-    ) -> None:
+    def __init__(self, observer: Observer | None = None) -> None:
         self.observer: Observer = observer if observer is not None else Silent()
-        self.keeper, self.memory = keeper, memory
         self._open: str | None = None
         self.stages: list[StageRecord] = []
         self.notes: list[str] = []
@@ -104,55 +94,6 @@ class Recorder:
             self.stages.append(StageRecord(name, seconds, peak_bytes()))
             self.observer.end(name, seconds)
 
-    @property
-    def source(self) -> str | None:
-        """What the data are known by; None where results are not kept."""
-        return None if self.keeper is None else self.keeper.source
-
-    def name_of(self, stage: str, origin: str | None, *depends: Any) -> str | None:
-        """Name of a stage's result: a digest of all that it depends on.
-
-        `origin` names what it is made from; None, where that has no name, results are not kept, or
-        something in `depends` cannot be told apart from others (a classifier, say).
-        """
-        if self.keeper is None or origin is None:
-            return None
-        try:
-            return digest((VERSION, stage, origin, depends))
-        except TypeError:
-            return None
-
-    def kept(
-        self,
-        stage: str,
-        name: str | None,
-        compute: Callable[[], Result],
-        types: tuple[type, ...] = (),
-    ) -> Result:
-        """The result of `compute`, or what an earlier run kept of it under this name.
-
-        `types` are the dataclasses in it. `compute` opens stages of its own; remarks made inside it
-        are kept with the result and made again.
-        """
-        if self.keeper is None or name is None:
-            return compute()
-        started = time.perf_counter()
-        found = self.keeper.recall(stage, name, types)
-        if found is not None:
-            value, notes = found
-            with self.stage(f"{stage}: kept from before", started):
-                for message, is_warning in notes:
-                    (self.warn if is_warning else self.note)(message)
-            result: Result = value
-            return result
-        first = len(self.notes)
-        result = in_c_order(compute())
-        seconds = time.perf_counter() - started
-        with self.stage(f"keeping: {stage}"):
-            notes = tuple((message, message in self.warnings) for message in self.notes[first:])
-            self.keeper.keep(stage, name, (result, notes), seconds)
-        return result
-
     def told(self) -> dict[str, tuple[Any, ...]]:
         """Stages, notes and warnings so far, as a `Report` takes them."""
         return {
@@ -175,6 +116,11 @@ class Recorder:
         if isinstance(self.observer, Silent):
             warnings.warn(message, DoubtfulResultWarning, stacklevel=_outside())
         self.note(message)
+
+
+def recorded(observer: Observer | Recorder | None) -> Recorder:
+    """The caller's observer wrapped for measuring; a recorder as it is."""
+    return observer if isinstance(observer, Recorder) else Recorder(observer)
 
 
 def _outside() -> int:

@@ -21,8 +21,8 @@ from mustlink.linear.multigrid import smoothed_aggregation as smoothed
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.linear.multigrid.smoothed_aggregation import build_smoothed, has_wide_weights
 from mustlink.methods import constrained_spectral as constrained
-from mustlink.observe import Recorder
 from mustlink.operators.laplacian import normalized_laplacian
+from mustlink.workspace import Workspace
 
 GRAPHS = 100
 
@@ -358,7 +358,7 @@ def test_preconditioner_around_constraints_is_symmetric_positive(kind, dense_bel
     # Exact where the penalty acts: TA is the identity on the constrained nodes.
     np.testing.assert_allclose(T @ A(eye)[:, rows], eye[:, rows], atol=1e-5)
     # What is used, with the multigrid cycle inside (single precision: 1e-6 of the largest).
-    used = definite._preconditioner(problem, grids_of(graph, Recorder()), (a, b))(eye)
+    used = definite._preconditioner(problem, grids_of(Workspace(graph)), (a, b))(eye)
     np.testing.assert_allclose(used, used.T, atol=1e-5 * np.abs(used).max())
     assert np.linalg.eigvalsh((used + used.T) / 2)[0] > 0
 
@@ -390,14 +390,14 @@ def picture():
 
 def test_pictures_get_the_smoothed_grids(picture):
     graph = ml.image_graph(picture, sigma_color=0.03)
-    grids = grids_of(graph, Recorder())
+    grids = grids_of(Workspace(graph))
     assert has_wide_weights(normalized_laplacian(graph))
     assert grids.stronger is not None
     assert grids.cycle().hierarchy is grids.stronger
     assert grids.cycle(1).hierarchy is grids  # coarse eigenproblems need PᵀP = I
     even = ml.image_graph(picture, sigma_color=0.5)
     assert not has_wide_weights(normalized_laplacian(even))
-    assert grids_of(even, Recorder()).stronger is None
+    assert grids_of(Workspace(even)).stronger is None
 
 
 @pytest.mark.parametrize("coarsest", [20, 200])

@@ -15,9 +15,9 @@ from mustlink.eigen.smooth_subspace import ReducedPencil
 from mustlink.eigen.solver import smoothest
 from mustlink.graph import Graph
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
-from mustlink.observe import Recorder
 from mustlink.operators.constraint_operator import constraint_operator
 from mustlink.operators.laplacian import normalized_laplacian
+from mustlink.workspace import Workspace
 
 FRACTIONS = (-1.0, -0.3, -0.05, 0.05, 0.1, 0.5, 0.9)
 QZ_BELOW = 150  # nodes: QZ takes seconds beyond
@@ -197,7 +197,7 @@ def test_balanced_constraints_at_beta_zero(components):
         assert convergence.converged.all()
         assert_same_pairs(ordered(found), (lam, V), lam.size, 1e-9, 1e-6)  # the tolerance given
     if components == 1:
-        basis = smoothest(graph, 59, Recorder(), solver="dense")
+        basis = smoothest(Workspace(graph), 59, solver="dense")
         lam_, C, _ = ReducedPencil(basis, pencil.Q).solve(59, 0.0)
         assert_same_pairs((lam_, basis.vectors @ C), (lam, V), 1, 1e-9, 1e-6)  # the basis' accuracy
 
@@ -210,7 +210,7 @@ def test_balanced_constraints_at_beta_zero(components):
 def test_reduced_pencil_is_the_projected_one(seed, p, fraction):
     pencil, k, graph = random_pencil(seed, largest=80)
     laplacian, Q = pencil.laplacian, pencil.Q
-    basis = smoothest(graph, p, Recorder())
+    basis = smoothest(Workspace(graph), p)
     reduced = ReducedPencil(basis, Q)
     p = min(p, basis.p)
     U = basis.vectors[:, : p + 1]
@@ -247,7 +247,7 @@ def test_the_whole_space_is_the_exact_problem():
     for seed in (0, 4, 8, 12, 16):  # connected graphs, every kind
         pencil, _, graph = random_pencil(seed, largest=50)
         size = pencil.laplacian.size
-        basis = smoothest(graph, size - 1, Recorder(), solver="dense")
+        basis = smoothest(Workspace(graph), size - 1, solver="dense")
         lam, C, _ = ReducedPencil(basis, pencil.Q).solve(size - 1, pencil.beta)
         order = np.argsort(lam)
         found = lam[order], (basis.vectors @ C)[:, order]

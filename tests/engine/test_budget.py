@@ -17,9 +17,9 @@ from mustlink.cost import vectors as budget
 from mustlink.cost.resident import PROGRAM, parse_size, peak_bytes, resident_bytes
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.errors import InputError
-from mustlink.graph import knn
 from mustlink.kernels.permuted_matrix import scaled_permutation
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
+from mustlink.neighbours import knn
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink_io import formats

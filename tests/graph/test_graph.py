@@ -13,16 +13,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 import cases
 import oracles
 from mustlink.errors import InputError
-from mustlink.graph import Graph, image_graph, knn_graph, rbf_graph
+from mustlink.graph import Graph, image_graph, rbf_graph
 from mustlink.graph import components as parts
-from mustlink.graph import knn as knn_module
-from mustlink.graph.components import bridging_edges, component_labels
+from mustlink.graph.components import component_labels
 from mustlink.graph.image import rgb_to_lab
-from mustlink.graph.knn import drop_self
 from mustlink.graph.order import cuthill_mckee
 from mustlink.graph.weights import local_scales, neighbour_affinity
 from mustlink.neighbours import exact as exact_module
+from mustlink.neighbours import knn as knn_module
+from mustlink.neighbours import knn_graph
+from mustlink.neighbours.bridges import bridging_edges
 from mustlink.neighbours.exact import exact_neighbours, measured_recall
+from mustlink.neighbours.knn import drop_self
 from mustlink.observe import Recorder
 
 seeds = st.integers(0, 10**6)
@@ -145,7 +147,7 @@ def test_exact_neighbours_in_small_blocks(seed, n, d):
 def test_brute_does_not_import_the_compiler():
     code = (
         "import sys, numpy as np\n"
-        "from mustlink.graph import knn_graph\n"
+        "from mustlink.neighbours import knn_graph\n"
         "knn_graph(np.random.default_rng(0).random((300, 3)), 5)\n"
         "assert 'pynndescent' not in sys.modules and 'numba' not in sys.modules\n"
     )
@@ -153,7 +155,7 @@ def test_brute_does_not_import_the_compiler():
 
 
 def test_descent_is_the_same_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("mustlink.graph.knn.BRUTE_WORK", 0.0)
+    monkeypatch.setattr("mustlink.neighbours.knn.BRUTE_WORK", 0.0)
     X, _ = cases.blobs(np.random.default_rng(3), 5000, 6, d=10, duplicates=60)
     recorder = Recorder()
     first = knn_graph(X, 10, random_state=5, n_jobs=1, observer=recorder)

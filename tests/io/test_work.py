@@ -17,7 +17,8 @@ from hypothesis.extra import numpy as hnp
 
 from cases import blobs
 from mustlink.observe import Recorder
-from mustlink.workspace.store import digest, in_c_order
+from mustlink.workspace.keeper import digest, in_c_order
+from mustlink.workspace.shelf import Shelf
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.hdf5 import serialization, work_folder
 
@@ -141,29 +142,30 @@ def test_a_kept_result_is_not_computed_again(tmp_path):
         return np.arange(3.0), "x"
 
     for _ in range(2):
-        recorder = Recorder(keeper=work_folder.WorkFolder(tmp_path / "w", "data"))
-        name = recorder.name_of("stage", "origin", 1, None)
-        value = recorder.kept("stage", name, compute)
+        recorder = Recorder()
+        shelf = Shelf(recorder, work_folder.WorkFolder(tmp_path / "w", "data"))
+        name = shelf.name_of("stage", "origin", 1, None)
+        value = shelf.kept("stage", name, compute)
         assert value[0].tolist() == [0, 1, 2]
         assert recorder.notes == ["remarkable"]
     assert len(calls) == 1
-    recorder.kept("stage", recorder.name_of("stage", "origin", 2, None), compute)
-    recorder.kept("stage", recorder.name_of("stage", None, 1, None), compute)
+    shelf.kept("stage", shelf.name_of("stage", "origin", 2, None), compute)
+    shelf.kept("stage", shelf.name_of("stage", None, 1, None), compute)
     assert len(calls) == 3
 
 
 def test_what_has_no_digest_is_not_kept(tmp_path):
-    recorder = Recorder(keeper=work_folder.WorkFolder(tmp_path / "w", "data"))
-    assert recorder.name_of("stage", "origin", object()) is None
-    assert recorder.kept("stage", None, lambda: 3) == 3
+    shelf = Shelf(Recorder(), work_folder.WorkFolder(tmp_path / "w", "data"))
+    assert shelf.name_of("stage", "origin", object()) is None
+    assert shelf.kept("stage", None, lambda: 3) == 3
     assert not (tmp_path / "w").exists()
 
 
 def test_what_cannot_be_kept_is_told_and_does_no_harm(tmp_path):
     (tmp_path / "w").write_text("a file where the folder should be")
     keeper = work_folder.WorkFolder(tmp_path / "w", "data")
-    recorder = Recorder(keeper=keeper)
-    assert recorder.kept("stage", recorder.name_of("stage", "origin"), lambda: 3) == 3
+    shelf = Shelf(Recorder(), keeper)
+    assert shelf.kept("stage", shelf.name_of("stage", "origin"), lambda: 3) == 3
     assert "not kept" in keeper.troubles[0]
 
 

@@ -19,9 +19,9 @@ from mustlink.errors import InputError
 from mustlink.linear.multigrid.hierarchy import Cycle, build_hierarchy
 from mustlink.linear.pseudo_inverse import dense_inverse, rough_inverse
 from mustlink.methods.csc_gfhf import CSCGFHF, FARTHEST
-from mustlink.observe import Recorder
 from mustlink.operators.gaussian_kernel import gaussian_factor, kernel_column, normalized_factor
 from mustlink.operators.laplacian import normalized_laplacian
+from mustlink.workspace import Workspace
 
 seeds = st.integers(0, 2**31)
 
@@ -170,11 +170,11 @@ def test_rough_solves_in_rounds_reach_the_tolerance(seed):
     rng = np.random.default_rng(seed)
     W = random_graph(rng, 300, int(rng.integers(1, 4)), density=0.02)
     graph = ml.Graph.from_affinity(W)
-    laplacian = laplacian_of(graph, Recorder())
+    laplacian = laplacian_of(Workspace(graph))
     phi = normalized_factor(gaussian_factor(simplex_points(rng, 300, 3), FARTHEST).factor)
     pencil = low_rank_pencil(laplacian, phi)
     exact = solve_low_rank(pencil, 2, dense_inverse(laplacian))
-    inverse = rough_inverse(laplacian, grids_of(graph, Recorder()), 6)
+    inverse = rough_inverse(laplacian, grids_of(Workspace(graph)), 6)
     heard = []
     found = solve_low_rank(pencil, 2, inverse, tol=1e-9, on_round=heard.append)
     assert found.convergence.converged.all()

@@ -19,11 +19,11 @@ from mustlink.cost import neighbour_search as sizes
 from mustlink.cost.neighbour_search import held_beside, knn_bytes, knn_plan, layout
 from mustlink.cost.resident import resident_bytes
 from mustlink.errors import InputError, MustlinkError
-from mustlink.graph import knn_graph
-from mustlink.graph.components import bridging_edges
 from mustlink.graph.weights import lean_affinity, local_scales, neighbour_affinity, with_edges
 from mustlink.kernels import nearest_lists as nearest
+from mustlink.neighbours import knn_graph
 from mustlink.neighbours import points_by_rows as rows_module
+from mustlink.neighbours.bridges import bridging_edges
 from mustlink.neighbours.centres import find_centres
 from mustlink.neighbours.exact import exact_neighbours, exact_streamed
 from mustlink.neighbours.partition import partition_lists
@@ -399,7 +399,7 @@ def test_new_edges_are_a_sum(seed, n, count, dtype):
 
 @pytest.mark.parametrize("work", [4e9, 1e6])
 def test_bridges_of_rows_are_those_of_arrays(monkeypatch, work):
-    monkeypatch.setattr("mustlink.graph.components._WORK", work)
+    monkeypatch.setattr("mustlink.neighbours.bridges._WORK", work)
     X, labels = cases.blobs(np.random.default_rng(0), 3000, 7, d=4)
     X = X.astype(np.float32)
     rows = prepare(Stored(X), "euclidean")
@@ -502,7 +502,7 @@ def test_what_else_is_held_is_rounded():
 def test_the_process_stays_within_its_budget():
     code = (
         "import numpy as np, resource\n"
-        "from mustlink.graph import knn_graph\n"
+        "from mustlink.neighbours import knn_graph\n"
         "from mustlink.cost.resident import peak_bytes\n"
         "table = np.random.default_rng(0).random((600, 96), dtype=np.float32)\n"
         "class Rows:\n"

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 import oracles
 from cases import KINDS, random_constraints, random_graph
 from mustlink.constraints import Constraints
+from mustlink.eigen.solver import laplacian_of
 from mustlink.graph import Graph
 from mustlink.operators import constraint_operator as constraint_module
 from mustlink.operators.constraint_operator import constraint_operator
 from mustlink.operators.laplacian import normalized_laplacian
+from mustlink.workspace import Workspace
 
 seeds = st.integers(0, 2**31)
 shapes = st.tuples(st.integers(12, 40), st.integers(1, 4), st.integers(0, 3), seeds)
@@ -99,9 +101,12 @@ def test_single_precision_affinity_is_solved_in_double():
     np.testing.assert_allclose(laplacian.apply(Z), 0, atol=1e-14)
 
 
-def test_laplacian_is_built_once_per_graph():
+def test_laplacian_is_built_once_per_graph_and_precision():
     graph = Graph.from_affinity(random_graph(np.random.default_rng(1), 20))
-    assert normalized_laplacian(graph) is normalized_laplacian(graph)
+    double = laplacian_of(Workspace(graph))
+    assert laplacian_of(Workspace(graph)) is double
+    assert laplacian_of(Workspace(graph, single=True)).S.dtype == np.float32
+    assert laplacian_of(Workspace(graph)) is not double  # let go with its precision
 
 
 # --- Q̄

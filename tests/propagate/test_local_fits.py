@@ -10,7 +10,6 @@ import oracles
 from cases import blobs, random_graph
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.graph.knn import knn_graph
 from mustlink.kernels.alignment import Alignment
 from mustlink.kernels.local_fits import (
     convex_weights,
@@ -20,6 +19,7 @@ from mustlink.kernels.local_fits import (
 )
 from mustlink.linear.multigrid import galerkin
 from mustlink.linear.multigrid import hierarchy as amg
+from mustlink.neighbours.knn import knn_graph
 from mustlink.propagate.llelp import LLELP, ReconstructionEnergy
 from mustlink.propagate.lnp import LNP, both_ways
 from mustlink.propagate.ltsalp import LTSALP, AlignmentEnergy

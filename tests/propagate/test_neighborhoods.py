@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from mustlink.graph.knn import knn_graph
 from mustlink.kernels import loops
 from mustlink.kernels.local_fits import (
     convex_weights,
@@ -15,6 +14,7 @@ from mustlink.kernels.local_fits import (
     tangent_frames,
 )
 from mustlink.linear.bicgstab import block_bicgstab
+from mustlink.neighbours.knn import knn_graph
 
 seeds = st.integers(0, 2**31)
 

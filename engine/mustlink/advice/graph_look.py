@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mustlink.advice.observations import Count, Links
 from mustlink.eigen.solver import smallest_pairs
 from mustlink.graph import Graph
-from mustlink.observe import Recorder
+from mustlink.workspace import Workspace
 
 MOST_CLUSTERS = 20  # that are looked for in the spectrum
 SPECTRUM_NODES = 30_000  # a graph of more is not decomposed for a guess
@@ -85,7 +85,7 @@ def count_clusters(graph: Graph, seed: int) -> Count:
     wanted = min(MOST_CLUSTERS + 1, nodes.size - 1)
     values = np.zeros(zeros)
     if wanted > zeros:
-        found = smallest_pairs(own, wanted - zeros, Recorder(), tol=_ROUGH, seed=seed)
+        found = smallest_pairs(Workspace(own), wanted - zeros, tol=_ROUGH, seed=seed)
         values = np.concatenate([values, np.maximum(found.values, 0.0)])
     gaps = eigengaps(values[: MOST_CLUSTERS + 1])
     if gaps.size == 0:

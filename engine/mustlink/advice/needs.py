@@ -8,7 +8,7 @@ from mustlink.advice.observations import Seen
 from mustlink.cost.neighbour_search import knn_plan
 from mustlink.cost.resident import size_text
 from mustlink.cost.vectors import RESERVE, eigen_bytes, propagation_bytes, spread_bytes
-from mustlink.graph.knn import BRUTE_WORK
+from mustlink.neighbours.knn import BRUTE_WORK
 
 _NEIGHBORS = {"SRCP": 20, "E2CP": 20}
 _USUAL_NEIGHBORS = 15

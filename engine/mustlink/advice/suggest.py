@@ -22,8 +22,9 @@ from mustlink.constraints import Constraints
 from mustlink.cost.resident import parse_size
 from mustlink.errors import InputError
 from mustlink.estimator import threads
-from mustlink.graph import Graph, knn_graph
+from mustlink.graph import Graph
 from mustlink.labels import as_labels, encoded
+from mustlink.neighbours import knn_graph
 from mustlink.observe import Observer, Recorder
 
 _NEIGHBORS = 15

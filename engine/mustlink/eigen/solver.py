@@ -1,26 +1,31 @@
-"""Which solver for the smallest pairs of L̄: one entry point, one rule, results kept per graph."""
+"""L̄ of a graph, its grids, its smallest pairs: one rule for the solver, all kept per graph."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mustlink.eigen.arpack import lanczos, shift_invert
 from mustlink.eigen.lapack import dense_smallest
 from mustlink.eigen.nested_iteration import nested
 from mustlink.eigen.smooth_subspace import SmoothBasis, smooth_basis
+from mustlink.graph.derived import Key
 from mustlink.graph.graph import Graph
+from mustlink.graph.order import cuthill_mckee
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy
 from mustlink.linear.multigrid.smoothed_aggregation import build_smoothed, has_wide_weights
-from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian, normalized_laplacian
 from mustlink.result import Convergence, EigenResult
+from mustlink.workspace import Workspace
+from mustlink.workspace.keys import SolutionKey
 
 SOLVERS = ("auto", "dense", "lobpcg", "shift-invert", "lanczos")
 DENSE_BELOW = 1000  # nodes: below, LAPACK takes about a second and is exact
 _DENSE_COMPLETE = 4000
+_BASIS_STEPS = 200
 BASIS_TOL = 1e-2  # a smooth subspace need not be sharper: what is clustered is its whole span
 
 
@@ -32,36 +37,74 @@ def default_tolerance(n: int) -> float:
     return 1e-8 if n <= 20_000 else 1e-4 if n <= 200_000 else 1e-3
 
 
-def laplacian_of(graph: Graph, recorder: Recorder) -> NormalizedLaplacian:
-    """The graph's Laplacian, built at the first call."""
-    if "laplacian" in graph.memo:
-        return normalized_laplacian(graph)
+@dataclass(frozen=True)
+class OrderKey(Key[NDArray[np.int64]]):
+    """Reverse Cuthill-McKee order of the nodes."""
 
-    def ordered() -> Any:
+
+@dataclass(frozen=True)
+class LaplacianKey(Key[NormalizedLaplacian]):
+    """L̄ in working order."""
+
+
+@dataclass(frozen=True)
+class WideWeightsKey(Key[bool]):
+    """Whether multigrid needs grids by strength of connection, told by who made the graph."""
+
+
+@dataclass(frozen=True)
+class GridsKey(Key[Hierarchy]):
+    """Multigrid of L̄."""
+
+
+@dataclass(frozen=True)
+class PairsKey(SolutionKey[EigenResult]):
+    """Smallest pairs of L̄ beyond its null space."""
+
+    types: ClassVar[tuple[type, ...]] = (EigenResult, Convergence)
+
+
+@dataclass(frozen=True)
+class BasisKey(SolutionKey[SmoothBasis]):
+    """Smoothest directions, see `smoothest`: all with the same steps allowed."""
+
+    def _steps_suit(self, asked: BasisKey, value: SmoothBasis) -> bool:
+        return True
+
+
+def laplacian_of(work: Workspace) -> NormalizedLaplacian:
+    """The graph's Laplacian in the precision of the fit, built at the first call."""
+    graph, recorder = work.graph, work.recorder
+
+    def ordered() -> NDArray[np.int64]:
         with recorder.stage("order of the nodes"):
-            return graph.order
+            return cuthill_mckee(graph.affinity)
 
-    graph.memo["order"] = recorder.kept("order", recorder.name_of("order", graph.name), ordered)
-    with recorder.stage("Laplacian"):
-        return normalized_laplacian(graph, np.float32 if graph.memo.get("single") else np.float64)
+    def built() -> NormalizedLaplacian:
+        order = work.derive("order", OrderKey(None), ordered)
+        with recorder.stage("Laplacian"):
+            return normalized_laplacian(graph, np.float32 if work.single else np.float64, order)
+
+    return work.remember(LaplacianKey(work.single), built)
 
 
-def grids_of(graph: Graph, recorder: Recorder) -> Hierarchy:
+def grids_of(work: Workspace) -> Hierarchy:
     """The graph's multigrid hierarchy, built at the first call.
 
-    A memo "wide weights" (bool) says beforehand whether it needs grids by strength of connection:
-    who added faint edges to a graph knows that they do not make it one that does.
+    Who added faint edges to a graph knows that they do not make it one that needs grids by
+    strength of connection, and says so by a `WideWeightsKey`.
     """
-    laplacian = laplacian_of(graph, recorder)
-    if "hierarchy" not in graph.memo:
-        with recorder.stage("multigrid set-up"):
+    laplacian = laplacian_of(work)
+
+    def built() -> Hierarchy:
+        with work.recorder.stage("multigrid set-up"):
             grids = build_hierarchy(laplacian)
-            told = graph.memo.get("wide weights")
+            told = work.graph.derived.find(WideWeightsKey(None))
             if has_wide_weights(laplacian) if told is None else told:
                 grids = replace(grids, stronger=build_smoothed(laplacian))
-            graph.memo["hierarchy"] = grids
-    found: Hierarchy = graph.memo["hierarchy"]
-    return found
+            return grids
+
+    return work.remember(GridsKey(work.single), built)
 
 
 def is_small(laplacian: NormalizedLaplacian) -> bool:
@@ -71,9 +114,8 @@ def is_small(laplacian: NormalizedLaplacian) -> bool:
 
 
 def smallest_pairs(
-    graph: Graph,
+    work: Workspace,
     k: int,
-    recorder: Recorder,
     *,
     solver: str = "auto",
     tol: float | None = None,
@@ -82,36 +124,23 @@ def smallest_pairs(
 ) -> EigenResult:
     """The k smallest pairs of L̄ beyond its null space, in working order.
 
-    Fewer if the graph has not so many. A result kept from an earlier call with at least as many
-    pairs, at least as sharp, by the same solver, is used again.
+    Fewer if the graph has not so many. A result of an earlier call is used again where a fresh
+    one would be the same, see `SolutionKey`.
     """
-    laplacian = laplacian_of(graph, recorder)
+    laplacian = laplacian_of(work)
     tol = default_tolerance(laplacian.size) if tol is None else tol
-    chosen = choose(laplacian, k, solver)
-    kept: tuple[EigenResult, float, str, int] | None = graph.memo.get("pairs")
+    solver = choose(laplacian, k, solver)
     k = min(k, laplacian.size - laplacian.null.n_components)
-    if kept is not None:
-        result, sharpness, by, at = kept
-        if result.values.size >= k and sharpness <= tol and by == chosen and at == seed:
-            return _first(result, k)
-    result = _compute(graph, k, recorder, chosen, tol, max_iter, seed)
-    graph.memo["pairs"] = (result, tol, chosen, seed)
-    return result
+    key = PairsKey(work.single, solver, tol, max_iter, seed, work.memory, k)
+    found = work.derive("eigenvectors", key, lambda: _compute(work, key))
+    return _first(found, k)
 
 
-def _compute(
-    graph: Graph, k: int, recorder: Recorder, chosen: str, tol: float, max_iter: int, seed: int
-) -> EigenResult:
-    laplacian = laplacian_of(graph, recorder)
-
-    def solved() -> EigenResult:
-        grids = None if chosen in ("dense", "lanczos") else grids_of(graph, recorder)
-        with recorder.stage("eigenvectors") as advance:
-            return _solve(laplacian, grids, k, chosen, tol, max_iter, seed, advance)
-
-    precision = laplacian.S.dtype.name
-    name = recorder.name_of("eigenvectors", graph.name, k, chosen, tol, max_iter, seed, precision)
-    return recorder.kept("eigenvectors", name, solved, (EigenResult, Convergence))
+def _compute(work: Workspace, key: PairsKey) -> EigenResult:
+    laplacian = laplacian_of(work)
+    grids = None if key.solver in ("dense", "lanczos") else grids_of(work)
+    with work.recorder.stage("eigenvectors") as advance:
+        return _solve(laplacian, grids, key, advance)
 
 
 def choose(laplacian: NormalizedLaplacian, k: int, solver: str) -> str:
@@ -126,15 +155,9 @@ def choose(laplacian: NormalizedLaplacian, k: int, solver: str) -> str:
 
 
 def _solve(
-    laplacian: NormalizedLaplacian,
-    grids: Hierarchy | None,
-    k: int,
-    solver: str,
-    tol: float,
-    max_iter: int,
-    seed: int,
-    advance: Any,
+    laplacian: NormalizedLaplacian, grids: Hierarchy | None, key: PairsKey, advance: Any
 ) -> EigenResult:
+    k, solver, tol, max_iter, seed = key.count, key.solver, key.tol, key.max_iter, key.seed
     if k == 0:
         empty = np.empty((laplacian.size, 0))
         return EigenResult(np.empty(0), empty, Convergence(solver, "direct", 0, np.empty(0), tol))
@@ -158,30 +181,37 @@ def _solve(
 
 
 def smoothest(
-    graph: Graph,
+    work: Workspace,
     p: int,
-    recorder: Recorder,
     *,
     solver: str = "auto",
     tol: float | None = None,
     seed: int = 0,
 ) -> SmoothBasis:
     """Basis of at least p smooth directions, computed once and kept with the graph."""
-    laplacian = laplacian_of(graph, recorder)
-    key = f"smooth {seed}"
-    tol = BASIS_TOL if tol is None else tol
-    kept: tuple[SmoothBasis, float] | None = graph.memo.get(key)
-    available = laplacian.size - 1
-    if kept is not None and kept[0].p >= min(p, available) and kept[1] <= tol:
-        return kept[0]
-    graph.memo.pop(key, None)  # both at once would double the memory
-    del kept
+    laplacian = laplacian_of(work)
     count = min(p, laplacian.size - laplacian.null.n_components)
-    chosen = choose(laplacian, count, solver)
-    found = _compute(graph, count, recorder, chosen, tol, 200, seed)
-    basis = smooth_basis(laplacian, found.values, found.vectors, found.convergence.residuals)
-    graph.memo[key] = (basis, tol)
-    return basis
+    solver = choose(laplacian, count, solver)
+    sharpness = BASIS_TOL if tol is None else tol
+    asked = (work.single, solver, sharpness, _BASIS_STEPS, seed, work.memory, count)
+
+    def made() -> SmoothBasis:
+        key = PairsKey(*asked)
+        found = work.store("eigenvectors", key, lambda: _compute(work, key))
+        return smooth_basis(laplacian, found.values, found.vectors, found.convergence.residuals)
+
+    return work.remember(BasisKey(*asked), made)
+
+
+def known_spectrum(graph: Graph) -> NDArray[np.float64] | None:
+    """The longest run of smallest eigenvalues beyond the zeros that fits came by, if any."""
+    found: list[NDArray[np.float64]] = []
+    for _, pairs in graph.derived.of(PairsKey):
+        found.append(
+            pairs.values if pairs.beyond is None else np.append(pairs.values, pairs.beyond)
+        )
+    found += [basis.values[basis.n_ties :] for _, basis in graph.derived.of(BasisKey)]
+    return max(found, key=lambda values: int(values.size)) if found else None
 
 
 def _first(result: EigenResult, k: int) -> EigenResult:

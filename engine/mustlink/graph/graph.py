@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_affinity
 from mustlink.graph.components import component_labels
-from mustlink.graph.order import cuthill_mckee
+from mustlink.graph.derived import Derived
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,14 +21,13 @@ class Graph:
     """An undirected weighted graph of n nodes, numbered from 0.
 
     `affinity` is W, (n, n) CSR, symmetric, W_ij >= 0. `info` tells how it was made (neighbours,
-    recall, bridging edges …). `memo` keeps what was computed from the graph alone (its order,
-    multigrid hierarchy, smoothest eigenvectors), so that a second fit on the same graph need
-    not repeat it. A graph never changes.
+    recall, bridging edges …). A graph never changes; `derived` keeps what was computed from it
+    alone (its order, multigrid grids, smoothest eigenvectors), so that a second fit on the same
+    graph need not repeat it.
     """
 
     affinity: sp.csr_matrix
     info: Mapping[str, Any] = field(default_factory=dict)
-    memo: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_affinity(cls, affinity: Any, info: Mapping[str, Any] | None = None) -> Graph:
@@ -70,16 +69,7 @@ class Graph:
         """Number of connected components; an isolated node is one."""
         return int(self.components.max()) + 1 if self.n_nodes else 0
 
-    @property
-    def name(self) -> str | None:
-        """What results made from this graph are kept by; None where they are not kept."""
-        found: str | None = self.memo.get("name")
-        return found
-
-    @property
-    def order(self) -> NDArray[np.int64]:
-        """Reverse Cuthill-McKee order: node `order[i]` comes i-th."""
-        if "order" not in self.memo:
-            self.memo["order"] = cuthill_mckee(self.affinity)
-        found: NDArray[np.int64] = self.memo["order"]
-        return found
+    @cached_property
+    def derived(self) -> Derived:
+        """What was computed from this graph, by typed keys; see `workspace`."""
+        return Derived()

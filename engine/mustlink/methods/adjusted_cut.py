@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mustlink.constraints import Constraints
-from mustlink.eigen.solver import laplacian_of
+from mustlink.eigen.solver import LaplacianKey, WideWeightsKey, laplacian_of
 from mustlink.graph import Graph
 from mustlink.linear.multigrid.smoothed_aggregation import has_wide_weights
 from mustlink.lyapunov.adjustment import Adjustment
@@ -18,6 +18,7 @@ from mustlink.methods.ncut import Cut, normalized_cut
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian, scaled
 from mustlink.scores import mncut, satisfaction
+from mustlink.workspace import Workspace
 
 _ROUNDING = 1e-6  # weights in single precision may exceed 1 by as much
 
@@ -58,28 +59,26 @@ class Candidate:
 
 
 def best_cut(
-    graph: Graph,
+    work: Workspace,
     known: Constraints,
     ways: Ways,
-    recorder: Recorder,
     spread: str | None = None,
 ) -> Candidate:
     """The clusters that keep most constraints; of equals those of least MNCut, then the first.
 
-    `spread` names the propagation, see `Recorder.name_of`.
+    `spread` names the propagation, see `Shelf.name_of`.
 
     Cost: one eigenproblem per power; one adjusted graph and its multigrid are held at a time.
     """
-    laplacian = laplacian_of(graph, recorder)
+    graph, recorder, laplacian = work.graph, work.recorder, laplacian_of(work)
     best: Candidate | None = None
     tried = []
     for power in ways.powers:
         with recorder.stage("adjusted graph"):
             adjusted = adjusted_graph(laplacian, ways.shaped(power), recorder)
-        name = recorder.name_of("adjusted graph", spread, power)
-        if name is not None:
-            adjusted.memo["name"] = name
-        inner = laplacian_of(adjusted, recorder)
+        adjusted.derived.origin = work.shelf.name_of("adjusted graph", spread, power)
+        cutting = work.on(adjusted)
+        inner = laplacian_of(cutting)
         place = replace(
             inner,
             S=sp.csr_matrix(inner.S.shape),
@@ -88,13 +87,13 @@ def best_cut(
         )
         del inner
         for variant in ways.variants:
-            cut = normalized_cut(adjusted, ways.k, recorder, variant=variant, **ways.cutting)
+            cut = normalized_cut(cutting, ways.k, variant=variant, **ways.cutting)
             worth = _worth(graph, place, cut, known)
             tried.append(Tried(power, variant, worth[0], -worth[1]))
             if best is None or worth > best.worth:
                 best = Candidate(place, cut, power, variant, worth)
             del cut
-        del adjusted  # before the next is made
+        del adjusted, cutting  # before the next is made
     assert best is not None
     return replace(best, tried=tuple(tried))
 
@@ -111,9 +110,10 @@ def adjusted_graph(laplacian: NormalizedLaplacian, change: Adjustment, recorder:
     W = sp.csr_matrix((weights, S.indices, S.indptr), shape=S.shape)
     del weights
     adjusted = Graph(change.apply(W), {"kind": "adjusted"})
-    adjusted.memo["wide weights"] = has_wide_weights(laplacian)
+    adjusted.derived.put(WideWeightsKey(None), has_wide_weights(laplacian))
     if np.diff(adjusted.affinity.indptr).all():
-        adjusted.memo["laplacian"] = NormalizedLaplacian.of_weights(adjusted.affinity)
+        own = NormalizedLaplacian.of_weights(adjusted.affinity)
+        adjusted.derived.put(LaplacianKey(own.S.dtype == np.float32), own)
     return adjusted
 
 

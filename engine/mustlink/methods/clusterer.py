@@ -16,11 +16,12 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
-from mustlink.graph.new_points import neighbour_mean, neighbour_vote
+from mustlink.neighbours.new_points import neighbour_mean, neighbour_vote
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Report
 from mustlink.scores import satisfaction
+from mustlink.workspace import Workspace
 
 Ints = NDArray[np.int64]
 _GIANT = 0.95  # share of the nodes in one cluster that a person should look at
@@ -78,9 +79,9 @@ class GraphClusterer(
         """Columns of the embedding."""
         return int(self.embedding_.shape[1])
 
-    def _graph(self, X: Any, recorder: Recorder, seed: int) -> Graph:
+    def _work(self, X: Any, recorder: Recorder, seed: int) -> Workspace:
         check_choice(self.isolated, ISOLATED, "isolated")
-        return super()._graph(X, recorder, seed)
+        return super()._work(X, recorder, seed)
 
     def _columns(self) -> int:
         wanted = self.n_clusters  # what is no number is told later
@@ -97,9 +98,9 @@ class GraphClusterer(
             )
         return k
 
-    def _in_one(self, graph: Graph, known: Constraints, recorder: Recorder) -> Self:
+    def _in_one(self, work: Workspace, known: Constraints) -> Self:
         """K = 1, with which loops over K begin: all nodes that have an edge are one cluster."""
-        laplacian = laplacian_of(graph, recorder)
+        graph, recorder, laplacian = work.graph, work.recorder, laplacian_of(work)
         self.labels_ = self._labels(laplacian, np.zeros(laplacian.size, dtype=np.int64), recorder)
         self.embedding_ = laplacian.leave(np.ones((laplacian.size, 1)))
         self.eigenvalues_ = np.zeros(1)

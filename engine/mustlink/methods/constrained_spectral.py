@@ -21,13 +21,14 @@ from mustlink.methods.informed_clusterer import (
     side_information,
     warn_if_broken,
 )
-from mustlink.observe import Observer, Recorder
+from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, Report
 from mustlink.rounding.renumber import aligned
 from mustlink.selection.constrained_fit import Request, cluster, embed, resolve
 from mustlink.selection.family import Embedded, Family, Solving
 from mustlink.selection.held_out_choice import Choice
+from mustlink.workspace import Workspace
 
 _USUAL = 4  # times K: smooth vectors in the subspace that is seldom far from the best
 
@@ -91,7 +92,7 @@ class ConstrainedSpectral(InformedClusterer):
         """
         check_is_fitted(self)
         self._check()
-        recorder = self._recorder(observer)
+        recorder = recorded(observer)
         before, choice = self.labels_, self._choice
         with threads(self.n_jobs):
             known = side_information(self.graph_.n_nodes, y, constraints)
@@ -101,7 +102,8 @@ class ConstrainedSpectral(InformedClusterer):
             kept = similar and same and self._acted and not known.is_empty
             numbered = before if self.n_clusters == self._k else None
             fixed = choice if kept else None
-            self._run(self.graph_, known, self._used_seed, recorder, fixed, numbered)
+            work = self._view(self.graph_, recorder)
+            self._run(work, known, self._used_seed, fixed, numbered)
         return self
 
     def _questions(self) -> dict[str, Any]:
@@ -121,29 +123,29 @@ class ConstrainedSpectral(InformedClusterer):
 
     def _run(
         self,
-        graph: Graph,
+        work: Workspace,
         known: Constraints,
         seed: int,
-        recorder: Recorder,
         fixed: Choice | None = None,
         before: Ints | None = None,
     ) -> None:
+        graph, recorder = work.graph, work.recorder
         k = self._check_clusters(graph)
         if self.assign in ("sign", "split") and k != 2:
             raise InputError(f'assign: "{self.assign}" makes 2 clusters, not {k}; use "kmeans"')
         if k == 1:
-            self._in_one(graph, known, recorder)
+            self._in_one(work, known)
             self._choice, self._amount, self._used_seed = None, known.n_constraints, seed
             self._acted, self._asked, self._k = False, {}, k
             return
-        laplacian = laplacian_of(graph, recorder)
+        laplacian = laplacian_of(work)
         note_doubts(known, laplacian, recorder)
         if known.classes.size > k:
             recorder.note(f"{known.classes.size} classes among the labels, but {k} clusters asked")
         family = self._family(graph, laplacian, known, k)
         self._before_work(family)
         request = Request(
-            graph,
+            work,
             k,
             known,
             family,
@@ -153,23 +155,20 @@ class ConstrainedSpectral(InformedClusterer):
             Solving(self.solver, self.tol, self.max_iter, seed),
             self._by_criterion,
         )
-        asked = recorder.name_of(
-            "constrained", graph.name, type(self).__name__, self._depends(), seed, fixed, known
-        )
+        depends = type(self).__name__, self._depends(), seed, work.memory, fixed, known
+        asked = work.name("constrained", *depends)
 
         def embedding() -> tuple[Choice, Embedded]:
             # Together: which eigenvectors the second step uses depends on what the first needed.
-            chosen = fixed if fixed is not None else resolve(request, recorder)
-            return chosen, embed(request, chosen, recorder)
+            chosen = fixed if fixed is not None else resolve(request)
+            return chosen, embed(request, chosen)
 
         def clustered() -> Ints:
             with recorder.stage("clusters"):
-                return cluster(request, choice, embedded, recorder)
+                return cluster(request, choice, embedded)
 
-        choice, embedded = recorder.kept(
-            "embedding", asked, embedding, (Choice, Embedded, Convergence)
-        )
-        found = recorder.kept("clusters", asked, clustered)
+        choice, embedded = work.kept("embedding", asked, embedding, (Choice, Embedded, Convergence))
+        found = work.kept("clusters", asked, clustered)
         with recorder.stage("labels"):
             labels = self._labels(laplacian, found, recorder)
             changed = None

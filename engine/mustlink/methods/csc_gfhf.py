@@ -28,7 +28,7 @@ from mustlink.labels import as_labels, encoded
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
 from mustlink.linear.pseudo_inverse import Inverse, dense_inverse, rough_inverse
 from mustlink.methods.clusterer import GraphClusterer, Ints, warn_of_sizes
-from mustlink.observe import Observer, Recorder
+from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.gaussian_kernel import gaussian_factor, normalized_factor
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.gfhf import GFHF
@@ -37,6 +37,7 @@ from mustlink.result import Convergence, Report
 from mustlink.rounding.assign import assign
 from mustlink.rounding.renumber import as_classes
 from mustlink.scores import satisfaction
+from mustlink.workspace import Workspace
 
 ASSIGN = ("auto", "sign", "kmeans", "sphere")
 SOLVERS = ("auto", "dense", "cg")
@@ -114,25 +115,26 @@ class CSCGFHF(GraphClusterer):
         self._check()
         if isinstance(y, Constraints):
             raise InputError("y: Constraints given; CSCGFHF takes labels only, use CSP for pairs")
-        recorder = self._recorder(observer)
+        recorder = recorded(observer)
         y, names = (None, None) if y is None else encoded(y, "y")
         with threads(self.n_jobs):
             seed = self._seed()
-            graph = self._graph(X, recorder, seed)
-            spread = self._propagated(graph, y, seed, recorder)  # 1-3
+            work = self._work(X, recorder, seed)
+            graph = work.graph
+            spread = self._propagated(work, y, seed)  # 1-3
             given = as_labels(y, graph.n_nodes)
             P, classes = spread.label_distributions_, spread.classes_
             self.classes_, self.propagated_ = classes if names is None else names[classes], P
             k = self._clusters(graph, classes.size, recorder)
             if k == 1:
-                return self._in_one(graph, Constraints.from_labels(given), recorder)
+                return self._in_one(work, Constraints.from_labels(given))
             way = self._way(k)
-            asked = recorder.name_of("csc-gfhf", graph.name, self._depends(), seed, y)
-            part = _answered(laplacian_of(graph, recorder), P)  # 11
-            found = recorder.kept(
+            asked = work.name("csc-gfhf", self._depends(), seed, work.memory, y)
+            part = _answered(laplacian_of(work), P)  # 11
+            found = work.kept(
                 "stationary labelings",
                 asked,
-                lambda: self._stationary(graph, part, part.enter(P), k, recorder),  # 4-16
+                lambda: self._stationary(work, part, part.enter(P), k),  # 4-16
                 (Stationary, LowRankSolution, Convergence),
             )
 
@@ -140,7 +142,7 @@ class CSCGFHF(GraphClusterer):
                 with recorder.stage("clusters"):
                     return assign(found.solution.vectors, k, way, seed).labels
 
-            clusters = recorder.kept("clusters", asked, clustered)
+            clusters = work.kept("clusters", asked, clustered)
             with recorder.stage("labels"):
                 codes = np.where(given >= 0, np.searchsorted(classes, given), -1)
                 whole = np.full(given.size, -1, dtype=np.int64)
@@ -154,9 +156,9 @@ class CSCGFHF(GraphClusterer):
         self.report_ = self._report(given, k, way, found, recorder)
         return self
 
-    def _propagated(self, graph: Graph, y: Any, seed: int, recorder: Recorder) -> GFHF:
+    def _propagated(self, work: Workspace, y: Any, seed: int) -> GFHF:
         """Lines 1 to 3: harmonic values, on large graphs no sharper than the vectors need them."""
-        tol, n = self.tol, graph.n_nodes
+        tol, n = self.tol, work.graph.n_nodes
         if tol is None and n > _LARGE:
             tol = _ROUGH * default_tolerance(n)
         method = GFHF(
@@ -167,16 +169,16 @@ class CSCGFHF(GraphClusterer):
             random_state=seed,
             n_jobs=self.n_jobs,
         )
-        return method.fit(graph, y, observer=recorder)
+        return method.fit_on(work, y, seed)
 
     def _stationary(
-        self, graph: Graph, part: NormalizedLaplacian, points: Block, k: int, recorder: Recorder
+        self, work: Workspace, part: NormalizedLaplacian, points: Block, k: int
     ) -> Stationary:
         """Lines 4 to 16 on a part of the graph: the k − 1 unit vectors with the largest fᵀQ̄f.
 
         `points` (m, C) are the propagated values there.
         """
-        m, sharp = part.size, self.kernel_tol
+        m, sharp, recorder = part.size, self.kernel_tol, work.recorder
         sharp = sharp if sharp is not None else 1e-8 if m <= _LARGE else 1e-3
         with recorder.stage("kernel of the labels"):
             Q = gaussian_factor(  # 4-8: Q ≈ ΦΦᵀ
@@ -192,7 +194,7 @@ class CSCGFHF(GraphClusterer):
         del Q  # n·r numbers
         tol = default_tolerance(m) if self.tol is None else self.tol
         steps = min(_FEW if tol >= 1e-5 else _MANY, int(self.max_iter))
-        inverse, solver = self._inverse(graph, part, steps, recorder)
+        inverse, solver = self._inverse(work, part, steps)
         with recorder.stage("stationary labelings") as advance:
             solution = solve_low_rank(  # 12-16
                 pencil,
@@ -205,15 +207,15 @@ class CSCGFHF(GraphClusterer):
         return Stationary(solution, solver, rank, error, spread)
 
     def _inverse(
-        self, graph: Graph, part: NormalizedLaplacian, steps: int, recorder: Recorder
+        self, work: Workspace, part: NormalizedLaplacian, steps: int
     ) -> tuple[Inverse, str]:
         """L̄⁺ on the part, and by what."""
         if self.solver == "dense" or (self.solver == "auto" and is_small(part)):
             return dense_inverse(part), "LAPACK"
-        if part is laplacian_of(graph, recorder):
-            grids = grids_of(graph, recorder)
+        if part is laplacian_of(work):
+            grids = grids_of(work)
         else:
-            with recorder.stage("multigrid set-up"):
+            with work.recorder.stage("multigrid set-up"):
                 grids = build_grids(part)
         return rough_inverse(part, grids, steps), "block CG"
 

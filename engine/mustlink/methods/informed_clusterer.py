@@ -11,12 +11,12 @@ import numpy as np
 from mustlink.constraints import Constraints
 from mustlink.errors import InputError
 from mustlink.estimator import threads
-from mustlink.graph import Graph
 from mustlink.labels import as_labels, encoded
 from mustlink.methods.clusterer import GraphClusterer, Ints
-from mustlink.observe import Observer, Recorder
+from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.scores import satisfaction
+from mustlink.workspace import Workspace
 
 _LOW = 0.7  # share of constraints kept that a person should hear about
 
@@ -30,7 +30,7 @@ class InformedClusterer(GraphClusterer):
         """Raise InputError for parameters that make no sense."""
 
     @abstractmethod
-    def _run(self, graph: Graph, known: Constraints, seed: int, recorder: Recorder) -> None:
+    def _run(self, work: Workspace, known: Constraints, seed: int) -> None:
         """Cluster a graph with what is known and set the results."""
 
     def fit(
@@ -46,12 +46,12 @@ class InformedClusterer(GraphClusterer):
         pairs are constraints; `constraints` anything else, or more.
         """
         self._check()
-        recorder = self._recorder(observer)
+        recorder = recorded(observer)
         with threads(self.n_jobs):
             seed = self._seed()
-            graph = self._graph(X, recorder, seed)
-            known = side_information(graph.n_nodes, y, constraints)
-            self._run(graph, known, seed, recorder)
+            work = self._work(X, recorder, seed)
+            known = side_information(work.graph.n_nodes, y, constraints)
+            self._run(work, known, seed)
         return self
 
 

@@ -10,40 +10,36 @@ from mustlink.constraints import Constraints
 from mustlink.constraints.closure import gather
 from mustlink.eigen.solver import smallest_pairs, smoothest
 from mustlink.errors import InputError
-from mustlink.graph import Graph
 from mustlink.kernels.kernel_kmeans import Penalized, cluster_links, clusters_of
 from mustlink.kernels.label_growth import grow
 from mustlink.labels import as_labels
 from mustlink.methods.kernel_descent import PenalizedGraph
-from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.rounding.assign import kmeans
+from mustlink.workspace import Workspace
 
 Ints = NDArray[np.int64]
 _WIDEST = 4  # smooth vectors for the relaxation, times k
 _SMOOTHING = 20  # products after which a node without affinity to the centres counts as far
 
 
-def spectral_start(
-    graph: Graph, laplacian: NormalizedLaplacian, k: int, seed: int, recorder: Recorder
-) -> Ints:
+def spectral_start(work: Workspace, laplacian: NormalizedLaplacian, k: int, seed: int) -> Ints:
     """k-means on the rows of D^-½Z, Z the k smoothest eigenvectors of L̄, null space included."""
     count = min(k, laplacian.null.n_components)
-    found = smallest_pairs(graph, k - count, recorder, seed=seed)
+    found = smallest_pairs(work, k - count, seed=seed)
     if not found.convergence.converged.all():
-        recorder.warn(found.convergence.status)
-    with recorder.stage("start: k-means"):
+        work.recorder.warn(found.convergence.status)
+    with work.recorder.stage("start: k-means"):
         Z = np.column_stack([laplacian.null.columns(np.arange(count)), found.vectors])
         return kmeans(Z / laplacian.root_degree[:, None], k, seed).labels
 
 
 def relaxed_starts(
     problem: PenalizedGraph,
-    graph: Graph,
+    work: Workspace,
     laplacian: NormalizedLaplacian,
     k: int,
     seed: int,
-    recorder: Recorder,
 ) -> list[Ints]:
     """k-means on the relaxed minimiser of J among smooth vectors: k, 2k and 4k of them.
 
@@ -51,10 +47,10 @@ def relaxed_starts(
     (UᵀSU + wFᵀQF)c = μFᵀMFc with F = D^-½U, a small dense problem; k of them are the unconstrained
     start. Over all vectors the relaxation would have spikes on the constrained nodes.
     """
-    basis = smoothest(graph, _WIDEST * k, recorder, seed=seed)
+    basis = smoothest(work, _WIDEST * k, seed=seed)
     Q, w, weight = problem.Q, problem.penalty, problem.A.weight
     found = []
-    with recorder.stage("start: relaxation"):
+    with work.recorder.stage("start: relaxation"):
         held = Q.support
         F = basis.vectors[held] / laplacian.root_degree[held, None]
         links = np.diag(1.0 - np.concatenate([[0.0], basis.values])) + w * F.T @ Q.inner(F)

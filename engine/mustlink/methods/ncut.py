@@ -12,14 +12,14 @@ from mustlink.constraints import Constraints
 from mustlink.eigen.solver import SOLVERS, laplacian_of, smallest_pairs
 from mustlink.errors import InputError
 from mustlink.estimator import check_tolerance, threads
-from mustlink.graph import Graph
 from mustlink.methods.clusterer import GraphClusterer, Ints
-from mustlink.observe import Observer, Recorder
+from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.result import Convergence, EigenResult, Report
 from mustlink.rounding.assign import kmeans, transform
 from mustlink.rounding.split import best_split
 from mustlink.scores import satisfaction
+from mustlink.workspace import Workspace
 
 VARIANTS = ("luxburg", "ng", "shi-malik")
 # Share of λ_{K+1}: a single cloud in 20 dimensions has gaps of 0.003 to 0.024, the digits 0.13 at
@@ -64,22 +64,22 @@ class NCut(GraphClusterer):
         check_choice(self.variant, VARIANTS, "variant")
         check_choice(self.solver, SOLVERS, "solver")
         check_tolerance(self.tol)
-        recorder = self._recorder(observer)
+        recorder = recorded(observer)
         with threads(self.n_jobs):
             seed = self._seed()
-            graph = self._graph(X, recorder, seed)
+            work = self._work(X, recorder, seed)
+            graph = work.graph
             k = self._check_clusters(graph)
             cut = normalized_cut(
-                graph,
+                work,
                 k,
-                recorder,
                 variant=self.variant,
                 solver=self.solver,
                 tol=self.tol,
                 max_iter=self.max_iter,
                 seed=seed,
             )
-            laplacian = laplacian_of(graph, recorder)
+            laplacian = laplacian_of(work)
             self.labels_ = self._labels(laplacian, cut.clusters, recorder)
         warn_of_gap(cut, recorder)
         self.graph_ = graph
@@ -126,9 +126,8 @@ def warn_of_gap(cut: Cut, recorder: Recorder) -> None:
 
 
 def normalized_cut(
-    graph: Graph,
+    work: Workspace,
     k: int,
-    recorder: Recorder,
     *,
     variant: str = "luxburg",
     solver: str = "auto",
@@ -139,11 +138,9 @@ def normalized_cut(
     """Cut a graph into k clusters, see `NCut`; raises InputError for shi-malik with k ≠ 2."""
     if variant == "shi-malik" and k != 2:
         raise InputError(f'variant: "shi-malik" makes 2 clusters, not {k}; use "luxburg"')
-    laplacian = laplacian_of(graph, recorder)
+    graph, recorder, laplacian = work.graph, work.recorder, laplacian_of(work)
     wanted = max(0, k - laplacian.null.n_components)
-    found = smallest_pairs(
-        graph, wanted, recorder, solver=solver, tol=tol, max_iter=max_iter, seed=seed
-    )
+    found = smallest_pairs(work, wanted, solver=solver, tol=tol, max_iter=max_iter, seed=seed)
     if not found.convergence.converged.all():
         recorder.warn(found.convergence.status)
     Z, values = _with_null(laplacian, found, k)
@@ -161,8 +158,8 @@ def normalized_cut(
             recorder.note(f"cut at {split:.4g}, NCut {ncut:.4g}")
             return (embedding[:, 1] > split).astype(np.int64)
 
-    name = recorder.name_of("clusters", graph.name, k, variant, solver, tol, max_iter, seed)
-    clusters = recorder.kept("clusters", name, clustered)
+    name = work.name("clusters", k, variant, solver, tol, max_iter, seed, work.memory)
+    clusters = work.kept("clusters", name, clustered)
     return Cut(clusters, embedding, values, found.convergence, found.beyond)
 
 

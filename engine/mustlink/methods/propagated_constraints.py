@@ -17,7 +17,6 @@ from mustlink.eigen.solver import SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import check_tolerance, threads
-from mustlink.graph import Graph
 from mustlink.lyapunov.adjustment import Adjustment
 from mustlink.lyapunov.equation import Problem, Sources
 from mustlink.lyapunov.new_edges import NewEdges
@@ -32,10 +31,11 @@ from mustlink.methods.informed_clusterer import (
     warn_if_broken,
 )
 from mustlink.methods.ncut import VARIANTS, warn_of_gap
-from mustlink.observe import Observer, Recorder
+from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, Report
 from mustlink.rounding.renumber import aligned
+from mustlink.workspace import Workspace
 
 POWERS = (1.0, 0.5, 0.25)
 _FACTORS = 2 * 10**9  # bytes for one part of the constraints where no memory was named
@@ -99,19 +99,19 @@ class PropagatedConstraints(InformedClusterer):
         """
         check_is_fitted(self)
         self._check()
-        recorder = self._recorder(observer)
+        recorder = recorded(observer)
         with threads(self.n_jobs):
             known = side_information(self.graph_.n_nodes, y, constraints)
             before = self.labels_ if self._k == self.n_clusters else None
-            self._run(self.graph_, known, self._used_seed, recorder, before)
+            self._run(self._view(self.graph_, recorder), known, self._used_seed, before)
         return self
 
     @property
     def affinity_matrix_(self) -> sp.csr_matrix:
         """W* (n, n) CSR in the caller's order, made on demand; weights in [0, 1]."""
-        recorder = Recorder()
-        laplacian = laplacian_of(self.graph_, recorder)
-        adjusted = adjusted_graph(laplacian, self._change, recorder)
+        work = self._view(self.graph_, Recorder())
+        laplacian = laplacian_of(work)
+        adjusted = adjusted_graph(laplacian, self._change, work.recorder)
         n, m = laplacian.n_nodes, laplacian.size
         place = sp.csr_matrix((np.ones(m), (laplacian.nodes, np.arange(m))), shape=(n, m))
         return sp.csr_matrix(place @ adjusted.affinity @ place.T)
@@ -137,19 +137,17 @@ class PropagatedConstraints(InformedClusterer):
 
     def _run(
         self,
-        graph: Graph,
+        work: Workspace,
         known: Constraints,
         seed: int,
-        recorder: Recorder,
         before: Ints | None = None,
     ) -> None:
+        graph, recorder = work.graph, work.recorder
         k = self._check_clusters(graph)
-        laplacian = laplacian_of(graph, recorder)
+        laplacian = laplacian_of(work)
         note_doubts(known, laplacian, recorder)
-        asked = recorder.name_of(
-            "propagated", graph.name, type(self).__name__, self._depends(), seed, known
-        )
-        allowed = _FACTORS if recorder.memory is None else recorder.memory // _SHARE
+        asked = work.name("propagated", type(self).__name__, self._depends(), seed, known)
+        allowed = _FACTORS if work.memory is None else work.memory // _SHARE
 
         def spread() -> Solved:
             return solve_pairs(
@@ -162,13 +160,13 @@ class PropagatedConstraints(InformedClusterer):
             )
 
         parts = (Solved, Adjustment, NewEdges, Convergence)
-        name = recorder.name_of("spread", asked, allowed)
-        solved = recorder.kept("constraint propagation", name, spread, parts)
+        name = work.shelf.name_of("spread", asked, allowed)
+        solved = work.kept("constraint propagation", name, spread, parts)
         edges = solved.adjustment.summary(solved.floor)
         if edges["weakened"] and not edges["strengthened"] and not edges["added"]:
             recorder.warn("F < 0 wherever it changes the graph: few must-links, or it is too far")
         ways = self._ways(known, solved, k, seed)
-        best = best_cut(graph, known, ways, recorder, name)
+        best = best_cut(work, known, ways, name)
         place = best.place
         labels, changed = self._labels(place, best.cut.clusters, recorder), None
         if before is not None:

@@ -13,7 +13,6 @@ from mustlink.check import as_integer, check_choice, check_positive
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
-from mustlink.graph import Graph
 from mustlink.kernels.kernel_kmeans import Clusters, cluster_links, clusters_of
 from mustlink.methods.clusterer import Ints
 from mustlink.methods.informed_clusterer import InformedClusterer, note_doubts, warn_if_broken
@@ -28,6 +27,7 @@ from mustlink.methods.kernel_starts import (
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Report
+from mustlink.workspace import Workspace
 
 STARTS = ("auto", "relaxed", "spectral", "neighborhoods")
 VOLUMES = ("links", "graph")
@@ -68,22 +68,23 @@ class SSKK(InformedClusterer):
     sigma: float | str = "auto"
     max_iter: int = 300
 
-    def _run(self, graph: Graph, known: Constraints, seed: int, recorder: Recorder) -> None:
+    def _run(self, work: Workspace, known: Constraints, seed: int) -> None:
+        graph, recorder = work.graph, work.recorder
         k = self._check_clusters(graph)
         if k == 1:
-            self._in_one(graph, known, recorder)
+            self._in_one(work, known)
             return
-        laplacian = laplacian_of(graph, recorder)
+        laplacian = laplacian_of(work)
         with recorder.stage("penalties"):
             problem = penalized(laplacian, known, k, self.penalty, self.volume)
         sigmas = (0.0, problem.bound) if self.sigma == "auto" else (float(self.sigma),)
         tried: dict[str, Descent] = {}
         for name in self._starts(known, laplacian):
-            asked = recorder.name_of("sskk", graph.name, self._depends(), seed, known, name)
-            starts = recorder.kept(
+            asked = work.name("sskk", self._depends(), seed, work.memory, known, name)
+            starts = work.kept(
                 f"start ({name})",
                 asked,
-                partial(self._start, name, problem, graph, laplacian, known, k, seed, recorder),
+                partial(self._start, name, problem, work, laplacian, known, k, seed),
             )
 
             def descended(name: str = name, starts: list[Ints] = starts) -> Descent:
@@ -92,7 +93,7 @@ class SSKK(InformedClusterer):
                 return min(ends, key=lambda end: end.objective)
 
             stage = f"kernel k-means ({name})"
-            tried[name] = recorder.kept(stage, asked, descended, (Descent, Clusters))
+            tried[name] = work.kept(stage, asked, descended, (Descent, Clusters))
         used = min(tried, key=lambda name: tried[name].objective)
         with recorder.stage("clusters"):
             self.labels_ = self._labels(laplacian, tried[used].state.labels, recorder)
@@ -168,18 +169,17 @@ class SSKK(InformedClusterer):
         self,
         name: str,
         problem: PenalizedGraph,
-        graph: Graph,
+        work: Workspace,
         laplacian: NormalizedLaplacian,
         known: Constraints,
         k: int,
         seed: int,
-        recorder: Recorder,
     ) -> list[Ints]:
         if name == "spectral":
-            return [spectral_start(graph, laplacian, k, seed, recorder)]
+            return [spectral_start(work, laplacian, k, seed)]
         if name == "relaxed":
-            return relaxed_starts(problem, graph, laplacian, k, seed, recorder)
-        with recorder.stage(f"start: {name}"):
+            return relaxed_starts(problem, work, laplacian, k, seed)
+        with work.recorder.stage(f"start: {name}"):
             if name == "given":
                 return [given_start(problem.A, laplacian, self.init, k)]
             return [neighbourhood_start(problem.A, laplacian, known, k)]

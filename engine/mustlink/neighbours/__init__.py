@@ -1,1 +1,5 @@
-"""Nearest neighbours of points: exact, by parts on disk, by NN-descent; recall measured."""
+"""Nearest neighbours of points: exact, by parts on disk, by NN-descent; the graph they make."""
+
+from mustlink.neighbours.knn import knn_graph
+
+__all__ = ["knn_graph"]

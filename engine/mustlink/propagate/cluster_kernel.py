@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from mustlink.check import as_integer, check_choice
-from mustlink.eigen.solver import smoothest
+from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.graph import Graph
-from mustlink.operators.laplacian import Block, normalized_laplacian
+from mustlink.operators.laplacian import Block
 from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 
@@ -61,12 +61,12 @@ class ClusterKernel(Propagator):
         """Rows (m, p) in the task's order; from the whole graph if all of it is reached."""
         graph, nodes = task.graph, task.laplacian.nodes
         own = np.arange(task.size)
-        if task.laplacian is normalized_laplacian(graph):
-            basis = smoothest(graph, p - 1, task.recorder, seed=task.seed)
+        if task.laplacian is laplacian_of(task.work):
+            basis = smoothest(task.work, p - 1, seed=task.seed)
         else:
-            part = Graph(graph.affinity[nodes][:, nodes].tocsr())
-            basis = smoothest(part, p - 1, task.recorder, seed=task.seed)
-            own = normalized_laplacian(part).positions
+            part = task.work.on(Graph(graph.affinity[nodes][:, nodes].tocsr()))
+            basis = smoothest(part, p - 1, seed=task.seed)
+            own = laplacian_of(part).positions
         V = basis.vectors[own, :p]
         if self.rows == "sphere":
             return V / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-300)

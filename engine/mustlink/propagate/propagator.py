@@ -18,15 +18,16 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator, check_tolerance, threads
 from mustlink.graph import Graph
-from mustlink.graph.new_points import neighbour_mean
 from mustlink.labels import as_labels, check_two_classes, encoded, named
+from mustlink.neighbours.new_points import neighbour_mean
 from mustlink.neighbours.points_by_rows import is_rows
-from mustlink.observe import Observer, Recorder
+from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.distribution import class_shares, confidence, distributions
 from mustlink.propagate.glp import SOLVERS, Ints, Solving
 from mustlink.propagate.task import Solution, Task
 from mustlink.result import Convergence, Report
+from mustlink.workspace import Workspace
 
 _MANY = 50  # labels of the rarest class from which the graph says how far it reaches
 _UNEQUAL = 3.0  # times as many labels in one class as in another that a person should hear about
@@ -88,28 +89,35 @@ class Propagator(ClassifierMixin, GraphEstimator):
         `graph` is a neighbour graph of the points X that was made before. Raises InputError.
         """
         self._check()
-        recorder = self._recorder(observer)
+        recorder = recorded(observer)
         with threads(self.n_jobs):
             seed = self._seed()
             labels, names = _check_labels(y)
             self._n_given = np.unique(labels[labels >= 0]).size
-            points, built = self._input(X, graph, recorder, seed)
-            labels = as_labels(labels, built.n_nodes, "y")
-            self.classes_, codes = np.unique(labels[labels >= 0], return_inverse=True)
-            task = self._task(built, points, labels, codes.ravel(), recorder, seed)
-            name = recorder.name_of(
-                "propagation", built.name, type(self).__name__, self._depends(), seed, labels
-            )
-            solution = recorder.kept(
-                "propagation",
-                name,
-                lambda: self._solve(task) if task.size else Solution(task.Y, None),
-                (Solution, Convergence),
-            )
-            self._finish(task, solution, labels)
+            points, work = self._input(X, graph, recorder, seed)
+            self._run(work, points, labels, seed)
         if names is not None:
             self._rename(names)
         return self
+
+    def fit_on(self, work: Workspace, y: Any, seed: int) -> Self:
+        """`fit` as a step of another method, on its view of the graph; classes are numbers."""
+        self._check()
+        self._run(work, None, _check_labels(y)[0], seed)
+        return self
+
+    def _run(self, work: Workspace, points: Any, labels: Ints, seed: int) -> None:
+        labels = as_labels(labels, work.graph.n_nodes, "y")
+        self.classes_, codes = np.unique(labels[labels >= 0], return_inverse=True)
+        task = self._task(work, points, labels, codes.ravel(), seed)
+        depends = type(self).__name__, self._depends(), seed, work.memory, labels
+        solution = work.kept(
+            "propagation",
+            work.name("propagation", *depends),
+            lambda: self._solve(task) if task.size else Solution(task.Y, None),
+            (Solution, Convergence),
+        )
+        self._finish(task, solution, labels)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of new points (q, d): the largest entry of `predict_proba`, as in `labels_`."""
@@ -152,7 +160,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
             )
         self._check_parameters()
 
-    def _input(self, X: Any, graph: Any, recorder: Recorder, seed: int) -> tuple[Any, Graph]:
+    def _input(self, X: Any, graph: Any, recorder: Recorder, seed: int) -> tuple[Any, Workspace]:
         """Points, where there are any, and the graph; points on disk stay there if they can."""
         is_graph = isinstance(X, Graph) or self.affinity == "precomputed"
         if is_graph and graph is not None:
@@ -163,7 +171,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
                 "given; pass the points as X (and the graph as graph=)"
             )
         if graph is None:
-            built = self._graph(X, recorder, seed)
+            built = self._work(X, recorder, seed)
             if is_graph or (is_rows(X) and not self._needs_points):
                 return (None if is_graph else X), built  # read when `predict` asks for them
             return as_points(X), built
@@ -175,32 +183,30 @@ class Propagator(ClassifierMixin, GraphEstimator):
         points = as_points(X)
         if points.shape[0] != graph.n_nodes:
             raise InputError(f"graph: {graph.n_nodes} nodes, but X has {points.shape[0]} points")
-        return points, graph
+        return points, self._view(graph, recorder, points.nbytes)
 
     def _task(
         self,
-        graph: Graph,
+        work: Workspace,
         points: NDArray[np.floating] | None,
         labels: Ints,
         codes: Ints,
-        recorder: Recorder,
         seed: int,
     ) -> Task:
-        whole = laplacian_of(graph, recorder)
+        whole = laplacian_of(work)
         part = whole.reached_from(whole.enter(labels) >= 0)
-        numbered = np.full(graph.n_nodes, -1, dtype=np.int64)
+        numbered = np.full(work.graph.n_nodes, -1, dtype=np.int64)
         numbered[labels >= 0] = codes
         inside = part.enter(numbered)
         labelled = np.flatnonzero(inside >= 0)
         return Task(
-            graph,
+            work,
             part,
             None if points is None or not self._needs_points else points[part.nodes],
             labelled,
             inside[labelled],
             self.classes_.size,
             seed,
-            recorder,
             Solving(self.solver, self.tol, int(self.max_iter)),
         )
 

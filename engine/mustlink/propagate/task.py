@@ -15,6 +15,7 @@ from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.glp import Floats, Ints, Solving
 from mustlink.result import Convergence
+from mustlink.workspace import Workspace
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,15 +26,24 @@ class Task:
     (m, d) the coordinates, None where only a graph is known.
     """
 
-    graph: Graph
+    work: Workspace = field(repr=False)
     laplacian: NormalizedLaplacian
     points: NDArray[np.floating] | None
     labelled: Ints
     codes: Ints
     n_classes: int
     seed: int
-    recorder: Recorder = field(repr=False)
     solving: Solving
+
+    @property
+    def graph(self) -> Graph:
+        """The whole graph."""
+        return self.work.graph
+
+    @property
+    def recorder(self) -> Recorder:
+        """Who hears of stages and notes."""
+        return self.work.recorder
 
     @property
     def size(self) -> int:

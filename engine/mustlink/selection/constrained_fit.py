@@ -35,6 +35,7 @@ from mustlink.selection.held_out_choice import (
     choose_smooth,
     subspace_sizes,
 )
+from mustlink.workspace import Workspace
 
 SHARP_BELOW = 20_000  # nodes up to which a given subspace is computed to 1e-8
 _TRUSTED = 0.95  # held-out score from which the smooth subspace is not questioned
@@ -52,7 +53,7 @@ class Request:
     `by_criterion` chooses the parameter by WHC11's E instead of constraints held out.
     """
 
-    graph: Graph
+    work: Workspace
     k: int
     known: Constraints
     family: Family
@@ -61,6 +62,16 @@ class Request:
     ways: tuple[str, ...]
     solving: Solving
     by_criterion: bool = False
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that is clustered."""
+        return self.work.graph
+
+    @property
+    def recorder(self) -> Recorder:
+        """Who hears of stages and choices."""
+        return self.work.recorder
 
     @property
     def solves_exactly(self) -> bool:
@@ -72,69 +83,69 @@ class Request:
         """The seed of everything random."""
         return self.solving.seed
 
-    def basis(self, p: int, recorder: Recorder) -> SmoothBasis:
+    def basis(self, p: int) -> SmoothBasis:
         """At least p smooth directions; sharp ones where p was asked for on a small graph."""
         tol, n = self.solving.tol, self.family.row_scale.size
         if tol is None and isinstance(self.subspace, int) and n <= SHARP_BELOW:
             tol = default_tolerance(n)
         solver = self.solving.solver
-        return smoothest(self.graph, p, recorder, solver=solver, tol=tol, seed=self.seed)
+        return smoothest(self.work, p, solver=solver, tol=tol, seed=self.seed)
 
 
-def resolve(request: Request, recorder: Recorder) -> Choice:
+def resolve(request: Request) -> Choice:
     """Decide subspace, parameter and discretisation where the caller left them open."""
-    family, k = request.family, request.k
+    family, k, recorder = request.family, request.k, request.recorder
     if request.known.is_empty or not family.acts:
         recorder.note("no constraints act: the smoothest vectors of the graph alone are clustered")
         way = "kmeans" if request.ways[0] == "sign" and k > 2 else request.ways[0]
         return Choice(None, family.values[-1], way, "no constraints")
     if request.solves_exactly:
-        return _by_criterion(request, None, family.exact_values, recorder)
-    laplacian = laplacian_of(request.graph, recorder)
+        return _by_criterion(request, None, family.exact_values)
+    laplacian = laplacian_of(request.work)
     if isinstance(request.subspace, str):
         labelled = request.known.counts()["labelled"]
-        sizes = subspace_sizes(k, _room(laplacian, k, recorder), labelled)
+        sizes = subspace_sizes(k, _room(request, laplacian), labelled)
     else:
         sizes = (min(int(request.subspace), laplacian.size - 1),)
     values = family.values if not request.by_criterion else family.values[-1:]
     if not can_hold_out(request.known, k) and not request.by_criterion:
-        return _by_few(request, sizes, recorder)
+        return _by_few(request, sizes)
     candidates = Candidates(sizes, values, request.ways)
     # The eigenvectors are their own stage; choosing among them is timed by itself.
-    request.basis(max((p for p in sizes if p <= 4 * k), default=sizes[0]), recorder)
+    request.basis(max((p for p in sizes if p <= 4 * k), default=sizes[0]))
 
     def basis_of(p: int) -> SmoothBasis:
-        return request.basis(p, recorder)
+        return request.basis(p)
 
     choice = choose_smooth(
         request.known, k, candidates, basis_of, request.family_of, request.seed, recorder
     )
     if request.by_criterion:
-        return _by_criterion(request, choice.p, family.values, recorder)
+        return _by_criterion(request, choice.p, family.values)
     if request.subspace == "auto" and choice.score is not None and choice.score < _TRUSTED:
-        choice = _rival(request, choice, recorder)
+        choice = _rival(request, choice)
     where = "full problem" if choice.p is None else f"subspace of {choice.p} smooth vectors"
     recorder.note(f"{where}, parameter {choice.value:g}, {choice.way}: {choice.reason}")
     return choice
 
 
-def _room(laplacian: NormalizedLaplacian, k: int, recorder: Recorder) -> int:
+def _room(request: Request, laplacian: NormalizedLaplacian) -> int:
     """Smooth vectors that the graph has and the memory holds."""
-    there = laplacian.size - 1
-    if recorder.memory is None:
+    there, k, memory = laplacian.size - 1, request.k, request.work.memory
+    if memory is None:
         return there
     S = laplacian.S
     single = S.dtype == np.float32
-    fit = max(k, most_columns(laplacian.size, S.nnz, recorder.memory, single=single))
+    fit = max(k, most_columns(laplacian.size, S.nnz, memory, single=single))
     if fit < min(there, FACTORS[-1] * k):
-        recorder.note(
-            f"memory: {fit} smooth vectors fit into {recorder.memory / 1e9:.2f} GB, larger "
+        request.recorder.note(
+            f"memory: {fit} smooth vectors fit into {memory / 1e9:.2f} GB, larger "
             "subspaces are not tried"
         )
     return min(there, fit)
 
 
-def _by_few(request: Request, sizes: tuple[int, ...], recorder: Recorder) -> Choice:
+def _by_few(request: Request, sizes: tuple[int, ...]) -> Choice:
     """Too few constraints to hold some out: the largest E over small subspaces and all values.
 
     K − 1 directions, where the graph decides alone, are among them: a handful of constraints was
@@ -149,13 +160,13 @@ def _by_few(request: Request, sizes: tuple[int, ...], recorder: Recorder) -> Cho
     else:
         candidates = [(k - 1, family.neutral if family.free else family.values[-1])]
         candidates += [(p, value) for p in sizes if p <= _FEW * k for value in family.values]
-        if is_small(laplacian_of(request.graph, recorder)):
+        if is_small(laplacian_of(request.work)):
             candidates += [(None, value) for value in family.exact_values]
     t = request.known.nodes.size / k
-    return _best_by_criterion(request, candidates, recorder, t / (t + _HALF_WEIGHT))
+    return _best_by_criterion(request, candidates, t / (t + _HALF_WEIGHT))
 
 
-def _rival(request: Request, choice: Choice, recorder: Recorder) -> Choice:
+def _rival(request: Request, choice: Choice) -> Choice:
     """The full problem where the smooth subspace predicts badly, if it predicts better.
 
     That is so for local graphs (pixels) with few labels, whose clusters no smooth vector shows.
@@ -163,7 +174,7 @@ def _rival(request: Request, choice: Choice, recorder: Recorder) -> Choice:
     """
     known, k, seed = request.known, request.k, request.seed
     only_labels = known.labels is not None and not known.pairs.size and known.soft is None
-    laplacian = laplacian_of(request.graph, recorder)
+    laplacian = laplacian_of(request.work)
     small = is_small(laplacian)
     if not (only_labels or small):
         return choice
@@ -176,7 +187,7 @@ def _rival(request: Request, choice: Choice, recorder: Recorder) -> Choice:
         for kept, held in folds if few else folds[:_RIVAL_FOLDS]:
             family = request.family_of(kept)
             try:
-                embedded = family.exact(value, rough, recorder)
+                embedded = family.exact(value, rough, request.work)
             except InfeasibleError:
                 break
             nodes, rows = sampled_rows(laplacian, kept.nodes, held.nodes, seed)
@@ -198,21 +209,18 @@ def _rival(request: Request, choice: Choice, recorder: Recorder) -> Choice:
     return replace(best, scores=tuple(table))
 
 
-def _by_criterion(
-    request: Request, p: int | None, values: tuple[float, ...], recorder: Recorder
-) -> Choice:
+def _by_criterion(request: Request, p: int | None, values: tuple[float, ...]) -> Choice:
     """The value of largest E, in the full problem for p = None, else among p directions."""
     given = request
-    if p is None and not is_small(laplacian_of(request.graph, recorder)):
+    if p is None and not is_small(laplacian_of(request.work)):
         rough = replace(request.solving, tol=_ROUGH, max_iter=_ROUGH_STEPS)
         given = replace(request, solving=rough)  # a trial need not be sharp
-    return _best_by_criterion(given, [(p, value) for value in values], recorder)
+    return _best_by_criterion(given, [(p, value) for value in values])
 
 
 def _best_by_criterion(
     request: Request,
     candidates: Sequence[tuple[int | None, float]],
-    recorder: Recorder,
     weight: float = 1.0,
 ) -> Choice:
     """The candidate (p, value) of largest E (WHC11 eq. 17); one alone needs no trial.
@@ -226,18 +234,18 @@ def _best_by_criterion(
     # A vector cut at 0 may leave one side empty; the paper's way is tried first all the same.
     ways = request.ways if request.k == 2 else request.ways[:1]
     found: list[tuple[tuple[bool, float], Choice]] = []
-    laplacian = laplacian_of(request.graph, recorder)
+    laplacian = laplacian_of(request.work)
     start = None
     for p, value in candidates:
         try:
-            embedded = embed(request, Choice(p, value, ways[0], ""), recorder, start)
+            embedded = embed(request, Choice(p, value, ways[0], ""), start)
         except InfeasibleError:
             continue
         start = embedded.vectors if p is None else None
         for way in ways:
             trial = Choice(p, value, way, "")
             labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
-            labels[laplacian.nodes] = own = cluster(request, trial, embedded, recorder)
+            labels[laplacian.nodes] = own = cluster(request, trial, embedded)
             score = criterion_e(request.graph.affinity, labels, request.known, weight=weight)
             # One giant cluster keeps all must-links and cuts nothing, but is no answer.
             found.append(((np.unique(own).size == request.k, score), trial))
@@ -247,32 +255,28 @@ def _best_by_criterion(
     lighter = "" if weight == 1.0 else f" with constraints weighing {weight:.0%}"
     reason = f"criterion E{lighter} is {score:.3f}, the best of {len(found)} candidates"
     where = "full problem" if best.p is None else f"subspace of {best.p} smooth vectors"
-    recorder.note(f"{where}, parameter {best.value:.4g}, {best.way}: {reason}")
+    request.recorder.note(f"{where}, parameter {best.value:.4g}, {best.way}: {reason}")
     table = tuple((trial.p or 0, trial.value, trial.way, rank[1]) for rank, trial in found)
     return replace(best, reason=reason, scores=table)
 
 
-def embed(
-    request: Request, choice: Choice, recorder: Recorder, start: Block | None = None
-) -> Embedded:
+def embed(request: Request, choice: Choice, start: Block | None = None) -> Embedded:
     """The vectors for one choice."""
     family = request.family
     if choice.p is None:
-        return family.exact(choice.value, request.solving, recorder, start)
-    basis = request.basis(choice.p, recorder)
-    with recorder.stage("constrained vectors"):
+        return family.exact(choice.value, request.solving, request.work, start)
+    basis = request.basis(choice.p)
+    with request.recorder.stage("constrained vectors"):
         return family.reduce(basis).embed(choice.p, choice.value)
 
 
-def cluster(
-    request: Request, choice: Choice, embedded: Embedded, recorder: Recorder
-) -> NDArray[np.int64]:
+def cluster(request: Request, choice: Choice, embedded: Embedded) -> NDArray[np.int64]:
     """Clusters (m,) in working order; the constraints choose where k-means starts."""
     k, way, known = request.k, choice.way, request.known
     rows = embedded.vectors * request.family.row_scale[:, None]
     if way == "sign":
         return assign(rows, k, way, request.seed).labels
-    laplacian = laplacian_of(request.graph, recorder)
+    laplacian = laplacian_of(request.work)
     if way == "split":
         return _split(request, rows[:, 0], laplacian)
     seen = transform(rows, way, embedded.cost)

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from mustlink.constraints import Constraints
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.graph import Graph
-from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence
+from mustlink.workspace import Workspace
 
 Floats = NDArray[np.float64]
 
@@ -100,7 +100,7 @@ class Family(ABC):
 
     @abstractmethod
     def exact(
-        self, value: float, solving: Solving, recorder: Recorder, start: Block | None = None
+        self, value: float, solving: Solving, work: Workspace, start: Block | None = None
     ) -> Embedded:
         """Solve the full problem, from the vectors of a nearby value if there are any."""
 

@@ -17,11 +17,11 @@ from mustlink.eigen.solver import grids_of, is_small, laplacian_of, smallest_pai
 from mustlink.errors import InfeasibleError, InputError
 from mustlink.graph import Graph
 from mustlink.kernels.blocks import combine
-from mustlink.observe import Recorder
 from mustlink.operators.constraint_operator import ConstraintOperator
 from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence
 from mustlink.selection.family import Embedded, Family, Reduced, Solving
+from mustlink.workspace import Workspace
 
 _TIE = 1e-6
 _NEARLY = 0.99
@@ -69,7 +69,7 @@ class FeasibleFamily(Family):
         return ReducedFeasible(self, ReducedPencil(basis, self.Q))
 
     def exact(
-        self, value: float, solving: Solving, recorder: Recorder, start: Block | None = None
+        self, value: float, solving: Solving, work: Workspace, start: Block | None = None
     ) -> Embedded:
         """The paper's full problem; all feasible pairs where there are few or the graph is small.
 
@@ -77,8 +77,8 @@ class FeasibleFamily(Family):
         the cheapest chosen among them, and the note says so.
         """
         if not self.acts:
-            return _unconstrained(self.graph, self.k, solving, recorder)
-        return self.yielded(lambda beta: self._exact(beta, solving, recorder, start), value)
+            return _unconstrained(self.graph, self.k, solving, work)
+        return self.yielded(lambda beta: self._exact(beta, solving, work, start), value)
 
     def yielded(self, solve: Callable[[float], Embedded], value: float) -> Embedded:
         """The solution for β; where β may give way, for the first smaller one that has any."""
@@ -97,11 +97,11 @@ class FeasibleFamily(Family):
         raise AssertionError
 
     def _exact(
-        self, value: float, solving: Solving, recorder: Recorder, start: Block | None
+        self, value: float, solving: Solving, work: Workspace, start: Block | None
     ) -> Embedded:
         if solving.solver == "lanczos":
             raise InputError('solver: "lanczos" has no form for the pencil; use "shift-invert"')
-        laplacian = laplacian_of(self.graph, recorder)
+        laplacian = laplacian_of(work)
         unit = self.unit
         if self.tight:
             kth, following = (self.Q.kth_largest(self.rank + i) for i in (0, 1))
@@ -112,12 +112,12 @@ class FeasibleFamily(Family):
         pencil = Pencil(laplacian, self.Q, value * unit)
         small = is_small(laplacian)
         if solving.solver == "dense" or (solving.solver == "auto" and small):
-            with recorder.stage("pencil"):
+            with work.recorder.stage("pencil"):
                 solution = dense_pencil(pencil)
                 residuals = pencil.residuals(solution.vectors, solution.lam)
             convergence = Convergence("dense", "direct", 0, residuals, 1e-8)
         else:
-            solution, convergence = _iterative(pencil, self.graph, self.k, recorder, solving, start)
+            solution, convergence = _iterative(pencil, self.graph, self.k, work, solving, start)
         _require(solution.lam.size, value)
         wanted = self.k - 1
         chosen = np.argsort(solution.cost, kind="stable")[:wanted]
@@ -245,19 +245,19 @@ def _iterative(
     pencil: Pencil,
     graph: Graph,
     k: int,
-    recorder: Recorder,
+    work: Workspace,
     solving: Solving,
     start: Block | None,
 ) -> tuple[PencilSolution, Convergence]:
     """Leading pairs by LOBPCG or ARPACK."""
-    grids = grids_of(graph, recorder)
+    grids = grids_of(work)
     room = pencil.laplacian.size - pencil.laplacian.null.n_components - 1
     feasible = pencil.n_feasible()
     few = feasible is not None and feasible <= max(_MANY, 4 * k)
     wanted = min(max(feasible, 1) if few and feasible is not None else 3 * k + 10, room)
     sharp = pencil_tolerance(pencil.laplacian.size) if solving.tol is None else solving.tol
     steps, seed = solving.max_iter, solving.seed
-    with recorder.stage("pencil"):
+    with work.recorder.stage("pencil"):
         if solving.solver == "shift-invert":
             return shift_invert_pencil(
                 pencil, grids, wanted, tol=sharp, max_iter=10 * steps, seed=seed
@@ -281,15 +281,13 @@ def _fewer(found: int, k: int) -> str:
     return f"only {found} of the {k - 1} vectors wanted are feasible; a smaller beta gives more"
 
 
-def _unconstrained(graph: Graph, k: int, solving: Solving, recorder: Recorder) -> Embedded:
+def _unconstrained(graph: Graph, k: int, solving: Solving, work: Workspace) -> Embedded:
     """Q = 0: the pencil is L̄v = −λβv with β < 0, that is the K − 1 smoothest vectors beside z.
 
     Components come first, as vectors of cost 0.
     """
-    laplacian = laplacian_of(graph, recorder)
-    found = smallest_pairs(
-        graph, k - 1, recorder, solver=solving.solver, tol=solving.tol, seed=solving.seed
-    )
+    laplacian = laplacian_of(work)
+    found = smallest_pairs(work, k - 1, solver=solving.solver, tol=solving.tol, seed=solving.seed)
     had = found.convergence
     basis = smooth_basis(laplacian, found.values, found.vectors, had.residuals)
     parts = basis.p - found.values.size

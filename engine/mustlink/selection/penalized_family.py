@@ -18,10 +18,10 @@ from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import default_tolerance, grids_of, is_small
 from mustlink.errors import InputError
 from mustlink.kernels.blocks import combine
-from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence
 from mustlink.selection.family import Embedded, Family, Reduced, Solving
+from mustlink.workspace import Workspace
 
 Floats = NDArray[np.float64]
 SOLVERS = ("auto", "dense", "lobpcg")
@@ -53,7 +53,7 @@ class PenalizedFamily(Family):
         return ReducedPenalized(self, ReducedProblem(basis, self.problem))
 
     def exact(
-        self, value: float, solving: Solving, recorder: Recorder, start: Block | None = None
+        self, value: float, solving: Solving, work: Workspace, start: Block | None = None
     ) -> Embedded:
         """All nodes: LAPACK for small graphs, LOBPCG with multigrid otherwise."""
         if solving.solver not in SOLVERS:
@@ -64,14 +64,14 @@ class PenalizedFamily(Family):
         a, b = self.scaled(value, self.problem.penalty.spread if self.normalized else 1.0)
         small = is_small(laplacian) or 5 * self.columns >= laplacian.size
         if solving.solver == "dense" or (solving.solver == "auto" and small):
-            with recorder.stage("eigenvectors"):
+            with work.recorder.stage("eigenvectors"):
                 theta, V = dense_smallest_penalized(self.problem, self.columns, a, b)
                 residuals = self.problem.residuals(V, theta, a, b)
             convergence = Convergence("dense", "direct", 0, residuals, 1e-8)
         else:
-            grids = None if self.problem.linked else grids_of(self.graph, recorder)
+            grids = None if self.problem.linked else grids_of(work)
             tol = penalized_tolerance(laplacian.size) if solving.tol is None else solving.tol
-            with recorder.stage("eigenvectors"):
+            with work.recorder.stage("eigenvectors"):
                 found = smallest_penalized(
                     self.problem,
                     grids,

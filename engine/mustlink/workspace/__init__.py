@@ -1,1 +1,5 @@
-"""What is derived from a graph, kept under typed keys in memory and on disk."""
+"""One fit's view of a graph: what is derived from it, kept in memory and on disk by one key."""
+
+from mustlink.workspace.workspace import Workspace
+
+__all__ = ["Workspace"]

@@ -20,7 +20,7 @@ import h5py
 import numpy as np
 
 from mustlink.errors import InputError
-from mustlink.workspace.store import VERSION, digest
+from mustlink.workspace.keeper import VERSION, digest
 from mustlink_io.hdf5 import serialization, store
 from mustlink_io.hdf5.locks import locked
 
@@ -47,7 +47,7 @@ class Kept:
 
 
 class WorkFolder:
-    """Keeps results of stages in `OUTPUT.work`; see `mustlink.workspace.store.Keeper`.
+    """Keeps results of stages in `OUTPUT.work`; see `mustlink.workspace.keeper.Keeper`.
 
     `source` names the data. With `fresh` nothing is recalled, and what is there is replaced.
     """

@@ -157,17 +157,11 @@ def spectrum(graph: Any) -> dict[str, Any] | None:
     As many as were needed, from the zeros of the components on, rising. A fit whose vectors were
     kept from an earlier run may have needed none.
     """
-    found: list[NDArray[np.float64]] = []
-    for key, kept in graph.memo.items():
-        if key == "pairs":
-            beyond = getattr(kept[0], "beyond", None)
-            values = kept[0].values
-            found.append(values if beyond is None else np.append(values, beyond))
-        elif key.startswith("smooth "):
-            found.append(kept[0].values[kept[0].n_ties :])
-    if not found:
+    from mustlink.eigen.solver import known_spectrum
+
+    found = known_spectrum(graph)
+    if found is None:
         return None
     zeros = max(graph.n_components - int(np.count_nonzero(graph.degrees == 0)), 1)
-    longest = max(found, key=lambda values: int(values.size))
-    values = np.concatenate([np.zeros(min(zeros, _MOST_VALUES)), longest])[:_MOST_VALUES]
+    values = np.concatenate([np.zeros(min(zeros, _MOST_VALUES)), found])[:_MOST_VALUES]
     return {"values": np.maximum(values, 0.0).tolist(), "components": zeros}

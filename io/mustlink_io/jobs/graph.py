@@ -44,17 +44,22 @@ def run_graph(
     target = store.check_output(output, [path])
     with locked(output):
         remove_leftovers(target)
-        found = _run(data, target, params, Recorder(observer, memory=memory), threads)
+        found = _run(data, target, params, Recorder(observer), threads, memory)
     return {**found, "output": output}
 
 
 def _run(
-    data: str, target: Path, params: Mapping[str, Any], recorder: Recorder, threads: int | None
+    data: str,
+    target: Path,
+    params: Mapping[str, Any],
+    recorder: Recorder,
+    threads: int | None,
+    memory: int | None,
 ) -> dict[str, Any]:
     """The part of `run_graph` that needs the lock."""
-    from mustlink.graph import Graph, image_graph, knn_graph
+    from mustlink.graph import Graph, image_graph
+    from mustlink.neighbours import knn_graph
 
-    memory = recorder.memory
     place = formats.parse(data)
     names = image = None
     with thread_limit(threads):

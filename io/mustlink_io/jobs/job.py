@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mustlink.cost.resident import peak_bytes, size_text
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
-from mustlink.workspace.store import digest
+from mustlink.workspace.keeper import digest
 from mustlink_io import formats
 from mustlink_io.formats import annotate, stream
 from mustlink_io.hdf5 import store
@@ -195,7 +195,7 @@ def run(job: Job, observer: Observer) -> dict[str, Any]:
     planned = None if job.memory is None else plan_job(job)  # refuses what cannot fit
     with locked(job.output):
         remove_leftovers(target)
-        return _run(job, paths, Recorder(observer, memory=job.memory), planned)
+        return _run(job, paths, Recorder(observer), planned)
 
 
 def _run(
@@ -217,8 +217,7 @@ def _run(
     inputs = _checksums(job, paths, recorder)
     source = digest((inputs[0]["sha256"], data.place.part, data.kind))
     work = WorkFolder(folder_of(job.output), source, fresh=job.fresh)
-    recorder.keeper = work
-    estimator = _estimator(job, data, side)
+    estimator = _estimator(job, data, side).keep_in(work)
     try:
         job.fit(estimator, data.value, side, recorder)
     except InputError:

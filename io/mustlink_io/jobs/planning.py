@@ -158,7 +158,7 @@ def _checksums(shape: Shape, held: int) -> StagePlan:
 
 
 def _graph_plan(shape: Shape, k: int, memory: int | None, held: int) -> GraphPlan:
-    from mustlink.graph.knn import BRUTE_WORK
+    from mustlink.neighbours.knn import BRUTE_WORK
 
     small = shape.n**2 * (shape.d + 130.0) <= BRUTE_WORK or k >= shape.n // 4
     return knn_plan(shape.n, shape.d, k, memory, held=held, by_rows=held == 0, small=small)

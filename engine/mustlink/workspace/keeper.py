@@ -1,7 +1,7 @@
 """Results of finished stages, kept for a later run: what a keeper is, and how results are named.
 
-The engine asks its recorder to keep the result of a stage under a digest of everything it depends
-on; where and how it is kept is a keeper's affair (`mustlink_io.hdf5.work_folder`: files).
+The engine keeps the result of a stage under a digest of everything it depends on; where and how
+it is kept is a keeper's affair (`mustlink_io.hdf5.work_folder`: files).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-VERSION = 3  # raised when a stage computes something else from the same parameters
+VERSION = 4  # raised when a stage computes something else from the same parameters
 
 
 class Keeper(Protocol):

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.graph.knn import prepared_pair
 from mustlink.graph.weights import local_scales
 from mustlink.neighbours.exact import nearest_points
+from mustlink.neighbours.knn import prepared_pair
 
 _BLOCK = 1 << 16  # new points at a time
 

@@ -18,7 +18,7 @@ from mustlink.check import (
 )
 from mustlink.cost.neighbour_search import Plan, give_back, held_beside, knn_plan
 from mustlink.cost.resident import parse_size, resident_bytes
-from mustlink.graph.components import bridging_edges, component_labels
+from mustlink.graph.components import component_labels
 from mustlink.graph.graph import Graph
 from mustlink.graph.weights import (
     edge_weights,
@@ -29,9 +29,12 @@ from mustlink.graph.weights import (
     with_edges,
 )
 from mustlink.neighbours import descent
+from mustlink.neighbours.bridges import bridging_edges
 from mustlink.neighbours.exact import drop_own, exact_neighbours, measured_recall
 from mustlink.neighbours.points_by_rows import Prepared, is_rows, prepare, single_precision
-from mustlink.observe import Observer, Recorder
+from mustlink.observe import Observer, Recorder, recorded
+from mustlink.workspace.keeper import Keeper
+from mustlink.workspace.shelf import Shelf
 
 # n²(d + 130) up to which comparing all pairs, 8 s, beats compiling the other way for 16 s. A fixed
 # rule, not one that asks what is compiled: the same seed must give the same graph.
@@ -54,6 +57,7 @@ def knn_graph(
     recall_sample: int = 500,
     memory: int | str | None = None,
     scratch: Any = None,
+    keeper: Keeper | None = None,
 ) -> Graph:
     """Symmetric graph that joins every point (n, d) with its nearest neighbours, itself excluded.
 
@@ -69,14 +73,16 @@ def knn_graph(
     with a shape and blocks of rows [a:b], such as an HDF5 dataset, and larger than memory. Where
     NN-descent does not fit, neighbours are found by parts, with a temporary file in the folder
     `scratch` or where temporary files go, and weights are in single precision; `info` and a note
-    say so.
+    say so. A `keeper` keeps the neighbours for a later run, and names a folder for that file.
 
     With `connect`, components are joined by their shortest bridging edges and the number is kept
     and noted. Distances are single precision. The same `random_state` gives the same graph for
     any `n_jobs`.
     Raises InputError. Cost about O(n log n) and 1.2 GB for 10⁶ x 32.
     """
-    recorder = observer if isinstance(observer, Recorder) else Recorder(observer)
+    recorder = recorded(observer)
+    if scratch is None and keeper is not None:
+        scratch = keeper.scratch
     check_choice(metric, ("euclidean", "cosine"), "metric")
     check_choice(weights, WEIGHTS, "weights")
     if sigma is not None:
@@ -97,8 +103,9 @@ def knn_graph(
     # Drawn here, so that what follows draws the same where the lists are kept from before.
     looked_at = _sample(X, k, rng, recall_sample)
     way = None if plan is None else (plan.method, plan.layout)
-    name = recorder.name_of("neighbours", recorder.source, metric, k, seed, recall_sample, way)
-    indices, distances, info = recorder.kept("neighbours", name, searched)
+    shelf = Shelf(recorder, keeper)
+    name = shelf.name_of("neighbours", shelf.source, metric, k, seed, recall_sample, way)
+    indices, distances, info = shelf.kept("neighbours", name, searched)
     _tell_recall(info, recorder)
 
     with recorder.stage("weights"):

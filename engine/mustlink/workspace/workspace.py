@@ -1,0 +1,82 @@
+"""One fit's view of a graph: what is derived from it, who follows, what memory it may take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from mustlink.graph.derived import Key
+from mustlink.graph.graph import Graph
+from mustlink.observe import Recorder
+from mustlink.workspace.keeper import Keeper
+from mustlink.workspace.shelf import Shelf
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, eq=False)
+class Workspace:
+    """A graph with the recorder, keeper and budget of one fit.
+
+    `single`: vectors and S are held in single precision. `memory` is the most that the process may
+    take, in bytes, None where nobody said. What is derived stays with the graph (`Graph.derived`)
+    for the next fit, and with a keeper on disk for the next run; both under the same keys.
+    """
+
+    graph: Graph
+    recorder: Recorder = field(default_factory=Recorder)
+    keeper: Keeper | None = None
+    memory: int | None = None
+    single: bool = False
+
+    @property
+    def shelf(self) -> Shelf:
+        """Where results of stages are kept for a later run."""
+        return Shelf(self.recorder, self.keeper)
+
+    def derive(self, stage: str, key: Key[Value], compute: Callable[[], Value]) -> Value:
+        """What the key asks for: from memory, from disk, or computed now and kept in both.
+
+        What memory held of the kind goes before another is computed.
+        """
+        return self.remember(key, lambda: self.store(stage, key, compute))
+
+    def store(self, stage: str, key: Key[Value], compute: Callable[[], Value]) -> Value:
+        """As `derive`, on disk only: for what is kept in memory in another form."""
+        pair = self.shelf.kept(
+            stage,
+            self.name(stage, key.identity()),
+            lambda: (key, compute()),
+            (*key.types, type(key)),
+            lambda found: found[0].serves(key, found[1]),
+        )
+        return pair[1]
+
+    def remember(self, key: Key[Value], compute: Callable[[], Value]) -> Value:
+        """As `derive`, in memory only: what is quicker made than read."""
+        derived = self.graph.derived
+        found = derived.find(key)
+        if found is None:
+            derived.drop(type(key))
+            found = compute()
+            derived.put(key, found)
+        return found
+
+    def name(self, stage: str, *depends: Any) -> str | None:
+        """Name of a result made from this graph; None where it cannot be kept."""
+        return self.shelf.name_of(stage, self.graph.derived.origin, *depends)
+
+    def kept(
+        self,
+        stage: str,
+        name: str | None,
+        compute: Callable[[], Value],
+        types: tuple[type, ...] = (),
+    ) -> Value:
+        """The result of `compute`, or what an earlier run kept of it under this name."""
+        return self.shelf.kept(stage, name, compute, types)
+
+    def on(self, graph: Graph) -> Workspace:
+        """The same fit's view of another graph."""
+        return Workspace(graph, self.recorder, self.keeper, self.memory, self.single)
