@@ -5,6 +5,7 @@ import pytest
 
 import mustlink as ml
 from cases import random_graph
+from mustlink.cost.vectors import RESERVE, eigen_bytes
 from mustlink.eigen.solver import PairsKey, known_spectrum, smallest_pairs, smoothest
 from mustlink.errors import InputError
 from mustlink.graph.derived import Derived
@@ -54,14 +55,15 @@ def test_other_settings_are_computed_as_on_a_fresh_graph(graph, other):
 def test_one_precision_is_held_at_a_time(graph):
     smoothest(Workspace(graph), 6)
     found = smoothest(Workspace(graph, single=True, memory=10**9), 6)
-    assert found.vectors.dtype == np.float32
+    assert found.laplacian.S.dtype == np.float32
     assert {key.single for key, _ in graph.derived._kept.values()} == {None, True}
     back = smoothest(Workspace(graph), 6)
-    assert back.vectors.dtype == np.float64
+    assert back.laplacian.S.dtype == np.float64
 
 
 def test_precision_of_one_fit_does_not_stick(graph):
-    tight = ml.NCut(4, affinity="precomputed", memory="346MB", random_state=0)
+    just_too_little = eigen_bytes(1500, graph.affinity.nnz, 4, single=False) + RESERVE - 1
+    tight = ml.NCut(4, affinity="precomputed", memory=just_too_little, random_state=0)
     tight.fit(graph)
     assert any("single precision" in note for note in tight.report_.notes)
     after = ml.NCut(4, affinity="precomputed", random_state=0).fit(graph)
