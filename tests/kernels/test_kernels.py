@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mustlink.kernels import cg_steps as krylov
-from mustlink.kernels.constraint_product import constraint_product
+from mustlink.kernels import column_steps
+from mustlink.kernels.group_sums import group_sums, hand_out
 from mustlink.kernels.spmm import chebyshev_step, spmm, spmm_axpby
 from mustlink.kernels.union_find import union_find
 
@@ -55,13 +55,10 @@ def test_small_and_large_products_are_bitwise_the_same(monkeypatch):
 
     rng = np.random.default_rng(4)
     A, X = random_csr(rng, 300, 300), rng.standard_normal((300, 5))
-    support = np.arange(300)
     small = spmm(A, X), spmm_axpby(A, X, X, -1.0, 1.0)
-    few = constraint_product(A, support, None, None, X, 0.5)
     monkeypatch.setattr(loops, "SMALL", 0)
     assert np.array_equal(spmm(A, X), small[0])
     assert np.array_equal(spmm_axpby(A, X, X, -1.0, 1.0), small[1])
-    assert np.array_equal(constraint_product(A, support, None, None, X, 0.5), few)
 
 
 def test_empty_rows_and_empty_blocks():
@@ -71,31 +68,6 @@ def test_empty_rows_and_empty_blocks():
         spmm_axpby(A, np.ones((3, 2)), np.ones((4, 2)), 3.0, 2.0), np.full((4, 2), 2.0)
     )
     assert spmm(A, np.ones((3, 0))).shape == (4, 0)
-
-
-@given(st.integers(1, 20), st.integers(0, 20), st.integers(0, 4), st.integers(1, 3), seeds)
-@settings(max_examples=60, deadline=None)
-def test_constraint_product_scatters_sparse_plus_low_rank(s, free, r, b, seed):
-    rng = np.random.default_rng(seed)
-    m = s + free
-    support = np.sort(rng.permutation(m)[:s]).astype(np.int64)
-    matrix = random_csr(rng, s, s, density=rng.random())
-    factor = random_csr(rng, s, r) if r else None
-    core = rng.standard_normal((r, r))
-    X = rng.standard_normal((m, b))
-    before = X.copy()
-    inner = matrix.toarray()
-    if r:
-        inner = inner + factor.toarray() @ core @ factor.toarray().T
-    full = np.zeros((m, m))
-    full[np.ix_(support, support)] = inner
-    shift = rng.standard_normal()
-    Y = constraint_product(matrix, support, factor, core, X, shift)
-    np.testing.assert_allclose(Y, full @ X + shift * X, atol=1e-12)
-    assert np.array_equal(X, before)
-    # A column view is not contiguous; the kernel must not care.
-    wide = np.asfortranarray(X)
-    np.testing.assert_allclose(constraint_product(matrix, support, factor, core, wide, shift), Y)
 
 
 @given(st.integers(1, 15), st.integers(0, 25), seeds)
@@ -134,22 +106,42 @@ def test_chebyshev_step_is_the_formula(m, dtype):
     np.testing.assert_allclose(found, X + true, atol=tolerance)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [0, 1, 17, 40_000])
-def test_vector_work_of_conjugate_gradients(n):
+def test_vector_work_column_by_column(n, dtype):
     rng = np.random.default_rng(n)
-    X, R, P, AP = (rng.standard_normal((n, 4)) for _ in range(4))
-    columns, alpha = np.array([2, 0, 3]), rng.standard_normal(3)
-    R, P, AP = (np.ascontiguousarray(V[:, :3]) for V in (R, P, AP))
-    np.testing.assert_allclose(krylov.dots(R, P), (R * P).sum(axis=0), atol=1e-9)
-    X_true, R_true = X.copy(), R - alpha * AP
-    X_true[:, columns] += alpha * P
-    squares = krylov.descend(X, R, P, AP, alpha, columns)
-    np.testing.assert_allclose(X, X_true, atol=1e-12)
-    np.testing.assert_allclose(R, R_true, atol=1e-12)
-    np.testing.assert_allclose(squares, (R_true**2).sum(axis=0), rtol=1e-10)
-    P_true = AP + alpha * P
-    krylov.direct(AP, P, alpha)
-    np.testing.assert_allclose(P, P_true, atol=1e-12)
+    X = rng.standard_normal((n, 4)).astype(dtype)
+    R, P, V = rng.standard_normal((3, n, 3)).astype(dtype)
+    columns, (keep, a, b) = np.array([2, 0, 3]), rng.standard_normal((3, 3))
+    atol = 1e-12 if dtype == np.float64 else 1e-5
+    plain = [Z.astype(np.float64) for Z in (R, P, V)]
+    np.testing.assert_allclose(
+        column_steps.dots(R, P), (plain[0] * plain[1]).sum(axis=0), atol=1e-9
+    )
+    expected = X.copy()
+    expected[:, columns] = X[:, columns] * keep + a * P
+    column_steps.blend(X, keep, [(P, a)], columns)
+    np.testing.assert_allclose(X, expected, atol=atol)
+    expected[:, columns] = expected[:, columns] * keep + a * P + b * V
+    column_steps.blend(X, keep, [(P, a), (V, b)], columns)
+    np.testing.assert_allclose(X, expected, atol=10 * atol)
+    squares = column_steps.lessen(R, P, a)
+    np.testing.assert_allclose(R, plain[0] - a * plain[1], atol=atol)
+    # Squares are of the numbers before they are rounded to the block's precision.
+    np.testing.assert_allclose(squares, (R.astype(np.float64) ** 2).sum(axis=0), rtol=100 * atol)
+    if n:
+        at = np.abs(V).argmax(axis=0)
+        assert np.array_equal(column_steps.peaks(V), V[at, np.arange(3)])
+
+
+def test_rows_by_group():
+    rng = np.random.default_rng(3)
+    X, groups, scale = rng.standard_normal((50, 3)), rng.integers(0, 4, 50), rng.random(50)
+    place = np.eye(5)[groups] * scale[:, None]
+    np.testing.assert_allclose(group_sums(X, groups, 5, scale), place.T @ X, atol=1e-13)
+    C = rng.standard_normal((5, 2))
+    np.testing.assert_allclose(hand_out(C, groups, scale, np.float64), place @ C, atol=1e-14)
+    assert hand_out(C, groups, scale, np.float32).dtype == np.float32
 
 
 def test_sums_are_the_same_for_any_number_of_threads():
@@ -159,7 +151,7 @@ def test_sums_are_the_same_for_any_number_of_threads():
     before = numba.get_num_threads()
     try:
         numba.set_num_threads(1)
-        one = krylov.dots(X, X)
+        one = column_steps.dots(X, X)
     finally:
         numba.set_num_threads(before)
-    assert np.array_equal(one, krylov.dots(X, X))
+    assert np.array_equal(one, column_steps.dots(X, X))

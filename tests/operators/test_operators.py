@@ -12,8 +12,9 @@ from mustlink.constraints import Constraints
 from mustlink.eigen.solver import laplacian_of
 from mustlink.graph import Graph
 from mustlink.operators import constraint_operator as constraint_module
-from mustlink.operators.constraint_operator import constraint_operator
+from mustlink.operators.constraint_operator import ConstraintOperator, constraint_operator
 from mustlink.operators.laplacian import normalized_laplacian
+from mustlink.space import LocalSpace
 from mustlink.workspace import Workspace
 
 seeds = st.integers(0, 2**31)
@@ -200,3 +201,32 @@ def test_constraints_on_isolated_nodes_are_counted_as_lost():
     expected = np.zeros((4, 4))
     expected[i, j] = expected[j, i] = -1 / (root[i] * root[j])
     np.testing.assert_allclose(Q.apply(np.eye(4)), expected, atol=1e-15)
+
+
+@given(st.integers(1, 20), st.integers(0, 20), st.integers(0, 4), st.integers(1, 3), seeds)
+@settings(max_examples=60, deadline=None)
+def test_sparse_plus_low_rank_acts_on_its_support(s, free, r, b, seed):
+    rng = np.random.default_rng(seed)
+    m = s + free
+    support = np.sort(rng.permutation(m)[:s]).astype(np.int64)
+    matrix = sp.random(s, s, rng.random(), "csr", rng=rng)
+    factor = sp.random(s, r, 0.3, "csr", rng=rng) if r else None
+    core = rng.standard_normal((r, r))
+    X = rng.standard_normal((m, b))
+    before = X.copy()
+    inner = matrix.toarray()
+    if r:
+        inner = inner + factor.toarray() @ core @ factor.toarray().T
+    full = np.zeros((m, m))
+    full[np.ix_(support, support)] = inner
+    shift = rng.standard_normal()
+    Q = ConstraintOperator(matrix, factor, core, support, LocalSpace(m))
+    Y = Q.apply(X, shift)
+    np.testing.assert_allclose(Y, full @ X + shift * X, atol=1e-12)
+    assert np.array_equal(X, before)
+    # A column view is not contiguous; it must not matter.
+    np.testing.assert_allclose(Q.apply(np.asfortranarray(X), shift), Y)
+    Q.add_to(Y, X, -1.0)
+    np.testing.assert_allclose(Y, shift * X, atol=1e-12)
+    symmetric = (full + full.T) / 2
+    np.testing.assert_allclose(Q.within(X), X.T @ symmetric @ X, atol=1e-11)

@@ -128,8 +128,11 @@ class SplitSpace(Space):
     def rowwise(self, function, *data):
         return Pieces(function(*(d.pieces[p] for d in data)) for p in range(len(self.parts)))
 
-    def spread(self, C, groups):
-        return Pieces(C[g] for g in groups.pieces)
+    def spread(self, C, groups, scale=None, dtype=np.float64):
+        if scale is None:
+            return Pieces(C[g].astype(dtype) for g in groups.pieces)
+        pairs = zip(groups.pieces, scale.pieces, strict=True)
+        return Pieces((C[g] * v[:, None]).astype(dtype) for g, v in pairs)
 
     def take(self, X, nodes):
         rows = []
@@ -163,6 +166,7 @@ def _part(wanted, p):
         return (x * y).sum(axis=0)
     assert isinstance(wanted, GroupSums)
     x = wanted.X.pieces[p]
+    x = x if wanted.scale is None else x * wanted.scale.pieces[p][:, None]
     own = np.zeros((wanted.count, x.shape[1]))
     np.add.at(own, wanted.groups.pieces[p], x.astype(float))
     return own

@@ -158,6 +158,13 @@ def test_rows(home, rng):
     groups, C = rng.integers(0, 4, N), rng.standard_normal((4, 2))
     x = home.enter(X)
     np.testing.assert_array_equal(home.leave(space.spread(C, home.enter(groups))), C[groups])
+    v = rng.standard_normal(N)
+    handed = space.spread(C, home.enter(groups), home.enter(v), np.float32)
+    assert handed.dtype == np.float32
+    np.testing.assert_allclose(home.leave(handed), v[:, None] * C[groups], atol=1e-5)
+    (found,) = space.sums(GroupSums(x, home.enter(groups), 4, home.enter(v)))
+    expected = [(v[:, None] * X)[groups == k].sum(axis=0) for k in range(4)]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
     nodes = rng.permutation(N)[:9]
     np.testing.assert_array_equal(space.take(x, nodes), X[nodes])
     rows = rng.standard_normal((9, 3))

@@ -15,7 +15,8 @@ from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.kernels.blocks import combine, gram
 from mustlink.kernels.spmm import spmm
 from mustlink.linear.multigrid.hierarchy import Hierarchy
-from mustlink.operators.laplacian import Block, NormalizedLaplacian, NullSpace
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.operators.null_space import NullSpace
 from mustlink.result import EigenResult
 
 _SMOOTHINGS = 4

@@ -6,7 +6,7 @@ renumbered by reverse Cuthill-McKee. `enter` and `leave` are the only border.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,52 +17,14 @@ from numpy.typing import NDArray
 from mustlink.graph.components import component_labels
 from mustlink.graph.graph import Graph
 from mustlink.graph.order import cuthill_mckee
-from mustlink.kernels.blocks import gram, subtract
+from mustlink.kernels.lanczos_steps import next_term
 from mustlink.kernels.permuted_matrix import scaled_permutation
-from mustlink.kernels.spmm import spmm_axpby
+from mustlink.kernels.spmm import spmm, spmm_axpby
+from mustlink.operators.null_space import NullSpace
+from mustlink.space import LocalSpace
 
 Block = NDArray[np.float64]
 _ROWS = 1 << 17  # of a matrix at once: temporaries of some ten megabytes
-
-
-@dataclass(frozen=True, eq=False)
-class NullSpace:
-    """Z (m, c): one orthonormal null vector D^½1_c/√vol_c of L̄ per component; never dense."""
-
-    component: NDArray[np.int32]
-    weight: NDArray[np.float64]
-    n_components: int
-
-    @cached_property
-    def matrix(self) -> sp.csr_matrix:
-        """Z as CSR, one entry a row."""
-        m = self.component.size
-        return sp.csr_matrix(
-            (self.weight, self.component, np.arange(m + 1)), shape=(m, self.n_components)
-        )
-
-    @cached_property
-    def _transposed(self) -> sp.csr_matrix:
-        return self.matrix.T.tocsr()
-
-    def coefficients(self, X: Block) -> Block:
-        """ZᵀX, (c, b)."""
-        if self.n_components == 1:
-            return gram(self.weight[:, None], X)
-        return self._transposed @ X
-
-    def project(self, X: Block) -> Block:
-        """X − ZZᵀX: the part of a block that is orthogonal to the null space."""
-        if self.n_components == 1:
-            found = np.array(X)
-            subtract(found, self.weight[:, None], self.coefficients(X))
-            return found
-        part: Block = self.matrix @ self.coefficients(X)
-        return X - part.astype(X.dtype, copy=False)
-
-    def columns(self, which: NDArray[np.integer[Any]]) -> Block:
-        """Selected null vectors as a dense block (m, len(which))."""
-        return self.matrix[:, which].toarray()
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +44,36 @@ class GroundedLaplacian:
         return int(self.S.shape[0])
 
     @cached_property
+    def space(self) -> LocalSpace:
+        """Where its blocks live: all nodes at home."""
+        return LocalSpace(self.size)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of S, in which blocks of vectors are held."""
+        return self.S.dtype
+
+    @property
+    def norm(self) -> float:
+        """A bound on ‖I − S‖₂."""
+        return 2.0
+
+    @property
+    def diagonal(self) -> NDArray[np.float64]:
+        """1 − s_ii, (m,)."""
+        return np.asarray(1.0 - self.S.diagonal(), dtype=np.float64)
+
+    @property
+    def n_entries(self) -> int:
+        """Stored entries of S: two an edge."""
+        return int(self.S.nnz)
+
+    @property
+    def edges(self) -> sp.csr_matrix:
+        """S by rows, for work that walks along the edges of nodes at home; not to be changed."""
+        return self.S
+
+    @cached_property
     def S32(self) -> sp.csr_matrix:
         """S in single precision for preconditioners; shares its indices with S."""
         S = self.S
@@ -94,12 +86,36 @@ class GroundedLaplacian:
         X = np.ascontiguousarray(X)
         return spmm_axpby(self.S, X, X, -1.0, 1.0)
 
+    def neighbours(self, X: Block) -> Block:
+        """SX for a block (m, b): sums over neighbours."""
+        return spmm(self.S, np.ascontiguousarray(X))
+
     def smooth(self, X: Block, times: int) -> Block:
         """((I + S)/2)^times X in single precision: damps rough vectors, keeps smooth ones."""
         Y = np.ascontiguousarray(X, dtype=np.float32)
         for _ in range(times):
             Y = spmm_axpby(self.S32, Y, Y, 0.5, 0.5)
         return Y.astype(self.S.dtype, copy=False)
+
+    def three_terms(
+        self, V: Block, old: Block, weights: tuple[float, float, float], out: Block
+    ) -> tuple[float, float]:
+        """Write out = a·SV + b·V + c·old, `weights` (a, b, c); ⟨out, V⟩ and ‖out‖² (Frobenius).
+
+        `out` is neither V nor old. Cost: one product and nothing else.
+        """
+        return next_term(self.S, V, old, weights, out)
+
+    def grounded(
+        self, free: NDArray[np.integer[Any]], ratio: NDArray[np.float64], smooth: Any
+    ) -> GroundedLaplacian:
+        """I − RSR on the rows `free`, R = diag(ratio) <= 1; `smooth` (f,) spans what is smooth."""
+        S = self.S
+        if free.size < S.shape[0]:
+            S = S[free][:, free]
+        data = S.data * ratio[S.indices] * np.repeat(ratio, np.diff(S.indptr))
+        inner = sp.csr_matrix((data, S.indices, S.indptr), shape=S.shape)
+        return GroundedLaplacian(inner, smooth)
 
     def to_dense(self) -> Block:
         """I − S as a dense matrix; for small graphs."""
@@ -146,6 +162,22 @@ class NormalizedLaplacian(GroundedLaplacian):
         reached = np.zeros(self.null.n_components, dtype=np.bool_)
         reached[component[marked]] = True
         return self.restricted(reached[component])
+
+    def rescaled(self, by: NDArray[np.float64]) -> NormalizedLaplacian:
+        """L̄ of the graph with weights diag(by)·S·diag(by), on the same nodes."""
+        S = self.S
+        weights = sp.csr_matrix((scaled(S, by), S.indices, S.indptr), shape=S.shape)
+        return NormalizedLaplacian.of_weights(weights)
+
+    @property
+    def graph_weights(self) -> sp.csr_matrix:
+        """W = D^½SD^½ in working order, by rows: values of its own, S's indices."""
+        S = self.S
+        return sp.csr_matrix((scaled(S, self.root_degree), S.indices, S.indptr), shape=S.shape)
+
+    def without_edges(self) -> NormalizedLaplacian:
+        """The same nodes, degrees and null space, for who needs no product any more."""
+        return replace(self, S=sp.csr_matrix(self.S.shape))
 
     @property
     def volume(self) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.kernels import blocks, column_steps
-from mustlink.kernels.group_sums import group_sums
+from mustlink.kernels.group_sums import group_sums, hand_out
 from mustlink.kernels.keyed_normals import normals
 from mustlink.kernels.lanczos_steps import mix
 from mustlink.space.verbs import Dots, Gram, GroupSums, Ints, Scalars, Small, Space, Sum
@@ -105,9 +105,11 @@ class LocalSpace(Space):
         """See `Space`."""
         return function(*data)
 
-    def spread(self, C: Small, groups: Array) -> Array:
+    def spread(
+        self, C: Small, groups: Array, scale: Array | None = None, dtype: Any = np.float64
+    ) -> Array:
         """See `Space`."""
-        return np.take(C, groups, axis=0)
+        return hand_out(C, groups, np.ones(groups.size) if scale is None else scale, dtype)
 
     def take(self, X: Array, nodes: Ints) -> Array:
         """See `Space`."""
@@ -124,7 +126,9 @@ def _sum(wanted: Sum) -> Small:
     if isinstance(wanted, Dots):
         return column_steps.dots(*map(np.ascontiguousarray, (wanted.left, wanted.right)))
     assert isinstance(wanted, GroupSums)
-    return group_sums(np.ascontiguousarray(wanted.X), wanted.groups, wanted.count)
+    X, groups = np.ascontiguousarray(wanted.X), wanted.groups
+    scale = np.ones(groups.size) if wanted.scale is None else wanted.scale
+    return group_sums(X, groups, wanted.count, scale)
 
 
 def _listed(V: Array | list[Array]) -> list[Array]:

@@ -47,11 +47,15 @@ class Dots:
 
 @dataclass(frozen=True, eq=False)
 class GroupSums:
-    """Row g is the sum of the rows of X with `groups` equal to g, (count, b)."""
+    """Row g is the sum of the rows of diag(scale)X with `groups` equal to g, (count, b).
+
+    `groups` (n,) integers; `scale` (n,), None for 1.
+    """
 
     X: Block
     groups: Vector
     count: int
+    scale: Vector | None = None
 
 
 Sum = Gram | Dots | GroupSums
@@ -182,8 +186,10 @@ class Space(Protocol):
         return X if self.weights is None else self.scaled(X, self.weights)
 
     @abstractmethod
-    def spread(self, C: Small, groups: Vector) -> Block:
-        """Row i is row `groups[i]` of C (count, b): the adjoint of `GroupSums`, (n, b)."""
+    def spread(
+        self, C: Small, groups: Vector, scale: Vector | None = None, dtype: Any = np.float64
+    ) -> Block:
+        """Row i is scale_i times row `groups[i]` of C (count, b): `GroupSums` transposed."""
 
     @abstractmethod
     def take(self, X: Block, nodes: Ints) -> Any:

@@ -1,0 +1,67 @@
+"""The null space of a Laplacian, one vector per component, never dense."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.space import Block, GroupSums, LocalSpace, Small, Space, Vector
+
+
+@dataclass(frozen=True, eq=False)
+class NullSpace:
+    """Z (m, c): orthonormal null vectors D^½1_c/√vol_c of L̄, `component` (m,) and `weight` (m,).
+
+    Row i has its one entry `weight[i]` in column `component[i]`. `place` is the space of its
+    blocks; the nodes are at home if it is not told.
+    """
+
+    component: Vector
+    weight: Vector
+    n_components: int
+    place: Space | None = None
+
+    @cached_property
+    def space(self) -> Space:
+        """Where its blocks live."""
+        return LocalSpace(self.weight.size) if self.place is None else self.place
+
+    def coefficients(self, X: Block) -> Small:
+        """ZᵀX, (c, b)."""
+        if self.n_components == 1:
+            return self.space.gram(self.space.column(self.weight), X)
+        return self.space.sums(GroupSums(X, self.component, self.n_components, self.weight))[0]
+
+    def expand(self, A: Small, dtype: Any = np.float64) -> Block:
+        """ZA, (m, b), for A (c, b)."""
+        return self.space.spread(A, self.component, self.weight, dtype)
+
+    def project(self, X: Block) -> Block:
+        """X − ZZᵀX: the part of a block that is orthogonal to the null space."""
+        A = self.coefficients(X)
+        if self.n_components == 1:
+            found = self.space.copy(X)
+            self.space.subtract(found, self.space.column(self.weight), A)
+            return found
+        found = self.expand(-A, X.dtype)
+        self.space.blend(found, 1.0, (X, 1.0))
+        return found
+
+    def columns(self, which: NDArray[np.integer[Any]]) -> Block:
+        """Selected null vectors as a dense block (m, len(which))."""
+        chosen = np.zeros((self.n_components, len(which)))
+        chosen[which, np.arange(len(which))] = 1.0
+        return self.expand(chosen)
+
+    @cached_property
+    def matrix(self) -> sp.csr_matrix:
+        """Z as CSR, one entry a row; of nodes at home only."""
+        m = self.component.size
+        return sp.csr_matrix(
+            (self.weight, self.component, np.arange(m + 1)), shape=(m, self.n_components)
+        )
