@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.commands import cli
-from mustlink_io.formats import edges, frames, metis, tokens
+from mustlink_io.formats import adjacency, edges, frames, metis, tokens
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs import data_shape
@@ -248,7 +248,7 @@ def test_any_graph_through_the_text_formats(tmp_path_factory, data):
     ends = np.array(data.draw(st.lists(pair, min_size=1, max_size=20)))
     weights = np.array(data.draw(st.lists(st.integers(1, 9), min_size=len(ends),
                                           max_size=len(ends))), dtype=float)  # fmt: skip
-    matrix = edges.affinity_of(ends, weights, n)
+    matrix = adjacency.affinity_of(ends, weights, n)
     expected = np.zeros((n, n))
     for (i, j), weight in zip(ends, weights, strict=True):
         expected[i, j] = expected[j, i] = max(expected[i, j], weight)

@@ -92,7 +92,7 @@ def test_edges_are_symmetrised_by_the_largest_weight(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("0 1\n1 x\n", "'x' is not a number, in the line '1 x'"),
+        ("0 1\n1 x\n", "line 2, '1 x': 'x' is not a number"),
         ("0 1\n1 2.5\n", "line 2, '1 2.5': node 2.5 is not a whole number"),
         ("0 1\n-1 2\n", r"line 2, '-1 2': the edge \(-1, 2\): nodes are numbered from 0"),
         ("0 1 1\n1 2 -1\n", r"line 2, '1 2 -1': the edge \(1, 2\) has weight -1"),

@@ -1,28 +1,27 @@
-"""Edge lists: lines `i j [weight]` of numbers or of names, in either direction or both."""
+"""Edge lists: lines `i j [weight]` of numbers or of names, in either direction or both.
+
+No library reads them as they are (columns by any blanks, comments anywhere, numbers or names):
+`arrow` takes large plain files, what is here the rest, and says what is wrong with a line.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats import matrices, tables, tokens
+from mustlink_io.formats import arrow, tables, tokens
+from mustlink_io.formats.adjacency import Forced, Found, Lines, edge_columns, of_names, of_numbers
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import store, writing
 
-Found = tuple[sp.csr_matrix, NodeNames | None, str | None]  # affinity, names, what was decided
-
-Forced = Literal["name", "number"]
-FORCED: tuple[Forced, ...] = get_args(Forced)  # twice in a header: what numbers below it are
-
 _LINES = 2**16  # edges written at once
-_OTHERWISE = " (a header `number number` makes them numbers from 0)"
 
 
 def read_edges(path: Path) -> Found:
@@ -53,27 +52,17 @@ def read_edges(path: Path) -> Found:
         words = [word.strip().strip('"') for word in line.split(mark)]
     lines = Lines(path, skip)
     if all(map(tables.is_number, words[:2])):
-        ends, weights = _numbered(lines, mark, len(words))
-        return of_numbers(ends, weights, str(path), forced, lines)
-    return _named(lines, mark, len(words))
-
-
-@dataclass(frozen=True)
-class Lines:
-    """The lines of a file of edges after the first `skip` ones, for messages."""
-
-    path: Path
-    skip: int
-
-    def told(self, edge: int) -> str:
-        """The line of an edge, numbered from 0, and what is on it."""
-        return tokens.told_line(self.path, self.skip, edge)
+        found = of_numbers(*_numbered(lines, mark, len(words)), str(path), forced, lines)
+    else:
+        found = of_names(*_named(lines, mark, len(words)), str(path), lines)
+    notes = [note for note in (found[2], arrow.advice(path)) if note is not None]
+    return found[0], found[1], "; ".join(notes) or None
 
 
 def _forced(words: Sequence[str]) -> Forced | None:
     """What a header says of the numbers below it, None if nothing."""
     found = {word.strip().lower() for word in words[:2]}
-    return next((kind for kind in FORCED if found == {kind}), None)
+    return next((kind for kind in get_args(Forced) if found == {kind}), None)
 
 
 def _is_header(words: list[str]) -> bool:
@@ -102,19 +91,27 @@ def _numbered(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Ends (m, 2) and weights (m,) of lines of numbers."""
     path = lines.path
+    with contextlib.suppress(arrow.NotPlainError):
+        places = arrow.most_lines(path)
+        columns, weight = np.empty((2, places), np.int64), np.ones(places)
+        m = arrow.fill([*columns, weight][:width], path, lines.skip, mark)
+        return columns[:, :m].T, weight[:m]
     ends: list[NDArray[np.int64]] = []
     weights: list[NDArray[np.float64]] = []
     table = bytes.maketrans(b",;", b"  ") if mark in (",", ";") else None
     done = 0
     for block in tokens.line_blocks(path, lines.skip, "#%"):
         clean = block.translate(table) if table else block
-        values, counts = tokens.numbers(clean, float, str(path))
+        try:
+            values, counts = tokens.numbers(clean, float, str(path))
+        except tokens.WordError as error:
+            raise InputError(f"{path}: {lines.told(done + error.line)}: {error.what}") from None
         counts = counts[counts > 0]
         wrong = np.flatnonzero(counts != width).tolist()
         if wrong:
             raise _uneven(lines, done + wrong[0], counts[wrong[0]], width)
         found = values.reshape(-1, width)
-        ends.append(_whole(found[:, :2], lines, done))
+        ends.append(_whole(found[:, :2], clean, lines, done))
         weights.append(found[:, 2].copy() if width == 3 else np.ones(len(found)))
         done += len(found)
     return np.concatenate(ends), np.concatenate(weights)
@@ -129,128 +126,44 @@ def _uneven(lines: Lines, edge: int, columns: int, width: int) -> InputError:
     )
 
 
-def _whole(values: NDArray[np.float64], lines: Lines, before: int) -> NDArray[np.int64]:
-    """Cast ends of edges, the first of which is edge `before` of the file."""
-    with np.errstate(invalid="ignore"):
-        whole = (values == np.rint(values)) & (np.abs(values) < 2.0**53)
-    if not whole.all():
-        i, j = np.argwhere(~whole)[0]
+def _whole(
+    values: NDArray[np.float64], block: bytes, lines: Lines, before: int
+) -> NDArray[np.int64]:
+    """Ends (m, 2) of the edges in a block of lines, the first of which is edge `before`."""
+    odd = (values != np.rint(values)) | (np.abs(values) > 2.0**63)
+    if odd.any():
+        i, j = np.argwhere(odd)[0]
         line = lines.told(int(before + i))
-        raise InputError(f"{lines.path}: {line}: node {values[i, j]} is not a whole number")
-    return values.astype(np.int64)
-
-
-def of_numbers(
-    ends: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    where: str,
-    forced: Forced | None = None,
-    lines: Lines | None = None,
-) -> Found:
-    """Affinity of edges between numbered nodes; see `read_edges`. Raises InputError."""
-    _check_edges(ends, weights, where, lines)
-    lowest, highest = int(ends.min()), int(ends.max())
-    total = highest if lowest == 1 else highest + 1
-    sparse = 2 * _count(ends, highest) < total
-    if forced == "number" or (forced is None and lowest != 1 and not sparse):
-        matrices.check_not_empty(highest + 1, len(ends), where)  # of numbers that were forced
-        return affinity_of(ends, weights, highest + 1), None, None
-    if sparse or forced == "name":
-        known, flat = np.unique(ends, return_inverse=True)
-        ends = flat.reshape(ends.shape).astype(np.int64)
-    else:
-        known, ends = np.arange(1, highest + 1), ends - 1
-    texts = np.array([str(number) for number in known.tolist()], dtype=object)
-    if forced == "name":
-        note = (
-            f"{where}: numbers are names of the {len(known)} nodes with edges, as its header says"
-        )
-    elif sparse:
-        note = (
-            f"{where}: fewer than half of the numbers up to {highest} occur, so they are taken as "
-            f"names of the {len(known)} nodes with edges{_OTHERWISE}"
-        )
-    else:
-        note = (
-            f"{where}: the smallest number is 1, so numbers from 1 to {highest} are taken as names "
-            f"of the nodes{_OTHERWISE}"
-        )
-    note += "; labels and pairs name nodes by them, results have them in /names"
-    return affinity_of(ends, weights, len(known)), NodeNames(texts, where), note
-
-
-def _count(ends: NDArray[np.int64], highest: int) -> int:
-    """How many numbers occur, at least: 0 stands for fewer than half of those up to the highest."""
-    if highest + 1 > 2 * ends.size:
-        return 0
-    seen = np.zeros(highest + 1, dtype=bool)
-    seen[ends.ravel()] = True
-    return int(np.count_nonzero(seen))
-
-
-def _check_edges(
-    ends: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    where: str,
-    lines: Lines | None = None,
-    texts: NDArray[np.object_] | None = None,
-) -> None:
-    wrong = ~((weights >= 0) & (weights < np.inf)) | (ends.min(axis=1) < 0)
-    if wrong.any():
-        at = int(wrong.argmax())
-        i, j = ends[at] if texts is None else [store.text(texts[end])[:40] for end in ends[at]]
-        line = f"{lines.told(at)}: the edge" if lines is not None else f"edge {at}"
-        if ends[at].min() < 0:
-            raise InputError(f"{where}: {line} ({i}, {j}): nodes are numbered from 0")
+        why = "is too large" if abs(values[i, j]) > 2.0**63 else "is not a whole number"
+        raise InputError(f"{lines.path}: {line}: node {values[i, j]} {why}")
+    if (np.abs(values) < 2.0**53).all():
+        return values.astype(np.int64)
+    cells = np.array(block.split(), dtype=object).reshape(len(values), -1)[:, :2]
+    try:  # beyond 2^53, the numbers in double precision are not all of them
+        return cells.astype(np.int64)
+    except (ValueError, OverflowError):
         raise InputError(
-            f"{where}: {line} ({i}, {j}) has weight {weights[at]:g}; weights are finite and not "
-            "negative"
-        )
+            f"{lines.path}: a node from 2^53 on is too large, or not written as digits"
+        ) from None
 
 
-def affinity_of(ends: NDArray[np.int64], weights: NDArray[np.float64], n: int) -> sp.csr_matrix:
-    """Symmetric CSR (n, n) of edges (m, 2); the largest weight of an edge counts. O(m log m)."""
-    key = np.minimum(ends[:, 0], ends[:, 1]) * n
-    key += np.maximum(ends[:, 0], ends[:, 1])
-    order = np.argsort(key)
-    key, weights = key[order], weights[order]
-    del order
-    first = np.flatnonzero(np.diff(key, prepend=-1))
-    weights = np.maximum.reduceat(weights, first) if len(first) < len(key) else weights
-    index = np.int32 if n < 2**31 else np.int64
-    low, high = (part.astype(index) for part in np.divmod(key[first], n))
-    off = low != high
-    found = sp.csr_matrix(
-        (
-            np.concatenate([weights, weights[off]]),
-            (np.concatenate([low, high[off]]), np.concatenate([high, low[off]])),
-        ),
-        shape=(n, n),
-    )
-    found.eliminate_zeros()
-    return found
-
-
-def _named(lines_: Lines, mark: str | None, width: int) -> Found:
-    """Edges between nodes that are words, numbered as they first occur."""
-    path = lines_.path
+def _named(
+    lines: Lines, mark: str | None, width: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.object_]]:
+    """Ends (m, 2), weights (m,) and names of nodes that are words, numbered as they first occur."""
+    path = lines.path
+    with contextlib.suppress(arrow.NotPlainError):
+        texts, (i, j), rest = arrow.words(path, lines.skip, mark, width)
+        if "" not in texts:
+            return np.stack([i, j]).T, rest[0] if rest else np.ones(len(i)), texts
     done = 0
     row: dict[bytes, int] = {}
     ends, weights = [], []
-    separator = (mark or " ").encode()
-    for block in tokens.line_blocks(path, lines_.skip, "#%"):
-        lines = [line for line in block.split(b"\n") if line.strip()]
-        if mark is None:
-            cells = b" ".join(lines).split()
-            counts = list(map(len, map(bytes.split, lines)))
-        else:
-            cells = separator.join(lines).split(separator)
-            if any(mark in block for mark in b' "\r'):
-                cells = [cell.strip().strip(b'"') for cell in cells]
-            counts = [line.count(separator) + 1 for line in lines]
+    for block in tokens.line_blocks(path, lines.skip, "#%"):
+        cells, counts = _cells(block, mark)
         if set(counts) - {width}:
             wrong = next(at for at, count in enumerate(counts) if count != width)
-            raise _uneven(lines_, done + wrong, counts[wrong], width)
+            raise _uneven(lines, done + wrong, counts[wrong], width)
         here = [cells[0::width], cells[1::width]]
         for cell in dict.fromkeys(here[0] + here[1]):
             row.setdefault(cell, len(row))
@@ -258,34 +171,30 @@ def _named(lines_: Lines, mark: str | None, width: int) -> Found:
             np.column_stack([np.fromiter(map(row.__getitem__, c), np.int64, len(c)) for c in here])
         )
         weights.append(
-            _weights(cells[2::width], lines_, done) if width == 3 else np.ones(len(lines))
+            _weights(cells[2::width], lines, done) if width == 3 else np.ones(len(counts))
         )
-        done += len(lines)
+        done += len(counts)
     if not row:
         raise InputError(f"{path}: a header, but no values below it")
     if b"" in row:
         raise InputError(f"{path}: an edge has a node without a name")
     try:
-        texts = np.array([cell.decode() for cell in row], dtype=object)
+        known = np.array([cell.decode() for cell in row], dtype=object)
     except UnicodeDecodeError:
         raise InputError(f"{path}: not a text file in UTF-8") from None
-    return of_names(np.concatenate(ends), np.concatenate(weights), texts, str(path), lines_)
+    return np.concatenate(ends), np.concatenate(weights), known
 
 
-def of_names(
-    ends: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    texts: NDArray[np.object_],
-    where: str,
-    lines: Lines | None = None,
-) -> Found:
-    """Affinity of edges between named nodes, given by their rows."""
-    _check_edges(ends, weights, where, lines, texts)
-    note = (
-        f"{where}: {len(texts)} nodes have names (the first is {store.text(texts[0])[:40]!r}); "
-        "results have them in /names"
-    )
-    return affinity_of(ends, weights, len(texts)), NodeNames(texts, where), note
+def _cells(block: bytes, mark: str | None) -> tuple[list[bytes], list[int]]:
+    """The words of a block of lines, and how many are on each that is not empty."""
+    lines = [line for line in block.split(b"\n") if line.strip()]
+    if mark is None:
+        return b" ".join(lines).split(), list(map(len, map(bytes.split, lines)))
+    separator = mark.encode()
+    cells = separator.join(lines).split(separator)
+    if any(odd in block for odd in b' "\r'):
+        cells = [cell.strip().strip(b'"') for cell in cells]
+    return cells, [line.count(separator) + 1 for line in lines]
 
 
 def _weights(cells: list[bytes], lines: Lines, before: int) -> NDArray[np.float64]:
@@ -327,21 +236,6 @@ def is_edge_table(header: Any) -> bool:
     names = tuple(name.strip().lower() for name in header)
     ends = names[:2] in tables.ENDS or (len(names) > 1 and _forced(names) is not None)
     return ends and names[2:] in ((), ("weight",))
-
-
-def edge_columns(affinity: sp.csr_matrix) -> tuple[NDArray[Any], ...]:
-    """Every edge once: ends i <= j in rising order of i, and weights.
-
-    A node without edges gets one to itself of weight 0, which a reader forgets once it knows that
-    there is such a node.
-    """
-    coo = sp.triu(affinity, format="coo")
-    alone = np.flatnonzero(np.diff(affinity.indptr) == 0)
-    return (
-        np.concatenate([coo.row, alone]),
-        np.concatenate([coo.col, alone]),
-        np.concatenate([coo.data, np.zeros(len(alone))]),
-    )
 
 
 def write_edges(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> None:

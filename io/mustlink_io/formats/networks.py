@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats import edges
+from mustlink_io.formats import adjacency
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import store, writing
 
@@ -40,7 +40,7 @@ def _read(path: Path) -> Any:
         raise InputError(f"{path}: not a GraphML file ({words})") from error
 
 
-def read_graphml(path: Path) -> edges.Found:
+def read_graphml(path: Path) -> adjacency.Found:
     """Read an undirected simple graph and the names of its nodes; raises InputError.
 
     The edge attribute `weight` counts, or every edge as 1 if none has it.
@@ -68,7 +68,7 @@ def read_graphml(path: Path) -> edges.Found:
         raise InputError(f"{path}: the edge attribute `weight` is not a number")
     values = np.array(given, dtype=np.float64) if given else np.ones(len(ends))
     texts = np.array([str(name) for name in row], dtype=object)
-    return edges.of_names(ends, values, texts, str(path))
+    return adjacency.of_names(ends, values, texts, str(path))
 
 
 def write_graphml(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> None:
@@ -87,7 +87,7 @@ def write_graphml(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -
     graph: Any = networkx.Graph()
     known = range(affinity.shape[0]) if names is None else names.texts.tolist()
     graph.add_nodes_from(known)
-    i, j, w = edges.edge_columns(affinity)
+    i, j, w = adjacency.edge_columns(affinity)
     real = w != 0
     triples = zip(i[real].tolist(), j[real].tolist(), w[real].tolist(), strict=True)
     graph.add_weighted_edges_from((known[a], known[b], weight) for a, b, weight in triples)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io.formats import (
+    adjacency,
     anndata,
     edges,
     frames,
@@ -170,7 +171,7 @@ def load_matrix(
     return found[0] if n_nodes is None else _in_order(found, str(place), n_nodes, names)
 
 
-def _edges(place: Place) -> edges.Found | None:
+def _edges(place: Place) -> adjacency.Found | None:
     """The graph in GraphML, an edge list or a table of edges; None of anything else."""
     if place.suffix == ".graphml":
         return networks.read_graphml(place.path)
@@ -196,7 +197,7 @@ def _has_pairs(place: Place) -> bool:
 
 
 def _in_order(
-    found: edges.Found, where: str, n_nodes: int, names: NodeNames | None
+    found: adjacency.Found, where: str, n_nodes: int, names: NodeNames | None
 ) -> sp.csr_matrix:
     """The affinity (n, n) with nodes as the data has them: by name, else by number from 0."""
     affinity, own, _ = found

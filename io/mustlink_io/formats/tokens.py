@@ -16,8 +16,22 @@ from mustlink.errors import InputError
 from mustlink_io.hdf5 import store
 
 BLOCK_BYTES = 2**24
+_BLANKS = re.compile(rb"[ \t\r]+")
 _BLANK = 32  # bytes up to this one separate words
 _NEWLINE = 10
+
+
+class WordError(InputError):
+    """A word, where a number is wanted: `what` says which, on line `line` of those with values."""
+
+    def __init__(self, where: str, line: int, what: str, quoted: str) -> None:
+        super().__init__(f"{where}: {what}, in the line {quoted!r}")
+        self.line, self.what = line, what
+
+
+def tidied(block: bytes) -> bytes:
+    """A block of lines with one blank between words, and none around them."""
+    return _BLANKS.sub(b" ", block).replace(b" \n", b"\n").replace(b"\n ", b"\n").lstrip(b" ")
 
 
 def line_blocks(path: Path, skip: int, comments: str) -> Iterator[bytes]:
@@ -76,20 +90,21 @@ def numbers(block: bytes, dtype: type, where: str) -> tuple[NDArray[Any], NDArra
         if len(at):  # of blanks alone numpy makes a number
             values = np.fromstring(block, dtype=dtype, sep=" ")
     if len(values) != len(at):
-        raise InputError(f"{where}: {_wrong(block, dtype)}")
+        raise _wrong(block, dtype, where)
     ends = np.searchsorted(at, np.flatnonzero(chars == _NEWLINE))
     return values, np.diff(ends, prepend=0)
 
 
-def _wrong(block: bytes, dtype: type) -> str:
-    """Tell of the first word of a block that is no number."""
+def _wrong(block: bytes, dtype: type, where: str) -> InputError:
+    """The error for the first word of a block that is no number."""
     noun = "whole number" if np.issubdtype(dtype, np.integer) else "number"
     kind: type = int if noun == "whole number" else float
-    for line in block.split(b"\n"):
+    for at, line in enumerate(one for one in block.split(b"\n") if one.strip()):
         for word in line.split():
             try:
                 kind(word)
             except ValueError:
                 shown = [store.text(one.decode("utf-8", "replace")) for one in (word, line)]
-                return f"{shown[0][:40]!r} is not a {noun}, in the line {shown[1].strip()[:60]!r}"
-    return f"something in it is not a {noun}"
+                what = f"{shown[0][:40]!r} is not a {noun}"
+                return WordError(where, at, what, shown[1].strip()[:60])
+    return InputError(f"{where}: something in it is not a {noun}")

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats import edges, encodings, frames, matrices, metis, networks
+from mustlink_io.formats import adjacency, edges, encodings, frames, matrices, metis, networks
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.formats.stream import row_blocks
 from mustlink_io.hdf5 import store, writing
@@ -152,7 +152,7 @@ def graph_graphml(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -
 
 
 def _edge_table(affinity: sp.csr_matrix, names: NodeNames | None) -> dict[str, NDArray[Any]]:
-    i, j, w = edges.edge_columns(affinity)
+    i, j, w = adjacency.edge_columns(affinity)
     if names is not None:
         i, j = names.texts[i], names.texts[j]
     return {"source": i, "target": j, "weight": w}

@@ -1,0 +1,138 @@
+"""Columns of large text files read by pyarrow, as fast as the disk; small or odd ones are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink_io.formats import tokens
+
+LARGE = 2**22  # bytes; below, numpy is done before pyarrow is imported (0.2 s)
+_CHUNK = 2**20  # bytes that a thread of pyarrow reads at once
+
+
+class NotPlainError(Exception):
+    """A line has other columns than the others, or a cell is not what its column holds.
+
+    Or pyarrow is not there. Another reader then says what is wrong, or takes it as it is.
+    """
+
+
+def advice(path: Path) -> str | None:
+    """What to do for a large file to be read fast, None where nothing is."""
+    if path.stat().st_size < LARGE or _csv() is not None:
+        return None
+    return (
+        f"{path}: read slowly, as pyarrow is not installed; it is about five times faster after: "
+        "pip install 'mustlink[frames]'"
+    )
+
+
+def fill(columns: Sequence[NDArray[Any]], path: Path, skip: int, mark: str | None) -> int:
+    """Read columns of numbers below the first `skip` lines into arrays; returns how many rows.
+
+    The arrays have `most_lines` places. `mark` separates columns, None stands for blanks. Lines
+    that begin with # or % are left out, as are empty ones. Raises NotPlainError.
+    """
+    held = 0  # from_dlpack: to_numpy would import pandas
+    for table in _tables(path, skip, mark, [column.dtype.name for column in columns]):
+        for into, column in zip(columns, table.columns, strict=True):
+            at = held
+            for chunk in column.chunks:
+                into[at : at + len(chunk)] = np.from_dlpack(chunk)
+                at += len(chunk)
+        held += table.num_rows
+    return held
+
+
+def most_lines(path: Path) -> int:
+    """Lines of a file, and one more at most; raises NotPlainError where `fill` would."""
+    if path.stat().st_size < LARGE or _csv() is None:
+        raise NotPlainError
+    with path.open("rb") as file:
+        return 1 + sum(block.count(b"\n") for block in iter(lambda: file.read(2**22), b""))
+
+
+def words(
+    path: Path, skip: int, mark: str | None, width: int
+) -> tuple[NDArray[np.object_], list[NDArray[np.int64]], list[NDArray[np.float64]]]:
+    """Two columns of words, and numbers in the others of `width`; raises NotPlainError.
+
+    Returns every word once, those of a block's first column before those of its second, which of
+    them the cells of the two columns are (m,), and the columns of numbers (m,). Blanks and quotes
+    around words do not count.
+    """
+    from pyarrow import compute
+
+    pieces: list[tuple[int, Any]] = []
+    rest: list[list[NDArray[np.float64]]] = [[] for _ in range(2, width)]
+    for table in _tables(path, skip, mark, ["string", "string", "float64"][:width]):
+        for at in range(2):
+            clean = compute.ascii_trim(compute.ascii_trim_whitespace(table.column(at)), '"')
+            pieces += [(at, chunk) for chunk in clean.chunks]
+        for parts, column in zip(rest, table.columns[2:], strict=True):
+            parts += [np.from_dlpack(chunk) for chunk in column.chunks]
+    return (*_encoded(pieces), [np.concatenate(parts) for parts in rest])
+
+
+def _encoded(
+    pieces: list[tuple[int, Any]],
+) -> tuple[NDArray[np.object_], list[NDArray[np.int64]]]:
+    """Words once each, as they first occur in the pieces of two columns, and both as numbers."""
+    import pyarrow
+
+    if not pieces:
+        raise NotPlainError
+    coded = pyarrow.chunked_array([piece for _, piece in pieces]).dictionary_encode()
+    known = coded.unify_dictionaries().chunk(0).dictionary.to_pylist()
+    ends: list[list[NDArray[np.int64]]] = [[], []]
+    for (at, _), piece in zip(pieces, coded.chunks, strict=True):
+        ends[at].append(np.from_dlpack(piece.indices).astype(np.int64))
+    return np.array(known, dtype=object), [np.concatenate(parts) for parts in ends]
+
+
+def _csv() -> Any | None:
+    try:
+        from pyarrow import csv
+    except ImportError:
+        return None
+    return csv
+
+
+def _tables(path: Path, skip: int, mark: str | None, kinds: Sequence[str]) -> Iterator[Any]:
+    """Tables of pyarrow, a block of the file each."""
+    csv = _csv()
+    if csv is None or path.stat().st_size < LARGE:
+        raise NotPlainError
+    for block in tokens.line_blocks(path, skip, "#%"):
+        if mark is None and b"\t" in block:
+            yield _table(csv, tokens.tidied(block), " ", kinds)
+            continue
+        try:
+            yield _table(csv, block, mark or " ", kinds)
+        except NotPlainError:
+            if mark is not None:
+                raise
+            yield _table(csv, tokens.tidied(block), " ", kinds)
+
+
+def _table(csv: Any, block: bytes, mark: str, kinds: Sequence[str]) -> Any:
+    import pyarrow
+
+    names = [str(at) for at in range(len(kinds))]
+    try:
+        return csv.read_csv(
+            pyarrow.BufferReader(block),
+            csv.ReadOptions(column_names=names, block_size=_CHUNK),
+            csv.ParseOptions(delimiter=mark, quote_char=False),
+            csv.ConvertOptions(
+                column_types=dict(zip(names, map(pyarrow.type_for_alias, kinds), strict=True)),
+                null_values=[],
+            ),
+        )
+    except pyarrow.ArrowInvalid as error:
+        raise NotPlainError from error
