@@ -145,8 +145,9 @@ def _one_way(ends: NDArray[np.int64], weights: NDArray[np.float64], n: int) -> s
     own, with an entry at its first end; to turn these is to order the edges, in O(m + n).
     """
     m = len(weights)
-    index = np.int32 if max(m, n) < 2**31 else np.int64
-    i, j = (ends[:, at].astype(index) for at in range(2))
+    index = np.dtype(np.int32 if max(m, n) < 2**31 else np.int64)
+    i: NDArray[Any] = ends[:, 0].astype(index)
+    j: NDArray[Any] = ends[:, 1].astype(index)
     ordered = sp.csr_matrix((weights, i, np.arange(m + 1, dtype=index)), shape=(m, n)).tocsc()
     pointer = ordered.indptr
     found = sp.csr_matrix((ordered.data, j[ordered.indices], pointer), shape=(n, n))

@@ -69,7 +69,7 @@ def words(
     from pyarrow import compute
 
     pieces: list[tuple[int, Any]] = []
-    rest: list[list[NDArray[np.float64]]] = [[] for _ in range(2, width)]
+    rest: list[list[NDArray[Any]]] = [[] for _ in range(2, width)]
     for table in _tables(path, skip, mark, ["string", "string", "float64"][:width]):
         for at in range(2):
             clean = compute.ascii_trim(compute.ascii_trim_whitespace(table.column(at)), '"')
