@@ -41,7 +41,8 @@ def load(graph: str, labels: str, pairs: int, mu: float, seed: int) -> Any:
     import scipy.sparse as sp
 
     from mustlink.graph.graph import Graph
-    from mustlink.lyapunov.equation import LyapunovProblem, Sources
+    from mustlink.lyapunov.equation import LyapunovProblem
+    from mustlink.lyapunov.sources import Sources
     from mustlink.operators.laplacian import normalized_laplacian
     from mustlink_io import formats
 
@@ -64,7 +65,9 @@ def measured(solve: Any, task: dict[str, Any]) -> dict[str, Any]:
     import numpy as np
     import scipy.sparse as sp
 
-    from mustlink.lyapunov.equation import LyapunovProblem, Sources, residual
+    from mustlink.lyapunov.equation import LyapunovProblem
+    from mustlink.lyapunov.residual import residual
+    from mustlink.lyapunov.sources import Sources
     from mustlink.operators.laplacian import NormalizedLaplacian
 
     n = 3000
@@ -112,7 +115,7 @@ def galerkin(poles: str, tol: float, **task: Any) -> dict[str, Any]:
 
     from mustlink.kernels.blocks import combination, combine, gram, gram_of
     from mustlink.linear.cg import block_cg
-    from mustlink.lyapunov.low_rank_field import LowRankField
+    from mustlink.lyapunov.fields import LowRankField
     from mustlink.lyapunov.source_batches import parts
 
     def solve(problem: Any) -> Any:
@@ -170,7 +173,7 @@ def pymor(shifts: str, tol: float, solver: str = "cg", **task: Any) -> dict[str,
 
     from mustlink.kernels.spmm import spmm
     from mustlink.linear.cg import block_cg
-    from mustlink.lyapunov.low_rank_field import LowRankField
+    from mustlink.lyapunov.fields import LowRankField
     from mustlink.lyapunov.source_batches import parts
 
     set_log_levels({"pymor": "ERROR"})

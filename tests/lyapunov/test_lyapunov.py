@@ -16,22 +16,25 @@ from cases import KINDS, random_constraints, random_graph
 from mustlink.errors import InputError
 from mustlink.kernels.diffused_columns import diffused_columns, workspace
 from mustlink.kernels.similarity_adjustment import adjust
-from mustlink.lyapunov import equation as problems
+from mustlink.lyapunov import fields as local
 from mustlink.lyapunov import filters, sources
 from mustlink.lyapunov import new_edges as edges
 from mustlink.lyapunov import pair_propagation as solve
-from mustlink.lyapunov import sparse_field as local
+from mustlink.lyapunov import residual as residuals
 from mustlink.lyapunov.adjustment import Adjustment
-from mustlink.lyapunov.dense import DenseField, solve_dense
-from mustlink.lyapunov.diffusion import Diffusion, largest_entry, solve_diffusion
-from mustlink.lyapunov.equation import ExhaustiveProblem, LyapunovProblem, Sources, residual
+from mustlink.lyapunov.dense import solve_dense
+from mustlink.lyapunov.diffusion import Diffusion, solve_diffusion
+from mustlink.lyapunov.equation import ExhaustiveProblem, LyapunovProblem
 from mustlink.lyapunov.exponentials import exponential_sum
+from mustlink.lyapunov.fields import DenseField, strongest
 from mustlink.lyapunov.filters import filter_of
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.lyapunov.pair_propagation import solve_pairs
-from mustlink.lyapunov.sources import given_pairs, sources_of
+from mustlink.lyapunov.residual import residual
+from mustlink.lyapunov.sources import Sources, given_pairs, sources_of
 from mustlink.observe import Recorder
+from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import normalized_laplacian
 
 seeds = st.integers(0, 2**31)
@@ -173,8 +176,9 @@ def test_sources_are_the_pairs(shape):
         assert Y.norm == pytest.approx(np.linalg.norm(wanted))
         assert (abs(Y.C - Y.C.T)).nnz == 0
         assert np.diff(Y.C.indptr).all()
-        assert largest_entry(Y) >= np.abs(wanted).max() - 1e-14
-        pairs = given_pairs(Y)
+        assert Y.largest >= np.abs(wanted).max() - 1e-14
+        pattern, beliefs = given_pairs(Y)
+        pairs = pattern.matrix(beliefs)
         np.testing.assert_allclose(pairs.toarray(), wanted, atol=1e-14)
         assert pairs.has_sorted_indices
 
@@ -233,7 +237,8 @@ def test_a_selection_of_pairs_says_what_they_say(monkeypatch, shape):
     B = problem.sources.B
     before = B.toarray()
     monkeypatch.setattr(sources, "_GIVEN", 40)
-    found = given_pairs(problem.sources).toarray()
+    pattern, beliefs = given_pairs(problem.sources)
+    found = pattern.matrix(beliefs).toarray()
     B.check_format(full_check=True)
     np.testing.assert_array_equal(B.toarray(), before)
     assert found.any()
@@ -265,7 +270,9 @@ def test_dense_is_scipy(shape, mu):
     assert np.array_equal(found.matrix, found.matrix.T)
     S = problem.laplacian.S
     rows, columns = S.nonzero()
-    np.testing.assert_array_equal(found.on_pattern(S), found.matrix[rows, columns])
+    np.testing.assert_array_equal(
+        found.on_pattern(problem.laplacian.pattern), found.matrix[rows, columns]
+    )
 
 
 @pytest.mark.parametrize("mu", MU[:3])
@@ -433,7 +440,7 @@ def test_residual_by_probes(monkeypatch):
     G = rng.standard_normal((problem.size, 3))
     field = DenseField(G @ G.T)
     exact = residual(problem, field)
-    monkeypatch.setattr(problems, "_EXACT_BELOW", 10)
+    monkeypatch.setattr(residuals, "_EXACT_BELOW", 10)
     squares = []
     for seed in range(40):
         found = residual(problem, field, seed=seed)
@@ -842,7 +849,7 @@ def test_every_pair_once(seed):
     for pair, said in wanted.items():  # what the lower end said, if it did
         assert found[pair] in [v for upper, v in said if upper == said[0][0]]
     assert edges.once(i[:0], j[:0], values[:0], 9).count == 0
-    assert new.pattern(9).has_sorted_indices
+    assert new.pattern(9).ones().has_sorted_indices
     assert new.pattern(9).nnz == 2 * new.count
 
 
@@ -853,22 +860,22 @@ def test_best_and_strongest_by_loops(seed, count, floor):
     G = rng.standard_normal((20, 20))
     F = (G + G.T) / 2
     wanted = oracles.strongest_outside(W.toarray(), F, count, floor)
-    new = edges.strongest(DenseField(F), W, count, floor)
+    new = strongest(DenseField(F), Edges.of_matrix(W), count, floor)
     assert dict(
         zip(zip(new.first, new.second, strict=True), new.beliefs, strict=True)
     ) == pytest.approx(wanted)
     outside = sp.csr_matrix((W.toarray() == 0) & ~np.eye(20, dtype=bool), dtype=float)
-    best = edges.best_of(outside, F[outside.nonzero()], count, floor)
+    best = edges.best_of(Edges.of_matrix(outside), F[outside.nonzero()], count, floor)
     for one, two in zip(vars(new).values(), vars(best).values(), strict=True):
         np.testing.assert_array_equal(one, two)
 
 
 def test_strongest_in_blocks(monkeypatch):
     rng = np.random.default_rng(0)
-    W, G = random_graph(rng, 50, 2), rng.standard_normal((50, 50))
-    whole = edges.strongest(DenseField(G + G.T), W, 3, 0.1)
-    monkeypatch.setattr(edges, "_CELLS", 350)
-    parts = edges.strongest(DenseField(G + G.T), W, 3, 0.1)
+    W, G = Edges.of_matrix(random_graph(rng, 50, 2)), rng.standard_normal((50, 50))
+    whole = strongest(DenseField(G + G.T), W, 3, 0.1)
+    monkeypatch.setattr(local, "_CELLS", 350)
+    parts = strongest(DenseField(G + G.T), W, 3, 0.1)
     np.testing.assert_array_equal(whole.second, parts.second)
     np.testing.assert_allclose(whole.beliefs, parts.beliefs, atol=1e-14)
 
@@ -886,9 +893,9 @@ def test_all_solvers_say_the_same(shape):
     }
     dense = found["dense"]
     assert found["auto"].convergence.solver == "dense"
-    given = given_pairs(problem.sources)
+    given, beliefs = given_pairs(problem.sources)
     F, _ = wanted_of(W, known, problem)
-    sign = F[given.nonzero()] * given.data > 0
+    sign = F[given.rows, given.indices] * beliefs > 0
     for one in found.values():
         np.testing.assert_allclose(one.adjustment.beliefs, dense.adjustment.beliefs, atol=1e-6)
         np.testing.assert_array_equal(one.adjustment.new.first, dense.adjustment.new.first)

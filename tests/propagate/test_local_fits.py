@@ -20,6 +20,7 @@ from mustlink.kernels.local_fits import (
 from mustlink.linear.multigrid import galerkin
 from mustlink.linear.multigrid import hierarchy as amg
 from mustlink.neighbours.knn import knn_graph
+from mustlink.operators.edges import Edges
 from mustlink.propagate.llelp import LLELP, ReconstructionEnergy
 from mustlink.propagate.lnp import LNP, both_ways
 from mustlink.propagate.ltsalp import LTSALP, AlignmentEnergy
@@ -173,14 +174,14 @@ def energies(rng, n=60, k=6, d=4):
     """Both energies with their dense matrices."""
     X, lists = neighbourhoods_of(rng, n, k, d)
     pattern = sp.csr_matrix((oracles.listed_matrix(np.ones(lists.shape), lists) > 0) * 1.0)
-    pattern = sp.csr_matrix(pattern + pattern.T)
+    edges = Edges.of_matrix(sp.csr_matrix(pattern + pattern.T))
     W = oracles.listed_matrix(reconstruction_weights(X, lists, REG), lists)
     members = np.hstack([np.arange(n, dtype=np.int32)[:, None], lists])
     A = np.eye(n) - W
     return {
-        "lle": (ReconstructionEnergy(sp.csr_matrix(W), pattern), A.T @ A),
+        "lle": (ReconstructionEnergy(sp.csr_matrix(W), edges), A.T @ A),
         "ltsa": (
-            AlignmentEnergy(Alignment(members, tangent_frames(X, lists, 2), n), pattern),
+            AlignmentEnergy(Alignment(members, tangent_frames(X, lists, 2), n), edges),
             oracles.ltsa_matrix(X, lists, 2),
         ),
     }

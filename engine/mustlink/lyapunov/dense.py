@@ -2,31 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
 import scipy.linalg as la
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from mustlink.lyapunov.equation import Problem
-from mustlink.operators.laplacian import Block
-
-
-@dataclass(frozen=True, eq=False)
-class DenseField:
-    """F (m, m) written out."""
-
-    matrix: Block
-
-    def dot(self, X: Block) -> Block:
-        """FX for a block (m, b)."""
-        return self.matrix @ X
-
-    def on_pattern(self, pattern: sp.csr_matrix) -> NDArray[np.float64]:
-        """F_ij for every stored (i, j) of the pattern."""
-        rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
-        return np.asarray(self.matrix[rows, pattern.indices])
+from mustlink.lyapunov.fields import DenseField
 
 
 def solve_dense(problem: Problem) -> DenseField:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.diffused_columns import diffused_columns, workspace
 from mustlink.kernels.factored_entries import sort_by_size
-from mustlink.lyapunov.equation import Problem, Sources
+from mustlink.lyapunov.equation import Problem
+from mustlink.lyapunov.fields import LocalField
 from mustlink.lyapunov.filters import Filter, filter_of
-from mustlink.lyapunov.sparse_field import LocalField
-from mustlink.lyapunov.work_pieces import PIECES, Advance, Span, each_of, spans_of
+from mustlink.lyapunov.sources import Sources
+from mustlink.lyapunov.work_pieces import PIECES, Advance, each_of, spans_of
+from mustlink.operators.local_diffusion import local_diffusion
 
 _QUADRATURE = 0.1  # share of the tolerance for writing F as exponentials
 _TAIL = 0.1  # share of the bound for powers of S left out, at most
@@ -57,7 +57,7 @@ class Diffusion:
     def prepare(cls, problem: Problem, tol: float) -> Diffusion:
         """Choose filter and thresholds for all sources of a problem, see `solve_diffusion`."""
         sought = filter_of(problem, _QUADRATURE * tol)
-        allowed = tol * largest_entry(problem.sources)
+        allowed = tol * problem.sources.largest
         importance = _importance(problem, sought)
         lost = float(sought.left_out @ importance)
         if lost > _TAIL * allowed:  # degrees differ widely: more powers are needed
@@ -91,7 +91,7 @@ class Diffusion:
             self.problem.size,
             self.plan.bound,
             self.filter.error,
-            largest_entry(self.problem.sources),
+            self.problem.sources.largest,
         )
 
     def bytes_per_source(self, sample: int = 32) -> float:
@@ -104,25 +104,15 @@ class Diffusion:
         return reached / chosen.size * entry
 
     def _columns(self, Y: Sources, advance: Advance) -> list[Any]:
-        laplacian = self.problem.laplacian
-        spaces = threading.local()
-
-        def part(span: Span) -> Any:
-            if not hasattr(spaces, "own"):
-                spaces.own = workspace(self.problem.size, self.filter.weights.size)
-            return diffused_columns(
-                laplacian.S,
-                laplacian.root_degree,
-                Y.B,
-                span,
-                self.filter.coefficients,
-                self.plan.thresholds,
-                self.plan.final,
-                self.dtype,
-                spaces.own,
-            )
-
-        return each_of(part, spans_of(Y.count, np.arange(Y.count + 1), 4 * PIECES), advance)
+        columns = local_diffusion(
+            self.problem.laplacian,
+            Y.B,
+            self.filter.coefficients,
+            self.plan.thresholds,
+            self.plan.final,
+            self.dtype,
+        )
+        return each_of(columns, spans_of(Y.count, np.arange(Y.count + 1), 4 * PIECES), advance)
 
 
 @dataclass(frozen=True)
@@ -165,13 +155,6 @@ def _influence(problem: Problem, sought: Filter) -> Floats:
     for k in range(steps + 1):
         v += x[:, None] * sought.coefficients[k]
         if k < steps:
-            x = laplacian.S @ x
+            x = laplacian.neighbours(x[:, None])[:, 0]
     rest = sought.tails[0] - sought.coefficients[: steps + 1].sum(axis=0)
     return np.asarray(v.max(axis=0) + rest * (x / root).max() * root.max())
-
-
-def largest_entry(Y: Sources) -> float:
-    """Largest |Y_ij|, at most: exact where sources do not overlap."""
-    size = np.asarray(abs(Y.B).max(axis=0).todense()).ravel()
-    C = Y.C.tocoo()
-    return float((np.abs(C.data) * size[C.row] * size[C.col]).max(initial=0.0))

@@ -30,8 +30,8 @@ from mustlink.errors import InputError
 from mustlink.kernels.blocks import gram
 from mustlink.kernels.lanczos_steps import mix
 from mustlink.lyapunov.equation import LyapunovProblem
+from mustlink.lyapunov.fields import LowRankField
 from mustlink.lyapunov.global_lanczos import GlobalLanczos
-from mustlink.lyapunov.low_rank_field import LowRankField
 from mustlink.lyapunov.source_batches import Part, parts
 from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence

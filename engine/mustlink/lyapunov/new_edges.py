@@ -8,12 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.lyapunov.equation import Field
+from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block
 
 Ints = NDArray[np.integer]
-
-_CELLS = 1 << 24  # entries of F written out at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +33,9 @@ class NewEdges:
         values = np.concatenate([self.beliefs, self.beliefs])
         return sp.csr_matrix((values, ends), shape=(m, m))
 
-    def pattern(self, m: int) -> sp.csr_matrix:
-        """The pairs as a symmetric pattern (m, m) of ones with sorted rows."""
-        found = replace(self, beliefs=np.ones(self.count)).matrix(m)
-        found.sort_indices()
-        return found
+    def pattern(self, m: int) -> Edges:
+        """The pairs as a pattern of m nodes."""
+        return Edges.of_matrix(replace(self, beliefs=np.ones(self.count)).matrix(m))
 
 
 def none() -> NewEdges:
@@ -56,36 +52,15 @@ def once(rows: Ints, columns: Ints, beliefs: NDArray[np.float64], m: int) -> New
     return NewEdges(low[first], high[first], beliefs[first])
 
 
-def best_of(pattern: sp.csr_matrix, values: Block, count: int, floor: float) -> NewEdges:
+def best_of(pattern: Edges, values: Block, count: int, floor: float) -> NewEdges:
     """The `count` largest values > floor of every row of a symmetric pattern, (nnz,)."""
-    rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
+    rows = pattern.rows
     order = np.lexsort((-values, rows))
     rank = np.arange(rows.size) - pattern.indptr[:-1][rows]
     taken = order[(rank < count) & (values[order] > floor)]
-    return once(rows[taken], pattern.indices[taken], values[taken], pattern.shape[0])
+    return once(rows[taken], pattern.indices[taken], values[taken], pattern.size)
 
 
-def strongest(field: Field, pattern: sp.csr_matrix, count: int, floor: float) -> NewEdges:
-    """The `count` largest F_ij > floor of every row i outside the pattern and off the diagonal.
-
-    Every row of F is written out, in blocks: cost m products' entries, O(m²), for small graphs.
-    """
-    m = pattern.shape[0]
-    step = max(1, _CELLS // max(m, 1))
-    found = []
-    for start in range(0, m if count else 0, step):
-        rows = np.arange(start, min(start + step, m))
-        unit = np.zeros((m, rows.size))
-        unit[rows, np.arange(rows.size)] = 1.0
-        F = np.ascontiguousarray(field.dot(unit).T)
-        stored = pattern[rows].tocoo()
-        F[stored.row, stored.col] = 0.0
-        F[np.arange(rows.size), rows] = 0.0
-        best = np.argsort(-F, axis=1, kind="stable")[:, :count]
-        values = np.take_along_axis(F, best, axis=1)
-        at, place = np.nonzero(values > floor)
-        found.append((rows[at], best[at, place], values[at, place]))
-    if not found:
-        return none()
-    rows, columns, beliefs = (np.concatenate(part) for part in zip(*found, strict=True))
-    return once(rows, columns, beliefs, m)
+def joined(first: Edges, second: Edges) -> Edges:
+    """Where any of two patterns has an entry."""
+    return Edges.of_matrix(sp.csr_matrix(first.ones() + second.ones()))

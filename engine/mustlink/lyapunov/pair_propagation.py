@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from mustlink.errors import InputError
 from mustlink.lyapunov.adjustment import Adjustment
 from mustlink.lyapunov.dense import solve_dense
-from mustlink.lyapunov.diffusion import Diffusion, largest_entry, solve_diffusion
-from mustlink.lyapunov.equation import Field, LyapunovProblem, Problem, residual
+from mustlink.lyapunov.diffusion import Diffusion, solve_diffusion
+from mustlink.lyapunov.equation import LyapunovProblem, Problem
+from mustlink.lyapunov.fields import FLOOR, Field, LowRankField, strongest
 from mustlink.lyapunov.krylov import Batch, convergence, solve_batches
-from mustlink.lyapunov.low_rank_field import LowRankField
-from mustlink.lyapunov.new_edges import NewEdges, best_of, none, strongest
+from mustlink.lyapunov.new_edges import NewEdges, best_of, joined, none
+from mustlink.lyapunov.residual import residual
 from mustlink.lyapunov.source_batches import source_parts
 from mustlink.lyapunov.sources import given_pairs
-from mustlink.lyapunov.sparse_field import FLOOR
 from mustlink.lyapunov.work_pieces import Advance
 from mustlink.observe import Recorder
+from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence
 
@@ -52,6 +53,10 @@ class Solved:
     told: str
     about: dict[str, Any]
 
+    def knowing(self, **more: Any) -> Solved:
+        """The same with more said about it."""
+        return replace(self, about=self.about | more)
+
 
 def solve_pairs(
     problem: Problem,
@@ -73,38 +78,16 @@ def solve_pairs(
     Neither of the last two holds much more than `memory` bytes for its factors: the constraints
     are taken in parts where need be.
     """
-    S = problem.laplacian.S
     chosen = _choose(problem, solver)
+    edges = problem.laplacian.pattern
     if problem.sources.count == 0:
         recorder.note("constraints: nothing to spread, the graph stays as it is")
         done = Convergence("none", "nothing to solve", 0, np.zeros(1), tol)
-        empty = Adjustment(np.zeros(S.nnz), none())
+        empty = Adjustment(np.zeros(edges.nnz), none())
         return Solved(empty, done, 0.0, 1.0, 0.0, "nothing to spread", {})
     with recorder.stage("constraint propagation") as advance:
-        if chosen == "krylov":
-            return _by_krylov(problem, new_edges, tol, memory, recorder, advance)
-        if chosen == "diffusion":
-            return _by_diffusion(problem, new_edges, tol, memory, recorder, advance)
-        dense = solve_dense(problem)
-        left = residual(problem, dense).relative
-        done = Convergence("dense", "direct", 1, np.array([left]), tol)
-        patterns = _patterns(problem)
-        found = _on([dense], patterns)
-        floor = _exact_floor(problem, tol, found)
-        edges = strongest(dense, S, new_edges, floor)
-        told = f"dense: all of F, relative residual {left:.1e}"
-        return _solved(problem, patterns[1], found, edges, done, floor, told, {"residual": left})
-
-
-def _floor(problem: Problem, tol: float) -> float:
-    """|F| that is taken for zero, by the size of the beliefs."""
-    return FLOOR * tol * largest_entry(problem.sources)
-
-
-def _exact_floor(problem: Problem, tol: float, found: list[Block]) -> float:
-    """The same where F is not cut off: less where all of F is far below the beliefs (small μ)."""
-    largest = max(float(np.abs(values).max(initial=0.0)) for values in found)
-    return FLOOR * tol * min(largest_entry(problem.sources), _SMALL * largest)
+        asked = _Asked(problem, new_edges, tol, memory, recorder, advance)
+        return _SOLVERS[chosen](asked)
 
 
 def _choose(problem: Problem, solver: str) -> str:
@@ -118,98 +101,155 @@ def _choose(problem: Problem, solver: str) -> str:
     return "krylov" if far else "diffusion"
 
 
-def _by_diffusion(
-    problem: Problem,
-    new_edges: int,
-    tol: float,
-    memory: int,
-    recorder: Recorder,
-    advance: Advance,
-) -> Solved:
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What F is wanted for, and by what means."""
+
+    problem: Problem
+    new_edges: int
+    tol: float
+    memory: int
+    recorder: Recorder
+    advance: Advance
+
+    @property
+    def edges(self) -> Edges:
+        """The graph's edges, where F is always wanted."""
+        return self.problem.laplacian.pattern
+
+    @cached_property
+    def given(self) -> tuple[Edges, Block]:
+        """The given pairs, where F is always wanted, and their beliefs."""
+        return given_pairs(self.problem.sources)
+
+    @property
+    def floor(self) -> float:
+        """|F| that is taken for zero, by the size of the beliefs."""
+        return FLOOR * self.tol * self.problem.sources.largest
+
+    def exact_floor(self, found: list[Block]) -> float:
+        """The same where F is not cut off: less where all F is far below the beliefs (small μ)."""
+        largest = max(float(np.abs(values).max(initial=0.0)) for values in found)
+        return FLOOR * self.tol * min(self.problem.sources.largest, _SMALL * largest)
+
+    def on(self, fields: Iterable[Field], more: Sequence[Edges] = ()) -> list[Block]:
+        """The sum of the fields on the edges, the given pairs and more patterns."""
+        patterns = [self.edges, self.given[0], *more]
+        found = [np.zeros(pattern.nnz) for pattern in patterns]
+        for field in fields:
+            for at, pattern in enumerate(patterns):
+                found[at] += field.on_pattern(pattern)
+        return found
+
+    def answer(
+        self, found: list[Block], new: NewEdges, floor: float, done: Convergence, told: str
+    ) -> Solved:
+        """F on edges and given pairs, `found`, and on new edges."""
+        largest = max(float(np.abs(values).max(initial=0.0)) for values in (*found, new.beliefs))
+        beliefs = self.given[1]
+        agreement = float(np.mean(found[1] * beliefs > 0)) if beliefs.size else 1.0
+        about = {"propagation": done.solver, "sources": self.problem.sources.count}
+        change = Adjustment(found[0], new)
+        return Solved(change, done, largest, agreement, floor, told, about)
+
+
+def _by_lapack(asked: _Asked) -> Solved:
+    """All of F at once."""
+    field = solve_dense(asked.problem)
+    left = residual(asked.problem, field).relative
+    found = asked.on([field])
+    floor = asked.exact_floor(found)
+    new = strongest(field, asked.edges, asked.new_edges, floor)
+    done = Convergence("dense", "direct", 1, np.array([left]), asked.tol)
+    told = f"dense: all of F, relative residual {left:.1e}"
+    return asked.answer(found, new, floor, done, told).knowing(residual=left)
+
+
+def _by_diffusion(asked: _Asked) -> Solved:
     """All constraints at once, or in parts within the memory: once for F, once for new edges."""
-    S, Y = problem.laplacian.S, problem.sources
-    diffusion = Diffusion.prepare(problem, tol)
-    room = max(2, int(memory / max(1.0, diffusion.bytes_per_source())))
-    patterns = _patterns(problem)
+    problem, Y, advance = asked.problem, asked.problem.sources, asked.advance
+    diffusion = Diffusion.prepare(problem, asked.tol)
+    room = max(2, int(asked.memory / max(1.0, diffusion.bytes_per_source())))
     about: dict[str, Any] = {"terms": int(diffusion.filter.weights.size)}
     if Y.count <= room:
         field = diffusion.spread(Y, lambda fraction: advance(_SPREADING * fraction))
-        edges = field.strongest(S, new_edges)
-        found = _on([field], patterns)
+        new = field.strongest(asked.edges, asked.new_edges)
+        found = asked.on([field])
         about["reach"] = field.reach
         about["residual"] = residual(problem, field, probes=_PROBES).relative
     else:
         cut = list(source_parts(Y, room))
-        recorder.note(f"{Y.count:,} sources are spread in {len(cut)} parts, twice, to save memory")
-        found = [np.zeros(pattern.nnz) for pattern in patterns]
-        candidates = sp.csr_matrix(S.shape)
-        for done, part in enumerate(cut):
+        asked.recorder.note(
+            f"{Y.count:,} sources are spread in {len(cut)} parts, twice, to save memory"
+        )
+        candidates = none().pattern(problem.size)
+
+        def first() -> Iterator[Field]:
+            nonlocal candidates
+            for done, part in enumerate(cut):
+                field = diffusion.spread(part, _piece(advance, done, 2 * len(cut)))
+                candidates = joined(candidates, field.candidates(asked.edges, asked.new_edges))
+                yield field
+
+        found = asked.on(first())
+        beliefs = np.zeros(candidates.nnz)
+        for done, part in enumerate(cut, len(cut)):
             field = diffusion.spread(part, _piece(advance, done, 2 * len(cut)))
-            found = [a + b for a, b in zip(found, _on([field], patterns), strict=True)]
-            candidates = candidates + field.candidates(S, new_edges)
-        candidates.sort_indices()
-        fields = (
-            diffusion.spread(part, _piece(advance, done, 2 * len(cut)))
-            for done, part in enumerate(cut, len(cut))
-        )
-        beliefs = _on(fields, [candidates])[0]
-        edges = best_of(candidates, beliefs, new_edges, _floor(problem, tol))
+            beliefs += field.on_pattern(candidates)
+        new = best_of(candidates, beliefs, asked.new_edges, asked.floor)
         about["parts"] = len(cut)
-    accuracy = np.array([diffusion.plan.bound / largest_entry(Y)])
+    accuracy = np.array([diffusion.plan.bound / Y.largest])
     steps = diffusion.filter.degree
-    reached = Convergence("diffusion", "tolerance", steps, accuracy, tol)
+    reached = Convergence("diffusion", "tolerance", steps, accuracy, asked.tol)
     told = f"diffusion: every F within {accuracy[0]:.2g} of the largest belief, {steps} steps"
-    return _solved(problem, patterns[1], found, edges, reached, _floor(problem, tol), told, about)
+    return asked.answer(found, new, asked.floor, reached, told).knowing(**about)
 
 
-def _by_krylov(
-    problem: Problem,
-    new_edges: int,
-    tol: float,
-    memory: int,
-    recorder: Recorder,
-    advance: Advance,
-) -> Solved:
+def _by_krylov(asked: _Asked) -> Solved:
     """One batch of constraints after the other; above 20,000 nodes only entries are kept of it."""
+    problem = asked.problem
     assert isinstance(problem, LyapunovProblem)
-    patterns = _patterns(problem)
     whole = problem.size <= _ROWS_BELOW
-    if not whole:
-        recorder.note(
-            f"new edges are looked for where diffusion with mu = {_SEARCH_MU} finds F > 0: with "
-            f"mu = {problem.mu:g} nearly every node reaches every other"
-        )
-        near = solve_diffusion(replace(problem, mu=_SEARCH_MU), tol=_SEARCH_TOL)
-        candidates = near.strongest(problem.laplacian.S, 2 * new_edges).pattern(problem.size)
-        del near
-        patterns.append(candidates)
-    sharp = tol * min(1.0, problem.mu / _SEARCH_MU)  # F is as small as μ
+    outside = [] if whole else [_where_near(asked, problem)]
+    sharp = asked.tol * min(1.0, problem.mu / _SEARCH_MU)  # F is as small as μ
     batches: list[Batch] = []
     fields: list[LowRankField] = []
 
     def each() -> Iterator[Field]:
-        on_step = _towards(sharp, advance)
-        for batch in solve_batches(problem, tol=sharp, memory=memory, on_step=on_step):
+        on_step = _towards(sharp, asked.advance)
+        for batch in solve_batches(problem, tol=sharp, memory=asked.memory, on_step=on_step):
             batches.append(replace(batch, field=LowRankField((), problem.size)))
             if whole:
                 fields.append(batch.field)
             yield batch.field
 
-    found = _on(each(), patterns)
+    found = asked.on(each(), outside)
     done = convergence(problem, batches, sharp)
     if not done.converged.all():
-        recorder.warn(done.status)
+        asked.recorder.warn(done.status)
+    floor = asked.exact_floor(found[:2])
     if whole:
-        joined = LowRankField(tuple(t for f in fields for t in f.terms), problem.size)
-        floor = _exact_floor(problem, tol, found)
-        edges = strongest(joined, problem.laplacian.S, new_edges, floor)
+        field = LowRankField(tuple(t for f in fields for t in f.terms), problem.size)
+        new = strongest(field, asked.edges, asked.new_edges, floor)
     else:
-        floor = _exact_floor(problem, tol, found[:2])
-        edges = best_of(patterns[2], found[2], new_edges, floor)
+        new = best_of(outside[0], found[2], asked.new_edges, floor)
     left = float(done.residuals.max())
-    about = {"residual": left, "batches": len(batches)}
     told = f"krylov: relative residual {left:.1e} in {done.iterations} steps"
-    return _solved(problem, patterns[1], found, edges, done, floor, told, about)
+    answer = asked.answer(found, new, floor, done, told)
+    return answer.knowing(residual=left, batches=len(batches))
+
+
+def _where_near(asked: _Asked, problem: LyapunovProblem) -> Edges:
+    """Where diffusion with a larger μ finds new edges: nearly every F_ij > 0 for a small one."""
+    asked.recorder.note(
+        f"new edges are looked for where diffusion with mu = {_SEARCH_MU} finds F > 0: with "
+        f"mu = {problem.mu:g} nearly every node reaches every other"
+    )
+    near = solve_diffusion(replace(problem, mu=_SEARCH_MU), tol=_SEARCH_TOL)
+    return near.strongest(asked.edges, 2 * asked.new_edges).pattern(problem.size)
+
+
+_SOLVERS = {"dense": _by_lapack, "diffusion": _by_diffusion, "krylov": _by_krylov}
 
 
 def _piece(advance: Advance, done: int, count: int) -> Advance:
@@ -227,33 +267,3 @@ def _towards(tol: float, advance: Advance) -> Any:
             advance(min(1.0, float(np.log(first[0] / left) / np.log(first[0] / tol))))
 
     return on_step
-
-
-def _patterns(problem: Problem) -> list[sp.csr_matrix]:
-    """Where F is always wanted: the graph's edges, the given pairs."""
-    return [problem.laplacian.S, given_pairs(problem.sources)]
-
-
-def _on(fields: Iterable[Field], patterns: Sequence[sp.csr_matrix]) -> list[Block]:
-    """The sum of the fields on each of the patterns."""
-    found = [np.zeros(pattern.nnz) for pattern in patterns]
-    for field in fields:
-        for at, pattern in enumerate(patterns):
-            found[at] += field.on_pattern(pattern)
-    return found
-
-
-def _solved(
-    problem: Problem,
-    given: sp.csr_matrix,
-    found: list[Block],
-    edges: NewEdges,
-    done: Convergence,
-    floor: float,
-    told: str,
-    about: dict[str, Any],
-) -> Solved:
-    largest = max(float(np.abs(values).max(initial=0.0)) for values in (*found, edges.beliefs))
-    agree = float(np.mean(found[1] * given.data > 0)) if given.nnz else 1.0
-    about = {"propagation": done.solver, "sources": problem.sources.count, **about}
-    return Solved(Adjustment(found[0], edges), done, largest, agree, floor, told, about)

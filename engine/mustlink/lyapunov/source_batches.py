@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from mustlink.lyapunov.equation import Sources
+from mustlink.lyapunov.sources import Sources
 from mustlink.operators.laplacian import Block
 
 _ZERO = 1e-15  # eigenvalue of Y, as a share of the largest, that is rounding

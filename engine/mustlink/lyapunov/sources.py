@@ -1,17 +1,55 @@
-"""From constraints to sources: Y = BCBᵀ with as few columns as they allow."""
+"""The right side Y = BCBᵀ: constraints as sources, with as few columns as they allow."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import acting, at_most_one, cannot_links, must_links
-from mustlink.lyapunov.equation import Sources
-from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.operators.edges import Edges
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
 
 _GIVEN, _BUSY = 2_000_000, 64
 _HUB = 16  # partners from which a node's pairs become one source, not one for each partner
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """Y = BCBᵀ: what is known about pairs of m nodes, B (m, c) CSC and C (c, c) CSR, symmetric.
+
+    A column of B is a source that spreads over the graph: a node, the partners of a node that has
+    very many, or the nodes of a class. Nothing of size m × m is ever stored.
+    """
+
+    B: sp.csc_matrix
+    C: sp.csr_matrix
+
+    @property
+    def count(self) -> int:
+        """Number c of sources."""
+        return int(self.B.shape[1])
+
+    def dot(self, X: Block) -> Block:
+        """YX for a block (m, b)."""
+        return np.asarray(self.B @ (self.C @ (self.B.T @ X)))
+
+    @cached_property
+    def norm(self) -> float:
+        """Frobenius norm of Y: ‖Y‖² = tr(C G C G) with G = BᵀB. Cost O(nnz(GC))."""
+        product = sp.csr_matrix((self.B.T @ self.B) @ self.C)
+        return float(np.sqrt(max(float(product.multiply(product.T).sum()), 0.0)))
+
+    @cached_property
+    def largest(self) -> float:
+        """Largest |Y_ij|, at most: exact where sources do not overlap."""
+        size = np.asarray(abs(self.B).max(axis=0).todense()).ravel()
+        C = self.C.tocoo()
+        return float((np.abs(C.data) * size[C.row] * size[C.col]).max(initial=0.0))
 
 
 def sources_of(known: Constraints, laplacian: NormalizedLaplacian) -> Sources:
@@ -40,8 +78,8 @@ def sources_of(known: Constraints, laplacian: NormalizedLaplacian) -> Sources:
     return Sources(columns, sp.csr_matrix(C[used][:, used]))
 
 
-def given_pairs(Y: Sources) -> sp.csr_matrix:
-    """Y where it is not 0, (m, m) CSR; beyond two million entries only between some of the nodes.
+def given_pairs(Y: Sources) -> tuple[Edges, NDArray[np.float64]]:
+    """Where Y is not 0, and Y there; beyond two million entries only between some of the nodes.
 
     These are the 64 with most partners, and every second, third … of the others.
     """
@@ -57,7 +95,8 @@ def given_pairs(Y: Sources) -> sp.csr_matrix:
     some = B[nodes]
     found = _stored(sp.csr_matrix(some @ Y.C @ some.T)).tocoo()
     ends, m = (nodes[found.row], nodes[found.col]), B.shape[0]
-    return sp.csr_matrix((found.data, ends), shape=(m, m))
+    pairs = sp.csr_matrix((found.data, ends), shape=(m, m))
+    return Edges.of_matrix(pairs), pairs.data
 
 
 def _stars(Y: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:

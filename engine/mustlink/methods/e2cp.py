@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from mustlink.check import check_number
 from mustlink.errors import InputError
-from mustlink.lyapunov.equation import ExhaustiveProblem, Problem, Sources
+from mustlink.lyapunov.equation import ExhaustiveProblem, Problem
+from mustlink.lyapunov.sources import Sources
 from mustlink.methods.propagated_constraints import PropagatedConstraints
 from mustlink.operators.laplacian import NormalizedLaplacian
 

@@ -18,10 +18,10 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import check_tolerance, threads
 from mustlink.lyapunov.adjustment import Adjustment
-from mustlink.lyapunov.equation import Problem, Sources
+from mustlink.lyapunov.equation import Problem
 from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.lyapunov.pair_propagation import SOLVERS, Solved, solve_pairs
-from mustlink.lyapunov.sources import sources_of
+from mustlink.lyapunov.sources import Sources, sources_of
 from mustlink.methods.adjusted_cut import Candidate, Ways, adjusted_graph, best_cut
 from mustlink.methods.clusterer import Ints
 from mustlink.methods.informed_clusterer import (

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mustlink.check import check_positive
-from mustlink.lyapunov.equation import LyapunovProblem, Problem, Sources
+from mustlink.lyapunov.equation import LyapunovProblem, Problem
+from mustlink.lyapunov.sources import Sources
 from mustlink.methods.propagated_constraints import PropagatedConstraints
 from mustlink.operators.laplacian import NormalizedLaplacian
 

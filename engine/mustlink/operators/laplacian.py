@@ -20,6 +20,7 @@ from mustlink.graph.order import cuthill_mckee
 from mustlink.kernels.lanczos_steps import next_term
 from mustlink.kernels.permuted_matrix import scaled_permutation
 from mustlink.kernels.spmm import spmm, spmm_axpby
+from mustlink.operators.edges import Edges
 from mustlink.operators.null_space import NullSpace
 from mustlink.space import LocalSpace
 
@@ -72,6 +73,11 @@ class GroundedLaplacian:
     def edges(self) -> sp.csr_matrix:
         """S by rows, for work that walks along the edges of nodes at home; not to be changed."""
         return self.S
+
+    @property
+    def pattern(self) -> Edges:
+        """Where there are edges."""
+        return Edges(self.S.indptr, self.S.indices)
 
     @cached_property
     def S32(self) -> sp.csr_matrix:

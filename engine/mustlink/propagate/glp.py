@@ -13,14 +13,13 @@ from typing import Protocol
 
 import numpy as np
 import scipy.linalg as sla
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.eigen.solver import DENSE_BELOW
 from mustlink.linear.cg import Map, block_cg
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
 from mustlink.observe import Recorder
-from mustlink.operators.laplacian import Block, GroundedLaplacian, NormalizedLaplacian
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.result import Convergence
 
 Floats = NDArray[np.float64]
@@ -87,7 +86,7 @@ class LaplacianEnergy:
         total = own + weight
         # The smooth vector of M, 1 or D^½1, in the variables of the system.
         smooth = np.sqrt(total) * (self.laplacian.root_degree[free] if self.normalized else 1.0)
-        operator = grounded(self.laplacian.S, free, np.sqrt(own / total), smooth)
+        operator = self.laplacian.grounded(free, np.sqrt(own / total), smooth)
         is_easy = float((weight / total).min(initial=1.0)) >= _JACOBI
         cycle = None if is_easy else build_grids(operator).cycle()
         return System(operator.apply, 1.0 / np.sqrt(total), cycle)
@@ -105,14 +104,6 @@ def scaled_system(
     A = _restricted(energy, free, weight)
     inner = None if precondition is None else (lambda V: precondition(V / outer) / outer)
     return System(lambda V: outer * A(outer * V), scale, inner)
-
-
-def grounded(S: sp.csr_matrix, free: Ints, ratio: Floats, null: Floats) -> GroundedLaplacian:
-    """I − RSR on the rows `free`, R = diag(ratio) <= 1; `null` spans what is smooth."""
-    if free.size < S.shape[0]:
-        S = S[free][:, free]
-    data = S.data * ratio[S.indices] * np.repeat(ratio, np.diff(S.indptr))
-    return GroundedLaplacian(sp.csr_matrix((data, S.indices, S.indptr), shape=S.shape), null)
 
 
 @dataclass(frozen=True)

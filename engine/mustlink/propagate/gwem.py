@@ -12,7 +12,6 @@ from functools import cached_property
 import numpy as np
 
 from mustlink.check import as_integer, check_choice
-from mustlink.kernels.spmm import spmm
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.glp import (
     Floats,
@@ -74,7 +73,7 @@ class WalkEnergy:
         inverse = 1.0 / self.laplacian.root_degree[:, None]
         Y = np.ascontiguousarray(inverse * X)
         for _ in range(self.n_steps):
-            Y = spmm(self.laplacian.S, Y)
+            Y = self.laplacian.neighbours(Y)
         return inverse * Y
 
     @property
@@ -99,10 +98,7 @@ class WalkEnergy:
         An error that one step shrinks by 1 − ε the walk shrinks by (1 − ε)^m, and 1 − (1 − ε)^m is
         min(1, mε) up to a factor of 2.
         """
-        inverse = 1.0 / self.laplacian.root_degree
-        S = self.laplacian.S.copy()
-        S.data = S.data * inverse[S.indices] * np.repeat(inverse, np.diff(S.indptr))
-        step = NormalizedLaplacian.of_weights(S)
+        step = self.laplacian.rescaled(1.0 / self.laplacian.root_degree)
         one = LaplacianEnergy(step).system(free, weight)
         outer = one.scale[:, None]
         local = (1.0 / (self.degrees[free] + weight))[:, None]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mustlink.check import check_positive
 from mustlink.kernels.local_fits import reconstruction_weights
 from mustlink.kernels.spmm import spmm, spmm_axpby
+from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.glp import Floats, Ints, System
 from mustlink.propagate.neighborhoods import Fit, as_matrix, embed, located, neighbourhoods
@@ -59,7 +60,7 @@ class LLELP(Propagator):
             points = located(task, self.metric)
             lists = neighbourhoods(task, points, int(self.n_neighbors))
             W = as_matrix(reconstruction_weights(points, lists, float(self.reg)), lists)
-        energy = ReconstructionEnergy(W, task.laplacian.S)
+        energy = ReconstructionEnergy(W, task.laplacian.pattern)
         solution = embed(task, energy, bool(self.orthogonal), float(self.alpha))
         solution.choices["reg"] = float(self.reg)
         return solution
@@ -67,10 +68,10 @@ class LLELP(Propagator):
 
 @dataclass(frozen=True, eq=False)
 class ReconstructionEnergy:
-    """M = (I − W)ᵀ(I − W) for W (m, m) with rows that sum to 1; `pattern` joins near nodes."""
+    """M = (I − W)ᵀ(I − W) for W (m, m) with rows that sum to 1; `edges` join near nodes."""
 
     W: sp.csr_matrix
-    pattern: sp.csr_matrix
+    edges: Edges
 
     @cached_property
     def _transposed(self) -> sp.csr_matrix:
@@ -104,7 +105,7 @@ class ReconstructionEnergy:
             galerkin,
             np.bincount(A.indices, weights=A.data**2, minlength=free.size).astype(np.float64),
         )
-        return fit.system(self.pattern[free][:, free].tocsr(), weight)
+        return fit.system(self.edges.among(free), weight)
 
 
 def _single(matrix: sp.csr_matrix) -> sp.csr_matrix:

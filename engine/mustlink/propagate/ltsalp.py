@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from mustlink.check import as_integer, check_positive
 from mustlink.errors import InputError
 from mustlink.kernels.alignment import Alignment
 from mustlink.kernels.local_fits import tangent_frames
+from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.glp import Floats, Ints, System
 from mustlink.propagate.neighborhoods import Fit, embed, located, neighbourhoods
@@ -71,7 +71,7 @@ class LTSALP(Propagator):
             lists = neighbourhoods(task, points, int(self.n_neighbors))
             own = np.arange(task.size, dtype=np.int32)[:, None]
             M = Alignment(np.hstack([own, lists]), tangent_frames(points, lists, d), task.size)
-        energy = AlignmentEnergy(M, task.laplacian.S)
+        energy = AlignmentEnergy(M, task.laplacian.pattern)
         solution = embed(task, energy, bool(self.orthogonal), float(self.alpha))
         solution.choices["n_components"] = d
         return solution
@@ -79,10 +79,10 @@ class LTSALP(Propagator):
 
 @dataclass(frozen=True, eq=False)
 class AlignmentEnergy:
-    """M = Σ_i E_i (I − G_iG_iᵀ) E_iᵀ; `pattern` joins near nodes."""
+    """M = Σ_i E_i (I − G_iG_iᵀ) E_iᵀ; `edges` join near nodes."""
 
     alignment: Alignment
-    pattern: sp.csr_matrix
+    edges: Edges
 
     @property
     def size(self) -> int:
@@ -102,4 +102,4 @@ class AlignmentEnergy:
         M = self.alignment.restricted(free)
         weight = weight + np.where(M.diagonal > _NOTHING * M.counts, 0.0, M.counts)
         fit = Fit(M.apply, M.single.apply, M.galerkin, M.diagonal)
-        return fit.system(self.pattern[free][:, free].tocsr(), weight)
+        return fit.system(self.edges.among(free), weight)

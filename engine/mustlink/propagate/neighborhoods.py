@@ -42,14 +42,14 @@ def neighbourhoods(task: Task, points: NDArray[np.floating[Any]], k: int) -> Lis
     Edges that bridge a graph are long, and among the k nearest of nobody. Where the lists fall into
     more parts than the graph, the nearest neighbour in another part is one more column.
     """
-    S, parts = task.laplacian.S, task.laplacian.null.n_components
-    lists = nearest_listed(points, S.indptr, S.indices, k)
+    edges, parts = task.laplacian.pattern, task.laplacian.null.n_components
+    lists = nearest_listed(points, edges.indptr, edges.indices, k)
     while (part := _parts(lists)).max() + 1 > parts:
-        ends = np.repeat(np.arange(task.size), np.diff(S.indptr))
-        crossing = part[ends] != part[S.indices]
+        ends = edges.rows
+        crossing = part[ends] != part[edges.indices]
         counts = np.bincount(ends[crossing], minlength=task.size)
-        indptr = np.append(0, np.cumsum(counts)).astype(S.indptr.dtype)
-        nearest = nearest_listed(points, indptr, S.indices[crossing], 1)
+        indptr = np.append(0, np.cumsum(counts)).astype(edges.indptr.dtype)
+        nearest = nearest_listed(points, indptr, edges.indices[crossing], 1)
         task.recorder.note(
             f"the {k} nearest neighbours leave {int(part.max()) + 1} parts where the graph has "
             f"{parts}; {int((counts > 0).sum())} nodes take their shortest edge across as well"

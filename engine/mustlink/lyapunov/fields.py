@@ -1,24 +1,86 @@
-"""F = Σ_q ω_q G_qCG_qᵀ with sparse factors: what the diffusion solver finds."""
+"""F (m, m) in the forms that solvers find it: written out, of low rank, or near its sources."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.kernels.blocks import combine, gram
 from mustlink.kernels.factored_entries import mirror, pattern_entries, strongest_entries
-from mustlink.lyapunov.new_edges import NewEdges, best_of, once
+from mustlink.kernels.sampled_product import sampled_product
+from mustlink.lyapunov.new_edges import NewEdges, best_of, none, once
 from mustlink.lyapunov.work_pieces import Span, each_of, spans_of
+from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block
 
 FLOOR = 0.1  # of the bound: F above it makes an edge; errors were measured to be 1/15 of the bound
+_CELLS = 1 << 24  # entries of F written out at once
 _MISSED = 1 / 16  # products below this share of that are left out of the search for edges
 
 Floats = NDArray[np.float64]
+Term = tuple[Block, Floats]
+
+
+class Field(Protocol):
+    """F (m, m), symmetric, in whatever form its solver found it."""
+
+    def dot(self, X: Block) -> Block:
+        """FX for a block (m, b)."""
+        ...
+
+    def on_pattern(self, pattern: Edges) -> NDArray[np.float64]:
+        """F_ij for every stored (i, j) of a pattern, in its order, (nnz,)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class DenseField:
+    """F (m, m) written out."""
+
+    matrix: Block
+
+    def dot(self, X: Block) -> Block:
+        """FX for a block (m, b)."""
+        return self.matrix @ X
+
+    def on_pattern(self, pattern: Edges) -> NDArray[np.float64]:
+        """F_ij for every stored (i, j) of the pattern."""
+        return np.asarray(self.matrix[pattern.rows, pattern.indices])
+
+
+@dataclass(frozen=True, eq=False)
+class LowRankField:
+    """F = Σ_t Z_t·diag(θ_t)·Z_tᵀ on m nodes: dense bases Z (m, k) and weights θ (k,) of any sign.
+
+    The columns of Z are neither orthogonal nor of unit length.
+    """
+
+    terms: tuple[Term, ...]
+    size: int
+
+    @property
+    def rank(self) -> int:
+        """Number of columns in all; the rank of F is at most this."""
+        return sum(theta.size for _, theta in self.terms)
+
+    def dot(self, X: Block) -> Block:
+        """FX for a block (m, b). Cost 4mkb."""
+        found = np.zeros((self.size, X.shape[1]))
+        for Z, theta in self.terms:
+            found += combine(Z, theta[:, None] * gram(Z, X))
+        return found
+
+    def on_pattern(self, pattern: Edges) -> NDArray[np.float64]:
+        """F_ij for every stored (i, j) of the pattern. Cost 2·nnz·k."""
+        found = np.zeros(pattern.nnz)
+        for Z, theta in self.terms:
+            sampled_product(pattern, Z, Z, theta, found)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +129,7 @@ class LocalField:
         T = sp.csc_matrix((places, self.rows, self.ends), shape=shape).tocsr()
         return T.indptr.astype(np.int64), T.indices.astype(np.int32), np.asarray(T.data)
 
-    def on_pattern(self, pattern: sp.csr_matrix) -> Floats:
+    def on_pattern(self, pattern: Edges) -> Floats:
         """F_ij for every stored (i, j) of a symmetric pattern with sorted rows."""
         out = np.zeros(pattern.nnz)
         byrow = self.values[self._listing[2]]
@@ -80,20 +142,20 @@ class LocalField:
         mirror(pattern, out)
         return out
 
-    def strongest(self, pattern: sp.csr_matrix, count: int) -> NewEdges:
+    def strongest(self, pattern: Edges, count: int) -> NewEdges:
         """The `count` largest F_ij of every row outside the pattern, if above 1/10 of the bound."""
         found = self.candidates(pattern, count)
         return best_of(found, self.on_pattern(found), count, FLOOR * self.bound)
 
-    def candidates(self, pattern: sp.csr_matrix, count: int) -> sp.csr_matrix:
-        """Where the largest F_ij outside the pattern are: (m, m), symmetric, `count` a row or more.
+    def candidates(self, pattern: Edges, count: int) -> Edges:
+        """Where the largest F_ij outside the pattern are, `count` a row or more.
 
         Products that are below 1/160 of the bound are left out of the search, which makes it as
         local as F itself.
         """
         count = min(count, self.size)
         if count == 0 or self.rows.size == 0:
-            return sp.csr_matrix((self.size, self.size))
+            return none().pattern(self.size)
         factor = (self.ends, self.rows, self.values)
         limits = (self.bound * FLOOR, self.bound * FLOOR * _MISSED)
 
@@ -105,3 +167,28 @@ class LocalField:
         parts = each_of(part, spans_of(self.size, self._listing[0]))
         first, second = (np.concatenate([p[side] for p in parts]) for side in (0, 1))
         return once(first, second, np.zeros(first.size), self.size).pattern(self.size)
+
+
+def strongest(field: Field, pattern: Edges, count: int, floor: float) -> NewEdges:
+    """The `count` largest F_ij > floor of every row i outside the pattern and off the diagonal.
+
+    Every row of F is written out, in blocks: cost m products' entries, O(m²), for small graphs.
+    """
+    m = pattern.size
+    step = max(1, _CELLS // max(m, 1))
+    found = []
+    for start in range(0, m if count else 0, step):
+        rows = np.arange(start, min(start + step, m))
+        unit = np.zeros((m, rows.size))
+        unit[rows, np.arange(rows.size)] = 1.0
+        F = np.ascontiguousarray(field.dot(unit).T)
+        F[pattern.beside(rows)] = 0.0
+        F[np.arange(rows.size), rows] = 0.0
+        best = np.argsort(-F, axis=1, kind="stable")[:, :count]
+        values = np.take_along_axis(F, best, axis=1)
+        at, place = np.nonzero(values > floor)
+        found.append((rows[at], best[at, place], values[at, place]))
+    if not found:
+        return none()
+    rows, columns, beliefs = (np.concatenate(part) for part in zip(*found, strict=True))
+    return once(rows, columns, beliefs, m)
