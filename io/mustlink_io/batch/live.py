@@ -12,8 +12,7 @@ from typing import Any, Protocol, TextIO
 
 from mustlink_io.batch.admission import Estimate
 from mustlink_io.batch.state import Status
-from mustlink_io.terminal.console import size
-from mustlink_io.terminal.progress import clock
+from mustlink_io.terminal.console import clock, size
 
 _ORDER = ("done", "failed", "interrupted", "running", "waiting")
 _LATEST = 8  # jobs that ended

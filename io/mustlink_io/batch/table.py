@@ -17,8 +17,7 @@ from mustlink_io.batch.state import State
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.plain_json import to_json
 from mustlink_io.jobs.provenance import versions
-from mustlink_io.terminal.console import size, stdout_console, table
-from mustlink_io.terminal.progress import clock
+from mustlink_io.terminal.console import clock, size, stdout_console, table
 
 ENDINGS = (".csv", ".json", ".h5", ".hdf5")
 _SHOWN = 60  # characters of an error on a terminal; the files have all

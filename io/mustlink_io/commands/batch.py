@@ -66,7 +66,7 @@ def batch(
     Keys are the long options of cluster, propagate and graph (`command = "propagate"`); relative
     paths start at the file. A failed job does not stop the others. Exit code 0: all done; 1: some
     are not, or with --dry-run could not; 2: the file is wrong and nothing ran; 130: interrupted.
-    """  # noqa: D301  (click marks unwrapped examples with \b)
+    """
     from mustlink_io.batch.arguments import check, check_defaults, fits
     from mustlink_io.batch.expand import expand
     from mustlink_io.batch.spec import Where, load
@@ -183,8 +183,7 @@ def _dry_run(ready: Sequence[Ready], limits: Limits, as_json: bool) -> int:
     """
     from mustlink_io.batch.admission import admission
     from mustlink_io.jobs.rates import measured_speed
-    from mustlink_io.terminal.console import size, stdout_console, table
-    from mustlink_io.terminal.progress import clock
+    from mustlink_io.terminal.console import clock, size, stdout_console, table
     from mustlink_io.terminal.summary import emit
 
     rows: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""The `mustlink` command: arguments, exit codes, and where words go.
+"""The `mustlink` command: its verbs, exit codes, and where words go.
 
 Results go to stdout, progress to stderr. Bad input is one line and exit code 2, Ctrl-C is 130.
 Heavy modules are imported inside the commands, so that `--help` answers at once.
@@ -10,28 +10,22 @@ import contextlib
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from mustlink.errors import InputError
 from mustlink_io.commands.batch import batch
+from mustlink_io.commands.clean import clean
 from mustlink_io.commands.cluster import cluster
 from mustlink_io.commands.convert import convert
-from mustlink_io.commands.options import (
-    JSON,
-    MEMORY,
-    METRIC,
-    NEIGHBORS,
-    QUIET,
-    SEED,
-    THREADS,
-    WEIGHTS,
-)
+from mustlink_io.commands.demo import demo
+from mustlink_io.commands.graph import graph
+from mustlink_io.commands.info import info
 from mustlink_io.commands.plan import plan
 from mustlink_io.commands.propagate import propagate
 from mustlink_io.commands.report import report
+from mustlink_io.commands.score import score
 from mustlink_io.commands.suggest import suggest
 
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
@@ -114,121 +108,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-cli.add_command(cluster)
-cli.add_command(propagate)
-cli.add_command(plan)
-cli.add_command(batch)
-cli.add_command(convert)
-cli.add_command(report)
-cli.add_command(suggest)
-
-
-@cli.command(short_help="Points, or a picture's pixels, to a graph.")
-@click.argument("data")
-@click.option("-o", "output", required=True, help="HDF5 file to write.")
-@NEIGHBORS
-@METRIC
-@WEIGHTS
-@SEED
-@THREADS
-@MEMORY
-@QUIET
-@JSON
-def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> None:
-    """Join points with their nearest neighbours; print degree, components, recall.
-
-    Of a picture, pixels with those around them and those that look alike; labels of pixels may then
-    be an array (height, width), and `mustlink report` draws the segments.
-
-    \b
-      mustlink graph points.h5 -o graph.h5 --neighbors 20
-      mustlink graph points.h5 -o graph.h5 --memory 2GB
-      mustlink graph edges.tsv -o graph.h5         check and convert a graph
-      mustlink graph photo.png -o photo.h5         pixels, row by row (.jpg, too)
-      mustlink cluster graph.h5 -k 10 -o out.h5    then cluster it, many times
-    """
-    from mustlink_io.jobs.graph import run_graph
-    from mustlink_io.terminal.progress import observing
-    from mustlink_io.terminal.summary import emit, show_graph
-
-    limits = {name: params.pop(name) for name in ("threads", "memory")}
-    given = {name: value for name, value in params.items() if value is not None}
-    with observing(quiet) as observer:
-        result = run_graph(data, output, given, observer, **limits)
-    emit(result, as_json, show_graph)
-
-
-@cli.command(short_help="What is in a file.")
-@click.argument("file")
-@JSON
-def info(file: str, as_json: bool) -> None:
-    """List what is in FILE and, of results, how they were made and what is kept beside them.
-
-    \b
-      mustlink info data.h5
-      mustlink info out.h5 --json | jq .parameters
-    """
-    from mustlink_io.hdf5 import work_folder
-    from mustlink_io.jobs.info import describe
-    from mustlink_io.terminal.summary import emit, show_info
-
-    kept = work_folder.listing(file)
-    there = Path(file).is_file() or not kept  # a run that was killed leaves its work only
-    found = describe(file) if there else {"file": file, "bytes": 0, "entries": []}
-    emit(found | kept, as_json, show_info)
-
-
-@cli.command(short_help="Remove what runs kept for later.")
-@click.argument("outputs", nargs=-1, required=True, metavar="OUTPUT…")
-@click.option("--stale", is_flag=True, help="Only what no run on the latest data would use.")
-@JSON
-def clean(outputs: tuple[str, ...], stale: bool, as_json: bool) -> None:
-    """Remove the results of stages that are kept in OUTPUT.work; OUTPUT itself stays.
-
-    \b
-      mustlink info out.h5             what is kept, how large it is, and whether it is stale
-      mustlink clean out.h5 --stale
-      mustlink clean out.h5
-      mustlink clean out/*.h5
-    """
-    from mustlink_io.hdf5 import work_folder
-    from mustlink_io.terminal.summary import emit, show_clean
-
-    emit({"cleaned": [work_folder.clean(one, stale) for one in outputs]}, as_json, show_clean)
-
-
-@cli.command(short_help="How good labels are.")
-@click.argument("labels")
-@click.option("--truth", help="True classes, -1 unknown.")
-@click.option("--constraints", help="Pairs to count as kept or broken.")
-@click.option("--graph", "graph_file", help="Graph on which to measure the normalised cut.")
-@JSON
-def score(
-    labels: str, truth: str | None, constraints: str | None, graph_file: str | None, as_json: bool
-) -> None:
-    """Compare the labels in OUT.h5 with the truth, constraints, or a graph.
-
-    \b
-      mustlink score out.h5 --truth data.h5:/labels
-      mustlink score out.h5 --constraints pairs.csv --graph graph.h5 --json
-    """
-    from mustlink_io.jobs.score import score as compute
-    from mustlink_io.terminal.summary import emit, show_score
-
-    emit(compute(labels, truth, constraints, graph_file), as_json, show_score)
-
-
-@cli.command(short_help="A photograph, cut along strokes.")
-@click.option("-o", "out_dir", default="demo-out", show_default=True, help="Folder to write to.")
-@QUIET
-@JSON
-def demo(out_dir: str, quiet: bool, as_json: bool) -> None:
-    """Cut a photograph along strokes that ship with mustlink, with and without them."""
-    from mustlink_io.jobs.demo import run as run_demo
-    from mustlink_io.terminal.progress import observing
-    from mustlink_io.terminal.summary import emit, show_demo
-
-    with observing(quiet) as observer:
-        result = run_demo(out_dir, observer)
-    if as_json or not quiet:
-        emit(result, as_json, show_demo)
+for command in (
+    cluster, propagate, plan, batch, convert, report, suggest, graph, info, clean, score, demo
+):  # fmt: skip
+    cli.add_command(command)

@@ -1,7 +1,8 @@
-"""`mustlink cluster`: its arguments and its help."""
+"""`mustlink cluster`: its arguments, its help, and how its answer looks."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -30,6 +31,10 @@ from mustlink_io.commands.options import (
     several,
 )
 from mustlink_io.jobs.methods import METHODS
+from mustlink_io.terminal.console import clock, facts, size, stage_table, stdout_console
+from mustlink_io.terminal.summary import choice_rows, constraints_kept, emit, sizes_line
+
+_QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %"), ("1", "most"))
 
 
 @click.command(short_help="Points or a graph to clusters.")
@@ -85,11 +90,10 @@ def cluster(
     pairs.csv    i,j,belief     belief > 0: must-link, < 0: cannot-link;
                  0,17,1         nodes are numbered from 0, or named as in DATA
                  0,23,-1
-    """  # noqa: D301  (click marks unwrapped examples with \b)
+    """
     from mustlink_io.jobs.cluster import ClusterJob
     from mustlink_io.jobs.job import run
     from mustlink_io.terminal.progress import observing
-    from mustlink_io.terminal.summary import emit, show_cluster
 
     asked = {name: given.pop(name) for name in ("data", "output", "n_clusters", "strict")}
     limits = {name: given.pop(name) for name in ("threads", "memory", "resume", "fresh")}
@@ -107,3 +111,53 @@ def cluster(
     with observing(quiet) as observer:
         result = run(job, observer)
     emit(result, as_json, show_cluster)
+
+
+def show_cluster(result: Mapping[str, Any]) -> None:
+    """Print the outcome of `mustlink cluster`."""
+    console = stdout_console()
+    stage_table(console, result["stages"])
+    convergence = result.get("convergence") or {}
+    unassigned = result["unassigned"]
+    values = ", ".join(f"{v:.4g}" for v in result["eigenvalues"][:12])
+    facts(
+        console,
+        [
+            ("method", result["method"]),
+            ("nodes", f"{result['n_nodes']:,}"),
+            ("cluster sizes", sizes_line(result["sizes"], _cluster_names(result))),
+            ("unassigned", f"{unassigned:,} nodes (label -1)" if unassigned else None),
+            ("eigenvalues", values or None),
+            ("constraints kept", constraints_kept(result.get("satisfaction"))),
+            ("edges", _adjusted(result.get("adjustment"))),
+            ("  F on them", _spread_of(result.get("adjustment"))),
+            *choice_rows(result.get("choices") or {}),
+            ("convergence", convergence.get("status")),
+            ("time, peak memory", f"{clock(result['seconds'])}, {size(result['peak_bytes'])}"),
+            ("written", result["output"]),
+        ],
+    )
+
+
+def _cluster_names(result: Mapping[str, Any]) -> Sequence[Any]:
+    """Numbers of clusters, with the class that most labelled nodes of each have."""
+    from mustlink_io.hdf5.store import text
+
+    names = [text(name)[:40] for name in result.get("class_names", ())]
+    return [f"{at} ({name})" if name else at for at, name in enumerate(names)]
+
+
+def _adjusted(edges: Mapping[str, Any] | None) -> str | None:
+    """Return what spread constraints did to the graph in one line."""
+    if edges is None:
+        return None
+    kinds = ("strengthened", "weakened", "added", "untouched")
+    return ", ".join(f"{edges[kind]:,} {kind}" for kind in kinds)
+
+
+def _spread_of(edges: Mapping[str, Any] | None) -> str | None:
+    """Return how F is distributed over the edges that it changes."""
+    if edges is None or not edges["strengthened"] + edges["weakened"]:
+        return None
+    F = edges["F"]
+    return ", ".join(f"{name} {F[at]:.3g}" for at, name in _QUANTILES)

@@ -48,7 +48,7 @@ def convert(
     Into .h5ad clusters go as obs/KEY, categories of text like scanpy's leiden, the embedding as
     obsm/X_KEY and the parameters as uns/KEY; what is there under the name is replaced only if
     mustlink wrote it, or with --overwrite. Into .graphml they go as the node attribute KEY.
-    """  # noqa: D301  (click marks unwrapped examples with \b)
+    """
     from mustlink_io.terminal.summary import emit
 
     if out is not None and output is not None:

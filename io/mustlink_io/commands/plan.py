@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,8 @@ import click
 from mustlink_io.commands.cluster import cluster
 from mustlink_io.commands.options import JSON
 from mustlink_io.commands.propagate import propagate
+from mustlink_io.terminal.console import clock, facts, size, stdout_console, table
+from mustlink_io.terminal.summary import emit
 
 _OUTPUT = {"output", "key", "in_place", "overwrite"}
 _APART = _OUTPUT | {"data", "quiet", "as_json", "resume", "fresh", "strict", "threads"}
@@ -27,13 +30,12 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
       mustlink plan points.h5 -k 10 -m csp --memory 2GB
       mustlink plan 10000000x16 -k 10 --memory 12GB
       mustlink plan points.h5 --for propagate -m llgc
-    """  # noqa: D301  (click marks unwrapped examples with \b)
+    """
     from mustlink_io.jobs.cluster import ClusterJob
     from mustlink_io.jobs.data_shape import shape_named, shape_of
     from mustlink_io.jobs.planning import plan_job
     from mustlink_io.jobs.propagate import PropagateJob
     from mustlink_io.jobs.rates import measured_speed
-    from mustlink_io.terminal.summary import emit, show_plan
 
     command = given.pop("command")
     asked = {name: given.pop(name) for name in ("labels", "memory")}
@@ -96,3 +98,30 @@ plan = JSON(
         short_help="Memory and time that a run would take.",
     )
 )
+
+
+def show_plan(result: Mapping[str, Any]) -> None:
+    """Print the plan of a run."""
+    from mustlink.cost.resident import size_text
+
+    console = stdout_console()
+    rows = [
+        (one["name"], clock(one["seconds"]), size(one["peak_bytes"]), one["how"])
+        for one in result["stages"]
+    ]
+    table(console, ("stage", "time", "memory", "how"), rows)
+    what = f"{result['n']:,} points of {result['d']:,} coordinates"
+    if not result["d"]:
+        what = f"{result['n']:,} nodes, {result['nnz']:,} weights"
+    memory = result["memory"]
+    facts(
+        console,
+        [
+            ("data", f"{result['data']}: {what}"),
+            ("method", result["method"]),
+            ("time, peak memory", f"{clock(result['seconds'])}, {size(result['peak_bytes'])}"),
+            ("memory given", None if memory is None else size(memory)),
+            ("least that works", size_text(result["least_memory"], up=True)),
+            *(("to fit", change) for change in result["changes"]),
+        ],
+    )

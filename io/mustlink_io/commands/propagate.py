@@ -1,7 +1,8 @@
-"""`mustlink propagate`: its arguments and its help."""
+"""`mustlink propagate`: its arguments, its help, and how its answer looks."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -30,6 +31,8 @@ from mustlink_io.commands.options import (
     several,
 )
 from mustlink_io.jobs.methods import PROPAGATORS
+from mustlink_io.terminal.console import clock, facts, size, stage_table, stdout_console
+from mustlink_io.terminal.summary import choice_rows, emit, labels_kept, sizes_line
 
 
 @click.command(short_help="Labels of a few nodes to a class of every node.")
@@ -83,11 +86,10 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
                  node,label     nodes are numbered from 0, or named as in DATA,
                  0,3            classes are whole numbers from 0 on, or words;
                  17,1           the answers are among them
-    """  # noqa: D301  (click marks unwrapped examples with \b)
+    """
     from mustlink_io.jobs.job import run
     from mustlink_io.jobs.propagate import PropagateJob
     from mustlink_io.terminal.progress import observing
-    from mustlink_io.terminal.summary import emit, show_propagate
 
     asked = {name: given.pop(name) for name in ("data", "output", "method", "labels", "graph")}
     limits = {name: given.pop(name) for name in ("threads", "memory", "resume", "fresh")}
@@ -97,3 +99,38 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
     with observing(quiet) as observer:
         result = run(PropagateJob(**asked, **limits, params=params), observer)
     emit(result, as_json, show_propagate)
+
+
+def show_propagate(result: Mapping[str, Any]) -> None:
+    """Print the outcome of `mustlink propagate`."""
+    console = stdout_console()
+    stage_table(console, result["stages"])
+    convergence = result.get("convergence") or {}
+    choices = {
+        name: value
+        for name, value in (result.get("choices") or {}).items()
+        if value is not False and name != "solver"  # named under convergence
+    }
+    unanswered = result["unanswered"]
+    facts(
+        console,
+        [
+            ("method", result["method"]),
+            ("nodes", f"{result['n_nodes']:,}"),
+            ("labels kept", labels_kept(result)),
+            ("class sizes", sizes_line(result["sizes"], _class_names(result), "classes")),
+            ("unanswered", f"{unanswered:,} nodes (label -1)" if unanswered else None),
+            ("mean confidence", f"{result['mean_confidence']:.3f}"),
+            *choice_rows(choices),
+            ("convergence", convergence.get("status")),
+            ("time, peak memory", f"{clock(result['seconds'])}, {size(result['peak_bytes'])}"),
+            ("written", result["output"]),
+        ],
+    )
+
+
+def _class_names(result: Mapping[str, Any]) -> Sequence[Any]:
+    """Names of the classes, else their numbers."""
+    from mustlink_io.hdf5.store import text
+
+    return [text(name) for name in result.get("class_names", ())] or result["classes"]

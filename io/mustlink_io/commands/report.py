@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from mustlink_io.commands.options import JSON
+from mustlink_io.terminal.console import facts, stdout_console
+from mustlink_io.terminal.summary import emit
 
 
 @click.command(short_help="A page about a result, with pictures.")
@@ -31,11 +34,17 @@ def report(
       mustlink report out.h5 --pictures figures      embedding.png, embedding.svg, spectrum.png, …
       mustlink report photo.h5 --image photo.jpg     segments drawn over the photograph
       mustlink report out.h5 --json | jq .constraints
-    """  # noqa: D301  (click marks unwrapped examples with \b)
+    """
     from mustlink_io.report.make import make
-    from mustlink_io.terminal.summary import emit, show_report
 
     found: dict[str, Any] = make(
         file, output, folder=folder, image=image, page_wanted=not (folder or as_json)
     )
     emit(found, as_json, show_report)
+
+
+def show_report(result: Mapping[str, Any]) -> None:
+    """Print the warnings of a result, and what was written about it."""
+    console = stdout_console()
+    facts(console, [("warning", line) for line in result["warnings"]])
+    facts(console, [("written", path) for path in result["written"]])

@@ -28,7 +28,7 @@ def suggest(data: str, quiet: bool, as_json: bool, **given: Any) -> None:
       mustlink suggest graph.h5 -k 5 --constraints pairs.csv
       mustlink suggest points.h5 -k 10 --memory 2GB
       mustlink suggest points.h5 -k 10 --json | jq -r .command | sh    and do it
-    """  # noqa: D301  (click marks unwrapped examples with \b)
+    """
     from mustlink_io.jobs.suggest import suggest_for
     from mustlink_io.terminal.progress import observing
     from mustlink_io.terminal.summary import emit
@@ -40,8 +40,7 @@ def suggest(data: str, quiet: bool, as_json: bool, **given: Any) -> None:
 
 def show_suggestion(result: Mapping[str, Any]) -> None:
     """Print a suggestion; the command on one line of its own, to be copied."""
-    from mustlink_io.terminal.console import facts, size, stdout_console
-    from mustlink_io.terminal.progress import clock
+    from mustlink_io.terminal.console import clock, facts, size, stdout_console
 
     console = stdout_console()
     seen, seconds = result["seen"], result["seconds"]

@@ -12,8 +12,7 @@ from mustlink_io.hdf5 import writing
 from mustlink_io.report import words
 from mustlink_io.report.drawn import Picture
 from mustlink_io.report.facts import Result
-from mustlink_io.terminal.console import size
-from mustlink_io.terminal.progress import clock
+from mustlink_io.terminal.console import clock, size
 
 _ALL_ROWS = 30  # clusters that are all listed; of more, the largest and the worst
 _SOME_ROWS = 12

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from mustlink_io.pictures import as_svg, colours
-from mustlink_io.terminal.console import size
-from mustlink_io.terminal.progress import clock
+from mustlink_io.terminal.console import clock, size
 
 _LONG = 400  # characters of a value, above which the rest is left out
 

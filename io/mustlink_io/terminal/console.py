@@ -1,16 +1,16 @@
-"""How results look on a terminal: facts and tables drawn by rich, numbers for a person."""
+"""How results look on a terminal: facts and tables drawn by rich, numbers for a person.
+
+rich is imported when something is drawn, so that `--help` answers at once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console
 
-from mustlink_io.terminal.progress import clock
 
 _KEEPING = "keeping: "  # stages that write down what others found
 _WORTH_A_LINE = 0.1  # seconds
@@ -26,15 +26,36 @@ def size(n_bytes: float) -> str:
     return f"{value:.1f} TB"
 
 
+def clock(seconds: float) -> str:
+    """Return a duration for a person: 0.4 s, 12.3 s, 4:05, 1:02:03."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
 def stdout_console() -> Console:
     """Return the console on stdout."""
+    from rich.console import Console
+
     console = Console(highlight=False)
     # a file or a pipe has no width: do not cut names there
     return console if console.is_terminal else Console(highlight=False, width=160)
 
 
+def title(console: Console, words: str) -> None:
+    """Print a line that names what follows."""
+    from rich.text import Text
+
+    console.print(Text(words, style="bold"))
+
+
 def facts(console: Console, rows: Sequence[tuple[str, Any]]) -> None:
     """Print pairs of a name and a value, one a line; None is left out."""
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -46,6 +67,10 @@ def facts(console: Console, rows: Sequence[tuple[str, Any]]) -> None:
 
 def table(console: Console, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table, numbers to the right."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
     drawn = Table(box=SIMPLE_HEAD, pad_edge=False)
     for at, name in enumerate(columns):
         numeric = all(isinstance(row[at], int | float) or row[at] == "" for row in rows)
@@ -81,5 +106,7 @@ def stage_table(console: Console, stages: Sequence[Mapping[str, Any]]) -> None:
 
 def show_notes(console: Console, notes: Sequence[str]) -> None:
     """Print remarks of a run."""
+    from rich.text import Text
+
     for note in notes:
         console.print(Text(f"note: {note}", style="yellow"))

@@ -10,19 +10,11 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from mustlink.observe import Observer, Silent
+from mustlink_io.terminal.console import clock
 
 SHOW_AFTER = 2.0  # seconds: below, a bar or a line only flickers
 LOG_EVERY = 10.0
 _MENTION = 0.1
-
-
-def clock(seconds: float) -> str:
-    """Return a duration for a person: 0.4 s, 12.3 s, 4:05, 1:02:03."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def times(elapsed: float, fraction: float | None) -> str:
