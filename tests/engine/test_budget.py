@@ -25,7 +25,7 @@ from mustlink.operators.laplacian import normalized_laplacian
 from mustlink_io import formats
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.formats import stream
-from mustlink_io.jobs import job
+from mustlink_io.jobs import run as running
 
 sizes = {
     "n": st.integers(10, 10**8),
@@ -296,7 +296,7 @@ def test_the_least_memory_that_is_told_is_enough_for_the_run(data, capsys, monke
 @pytest.fixture
 def lazy(monkeypatch):
     """Points are large for a memory as soon as they need a millionth of it; blocks are small."""
-    monkeypatch.setattr(job, "LAZY", 10**6)
+    monkeypatch.setattr(running, "LAZY", 10**6)
     monkeypatch.setattr(stream.row_blocks, "__defaults__", (2000,))
 
 

@@ -556,10 +556,10 @@ def test_interrupted_in_the_computation(mustlink, tmp_path, monkeypatch):
 
 
 def test_the_budget_is_compared_with_the_peak(mustlink, tmp_path, monkeypatch):
-    from mustlink_io.jobs import job
+    from mustlink_io.jobs import run as running
 
     peaks = iter([3 * 10**9])
-    monkeypatch.setattr(job, "peak_bytes", lambda: next(peaks))
+    monkeypatch.setattr(running, "peak_bytes", lambda: next(peaks))
     line = f"cluster points.h5 -k 3 --memory 2GB --json -o {tmp_path}/o.h5"
     code, said, err = mustlink(line)
     assert code == 0

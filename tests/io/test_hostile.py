@@ -247,7 +247,7 @@ def test_types_that_numpy_does_not_have(tmp_path):
     refused(f"{tmp_path}/x.h5:time", "of a type that is not read")
     refused(f"{tmp_path}/x.h5:bits", "a format of their own")
     refused(f"{tmp_path}/x.h5:named", "a named type")
-    assert [one["path"] for one in info.describe(f"{tmp_path}/x.h5:named")["entries"]]
+    assert [one["path"] for one in info.describe(f"{tmp_path}/x.h5:named").entries]
 
 
 def test_numbers_that_do_not_fit_in_64_bits_with_a_sign(tmp_path):
@@ -320,7 +320,7 @@ def test_groups_that_contain_themselves(tmp_path):
             file[name] = file["/"]
         file["deep/points"] = POINTS
         file["deep/above"] = file["/"]
-    entries = info.describe(str(tmp_path / "x.h5"))["entries"]
+    entries = info.describe(str(tmp_path / "x.h5")).entries
     assert [entry["path"] for entry in entries] == ["/deep/points"]
     refused(tmp_path / "x.h5", "it has /.*points")
     assert formats.load(f"{tmp_path}/x.h5:a/b/deep/above/deep/points").value.shape == (10, 4)
@@ -338,7 +338,7 @@ def test_names_cannot_write_to_the_terminal(tmp_path, capsys):
     for options in ([], ["--json"]):
         assert cli.run(["info", path, *options]) == 0
         assert "\x1b" not in capsys.readouterr().out
-    entries = info.describe(path)["entries"]
+    entries = info.describe(path).entries
     assert "/\\x1b[31mred" in [entry["path"] for entry in entries]
 
 
@@ -396,7 +396,7 @@ def test_texts_of_a_report_are_told_as_they_are_but_for_what_steers_a_terminal(t
     report = {"notes": notes, "odd \x07": 1}
     for text in (json.dumps(report), json.dumps({"notes": notes[:1]}, ensure_ascii=False)):
         store.write(tmp_path / "x.h5", {"/labels": [0, 1], "/report": text})
-        found = info.describe(str(tmp_path / "x.h5"))["report"]
+        found = info.describe(str(tmp_path / "x.h5")).plain()["report"]
         assert found["notes"][0] == "no\\xa0break, na\u00efve, \u4e2d"
         assert all(note.isprintable() for note in found["notes"])
         assert all(key.isprintable() for key in found)

@@ -16,6 +16,7 @@ from mustlink_io.batch.run import Item
 from mustlink_io.batch.state import State
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.plain_json import to_json
+from mustlink_io.hdf5.result import Report
 from mustlink_io.jobs.provenance import versions
 from mustlink_io.terminal.console import clock, size, stdout_console, table
 
@@ -26,8 +27,7 @@ _SHOWN = 60  # characters of an error on a terminal; the files have all
 def row(item: Item, state: State) -> dict[str, Any]:
     """Return what there is to tell about one job; None where nothing is known."""
     spec, status = item.ready.spec, item.status
-    result = (state.result(spec.name) if item.phase == "done" else None) or {}
-    satisfaction, convergence = result.get("satisfaction"), result.get("convergence")
+    told = Report.model_validate((state.result(spec.name) if item.phase == "done" else None) or {})
     values = {key: value for key, value in spec.values.items() if key not in ("output", "method")}
     return {
         "job": spec.name,
@@ -36,10 +36,10 @@ def row(item: Item, state: State) -> dict[str, Any]:
         "method": item.ready.method,
         **values,
         "output": str(item.ready.output),
-        "n_nodes": result.get("n_nodes"),
-        "n_clusters": _clusters(result),
-        "kept": satisfaction.get("kept") if isinstance(satisfaction, Mapping) else None,
-        "converged": convergence.get("reason") if isinstance(convergence, Mapping) else None,
+        "n_nodes": told.n_nodes,
+        "n_clusters": None if told.sizes is None else sum(1 for n in told.sizes if n),
+        "kept": told.satisfaction.kept if told.satisfaction else None,
+        "converged": told.convergence.reason if told.convergence else None,
         "seconds": status.seconds if status else None,
         "peak_bytes": status.peak_bytes if status else None,
         "planned_seconds": status.plan_seconds if status else None,
@@ -49,12 +49,6 @@ def row(item: Item, state: State) -> dict[str, Any]:
         "error": status.error if status else None,
         "log": str(log) if (log := state.place(spec.name) / "log.txt").exists() else None,
     }
-
-
-def _clusters(result: Mapping[str, Any]) -> int | None:
-    """Clusters or classes that have a node."""
-    sizes = result.get("sizes")
-    return sum(1 for n in sizes if n) if isinstance(sizes, list) else None
 
 
 def columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:

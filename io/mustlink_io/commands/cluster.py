@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,6 +33,10 @@ from mustlink_io.commands.options import (
 from mustlink_io.jobs.methods import METHODS
 from mustlink_io.terminal.console import clock, facts, size, stage_table, stdout_console
 from mustlink_io.terminal.summary import choice_rows, constraints_kept, emit, sizes_line
+
+if TYPE_CHECKING:
+    from mustlink_io.hdf5.result import Result
+    from mustlink_io.hdf5.result_parts import Adjustment
 
 _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %"), ("1", "most"))
 
@@ -92,7 +96,7 @@ def cluster(
                  0,23,-1
     """
     from mustlink_io.jobs.cluster import ClusterJob
-    from mustlink_io.jobs.job import run
+    from mustlink_io.jobs.run import run
     from mustlink_io.terminal.progress import observing
 
     asked = {name: given.pop(name) for name in ("data", "output", "n_clusters", "strict")}
@@ -110,54 +114,52 @@ def cluster(
     )
     with observing(quiet) as observer:
         result = run(job, observer)
-    emit(result, as_json, show_cluster)
+    emit(result.flat(), as_json, lambda _: show_cluster(result))
 
 
-def show_cluster(result: Mapping[str, Any]) -> None:
+def show_cluster(result: Result) -> None:
     """Print the outcome of `mustlink cluster`."""
+    told = result.report
     console = stdout_console()
-    stage_table(console, result["stages"])
-    convergence = result.get("convergence") or {}
-    unassigned = result["unassigned"]
-    values = ", ".join(f"{v:.4g}" for v in result["eigenvalues"][:12])
+    stage_table(console, result.stages)
+    values = ", ".join(f"{v:.4g}" for v in result.eigenvalues[:12])
     facts(
         console,
         [
-            ("method", result["method"]),
-            ("nodes", f"{result['n_nodes']:,}"),
-            ("cluster sizes", sizes_line(result["sizes"], _cluster_names(result))),
-            ("unassigned", f"{unassigned:,} nodes (label -1)" if unassigned else None),
+            ("method", told.method),
+            ("nodes", f"{told.n_nodes:,}"),
+            ("cluster sizes", sizes_line(told.sizes or (), _cluster_names(result))),
+            ("unassigned", f"{told.unassigned:,} nodes (label -1)" if told.unassigned else None),
             ("eigenvalues", values or None),
-            ("constraints kept", constraints_kept(result.get("satisfaction"))),
-            ("edges", _adjusted(result.get("adjustment"))),
-            ("  F on them", _spread_of(result.get("adjustment"))),
-            *choice_rows(result.get("choices") or {}),
-            ("convergence", convergence.get("status")),
-            ("time, peak memory", f"{clock(result['seconds'])}, {size(result['peak_bytes'])}"),
-            ("written", result["output"]),
+            ("constraints kept", constraints_kept(told.satisfaction)),
+            ("edges", _adjusted(told.adjustment)),
+            ("  F on them", _spread_of(told.adjustment)),
+            *choice_rows(told.choices or {}),
+            ("convergence", told.convergence.status if told.convergence else None),
+            ("time, peak memory", f"{clock(told.seconds or 0)}, {size(told.peak_bytes or 0)}"),
+            ("written", result.output),
         ],
     )
 
 
-def _cluster_names(result: Mapping[str, Any]) -> Sequence[Any]:
+def _cluster_names(result: Result) -> Sequence[Any]:
     """Numbers of clusters, with the class that most labelled nodes of each have."""
     from mustlink_io.hdf5.store import text
 
-    names = [text(name)[:40] for name in result.get("class_names", ())]
+    names = [text(name)[:40] for name in result.class_names]
     return [f"{at} ({name})" if name else at for at, name in enumerate(names)]
 
 
-def _adjusted(edges: Mapping[str, Any] | None) -> str | None:
+def _adjusted(edges: Adjustment | None) -> str | None:
     """Return what spread constraints did to the graph in one line."""
     if edges is None:
         return None
     kinds = ("strengthened", "weakened", "added", "untouched")
-    return ", ".join(f"{edges[kind]:,} {kind}" for kind in kinds)
+    return ", ".join(f"{getattr(edges, kind):,} {kind}" for kind in kinds)
 
 
-def _spread_of(edges: Mapping[str, Any] | None) -> str | None:
+def _spread_of(edges: Adjustment | None) -> str | None:
     """Return how F is distributed over the edges that it changes."""
-    if edges is None or not edges["strengthened"] + edges["weakened"]:
+    if edges is None or not edges.strengthened + edges.weakened:
         return None
-    F = edges["F"]
-    return ", ".join(f"{name} {F[at]:.3g}" for at, name in _QUANTILES)
+    return ", ".join(f"{name} {edges.F[at]:.3g}" for at, name in _QUANTILES)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mustlink_io.commands.options import JSON, QUIET
 from mustlink_io.terminal.console import facts, size, stage_table, stdout_console
 from mustlink_io.terminal.summary import emit, sizes_line
+
+if TYPE_CHECKING:
+    from mustlink_io.hdf5.result_parts import Stage
 
 
 @click.command(short_help="A photograph, cut along strokes.")
@@ -24,10 +27,10 @@ def demo(out_dir: str, quiet: bool, as_json: bool) -> None:
     with observing(quiet) as observer:
         result = run_demo(out_dir, observer)
     if as_json or not quiet:
-        emit(result, as_json, show_demo)
+        emit(result.flat(), as_json, lambda told: show_demo(told, result.stages))
 
 
-def show_demo(result: Mapping[str, Any]) -> None:
+def show_demo(result: Mapping[str, Any], stages: Sequence[Stage]) -> None:
     """Print what `mustlink demo` did."""
     console = stdout_console()
     facts(
@@ -41,4 +44,4 @@ def show_demo(result: Mapping[str, Any]) -> None:
             ("wrote", ", ".join(result["files"])),
         ],
     )
-    stage_table(console, result["stages"])
+    stage_table(console, stages)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +21,12 @@ from mustlink_io.terminal.console import (
 )
 from mustlink_io.terminal.summary import constraints_kept, emit, labels_kept
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mustlink_io.hdf5.result import Result
+    from mustlink_io.jobs.info import Contents
+
 
 @click.command(short_help="What is in a file.")
 @click.argument("file")
@@ -33,16 +39,16 @@ def info(file: str, as_json: bool) -> None:
       mustlink info out.h5 --json | jq .parameters
     """
     from mustlink_io.hdf5 import work_folder
-    from mustlink_io.jobs.info import describe
+    from mustlink_io.jobs.info import Contents, describe
 
     kept = work_folder.listing(file)
     there = Path(file).is_file() or not kept  # a run that was killed leaves its work only
-    found = describe(file) if there else {"file": file, "bytes": 0, "entries": []}
-    emit(found | kept, as_json, show_info)
+    found = describe(file) if there else Contents(file, 0, [])
+    emit(found.plain() | kept, as_json, lambda _: show_info(found, kept.get("work")))
 
 
-def show_info(result: Mapping[str, Any]) -> None:
-    """Print what is in a file."""
+def show_info(found: Contents, work: Mapping[str, Any] | None) -> None:
+    """Print what is in a file, and what is kept beside it."""
     console = stdout_console()
     rows = [
         (
@@ -51,34 +57,38 @@ def show_info(result: Mapping[str, Any]) -> None:
             entry["type"] + (f", {entry['nnz']:,} entries" if entry.get("nnz") else ""),
             entry["meaning"],
         )
-        for entry in result["entries"]
+        for entry in found.entries
     ]
-    title(console, f"{result['file']}  {size(result['bytes'])}")
+    title(console, f"{found.file}  {size(found.bytes)}")
     table(console, ("path", "shape", "type", "meaning"), rows)
-    if "parameters" in result:
-        given = ", ".join(f"{k}={v}" for k, v in result["parameters"].items() if v is not None)
-        made = ", ".join(f"{k} {v}" for k, v in result.get("versions", {}).items())
-        run: list[tuple[str, Any]] = [("parameters", given), ("versions", made)]
-        for item in result.get("inputs", []):
-            run.append((f"input {item['role']}", f"{item['name']}  sha256 {item['sha256']}"))
-        facts(console, run)
-    report = result.get("report")
-    if isinstance(report, Mapping):
+    if found.result is not None:
+        _show_result(console, found.result)
+    if work is not None:
+        results = [
+            (one["stage"], size(one["bytes"]), clock(one["seconds"]), one["made"], _age(one))
+            for one in work["results"]
+        ]
+        title(console, f"{work['folder']}  kept for other runs")
+        table(console, ("stage", "size", "took", "made", ""), results)
+
+
+def _show_result(console: Console, result: Result) -> None:
+    """Print how a result was made."""
+    told = result.model_fields_set
+    if "parameters" in told:
+        given = ", ".join(f"{k}={v}" for k, v in result.parameters.items() if v is not None)
+        made = ", ".join(f"{k} {v}" for k, v in result.versions.items())
+        rows = [(f"input {one.role}", f"{one.name}  sha256 {one.sha256}") for one in result.inputs]
+        facts(console, [("parameters", given), ("versions", made), *rows])
+    if "report" in told:
         kept = [
-            ("constraints kept", constraints_kept(report.get("satisfaction"))),
-            ("labels kept", labels_kept(report)),
+            ("constraints kept", constraints_kept(result.report.satisfaction)),
+            ("labels kept", labels_kept(result.report)),
         ]
         facts(console, kept)
-        show_notes(console, report.get("notes", []))
-    if "stages" in result:
-        stage_table(console, result["stages"])
-    if "work" in result:
-        work = [
-            (one["stage"], size(one["bytes"]), clock(one["seconds"]), one["made"], _age(one))
-            for one in result["work"]["results"]
-        ]
-        title(console, f"{result['work']['folder']}  kept for other runs")
-        table(console, ("stage", "size", "took", "made", ""), work)
+        show_notes(console, result.report.notes)
+    if "stages" in told:
+        stage_table(console, result.stages)
 
 
 def _age(kept: Mapping[str, Any]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,6 +33,9 @@ from mustlink_io.commands.options import (
 from mustlink_io.jobs.methods import PROPAGATORS
 from mustlink_io.terminal.console import clock, facts, size, stage_table, stdout_console
 from mustlink_io.terminal.summary import choice_rows, emit, labels_kept, sizes_line
+
+if TYPE_CHECKING:
+    from mustlink_io.hdf5.result import Result
 
 
 @click.command(short_help="Labels of a few nodes to a class of every node.")
@@ -87,8 +90,8 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
                  0,3            classes are whole numbers from 0 on, or words;
                  17,1           the answers are among them
     """
-    from mustlink_io.jobs.job import run
     from mustlink_io.jobs.propagate import PropagateJob
+    from mustlink_io.jobs.run import run
     from mustlink_io.terminal.progress import observing
 
     asked = {name: given.pop(name) for name in ("data", "output", "method", "labels", "graph")}
@@ -98,39 +101,38 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
     params = {name: value for name, value in given.items() if value is not None}
     with observing(quiet) as observer:
         result = run(PropagateJob(**asked, **limits, params=params), observer)
-    emit(result, as_json, show_propagate)
+    emit(result.flat(), as_json, lambda _: show_propagate(result))
 
 
-def show_propagate(result: Mapping[str, Any]) -> None:
+def show_propagate(result: Result) -> None:
     """Print the outcome of `mustlink propagate`."""
+    told = result.report
     console = stdout_console()
-    stage_table(console, result["stages"])
-    convergence = result.get("convergence") or {}
+    stage_table(console, result.stages)
     choices = {
         name: value
-        for name, value in (result.get("choices") or {}).items()
+        for name, value in (told.choices or {}).items()
         if value is not False and name != "solver"  # named under convergence
     }
-    unanswered = result["unanswered"]
     facts(
         console,
         [
-            ("method", result["method"]),
-            ("nodes", f"{result['n_nodes']:,}"),
-            ("labels kept", labels_kept(result)),
-            ("class sizes", sizes_line(result["sizes"], _class_names(result), "classes")),
-            ("unanswered", f"{unanswered:,} nodes (label -1)" if unanswered else None),
-            ("mean confidence", f"{result['mean_confidence']:.3f}"),
+            ("method", told.method),
+            ("nodes", f"{told.n_nodes:,}"),
+            ("labels kept", labels_kept(told)),
+            ("class sizes", sizes_line(told.sizes or (), _class_names(result), "classes")),
+            ("unanswered", f"{told.unanswered:,} nodes (label -1)" if told.unanswered else None),
+            ("mean confidence", f"{told.mean_confidence or 0:.3f}"),
             *choice_rows(choices),
-            ("convergence", convergence.get("status")),
-            ("time, peak memory", f"{clock(result['seconds'])}, {size(result['peak_bytes'])}"),
-            ("written", result["output"]),
+            ("convergence", told.convergence.status if told.convergence else None),
+            ("time, peak memory", f"{clock(told.seconds or 0)}, {size(told.peak_bytes or 0)}"),
+            ("written", result.output),
         ],
     )
 
 
-def _class_names(result: Mapping[str, Any]) -> Sequence[Any]:
+def _class_names(result: Result) -> Sequence[Any]:
     """Names of the classes, else their numbers."""
     from mustlink_io.hdf5.store import text
 
-    return [text(name) for name in result.get("class_names", ())] or result["classes"]
+    return [text(name) for name in result.class_names] or result.classes

@@ -34,8 +34,10 @@ def score(
 
 def show_score(result: Mapping[str, Any]) -> None:
     """Print scores."""
+    from mustlink_io.hdf5.result_parts import Satisfaction
+
     console = stdout_console()
-    truth = result.get("truth") or {}
+    truth, kept = result.get("truth") or {}, result.get("satisfaction")
     unassigned = result["unassigned"]
     facts(
         console,
@@ -48,7 +50,7 @@ def show_score(result: Mapping[str, Any]) -> None:
             ("adjusted Rand index", f"{truth['ari']:.4f}" if truth else None),
             ("mutual information", f"{truth['nmi']:.4f} (normalised)" if truth else None),
             ("accuracy", f"{truth['accuracy']:.4f} (best matching)" if truth else None),
-            ("constraints kept", constraints_kept(result.get("satisfaction"))),
+            ("constraints kept", None if kept is None else constraints_kept(Satisfaction(**kept))),
             ("normalised cut", f"{result['mncut']:.4g}" if "mncut" in result else None),
         ],
     )

@@ -118,7 +118,6 @@ def cluster_findings(estimator: Any, side: Any) -> dict[str, Any]:
     return {
         "sizes": np.bincount(assigned, minlength=estimator.n_clusters).tolist(),
         "unassigned": int(labels.size - assigned.size),
-        "eigenvalues": _eigenvalues(estimator).tolist(),
         "finished": now(),
         "graph": diagnostics.graph_health(estimator.graph_),
         "spectrum": diagnostics.spectrum(estimator.graph_),

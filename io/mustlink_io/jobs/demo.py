@@ -20,11 +20,12 @@ from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
 from mustlink_io import pictures
 from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.result import Result
 from mustlink_io.jobs import diagnostics
 from mustlink_io.jobs.cluster import cluster_content, cluster_findings
 from mustlink_io.jobs.graph import N_SIMILAR
-from mustlink_io.jobs.job import run_content
-from mustlink_io.jobs.provenance import command_line, stage_rows, versions
+from mustlink_io.jobs.provenance import command_line, stages_of
+from mustlink_io.jobs.run import result_of
 
 STROKES = "data/china_strokes.csv"
 
@@ -72,7 +73,7 @@ def rasterise(strokes: list[Stroke], shape: tuple[int, int]) -> tuple[NDArray[np
     return labels, names
 
 
-def run(out_dir: str, observer: Observer) -> dict[str, Any]:
+def run(out_dir: str, observer: Observer) -> Result:
     """Segment the photograph with and without strokes: picture, HDF5 labels, summary."""
     from sklearn.datasets import load_sample_image
 
@@ -114,40 +115,29 @@ def run(out_dir: str, observer: Observer) -> dict[str, Any]:
             **cluster_findings(constrained, known),
             "command": command_line("demo", None, {"-o": out_dir}),
         }
-        result = {**_summary(constrained, plain, strokes, names), **look}
-    result["stages"] = stage_rows(recorder)
-    result["seconds"] = sum(stage["seconds"] for stage in result["stages"])
+        content = {**cluster_content(constrained), **diagnostics.side_content(known)}
+        told = {**look, **_summary(constrained, plain, strokes, names)}
+    parameters = {"method": "csp", **constrained.get_params()}
+    result = result_of(constrained, told, content, recorder, parameters, ())
     with recorder.stage("writing"):
-        content = {
-            **cluster_content(constrained),
-            **diagnostics.side_content(known),
-            "/image": image,
-        }
-        store.write(result_file, {**content, **run_content(result)})
-    result["stages"] = stage_rows(recorder)
-    result["peak_bytes"] = peak_bytes()
-    result["files"] = [str(picture), str(result_file)]
-    return result
+        store.write(result_file, {**content, "/image": image, **result.content()})
+    files = [str(picture), str(result_file)]
+    result = result.told(output=str(result_file), peak_bytes=peak_bytes(), files=files)
+    return result.model_copy(update={"stages": stages_of(recorder), "classes": names})
 
 
 def _summary(
     constrained: Any, plain: Any, strokes: NDArray[np.int64], names: list[str]
 ) -> dict[str, Any]:
     """What the summary shows and the result file keeps."""
-    report = constrained.report_.to_dict()
     k = len(names)
     marked = strokes.ravel() >= 0
     return {
-        **report,
         "image": "china.jpg of scikit-learn",
         "data": {"kind": "image", "shape": list(strokes.shape)},
-        "classes": names,
         "stroke_pixels": int(marked.sum()),
         "obeyed": _obeyed(constrained.labels_[marked], strokes.ravel()[marked], k),
         "obeyed_without": _obeyed(plain.labels_[marked], strokes.ravel()[marked], k),
-        "parameters": {"method": "csp", **constrained.get_params()},
-        "versions": versions(),
-        "inputs": [],
     }
 
 

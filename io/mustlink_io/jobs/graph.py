@@ -21,7 +21,7 @@ from mustlink_io.hdf5.work_folder import remove_leftovers
 from mustlink_io.jobs.diagnostics import graph_health
 from mustlink_io.jobs.methods import flag
 from mustlink_io.jobs.planning import LAZY
-from mustlink_io.jobs.provenance import stage_rows, thread_limit
+from mustlink_io.jobs.provenance import stages_of, thread_limit
 
 N_SIMILAR = 8  # pixels that look most alike, to which every pixel of a picture is joined
 
@@ -92,7 +92,7 @@ def _run(
         store.write(target, content)
     return {
         **result,
-        "stages": stage_rows(recorder),
+        "stages": [stage.plain() for stage in stages_of(recorder)],
         "seconds": sum(stage.seconds for stage in recorder.stages),
         "peak_bytes": peak_bytes(),
         "notes": list(recorder.notes),

@@ -2,40 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import h5py
-import numpy as np
 
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import arrays, matrices
-from mustlink_io.hdf5 import recorded, schema, store
+from mustlink_io.hdf5 import result, schema, store
+from mustlink_io.hdf5.result import Result
 
 
-def describe(text: str) -> dict[str, Any]:
-    """Return entries (path, shape, type, bytes, meaning) and, of results, how they were made.
+@dataclass(frozen=True)
+class Contents:
+    """Entries (path, shape, type, bytes, meaning) of a file and, of results, how they were made."""
 
-    Raises InputError.
-    """
+    file: str
+    bytes: int
+    entries: list[dict[str, Any]]
+    versions: dict[str, str] = field(default_factory=dict)  # of the format, and who wrote it
+    result: Result | None = None
+
+    def plain(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        told = {} if self.result is None else self.result.plain()
+        shown = {"file": self.file, "bytes": self.bytes, "entries": self.entries}
+        return {**shown, **self.versions, **told}
+
+
+def describe(text: str) -> Contents:
+    """What is in a file; raises InputError."""
     place = formats.parse(text)
     store.check_readable(place.path)
-    result: dict[str, Any] = {"file": store.text(place.path), "bytes": place.path.stat().st_size}
+    about = (store.text(place.path), place.path.stat().st_size)
     if place.suffix in formats.HDF5:
-        return result | _describe_h5(place)
+        return _describe_h5(place, *about)
     if place.suffix == ".npz":
         with arrays.open_npz(place.path) as archive:
             if matrices.is_sparse_npz(archive) and not place.part:
-                return result | {"entries": [_sparse_entry(archive, place)]}
-            result["entries"] = [_entry(name, *archive.declares(name)) for name in archive]
-        return result
+                return Contents(*about, [_sparse_entry(archive, place)])
+            return Contents(*about, [_entry(name, *archive.declares(name)) for name in archive])
     loaded = formats.load(text)
     size = int(loaded.value.nnz) if loaded.kind == "graph" else None
     entries = [_entry(loaded.kind, loaded.value.shape, loaded.value.dtype) | {"nnz": size}]
     if loaded.names is not None:
         names = _entry("names", (len(loaded.names),), "text")
         entries.append(names | {"meaning": f"of the nodes; the first is {loaded.names.told(0)}"})
-    return result | {"entries": entries}
+    return Contents(*about, entries)
 
 
 def _entry(name: str, shape: tuple[int, ...], dtype: Any) -> dict[str, Any]:
@@ -50,45 +64,20 @@ def _sparse_entry(archive: arrays.Archive, place: formats.Place) -> dict[str, An
     return entry | {"nnz": int(found.nnz), "meaning": meaning}
 
 
-def _describe_h5(place: formats.Place) -> dict[str, Any]:
+def _describe_h5(place: formats.Place, name: str, size: int) -> Contents:
     with store.open_h5(place.path) as file:
         store.try_first(file, "entries", "", lambda: _entries(file, place))
         entries = _entries(file, place)
         if place.part and not entries:
             raise InputError(f"{place}: no such dataset in the file")
-        result: dict[str, Any] = {"entries": entries}
-        for name in ("mustlink-format", "mustlink-version"):
-            if name in file.attrs:
-                result[name] = store.text(file.attrs[name])
-        for name in ("parameters", "versions", "inputs"):
-            if name in file.attrs:
-                result[name] = recorded.checked(name, store.decoded(file.attrs[name]), str(place))
-        if store.find(file, "/report") is not None:
-            words = store.decoded(store.read(file, "/report", {}, "/report"))
-            result["report"] = recorded.checked("report", words, str(place))
-        if store.find(file, "/stages/name") is not None:
-            result["stages"] = _stages(file)
-    return result
+        written = ("mustlink-format", "mustlink-version")
+        versions = {key: store.text(file.attrs[key]) for key in written if key in file.attrs}
+        return Contents(name, size, entries, versions, result.read(file, str(place)))
 
 
 def _entries(file: h5py.File, place: formats.Place) -> list[dict[str, Any]]:
     below = "/" + place.part.strip("/") if place.part else ""
     return [_h5_entry(file, path, item) for path, item in _walk(file) if path.startswith(below)]
-
-
-def _stages(file: h5py.File) -> list[dict[str, Any]]:
-    dims: dict[str, int] = {}
-    columns = {
-        name: store.read(file, f"/stages/{name}", dims, f"/stages/{name}")
-        for name in ("name", "seconds", "peak_bytes")
-    }
-    seconds, peaks = columns["seconds"], columns["peak_bytes"]
-    if not (np.isfinite(seconds).all() and (seconds >= 0).all() and (peaks >= 0).all()):
-        raise InputError(f"{file.filename}:/stages: damaged: times and bytes are not negative")
-    return [
-        {"name": store.text(name), "seconds": float(time), "peak_bytes": int(peak)}
-        for name, time, peak in zip(columns["name"], seconds, peaks, strict=True)
-    ]
 
 
 def _walk(file: h5py.File) -> list[tuple[str, Any]]:

@@ -98,7 +98,6 @@ class PropagateJob(Job):
         guessed = (labels >= 0) & (side.labels < 0)
         sure = np.asarray(estimator.confidence_)[guessed if guessed.any() else labels >= 0]
         return {
-            "classes": classes.tolist(),
             "sizes": np.bincount(place, minlength=classes.size).tolist(),
             "mean_confidence": float(sure.mean()),
             "command": self.command,

@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 
 from mustlink.observe import Recorder
+from mustlink_io.hdf5.result_parts import Stage
 
 _ALSO = ("numba", "pyamg", "pynndescent", "scikit-learn")  # what results depend on, too
 
 
-def stage_rows(recorder: Recorder) -> list[dict[str, Any]]:
-    """Stages so far as plain values."""
-    return [
-        {"name": s.name, "seconds": s.seconds, "peak_bytes": s.peak_bytes} for s in recorder.stages
-    ]
+def stages_of(recorder: Recorder) -> list[Stage]:
+    """Stages so far, as a result tells them."""
+    return [Stage(name=s.name, seconds=s.seconds, peak_bytes=s.peak_bytes) for s in recorder.stages]
 
 
 @contextlib.contextmanager

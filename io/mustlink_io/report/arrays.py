@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io.hdf5 import store
-from mustlink_io.report.recorded import LARGEST
+from mustlink_io.hdf5.result_parts import LARGEST
 
 _ITEMS = {
     "labels": "/labels",

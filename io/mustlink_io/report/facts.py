@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,10 @@ import numpy as np
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import annotate
-from mustlink_io.hdf5 import store
-from mustlink_io.jobs.info import describe
-from mustlink_io.report import arrays, recorded
+from mustlink_io.hdf5 import result, store
+from mustlink_io.hdf5.result import Report
+from mustlink_io.hdf5.result_parts import Constraints, Stage
+from mustlink_io.report import arrays
 from mustlink_io.report.arrays import Arrays
 
 _ASKED = {"pairs": "pairs", "labels": "labels", "graph": "a second graph", "matrix": "a matrix"}
@@ -38,22 +39,24 @@ def read(path: str) -> Result:
         )
     if place.suffix not in formats.HDF5 or place.part:
         raise InputError(f"{path}: no result; give the .h5 file that a run wrote, as: out.h5")
-    told = describe(path)
-    report = told.get("report")
     with store.open_h5(place.path) as file:
-        if not isinstance(report, Mapping) or store.find(file, "/labels") is None:
+        told = result.read(file, str(place))
+        if (
+            told is None
+            or "report" not in told.model_fields_set
+            or store.find(file, "/labels") is None
+        ):
             raise InputError(
                 f"{path}: no result of a run (no /report with /labels in it); give the file that "
                 "mustlink cluster or mustlink propagate wrote"
             )
         held = arrays.load(file)
-        constraints = recorded.part(recorded.Constraints, report, "constraints")
-        names = arrays.node_names(file, _named(constraints), held.labels.size)
-    facts = _facts(told, report, held, constraints, names)
+        names = arrays.node_names(file, _named(told.report.constraints), held.labels.size)
+    facts = _facts(told, told.report, held, names)
     return Result({"file": Path(path).name, **facts}, held)
 
 
-def _named(asked: recorded.Constraints | None) -> list[int]:
+def _named(asked: Constraints | None) -> list[int]:
     """Nodes that the page names."""
     if asked is None:
         return []
@@ -62,54 +65,43 @@ def _named(asked: recorded.Constraints | None) -> list[int]:
 
 
 def _facts(
-    told: Mapping[str, Any],
-    report: Mapping[str, Any],
-    held: Arrays,
-    asked: recorded.Constraints | None,
-    names: Mapping[int, str],
+    told: result.Result, report: Report, held: Arrays, names: Mapping[int, str]
 ) -> dict[str, Any]:
     kind = "classes" if held.confidence is not None else "clusters"
-    warnings = recorded.lines(report, "warnings")
-    graph = recorded.part(recorded.Graph, report, "graph")
-    data = recorded.part(recorded.Data, report, "data")
-    parameters = told.get("parameters") or {}
     facts = {
         "kind": kind,
-        "method": recorded.words(report, "method") or "unknown method",
-        "finished": recorded.words(report, "finished"),
-        "command": recorded.words(report, "command"),
+        "method": report.method or "unknown method",
+        "finished": report.finished,
+        "command": report.command,
         "n_nodes": int(held.labels.size),
-        "warnings": warnings,
-        "notes": [note for note in recorded.lines(report, "notes") if note not in warnings],
-        "data": None if data is None else data.model_dump(),
-        "inputs": told.get("inputs") or [],
-        "graph": None if graph is None else graph.model_dump(),
+        "warnings": report.warnings,
+        "notes": [note for note in report.notes if note not in report.warnings],
+        "data": None if report.data is None else report.data.model_dump(),
+        "inputs": [one.plain() for one in told.inputs],
+        "graph": None if report.graph is None else report.graph.model_dump(),
         "spectrum": _spectrum(report, held),
         kind: _groups(report, held),
         "unassigned": int(np.count_nonzero(held.labels < 0)),
-        "constraints": _constraints(report, asked, names),
-        "stages": _stages(told.get("stages") or []),
+        "constraints": _constraints(report, names),
+        "stages": _stages(told.stages),
         "choices": _choices(report),
-        "parameters": {name: _shallow(v) for name, v in parameters.items() if v is not None},
-        "versions": told.get("versions") or {},
-        "seconds": sum(stage["seconds"] for stage in told.get("stages") or []),
-        "peak_bytes": max((s["peak_bytes"] for s in told.get("stages") or []), default=0),
+        "parameters": {name: _shallow(v) for name, v in told.parameters.items() if v is not None},
+        "versions": told.versions,
+        "seconds": told.seconds,
+        "peak_bytes": told.peak_bytes,
     }
     if kind == "classes":
         facts["confidence"] = _confidence(held)
-        facts["labels_kept"] = recorded.number(report, "labels_kept")
-        facts["n_labels"] = recorded.number(report, "n_labels")
+        facts["labels_kept"] = report.labels_kept
+        facts["n_labels"] = report.n_labels
     facts["missing"] = _missing(facts)
     return facts
 
 
-def _spectrum(report: Mapping[str, Any], held: Arrays) -> dict[str, Any] | None:
+def _spectrum(report: Report, held: Arrays) -> dict[str, Any] | None:
     """The graph's eigenvalues if they go beyond K, else those of the method."""
-    found = recorded.part(recorded.Spectrum, report, "spectrum")
+    found, count, beyond = report.spectrum, report.n_clusters, report.next_eigenvalue
     own = [] if held.eigenvalues is None else held.eigenvalues.tolist()
-    k = recorded.number(report, "n_clusters")
-    count = None if k is None else int(k)
-    beyond = recorded.number(report, "next_eigenvalue")
     if found is not None and (count is None or len(found.values) >= count):
         values = [*found.values]
         if beyond is not None and len(values) == count:
@@ -122,10 +114,10 @@ def _spectrum(report: Mapping[str, Any], held: Arrays) -> dict[str, Any] | None:
     return {"of": "method", "values": own, "n_clusters": None}
 
 
-def _groups(report: Mapping[str, Any], held: Arrays) -> list[dict[str, Any]]:
+def _groups(report: Report, held: Arrays) -> list[dict[str, Any]]:
     """A row a cluster or class with nodes; conductance is None where a run did not record it."""
     names, sizes = np.unique(held.labels[held.labels >= 0], return_counts=True)
-    found = recorded.part(recorded.Clusters, report, "clusters")
+    found = report.clusters
     rows: dict[int, tuple[float, float]] = {}
     if found is not None:
         columns = (found.names, found.conductance, found.volume_share)
@@ -142,18 +134,16 @@ def _groups(report: Mapping[str, Any], held: Arrays) -> list[dict[str, Any]]:
     ]
 
 
-def _constraints(
-    report: Mapping[str, Any], asked: recorded.Constraints | None, names: Mapping[int, str]
-) -> dict[str, Any] | None:
+def _constraints(report: Report, names: Mapping[int, str]) -> dict[str, Any] | None:
     """What was asked and kept; of an older file, what its satisfaction tells."""
-    kept = report.get("satisfaction")
-    if asked is None and not isinstance(kept, Mapping):
+    asked, kept = report.constraints, report.satisfaction
+    if asked is None and kept is None:
         return None
-    found: dict[str, Any] = (asked or recorded.Constraints(kind="none")).model_dump()
+    found: dict[str, Any] = (asked or Constraints(kind="none")).model_dump()
     found["kind"] = None if asked is None else _ASKED.get(asked.kind, "labels and pairs")
-    if isinstance(kept, Mapping):
-        for kind in ("must", "cannot"):
-            found[kind] = found.get(kind) or _counted(kept, kind)
+    if kept is not None:
+        found["must"] = found["must"] or _counted(kept.n_must, kept.must_kept)
+        found["cannot"] = found["cannot"] or _counted(kept.n_cannot, kept.cannot_kept)
     for row in [*found["strays"], *found["overruled"]]:
         row["name"] = names.get(row["node"])
     for row in found["worst"]:
@@ -161,35 +151,32 @@ def _constraints(
     return found
 
 
-def _counted(kept: Mapping[str, Any], kind: str) -> dict[str, Any] | None:
+def _counted(n: float, share: float | None) -> dict[str, Any] | None:
     """Pairs of a kind from the shares that every version recorded; weights are not in them."""
-    n, share = recorded.number(kept, f"n_{kind}"), recorded.number(kept, f"{kind}_kept")
     if not n or share is None or not 0 <= share <= 1:
         return None
     return {"n": int(n), "kept": round(n * share), "weight": None, "weight_kept": None}
 
 
-def _stages(stages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _stages(stages: Sequence[Stage]) -> list[dict[str, Any]]:
     """Stages with several runs of one added up, in order of their first."""
     merged: dict[str, dict[str, Any]] = {}
     for stage in stages:
         row = merged.setdefault(
-            stage["name"], {"name": stage["name"], "times": 0, "seconds": 0.0, "peak_bytes": 0}
+            stage.name, {"name": stage.name, "times": 0, "seconds": 0.0, "peak_bytes": 0}
         )
         row["times"] += 1
-        row["seconds"] += stage["seconds"]
-        row["peak_bytes"] = max(row["peak_bytes"], stage["peak_bytes"])
+        row["seconds"] += stage.seconds
+        row["peak_bytes"] = max(row["peak_bytes"], stage.peak_bytes)
     return list(merged.values())
 
 
-def _choices(report: Mapping[str, Any]) -> dict[str, Any]:
+def _choices(report: Report) -> dict[str, Any]:
     """What was decided for the caller."""
-    found = report.get("choices")
-    chosen = _shallow(found) if isinstance(found, Mapping) else {}
+    chosen = _shallow(report.choices or {})
     chosen.pop("graph", None)  # told under the graph's health
-    convergence = report.get("convergence")
-    if isinstance(convergence, Mapping) and isinstance(convergence.get("status"), str):
-        chosen["convergence"] = convergence["status"]
+    if report.convergence is not None and report.convergence.status is not None:
+        chosen["convergence"] = report.convergence.status
     return chosen
 
 

@@ -5,12 +5,13 @@ rich is imported when something is drawn, so that `--help` answers at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mustlink_io.hdf5.result_parts import Stage
 
 _KEEPING = "keeping: "  # stages that write down what others found
 _WORTH_A_LINE = 0.1  # seconds
@@ -87,15 +88,15 @@ def cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def stage_table(console: Console, stages: Sequence[Mapping[str, Any]]) -> None:
+def stage_table(console: Console, stages: Sequence[Stage]) -> None:
     """Print time and memory of stages; several runs of one stage are one line.
 
     What was kept for another run at once is left out.
     """
     merged: dict[str, tuple[int, float, float]] = {}
     for stage in stages:
-        times, seconds, _ = merged.get(stage["name"], (0, 0.0, 0.0))
-        merged[stage["name"]] = (times + 1, seconds + stage["seconds"], stage["peak_bytes"])
+        times, seconds, _ = merged.get(stage.name, (0, 0.0, 0.0))
+        merged[stage.name] = (times + 1, seconds + stage.seconds, stage.peak_bytes)
     rows = [
         (name if times == 1 else f"{name} ({times} times)", clock(seconds), size(peak))
         for name, (times, seconds, peak) in merged.items()

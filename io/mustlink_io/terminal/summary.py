@@ -6,11 +6,15 @@ Notes of a run are not repeated in a summary: they went to stderr, and `mustlink
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mustlink_io.terminal.console import cell
+
+if TYPE_CHECKING:
+    from mustlink_io.hdf5.result import Report
+    from mustlink_io.hdf5.result_parts import Satisfaction
 
 
 def emit(result: Mapping[str, Any], as_json: bool, show: Callable[[Any], None]) -> None:
@@ -32,18 +36,15 @@ def sizes_line(sizes: Sequence[int], names: Sequence[Any] = (), of: str = "clust
     return shown + (f", … ({len(sizes)} {of})" if len(sizes) > 20 else "")
 
 
-def constraints_kept(kept: Mapping[str, Any] | None) -> str | None:
+def constraints_kept(kept: Satisfaction | None) -> str | None:
     """Return the satisfaction of constraints in one line."""
     if kept is None:
         return None
-    parts = [
-        f"{kept[key]:.1%} of {int(kept[count]):,} {name}"
-        for key, count, name in (
-            ("must_kept", "n_must", "must-links"),
-            ("cannot_kept", "n_cannot", "cannot-links"),
-        )
-        if kept.get(count)
-    ]
+    kinds = (
+        (kept.must_kept, kept.n_must, "must-links"),
+        (kept.cannot_kept, kept.n_cannot, "cannot-links"),
+    )
+    parts = [f"{share:.1%} of {int(count):,} {name}" for share, count, name in kinds if count]
     return ", ".join(parts) or None
 
 
@@ -63,8 +64,8 @@ def choice_rows(choices: Mapping[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def labels_kept(result: Mapping[str, Any]) -> str | None:
+def labels_kept(report: Report) -> str | None:
     """Return how many of the given labels were answered with their own class."""
-    if "labels_kept" not in result:
+    if report.labels_kept is None or report.n_labels is None:
         return None
-    return f"{result['labels_kept']:.1%} of the {int(result['n_labels']):,} given"
+    return f"{report.labels_kept:.1%} of the {int(report.n_labels):,} given"

@@ -1,33 +1,90 @@
-"""The parts of a result's /report that the page shows, in the form in which runs record them.
+"""The parts of what a result tells of its run: graph, clusters, constraints, convergence.
 
-A file may be older, damaged or foreign: a part that is absent, or not of this form, is None, and
-the page says so.
+What else a file holds in a part is carried along unread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, model_validator
 
 LARGEST = 1e100  # no quantity here comes near it, and pictures of more overflow
 _MOST = 10_000  # entries of a list that are believed
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-Number = Annotated[float, Field(gt=-LARGEST, lt=LARGEST, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Number = Annotated[StrictInt | StrictFloat, Field(gt=-LARGEST, lt=LARGEST)]
+Share = Annotated[float, Field(ge=0, le=1 + 1e-9, allow_inf_nan=False)]  # a sum may round up
 Counts = Annotated[list[Count], Field(max_length=_MOST)]
 Numbers = Annotated[list[Number], Field(max_length=_MOST)]
+Pair = Field(min_length=2, max_length=2)
 
 
 class Part(BaseModel):
-    """A part of /report; what else is in it does not matter here."""
+    """A part of a result; names are those of its JSON."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
+
+    def plain(self) -> dict[str, Any]:
+        """What was told, nothing of what was not: plain values for JSON."""
+        return self.model_dump(by_alias=True, exclude_unset=True)
 
 
-AnyPart = TypeVar("AnyPart", bound=Part)
+class Stage(Part):
+    """A stage of the run: wall seconds, largest resident size until it ended."""
+
+    name: str
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    peak_bytes: Count
+
+
+class Input(Part):
+    """A file that was read: as what, under which name, and its checksum."""
+
+    role: str
+    name: str
+    bytes: Count | None = None
+    sha256: str
+
+
+class Data(Part):
+    """What was read."""
+
+    kind: str
+    shape: Annotated[list[Count], Pair]
+
+
+class Convergence(Part):
+    """How an iteration ended."""
+
+    status: str | None = None
+    reason: str | None = None
+
+
+class Satisfaction(Part):
+    """Shares of the constraints that are kept, by kind, and how many there are."""
+
+    must_kept: Number | None = None
+    cannot_kept: Number | None = None
+    kept: Number | None = None
+    n_must: Number = 0
+    n_cannot: Number = 0
+
+    @model_validator(mode="after")
+    def _match(self) -> Satisfaction:
+        if (self.n_must and self.must_kept is None) or (self.n_cannot and self.cannot_kept is None):
+            raise ValueError("constraints without the share that is kept")
+        return self
+
+
+class Adjustment(Part):
+    """How many edges were changed by constraints that were spread, and quantiles of F on them."""
+
+    strengthened: Count
+    weakened: Count
+    added: Count
+    untouched: Count
+    F: dict[str, float] = {}
 
 
 class Spread(Part):
@@ -53,14 +110,7 @@ class Histogram(Part):
         return self
 
 
-class Data(Part):
-    """What was read."""
-
-    kind: str
-    shape: Annotated[list[Count], Field(min_length=2, max_length=2)]
-
-
-class Info(Part):
+class GraphInfo(Part):
     """How the graph was made."""
 
     kind: str | None = None
@@ -81,7 +131,7 @@ class Graph(Part):
     n_components: Count
     largest_components: Counts
     histogram: Histogram | None = None
-    info: Info = Info()
+    info: GraphInfo = GraphInfo()
 
 
 class Spectrum(Part):
@@ -124,15 +174,13 @@ class Kept(Part):
 class Broken(Part):
     """A broken pair, its belief, and where its ends are."""
 
-    nodes: Annotated[list[Count], Field(min_length=2, max_length=2)]
+    nodes: Annotated[list[Count], Pair]
     belief: Number
-    clusters: Annotated[list[int], Field(min_length=2, max_length=2)]
+    clusters: Annotated[list[int], Pair]
 
 
 class Stray(Part):
     """A labelled node that is not in the cluster of most of its class, which is `home`."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
 
     node: Count
     given: int = Field(alias="class")
@@ -143,8 +191,6 @@ class Stray(Part):
 
 class Overruled(Part):
     """A labelled node that was answered with another class."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
 
     node: Count
     given: int = Field(alias="class")
@@ -164,31 +210,3 @@ class Constraints(Part):
     strays: Annotated[list[Stray], Field(max_length=_MOST)] = []
     n_overruled: Count = 0
     overruled: Annotated[list[Overruled], Field(max_length=_MOST)] = []
-
-
-def part(kind: type[AnyPart], report: Mapping[str, Any], key: str) -> AnyPart | None:
-    """A part of the report, None if it is not there or not of the form."""
-    try:
-        return kind.model_validate(report.get(key))
-    except ValidationError:
-        return None
-
-
-def words(report: Mapping[str, Any], key: str) -> str | None:
-    """A text in the report, None if there is none."""
-    found = report.get(key)
-    return found if isinstance(found, str) else None
-
-
-def lines(report: Mapping[str, Any], key: str) -> list[str]:
-    """The texts of a list in the report."""
-    found = report.get(key)
-    return [line for line in found if isinstance(line, str)] if isinstance(found, list) else []
-
-
-def number(report: Mapping[str, Any], key: str) -> float | None:
-    """A number in the report, None if there is none."""
-    found = report.get(key)
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        return None
-    return float(found) if -LARGEST < found < LARGEST else None

@@ -1,0 +1,190 @@
+"""What every job from files to a file does: look, lock, read, fit, write whole, tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mustlink.cost.resident import peak_bytes, size_text
+from mustlink.errors import InputError
+from mustlink.observe import Observer, Recorder
+from mustlink.workspace.keeper import digest
+from mustlink_io import formats
+from mustlink_io.formats import annotate, stream
+from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.locks import locked
+from mustlink_io.hdf5.result import Report, Result
+from mustlink_io.hdf5.result_parts import Input
+from mustlink_io.hdf5.work_folder import WorkFolder, entries, folder_of, remove, remove_leftovers
+from mustlink_io.jobs.class_names import names_content, with_class_names
+from mustlink_io.jobs.job import Job
+from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag
+from mustlink_io.jobs.planning import LAZY, Plan, plan_job
+from mustlink_io.jobs.provenance import stages_of, versions
+
+_WORTH = 10.0  # seconds of computing that are kept for another run without being asked to
+_SAID = ("/eigenvalues", "/classes", "/class_names")  # of the answer, in words and JSON, too
+
+
+def run(job: Job, observer: Observer) -> Result:
+    """From a file to a file; returns what the summary and `--json` show.
+
+    The output is checked before anything is read and written only when all is done; what stages
+    found is kept in a folder beside it, from which a run that was killed goes on. Raises
+    InputError, also where another run writes the same output.
+    """
+    job.check()
+    paths = {role: formats.parse(text).path for role, text in job.inputs.items()}
+    for path in paths.values():
+        store.check_readable(path)
+    inputs = [path for path in paths.values() if not (job.in_place and path == paths["data"])]
+    target = store.check_output(job.output, inputs)
+    if job.target is not None:
+        annotate.check(job.target)
+    planned = None if job.memory is None else plan_job(job)  # refuses what cannot fit
+    with locked(job.output):
+        remove_leftovers(target)
+        return _run(job, paths, Recorder(observer), planned)
+
+
+def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan | None) -> Result:
+    """The part of `run` that needs the lock."""
+    with recorder.stage("reading") as advance:
+        data, labels = _read(job, advance)
+        side = job.read(data, labels, recorder)
+    for note in (*data.notes, *(() if labels is None else labels.notes)):
+        recorder.note(note)
+    inputs = _checksums(job, paths, recorder)
+    source = digest((inputs[0].sha256, data.place.part, data.kind))
+    work = WorkFolder(folder_of(job.output), source, fresh=job.fresh)
+    estimator = _estimator(job, data, side).keep_in(work)
+    try:
+        job.fit(estimator, data.value, side, recorder)
+    except InputError:
+        _put_away(job, work, recorder)
+        raise
+    with recorder.stage("looking at the result"):
+        outcome = with_class_names(job.outcome(estimator, side), labels)
+        content = {**job.content(estimator, side), **names_content(data, labels, estimator)}
+        if data.image is not None and job.target is None:
+            content["/image"] = data.image
+    told = {
+        **outcome,
+        "data": {"kind": data.kind, "shape": list(data.value.shape)},
+        "notes": [*recorder.notes, *work.troubles],
+        "stages_from_before": work.recalled,
+        "planned_peak_bytes": None if planned is None else planned.peak_bytes,
+    }
+    parameters = {"method": job.method, **estimator.get_params()}
+    result = result_of(estimator, told, content, recorder, parameters, inputs)
+    with recorder.stage("writing"):
+        notes = _write(job, {**content, **result.content()})
+    for note in (*notes, *work.troubles):
+        recorder.note(note)
+    kept = _put_away(job, work, recorder)
+    peak = peak_bytes()
+    if job.memory is not None and peak > job.memory:
+        notes.append(
+            f"memory: {size_text(peak, up=True)} were taken, more than the "
+            f"{size_text(job.memory)} allowed"
+        )
+        recorder.note(notes[-1])
+    seconds = result.seconds + recorder.stages[-1].seconds
+    return result.told(*notes, output=job.output, seconds=seconds, peak_bytes=peak, work=kept)
+
+
+def _read(job: Job, advance: stream.Advance) -> tuple[formats.Data, formats.Labels | None]:
+    """The data, and the labels where there are some."""
+    wanted: formats.Kind | None = "graph" if job.params.get("affinity") == "precomputed" else None
+    lazy_above = None if job.memory is None else job.memory // LAZY
+    data = formats.load(job.data, wanted, advance, lazy_above)
+    if job.labels is None:
+        return data, None
+    pixels = None if data.image is None else data.image.shape[:2]
+    n_nodes = int(data.value.shape[0])
+    return data, formats.load_classes(job.labels, n_nodes, data.names, pixels)
+
+
+def result_of(
+    estimator: Any,
+    outcome: Mapping[str, Any],
+    content: Mapping[str, Any],
+    recorder: Recorder,
+    parameters: Mapping[str, Any],
+    inputs: Sequence[Input],
+) -> Result:
+    """What the file will tell: of the fit, of what was found out besides, of all stages so far."""
+    stages = stages_of(recorder)  # those of the fit among them
+    told = {
+        **estimator.report_.to_dict(),
+        "seconds": sum(stage.seconds for stage in stages),
+        "peak_bytes": max(stage.peak_bytes for stage in stages),
+        **outcome,
+    }
+    del told["stages"]
+    return Result(
+        report=Report.of(told),
+        stages=stages,
+        parameters=dict(parameters),
+        versions=versions(),
+        inputs=list(inputs),
+        **{name[1:]: np.asarray(content[name]).tolist() for name in _SAID if name in content},
+    )
+
+
+def _write(job: Job, content: Mapping[str, Any]) -> list[str]:
+    """Write the result file, or a copy of the data with the result in it; returns notes."""
+    if job.target is None:
+        store.write(job.output, content)
+        return []
+    return annotate.annotate(job.target, {**content, "/@mustlink-version": versions()["mustlink"]})
+
+
+def _estimator(job: Job, data: formats.Data, side: Any) -> Any:
+    """The estimator with its parameters; a graph as data leaves no choice of neighbours."""
+    import mustlink
+
+    params = job.parameters(side)
+    if data.kind == "graph":
+        for name in sorted(GRAPH_OPTIONS & set(params)):
+            if (name, params[name]) != ("affinity", "precomputed"):
+                raise InputError(f"{data.place}: is a graph; leave out {flag(name)} {params[name]}")
+        params["affinity"] = "precomputed"
+    made = getattr(mustlink, job.methods[job.method].estimator, None)
+    if made is None:
+        raise InputError(f"-m {job.method}: not in this version of mustlink; choose another")
+    return made(n_jobs=job.threads, memory=job.memory, **params)
+
+
+def _put_away(job: Job, work: WorkFolder, recorder: Recorder) -> dict[str, Any] | None:
+    """Remove the work folder unless it is wanted or worth it; tells what is left."""
+    found = entries(work.folder)
+    others = [one for one in found if one.path not in work.used]
+    wanted = job.resume or any(not one.is_stale(work.source) for one in others)
+    if not wanted and sum(one.seconds for one in found) < _WORTH:
+        remove(work.folder)
+        return None
+    if not found:
+        return None
+    total, unused = (sum(one.bytes for one in some) for some in (found, others))
+    more = f", {len(others)} of them ({unused / 1e6:.0f} MB) not from this run" if others else ""
+    recorder.note(
+        f"{len(found)} results of stages ({total / 1e6:.0f} MB{more}) are kept in {work.folder} "
+        f"for another run; remove them by: mustlink clean {job.output}"
+    )
+    return {"folder": str(work.folder), "results": len(found), "bytes": total}
+
+
+def _checksums(job: Job, paths: Mapping[str, Path], recorder: Recorder) -> list[Input]:
+    found = []
+    digests: dict[Path, str] = {}  # labels may be in the file of the data
+    with recorder.stage("checksums") as advance:
+        for role, path in paths.items():
+            if path not in digests:
+                digests[path] = stream.sha256(path, advance)
+            size, digest = path.stat().st_size, digests[path]
+            found.append(Input(role=role, name=job.inputs[role], bytes=size, sha256=digest))
+    return found
