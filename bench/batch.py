@@ -10,7 +10,6 @@ jobs are also run without a kill, and all labels compared. Exit code 1 unless 27
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -67,12 +66,11 @@ data = "in/set0.h5"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--n", type=int, default=3000, help="points of the smallest set")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--memory", help="budget of all jobs, as 4GB")
     parser.add_argument("--kills", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=common.OUT)
     args = parser.parse_args()
     folder = args.out / "batch"
     shutil.rmtree(folder, ignore_errors=True)

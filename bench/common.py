@@ -7,6 +7,7 @@ the size of the process that started it.
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import importlib.util
 import json
@@ -26,6 +27,7 @@ BENCH = Path(__file__).resolve().parent
 ROOT = BENCH.parent
 SOURCES = (ROOT / "engine", ROOT / "io")
 OUT = BENCH / "out"
+RESULTS = BENCH / "results.json"
 
 if importlib.util.find_spec("mustlink") is None:  # a clone that was not installed
     sys.path[:0] = [str(source) for source in SOURCES]
@@ -147,13 +149,55 @@ def write_json(out: Path, name: str, payload: Any) -> None:
     (out / f"{name}.json").write_text(json.dumps(record, indent=1, default=plain) + "\n")
 
 
+def results() -> dict[str, Any]:
+    """What is told in README and docs, by name: figures, command, commit, date and machine."""
+    return dict(json.loads(RESULTS.read_text(encoding="utf-8")))
+
+
+def record(name: str, figures: Mapping[str, Any], arguments: Sequence[str] | None = None) -> None:
+    """Put the figures of this run into the file from which README and docs are filled.
+
+    Only where the command was given --record: other runs are smaller, or for curiosity.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if "--record" not in words:
+        return
+    words.remove("--record")
+    asked = ["python", f"bench/{Path(sys.argv[0]).name}", *words]
+    described = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
+    commit = subprocess.run(described, capture_output=True, text=True, check=False).stdout.strip()
+    entry = {
+        "command": " ".join(asked),
+        "commit": commit or "unknown",
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": machine(),
+        "figures": figures,
+    }
+    known = dict(sorted({**results(), name: entry}.items()))
+    temporary = RESULTS.with_suffix(".tmp")
+    text = json.dumps(known, indent=1, ensure_ascii=False, default=plain)
+    temporary.write_text(text + "\n", encoding="utf-8")
+    temporary.replace(RESULTS)
+    say(f"{name}: written to {RESULTS.name}; python bench/fill.py puts it into the texts")
+
+
+def parser(text: str) -> argparse.ArgumentParser:
+    """A parser with the options of every benchmark: --out and --record."""
+    made = argparse.ArgumentParser(description=text.splitlines()[0])
+    made.add_argument("--out", type=Path, default=OUT)
+    made.add_argument("--record", action="store_true", help="keep the figures for README and docs")
+    return made
+
+
 def machine() -> dict[str, Any]:
     """Cores, load of the last minutes, versions: a busy machine makes seconds meaningless."""
     from importlib.metadata import version
 
     names = ("numpy", "scipy", "numba", "scikit-learn", "pyamg", "pynndescent")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "cores": os.cpu_count(),
+        "memory_gb": round(memory / 1e9),
         "load_average": [round(x, 2) for x in os.getloadavg()],
         "python": platform.python_version(),
         **{name: version(name) for name in names},

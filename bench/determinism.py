@@ -9,9 +9,7 @@ OMP_NUM_THREADS and OPENBLAS_NUM_THREADS) in another. Exit code 1 if any label d
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
 
 import common
 import million
@@ -26,10 +24,9 @@ RUNS: dict[str, tuple[tuple[str, ...], int | None]] = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--n", type=int, default=20_000)
     parser.add_argument("--methods", nargs="+", choices=("ncut", "csp"), default=["ncut", "csp"])
-    parser.add_argument("--out", type=Path, default=common.OUT)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     points = million.points_file(args.out, args.n, 0, fresh=False)

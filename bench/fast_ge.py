@@ -365,11 +365,10 @@ def values(name: str, found: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--only", nargs="+", choices=tuple(CASES), default=list(CASES))
     parser.add_argument("--cap", type=float, default=180, help="seconds given to a rival")
     parser.add_argument("--no-rivals", dest="rivals", action="store_false")
-    parser.add_argument("--out", type=Path, default=common.OUT)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {}

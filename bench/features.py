@@ -382,7 +382,7 @@ def main() -> int:
     print(
         "run, and for what is not the source of the package holds no word of it. All of them were"
     )
-    print("installed; how fast they are beside mustlink is measured in the README.\n")
+    print("installed; how fast they are beside mustlink is in [Measured](measured.md).\n")
     print("| |", " | ".join(f"{n} {v}" for n, v in zip(TOOLS, versions, strict=True)), "|")
     print("|---" * (len(TOOLS) + 1) + "|")
     for what, cells in ROWS:

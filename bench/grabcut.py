@@ -9,10 +9,8 @@ with ground truth 128 (unsure) do not count. Needs the data folder.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
-from pathlib import Path
 from typing import Any
 
 import common
@@ -117,10 +115,9 @@ def _draw(picture: str, image: Any, strokes: Any, found: dict[str, Any]) -> None
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--only", nargs="+")
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
-    parser.add_argument("--out", type=Path, default=common.OUT)
     args = parser.parse_args()
     source = common.data_file("images/grabcut_a.h5")
     if source is None:

@@ -9,7 +9,6 @@ Each by `mustlink cluster` in a process of its own, from the matrix file. Needs 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from typing import Any
@@ -74,11 +73,10 @@ def run(name: str, k: int, tol: float | None, out: Path) -> dict[str, Any] | Non
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--only", nargs="+", choices=list(GRAPHS), default=list(GRAPHS))
     parser.add_argument("-k", type=int, help="clusters; default by graph")
     parser.add_argument("--tol", type=float)
-    parser.add_argument("--out", type=Path, default=common.OUT)
     args = parser.parse_args()
     results = []
     for name in args.only:

@@ -10,9 +10,7 @@ Needs the data folder.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
 import common
@@ -96,7 +94,7 @@ def segment(
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--only", nargs="+", choices=IMAGES, default=["daisy", "crab"])
     parser.add_argument("--brush", type=int, default=0, help="pixels labelled round a click")
     parser.add_argument("--radius", type=float, default=2)
@@ -105,7 +103,6 @@ def main() -> int:
     parser.add_argument("--subspace", help="auto, exact or a dimension")
     parser.add_argument("--beta", help="auto or a number")
     parser.add_argument("--assign")
-    parser.add_argument("--out", type=Path, default=common.OUT)
     args = parser.parse_args()
     options: dict[str, Any] = {}
     if args.subspace:

@@ -12,9 +12,7 @@ it just reaches the residual asked for.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-from pathlib import Path
 from typing import Any
 
 import common
@@ -225,7 +223,7 @@ def direct(**task: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--n", type=int, default=100_000)
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--mu", type=float, nargs="+", default=[0.2, 0.01])
@@ -233,7 +231,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", help="functions: ours, galerkin, pymor")
     parser.add_argument("--direct", action="store_true")
-    parser.add_argument("--out", type=Path, default=common.OUT)
     asked = parser.parse_args()
     points = million.points_file(asked.out, asked.n, asked.seed, False)
     files = {"graph": str(million.graph_file(points, False)), "labels": str(points)}

@@ -9,8 +9,6 @@ fit that loads libraries and kernels. NCut is the yardstick.
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
 from typing import Any
 
 import common
@@ -94,9 +92,8 @@ def _given(target: Any, side: str, rng: Any) -> tuple[Any, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--n", type=int, default=1_000_000)
-    parser.add_argument("--out", type=Path, default=common.OUT)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", help="names of estimators")
     parser.add_argument("--sides", nargs="*", default=["labels", "pairs"])

@@ -12,7 +12,6 @@ Points and graph are kept in the output folder and used again; --fresh makes the
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from pathlib import Path
 from typing import Any
@@ -518,9 +517,8 @@ def _rounded(stages: dict[str, float]) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--n", type=int, default=1_000_000)
-    parser.add_argument("--out", type=Path, default=common.OUT)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--alternations", type=int, default=3)
     parser.add_argument("--fresh", action="store_true", help="make points and graph anew")

@@ -260,9 +260,8 @@ def check_cli(graph: Any, y: Any, graph_path: Path, out: Path) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--n", type=int, help="a random part; default all")
-    parser.add_argument("--out", type=Path, default=common.OUT)
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--columns", nargs="+", default=list(COLUMNS), help=", ".join(COLUMNS))
     parser.add_argument("--settings", nargs="+", default=list(TARGETS), help=", ".join(TARGETS))

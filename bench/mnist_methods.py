@@ -8,9 +8,7 @@ first method pays for them. Needs the data folder.
 
 from __future__ import annotations
 
-import argparse
 import statistics
-from pathlib import Path
 from typing import Any
 
 import common
@@ -52,10 +50,9 @@ def compare(points: str, graph: str, methods: list[str], draws: int) -> dict[str
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--only", nargs="*", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--out", type=Path, default=common.OUT)
     asked = parser.parse_args()
     files = mnist.prepared(asked.out, None)
     if files is None:

@@ -72,12 +72,11 @@ def compare(graph: Any, y: Any, asked: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--only", nargs="*", choices=METHODS, default=list(METHODS))
     parser.add_argument("--data", nargs="*", choices=DATA, default=list(DATA))
     parser.add_argument("--pairs", nargs="*", type=int, default=list(PAIRS))
-    parser.add_argument("--out", type=Path, default=common.OUT)
     asked = parser.parse_args()
     for name in asked.data:
         loaded = optdigits() if name == "optdigits" else all_mnist(asked.out)

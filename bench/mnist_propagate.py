@@ -10,10 +10,8 @@ so that its peak memory is its own. Needs the data folder.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import statistics
-from pathlib import Path
 from typing import Any
 
 import common
@@ -132,10 +130,9 @@ def _named(clusters: Any, given: Any) -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--only", nargs="*", help="names of estimators, or: peers")
-    parser.add_argument("--out", type=Path, default=common.OUT)
     asked = parser.parse_args()
     files = mnist.prepared(asked.out, None)
     if files is None:

@@ -11,7 +11,6 @@ sheets that the graph does not show as clusters.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 import common
@@ -139,9 +138,8 @@ def growth(asked: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--n", type=int, default=1_000_000)
-    parser.add_argument("--out", type=Path, default=common.OUT)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--growth", action="store_true", help="only what a pair costs")
     asked = parser.parse_args()

@@ -11,7 +11,6 @@ output folder and used again; --fresh makes them anew.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
@@ -165,10 +164,9 @@ def shown(row: dict[str, Any]) -> list[Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--only", nargs="+", choices=DATA, default=DATA)
     parser.add_argument("--n", type=int, help="points of the synthetic sets")
-    parser.add_argument("--out", type=Path, default=common.OUT)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fresh", action="store_true", help="make the points anew")
     args = parser.parse_args()

@@ -9,8 +9,6 @@ and kernels. NCut's ten eigenvectors are the yardstick for CSC+GFHF.
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
 from typing import Any
 
 import common
@@ -107,9 +105,8 @@ def _warm(estimator: Any, on_points: bool) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--n", type=int, default=1_000_000)
-    parser.add_argument("--out", type=Path, default=common.OUT)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", help="names of estimators")
     asked = parser.parse_args()

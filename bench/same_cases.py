@@ -22,7 +22,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-ARRAYS = ("labels", "eigenvalues", "embedding", "distributions", "refit")
+# Residual asked for where the default for subspaces, 1e-2, would leave the eigenvalues to the
+# random start; the other cases have their defaults, and their labels must be the same.
+TIGHT = 1e-7
 
 
 @dataclass(frozen=True)
@@ -59,26 +61,26 @@ CASES: tuple[Case, ...] = (
     case("NCut", "components", "parts", "nothing"),
     case("NCut", "tiny", "six", "nothing", variant="shi-malik"),
     case("CSP", "points", "digits", refit="pairs"),
-    case("CSP", "points", "blobs", "pairs"),
+    case("CSP", "points", "blobs", "pairs", tol=TIGHT),
     case("CSP", "graph", "nearest", subspace=24),
     case("CSP", "graph", "blocks", subspace="exact", beta=0.5),
     case("CSP", "graph", "nearest", "second graph"),
-    case("CSP", "picture", "picture"),
-    case("CSP", "components", "parts"),
+    case("CSP", "picture", "picture", tol=TIGHT),
+    case("CSP", "components", "parts", tol=TIGHT),
     case("CSP", "contradictory", "blobs", "contradictory"),
     case("CSP", "tiny", "six", subspace="exact"),
     case("SSSC", "points", "digits"),
-    case("SSSC", "graph", "nearest", "pairs", refit="labels"),
-    case("SSSC", "contradictory", "blobs", "contradictory"),
+    case("SSSC", "graph", "nearest", "pairs", refit="labels", tol=TIGHT),
+    case("SSSC", "contradictory", "blobs", "contradictory", tol=TIGHT),
     case("SSSC", "tiny", "dozen", "pairs", subspace="exact"),
     case("SpectralLearning", "points", "moons", "pairs", subspace="exact"),
-    case("SpectralLearning", "graph", "nearest"),
-    case("SpectralLearning", "contradictory", "blobs", "contradictory"),
+    case("SpectralLearning", "graph", "nearest", tol=TIGHT),
+    case("SpectralLearning", "contradictory", "blobs", "contradictory", tol=TIGHT),
     case("ConstrainedAP", "points", "moons", "pairs"),
     case("ConstrainedAP", "contradictory", "moons", "contradictory", noise=0.1),
     case("FastGE", "picture", "picture", subspace="exact"),
-    case("FastGE", "points", "digits"),
-    case("FastGE", "components", "parts", "pairs"),
+    case("FastGE", "points", "digits", tol=TIGHT),
+    case("FastGE", "components", "parts", "pairs", tol=TIGHT),
     case("SSKK", "points", "digits", "pairs"),
     case("SSKK", "graph", "blocks"),
     case("SSKK", "contradictory", "moons", "contradictory"),
@@ -107,7 +109,7 @@ CASES: tuple[Case, ...] = (
     case("GWEM", "graph", "nearest", variant="fixed-point"),
     case("LELP", "points", "digits"),
     case("LELP", "graph", "nearest", orthogonal=True),
-    case("LLELP", "points", "digits"),
+    case("LLELP", "points", "moons"),
     case("LTSALP", "points", "moons", orthogonal=True),
     case("NCutPropagation", "picture", "picture"),
     case("GreenFunction", "graph", "blocks"),

@@ -10,7 +10,6 @@ Needs the data folder.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from pathlib import Path
 from typing import Any
@@ -116,11 +115,10 @@ def study(name: str, methods: list[str], draws: int, out: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--data", nargs="*", default=[*POINTS, *GRAPHS])
     parser.add_argument("--methods", nargs="*", default=list(METHODS))
-    parser.add_argument("--out", type=Path, default=common.OUT)
     asked = parser.parse_args()
     for name in asked.data:
         common.say(name)

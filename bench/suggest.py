@@ -11,7 +11,6 @@ at once. Real data comes from the data folder; what is not there is left out.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 from collections.abc import Callable
@@ -380,11 +379,10 @@ def guesses(cases: dict[str, Case]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--only", nargs="*", choices=list(DATA), default=list(DATA))
     parser.add_argument("--kinds", nargs="*", choices=list(KINDS), default=list(KINDS))
-    parser.add_argument("--out", type=Path, default=common.OUT)
     asked = parser.parse_args()
     scores = Scores(asked.out / "suggest-scores.json")
     rows, cases = [], {}

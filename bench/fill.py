@@ -1,0 +1,169 @@
+"""Figures in README, docs and the growth plot, filled from what the benchmarks measured.
+
+    python bench/fill.py            write them
+    python bench/fill.py --check    say which are not as measured; exit code 1
+
+`bench/results.json` is what benchmarks write with --record. A text between
+
+    <!-- filled: NAME -->   and   <!-- /filled -->
+
+is `bench/text/NAME.md`, a Jinja template to which every entry of results.json is known by its name.
+The growth plot carries a digest of its figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import common
+
+TEXT = common.BENCH / "text"
+PLOT = common.ROOT / "docs" / "growth.png"
+BLOCK = re.compile(r"(<!-- filled: ([\w-]+) -->\n).*?(<!-- /filled -->)", re.DOTALL)
+
+
+def pages() -> list[Path]:
+    """Pages that may have figures."""
+    return [common.ROOT / "README.md", *sorted((common.ROOT / "docs").rglob("*.md"))]
+
+
+# ---------------------------------------------------------------- words
+
+
+def seconds(value: float) -> str:
+    """Two digits, whole numbers as they are, and the unit; minutes:seconds from five minutes on."""
+    if value >= 300:
+        return f"{value // 60:.0f}:{value % 60:02.0f}"
+    if value >= 9.95 or isinstance(value, int):
+        return f"{value:.0f} s"
+    return f"{value:.1f} s" if value >= 1 else f"{value:.2g} s"
+
+
+def gb(value: float) -> str:
+    """Two digits and the unit, 10⁹ bytes."""
+    digits = 0 if value >= 9.95 else 1 if value >= 1 else 2
+    return f"{value:.{digits}f} GB"
+
+
+def ari(value: float, digits: int = 3) -> str:
+    """An index between 0 and 1: more digits where three would round to 1."""
+    for more in range(digits, 6):
+        if f"{value:.{more}f}" != f"{1:.{more}f}" or value == 1:
+            return f"{value:.{more}f}"
+    return f"{value:.{digits}f}"
+
+
+def table(rows: dict[str, list[float]], digits: int = 3, **names: str) -> str:
+    """Rows `| name | figures |`, the largest of every column in bold; `names` replace words."""
+    top = [max(column) for column in zip(*rows.values(), strict=True)]
+    lines = []
+    for name, values in rows.items():
+        cells = [f"{v:.{digits}f}" for v in values]
+        marked = [f"**{c}**" if v == t else c for c, v, t in zip(cells, values, top, strict=True)]
+        shown = names.get(name, f"`{name}`" if name.isalnum() else name)
+        lines.append(f"| {shown} | " + " | ".join(marked) + " |")
+    return "\n".join(lines)
+
+
+def rendered(name: str, results: dict[str, Any]) -> str:
+    """The text of a block."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEXT),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+    )
+    environment.filters |= {"s": seconds, "gb": gb, "ari": ari}
+    environment.globals |= {"command": lambda entry: f"`{results[entry]['command']}`"}
+    environment.globals |= {"table": table, "entries": results}
+    figures = {entry: record["figures"] for entry, record in results.items()}
+    return environment.get_template(f"{name}.md").render(figures).strip()
+
+
+def filled(text: str, results: dict[str, Any]) -> str:
+    """A page with its blocks as measured."""
+
+    def block(found: re.Match[str]) -> str:
+        return f"{found[1]}\n{rendered(found[2], results)}\n\n{found[3]}"
+
+    return BLOCK.sub(block, text)
+
+
+# ---------------------------------------------------------------- the plot
+
+
+def digest(figures: Any) -> str:
+    """What the plot carries."""
+    return hashlib.sha256(json.dumps(figures, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def plot_digest() -> str:
+    """The digest in the plot; "" where it has none."""
+    from PIL import Image
+
+    with Image.open(PLOT) as picture:
+        return str(picture.info.get("figures", ""))
+
+
+def draw(figures: dict[str, Any]) -> None:
+    """Draw seconds by stage and peak memory by number of points."""
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
+
+    from mustlink_io import pictures
+
+    peak = {"whole process": figures["peak_bytes"]}
+    nan = float("nan")
+    stages = {
+        name: [nan if value is None else value for value in values]
+        for name, values in figures["seconds"].items()
+    }
+    pictures.save(pictures.scaling(figures["nodes"], stages, peak), PLOT)
+    told = PngInfo()
+    told.add_text("figures", digest(figures))
+    with Image.open(PLOT) as picture:
+        picture.load()
+    picture.save(PLOT, pnginfo=told, optimize=True)
+
+
+def stale() -> list[Path]:
+    """Pages and plots that are not as measured."""
+    results = common.results()
+    found = [
+        page
+        for page in pages()
+        if filled(text := page.read_text(encoding="utf-8"), results) != text
+    ]
+    growth = results.get("million_growth")
+    if plot_digest() != (digest(growth["figures"]) if growth else ""):
+        found.append(PLOT)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    asked = parser.parse_args()
+    results = common.results()
+    for path in stale():
+        print(path.relative_to(common.ROOT))
+        if asked.check:
+            continue
+        if path == PLOT:
+            draw(results["million_growth"]["figures"])
+        else:
+            path.write_text(filled(path.read_text(encoding="utf-8"), results), encoding="utf-8")
+    return 1 if asked.check and stale() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
