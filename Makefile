@@ -1,7 +1,8 @@
 # make run        the main job: a photograph cut along a user's strokes
 # make test       lint, types, import contracts, tests (under 10 minutes)
 # make test-slow  reproductions on real data
-# make bench      measurements against peers
+# make bench      measurements against peers, kept in bench/results.json
+# make figures    figures of bench/results.json into README, docs and the growth plot
 # make test-scanpy  a round trip through scanpy, in an environment of its own
 # make docs       the documentation as a site, into site/
 # make dist       wheel and source distribution, checked, into dist/
@@ -11,7 +12,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON_FOUND := $(shell command -v $(PYTHON) || command -v python3)
 
-.PHONY: run test test-slow test-scanpy bench papers lint docs dist clean
+.PHONY: run test test-slow test-scanpy bench figures papers lint docs dist clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON_FOUND) -m venv $(VENV)
@@ -53,27 +54,24 @@ dist: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check twine
 	$(BIN)/python -m twine check --strict dist/*
 
+RECORDED := "million.py" "million.py --peers" "million.py --constraints" "million.py --refit" \
+    "million.py --growth" "methods.py" "propagate.py" "pairs.py" "lyapunov.py" \
+    "memory.py --budget --csp" "memory.py --plan 4 5 6 7" "memory.py --plans" "kills.py" \
+    "fuzz.py --mutations 5000" "startup.py" "startup.py --demo" "fast_ge.py" "images.py" \
+    "grabcut.py --only 106024 153077 208001 24077 37073" "suggest.py" \
+    "mnist.py --columns ncut auto p" "mnist_methods.py --draws 1" "mnist_pairs.py --draws 2" \
+    "mnist_propagate.py"
+
 bench: $(BIN)/.installed
-	$(BIN)/python bench/million.py --all
-	$(BIN)/python bench/mnist.py --columns ncut auto p
-	$(BIN)/python bench/mnist_methods.py
+	for each in $(RECORDED); do $(BIN)/python bench/$$each --record || exit 1; done
 	$(BIN)/python bench/graphs.py
-	$(BIN)/python bench/images.py
-	$(BIN)/python bench/methods.py --exact
-	$(BIN)/python bench/pairs.py
-	$(BIN)/python bench/mnist_pairs.py
-	$(BIN)/python bench/lyapunov.py
 	$(BIN)/python bench/subspace.py
-	$(BIN)/python bench/fast_ge.py
-	$(BIN)/python bench/grabcut.py
-	$(BIN)/python bench/memory.py --budget --csp
-	$(BIN)/python bench/memory.py --plan 4 5 6 7
 	$(BIN)/python bench/partition.py
-	$(BIN)/python bench/kills.py
 	$(BIN)/python bench/batch.py
-	$(BIN)/python bench/fuzz.py --mutations 5000
 	$(BIN)/python bench/determinism.py
-	$(BIN)/python bench/startup.py
+
+figures: $(BIN)/.installed
+	$(BIN)/python bench/fill.py
 
 papers: $(BIN)/.installed
 	$(BIN)/python -m bench.papers

@@ -8,7 +8,8 @@
     <!-- filled: NAME -->   and   <!-- /filled -->
 
 is `bench/text/NAME.md`, a Jinja template to which every entry of results.json is known by its name.
-The growth plot carries a digest of its figures.
+The growth plot carries a digest of its figures. The drawing of the rooms and their list are made of
+the import contracts and of docstrings.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import architecture
 import common
 
 TEXT = common.BENCH / "text"
@@ -84,7 +86,7 @@ def rendered(name: str, results: dict[str, Any]) -> str:
     )
     environment.filters |= {"s": seconds, "gb": gb, "ari": ari}
     environment.globals |= {"command": lambda entry: f"`{results[entry]['command']}`"}
-    environment.globals |= {"table": table, "entries": results}
+    environment.globals |= {"table": table, "entries": results, "rooms": architecture.rooms}
     figures = {entry: record["figures"] for entry, record in results.items()}
     return environment.get_template(f"{name}.md").render(figures).strip()
 
@@ -146,6 +148,8 @@ def stale() -> list[Path]:
     growth = results.get("million_growth")
     if plot_digest() != (digest(growth["figures"]) if growth else ""):
         found.append(PLOT)
+    if architecture.drawn() != architecture.PICTURE.read_text(encoding="utf-8"):
+        found.append(architecture.PICTURE)
     return found
 
 
@@ -160,6 +164,8 @@ def main() -> int:
             continue
         if path == PLOT:
             draw(results["million_growth"]["figures"])
+        elif path == architecture.PICTURE:
+            architecture.main()
         else:
             path.write_text(filled(path.read_text(encoding="utf-8"), results), encoding="utf-8")
     return 1 if asked.check and stale() else 0

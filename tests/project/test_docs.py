@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import shlex
 import subprocess
@@ -20,7 +21,8 @@ from mustlink_io.commands.reference import document
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+BENCH = ROOT / "bench"
 RUNNABLE = ("docs/index.md", "docs/start/scikit-learn.md", "docs/warnings.md")
 _BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
@@ -180,7 +182,7 @@ def test_included_files_and_every_page_of_the_site_exist():
             assert (DOCS / path).is_file(), path
     told = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     shown = {(DOCS / path).resolve() for path in re.findall(r": (\S+\.md)$", told, re.MULTILINE)}
-    assert shown == set(PAGES[1:])
+    assert shown == set(PAGES[2:])
 
 
 def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path):
@@ -195,7 +197,7 @@ def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_
     assert done.returncode == 0, done.stderr[-2000:]
     loaded = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=.?(?:https?:)?//", re.I)
     pages = list(tmp_path.rglob("*.html"))
-    assert len(pages) > len(PAGES) - 2
+    assert len(pages) > len(PAGES) - 3
     assert [page for page in pages if loaded.search(page.read_text(encoding="utf-8"))] == []
 
 
@@ -223,3 +225,57 @@ def _warnings():
                     str(part.value) if isinstance(part, ast.Constant) else "…"
                     for part in words.values
                 )
+
+
+# ---------------------------------------------------------------- figures
+
+
+@pytest.fixture(scope="module")
+def fill():
+    """The script that fills figures into pages, and what it uses."""
+    pytest.importorskip("jinja2", reason="needs pip install 'mustlink[plot]'")
+    pytest.importorskip("PIL", reason="needs pip install 'mustlink[plot]'")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(str(BENCH))
+        yield importlib.import_module("fill")
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8")) <= 10_000
+
+
+def test_figures_are_those_of_the_file_of_results(fill):
+    assert fill.stale() == [], "run: python bench/fill.py"
+
+
+def test_another_figure_would_be_noticed(fill):
+    results = fill.common.results()
+    page = (DOCS / "measured.md").read_text(encoding="utf-8")
+    results["million_pipeline"]["figures"]["seconds"] += 100
+    assert fill.filled(page, results) != page
+
+
+def test_results_say_how_they_were_made(fill):
+    results = fill.common.results()
+    assert list(results) == sorted(results)
+    for name, entry in results.items():
+        assert set(entry) == {"command", "commit", "date", "machine", "figures"}, name
+        script = re.fullmatch(r"python (bench/\w+\.py)( .*)?", entry["command"])[1]
+        assert (ROOT / script).is_file(), name
+        assert re.fullmatch(r"[0-9a-f]{7,40}", entry["commit"]), f"{name}: not of a clean commit"
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d", entry["date"]), name
+        assert entry["machine"]["cores"] > 0
+
+
+def test_every_template_is_used_once_or_more_and_every_block_has_one(fill):
+    told = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert {found[2] for found in fill.BLOCK.finditer(told)} == {
+        path.stem for path in fill.TEXT.glob("*.md")
+    }
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/measured.md"])
+def test_measured_figures_stand_only_where_they_are_filled_in(fill, page):
+    text = fill.BLOCK.sub("", (ROOT / page).read_text(encoding="utf-8"))
+    text = re.sub(r"`[^`\n]*`", "", _BLOCK.sub("", text))
+    assert re.findall(r"[\d.]+ (?:s|GB|MB|minutes)\b|ARI [\d.]+", text) == []
