@@ -16,7 +16,8 @@ from cases import blobs, planted_graph, random_graph
 from mustlink.eigen.low_rank_pencil import low_rank_pencil, solve_low_rank
 from mustlink.eigen.solver import grids_of, laplacian_of
 from mustlink.errors import InputError
-from mustlink.linear.multigrid.hierarchy import Cycle, build_hierarchy
+from mustlink.linear.multigrid.cycle import Cycle
+from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.linear.pseudo_inverse import dense_inverse, rough_inverse
 from mustlink.methods.csc_gfhf import CSCGFHF, FARTHEST
 from mustlink.operators.gaussian_kernel import gaussian_factor, kernel_column, normalized_factor
@@ -230,7 +231,7 @@ def test_the_cycle_is_symmetric_and_positive():
     assert len(grids.levels) >= 3
     X = laplacian.null.project(rng.standard_normal((2500, 12)))
     for degree, visits in ((1, 3), (2, 1), (2, 3)):
-        MX = laplacian.null.project(Cycle(grids, 0, degree, visits)(X))
+        MX = laplacian.null.project(Cycle(grids.levels, degree, visits)(X))
         gram = X.T @ MX
         np.testing.assert_allclose(gram, gram.T, atol=2e-5 * np.abs(gram).max())  # float32 inside
         assert np.linalg.eigvalsh((gram + gram.T) / 2)[0] > 0

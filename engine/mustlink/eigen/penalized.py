@@ -17,7 +17,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.nested_iteration import guard, nested_start, random_block
+from mustlink.eigen.nested_iteration import guard, nested_start
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.kernels.blocks import combine, gram
 from mustlink.linear.local_solve import Map, local_solve
@@ -196,7 +196,7 @@ def _start(
     """Null vectors of the largest components, smooth vectors, responses to constraints, noise."""
     laplacian = problem.laplacian
     Z = laplacian.null.columns(np.arange(min(block, laplacian.null.n_components)))
-    noise = random_block(laplacian.size, min(block, 8), seed + 1)
+    noise = laplacian.space.normals(min(block, 8), seed + 1)
     smooth = (
         precondition(problem.project(noise))
         if grids is None

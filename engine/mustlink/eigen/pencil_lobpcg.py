@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.nested_iteration import guard, nested_start, random_block
+from mustlink.eigen.nested_iteration import guard, nested_start
 from mustlink.eigen.pencil import Pencil, PencilSolution, finish
 from mustlink.kernels.blocks import combine, gram
 from mustlink.linear.multigrid.hierarchy import Hierarchy
@@ -55,7 +55,7 @@ def _start_block(pencil: Pencil, grids: Hierarchy, b: int, seed: int, start: Blo
     """B directions: given ones, smooth ones, responses to the constraints, random ones."""
     laplacian = pencil.laplacian
     smooth = nested_start(laplacian, grids, b, seed)
-    noise = random_block(laplacian.size, b, seed + 1)
+    noise = laplacian.space.normals(b, seed + 1)
     response = grids.cycle()(laplacian.null.project(pencil.Q.apply(smooth + noise)))
     parts = [smooth, response, grids.cycle()(noise)]
     if start is not None:

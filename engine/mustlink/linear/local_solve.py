@@ -59,7 +59,7 @@ def local_solve(
     aL̄ + bU must be positive semidefinite; 1e-10 of its diagonal is added.
     """
     rows = penalty.support
-    inner = laplacian.S[rows][:, rows]
+    inner = laplacian.edges[rows][:, rows]
     eye = sp.identity(rows.size, format="csr")
     sparse = sp.csc_matrix(eye * a - inner * a + penalty.matrix * b)
     F, core = penalty.factor, _dense(penalty.core) * b

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from mustlink.space import Block, Small, Space, Vector
+from mustlink.operators.null_space import NullSpace
+from mustlink.space import Block, Space, Vector
 
 
 class Operator(Protocol):
@@ -38,32 +39,11 @@ class Preconditioner(Protocol):
         ...
 
 
-class Kernel(Protocol):
-    """The null space Z (n, c) of an operator, orthonormal, never dense."""
-
-    @property
-    def n_components(self) -> int:
-        """Number c of its dimensions."""
-        ...
-
-    def coefficients(self, X: Block) -> Small:
-        """ZᵀX, (c, b)."""
-        ...
-
-    def expand(self, A: Small) -> Block:
-        """ZA, (n, b), for A (c, b)."""
-        ...
-
-    def project(self, X: Block) -> Block:
-        """X − ZZᵀX."""
-        ...
-
-
 class Laplacian(Operator, Protocol):
     """L̄ = I − S, S = D^-½WD^-½, symmetric positive semidefinite, ‖L̄‖ <= 2."""
 
     @property
-    def null(self) -> Kernel:
+    def null(self) -> NullSpace:
         """Its null space."""
         ...
 

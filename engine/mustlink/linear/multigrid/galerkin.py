@@ -8,7 +8,8 @@ Laplacian's cycle used twice was measured to help little: M kills linear functio
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.spmm import spmm
-from mustlink.linear.multigrid.hierarchy import aggregate, inverse_diagonal
+from mustlink.linear.multigrid.cycle import Cycle
+from mustlink.linear.multigrid.hierarchy import Level, aggregate, inverse_diagonal
+from mustlink.linear.multigrid.power_method import largest_eigenvalue
 from mustlink.operators.laplacian import Block
+from mustlink.space import LocalSpace
 
 Single = NDArray[np.float32]
 Product = Callable[[NDArray[Any]], NDArray[Any]]
@@ -31,72 +35,54 @@ _REGULAR = 1e-11  # share of its diagonal added to the coarsest matrix: it may b
 
 
 @dataclass(frozen=True, eq=False)
-class _Grid:
-    """One level: product, inverse diagonal, largest eigenvalue of D⁻¹A, transfer."""
+class ProductGrid:
+    """The finest grid, whose matrix is known by its product only."""
 
     apply: Product
     inverse: Single
-    largest: float
+    interval: tuple[float, float]
     P: sp.csr_matrix | None
     R: sp.csr_matrix | None
 
-    def smooth(self, B: Single, X: Single | None, degree: int) -> Single:
-        """Chebyshev iteration on D⁻¹A over [_LOW, 1]·largest."""
-        centre, half = self.largest * (1 + _LOW) / 2, self.largest * (1 - _LOW) / 2
-        sigma = centre / half
-        rho = 1 / sigma
-        step = self.inverse * (B if X is None else B - self.apply(X))
-        step *= np.float32(1 / centre)
-        X = step.copy() if X is None else X + step
-        for _ in range(1, degree):
-            following = 1 / (2 * sigma - rho)
-            residual = B - self.apply(X)
-            residual *= self.inverse
-            residual *= np.float32(2 * following / half)
-            step *= np.float32(following * rho)
-            step += residual
-            X += step
-            rho = following
-        return X
-
-
-@dataclass(frozen=True, eq=False)
-class GalerkinCycle:
-    """A fixed symmetric positive map ≈ A⁻¹ on blocks (m, b).
-
-    Single precision inside, but for the coarsest solve. Cost: 2·degree products with A; the
-    first coarse grid is visited twice.
-    """
-
-    grids: tuple[_Grid, ...]
-    coarsest: Block | None
-    degree: int
-
-    def __call__(self, B: Block) -> Block:
-        """Apply to a block (m, b) in double precision."""
-        size = np.abs(B).max(axis=0, initial=0.0)
-        size[size == 0.0] = 1.0
-        found = self._descend(0, (B / size).astype(np.float32))
-        return found.astype(np.float64) * size
+    @cached_property
+    def space(self) -> LocalSpace:
+        """Where its blocks live."""
+        return LocalSpace(self.inverse.shape[0])
 
     @property
-    def sizes(self) -> list[int]:
-        """Nodes per level."""
-        return [grid.inverse.shape[0] for grid in self.grids]
+    def is_last(self) -> bool:
+        """Whether there is no coarser grid."""
+        return self.P is None
 
-    def _descend(self, index: int, B: Single) -> Single:
-        grid = self.grids[index]
-        if grid.P is None or grid.R is None:
-            if self.coarsest is not None:
-                return (self.coarsest @ B.astype(np.float64)).astype(np.float32)
-            return grid.smooth(B, None, 4 * self.degree)
-        X = grid.smooth(B, None, self.degree)
-        C = spmm(grid.R, B - grid.apply(X))
-        E = self._descend(index + 1, C)
-        if self.grids[index + 1].P is not None:
-            E = E + self._descend(index + 1, C - self.grids[index + 1].apply(E))
-        X += spmm(grid.P, E)
-        return grid.smooth(B, X, self.degree)
+    def first(self, B: Single, new: float) -> Single:
+        """new·D⁻¹B."""
+        step = self.inverse * B
+        step *= np.float32(new)
+        return step
+
+    def relax(self, B: Single, X: Single, step: Single, old: float, new: float) -> Single:
+        """X + step after step = old·step + new·D⁻¹(B − AX)."""
+        residual = self.residual(B, X)
+        residual *= self.inverse
+        self.space.blend(step, old, (residual, new))
+        return X + step
+
+    def residual(self, B: Single, X: Single) -> Single:
+        """B − AX."""
+        found: Single = B - self.apply(X)
+        return found
+
+    def down(self, R: Single) -> Single:
+        """PᵀR."""
+        return spmm(self.R, R)
+
+    def up(self, C: Single) -> Single:
+        """PC."""
+        return spmm(self.P, C)
+
+    def solve(self, B: Single) -> Single | None:
+        """Never known."""
+        return None
 
 
 def galerkin_cycle(
@@ -105,48 +91,61 @@ def galerkin_cycle(
     coarse: Callable[[sp.csr_matrix], sp.csr_matrix],
     pattern: sp.csr_matrix,
     degree: int = 2,
-) -> GalerkinCycle:
+) -> Cycle:
     """Build the grids for A (m, m), near-null vector 1.
 
     `apply` multiplies single precision blocks (m, b) by A, `diagonal` (m,) is its diagonal,
-    `coarse` gives PᵀAP, and nodes are aggregated along `pattern` (m, m). Cost: a dozen products,
-    one sparse product with P, and one factorisation of up to 2,000 nodes.
+    `coarse` gives PᵀAP, and nodes are aggregated along `pattern` (m, m). Coarse grids are visited
+    twice. Cost: a dozen products, one sparse product with P, and one factorisation of up to 2,000
+    nodes.
     """
     vector = np.ones(diagonal.size)
-    grids: list[_Grid] = []
-    matrix: sp.csr_matrix | None = None
+    inverse = _inverted(diagonal)
+    interval = _interval(apply, inverse)
+    step = aggregate(pattern, vector)
+    if step is None:
+        return Cycle((ProductGrid(apply, inverse, interval, None, None),), degree, 2)
+    P, vector = step
+    fine = ProductGrid(apply, inverse, interval, *_single(P))
+    matrix = sp.csr_matrix(coarse(P))
+    grids: list[Level] = []
     while True:
-        inverse = inverse_diagonal(diagonal).astype(np.float32)[:, None]
-        largest = _largest(apply, inverse)
-        small = matrix is not None and matrix.shape[0] <= _DENSE
-        step = None if small else aggregate(pattern, vector)
+        pattern = sp.csr_matrix(P.T.tocsr() @ (pattern @ P))
+        single, inverse = matrix.astype(np.float32), _inverted(matrix.diagonal())
+        interval = _interval(_product(single), inverse)
+        level = Level(single, 0.0, 1.0, inverse[:, 0], interval=interval)
+        step = None if level.size <= _DENSE else aggregate(pattern, vector)
         if step is None:
-            grids.append(_Grid(apply, inverse, largest, None, None))
-            break
+            exact = _inverse(matrix) if level.size <= _DENSE else None
+            grids.append(replace(level, coarse_inverse=exact))
+            return Cycle((fine, *grids), degree, 2)
         P, vector = step
-        R = P.T.tocsr()
-        grids.append(_Grid(apply, inverse, largest, P.astype(np.float32), R.astype(np.float32)))
-        matrix = sp.csr_matrix(coarse(P) if matrix is None else R @ (matrix @ P))
-        pattern = sp.csr_matrix(R @ (pattern @ P))
-        apply, diagonal = _product(matrix.astype(np.float32)), matrix.diagonal()
-    coarsest = None if matrix is None or matrix.shape[0] > _DENSE else _inverse(matrix)
-    return GalerkinCycle(tuple(grids), coarsest, degree)
+        P32, R32 = _single(P)
+        grids.append(replace(level, P=P32, R=R32))
+        matrix = sp.csr_matrix(P.T.tocsr() @ (matrix @ P))
+
+
+def _inverted(diagonal: NDArray[np.float64]) -> Single:
+    return inverse_diagonal(diagonal).astype(np.float32)[:, None]
+
+
+def _single(P: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    """P and Pᵀ in single precision."""
+    return P.astype(np.float32), P.T.tocsr().astype(np.float32)
 
 
 def _product(matrix: sp.csr_matrix) -> Product:
     return lambda X: spmm(matrix, X)
 
 
-def _largest(apply: Product, inverse: Single) -> float:
-    """Bound on the largest eigenvalue of D⁻¹A by the power method on three vectors."""
-    root = np.sqrt(inverse)
-    X = np.random.default_rng(0).standard_normal((inverse.shape[0], 3)).astype(np.float32)
-    value = 1.0
-    for _ in range(_POWER_STEPS):
-        X /= np.maximum(np.linalg.norm(X, axis=0), 1e-30)
-        X = root * apply(root * X)
-        value = float(np.linalg.norm(X, axis=0).max())
-    return _SAFETY * max(value, 1e-30)
+def _interval(apply: Product, inverse: Single) -> tuple[float, float]:
+    """What the smoother damps: from a tenth of the largest eigenvalue of D⁻¹A."""
+    root, space = np.sqrt(inverse), LocalSpace(inverse.shape[0])
+    found = largest_eigenvalue(
+        lambda X: root * apply(root * X), space, _POWER_STEPS, dtype=np.float32
+    )
+    largest = _SAFETY * max(found, 1e-30)
+    return _LOW * largest, largest
 
 
 def _inverse(matrix: sp.csr_matrix) -> Block:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.spmm import chebyshev_step, spmm, spmm_axpby
+from mustlink.linear.multigrid.cycle import Cycle
 from mustlink.operators.laplacian import Block, GroundedLaplacian
+from mustlink.operators.null_space import NullSpace
+from mustlink.operators.sparse_operator import SparseOperator
+from mustlink.space import LocalSpace
+
+Single = NDArray[np.float32]
 
 _COARSEST = 200  # nodes below which coarsening stops
 _STALL = 0.8  # a level that keeps more than this share of its nodes is not worth having
@@ -23,7 +30,6 @@ _VISITS = 3  # of every coarse grid in a cycle, see `Cycle`
 _CHEAP = 0.3  # work of all visits, as a share of the fine grid's, up to which they pay
 _LIMIT = 0.1  # below: coarse modes of a penalised problem count as this large
 _ROWS = 1 << 19  # of a matrix multiplied at once
-_TOGETHER = 16  # columns in one cycle, which holds about six blocks as wide at a time
 # Eigenvalue below which a coarse mode counts as null; L̄ and all PᵀL̄P are <= 2. With S in single
 # precision D^½1 is null to 1e-8 only: its inverse would drown every other mode.
 _SMALL = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-7}
@@ -31,19 +37,66 @@ _SMALL = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-7}
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """One grid: A_l = shift*I + factor*matrix, with PᵀP = I to the next coarser grid."""
+    """One grid: A_l = shift·I + factor·matrix, with PᵀP = I to the next coarser grid.
+
+    `coarse_inverse` is A_l⁺ on the last one. For every Laplacian D⁻¹A <= 2, so that the smoother's
+    interval needs no eigenvalue estimate.
+    """
 
     matrix: sp.csr_matrix
     shift: float
     factor: float
     inverse_diagonal: NDArray[np.float32]
-    P: sp.csr_matrix | None
-    R: sp.csr_matrix | None
+    P: sp.csr_matrix | None = None
+    R: sp.csr_matrix | None = None
+    coarse_inverse: Block | None = None
+    interval: tuple[float, float] = (0.475, 1.9)
 
     @property
     def size(self) -> int:
         """Number of nodes of this level."""
         return int(self.matrix.shape[0])
+
+    @cached_property
+    def space(self) -> LocalSpace:
+        """Where its blocks live."""
+        return LocalSpace(self.size)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether there is no coarser grid."""
+        return self.P is None
+
+    def first(self, B: Single, new: float) -> Single:
+        """new·D⁻¹B."""
+        step = self.inverse_diagonal[:, None] * B
+        step *= np.float32(new)
+        return step
+
+    def relax(self, B: Single, X: Single, step: Single, old: float, new: float) -> Single:
+        """X + step after step = old·step + new·D⁻¹(B − A_l X), in one pass."""
+        weights = (self.shift, self.factor, old, new)
+        return chebyshev_step(self.matrix, X, B, self.inverse_diagonal, step, weights)
+
+    def residual(self, B: Single, X: Single) -> Single:
+        """B − A_l X."""
+        if self.shift:
+            B = B - np.float32(self.shift) * X
+        return spmm_axpby(self.matrix, X, B, -self.factor, 1.0)
+
+    def down(self, R: Single) -> Single:
+        """PᵀR."""
+        return spmm(self.R, R)
+
+    def up(self, C: Single) -> Single:
+        """PC."""
+        return spmm(self.P, C)
+
+    def solve(self, B: Single) -> Single | None:
+        """A_l⁺B, in double precision, where it is known."""
+        if self.coarse_inverse is None:
+            return None
+        return (self.coarse_inverse @ B.astype(np.float64)).astype(np.float32)
 
     def dense(self, exact: sp.csr_matrix) -> Block:
         """A_l from its `exact` matrix in double precision."""
@@ -51,12 +104,6 @@ class Level:
         A += self.shift * np.eye(self.size)
         found: Block = A
         return found
-
-    def residual(self, X: NDArray[np.float32], B: NDArray[np.float32]) -> NDArray[np.float32]:
-        """B − A_l X."""
-        if self.shift:
-            B = B - np.float32(self.shift) * X
-        return spmm_axpby(self.matrix, X, B, -self.factor, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +116,12 @@ class Hierarchy:
     levels: tuple[Level, ...]
     coarse: tuple[sp.csr_matrix | None, ...]
     prolongation: tuple[sp.csr_matrix, ...]
-    coarse_inverse: Block | None
     stronger: Hierarchy | None = None
+
+    @property
+    def coarse_inverse(self) -> Block | None:
+        """A⁺ on the last grid."""
+        return self.levels[-1].coarse_inverse
 
     def knowing(self, rows: NDArray[np.int64], penalty: Callable[[Block], Block]) -> Hierarchy:
         """The same grids with EᵀUE added on the coarsest, U given as a product on `rows`.
@@ -92,12 +143,38 @@ class Hierarchy:
         A += columns.T @ penalty(columns)
         values, vectors = np.linalg.eigh((A + A.T) / 2)
         inverse = (vectors / np.maximum(np.abs(values), _LIMIT)) @ vectors.T
-        return replace(self, coarse_inverse=inverse)
+        return replace(self, levels=(*self.levels[:-1], replace(last, coarse_inverse=inverse)))
 
     @property
     def sizes(self) -> list[int]:
         """Nodes per level."""
         return [level.size for level in self.levels]
+
+    def up(self, level: int, X: Block) -> Block:
+        """PX from grid `level` to the next finer one, in double precision."""
+        found: Block = self.prolongation[level - 1] @ X
+        return found
+
+    def coarse_operator(self, level: int) -> SparseOperator:
+        """A_level in double precision, level >= 1."""
+        A = self.coarse[level]
+        assert A is not None
+        return SparseOperator(A)
+
+    def nulls(self, fine: NullSpace) -> list[NullSpace]:
+        """Null space of every grid: the fine one restricted, PᵀZ, aggregates in one component.
+
+        Known exactly, it is projected out: with ten thousand components, computing it would need
+        a block of ten thousand columns.
+        """
+        found = [fine]
+        for P in self.prolongation:
+            last = found[-1]
+            component = np.zeros(P.shape[1], dtype=np.int64)
+            component[P.indices] = last.component[np.flatnonzero(np.diff(P.indptr))]
+            kept, number = np.unique(component, return_inverse=True)
+            found.append(NullSpace(number.ravel().astype(np.int32), P.T @ last.weight, kept.size))
+        return found
 
     def cycle(self, start: int = 0) -> Cycle:
         """Preconditioner for A_start: coarse grids are visited three times where that is cheap.
@@ -111,84 +188,8 @@ class Hierarchy:
         work = [level.matrix.nnz for level in self.levels[start:]]
         visits = sum(_VISITS**depth * nnz for depth, nnz in enumerate(work[:-1]) if depth)
         is_cheap = visits <= _CHEAP * max(work[0], 1)
-        return Cycle(self, start, 1, _VISITS) if is_cheap else Cycle(self, start, 2, 1)
-
-
-@dataclass(frozen=True, eq=False)
-class Cycle:
-    """A multigrid cycle with Chebyshev smoothing: a fixed symmetric positive map X -> ≈A⁻¹X.
-
-    Visits of a coarse grid are steps C += M(R − AC), M the cycle from there on. With an odd number
-    v of them 1 − (1 − t)^v > 0 for every eigenvalue t > 0 of MA: the map stays positive. Single
-    precision inside. Cost on the fine grid: 2*degree products with a block.
-    """
-
-    hierarchy: Hierarchy
-    start: int
-    degree: int
-    visits: int
-
-    def __call__(self, B: Block) -> Block:
-        """Apply to a block (m, b), in its precision."""
-        found = np.empty_like(B)
-        for first in range(0, B.shape[1], _TOGETHER):
-            part = slice(first, first + _TOGETHER)
-            found[:, part] = self._apply(B[:, part])
-        return found
-
-    def _apply(self, B: Block) -> Block:
-        size = max(B.max(initial=0.0), -B.min(initial=0.0))
-        if size == 0.0:
-            return np.zeros_like(B)
-        scaled = np.empty(B.shape, dtype=np.float32)
-        np.multiply(B, 1.0 / size, out=scaled, casting="same_kind")
-        found: Block = np.multiply(self._descend(self.start, scaled), size, dtype=B.dtype)
-        return found
-
-    def _descend(self, index: int, B: NDArray[np.float32]) -> NDArray[np.float32]:
-        level = self.hierarchy.levels[index]
-        if level.P is None or level.R is None:
-            inverse = self.hierarchy.coarse_inverse
-            if inverse is not None:
-                return (inverse @ B.astype(np.float64)).astype(np.float32)
-            return _chebyshev(level, B, None, 4 * self.degree)
-        X = _chebyshev(level, B, None, self.degree)
-        R = spmm(level.R, level.residual(X, B))
-        C = self._descend(index + 1, R)
-        coarser = self.hierarchy.levels[index + 1]
-        for _ in range(self.visits - 1 if coarser.P is not None else 0):  # the last is solved
-            C += self._descend(index + 1, coarser.residual(C, R))
-        X += spmm(level.P, C)
-        return _chebyshev(level, B, X, self.degree)
-
-
-def _chebyshev(
-    level: Level, B: NDArray[np.float32], X: NDArray[np.float32] | None, degree: int
-) -> NDArray[np.float32]:
-    """Chebyshev iteration on D⁻¹A over [0.475, 1.9]: the part that a coarser grid cannot see.
-
-    For every Laplacian D⁻¹A <= 2, so no eigenvalue estimate is needed.
-    """
-    high, low = 1.9, 0.475
-    centre, half = (high + low) / 2, (high - low) / 2
-    sigma = centre / half
-
-    def move(X: NDArray[np.float32], old: float, new: float) -> NDArray[np.float32]:
-        weights = (level.shift, level.factor, old, new)
-        return chebyshev_step(level.matrix, X, B, level.inverse_diagonal, step, weights)
-
-    rho = 1 / sigma
-    step = np.zeros_like(B) if X is not None else level.inverse_diagonal[:, None] * B
-    if X is None:
-        step *= np.float32(1 / centre)
-        X = step.copy()
-    else:
-        X = move(X, 0.0, 1 / centre)
-    for _ in range(1, degree):
-        following = 1 / (2 * sigma - rho)
-        X = move(X, following * rho, 2 * following / half)
-        rho = following
-    return X
+        grids = self.levels[start:]
+        return Cycle(grids, 1, _VISITS) if is_cheap else Cycle(grids, 2, 1)
 
 
 def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
@@ -226,8 +227,9 @@ def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
     last = levels[-1]
     exact = S if A is None else A
     small = last.size <= 10 * _COARSEST
-    inverse_coarse = pseudo_inverse(last, exact, S.dtype) if small else None
-    return Hierarchy(tuple(levels), tuple(coarse), tuple(prolongation), inverse_coarse)
+    if small:
+        levels[-1] = replace(last, coarse_inverse=pseudo_inverse(last, exact, S.dtype))
+    return Hierarchy(tuple(levels), tuple(coarse), tuple(prolongation))
 
 
 def _times(matrix: sp.csr_matrix, P: sp.csr_matrix) -> sp.csr_matrix:

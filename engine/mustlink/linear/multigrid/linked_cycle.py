@@ -34,7 +34,7 @@ def linked_graph(
     off = (links.row != links.col) & (links.data < 0)
     at = rows[links.row[off]], rows[links.col[off]]
     pairs = sp.csr_matrix((-b * links.data[off], at), shape=(m, m))
-    W: Any = scale @ (laplacian.S * a + pairs) @ scale
+    W: Any = scale @ (laplacian.edges * a + pairs) @ scale
     if penalty.factor is not None:
         core: Any = penalty.core
         strength = np.sqrt(np.maximum(-b * np.asarray(core.diagonal()), 0.0))

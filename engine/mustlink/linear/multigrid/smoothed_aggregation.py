@@ -9,6 +9,7 @@ row, and take 18 s, for two thirds of the steps; so it takes 1 s.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,9 @@ from mustlink.linear.multigrid.hierarchy import (
     inverse_diagonal,
     pseudo_inverse,
 )
+from mustlink.linear.multigrid.power_method import largest_eigenvalue
 from mustlink.operators.laplacian import GroundedLaplacian
+from mustlink.space import LocalSpace
 
 _STRENGTH = 0.05  # |a_ij| >= θ√(a_ii a_jj); 0 and 0.25 were five times slower
 _COARSEST = 200
@@ -33,7 +36,7 @@ _POWER_STEPS = 15
 
 def has_wide_weights(laplacian: GroundedLaplacian) -> bool:
     """Whether the 1 % smallest and the 5 % largest weights of S are orders of magnitude apart."""
-    data = laplacian.S.data[:: max(1, laplacian.S.nnz // _SAMPLE)]
+    data = laplacian.edges.data[:: max(1, laplacian.n_entries // _SAMPLE)]
     if data.size == 0:
         return False
     low, high = np.quantile(data, [0.01, 0.95])
@@ -49,7 +52,7 @@ def build_smoothed(laplacian: GroundedLaplacian) -> Hierarchy:
     """Grids by pyamg's smoothed aggregation with symmetric strength, near-null vector D^½1."""
     from pyamg import smoothed_aggregation_solver
 
-    L = (sp.identity(laplacian.size, format="csr") - laplacian.S).tocsr()
+    L = (sp.identity(laplacian.size, format="csr") - laplacian.edges).tocsr()
     found: Any = smoothed_aggregation_solver(
         L,
         B=laplacian.root_degree[:, None],
@@ -86,19 +89,13 @@ def build_smoothed(laplacian: GroundedLaplacian) -> Hierarchy:
             prolongation.append(P)
     last_level, exact = levels[-1], sp.csr_matrix(found.levels[-1].A)
     small = last_level.size <= 10 * _COARSEST
-    inverse_coarse = pseudo_inverse(last_level, exact, laplacian.S.dtype) if small else None
-    return Hierarchy(tuple(levels), tuple(coarse), tuple(prolongation), inverse_coarse)
+    if small:
+        coarse_inverse = pseudo_inverse(last_level, exact, laplacian.dtype)
+        levels[-1] = replace(last_level, coarse_inverse=coarse_inverse)
+    return Hierarchy(tuple(levels), tuple(coarse), tuple(prolongation))
 
 
 def _largest(A: sp.csr_matrix, inverse: NDArray[np.float64]) -> float:
-    """Largest eigenvalue of D⁻¹A by the power method."""
-    root = np.sqrt(inverse)
-    x = np.random.default_rng(0).standard_normal(A.shape[0])
-    value = 1.0
-    for _ in range(_POWER_STEPS):
-        y = root * (A @ (root * x))
-        length = float(np.linalg.norm(y))
-        if length == 0.0:  # the coarsest grid is all null space
-            break
-        value, x = length / float(np.linalg.norm(x)), y / length
-    return value
+    """Largest eigenvalue of D⁻¹A, roughly; 1 where the coarsest grid is all null space."""
+    root, space = np.sqrt(inverse)[:, None], LocalSpace(A.shape[0])
+    return largest_eigenvalue(lambda X: root * (A @ (root * X)), space, _POWER_STEPS) or 1.0
