@@ -13,3 +13,4 @@ from oracles.rounding import *
 from oracles.scores import *
 from oracles.spectral import *
 from oracles.sskk import *
+from oracles.wide import *

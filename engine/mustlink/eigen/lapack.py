@@ -6,6 +6,7 @@ import numpy as np
 import scipy.linalg as sla
 
 from mustlink.eigen.pencil import Pencil, PencilSolution, finish
+from mustlink.eigen.wide_spectrum import leading_pairs
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, EigenResult
 
@@ -30,5 +31,5 @@ def dense_pencil(pencil: Pencil) -> PencilSolution:
     S = pencil.schur(inside)
     # The identity on the rest makes the metric definite; S is zero there.
     metric = pencil.metric(inside) + np.eye(len(inside)) - inside
-    mu, W = sla.eigh((S + S.T) / 2, (metric + metric.T) / 2)
-    return finish(pencil, mu[::-1], pencil.project(W[:, ::-1]), complete=True)
+    mu, W = leading_pairs(S, metric)
+    return finish(pencil, mu, pencil.project(W), complete=True)

@@ -21,6 +21,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.eigen.wide_spectrum import NOISE
 from mustlink.operators.constraint_operator import ConstraintOperator
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 
@@ -168,7 +169,7 @@ class PencilSolution:
 
 def finish(pencil: Pencil, mu: NDArray[np.float64], W: Block, complete: bool) -> PencilSolution:
     """Turn pairs (μ, w) into feasible (λ, v): keep μ > 0, add the null part, scale to vol."""
-    positive = mu > 1e-11 * np.abs(mu).max(initial=0.0)
+    positive = mu > NOISE * mu.max(initial=0.0)
     mu, W = mu[positive], W[:, positive]
     V = pencil.complete(W, mu)
     laplacian = pencil.laplacian

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mustlink.eigen.pencil import exceeds
+from mustlink.eigen.wide_spectrum import NOISE, ROUNDING, leading_pairs
 from mustlink.operators.constraint_operator import ConstraintOperator
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 
@@ -31,7 +31,7 @@ class SmoothBasis:
 
     `values` (p,) are their Rayleigh quotients. For a disconnected graph the first of the p are
     indicator directions of the largest components, with a small positive value that stands for
-    an infinitely weak tie between components.
+    an infinitely weak tie between components; so do vectors whose λ is rounding.
     """
 
     laplacian: NormalizedLaplacian
@@ -65,9 +65,12 @@ def smooth_basis(
     """
     root = laplacian.root_degree / np.sqrt(laplacian.volume)
     count = laplacian.null.n_components
+    faint = int((values <= ROUNDING).sum())  # parts that hang together by rounding only
+    tie = _COUPLING * (float(values[faint]) if faint < values.size else 1.0)
+    values = np.concatenate([np.full(faint, tie), values[faint:]])
     if count == 1:
         return SmoothBasis(
-            laplacian, np.column_stack([root, vectors]), values, np.concatenate([residuals])
+            laplacian, np.column_stack([root, vectors]), values, np.concatenate([residuals]), faint
         )
     share = np.bincount(laplacian.null.component, minlength=count) / laplacian.size
     large = np.flatnonzero(share >= _TINY)
@@ -77,14 +80,13 @@ def smooth_basis(
     C = Z.T @ root
     frame = np.linalg.qr(np.column_stack([C, np.eye(held.size)]))[0][:, 1 : held.size]
     directions = Z @ frame if held.size == count else _orthogonal_to(Z, root)
-    tie = _COUPLING * float(values[0]) if values.size else _COUPLING
     extra = np.full(directions.shape[1], tie)
     return SmoothBasis(
         laplacian,
         np.column_stack([root, directions, vectors]),
         np.concatenate([extra, values]),
         np.concatenate([np.zeros(extra.size), residuals]),
-        extra.size,
+        extra.size + faint,
     )
 
 
@@ -123,18 +125,15 @@ class ReducedPencil:
         bz, inner, corner = B[1:, 0], B[1:, 1:], B[0, 0]
         floor = _SINGULAR * max(np.abs(B).max(), 1e-300)
         regular = abs(corner) > floor
-        scale = 1.0 / np.sqrt(theta)
         S = inner - np.outer(bz, bz) / corner if regular else inner
-        S = S * scale[:, None] * scale
         coupled = not regular and np.linalg.norm(bz) > floor
+        M = np.diag(theta)
         if coupled:  # zᵀBv = 0 demands w ⟂ Bz, see `Pencil`
-            h = scale * bz / np.linalg.norm(scale * bz)
-            S = S - np.outer(h, h @ S)
-            S = S - np.outer(S @ h, h)
-        mu, Y = sla.eigh((S + S.T) / 2)
-        mu, Y = mu[::-1], Y[:, ::-1]
-        positive = mu > 1e-11 * np.abs(mu).max(initial=0.0)
-        mu, W = mu[positive], scale[:, None] * Y[:, positive]
+            P = np.eye(p) - np.outer(bz, bz) / (bz @ bz)
+            S, M = P @ S @ P, P @ M @ P + np.eye(p) - P
+        mu, W = leading_pairs(S, M)
+        positive = mu > NOISE * mu.max(initial=0.0)
+        mu, W = mu[positive], W[:, positive]
         a = np.zeros(mu.size)
         if regular:
             a = -(bz @ W) / corner
