@@ -4,6 +4,7 @@ from oracles.constraints import *
 from oracles.csc_gfhf import *
 from oracles.eigen import *
 from oracles.graph import *
+from oracles.linear import *
 from oracles.local_fits import *
 from oracles.lyapunov import *
 from oracles.neighbours import *
