@@ -34,13 +34,19 @@ def test_bad_strokes_are_told():
         demo.read_strokes("class,width,points\na,3,1 2 3\n")
 
 
-def test_demo_obeys_the_strokes(tmp_path, capsys):
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 3])
+def test_demo_obeys_the_strokes(tmp_path, capsys, monkeypatch, step):
+    """At full size, which `make run` does too, and with every third pixel either way."""
+    image, strokes, names = demo.photograph()
+    assert image.shape == (427, 640, 3)
+    image, strokes = np.ascontiguousarray(image[::step, ::step]), strokes[::step, ::step]
+    monkeypatch.setattr(demo, "photograph", lambda: (image, strokes, names))
     assert run(["demo", "-o", str(tmp_path / "out"), "--json", "--quiet"]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert result["n_nodes"] == 427 * 640
+    assert result["n_nodes"] == strokes.size
     assert result["obeyed"] > 0.9 > result["obeyed_without"]
     with h5py.File(tmp_path / "out" / "china.h5") as file:
         labels = file["labels"][:]
-    assert labels.shape == (427 * 640,)
+    assert labels.shape == (strokes.size,)
     assert set(np.unique(labels)) == {0, 1, 2}
     assert (tmp_path / "out" / "china.png").stat().st_size > 100_000

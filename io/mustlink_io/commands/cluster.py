@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mustlink_io.commands.method_options import CLUSTER_OWN, method_help
 from mustlink_io.commands.options import (
     AFFINITY,
-    CLUSTER_OWN,
     FRESH,
     IN_PLACE,
     JSON,
@@ -26,7 +26,6 @@ from mustlink_io.commands.options import (
     THREADS,
     TOL,
     WEIGHTS,
-    method_help,
     output_of,
     several,
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mustlink_io.commands.method_options import PROPAGATE_OWN, method_help
 from mustlink_io.commands.options import (
     AFFINITY,
     FRESH,
@@ -19,14 +20,12 @@ from mustlink_io.commands.options import (
     NEIGHBORS,
     OUTPUT,
     OVERWRITE,
-    PROPAGATE_OWN,
     QUIET,
     RESUME,
     SEED,
     THREADS,
     TOL,
     WEIGHTS,
-    method_help,
     output_of,
     several,
 )

@@ -73,10 +73,17 @@ def rasterise(strokes: list[Stroke], shape: tuple[int, int]) -> tuple[NDArray[np
     return labels, names
 
 
-def run(out_dir: str, observer: Observer) -> Result:
-    """Segment the photograph with and without strokes: picture, HDF5 labels, summary."""
+def photograph() -> tuple[NDArray[np.uint8], NDArray[np.int64], list[str]]:
+    """The image (h, w, 3), the labels (h, w) of the strokes on it, and names of the classes."""
     from sklearn.datasets import load_sample_image
 
+    image = load_sample_image("china.jpg")
+    text = resources.files("mustlink_io").joinpath(STROKES).read_text(encoding="utf-8")
+    return (image, *rasterise(read_strokes(text), image.shape[:2]))
+
+
+def run(out_dir: str, observer: Observer) -> Result:
+    """Segment the photograph with and without strokes: picture, HDF5 labels, summary."""
     import mustlink
 
     out = Path(out_dir)
@@ -89,11 +96,8 @@ def run(out_dir: str, observer: Observer) -> Result:
         store.check_output(path, ())
     recorder = Recorder(observer)
     with recorder.stage("photograph and strokes"):
-        image = load_sample_image("china.jpg")
-        shape = image.shape[:2]
-        text = resources.files("mustlink_io").joinpath(STROKES).read_text(encoding="utf-8")
-        strokes, names = rasterise(read_strokes(text), shape)
-    k = len(names)
+        image, strokes, names = photograph()
+    shape, k = image.shape[:2], len(names)
     with recorder.stage("pixel graph"):
         graph = mustlink.image_graph(image, n_similar=N_SIMILAR)
     common: dict[str, Any] = {"n_clusters": k, "affinity": "precomputed", "random_state": 0}
