@@ -21,7 +21,6 @@ from mustlink.lyapunov import filters, sources
 from mustlink.lyapunov import new_edges as edges
 from mustlink.lyapunov import pair_propagation as solve
 from mustlink.lyapunov import residual as residuals
-from mustlink.lyapunov.adjustment import Adjustment
 from mustlink.lyapunov.dense import solve_dense
 from mustlink.lyapunov.diffusion import Diffusion, solve_diffusion
 from mustlink.lyapunov.equation import ExhaustiveProblem, LyapunovProblem
@@ -33,6 +32,7 @@ from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.lyapunov.pair_propagation import solve_pairs
 from mustlink.lyapunov.residual import residual
 from mustlink.lyapunov.sources import Sources, given_pairs, sources_of
+from mustlink.methods.adjusted_graph import Adjustment
 from mustlink.observe import Recorder
 from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import normalized_laplacian
@@ -223,8 +223,8 @@ def test_nothing_known_is_no_source():
         assert problem.sources.count == 0
         recorder = Recorder(None)
         found = solve_pairs(problem, recorder)
-        assert not found.adjustment.beliefs.any()
-        assert found.adjustment.new.count == 0
+        assert not found.beliefs.any()
+        assert found.new.count == 0
         assert any("nothing to spread" in note for note in recorder.notes)
 
 
@@ -252,7 +252,7 @@ def test_a_selection_of_pairs_leaves_the_problem_alone(monkeypatch, solver):
     wanted = solve_pairs(problem_of(W, known), Recorder(None), solver=solver, tol=1e-6)
     monkeypatch.setattr(sources, "_GIVEN", 40)
     found = solve_pairs(problem_of(W, known), Recorder(None), solver=solver, tol=1e-6)
-    np.testing.assert_array_equal(found.adjustment.beliefs, wanted.adjustment.beliefs)
+    np.testing.assert_array_equal(found.beliefs, wanted.beliefs)
     assert found.about == wanted.about
 
 
@@ -310,8 +310,8 @@ def test_krylov_is_scipy(shape, mu):
     S = problem.laplacian.S
     wanted = F[S.nonzero()]
     # ‖F − F*‖ <= ‖R‖/2μ <= tol·‖Y‖
-    assert np.linalg.norm(found.adjustment.beliefs - wanted) <= 1e-7 * np.linalg.norm(Y)
-    new = found.adjustment.new
+    assert np.linalg.norm(found.beliefs - wanted) <= 1e-7 * np.linalg.norm(Y)
+    new = found.new
     np.testing.assert_allclose(new.beliefs, F[new.first, new.second], atol=1e-7 * len(Y))
     assert found.convergence.residuals.max() <= 1e-7
     assert found.about["residual"] <= 1e-7
@@ -404,7 +404,7 @@ def test_large_mu_leaves_the_pairs_alone(solver):
     Y = working(problem, oracles.known_pairs(known, W.toarray()))
     found = solve_pairs(problem, Recorder(None), solver=solver, tol=1e-5)
     on_edges = Y[problem.laplacian.S.nonzero()]
-    np.testing.assert_allclose(found.adjustment.beliefs, on_edges, atol=2e-5)
+    np.testing.assert_allclose(found.beliefs, on_edges, atol=2e-5)
     assert found.agreement == 1.0
     assert found.largest == pytest.approx(1, abs=1e-4)
 
@@ -897,9 +897,9 @@ def test_all_solvers_say_the_same(shape):
     F, _ = wanted_of(W, known, problem)
     sign = F[given.rows, given.indices] * beliefs > 0
     for one in found.values():
-        np.testing.assert_allclose(one.adjustment.beliefs, dense.adjustment.beliefs, atol=1e-6)
-        np.testing.assert_array_equal(one.adjustment.new.first, dense.adjustment.new.first)
-        np.testing.assert_array_equal(one.adjustment.new.second, dense.adjustment.new.second)
+        np.testing.assert_allclose(one.beliefs, dense.beliefs, atol=1e-6)
+        np.testing.assert_array_equal(one.new.first, dense.new.first)
+        np.testing.assert_array_equal(one.new.second, dense.new.second)
         assert one.agreement == pytest.approx(sign.mean())
         assert one.largest == pytest.approx(dense.largest, abs=1e-6)
         assert one.about["residual"] < 1e-5
@@ -929,18 +929,15 @@ def test_krylov_looks_for_edges_where_diffusion_does(monkeypatch):
     recorder = Recorder(None)
     found = solve_pairs(problem, recorder, solver="krylov", new_edges=3, tol=1e-6)
     assert any("new edges are looked for where diffusion" in note for note in recorder.notes)
-    np.testing.assert_allclose(found.adjustment.beliefs, whole.adjustment.beliefs, atol=1e-9)
+    np.testing.assert_allclose(found.beliefs, whole.beliefs, atol=1e-9)
     F, _ = wanted_of(W, known, problem)
-    new = found.adjustment.new
+    new = found.new
     np.testing.assert_allclose(new.beliefs, F[new.first, new.second], atol=1e-4)
     assert not problem.laplacian.S.toarray()[new.first, new.second].any()
-    sets = [
-        set(zip(e.first.tolist(), e.second.tolist(), strict=True))
-        for e in (new, whole.adjustment.new)
-    ]
+    sets = [set(zip(e.first.tolist(), e.second.tolist(), strict=True)) for e in (new, whole.new)]
     assert len(sets[0] & sets[1]) > 0.9 * len(sets[1])
     none = solve_pairs(problem, Recorder(None), solver="krylov", new_edges=0, tol=1e-6)
-    assert none.adjustment.new.count == 0
+    assert none.new.count == 0
 
 
 @pytest.mark.parametrize("solver", ["dense", "diffusion", "krylov"])
@@ -954,10 +951,8 @@ def test_weak_beliefs_make_edges_too(solver):
     full, weak = (
         solve_pairs(p, Recorder(None), solver=solver, tol=1e-4, new_edges=4) for p in (Y, faint)
     )
-    np.testing.assert_allclose(
-        weak.adjustment.beliefs, 1e-5 * full.adjustment.beliefs, rtol=1e-6, atol=1e-14
-    )
-    assert weak.adjustment.new.count == full.adjustment.new.count
+    np.testing.assert_allclose(weak.beliefs, 1e-5 * full.beliefs, rtol=1e-6, atol=1e-14)
+    assert weak.new.count == full.new.count
 
 
 def test_parts_within_the_memory_are_the_whole():
@@ -970,7 +965,7 @@ def test_parts_within_the_memory_are_the_whole():
     found = solve_pairs(problem, recorder, solver="diffusion", tol=1e-4, memory=20_000)
     assert found.about["parts"] > 2
     assert "parts, twice" in recorder.notes[0]
-    np.testing.assert_allclose(found.adjustment.beliefs, whole.adjustment.beliefs, atol=1e-7)
-    new = [one.adjustment.new for one in (whole, found)]
+    np.testing.assert_allclose(found.beliefs, whole.beliefs, atol=1e-7)
+    new = [one.new for one in (whole, found)]
     pairs = [set(zip(n.first.tolist(), n.second.tolist(), strict=True)) for n in new]
     assert len(pairs[0] ^ pairs[1]) <= 0.05 * len(pairs[0])

@@ -1,4 +1,4 @@
-"""Which solver for F: one entry point, one rule, F only where it is needed."""
+"""F on pairs that are needed: which solver, one rule for all, one answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from mustlink.errors import InputError
-from mustlink.lyapunov.adjustment import Adjustment
 from mustlink.lyapunov.dense import solve_dense
 from mustlink.lyapunov.diffusion import Diffusion, solve_diffusion
 from mustlink.lyapunov.equation import LyapunovProblem, Problem
@@ -38,14 +37,15 @@ MEMORY = 2 << 30  # bytes for one batch of constraints, unless the caller says o
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
-    """F where it is needed, and how it was found.
+class PropagatedPairs:
+    """F where it is needed, on edges `beliefs` (nnz,) and as `new` ones, and how it was found.
 
     `largest` is the largest |F_ij| of all that were computed, `agreement` the share of the given
     pairs whose F has their sign; |F| up to `floor` is taken for zero; `told` says it in a line.
     """
 
-    adjustment: Adjustment
+    beliefs: Block
+    new: NewEdges
     convergence: Convergence
     largest: float
     agreement: float
@@ -53,7 +53,7 @@ class Solved:
     told: str
     about: dict[str, Any]
 
-    def knowing(self, **more: Any) -> Solved:
+    def knowing(self, **more: Any) -> PropagatedPairs:
         """The same with more said about it."""
         return replace(self, about=self.about | more)
 
@@ -66,7 +66,7 @@ def solve_pairs(
     solver: str = "auto",
     tol: float = 1e-3,
     memory: int = MEMORY,
-) -> Solved:
+) -> PropagatedPairs:
     """F on the graph's edges, on the given pairs and on at most `new_edges` new edges per node.
 
     * "dense": every entry by LAPACK, O(m³); "auto" takes it up to 2,000 nodes.
@@ -83,8 +83,8 @@ def solve_pairs(
     if problem.sources.count == 0:
         recorder.note("constraints: nothing to spread, the graph stays as it is")
         done = Convergence("none", "nothing to solve", 0, np.zeros(1), tol)
-        empty = Adjustment(np.zeros(edges.nnz), none())
-        return Solved(empty, done, 0.0, 1.0, 0.0, "nothing to spread", {})
+        said = "nothing to spread"
+        return PropagatedPairs(np.zeros(edges.nnz), none(), done, 0.0, 1.0, 0.0, said, {})
     with recorder.stage("constraint propagation") as advance:
         asked = _Asked(problem, new_edges, tol, memory, recorder, advance)
         return _SOLVERS[chosen](asked)
@@ -143,17 +143,16 @@ class _Asked:
 
     def answer(
         self, found: list[Block], new: NewEdges, floor: float, done: Convergence, told: str
-    ) -> Solved:
+    ) -> PropagatedPairs:
         """F on edges and given pairs, `found`, and on new edges."""
         largest = max(float(np.abs(values).max(initial=0.0)) for values in (*found, new.beliefs))
         beliefs = self.given[1]
         agreement = float(np.mean(found[1] * beliefs > 0)) if beliefs.size else 1.0
         about = {"propagation": done.solver, "sources": self.problem.sources.count}
-        change = Adjustment(found[0], new)
-        return Solved(change, done, largest, agreement, floor, told, about)
+        return PropagatedPairs(found[0], new, done, largest, agreement, floor, told, about)
 
 
-def _by_lapack(asked: _Asked) -> Solved:
+def _by_lapack(asked: _Asked) -> PropagatedPairs:
     """All of F at once."""
     field = solve_dense(asked.problem)
     left = residual(asked.problem, field).relative
@@ -165,7 +164,7 @@ def _by_lapack(asked: _Asked) -> Solved:
     return asked.answer(found, new, floor, done, told).knowing(residual=left)
 
 
-def _by_diffusion(asked: _Asked) -> Solved:
+def _by_diffusion(asked: _Asked) -> PropagatedPairs:
     """All constraints at once, or in parts within the memory: once for F, once for new edges."""
     problem, Y, advance = asked.problem, asked.problem.sources, asked.advance
     diffusion = Diffusion.prepare(problem, asked.tol)
@@ -205,7 +204,7 @@ def _by_diffusion(asked: _Asked) -> Solved:
     return asked.answer(found, new, asked.floor, reached, told).knowing(**about)
 
 
-def _by_krylov(asked: _Asked) -> Solved:
+def _by_krylov(asked: _Asked) -> PropagatedPairs:
     """One batch of constraints after the other; above 20,000 nodes only entries are kept of it."""
     problem = asked.problem
     assert isinstance(problem, LyapunovProblem)

@@ -13,8 +13,8 @@ from mustlink.errors import InputError
 from mustlink.kernels.kernel_kmeans import Penalized, cluster_links, clusters_of
 from mustlink.kernels.label_growth import grow
 from mustlink.labels import as_labels
-from mustlink.methods.kernel_descent import PenalizedGraph
 from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.operators.penalized_graph import PenalizedGraph
 from mustlink.rounding.assign import kmeans
 from mustlink.workspace import Workspace
 
@@ -124,7 +124,7 @@ def given_start(A: Penalized, laplacian: NormalizedLaplacian, init: object, k: i
 
 def spread(A: Penalized, laplacian: NormalizedLaplacian, labels: Ints, k: int) -> Ints:
     """Labels for all nodes; a component that nothing reaches joins the lightest cluster."""
-    found = grow(laplacian.S, laplacian.root_degree, labels, k)
+    found = grow(laplacian.edges, laplacian.root_degree, labels, k)
     lost = found < 0
     if lost.any():
         degrees = A.weight

@@ -1,9 +1,18 @@
-"""The estimator behind SRCP and E2CP: constraints spread, similarities adjusted, graph cut."""
+"""FLI11 Algorithm 1 for every way of spreading constraints; SRCP and E2CP say which.
+
+    1  W, a symmetric graph of neighbours, w_ij in [0, 1]
+    2  L̄ = I − D^-½WD^-½
+    3  F: the constraints Y spread over the graph (SRCP: eq. 5)
+    4  W*: W moved by F (eq. 9)
+    5  K clusters of W* by spectral clustering (von Luxburg 2007)
+
+`PropagatedConstraints._run` takes these steps in this order, with their numbers beside them.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,12 +26,12 @@ from mustlink.eigen.solver import SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import check_tolerance, threads
-from mustlink.lyapunov.adjustment import Adjustment
 from mustlink.lyapunov.equation import Problem
 from mustlink.lyapunov.new_edges import NewEdges
-from mustlink.lyapunov.pair_propagation import SOLVERS, Solved, solve_pairs
+from mustlink.lyapunov.pair_propagation import SOLVERS, PropagatedPairs, solve_pairs
 from mustlink.lyapunov.sources import Sources, sources_of
-from mustlink.methods.adjusted_cut import Candidate, Ways, adjusted_graph, best_cut
+from mustlink.methods.adjusted_graph import Adjustment, adjusted_graph
+from mustlink.methods.candidate_cuts import Candidate, CandidateCuts
 from mustlink.methods.clusterer import Ints
 from mustlink.methods.informed_clusterer import (
     InformedClusterer,
@@ -30,7 +39,7 @@ from mustlink.methods.informed_clusterer import (
     side_information,
     warn_if_broken,
 )
-from mustlink.methods.ncut import VARIANTS, warn_of_gap
+from mustlink.methods.ncut import VARIANTS, normalized_cut, warn_of_gap
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, Report
@@ -54,9 +63,9 @@ class PropagatedConstraints(InformedClusterer):
       raise |F| to `power`, 1, 1/2 or 1/4, which makes what is far from the given pairs count
       more. False is the paper as printed.
     * `solver`: of the propagation, "dense", "diffusion", "krylov" or "auto", see
-      `lyapunov.solve`; `tol`, a bound on the error of every F_ij, which
-      usually is 15 times smaller; F > tol/10 makes new edges. `memory`: bytes for the
-      factors of F, beside the graph; constraints are taken in parts where need be.
+      `lyapunov.pair_propagation`; `tol`, a bound on the error of every F_ij, which usually is 15
+      times smaller; F > tol/10 makes new edges. `memory`: bytes for the factors of F, beside the
+      graph; constraints are taken in parts where need be.
     * `variant`: "luxburg" or "ng" as in `NCut`; `eigen_solver`, `eigen_tol`, `max_iter` of the cut.
 
     `power="auto"` and `variant="auto"` try what there is and take the clusters that keep most
@@ -86,6 +95,108 @@ class PropagatedConstraints(InformedClusterer):
     def _problem(self, laplacian: NormalizedLaplacian, Y: Sources) -> Problem:
         """What F solves."""
 
+    def _run(
+        self,
+        work: Workspace,
+        known: Constraints,
+        seed: int,
+        before: Ints | None = None,
+    ) -> None:
+        """Algorithm 1 from step 2 on: the best cut of several powers of F and variants of step 5.
+
+        One adjusted graph and its multigrid are held at a time.
+        """
+        graph, recorder = work.graph, work.recorder  # 1
+        k = self._check_clusters(graph)
+        laplacian = laplacian_of(work)  # 2
+        note_doubts(known, laplacian, recorder)
+        F, name = self._spread(work, laplacian, known, seed)  # 3
+        edges = Adjustment(F.beliefs, F.new).summary(F.floor)
+        if edges["weakened"] and not edges["strengthened"] and not edges["added"]:
+            recorder.warn("F < 0 wherever it changes the graph: few must-links, or it is too far")
+        cuts = CandidateCuts(graph, known)
+        powers, variants = self._ways(known, F)
+        for power in powers:
+            adjusted = self._adjusted(work, laplacian, F, power, name)  # 4
+            place = _place(adjusted, laplacian)
+            for variant in variants:
+                cut = normalized_cut(  # 5
+                    adjusted,
+                    k,
+                    variant=variant,
+                    solver=self.eigen_solver,
+                    tol=self.eigen_tol,
+                    max_iter=int(self.max_iter),
+                    seed=seed,
+                )
+                cuts.add(Candidate(place, cut, power, variant))
+                del cut
+            del adjusted  # before the next is made
+        place, cut = cuts.best.place, cuts.best.cut
+        labels, changed = self._labels(place, cut.clusters, recorder), None
+        if before is not None:
+            labels, changed = aligned(before, labels, k)
+            recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")
+        warn_of_gap(cut, recorder)
+        kept = warn_if_broken(labels, known, recorder)
+        self.graph_, self.labels_ = graph, labels
+        self.embedding_, self.eigenvalues_ = place.leave(cut.embedding), cut.values
+        self._moved = self._change(F, cuts.best.power)
+        self._used_seed, self._k = seed, k
+        self.report_ = self._report(F, edges, cuts, kept, recorder, changed)
+
+    def _spread(
+        self, work: Workspace, laplacian: NormalizedLaplacian, known: Constraints, seed: int
+    ) -> tuple[PropagatedPairs, str | None]:
+        """Step 3: F on edges and new edges, and the name that it is kept by."""
+        asked = work.name("propagated", type(self).__name__, self._depends(), seed, known)
+        allowed = _FACTORS if work.memory is None else work.memory // _SHARE
+
+        def solved() -> PropagatedPairs:
+            return solve_pairs(
+                self._problem(laplacian, sources_of(known, laplacian)),
+                work.recorder,
+                new_edges=int(self.new_edges),
+                solver=self.solver,
+                tol=float(self.tol),
+                memory=allowed,
+            )
+
+        name = work.shelf.name_of("spread", asked, allowed)
+        types = (PropagatedPairs, NewEdges, Convergence)
+        return work.kept("constraint propagation", name, solved, types), name
+
+    def _ways(self, known: Constraints, F: PropagatedPairs) -> tuple[tuple[Any, ...], ...]:
+        """Powers of F and variants of the cut to try; nothing to choose without constraints."""
+        powers = POWERS if self.power == "auto" else (float(self.power),)
+        variants = ("luxburg", "ng") if self.variant == "auto" else (self.variant,)
+        if F.largest == 0 or not self.normalize:
+            powers = (1.0,)
+        if known.is_empty or F.largest == 0:
+            variants = variants[:1]
+        return powers, variants
+
+    def _change(self, F: PropagatedPairs, power: float) -> Adjustment:
+        """F as it moves the weights: as it is, or normalised and raised to a power."""
+        change = Adjustment(F.beliefs, F.new)
+        if F.largest == 0 or not self.normalize:
+            return change
+        return change.shaped(F.largest, power, F.floor)
+
+    def _adjusted(
+        self,
+        work: Workspace,
+        laplacian: NormalizedLaplacian,
+        F: PropagatedPairs,
+        power: float,
+        name: str | None,
+    ) -> Workspace:
+        """Step 4: W* for one power of F."""
+        with work.recorder.stage("adjusted graph"):
+            adjusted = adjusted_graph(laplacian, self._change(F, power), work.recorder)
+        adjusted.derived.origin = work.shelf.name_of("adjusted graph", name, power)
+        return work.on(adjusted)
+
     def refit(
         self,
         constraints: Constraints | None = None,
@@ -111,7 +222,7 @@ class PropagatedConstraints(InformedClusterer):
         """W* (n, n) CSR in the caller's order, made on demand; weights in [0, 1]."""
         work = self._view(self.graph_, Recorder())
         laplacian = laplacian_of(work)
-        adjusted = adjusted_graph(laplacian, self._change, work.recorder)
+        adjusted = adjusted_graph(laplacian, self._moved, work.recorder)
         n, m = laplacian.n_nodes, laplacian.size
         place = sp.csr_matrix((np.ones(m), (laplacian.nodes, np.arange(m))), shape=(n, m))
         return sp.csr_matrix(place @ adjusted.affinity @ place.T)
@@ -135,92 +246,27 @@ class PropagatedConstraints(InformedClusterer):
             raise InputError(f"power: {self.power} shapes a normalised F; set normalize=True")
         check_tolerance(self.eigen_tol, "eigen_tol")
 
-    def _run(
-        self,
-        work: Workspace,
-        known: Constraints,
-        seed: int,
-        before: Ints | None = None,
-    ) -> None:
-        graph, recorder = work.graph, work.recorder
-        k = self._check_clusters(graph)
-        laplacian = laplacian_of(work)
-        note_doubts(known, laplacian, recorder)
-        asked = work.name("propagated", type(self).__name__, self._depends(), seed, known)
-        allowed = _FACTORS if work.memory is None else work.memory // _SHARE
-
-        def spread() -> Solved:
-            return solve_pairs(
-                self._problem(laplacian, sources_of(known, laplacian)),
-                recorder,
-                new_edges=int(self.new_edges),
-                solver=self.solver,
-                tol=float(self.tol),
-                memory=allowed,
-            )
-
-        parts = (Solved, Adjustment, NewEdges, Convergence)
-        name = work.shelf.name_of("spread", asked, allowed)
-        solved = work.kept("constraint propagation", name, spread, parts)
-        edges = solved.adjustment.summary(solved.floor)
-        if edges["weakened"] and not edges["strengthened"] and not edges["added"]:
-            recorder.warn("F < 0 wherever it changes the graph: few must-links, or it is too far")
-        ways = self._ways(known, solved, k, seed)
-        best = best_cut(work, known, ways, name)
-        place = best.place
-        labels, changed = self._labels(place, best.cut.clusters, recorder), None
-        if before is not None:
-            labels, changed = aligned(before, labels, k)
-            recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")
-        warn_of_gap(best.cut, recorder)
-        kept = warn_if_broken(labels, known, recorder)
-        self.graph_, self.labels_ = graph, labels
-        self.embedding_, self.eigenvalues_ = place.leave(best.cut.embedding), best.cut.values
-        self._change = ways.shaped(best.power)
-        self._used_seed, self._k = seed, k
-        self.report_ = self._report(solved, edges, best, kept, recorder, changed)
-
-    def _ways(self, known: Constraints, solved: Solved, k: int, seed: int) -> Ways:
-        """Shapes of F and variants to try; nothing to choose without constraints."""
-        variants = (self.variant,) if self.variant != "auto" else ("luxburg", "ng")
-        powers = POWERS if self.power == "auto" else (float(self.power),)
-        change, largest = solved.adjustment, solved.largest
-        plain = largest == 0 or not self.normalize
-
-        def shaped(power: float) -> Adjustment:
-            return change if plain else change.shaped(largest, power, solved.floor)
-
-        if known.is_empty or largest == 0:
-            variants = variants[:1]
-        cutting = {
-            "solver": self.eigen_solver,
-            "tol": self.eigen_tol,
-            "max_iter": int(self.max_iter),
-            "seed": seed,
-        }
-        return Ways((1.0,) if plain else powers, shaped, variants, k, cutting)
-
     def _report(
         self,
-        solved: Solved,
+        F: PropagatedPairs,
         edges: dict[str, object],
-        best: Candidate,
+        cuts: CandidateCuts,
         kept: dict[str, float] | None,
         recorder: Recorder,
         changed: float | None,
     ) -> Report:
-        parameter: str = self._parameter
+        best, parameter = cuts.best, self._parameter
         return Report(
             method=type(self).__name__,
             n_nodes=self.graph_.n_nodes,
             n_clusters=self.n_clusters,
             choices={
                 parameter: getattr(self, parameter),
-                **solved.about,
-                "largest_F": solved.largest,
+                **F.about,
+                "largest_F": F.largest,
                 "power": best.power,
                 "variant": best.variant,
-                "why": _why(best, kept),
+                "why": cuts.why,
                 "solver": best.cut.convergence.solver,
                 "graph": dict(self.graph_.info),
             },
@@ -231,20 +277,15 @@ class PropagatedConstraints(InformedClusterer):
                 "n_components": self.graph_.n_components,
                 "next_eigenvalue": best.cut.beyond,
                 "adjustment": edges,
-                "pairs_with_the_sign_of_F": solved.agreement,
-                "propagation": solved.told,
-                "candidates": [one._asdict() for one in best.tried],
+                "pairs_with_the_sign_of_F": F.agreement,
+                "propagation": F.told,
+                "candidates": [one._asdict() for one in cuts.tried],
                 **({} if changed is None else {"changed": changed}),
             },
         )
 
 
-def _why(best: Candidate, kept: dict[str, float] | None) -> str:
-    if kept is None:
-        return "no constraints"
-    if len(best.tried) == 1:
-        return "given"
-    equal = sum(one.kept == best.worth[0] for one in best.tried)
-    if equal == 1:
-        return f"keeps most constraints of {len(best.tried)} candidates"
-    return f"least normalised cut of {equal} candidates that keep most constraints"
+def _place(adjusted: Workspace, laplacian: NormalizedLaplacian) -> NormalizedLaplacian:
+    """The adjusted graph's nodes among those of the graph as given."""
+    inner = laplacian_of(adjusted).without_edges()
+    return replace(inner, nodes=laplacian.nodes[inner.nodes], n_nodes=laplacian.n_nodes)

@@ -1,8 +1,18 @@
-"""Semi-supervised kernel k-means, SSKK (Kulis, Basu, Dhillon & Mooney, ICML 2005; ML 74, 2009)."""
+"""Semi-supervised kernel k-means, SSKK (Kulis, Basu, Dhillon & Mooney, ICML 2005; ML 74, 2009).
+
+Their SS-Kernel-KMeans with the normalised cut for objective:
+
+    1  A' ← W + P, the graph and what constraints reward and punish; K ← σM⁻¹ + M⁻¹A'M⁻¹
+    2  initial clusters from the constraints (§4.3)
+    3  weighted kernel k-means on K from there: batch steps, then moves of single nodes
+
+`SSKK._run` takes these steps in this order, with their numbers beside them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,10 +23,17 @@ from mustlink.check import as_integer, check_choice, check_positive
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
-from mustlink.kernels.kernel_kmeans import Clusters, cluster_links, clusters_of
+from mustlink.kernels.kernel_kmeans import (
+    Clusters,
+    Penalized,
+    cluster_links,
+    clusters_of,
+    fill_empty,
+    lloyd_step,
+    sweep,
+)
 from mustlink.methods.clusterer import Ints
 from mustlink.methods.informed_clusterer import InformedClusterer, note_doubts, warn_if_broken
-from mustlink.methods.kernel_descent import Descent, PenalizedGraph, descend, penalized
 from mustlink.methods.kernel_starts import (
     given_start,
     neighbourhood_start,
@@ -26,11 +43,34 @@ from mustlink.methods.kernel_starts import (
 )
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.operators.penalized_graph import PenalizedGraph, penalized
 from mustlink.result import Report
 from mustlink.workspace import Workspace
 
 STARTS = ("auto", "relaxed", "spectral", "neighborhoods")
 VOLUMES = ("links", "graph")
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """A clustering and how it was reached: objective at the start, work done, whether at rest."""
+
+    state: Clusters
+    start: float
+    steps: int = 0
+    moves: int = 0
+    sweeps: int = 0
+    settled: bool = False
+
+    @property
+    def objective(self) -> float:
+        """J of the clustering."""
+        return objective(self.state)
+
+
+def objective(state: Clusters) -> float:
+    """J = K − Σ_c a_c/s_c with a_c = Σ_{i,j∈c} A'_ij: the penalised normalised cut."""
+    return float(state.weight.size - (state.inside / state.weight).sum())
 
 
 @dataclass(eq=False, repr=False)
@@ -76,12 +116,12 @@ class SSKK(InformedClusterer):
             return
         laplacian = laplacian_of(work)
         with recorder.stage("penalties"):
-            problem = penalized(laplacian, known, k, self.penalty, self.volume)
+            problem = penalized(laplacian, known, k, self.penalty, self.volume)  # 1
         sigmas = (0.0, problem.bound) if self.sigma == "auto" else (float(self.sigma),)
         tried: dict[str, Descent] = {}
         for name in self._starts(known, laplacian):
             asked = work.name("sskk", self._depends(), seed, work.memory, known, name)
-            starts = work.kept(
+            starts = work.kept(  # 2
                 f"start ({name})",
                 asked,
                 partial(self._start, name, problem, work, laplacian, known, k, seed),
@@ -93,7 +133,7 @@ class SSKK(InformedClusterer):
                 return min(ends, key=lambda end: end.objective)
 
             stage = f"kernel k-means ({name})"
-            tried[name] = work.kept(stage, asked, descended, (Descent, Clusters))
+            tried[name] = work.kept(stage, asked, descended, (Descent, Clusters))  # 3
         used = min(tried, key=lambda name: tried[name].objective)
         with recorder.stage("clusters"):
             self.labels_ = self._labels(laplacian, tried[used].state.labels, recorder)
@@ -185,11 +225,61 @@ class SSKK(InformedClusterer):
             return [neighbourhood_start(problem.A, laplacian, known, k)]
 
 
+def descend(A: Penalized, labels: Ints, k: int, sigmas: Sequence[float], max_iter: int) -> Descent:
+    """From a start (m,) down to a clustering that no batch step and no single move improves.
+
+    A cluster that is empty in the start first gets the one node that J gains most by.
+    """
+    state = clusters_of(A, labels, k)
+    if fill_empty(A, state):
+        state = clusters_of(A, state.labels, k)
+    found = Descent(state, objective(state))
+    for sigma in sigmas:
+        found = lloyd(A, found, sigma, max_iter)
+    return local_search(A, found, max_iter)
+
+
+def lloyd(A: Penalized, found: Descent, sigma: float, max_iter: int) -> Descent:
+    """Batch steps with one shift (Kulis et al. 2005, SS-Kernel-KMeans) while J falls.
+
+    With a shift that makes the kernel positive semidefinite no step can raise J.
+    """
+    while found.steps < max_iter:
+        nearest = lloyd_step(A, found.state, sigma)
+        if np.array_equal(nearest, found.state.labels):
+            break
+        state = clusters_of(A, nearest, found.state.weight.size)
+        if not objective(state) < found.objective:
+            break
+        found = replace(found, state=state, steps=found.steps + 1)
+    return found
+
+
+def local_search(A: Penalized, found: Descent, max_iter: int) -> Descent:
+    """Single moves until none helps (Dhillon, Guan & Kulis 2007, local search, chains of one).
+
+    Nodes are looked at again when a neighbour has moved; all of them, with totals computed anew,
+    before the end is declared.
+    """
+    k = found.state.weight.size
+    moves, sweeps, settled = found.moves, 0, False
+    state = clusters_of(A, found.state.labels, k)
+    awake = np.zeros(state.labels.size, dtype=np.uint8)
+    while sweeps < max_iter and not settled:
+        moved = sweep(A, state, awake, every=True)
+        moves, sweeps, settled = moves + moved, sweeps + 1, moved == 0
+        while moved and sweeps < max_iter:
+            moved = sweep(A, state, awake, every=False)
+            moves, sweeps = moves + moved, sweeps + 1
+        state = clusters_of(A, state.labels, k)
+    return replace(found, state=state, moves=moves, sweeps=sweeps, settled=settled)
+
+
 def _edge_shares(
     problem: PenalizedGraph, laplacian: NormalizedLaplacian, best: Descent
 ) -> NDArray[np.float64]:
     """Σ_{j∈c} W_ij / d_i, (n, K): rows sum to 1, and to 0 on isolated nodes."""
-    A = problem.A._replace(place=np.full(laplacian.size, -1, dtype=np.int64))
-    shares = cluster_links(A, clusters_of(A, best.state.labels, best.state.weight.size))
+    W = problem.unconstrained
+    shares = cluster_links(W, clusters_of(W, best.state.labels, best.state.weight.size))
     shares /= (laplacian.root_degree**2)[:, None]
     return laplacian.leave(shares)

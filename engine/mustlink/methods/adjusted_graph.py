@@ -1,4 +1,4 @@
-"""The adjusted graph W*: old weights moved by F, new edges where F believes in them (eq. 9)."""
+"""Step 4 of FLI11 Algorithm 1: W*, the graph adjusted by what constraints say of its edges."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.eigen.solver import LaplacianKey, WideWeightsKey
+from mustlink.graph import Graph
 from mustlink.kernels.similarity_adjustment import adjust
+from mustlink.linear.multigrid.smoothed_aggregation import has_wide_weights
 from mustlink.lyapunov.new_edges import NewEdges
+from mustlink.observe import Recorder
+from mustlink.operators.laplacian import NormalizedLaplacian
 
+_ROUNDING = 1e-6  # weights in single precision may exceed 1 by as much
 _QUANTILES = (0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Adjustment:
-    """F where clustering needs it: on the pattern of W, (nnz,), and on new edges."""
+    """F where W* needs it: on the edges of W, (nnz,), and on new ones."""
 
     beliefs: NDArray[np.float64]
     new: NewEdges
@@ -63,3 +69,19 @@ class Adjustment:
 def _shaped(F: NDArray[np.float64], largest: float, power: float) -> NDArray[np.float64]:
     size = np.minimum(np.abs(F) / largest, 1.0)
     return np.asarray(np.copysign(size if power == 1.0 else size**power, F))
+
+
+def adjusted_graph(laplacian: NormalizedLaplacian, change: Adjustment, recorder: Recorder) -> Graph:
+    """W* (m, m) of a graph in working order; its own Laplacian needs no other order."""
+    W = laplacian.graph_weights
+    largest = float(W.data.max(initial=0.0))
+    if largest > 1.0 + _ROUNDING:
+        recorder.note(f"the graph's weights were divided by {largest:.4g}, the largest of them")
+        W.data /= largest
+    np.minimum(W.data, 1.0, out=W.data)
+    adjusted = Graph(change.apply(W), {"kind": "adjusted"})
+    adjusted.derived.put(WideWeightsKey(None), has_wide_weights(laplacian))
+    if np.diff(adjusted.affinity.indptr).all():
+        own = NormalizedLaplacian.of_weights(adjusted.affinity)
+        adjusted.derived.put(LaplacianKey(own.dtype == np.float32), own)
+    return adjusted
