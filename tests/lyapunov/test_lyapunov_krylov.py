@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from cases import random_graph
 from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
-from mustlink.kernels.lanczos_steps import mix, next_term, shift_scale
+from mustlink.kernels.lanczos_steps import mix, next_term
 from mustlink.kernels.sampled_product import sampled_product
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.fields import LowRankField
@@ -109,7 +109,7 @@ def test_batches_sum_to_the_tolerance(rng, columns):
     problem = problem_of(W, 0.1, *pairs(rng, 130, 30))
     field, conv = solve_krylov(problem, tol=1e-4, max_columns=columns)
     assert relative_residual(problem, field.dot(np.eye(130))) <= 1e-4
-    assert conv.residuals.size == len(field.terms) >= 60 // columns - 10
+    assert len(field.terms) >= conv.residuals.size >= 60 // columns - 10
     batches = list(solve_batches(problem, tol=1e-4, max_columns=columns))
     assert np.array_equal(convergence(problem, batches, 1e-4).residuals, conv.residuals)
     assert min(b.norm for b in batches) > 0
@@ -246,8 +246,6 @@ def test_recurrence_kernels(rng):
     inner, square = next_term(S, V, old, (2.0, -0.5, 3.0), out)
     assert np.allclose(out, wanted)
     assert np.allclose([inner, square], [np.vdot(wanted, V), np.vdot(wanted, wanted)])
-    shift_scale(out, V, 0.3, 2.0)
-    assert np.allclose(out, 2.0 * (wanted - 0.3 * V))
     terms, C = rng.standard_normal((4, 30, 5)), rng.standard_normal((2, 3))
     total = np.ones((3, 30, 5))
     mix(terms, np.array([3, 1]), C, total)

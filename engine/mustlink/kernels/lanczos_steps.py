@@ -46,13 +46,6 @@ def _term(
 
 
 @loop(fastmath=True)
-def _shift(X: Any, V: Any, a: Any, scale: Any) -> None:
-    for i in nb.prange(X.shape[0]):
-        for k in range(nb.uint64(X.shape[1])):
-            X[i, k] = scale * (X[i, k] - a * V[i, k])
-
-
-@loop(fastmath=True)
 def _mix(terms: Any, which: Any, C: Any, out: Any) -> None:
     width = nb.uint64(out.shape[2])
     for i in nb.prange(out.shape[1]):
@@ -76,11 +69,6 @@ def next_term(
     _term(S.nnz * V.shape[1], *arrays, _ROWS, out, partial)
     inner, square = partial.sum(axis=0)
     return float(inner), float(square)
-
-
-def shift_scale(X: Block, V: Block, a: float, scale: float) -> None:
-    """In place X = scale·(X − aV)."""
-    _shift(2 * X.size, X, V, a, scale)
 
 
 def mix(

@@ -27,14 +27,12 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_positive
 from mustlink.errors import InputError
-from mustlink.kernels.blocks import gram
-from mustlink.kernels.lanczos_steps import mix
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.fields import LowRankField
 from mustlink.lyapunov.global_lanczos import GlobalLanczos
 from mustlink.lyapunov.source_batches import Part, parts
-from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence
+from mustlink.space import Small
 
 _COLUMNS = 256  # rank of a part when memory sets no limit
 _ONE_PASS = 24  # blocks: as many are kept, so that they need not be computed again
@@ -174,14 +172,14 @@ def _solve_part(
         weights, w = run.solution()
         kept, dropped = _truncate(run, weights, w, _DROPPED * tol * relative)
         Z = run.combined(w[:, kept])
-        found = _rest(run, Z, weights[kept] * w[-1, kept], sign) + dropped
+        found = run.rest(Z, weights[kept] * w[-1, kept], sign) + dropped
         found /= relative
         if found <= tol or run.steps >= limit or run.beta[-1] == 0.0:
             break
         target *= _MARGIN * tol / found
     scale = problem.weight * size
-    theta = np.outer(weights[kept], sign * scale).ravel()
-    field = LowRankField(((Z.reshape(problem.size, -1), theta),), problem.size)
+    terms = tuple((Z[q], weight * sign * scale) for q, weight in enumerate(weights[kept]))
+    field = LowRankField(terms, problem.size)
     norm = problem.weight * part.norm
     return Batch(field, found * norm, norm, run.steps, found <= tol)
 
@@ -204,7 +202,7 @@ def _advance(
 
 
 def _truncate(
-    run: GlobalLanczos, weights: NDArray[np.float64], w: Block, allowed: float
+    run: GlobalLanczos, weights: NDArray[np.float64], w: Small, allowed: float
 ) -> tuple[slice, float]:
     """Eigenvectors of h to keep, and a bound of what the others add to the residual, over 2μρ².
 
@@ -216,17 +214,3 @@ def _truncate(
     bound = np.cumsum(2.0 * np.abs(weights) * np.linalg.norm(product, axis=0))
     first = min(int(np.searchsorted(bound, allowed, side="right")), weights.size - 1)
     return slice(first, None), float(bound[first - 1]) if first else 0.0
-
-
-def _rest(
-    run: GlobalLanczos, Z: NDArray[np.float64], last: NDArray[np.float64], sign: NDArray[np.float64]
-) -> float:
-    """‖β(V J Uᵀ + U J Vᵀ)‖ with V = V_{K+1} and U = Σ_q last_q Φ_q, from Gram matrices."""
-    V = run.slot(run.steps)
-    U = run.slot(run.steps + 1)  # the place that the next step would write to
-    U[:] = 0.0
-    mix(Z.transpose(1, 0, 2), np.arange(Z.shape[1]), last[:, None], U[None])
-    inner = gram(V, U) * sign
-    outer = float(np.sum((sign[:, None] * gram(V, V) * sign) * gram(U, U)))
-    square = 2.0 * outer + 2.0 * float(np.sum(inner * inner.T))
-    return run.beta[-1] * float(np.sqrt(max(square, 0.0)))

@@ -1,0 +1,236 @@
+"""Every iteration on rows in P pieces that nothing sees together agrees with the one at home."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import oracles
+from cases import planted_graph, random_graph
+from mustlink.constraints import Constraints
+from mustlink.eigen.lobpcg import Lobpcg, lobpcg
+from mustlink.eigen.nested_iteration import nested
+from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
+from mustlink.graph import Graph
+from mustlink.linear.bicgstab import block_bicgstab
+from mustlink.linear.cg import block_cg, jacobi
+from mustlink.linear.multigrid import hierarchy as amg
+from mustlink.linear.multigrid.cycle import chebyshev
+from mustlink.linear.multigrid.hierarchy import build_hierarchy
+from mustlink.linear.multigrid.power_method import largest_eigenvalue
+from mustlink.lyapunov.equation import LyapunovProblem
+from mustlink.lyapunov.krylov import solve_krylov
+from mustlink.lyapunov.sources import sources_of
+from mustlink.operators.laplacian import normalized_laplacian
+from split_operators import SplitGrids, SplitLaplacian, SplitMatrix
+from split_space import SplitSpace, division, gather, scatter
+
+PIECES = [1, 2, 3, 7]
+VALUES, ANGLES = 1e-10, 1e-8
+
+
+def graphs():
+    rng = np.random.default_rng(1)
+    yield "planted", planted_graph(rng, 300, 4)[0]
+    yield "parts", random_graph(rng, 260, 3, isolated=2, density=0.03)
+    line = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(19, 19))
+    row = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(13, 13))
+    grid = sp.kron(line, sp.eye_array(13)) + sp.kron(sp.eye_array(19), row)
+    yield "grid", sp.csr_matrix(grid)
+
+
+GRAPHS = dict(graphs())
+
+
+class Twins:
+    """One graph at home and in pieces."""
+
+    def __init__(self, name, pieces):
+        self.home = normalized_laplacian(Graph.from_affinity(GRAPHS[name]))
+        self.space = SplitSpace(division(self.home.size, pieces, seed=pieces))
+        self.split = SplitLaplacian(self.space, self.home)
+        self.size = self.home.size
+
+    def enter(self, X):
+        return scatter(self.space, X)
+
+    def leave(self, X):
+        return gather(self.space, X)
+
+    def agree(self, here, there, size=1.0):
+        np.testing.assert_allclose(self.leave(there), here, rtol=0, atol=VALUES * size)
+
+
+@pytest.fixture(params=PIECES)
+def pieces(request):
+    return request.param
+
+
+@pytest.fixture(params=GRAPHS)
+def twins(request, pieces):
+    return Twins(request.param, pieces)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def same_pairs(twins, here, there):
+    """Eigenvalues to 1e-10, and angles between eigenspaces to 1e-8."""
+    np.testing.assert_allclose(there.values, here.values, rtol=0, atol=VALUES)
+    assert there.convergence.reason == here.convergence.reason == "tolerance"
+    V, W = here.vectors, twins.leave(there.vectors)
+    for group in oracles.groups(here.values, 1e-4):
+        assert oracles.angle(V[:, group], W[:, group]) < ANGLES
+
+
+def test_the_operator_in_pieces_is_the_operator(twins, rng):
+    X = rng.standard_normal((twins.size, 3))
+    x, home, split = twins.enter(X), twins.home, twins.split
+    twins.agree(home.apply(X), split.apply(x))
+    twins.agree(home.null.project(X), split.null.project(x))
+    twins.agree(home.null.columns(np.array([0])), split.null.columns(np.array([0])))
+    coefficients = split.null.coefficients(x)
+    np.testing.assert_allclose(coefficients, home.null.coefficients(X), atol=VALUES)
+
+
+def test_lobpcg(twins, rng):
+    X = rng.standard_normal((twins.size, 8))
+    rule = Lobpcg(5, 1e-11, 600, norm_A=2.0)
+    home, split = twins.home, twins.split
+    here = lobpcg(home.apply, X, rule, project=home.null.project)
+    x = twins.enter(X)
+    there = lobpcg(split.apply, x, rule, project=split.null.project, space=twins.space)
+    same_pairs(twins, here, there)
+    twins.agree(X, x)  # the start is not changed
+
+
+@pytest.mark.parametrize("largest", [False, True])
+def test_lobpcg_of_a_pencil(pieces, largest):
+    rng = np.random.default_rng(3)
+    n, parts = 60, division(60, pieces)
+    space = SplitSpace(parts)
+    A, M = (Z @ Z.T / n for Z in rng.standard_normal((2, n, n)))
+    M += np.eye(n)
+    a, m = SplitMatrix(space, A), SplitMatrix(space, M)
+    rule = Lobpcg(4, 1e-11, 500, largest=largest, relative=largest, norm_A=4.0)
+    X = rng.standard_normal((n, 6))
+    here = lobpcg(lambda V: A @ V, X, rule, M=lambda V: M @ V)
+    there = lobpcg(a.apply, scatter(space, X), rule, M=m.apply, space=space)
+    np.testing.assert_allclose(there.values, here.values, rtol=0, atol=VALUES)
+    assert oracles.angle(here.vectors, gather(space, there.vectors)) < ANGLES
+
+
+@pytest.mark.parametrize("coarsest", [20, 60])
+def test_nested_iteration(twins, coarsest, monkeypatch):
+    monkeypatch.setattr(amg, "_COARSEST", coarsest)
+    grids = build_hierarchy(twins.home)
+    assert len(grids.levels) >= 2
+    here = nested(twins.home, grids, 4, tol=1e-10, max_iter=300)
+    there = nested(twins.split, SplitGrids(twins.split, grids), 4, tol=1e-10, max_iter=300)
+    same_pairs(twins, here, there)
+
+
+def test_rayleigh_ritz_and_orthonormal_bases(twins, rng):
+    V = rng.standard_normal((twins.size, 6)) * np.geomspace(1e-6, 1, 6)
+    V[:, 3] = V[:, 1] - V[:, 2]  # dependent
+    v, home, split = twins.enter(V), twins.home, twins.split
+    theta, C = rayleigh_ritz(twins.home.space, V, home.apply(V), count=4)
+    found, c = rayleigh_ritz(twins.space, v, split.apply(v), count=4)
+    np.testing.assert_allclose(found, theta, atol=VALUES)
+    X, x = V @ C, twins.leave(twins.space.combine(v, c))
+    for k in range(4):
+        assert oracles.angle(X[:, [k]], x[:, [k]]) < ANGLES
+    U = twins.leave(orthonormal(twins.space, v))
+    assert U.shape == orthonormal(home.space, V).shape == (twins.size, 5)
+    np.testing.assert_allclose(U.T @ U, np.eye(5), atol=1e-12)
+    assert oracles.angle(U, orthonormal(home.space, V)) < ANGLES
+
+
+@pytest.mark.parametrize("preconditioned", [None, "jacobi", "multigrid"])
+def test_block_cg(twins, rng, preconditioned, monkeypatch):
+    monkeypatch.setattr(amg, "_COARSEST", 20)
+    B = rng.standard_normal((twins.size, 4)) * [1e-6, 1.0, 0.0, 1e6]
+    home, split, grids = twins.home, twins.split, build_hierarchy(twins.home)
+    K, k = {
+        None: (None, None),
+        "jacobi": (jacobi(home.diagonal), jacobi(split.diagonal, twins.space)),
+        "multigrid": (grids.cycle(), SplitGrids(split, grids).cycle()),
+    }[preconditioned]
+    both = {"tol": 1e-12, "max_iter": 900}
+    X, here = block_cg(home.apply, B, precondition=K, project=home.null.project, **both)
+    x, there = block_cg(
+        split.apply,
+        twins.enter(B),
+        precondition=k,
+        project=split.null.project,
+        space=twins.space,
+        **both,
+    )
+    assert here.reason == there.reason == "tolerance"
+    found = twins.leave(x)
+    size = np.maximum(np.linalg.norm(X, axis=0), 1e-300)
+    np.testing.assert_allclose(found / size, X / size, rtol=0, atol=VALUES)
+
+
+def test_block_bicgstab(pieces, rng):
+    n = 80
+    space = SplitSpace(division(n, pieces))
+    A = 3 * np.eye(n) + rng.standard_normal((n, n)) / np.sqrt(n)
+    B = rng.standard_normal((n, 3))
+    B[:, 1] = 0.0
+    a = SplitMatrix(space, A)
+    X, here = block_bicgstab(lambda V: A @ V, B, tol=1e-13)
+    x, there = block_bicgstab(a.apply, scatter(space, B), tol=1e-13, space=space)
+    assert here.reason == there.reason == "tolerance"
+    np.testing.assert_allclose(gather(space, x), X, rtol=0, atol=VALUES)
+
+
+def test_bicgstab_starts_again_in_pieces_too(pieces):
+    """b is orthogonal to Ab: the plain recursion divides 0 by 0 at once."""
+    A = np.kron(np.eye(8), [[0.0, 1.0], [1.0, 0.0]])
+    space, B = SplitSpace(division(16, pieces)), np.kron(np.arange(1.0, 9), [1.0, 0.0])[:, None]
+    a = SplitMatrix(space, A)
+    x, there = block_bicgstab(a.apply, scatter(space, B), tol=1e-13, space=space)
+    assert there.reason == "tolerance"
+    np.testing.assert_allclose(gather(space, x), A @ B, atol=VALUES)
+
+
+def test_chebyshev_smoothing_and_the_cycle(twins, rng, monkeypatch):
+    """In single precision: the same to its rounding, 6e-8 an operation, some hundred of them."""
+    monkeypatch.setattr(amg, "_COARSEST", 20)
+    grids = build_hierarchy(twins.home)
+    split = SplitGrids(twins.split, grids)
+    B = rng.standard_normal((twins.size, 3)).astype(np.float32)
+    here = chebyshev(grids.levels[0], B, B, 3)
+    there = twins.leave(chebyshev(split.finest, twins.enter(B), twins.enter(B), 3))
+    np.testing.assert_allclose(there, here, rtol=0, atol=1e-5)
+    B = twins.home.null.project(B.astype(np.float64)) * [1e-20, 1.0, 1e20]
+    here, there = grids.cycle()(B), twins.leave(split.cycle()(twins.enter(B)))
+    size = np.linalg.norm(here, axis=0)
+    np.testing.assert_allclose(there / size, here / size, rtol=0, atol=1e-5)
+
+
+def test_power_method(twins):
+    here = largest_eigenvalue(twins.home.apply, twins.home.space, 25)
+    there = largest_eigenvalue(twins.split.apply, twins.space, 25)
+    assert abs(here - there) < VALUES
+    assert 0.9 * np.linalg.norm(twins.home.to_dense(), 2) < here <= 2.0 + 1e-12
+
+
+@pytest.mark.parametrize("mu", [0.2, 0.02])
+@pytest.mark.parametrize("one_pass", [True, False])
+def test_global_lanczos_of_the_lyapunov_equation(twins, mu, one_pass):
+    n = twins.home.n_nodes
+    rng = np.random.default_rng(2)
+    pairs = np.array([rng.choice(n, 2, replace=False) for _ in range(8)])
+    known = Constraints.from_pairs(pairs, rng.choice([-1.0, 1.0], 8), n_nodes=n)
+    sources = sources_of(known, twins.home)
+    memory = None if one_pass else 8 * twins.size * sources.count * 40
+    here, first = solve_krylov(LyapunovProblem(twins.home, mu, sources), memory=memory, tol=1e-8)
+    there, second = solve_krylov(LyapunovProblem(twins.split, mu, sources), memory=memory, tol=1e-8)
+    assert first.converged.all()
+    assert first.iterations == second.iterations
+    F = sum((Z * theta) @ Z.T for Z, theta in here.terms)
+    G = sum((W * theta) @ W.T for W, theta in ((twins.leave(Z), t) for Z, t in there.terms))
+    np.testing.assert_allclose(G, F, rtol=0, atol=VALUES)
