@@ -4,9 +4,9 @@
 numbers of two pieces meet, and `reductions` counts them. A block here is no array, cannot become
 one, and has no arithmetic: an iteration that does more than use verbs fails on it.
 
-How a solver is tested on it: build its operator here (`SplitLaplacian` and its like in split_operators.py, which
-hold pieces of matrices and exchange the rows they need), hand blocks in by `scatter`, look at
-results by `gather`, and compare with the same call on a `LocalSpace` (see test_pieces.py).
+How a solver is tested on it: build its operators from pieces of matrices that fetch the rows they
+need (split_operators.py), hand blocks in by `scatter`, look at results by `gather`, and compare
+with the same call on a `LocalSpace` (test_pieces.py).
 """
 
 from __future__ import annotations
