@@ -397,6 +397,12 @@ def main() -> int:
         ("picture", *checks, "kept", "sizes"),
         [values(name, found) for name, found in results.items()],
     )
+    first = results.get("camel-150", {})
+    if {"plain", "pyamg"} <= first.keys():
+        mine, plain = first["ours"], first["plain"]
+        figures = {key: mine[key] for key in ("pixels", "clicks", "seconds", "steps")}
+        figures |= {"plain_seconds": plain["seconds"], "plain_steps": plain["steps"]}
+        common.record("fast_ge", {**figures, "amg_seconds": first["pyamg"]["seconds"]})
     for name, found in results.items():
         print(f"\n{name}: {found['ours']['status']}; picture fast-ge-{name}.png")
         for note in found["ours"]["notes"]:

@@ -64,6 +64,7 @@ def main() -> int:
     parser.add_argument("--fast", action="store_true", help="no comparison with valid files")
     parser.add_argument("--keep", type=Path, help="folder that keeps the mutated files")
     parser.add_argument("--out", type=Path, default=common.OUT / "fuzz.json")
+    parser.add_argument("--record", action="store_true", help="keep the figures for docs")
     options = parser.parse_args()
     seeds = options.seed or range(options.first, options.first + options.mutations)
     memory = Path("/dev/shm")  # there, waiting for a disk to sync takes no time
@@ -98,6 +99,10 @@ def main() -> int:
         options.out.write_text(
             json.dumps({"seeds": [seeds[0], seeds[-1]], "failures": [asdict(o) for o in failed]})
         )
+        verdicts = Counter(one.verdict for one in outcomes)
+        figures = {"files": len(outcomes), "errors": verdicts["clear error"]}
+        figures["results"] = verdicts["same result"] + verdicts["other result"]
+        common.record("fuzz", {**figures, "crashes": len(failed)})
     return 1 if failed else 0
 
 

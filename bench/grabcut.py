@@ -147,6 +147,10 @@ def main() -> int:
     rows.append(("mean accuracy", *(f"{v:.3f}" for v in mean("accuracy"))))
     rows.append(("mean seconds", *(f"{v:.1f}" for v in mean("seconds"))))
     common.table("IoU of the foreground, scribbles 1", ("image", *args.methods), rows)
+    figures: dict[str, Any] = {"pixels": next(iter(results.values()))["pixels"]}
+    for method, iou, seconds in zip(args.methods, mean("iou"), mean("seconds"), strict=True):
+        figures[method] = {"iou": iou, "seconds": seconds}
+    common.record("grabcut", figures)
     return 0
 
 

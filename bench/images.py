@@ -154,6 +154,11 @@ def main() -> int:
         for note in found["notes"]:
             print(f"  note: {note}")
     common.write_json(args.out, "images", results)
+    if "daisy" in results:
+        flower = results["daisy"]
+        figures = {"pixels": flower["pixels"], "clicks": flower["labelled"]}
+        figures |= {key: flower[key] for key in ("graph_seconds", "seconds")}
+        common.record("images", {**figures, "kept": flower["kept"]["kept"]})
     return 0
 
 

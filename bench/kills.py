@@ -24,7 +24,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from common import BENCH, SOURCES, labels_per_class, say, table, write_json, write_labels
+from common import BENCH, SOURCES, labels_per_class, record, say, table, write_json, write_labels
 from million import SHEETS, write_points
 
 
@@ -94,6 +94,7 @@ def main() -> None:
     parser.add_argument("--memory", default="1GB", help="Neighbours by parts: no compilation.")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=BENCH / "out" / "kills")
+    parser.add_argument("--record", action="store_true", help="keep the figures for docs")
     given = parser.parse_args()
     shutil.rmtree(given.out, ignore_errors=True)
     given.out.mkdir(parents=True)
@@ -142,6 +143,14 @@ def main() -> None:
         table(f"{given.kills} kills of {given.method}, {given.n:,} points", ["", ""], summary(rows))
     )
     write_json(given.out.parent, f"kills-{given.method}-{given.n}", {"trials": rows})
+    figures = {
+        "nodes": given.n,
+        "kills": len(rows),
+        "identical": sum(row["same"] for row in rows),
+        "unreadable": sum(len(row["unreadable"]) for row in rows),
+        "twice": sum(len(row["computed_again"]) for row in rows),
+    }
+    record("kills", figures)
 
 
 def summary(rows: list[dict[str, Any]]) -> list[list[Any]]:

@@ -269,6 +269,20 @@ def main() -> None:
             ("solver", "s", "ratio", "memory on top", "ratio", "residual", "steps", "columns"),
             rows,
         )
+    if there and not asked.only:
+        found = {r["name"]: r for r in records if r["mu"] == asked.mu[0]}
+        lradi, lgmres = found["pyMOR lradi, block CG"], found["pyMOR lradi, its LGMRES"]
+        figures = {
+            "nodes": asked.n,
+            "pairs": asked.pairs,
+            "seconds": found["mustlink"]["seconds"],
+            "peak_gb": found["mustlink"]["extra_bytes"] / 1e9,
+            "two_pass_peak_gb": found["mustlink, two passes"]["extra_bytes"] / 1e9,
+            "lradi_seconds": lradi["seconds"],
+            "lradi_peak_gb": lradi["extra_bytes"] / 1e9,
+            "lgmres_seconds": lgmres["seconds"],
+        }
+        common.record("lyapunov", figures)
     if asked.direct:
         print(common.call("lyapunov:direct", **{**task, "mu": asked.mu[0]}))
 

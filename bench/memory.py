@@ -3,6 +3,8 @@
 python bench/memory.py --budget          1 M x 128 points: unlimited, 2 GB, 2 GB enforced
 python bench/memory.py --plan 4 5 6      10⁴, 10⁵, 10⁶ x 16 points: plan and measured peak
 python bench/memory.py --plan 7          10⁷ x 16 points within 12 GB (about ten minutes)
+python bench/memory.py --plans           13 methods at 10⁵ and 10⁶ x 16 points, each in a process of
+                                         its own; what is measured is kept (--fresh: measure again)
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from common import BENCH, _result, child, command, machine, say, table, write_json
+import common
+from common import _result, child, command, machine, record, say, table, write_json
 from million import SHEETS, write_points
 
 LIMITED = """
@@ -80,6 +83,17 @@ def part_budget(out: Path, n: int, d: int, memory: str, methods: list[list[str]]
     heads = ["run", "s", "peak GB", "planned GB", "neighbours by", "recall", "ARI"]
     table(f"{n:,} x {d}", heads, rows)
     write_json(out, f"memory-{n}x{d}", {"machine": machine(), "runs": results})
+    figures: dict[str, Any] = {}
+    for name, cells in zip(results, rows, strict=True):
+        method, kind = name.split()[1].rstrip(","), "enforced" if "RLIMIT" in name else "budget"
+        kind = "free" if "unlimited" in name else kind
+        figures.setdefault(method, {})[kind] = {
+            "seconds": results[name]["wall_seconds"],
+            "peak_gb": results[name]["rss_bytes"] / 1e9,
+            "recall": results[name]["choices"]["graph"]["recall"],
+            "ari": float(cells[-1]),
+        }
+    record("memory_budget", figures)
 
 
 def part_plan(out: Path, powers: list[int], d: int) -> None:
@@ -88,23 +102,131 @@ def part_plan(out: Path, powers: list[int], d: int) -> None:
         n = 10**power
         data = points(out, n, d)
         memory = ["--memory", "12GB"] if power >= 7 else []
-        plan = json.loads(child(["-m", "mustlink_io", "plan", str(data), "-k", str(SHEETS), *memory,
-                                 "--json"]).stdout)  # fmt: skip
+        plan = json.loads(
+            child(
+                ["-m", "mustlink_io", "plan", str(data), "-k", str(SHEETS), *memory, "--json"]
+            ).stdout
+        )
         found = run(data, out / "memory.h5", [], memory[-1] if memory else None, None)
         score = judged(out / "memory.h5", data)
         off = plan["peak_bytes"] / found["rss_bytes"] - 1
-        rows.append([
-            f"10^{power} x {d}",
-            f"{plan['peak_bytes'] / 1e9:.2f}", f"{found['rss_bytes'] / 1e9:.2f}",
-            f"{off:+.0%}", f"{plan['seconds']:.0f}", f"{found['wall_seconds']:.0f}",
-            f"{found['choices']['graph']['recall']:.3f}", f"{score['truth']['ari']:.5f}",
-        ])  # fmt: skip
+        rows.append(
+            [
+                f"10^{power} x {d}",
+                f"{plan['peak_bytes'] / 1e9:.2f}",
+                f"{found['rss_bytes'] / 1e9:.2f}",
+                f"{off:+.0%}",
+                f"{plan['seconds']:.0f}",
+                f"{found['wall_seconds']:.0f}",
+                f"{found['choices']['graph']['recall']:.3f}",
+                f"{score['truth']['ari']:.5f}",
+            ]
+        )
         say(" | ".join(rows[-1]))
         say(stage_lines(plan, found))
         results[str(n)] = {"plan": plan, "measured": found}
     heads = ["points", "plan GB", "peak GB", "off", "plan s", "took s", "recall", "ARI"]
     table("Plans and what was measured", heads, rows)
     write_json(out, f"memory-plan-{'-'.join(map(str, powers))}", results)
+    if 7 in powers:
+        plan, found = results[str(10**7)]["plan"], results[str(10**7)]["measured"]
+        over = {
+            f"10^{power}": one["plan"]["peak_bytes"] / one["measured"]["rss_bytes"] - 1
+            for power, one in zip(powers, results.values(), strict=True)
+            if power != 7
+        }
+        largest = {
+            "seconds": found["wall_seconds"],
+            "peak_gb": found["rss_bytes"] / 1e9,
+            "recall": found["choices"]["graph"]["recall"],
+            "ari": float(rows[powers.index(7)][-1]),
+            "planned_seconds": plan["seconds"],
+            "planned_peak_gb": plan["peak_bytes"] / 1e9,
+        }
+        record("memory_plan", {"over": over, "ten_million": largest})
+
+
+# ---------------------------------------------------------------- plans of 13 methods
+
+PLANNED: dict[str, tuple[str, str]] = {  # name: (verb, what is known)
+    "ncut": ("cluster", "nothing"),
+    "csp": ("cluster", "pairs"),
+    "sssc": ("cluster", "pairs"),
+    "sl": ("cluster", "labels"),
+    "ap": ("cluster", "pairs"),
+    "fast-ge": ("cluster", "labels"),
+    "sskk": ("cluster", "labels"),
+    "srcp": ("cluster", "pairs"),
+    "e2cp": ("cluster", "pairs"),
+    "csc-gfhf": ("cluster", "labels"),
+    "gfhf": ("propagate", "labels"),
+    "llgc": ("propagate", "labels"),
+    "poisson": ("propagate", "labels"),
+}
+
+
+def known_files(out: Path, data: Path, n: int) -> dict[str, list[Any]]:
+    """Options that say what is known: 400 labels, or 1,000 pairs, of the true sheets."""
+    import h5py
+    import numpy as np
+
+    with h5py.File(data) as file:
+        truth = file["labels"][()]
+    labels, pairs = out / f"plans-{n}-labels.csv", out / f"plans-{n}-pairs.csv"
+    common.write_labels(labels, common.labels_per_class(truth, 40, np.random.default_rng(0)))
+    common.write_pairs(pairs, *common.random_pairs(truth, 1_000, np.random.default_rng(1)))
+    return {"nothing": [], "labels": ["--labels", labels], "pairs": ["--constraints", pairs]}
+
+
+def planned(out: Path, n: int, d: int, method: str) -> dict[str, Any]:
+    """Peak and seconds of one method, as planned and as measured in a child."""
+    data = points(out, n, d)
+    verb, side = PLANNED[method]
+    options = ["-m", method, *known_files(out, data, n)[side]]
+    options += ["-k", SHEETS] if verb == "cluster" else []
+    words = ["-m", "mustlink_io", "plan", data, "--for", verb, *options, "--json"]
+    plan = _result(child([str(word) for word in words]), f"plan {method}")
+    found = command(verb, data, *options, "-o", out / "plans.h5", "--fresh")
+    return {
+        "planned_peak_gb": plan["peak_bytes"] / 1e9,
+        "peak_gb": found["rss_bytes"] / 1e9,
+        "over": plan["peak_bytes"] / found["rss_bytes"] - 1,
+        "planned_seconds": plan["seconds"],
+        "seconds": found["wall_seconds"],
+    }
+
+
+def part_plans(given: argparse.Namespace, powers: list[int], d: int) -> None:
+    """Every method at every size; kept one by one, so that a stopped run goes on."""
+    kept = given.out / "plans.json"
+    if given.fresh:
+        kept.unlink(missing_ok=True)
+    figures = json.loads(kept.read_text()) if kept.exists() else {}
+    for power in powers:
+        for method in given.methods:
+            if method in figures.get(f"10^{power}", {}):
+                continue
+            say(f"{method}, 10^{power} points")
+            found = planned(given.out, 10**power, d, method)
+            figures.setdefault(f"10^{power}", {})[method] = found
+            kept.write_text(json.dumps(figures, indent=1))
+            say(f"planned {found['planned_peak_gb']:.2f}, measured {found['peak_gb']:.2f} GB")
+    heads = ["points", "method", "plan GB", "peak GB", "off", "plan s", "took s"]
+    rows = [
+        (
+            size,
+            method,
+            one["planned_peak_gb"],
+            one["peak_gb"],
+            f"{one['over']:+.0%}",
+            one["planned_seconds"],
+            one["seconds"],
+        )
+        for size, by in figures.items()
+        for method, one in by.items()
+    ]
+    table("Plans of 13 methods, and what was measured", heads, rows)
+    record("memory_plans", figures)
 
 
 def stage_lines(plan: dict[str, Any], found: dict[str, Any]) -> str:
@@ -120,20 +242,24 @@ def stage_lines(plan: dict[str, Any], found: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__)
     parser.add_argument("--budget", action="store_true")
     parser.add_argument("--plan", type=int, nargs="*", metavar="POWER")
     parser.add_argument("--memory", default="2GB")
     parser.add_argument("-n", type=int, default=10**6)
     parser.add_argument("-d", type=int, default=128)
     parser.add_argument("--csp", action="store_true", help="CSP with 100 labels, too")
-    parser.add_argument("--out", type=Path, default=BENCH / "out")
+    parser.add_argument("--plans", type=int, nargs="*", metavar="POWER")
+    parser.add_argument("--methods", nargs="*", choices=PLANNED, default=list(PLANNED))
+    parser.add_argument("--fresh", action="store_true", help="forget what --plans measured")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     if given.budget:
         part_budget(given.out, given.n, given.d, given.memory, methods(given))
     if given.plan is not None:
         part_plan(given.out, given.plan or [4, 5, 6], 16)
+    if given.plans is not None:
+        part_plans(given, given.plans or [5, 6], 16)
 
 
 def methods(given: argparse.Namespace) -> list[list[Any]]:

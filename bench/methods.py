@@ -142,6 +142,25 @@ def main() -> None:
             ),
             rows,
         )  # fmt: skip
+    if not asked.only:
+        common.record("methods", figures(records))
+
+
+def figures(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Least and most seconds of the methods within the subspace, NCut and SSKK apart."""
+    named = {name: [r for r in records if r["name"] == name] for name in ("NCut", "SSKK")}
+    usual = {name for name, _, _ in CASES} - named.keys()
+    rest = [r for r in records if r["name"] in usual]
+    return {
+        "least_seconds": min(r["seconds"] for r in rest),
+        "most_seconds": max(r["seconds"] for r in rest),
+        "ncut_least_seconds": min(r["seconds"] for r in named["NCut"]),
+        "ncut_most_seconds": max(r["seconds"] for r in named["NCut"]),
+        "peak_gb": max(r["peak_bytes"] for r in rest) / 1e9,
+        "ari": min(r["ari"] for r in rest),
+        "sskk_seconds": max(r["seconds"] for r in named["SSKK"]),
+        "sskk_ari": min(r["ari"] for r in named["SSKK"]),
+    }
 
 
 if __name__ == "__main__":

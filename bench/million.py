@@ -20,6 +20,7 @@ import common
 
 K, SHEETS, DIMENSION, BLOCK = 10, 10, 32, 65_536
 WARM = 150  # side of the grid: past the size up to which the engine solves to 1e-8
+GRAPH_STAGES = ("kNN graph", "kNN recall", "weights", "components")
 GROWTH = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 
 
@@ -336,6 +337,12 @@ def part_pipeline(points: Path, out: Path, n: int) -> None:
     status = (found.get("convergence") or {}).get("status")
     print(f"\nARI {found['truth']['ari']:.5f}; {status}")
     common.write_json(out, f"pipeline-{n}", found)
+    stages = common.stage_table(found)
+    compiling = stages.get("compiling kNN kernels", 0.0)
+    searching = sum(s for name, s in stages.items() if name in GRAPH_STAGES)
+    figures = {"seconds": found["seconds"], "peak_gb": found["rss_bytes"] / 1e9}
+    figures |= {"ari": found["truth"]["ari"], "compile_seconds": compiling}
+    common.record("million_pipeline", {**figures, "graph_seconds": compiling + searching})
 
 
 def part_peers(graph: Path, points: Path, out: Path, n: int, alternations: int) -> None:
@@ -354,7 +361,7 @@ def part_peers(graph: Path, points: Path, out: Path, n: int, alternations: int) 
                 )
                 records.append({"side": side, "tol": tol, "turn": turn, **found})
                 common.write_json(out, f"peers-{n}", records)
-    rows = []
+    rows, figures = [], {}
     for tol in (None, 1e-4):
         seconds, peaks = {}, {}
         for side, name in (("ours", "mustlink"), ("peer", "scikit-learn amg")):
@@ -374,6 +381,15 @@ def part_peers(graph: Path, points: Path, out: Path, n: int, alternations: int) 
                 )
             )
         each = [p / o for o, p in zip(seconds["ours"], seconds["peer"], strict=True)]
+        mine = next(r for r in records if r["side"] == "ours" and r["tol"] == tol and "ari" in r)
+        figures["tight" if tol else "default"] = {
+            "seconds": statistics.median(seconds["ours"]),
+            "peak_gb": peaks["ours"] / 1e9,
+            "ari": mine["ari"],
+            "peer_seconds": statistics.median(seconds["peer"]),
+            "peer_peak_gb": peaks["peer"] / 1e9,
+            "ratio": round(statistics.median(each), 1),
+        }
         rows.append(
             (
                 f"{tol or 'default'}",
@@ -394,6 +410,7 @@ def part_peers(graph: Path, points: Path, out: Path, n: int, alternations: int) 
         ),
         rows,
     )  # fmt: skip
+    common.record("million_peers", figures)
     own = next(r["ari_labels"] for r in records if "ari_labels" in r)
     print(f"\nARI of NCut's own labels: {own:.5f}")
     for words in sorted({w for r in records for w in r.get("warnings", ())}):
@@ -442,6 +459,9 @@ def part_constraints(graph: Path, points: Path, out: Path, n: int, seed: int) ->
         print(f"\n{row['side']}: {row['choices']}; stages {_rounded(row['stages'])}")
     print(f"\npeak memory {common.gigabytes(found['rss_bytes'])}")
     common.write_json(out, f"constraints-{n}", found)
+    names = ("none", "labels", "pairs", "wrong_pairs")
+    told = [{"seconds": row["seconds"], "ari": row["ari"]} for row in found["rows"]]
+    common.record("million_constraints", dict(zip(names, told, strict=True)))
 
 
 def part_refit(graph: Path, points: Path, out: Path, n: int, seed: int) -> None:
@@ -471,6 +491,8 @@ def part_refit(graph: Path, points: Path, out: Path, n: int, seed: int) -> None:
     print(f"\nthe report says: {found['changed_said']}; notes: {found['notes']}")
     print(f"stages of the refit: {_rounded(found['refit_stages'])}")
     common.write_json(out, f"refit-{n}", found)
+    kept = ("first_seconds", "refit_seconds", "ari_first", "ari_refit")
+    common.record("million_refit", {key: found[key] for key in kept})
 
 
 def part_growth(out: Path, largest: int, seed: int, fresh: bool) -> None:
@@ -510,6 +532,8 @@ def part_growth(out: Path, largest: int, seed: int, fresh: bool) -> None:
     )
     print(f"\nplot: {picture.name} in the output folder")
     common.write_json(out, "growth", runs)
+    plain = {s: [None if v != v else v for v in values] for s, values in seconds.items()}
+    common.record("million_growth", {"nodes": sizes, "seconds": plain, "peak_bytes": peak})
 
 
 def _rounded(stages: dict[str, float]) -> dict[str, float]:

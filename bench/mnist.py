@@ -213,6 +213,18 @@ def summarise(results: list[dict[str, Any]], args: argparse.Namespace) -> None:
     )
 
 
+def figures(results: list[dict[str, Any]], draws: int) -> dict[str, Any]:
+    """Mean ARI of the default by what was given, and NCut's."""
+    values: dict[str, list[float]] = {}
+    for found in results:
+        if found["column"] == "auto":
+            values.setdefault(found["setting"].replace(",", ""), []).append(found["ari"])
+    means = {name.split()[0]: statistics.fmean(v) for name, v in values.items() if "label" in name}
+    pairs = {name.split()[0]: statistics.fmean(v) for name, v in values.items() if "pairs" in name}
+    ncut = next(found["ari"] for found in results if found["column"] == "ncut")
+    return {"draws": draws, "ncut": ncut, "labels": means, "pairs": pairs}
+
+
 def _spread(found: list[float] | None) -> str | None:
     if not found:
         return None
@@ -292,6 +304,8 @@ def main() -> int:
     results = run_all(graph, y, args)
     summarise(results, args)
     common.write_json(args.out, f"mnist-{args.n or 'all'}", results)
+    if {"ncut", "auto"} <= set(args.columns):
+        common.record("mnist", figures(results, args.draws))
     return 0
 
 

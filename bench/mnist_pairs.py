@@ -78,6 +78,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="*", choices=DATA, default=list(DATA))
     parser.add_argument("--pairs", nargs="*", type=int, default=list(PAIRS))
     asked = parser.parse_args()
+    both: dict[str, Any] = {}
     for name in asked.data:
         loaded = optdigits() if name == "optdigits" else all_mnist(asked.out)
         if loaded is None:
@@ -92,6 +93,15 @@ def main() -> None:
         title = f"{name}, {len(loaded[1]):,}: ARI (seconds), {asked.draws} draws"
         common.table(title, ("method", *(f"{c} pairs" for c in columns)), rows)
         common.write_json(asked.out, f"{name}-pairs", found)
+        both[name] = found
+    if tuple(both) == DATA:
+        rows, seconds = {}, {}
+        for method in asked.only:
+            means = [list(both[name][method].values()) for name in DATA]
+            rows[method] = [ari for one in means for ari, _ in one]
+            if method != "NCut":
+                seconds[method] = [one[-1][1] for one in means]
+        common.record("mnist_pairs", {"rows": rows, "seconds": seconds})
 
 
 if __name__ == "__main__":

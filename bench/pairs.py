@@ -114,6 +114,28 @@ def clusters(asked: argparse.Namespace) -> None:
             ("method", "pairs", "propagation, s", "from the graph, s", "peak", "ARI", "kept"),
             rows,
         )
+    common.record("pairs", figures([r for r in records if r["merged"] and not r["options"]]))
+
+
+def figures(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of the sheets merged in pairs: SRCP and CSP by number of pairs, NCut without."""
+    mine = {name: [r for r in records if r["estimator"] == name] for name in ("SRCP", "CSP")}
+    plain = next(r for r in records if r["estimator"] == "NCut")
+    return {
+        "SRCP": [
+            {
+                "pairs": r["pairs"],
+                "seconds": r["seconds"],
+                "spread_seconds": r["propagation"],
+                "ari": r["ari"],
+            }
+            for r in mine["SRCP"]
+        ],
+        "SRCP_peak_gb": max(r["peak_bytes"] for r in mine["SRCP"]) / 1e9,
+        "NCut": {"seconds": plain["seconds"], "ari": plain["ari"]},
+        "CSP": [r["seconds"] for r in mine["CSP"]],
+        "CSP_peak_gb": max(r["peak_bytes"] for r in mine["CSP"]) / 1e9,
+    }
 
 
 def growth(asked: argparse.Namespace) -> None:

@@ -146,6 +146,26 @@ def main() -> None:
         ("method", "seconds from the graph", "steps", "peak memory", "accuracy", "ARI"),
         rows,
     )
+    if not asked.only:
+        common.record("propagate", figures({one["name"]: one for one in records}))
+
+
+def figures(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Seconds of four methods, their largest peak and least accuracy; CSC+GFHF and NCut."""
+    four = {"LLGC": found["LLGC(0.99)"]}
+    four |= {name: found[name] for name in ("GFHF", "TikReg", "Poisson")}
+    clusterer = found["CSC+GFHF"]
+    return {
+        **{name: {"seconds": one["seconds"]} for name, one in four.items()},
+        "peak_gb": max(one["peak_bytes"] for one in four.values()) / 1e9,
+        "accuracy": min(one["accuracy"] for one in four.values()),
+        "CSCGFHF": {
+            "seconds": clusterer["seconds"],
+            "peak_gb": clusterer["peak_bytes"] / 1e9,
+            "ari": clusterer["ari"],
+        },
+        "NCut": {"seconds": found["NCut"]["seconds"]},
+    }
 
 
 if __name__ == "__main__":

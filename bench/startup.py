@@ -1,6 +1,7 @@
 """How long a user waits for nothing: imports, --help, the first and the second small fit.
 
-    python bench/startup.py
+    python bench/startup.py           imports, --help, a small fit
+    python bench/startup.py --demo    `mustlink demo`, the first time and again
 
 Every figure but the second fit is of a process of its own, the median of five. "cold" is with an
 empty cache of compiled kernels, as after installing; "warm" is any later process.
@@ -15,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import common
 
 FIT = """
 import time
@@ -55,10 +58,29 @@ def fits(cache: str) -> list[float]:
     return [float(line) for line in done.stdout.split()]
 
 
+def demo() -> None:
+    """`mustlink demo` with an empty cache of compiled kernels, and again."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {"NUMBA_CACHE_DIR": f"{folder}/cache"}
+        words = ["-m", "mustlink_io", "demo", "-o", f"{folder}/out", "--quiet"]
+        runs = [common.child(words, environment) for _ in range(2)]
+    if any(run.code for run in runs):
+        sys.exit(runs[-1].stderr)
+    first, again = (run.seconds for run in runs)
+    print(f"mustlink demo: the first time {first:.1f} s, then {again:.1f} s")
+    common.record("demo", {"first_seconds": first, "seconds": again})
+
+
 def main() -> None:
+    parser = common.parser(__doc__)
+    parser.add_argument("--demo", action="store_true", help="only `mustlink demo`")
+    if parser.parse_args().demo:
+        demo()
+        return
+    waited = {}
     for name, arguments in COMMANDS.items():
-        times = [seconds(arguments) for _ in range(5)]
-        print(f"{name:<28} {statistics.median(times):6.2f} s")
+        waited[name] = statistics.median(seconds(arguments) for _ in range(5))
+        print(f"{name:<28} {waited[name]:6.2f} s")
     cache = tempfile.mkdtemp()
     try:
         cold = fits(cache)
@@ -70,6 +92,16 @@ def main() -> None:
     print(f"  first fit, cold              {cold[0]:6.2f} s")
     print(f"  first fit, warm              {first:6.2f} s")
     print(f"  second fit, same process     {second:6.2f} s")
+    figures = {
+        "import_seconds": waited["import mustlink"],
+        "help_seconds": waited["mustlink --help"],
+        "csp_import_seconds": waited["from mustlink import CSP"],
+        "sklearn_import_seconds": waited["import sklearn.cluster"],
+        "first_ever_seconds": cold[0],
+        "first_seconds": first,
+        "second_seconds": second,
+    }
+    common.record("startup", figures)
 
 
 if __name__ == "__main__":

@@ -399,6 +399,13 @@ def main() -> None:
     report(rows)
     guesses(cases)
     common.write_json(asked.out, "suggest", rows)
+    figures = {
+        "sets": len(cases),
+        "fits": len(rows),
+        "regret": statistics.mean(row["regret"] for row in rows),
+        "always_csp": statistics.mean(row["usual_regret"] for row in rows),
+    }
+    common.record("suggest", figures)
 
 
 def report(rows: list[dict[str, Any]]) -> None:
