@@ -85,7 +85,7 @@ RULES: tuple[Rule, ...] = (
         lambda s: s.known.kind == "none",
         "NCut",
         "nothing is known beside the {s.n:,} nodes: the graph alone decides, by its normalised cut",
-        "README, Measured: a million points; bench/papers/RESULTS.md, columns NCut",
+        "docs/measured.md, a million points; bench/papers/RESULTS.md, columns NCut",
         (("CSP", "as soon as a few labels or pairs are known"),),
     ),
     Rule(
@@ -94,7 +94,7 @@ RULES: tuple[Rule, ...] = (
         "GFHF",
         "the nodes are pixels, {k.labelled:,} of them labelled: strokes are held, and spread until "
         "they meet along the edges of the picture",
-        "mean IoU of five GrabCut photographs as in README, Measured: 0.643; LLGC 0.570, FastGE in "
+        "mean IoU of five GrabCut photographs as in docs/measured.md: 0.643; LLGC 0.570, FastGE in "
         "full 0.473, CSP 0.406; of all twelve at a third of the resolution 0.663; LLGC 0.674, CSP "
         "0.573, FastGE 0.529",
         (
@@ -144,7 +144,8 @@ RULES: tuple[Rule, ...] = (
         lambda s: by_labels(s) and s.known.least >= _SOME_LABELS,
         "FastGE",
         "{k.least} labels or more in each of {k.classes} classes, which can be taken as certain",
-        "bench/suggest.py, 20 labels: 0.00 for K > 2, 0.02 for K = 2; README, MNIST: 0.913",
+        "bench/suggest.py, 20 labels: 0.00 for K > 2, 0.02 for K = 2; "
+        "docs/methods.md, MNIST: 0.913",
         (_ROBUST, ("GFHF", "a confidence for every node, or new points (predict)")),
     ),
     Rule(
@@ -162,7 +163,7 @@ RULES: tuple[Rule, ...] = (
         "{k.labelled:,} labels of {k.classes} classes, {k.least} to {k.most} each: too few for "
         "eigenvectors to follow, so that labels spread over the graph, classes held to their size",
         "bench/suggest.py, K > 2, 1 and 5 labels, 3 % labelled: 0.03, 0.01, 0.02; CSP 0.07, 0.07, "
-        "0.03; README, MNIST, label propagation",
+        "0.03; docs/methods.md, MNIST, label propagation",
         (
             ("CSP", "clusters need not be the classes of the labels, or labels may change (refit)"),
             ("Poisson", "classes may be of any size"),
@@ -194,7 +195,7 @@ RULES: tuple[Rule, ...] = (
         lambda s: by_pairs(s) and s.known.per_node >= _MANY_PAIRS,
         "SRCP",
         "{k.pairs:,} pairs, {k.per_node:.2g} a node: enough to change the graph itself",
-        "bench/suggest.py, K > 2, n/2 and 2n pairs: 0.01, 0.00; README, random pairs",
+        "bench/suggest.py, K > 2, n/2 and 2n pairs: 0.01, 0.00; docs/methods.md, random pairs",
         (
             ("CSP", "quicker, and pairs may be wrong"),
             ("E2CP", "as good, slower, sometimes a little better"),
@@ -206,7 +207,7 @@ RULES: tuple[Rule, ...] = (
         "SSSC",
         "{k.pairs:,} pairs, {k.per_node:.2g} a node: enough to weigh against the cut, too few "
         "to change the graph itself",
-        "bench/suggest.py, K > 2, n/5 pairs: 0.02, CSP 0.03; README, random pairs",
+        "bench/suggest.py, K > 2, n/5 pairs: 0.02, CSP 0.03; docs/methods.md, random pairs",
         (("CSP", "pairs may be wrong"), ("SRCP", "more pairs, or groups to be split or merged")),
     ),
     Rule(
@@ -215,8 +216,8 @@ RULES: tuple[Rule, ...] = (
         "ConstrainedAP",
         "{k.pairs:,} pairs for {s.n:,} nodes, {k.per_node:.2g} a node: few, which the graph must "
         "carry them far, as a Gaussian process does",
-        "bench/suggest.py, K > 2, n/20 pairs: 0.05, FastGE 0.04, SSSC 0.09, CSP 0.11; README, "
-        "MNIST, 300 pairs: 0.844, FastGE 0.728",
+        "bench/suggest.py, K > 2, n/20 pairs: 0.05, FastGE 0.04, SSSC 0.09, CSP 0.11; "
+        "docs/methods.md, MNIST, 300 pairs: 0.844, FastGE 0.728",
         (("SSSC", "thousands of pairs"), ("CSP", "pairs may be wrong"), _CUT),
     ),
     Rule(
@@ -225,7 +226,7 @@ RULES: tuple[Rule, ...] = (
         "CSP",
         "labels, pairs or a second graph, about {k.nodes:,} nodes and {s.count.k} clusters: one "
         "problem takes them all",
-        "README, Methods; bench/papers/RESULTS.md, WD14",
+        "docs/methods.md; bench/papers/RESULTS.md, WD14",
         (("SSSC", "a weight for what is known (gamma) is to be set by hand"), _CUT),
     ),
 )
