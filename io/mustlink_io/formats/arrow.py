@@ -70,7 +70,7 @@ def words(
 
     pieces: list[tuple[int, Any]] = []
     rest: list[list[NDArray[Any]]] = [[] for _ in range(2, width)]
-    for table in _tables(path, skip, mark, ["string", "string", "float64"][:width]):
+    for table in _tables(path, skip, mark, ["large_string", "large_string", "float64"][:width]):
         for at in range(2):
             clean = compute.ascii_trim(compute.ascii_trim_whitespace(table.column(at)), '"')
             pieces += [(at, chunk) for chunk in clean.chunks]
@@ -87,12 +87,15 @@ def _encoded(
 
     if not pieces:
         raise NotPlainError
-    coded = pyarrow.chunked_array([piece for _, piece in pieces]).dictionary_encode()
-    known = coded.unify_dictionaries().chunk(0).dictionary.to_pylist()
-    ends: list[list[NDArray[np.int64]]] = [[], []]
-    for (at, _), piece in zip(pieces, coded.chunks, strict=True):
-        ends[at].append(np.from_dlpack(piece.indices).astype(np.int64))
-    return np.array(known, dtype=object), [np.concatenate(parts) for parts in ends]
+    coded = pyarrow.concat_arrays([piece for _, piece in pieces]).dictionary_encode()
+    codes = np.from_dlpack(coded.indices)
+    ends: list[list[NDArray[Any]]] = [[], []]
+    done = 0
+    for at, piece in pieces:
+        ends[at].append(codes[done : done + len(piece)])
+        done += len(piece)
+    known = np.array(coded.dictionary.to_pylist(), dtype=object)
+    return known, [np.concatenate(parts).astype(np.int64) for parts in ends]
 
 
 def _csv() -> Any | None:
