@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sys
 import warnings
 
 import h5py
@@ -265,6 +266,41 @@ def test_keys_in_the_file_already(pbmc, result, capsys):
     assert (back.obs["few"][2:].astype(int).to_numpy() == TRUTH[2:]).all()
 
 
+def test_a_column_stays_in_its_file_and_is_no_more_than_a_column(tmp_path, pbmc):
+    (tmp_path / "other.h5").write_bytes(pbmc.read_bytes())
+    with h5py.File(pbmc, "r+") as file:
+        codes = file["obs/cell_type/codes"]
+        codes[0] = 99
+        del file["obs/few/codes"]
+        file["obs/few/codes"] = h5py.ExternalLink("other.h5", "/obs/few/codes")
+        file.create_group("obs/round")
+        file["obs/round/again"] = file["obs/round"]
+        file["obs/table"] = np.ones((N, 2))
+        file["obs/odd"] = np.arange(N)
+        file["obs/odd"].attrs["encoding-type"] = "of tomorrow"
+    for name, words in (
+        ("cell_type", r"obs/cell_type: cannot be read by anndata \(.*codes"),
+        ("few", "an external link"),
+        ("round", "groups in groups"),
+        ("table", "is no column"),
+        ("odd", "cannot be read by anndata .*of tomorrow"),
+    ):
+        with pytest.raises(InputError, match=words) as caught:
+            formats.load_classes(f"{pbmc}:/obs/{name}", N)
+        assert str(caught.value).isprintable()
+
+
+def test_only_tables_need_the_extra(tmp_path, pbmc, result, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "anndata", None)
+    assert formats.load(str(pbmc)).names.texts[0] == "cell_0"
+    new, words = tmp_path / "new.h5ad", "pip install 'mustlink[anndata]'"
+    with pytest.raises(InputError, match=re.escape(words)):
+        formats.load_classes(f"{pbmc}:/obs/few", N)
+    assert words in said(capsys, "convert", result, "--into", pbmc, "-o", new)
+    assert words in said(capsys, "convert", f"{pbmc}:/obsm/X_pca", new)
+    assert not new.exists()
+
+
 def test_a_failure_leaves_the_old_file(tmp_path, pbmc, result, monkeypatch, capsys):
     before = pbmc.read_bytes()
 
@@ -275,9 +311,9 @@ def test_a_failure_leaves_the_old_file(tmp_path, pbmc, result, monkeypatch, caps
         raise OSError(28, "No space left on device")
 
     for place, name, value, words in (
-        (annotate.encodings, "categorical", crash, "crashes the library"),
+        (annotate, "_categorical", crash, "crashes the library"),
         (os, "posix_fallocate", full, "No space left on device"),
-        (annotate.encodings, "array", lambda *_: 1 / 0, "may be damaged"),
+        (annotate, "_set_columns", lambda *_: 1 / 0, "may be damaged"),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, value)

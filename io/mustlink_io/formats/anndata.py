@@ -1,11 +1,12 @@
-"""AnnData's `.h5ad` as it is on disk: what is read of it, and results put into a copy of it.
+"""AnnData's `.h5ad`: what is taken of it, its tables read by anndata.
 
-Encodings are those of https://anndata.readthedocs.io (on-disk format, versions 0.1.0 and 0.2.0 of
-its elements), reached through `store`; nothing is loaded but what is asked for.
+Matrices and names of nodes are plain HDF5, read through `store` in blocks and without anndata,
+which takes two seconds to import and reads them whole.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink_io.formats.names import NodeNames, names_or_none
 from mustlink_io.formats.tables import Words
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import size_checks, store
+from mustlink_io.hdf5.sandbox import allow
 
 ENDING = ".h5ad"
 PCA = "/obsm/X_pca"
@@ -25,6 +27,8 @@ KEY = "mustlink"  # of a result, if no other is given
 AUTHOR = "written_by"
 _PER_NODE = ("X", "obsm", "obsp", "layers", "obs")
 _LISTED = 12
+_DEEPEST = 4  # groups in groups of a table
+_TEXT_BYTES = 64  # of a short text in memory
 
 
 @dataclass(frozen=True)
@@ -147,72 +151,92 @@ def is_column(file: h5py.File, name: str) -> bool:
     )
 
 
-def column(file: h5py.File, name: str) -> NDArray[Any] | Words:
-    """Read a column of obs: numbers (NaN where missing) or Words; raises InputError.
+def library(where: str) -> Any:
+    """The reader and writer of elements, `anndata.io`; raises InputError where it is not there."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from anndata import io
+    except ImportError as error:
+        raise InputError(
+            f"{where}: tables of AnnData go through anndata; install it by: pip install "
+            "'mustlink[anndata]'"
+        ) from error
+    return io
 
-    Categorical of versions 0.2.0 and 0.1.0 (categories in `__categories`), text, numbers, and
-    nullable numbers and text.
-    """
+
+def column(file: h5py.File, name: str) -> NDArray[Any] | Words:
+    """Read a column of obs: numbers (NaN where missing) or Words; raises InputError."""
     name = "/" + name.strip("/")
     where = f"{file.filename}:{name}"
-    item = store.find(file, name)
-    if item is None:
+    if store.find(file, name) is None:
         raise InputError(f"{where}: no such column; obs has {columns(file)}")
+    if store.find(file, "/obs/__categories") is not None:  # of a table as before anndata 0.8
+        key = name.rpartition("/")[2]
+        table = _element(file, "/obs")
+        if key not in table:
+            raise InputError(f"{where}: no column of a table; obs has {columns(file)}")
+        return _plain(table[key].array, where)
+    return _plain(_element(file, name), where)
+
+
+def _element(file: h5py.File, name: str) -> Any:
+    """An element as anndata reads it, after a child process did; raises InputError."""
+    read = library(f"{file.filename}:{name}").read_elem
+    n_bytes = _look(file, name)
+
+    def look() -> None:
+        allow(n_bytes)
+        _read(file, name, read)
+
+    store.try_first(file, "element", name, look)
+    return _read(file, name, read)
+
+
+def _read(file: h5py.File, name: str, read: Any) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of encodings that are old
+            return read(store.find(file, name))
+    except InputError:
+        raise
+    except Exception as error:  # anndata, pandas and h5py raise of every kind at a damaged file
+        words = " ".join(store.text(str(error)).split())[:200] or type(error).__name__
+        raise InputError(f"{file.filename}:{name}: cannot be read by anndata ({words})") from error
+
+
+def _look(file: h5py.File, name: str, depth: int = 0) -> int:
+    """Look at all that is below a name, so that none of it leads out of the file; its bytes."""
+    item = store.find(file, name)
     if isinstance(item, h5py.Group):
-        keys = set(item.keys())
-        if {"codes", "categories"} <= keys:
-            return _categorical(file, f"{name}/codes", f"{name}/categories")
-        if {"values", "mask"} <= keys:
-            return _nullable(file, name)
-        raise InputError(f"{where}: a column in an encoding that is not read")
-    if not isinstance(item, h5py.Dataset):
-        raise InputError(f"{where}: no column of a table")
-    key = name.rpartition("/")[2]
-    old = f"/obs/__categories/{key}"
-    if "categories" in item.attrs and store.find(file, old) is not None:
-        return _categorical(file, name, old)
-    data = store.dataset(file, name, values=item.dtype.kind not in "OSU")
-    if data.dtype.kind in "OSU":
-        return store.texts(file, name)
-    if data.ndim != 1:
-        raise InputError(f"{where}: shape {data.shape}, where a column has one value a row")
-    return np.asarray(data[()])
+        if depth == _DEEPEST:
+            raise InputError(f"{file.filename}:{name}: groups in groups, which no table has")
+        return sum(_look(file, f"{name}/{store.text(key)}", depth + 1) for key in item)
+    if isinstance(item, h5py.Dataset) and item.shape is not None:
+        data = store.dataset(file, name)
+        size = data.size * max(data.dtype.itemsize, _TEXT_BYTES)
+        size_checks.check_fits(size, f"{file.filename}:{name}")
+        return int(size)
+    return 0
 
 
-def _categorical(file: h5py.File, codes_name: str, categories_name: str) -> NDArray[Any] | Words:
-    data = store.dataset(file, codes_name)
-    where = f"{file.filename}:{codes_name}"
-    if data.ndim != 1 or data.dtype.kind not in "iu":
-        raise InputError(
-            f"{where}: shape {data.shape} of type {data.dtype}, where codes are wanted"
-        )
-    codes = np.asarray(data[()])
-    item = store.find(file, categories_name)
-    if isinstance(item, h5py.Group) and "values" in item:  # nullable-string-array
-        categories_name += "/values"
-    known = store.dataset(file, categories_name, values=False)
-    if known.ndim != 1:
-        raise InputError(f"{file.filename}:{categories_name}: shape {known.shape}")
-    if codes.size and not -1 <= codes.min() <= codes.max() < known.shape[0]:
-        raise InputError(
-            f"{where}: codes from {codes.min()} to {codes.max()} of {known.shape[0]} categories"
-        )
-    codes = codes.astype(np.int64)
-    if known.dtype.kind in "OSU":
-        return Words(codes, tuple(store.texts(file, categories_name)))
-    values = np.asarray(store.dataset(file, categories_name)[()])
-    return np.append(values.astype(np.float64), np.nan)[codes]
+def _plain(values: Any, where: str) -> NDArray[Any] | Words:
+    """Values of a column as numbers, text or Words; raises InputError for what is no column."""
+    import pandas as pd
 
-
-def _nullable(file: h5py.File, name: str) -> NDArray[Any]:
-    mask = np.asarray(store.dataset(file, f"{name}/mask")[()])
-    values = store.dataset(file, f"{name}/values", values=False)
-    if mask.shape != values.shape or mask.ndim != 1:
-        raise InputError(f"{file.filename}:{name}: {mask.shape} of mask, {values.shape} of values")
-    if values.dtype.kind in "OSU":
-        words = store.texts(file, f"{name}/values")
-        words[mask.astype(bool)] = ""
-        return words
-    numbers = np.asarray(store.dataset(file, f"{name}/values")[()]).astype(np.float64)
-    numbers[mask.astype(bool)] = np.nan
-    return numbers
+    if getattr(values, "ndim", 0) != 1:
+        raise InputError(f"{where}: is no column, which has one value a row")
+    if isinstance(values, pd.Categorical):
+        known = values.categories.to_numpy()
+        codes = values.codes.astype(np.int64)
+        if known.dtype.kind in "OSU":
+            return Words(codes, tuple(map(str, known)))
+        return np.append(known.astype(np.float64), np.nan)[codes]
+    if isinstance(values, pd.api.extensions.ExtensionArray):
+        text = pd.api.types.is_string_dtype(values.dtype)
+        missing = "" if text else np.nan
+        return np.asarray(values.to_numpy(object if text else np.float64, na_value=missing))
+    found = np.asarray(values)
+    if found.dtype.kind in "OSU":
+        return np.array([store.decoded(value) for value in found], dtype=object)
+    return found

@@ -12,7 +12,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats import anndata, encodings
+from mustlink_io.formats import anndata
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.hdf5.sandbox import examine
@@ -80,6 +80,7 @@ def annotate(target: Target, content: Mapping[str, Any]) -> list[str]:
     """
     check(target)
     content, notes = _in_order(target, content)
+    anndata.library(target.output)  # before there is a child process
     parts = _parts(content)
     size = sum(value.nbytes for value in content.values() if isinstance(value, np.ndarray))
     with writing.atomic(target.output) as temporary:
@@ -153,7 +154,7 @@ def _parts(content: Mapping[str, Any]) -> dict[str, Any]:
     about: dict[str, Any] = {anndata.AUTHOR: "mustlink"}
     if "/@mustlink-version" in content:
         about["version"] = str(content["/@mustlink-version"])
-    about["params"] = json.loads(str(content.get("/@parameters", "{}")))
+    about["params"] = _storable(json.loads(str(content.get("/@parameters", "{}"))))
     for name in ("eigenvalues", "class_names"):
         if f"/{name}" in content and len(content[f"/{name}"]):
             about[name] = np.asarray(content[f"/{name}"])
@@ -166,6 +167,17 @@ def _parts(content: Mapping[str, Any]) -> dict[str, Any]:
     if "/label_distributions" in content:
         found["obsm/{}_distributions"] = np.asarray(content["/label_distributions"])
     return found
+
+
+def _storable(value: Any) -> Any:
+    """A value of JSON as anndata stores it: without None, and lists of one kind as arrays."""
+    if isinstance(value, dict):
+        known = {str(key).replace("/", "_"): one for key, one in value.items() if one is not None}
+        return {key: _storable(one) for key, one in known.items()}
+    if not isinstance(value, list):
+        return value
+    kinds = {float if isinstance(one, int | float) else type(one) for one in value}
+    return np.array(value) if kinds in ({float}, {str}) else json.dumps(value, default=str)
 
 
 def _reserve(path: Path, parts: Mapping[str, Any]) -> None:
@@ -221,17 +233,29 @@ def _add_all(file: h5py.File, key: str, parts: Mapping[str, Any]) -> None:
     for path in _places(key):
         if path.strip("/") in file:
             del file[path]
+    write = anndata.library(file.filename).write_elem
     for pattern, value in parts.items():
         group_name, name = pattern.format(key).split("/")
         if group_name not in file:
-            encodings.mapping(file, group_name)
-        group = file[group_name]
-        if isinstance(value, tuple):
-            encodings.categorical(group, name, *value)
-        elif isinstance(value, dict):
-            encodings.tree(group, name, value)
-        else:
-            encodings.array(group, name, value)
+            write(file, group_name, {})
+        write(file[group_name], name, _categorical(*value) if isinstance(value, tuple) else value)
     columns = [name.format(key).removeprefix("obs/") for name in parts if name.startswith("obs/")]
     gone = {path.removeprefix("/obs/") for path in _places(key)} - set(columns)
-    encodings.set_columns(file["obs"], columns, gone)
+    _set_columns(file["obs"], columns, gone)
+
+
+def _categorical(codes: NDArray[np.int64], words: list[str]) -> Any:
+    import pandas as pd
+
+    return pd.Categorical.from_codes(codes, pd.Index(words, dtype=object))
+
+
+def _set_columns(group: h5py.Group, more: Collection[str], gone: Collection[str]) -> None:
+    """Add columns to the order that a table keeps of them, and take some out.
+
+    By hand, as anndata writes a table only as a whole.
+    """
+    before = [store.decoded(name) for name in np.asarray(group.attrs.get("column-order", ()))]
+    kept = [name for name in before if name not in gone]
+    order = kept + [name for name in more if name not in kept]
+    group.attrs["column-order"] = np.array(order, dtype=h5py.string_dtype())

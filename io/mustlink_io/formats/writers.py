@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TextIO
 
-import h5py
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats import adjacency, edges, encodings, frames, matrices, metis, networks
+from mustlink_io.formats import adjacency, anndata, edges, frames, matrices, metis, networks
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.formats.stream import row_blocks
 from mustlink_io.hdf5 import store, writing
@@ -39,31 +39,28 @@ def points_h5(path: str, points: Any, names: NodeNames | None) -> Notes:
 
 def points_h5ad(path: str, points: Any, names: NodeNames | None) -> Notes:
     """AnnData with X."""
-    with writing.create_h5(path) as file:
-        _anndata(file, _texts(names, points.shape[0]), points.shape[1])
-        encodings.array(file, "X", points)
+    _write_h5ad(path, points.shape[0], names, X=np.asarray(points))
     return []
 
 
 def graph_h5ad(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> Notes:
     """AnnData without X, with obsp/connectivities."""
-    with writing.create_h5(path) as file:
-        _anndata(file, _texts(names, affinity.shape[0]), 0)
-        encodings.sparse(file["obsp"], "connectivities", affinity)
+    _write_h5ad(path, affinity.shape[0], names, obsp={"connectivities": affinity})
     return []
 
 
-def _texts(names: NodeNames | None, n: int) -> NDArray[np.object_]:
-    return np.array([str(i) for i in range(n)], dtype=object) if names is None else names.texts
+def _write_h5ad(path: str, n: int, names: NodeNames | None, **parts: Any) -> None:
+    """Write what AnnData is given besides the names of nodes, which else are their numbers."""
+    library = anndata.library(path)
+    import pandas as pd
+    from anndata import AnnData
 
-
-def _anndata(file: h5py.File, obs: NDArray[np.object_], n_var: int) -> None:
-    """The parts that every AnnData file has."""
-    encodings.mark(file, "anndata", "0.1.0")
-    encodings.frame(file, "obs", obs)
-    encodings.frame(file, "var", _texts(None, n_var))
-    for name in ("obsm", "varm", "obsp", "varp", "layers", "uns"):
-        encodings.mapping(file, name)
+    texts = [str(i) for i in range(n)] if names is None else names.texts
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names that repeat
+        found = AnnData(obs=pd.DataFrame(index=pd.Index(texts, dtype=object)), **parts)
+        with writing.create_h5(path) as file:
+            library.write_elem(file, "/", found)
 
 
 def points_npy(path: str, points: Any, names: NodeNames | None) -> Notes:
