@@ -76,7 +76,7 @@ def budgets(path: str) -> dict[str, Any]:
     """Smallest budget that works, and the largest one that leaves no room for NN-descent."""
     import h5py
 
-    from mustlink.cost.neighbour_search import knn_plan
+    from mustlink.cost.neighbour_graph import knn_plan
 
     with h5py.File(path) as file:
         n, d = file["points"].shape
@@ -89,7 +89,7 @@ def graph(path: str, memory: int | None) -> dict[str, Any]:
     import h5py
     import numpy as np
 
-    from mustlink.cost.neighbour_search import knn_plan
+    from mustlink.cost.neighbour_graph import knn_plan
     from mustlink.neighbours import knn_graph
     from mustlink.observe import Recorder
 

@@ -15,8 +15,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mustlink.check import as_points, as_random_state, check_choice, check_n_jobs
-from mustlink.cost.resident import parse_size, size_text
-from mustlink.cost.vectors import Needs, check_columns, eigen_bytes, wants_single
+from mustlink.cost.method_cost import Cost, Size, eigenvectors
+from mustlink.cost.process_memory import parse_size, size_text
 from mustlink.errors import InputError
 from mustlink.graph import Graph, rbf_graph
 from mustlink.graph.scikit_graphs import graph_of_connectivity, graph_of_distances, is_connectivity
@@ -145,29 +145,31 @@ class GraphEstimator(BaseEstimator):
         single = budget is not None and self._fits_in_single(graph, recorder, budget, held)
         return Workspace(graph, recorder, self._keeper, budget, single)
 
-    _needs: ClassVar[Needs] = staticmethod(eigen_bytes)
     _halved: ClassVar[str] = "graph and vectors are held"
 
-    def _columns(self) -> int:
-        """Vectors (n,) that the method computes at a time, about."""
-        return _COLUMNS
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """What a fit with these parameters takes at its peak, whatever the graph.
+
+        `n_classes` are the classes that labels name, None if they are not known yet.
+        """
+        return eigenvectors(_COLUMNS)
 
     def _fits_in_single(self, graph: Graph, recorder: Recorder, budget: int, held: int) -> bool:
         """Whether only single precision fits; raises InputError where not even that does."""
-        columns, memory = self._columns(), budget - held
-        n, nnz, stored = graph.n_nodes, graph.affinity.nnz, graph.affinity.dtype.itemsize
-        single = wants_single(n, nnz, columns, memory, self._needs)
+        memory, W = budget - held, graph.affinity
+        cost, size = self.cost(self._n_given), Size(graph.n_nodes, W.nnz, W.dtype.itemsize)
+        single = cost.wants_single(Size(size.n, size.nnz), memory)
         if single:
-            least = self._least_columns()
-            check_columns(n, nnz, least, memory, single=True, stored=stored, needs=self._needs)
+            cost.check(size, memory, single=True)
             recorder.note(
                 f"memory: {self._halved} in single precision to stay within {size_text(budget)}"
             )
         return single
 
-    def _least_columns(self) -> int:
-        """Vectors without which the method can do nothing."""
-        return self._columns()
+    @property
+    def _n_given(self) -> int | None:
+        """Classes among the labels of this fit, where it has looked at them."""
+        return None
 
     def _made(self, X: Any, recorder: Recorder, seed: int) -> Graph:
         if self.affinity == "precomputed":

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from mustlink.cost.resident import peak_bytes
+from mustlink.cost.process_memory import peak_bytes
 from mustlink.errors import DoubtfulResultWarning, MustlinkError
 
 _PACKAGE = str(Path(__file__).parent)

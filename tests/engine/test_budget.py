@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import mustlink as ml
 from cases import blobs, planted_graph, random_graph
-from mustlink.cost import vectors as budget
-from mustlink.cost.resident import PROGRAM, parse_size, peak_bytes, resident_bytes
+from mustlink.cost.method_cost import RESERVE, Size, adjusted_cut, eigenvectors, propagation
+from mustlink.cost.process_memory import PROGRAM, parse_size, peak_bytes, resident_bytes
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.errors import InputError
 from mustlink.kernels.permuted_matrix import scaled_permutation
@@ -35,32 +35,62 @@ sizes = {
 }
 
 
-@given(**sizes)
-def test_bytes_grow_with_everything(n, nnz, columns, single):
-    here = budget.eigen_bytes(n, nnz, columns, single=single)
-    assert here > PROGRAM + budget.graph_bytes(n, nnz)
-    assert here < budget.eigen_bytes(2 * n, nnz, columns, single=single)
-    assert here < budget.eigen_bytes(n, 2 * nnz, columns, single=single)
-    assert here <= budget.eigen_bytes(n, nnz, columns + 1, single=single)
-    assert budget.eigen_bytes(n, nnz, columns, single=True) <= here
+COSTS = {"eigenvectors": eigenvectors, "propagation": propagation, "adjusted cut": adjusted_cut}
 
 
-@given(**sizes, memory=st.integers(10**6, 10**12))
-def test_what_is_said_to_fit_fits(n, nnz, columns, single, memory):
-    most = budget.most_columns(n, nnz, memory, single=single)
+@given(**sizes, kind=st.sampled_from(sorted(COSTS)))
+def test_bytes_grow_with_everything(n, nnz, columns, single, kind):
+    def peak(n, nnz, columns, single):
+        return COSTS[kind](columns).peak(Size(n, nnz), single=single)
+
+    here = peak(n, nnz, columns, single)
+    assert here > PROGRAM + Size(n, nnz).graph
+    assert here < peak(2 * n, nnz, columns, single)
+    assert here < peak(n, 2 * nnz, columns, single)
+    assert here <= peak(n, nnz, columns + 1, single)
+    assert peak(n, nnz, columns, True) <= here
+    cost = COSTS[kind](columns)
+    assert cost.peak(Size(n, nnz), single=single, usual=True) <= here
+
+
+@given(**sizes, memory=st.integers(10**6, 10**12), kind=st.sampled_from(sorted(COSTS)))
+def test_what_is_said_to_fit_fits(n, nnz, columns, single, memory, kind):
+    size = Size(n, nnz)
+    most = COSTS[kind](columns).most_columns(size, memory, single=single)
     if most >= 1:
-        needed = budget.eigen_bytes(n, nnz, most, single=single) + budget.RESERVE
-        assert needed <= memory * (1 + 1e-9)
-        budget.check_columns(n, nnz, most, int(memory * 1.001), single=single, stored=8)
-    beyond = max(most, 0) + 2
-    needed = budget.eigen_bytes(n, nnz, beyond, single=single) + budget.RESERVE
-    assert needed > memory * (1 - 1e-9)
+        fits = COSTS[kind](most)
+        assert fits.least_memory(size, single=single) <= memory * (1 + 1e-9)
+        fits.check(size, int(memory * 1.001), single=single)
+    beyond = COSTS[kind](max(most, 0) + 2)
+    assert beyond.least_memory(size, single=single) > memory * (1 - 1e-9)
     with pytest.raises(InputError, match=r"need [\d.]+ (GB|MB)"):
-        budget.check_columns(n, nnz, beyond, int(memory * 0.999), single=single, stored=8)
+        beyond.check(size, int(memory * 0.999), single=single)
 
 
 def test_without_a_memory_nothing_changes():
-    assert not budget.wants_single(10**12, 10**12, 1000, None)
+    assert not eigenvectors(1000).wants_single(Size(10**12, 10**12), None)
+
+
+def test_estimators_state_what_their_parameters_ask_for():
+    """A given subspace is counted as it is, and cannot give way; so are the starts of SSKK."""
+    for p in (7, 500):
+        stated = ml.CSP(10, subspace=p).cost()
+        assert (stated.columns, stated.least) == (p, p)
+    assert (ml.CSP(10).cost().columns, ml.CSP(10).cost().least) == (40, 10)
+    assert ml.CSP(10, subspace="exact").cost().columns > 10
+    assert ml.SSKK(10).cost().least == 40
+    assert ml.SSKK(10, init="spectral").cost().columns == 10
+    assert ml.LLGC().cost(37).columns == 37
+    assert ml.ClusterKernel(n_components=99).cost(3).columns == 99
+    assert ml.NCut(n_clusters="ten").cost().columns > 0  # what is no number is told by fit
+
+
+def test_a_subspace_that_does_not_fit_is_refused(planted):
+    W, y = planted
+    memory = just_too_small(ml.CSP(4, subspace=6), ml.Graph.from_affinity(W))
+    wide = ml.CSP(4, affinity="precomputed", subspace=400, memory=memory)
+    with pytest.raises(InputError, match="400 vectors of 1500 nodes"):
+        wide.fit(W, np.where(np.arange(y.size) % 40 == 0, y, -1))
 
 
 def test_resident_is_below_the_peak():
@@ -112,12 +142,10 @@ def test_lobpcg_in_single_precision_finds_the_same_pairs():
 # --------------------------------------------------------------------------------- estimators
 
 
-def just_too_small(graph, columns, needs=budget.eigen_bytes):
+def just_too_small(estimator, graph, n_classes=None):
     """A memory in which double precision does not fit and single does."""
-    n, nnz = graph.n_nodes, graph.affinity.nnz
-    double = needs(n, nnz, columns, single=False) + budget.RESERVE
-    single = needs(n, nnz, columns, single=True) + budget.RESERVE
-    return (double + single) // 2
+    cost, size = estimator.cost(n_classes), Size(graph.n_nodes, graph.affinity.nnz)
+    return (cost.peak(size, single=False) + cost.peak(size, single=True)) // 2 + RESERVE
 
 
 @pytest.fixture(scope="module")
@@ -133,10 +161,7 @@ def test_single_precision_gives_the_same_clusters(planted, method):
     made = getattr(ml, method)
     known = np.where(np.arange(y.size) % 40 == 0, y, -1)
     side = {} if method == "NCut" else {"y": known}
-    columns = 16 if method in ("CSP", "SSSC", "SpectralLearning") else 4
-    graph = ml.Graph.from_affinity(W)
-    needs = budget.spread_bytes if method == "SRCP" else budget.eigen_bytes
-    memory = just_too_small(graph, columns, needs)
+    memory = just_too_small(made(n_clusters=4), ml.Graph.from_affinity(W))
     whole = made(n_clusters=4, affinity="precomputed", random_state=0).fit(W, **side)
     tight = made(n_clusters=4, affinity="precomputed", random_state=0, memory=memory)
     tight.fit(W, **side)
@@ -151,7 +176,7 @@ def test_eigenpairs_in_single_precision_solve_the_problem(planted):
     """‖L̄v − λv‖ <= 1e-4 with the exact L̄, as asked for; λ to 1e-6."""
     W, _ = planted
     graph = ml.Graph.from_affinity(W)
-    memory = just_too_small(graph, 4)
+    memory = just_too_small(ml.NCut(4), graph)
     found = ml.NCut(4, affinity="precomputed", random_state=0, tol=1e-4, memory=memory).fit(graph)
     exact = ml.NCut(4, affinity="precomputed", random_state=0, solver="dense").fit(W)
     assert np.allclose(found.eigenvalues_, exact.eigenvalues_, atol=1e-6)
@@ -179,10 +204,11 @@ def test_subspaces_are_as_large_as_the_memory_allows(planted):
     W, y = planted
     graph = ml.Graph.from_affinity(W)
     known = np.where(np.arange(y.size) % 20 == 0, y, -1)
-    memory = budget.eigen_bytes(graph.n_nodes, W.nnz, 6, single=True) + budget.RESERVE + 10**5
+    size = Size(graph.n_nodes, W.nnz)
+    memory = eigenvectors(6).least_memory(size) + 10**5
     found = ml.CSP(4, affinity="precomputed", random_state=0, memory=memory).fit(W, known)
     assert any("larger subspaces are not tried" in note for note in found.report_.notes)
-    most = budget.most_columns(graph.n_nodes, W.nnz, memory, single=True)
+    most = eigenvectors(1).most_columns(size, memory, single=True)
     assert 6 <= most < 16
     assert max(row[0] for row in found.report_.to_dict()["candidates"]) == most
 

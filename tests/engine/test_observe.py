@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from mustlink.cost.resident import parse_size, peak_bytes
+from mustlink.cost.process_memory import parse_size, peak_bytes
 from mustlink.errors import MustlinkError
 from mustlink.observe import Recorder
 from mustlink.result import Convergence, Report

@@ -5,7 +5,7 @@ import pytest
 
 import mustlink as ml
 from cases import random_graph
-from mustlink.cost.vectors import RESERVE, eigen_bytes
+from mustlink.cost.method_cost import RESERVE, Size
 from mustlink.eigen.solver import PairsKey, known_spectrum, smallest_pairs, smoothest
 from mustlink.errors import InputError
 from mustlink.graph.derived import Derived
@@ -62,7 +62,8 @@ def test_one_precision_is_held_at_a_time(graph):
 
 
 def test_precision_of_one_fit_does_not_stick(graph):
-    just_too_little = eigen_bytes(1500, graph.affinity.nnz, 4, single=False) + RESERVE - 1
+    size = Size(1500, graph.affinity.nnz)
+    just_too_little = ml.NCut(4).cost().peak(size, single=False) + RESERVE - 1
     tight = ml.NCut(4, affinity="precomputed", memory=just_too_little, random_state=0)
     tight.fit(graph)
     assert any("single precision" in note for note in tight.report_.notes)

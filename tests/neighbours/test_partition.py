@@ -15,9 +15,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import cases
 import oracles
-from mustlink.cost import neighbour_search as sizes
-from mustlink.cost.neighbour_search import held_beside, knn_bytes, knn_plan, layout
-from mustlink.cost.resident import resident_bytes
+from mustlink.cost import neighbour_graph as sizes
+from mustlink.cost.neighbour_graph import held_beside, knn_bytes, knn_plan, layout
+from mustlink.cost.process_memory import resident_bytes
 from mustlink.errors import InputError, MustlinkError
 from mustlink.graph.weights import lean_affinity, local_scales, neighbour_affinity, with_edges
 from mustlink.kernels import nearest_lists as nearest
@@ -503,7 +503,7 @@ def test_the_process_stays_within_its_budget():
     code = (
         "import numpy as np, resource\n"
         "from mustlink.neighbours import knn_graph\n"
-        "from mustlink.cost.resident import peak_bytes\n"
+        "from mustlink.cost.process_memory import peak_bytes\n"
         "table = np.random.default_rng(0).random((600, 96), dtype=np.float32)\n"
         "class Rows:\n"
         "    shape = (40_000, 96)\n"

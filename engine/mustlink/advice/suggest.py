@@ -19,7 +19,7 @@ from mustlink.advice.sample import is_square, readable, sampled_rows, take
 from mustlink.advice.suggestion import Suggestion
 from mustlink.check import as_integer, as_random_state, check_n_clusters
 from mustlink.constraints import Constraints
-from mustlink.cost.resident import parse_size
+from mustlink.cost.process_memory import parse_size
 from mustlink.errors import InputError
 from mustlink.estimator import threads
 from mustlink.graph import Graph
@@ -78,7 +78,7 @@ def suggest(
         parameters = {**parameters, "metric": seen.metric}
     if memory is not None:
         parameters = {**parameters, "memory": memory}
-    need = needs(seen, rule.method)
+    need = needs(seen, rule.method, parameters)
     reasons = [rule.reason(seen), *_count_reason(seen, parameters)]
     reasons += [seen.metric_reason] if seen.metric_reason else []
     return Suggestion(

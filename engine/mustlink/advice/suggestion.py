@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from mustlink.advice.observations import Seen
-from mustlink.cost.resident import parse_size
+from mustlink.cost.process_memory import parse_size
 
 # Command and -m of the methods that are suggested.
 SHELL = {

@@ -12,6 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 
 from mustlink.check import check_choice, check_n_clusters
 from mustlink.constraints import Constraints
+from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
@@ -26,6 +27,7 @@ from mustlink.workspace import Workspace
 Ints = NDArray[np.int64]
 _GIANT = 0.95  # share of the nodes in one cluster that a person should look at
 ISOLATED = ("drop", "assign")
+_USUAL_CLUSTERS = 10  # for a plan, where nobody says how many
 
 
 @dataclass(eq=False, repr=False)
@@ -83,9 +85,14 @@ class GraphClusterer(
         check_choice(self.isolated, ISOLATED, "isolated")
         return super()._work(X, recorder, seed)
 
-    def _columns(self) -> int:
-        wanted = self.n_clusters  # what is no number is told later
-        return wanted if isinstance(wanted, int) and wanted > 0 else super()._columns()
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """K eigenvectors of the graph at a time; see `GraphEstimator.cost`."""
+        return eigenvectors(self._k_or(n_classes))
+
+    def _k_or(self, n_classes: int | None) -> int:
+        """K as it was asked for; what is no number is told later."""
+        wanted = self.n_clusters if self.n_clusters is not None else n_classes
+        return wanted if isinstance(wanted, int) and wanted > 0 else _USUAL_CLUSTERS
 
     def _check_clusters(self, graph: Graph) -> int:
         """K, checked against the nodes that can be clustered at all."""

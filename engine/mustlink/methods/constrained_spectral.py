@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import as_integer, check_choice
 from mustlink.constraints import Constraints
+from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.solver import SOLVERS, laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import check_tolerance, threads
@@ -30,6 +31,7 @@ from mustlink.selection.family import Embedded, Family, Solving
 from mustlink.selection.held_out_choice import Choice
 from mustlink.workspace import Workspace
 
+_BOTH_SIDES = 10.5  # blocks of LOBPCG for a pencil
 _USUAL = 4  # times K: smooth vectors in the subspace that is seldom far from the best
 
 
@@ -60,11 +62,17 @@ class ConstrainedSpectral(InformedClusterer):
     ) -> Family:
         """The method on one graph with one set of constraints."""
 
-    def _columns(self) -> int:
-        return _USUAL * super()._columns()
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """As many smooth vectors as `subspace` says; "auto" needs K and mostly takes 4K.
 
-    def _least_columns(self) -> int:
-        return super()._columns()
+        The full problem holds products with both of its sides.
+        """
+        k = self._k_or(n_classes)
+        if self.subspace == "exact":
+            return replace(eigenvectors(3 * k + 10), blocks=_BOTH_SIDES, usual=_BOTH_SIDES)
+        if isinstance(self.subspace, str):
+            return eigenvectors(_USUAL * k, least=k)
+        return eigenvectors(int(self.subspace))
 
     def _check_parameter(self) -> None:
         """Raise InputError for a parameter of the method that makes no sense."""

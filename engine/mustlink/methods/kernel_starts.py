@@ -19,7 +19,7 @@ from mustlink.rounding.assign import kmeans
 from mustlink.workspace import Workspace
 
 Ints = NDArray[np.int64]
-_WIDEST = 4  # smooth vectors for the relaxation, times k
+WIDEST = 4  # smooth vectors for the relaxation, times k
 _SMOOTHING = 20  # products after which a node without affinity to the centres counts as far
 
 
@@ -47,7 +47,7 @@ def relaxed_starts(
     (UᵀSU + wFᵀQF)c = μFᵀMFc with F = D^-½U, a small dense problem; k of them are the unconstrained
     start. Over all vectors the relaxation would have spikes on the constrained nodes.
     """
-    basis = smoothest(work, _WIDEST * k, seed=seed)
+    basis = smoothest(work, WIDEST * k, seed=seed)
     Q, w, weight = problem.Q, problem.penalty, problem.A.weight
     found = []
     with work.recorder.stage("start: relaxation"):
@@ -56,7 +56,7 @@ def relaxed_starts(
         links = np.diag(1.0 - np.concatenate([[0.0], basis.values])) + w * F.T @ Q.inner(F)
         extra = weight[held] - laplacian.root_degree[held] ** 2
         mass = np.eye(basis.p + 1) + F.T @ (extra[:, None] * F)
-        for p in sorted({min(p, basis.p) for p in (k - 1, 2 * k, _WIDEST * k)}):
+        for p in sorted({min(p, basis.p) for p in (k - 1, 2 * k, WIDEST * k)}):
             part = slice(0, p + 1)
             C = sla.eigh((links + links.T)[part, part] / 2, (mass + mass.T)[part, part] / 2)[1]
             rows = basis.vectors[:, part] @ C[:, ::-1][:, :k] / laplacian.root_degree[:, None]

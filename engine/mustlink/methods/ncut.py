@@ -9,6 +9,7 @@ import numpy as np
 
 from mustlink.check import check_choice
 from mustlink.constraints import Constraints
+from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.solver import SOLVERS, laplacian_of, smallest_pairs
 from mustlink.errors import InputError
 from mustlink.estimator import check_tolerance, threads
@@ -48,6 +49,10 @@ class NCut(GraphClusterer):
     solver: str = "auto"
     tol: float | None = None
     max_iter: int = 200
+
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """K − 1 eigenvectors: the constant one is known."""
+        return eigenvectors(max(1, self._k_or(n_classes) - 1))
 
     def fit(
         self,

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import as_integer, check_choice, check_positive
 from mustlink.constraints import Constraints
-from mustlink.cost.vectors import Needs, spread_bytes
+from mustlink.cost.method_cost import Cost, adjusted_cut
 from mustlink.eigen.solver import SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
@@ -85,7 +85,10 @@ class PropagatedConstraints(InformedClusterer):
     max_iter: int = 200
 
     _parameter: ClassVar[str]
-    _needs: ClassVar[Needs] = staticmethod(spread_bytes)
+
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """The adjusted graph's K − 1 eigenvectors, beside the graph as given."""
+        return adjusted_cut(max(1, self._k_or(n_classes) - 1))
 
     @abstractmethod
     def _check_parameter(self) -> None:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_choice, check_positive
 from mustlink.constraints import Constraints
+from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.kernels.kernel_kmeans import (
@@ -35,6 +36,7 @@ from mustlink.kernels.kernel_kmeans import (
 from mustlink.methods.clusterer import Ints
 from mustlink.methods.informed_clusterer import InformedClusterer, note_doubts, warn_if_broken
 from mustlink.methods.kernel_starts import (
+    WIDEST,
     given_start,
     neighbourhood_start,
     neighbourhoods,
@@ -182,6 +184,13 @@ class SSKK(InformedClusterer):
                 "n_components": self.graph_.n_components,
             },
         )
+
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """The smooth vectors of its start: 4K for the relaxed one, K for the spectral one."""
+        k = self._k_or(n_classes)
+        if isinstance(self.init, str):
+            return eigenvectors(WIDEST * k if self.init in ("auto", "relaxed") else k)
+        return eigenvectors(1)
 
     def _check(self) -> None:
         if isinstance(self.init, str):

@@ -16,8 +16,8 @@ from mustlink.check import (
     check_n_jobs,
     check_positive,
 )
-from mustlink.cost.neighbour_search import Plan, give_back, held_beside, knn_plan
-from mustlink.cost.resident import parse_size, resident_bytes
+from mustlink.cost.neighbour_graph import Plan, held_beside, knn_plan
+from mustlink.cost.process_memory import give_back, parse_size, resident_bytes
 from mustlink.graph.components import component_labels
 from mustlink.graph.graph import Graph
 from mustlink.graph.weights import (
@@ -177,7 +177,7 @@ def _points(
         held=held,
         itemsize=8 if rows.shift is not None or metric == "cosine" else 4,
         by_rows=by_rows,
-        small=_is_small(n, d, k),
+        small=compares_all(n, d, k),
         threads=_threads(n_jobs),
     )
     if plan.method == "partition":
@@ -197,8 +197,8 @@ def _possible(k: int, n: int, recorder: Recorder) -> int:
     return min(k, n - 1)
 
 
-def _is_small(n: int, d: int, k: int) -> bool:
-    """Whether comparing all pairs is fastest."""
+def compares_all(n: int, d: int, k: int) -> bool:
+    """Whether the neighbours of n points of d coordinates are found by comparing all pairs."""
     return n * n * (d + 130.0) <= BRUTE_WORK or k >= n // 4
 
 
@@ -256,7 +256,7 @@ def _sample(
 ) -> NDArray[np.int64]:
     """Nodes whose lists are compared with exact ones; none where the lists are exact."""
     n, d = X.shape
-    if isinstance(X, Prepared) or _is_small(n, d, k):
+    if isinstance(X, Prepared) or compares_all(n, d, k):
         return np.empty(0, dtype=np.int64)
     return np.sort(rng.choice(n, size=min(n, max(1, wanted)), replace=False))
 
@@ -271,7 +271,7 @@ def _neighbours(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]:
     """Neighbour lists without the point itself, and how they were found; recall of some nodes."""
     n, d = X.shape
-    if _is_small(n, d, k):
+    if compares_all(n, d, k):
         with recorder.stage("kNN graph") as advance:
             indices, distances = exact_neighbours(X, np.arange(n), k, advance)
         return indices, distances, {"method": "brute", "recall": 1.0, "recall_sample": n}

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.neighbour_search import Layout
+from mustlink.cost.neighbour_graph import Layout
 from mustlink.kernels import nearest_lists
 from mustlink.neighbours.parts import (
     Parts,

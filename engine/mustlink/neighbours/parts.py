@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.neighbour_search import Layout
+from mustlink.cost.neighbour_graph import Layout
 from mustlink.kernels import nearest_lists
 from mustlink.neighbours.centres import Centres, find_centres
 from mustlink.neighbours.exact import exact_streamed

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.neighbour_search import REFINED, Layout
+from mustlink.cost.neighbour_graph import REFINED, Layout
 from mustlink.kernels import nearest_lists
 from mustlink.neighbours.exact import exact_streamed
 from mustlink.neighbours.points_by_rows import Prepared

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mustlink.check import as_integer, check_choice
+from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.graph import Graph
 from mustlink.operators.laplacian import Block
@@ -33,6 +34,11 @@ class ClusterKernel(Propagator):
     n_components: int | None = None
     rows: str = "sphere"
     classifier: Any = None
+
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """So many smooth vectors, kept with the graph."""
+        wanted = super().cost(n_classes).columns if self.n_components is None else self.n_components
+        return eigenvectors(int(wanted))
 
     def _check_parameters(self) -> None:
         if self.n_components is not None:

@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import column_or_1d
 
 from mustlink.check import as_integer, as_points, check_choice
-from mustlink.cost.vectors import Needs, propagation_bytes
+from mustlink.cost.method_cost import Cost, propagation
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator, check_tolerance, threads
@@ -29,6 +29,7 @@ from mustlink.propagate.task import Solution, Task
 from mustlink.result import Convergence, Report
 from mustlink.workspace import Workspace
 
+_USUAL_CLASSES = 10  # for a plan, where nobody says how many
 _MANY = 50  # labels of the rarest class from which the graph says how far it reaches
 _UNEQUAL = 3.0  # times as many labels in one class as in another that a person should hear about
 _BELOW = 1e-2  # times the tolerance: values this small are noise of the solver
@@ -59,7 +60,6 @@ class Propagator(ClassifierMixin, GraphEstimator):
 
     _needs_points: ClassVar[bool] = False
     _counts_labels: ClassVar[bool] = False  # whether sizes of classes follow their labels' shares
-    _needs: ClassVar[Needs] = staticmethod(propagation_bytes)
     _halved: ClassVar[str] = "the graph is held"
 
     @abstractmethod
@@ -93,7 +93,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         with threads(self.n_jobs):
             seed = self._seed()
             labels, names = _check_labels(y)
-            self._n_given = np.unique(labels[labels >= 0]).size
+            self._classes_given = np.unique(labels[labels >= 0]).size
             points, work = self._input(X, graph, recorder, seed)
             self._run(work, points, labels, seed)
         if names is not None:
@@ -146,8 +146,13 @@ class Propagator(ClassifierMixin, GraphEstimator):
         right = self.predict(X)[known] == np.asarray(y)[known]
         return float(np.average(right, weights=weight))
 
-    def _columns(self) -> int:
-        return int(self._n_given)
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """One equation for each class, all at a time; see `GraphEstimator.cost`."""
+        return propagation(_USUAL_CLASSES if n_classes is None else n_classes)
+
+    @property
+    def _n_given(self) -> int | None:
+        return getattr(self, "_classes_given", None)
 
     def _check(self) -> None:
         check_choice(self.solver, SOLVERS, "solver")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.cost.vectors import most_columns
+from mustlink.cost.method_cost import Size, eigenvectors
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import DENSE_BELOW, default_tolerance, is_small, laplacian_of, smoothest
 from mustlink.errors import InfeasibleError
@@ -136,7 +136,7 @@ def _room(request: Request, laplacian: NormalizedLaplacian) -> int:
         return there
     S = laplacian.S
     single = S.dtype == np.float32
-    fit = max(k, most_columns(laplacian.size, S.nnz, memory, single=single))
+    fit = max(k, eigenvectors(k).most_columns(Size(laplacian.size, S.nnz), memory, single=single))
     if fit < min(there, FACTORS[-1] * k):
         request.recorder.note(
             f"memory: {fit} smooth vectors fit into {memory / 1e9:.2f} GB, larger "

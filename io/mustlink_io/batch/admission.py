@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mustlink.cost.resident import size_text
+from mustlink.cost.process_memory import size_text
 from mustlink.errors import InputError
 from mustlink_io.batch.arguments import Ready
 from mustlink_io.jobs.planning import plan_job

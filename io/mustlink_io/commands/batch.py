@@ -109,7 +109,7 @@ def _check_flags(given: dict[str, Any]) -> None:
 
 def _limits(given: dict[str, Any], settings: Settings) -> Limits:
     """The command line, then the file, then one worker without a limit."""
-    from mustlink.cost.resident import parse_size
+    from mustlink.cost.process_memory import parse_size
     from mustlink_io.batch.run import Limits
 
     memory = given["memory"]

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
+from mustlink.cost.process_memory import return_large_blocks
 from mustlink.errors import InputError
 from mustlink_io.commands.batch import batch
 from mustlink_io.commands.clean import clean
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
     with contextlib.suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGTERM, _terminate)
+    return_large_blocks()
     sys.exit(run(arguments))
 
 

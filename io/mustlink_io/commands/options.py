@@ -25,7 +25,7 @@ def memory_size(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> int | None:
     """Bytes behind a size such as 4GB."""
-    from mustlink.cost.resident import parse_size
+    from mustlink.cost.process_memory import parse_size
 
     return None if value is None else parse_size(value)
 

@@ -102,7 +102,7 @@ plan = JSON(
 
 def show_plan(result: Mapping[str, Any]) -> None:
     """Print the plan of a run."""
-    from mustlink.cost.resident import size_text
+    from mustlink.cost.process_memory import size_text
 
     console = stdout_console()
     rows = [

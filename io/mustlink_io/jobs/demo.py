@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.resident import peak_bytes
+from mustlink.cost.process_memory import peak_bytes
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
 from mustlink_io import pictures

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mustlink.cost.resident import peak_bytes
+from mustlink.cost.process_memory import peak_bytes
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
 from mustlink_io import formats

@@ -85,6 +85,15 @@ class Job(ABC):
         usual = getattr(mustlink, self.methods[self.method].estimator).n_neighbors
         return int(self.params.get("n_neighbors", usual))
 
+    def stated_cost(self) -> Any:
+        """What the estimator states of its memory (`mustlink.cost.method_cost.Cost`)."""
+        import mustlink
+
+        made = getattr(mustlink, self.methods[self.method].estimator)
+        given = {"n_clusters": getattr(self, "n_clusters", None), **self.params}
+        known = made._get_param_names()
+        return made(**{name: value for name, value in given.items() if name in known}).cost()
+
     def check(self) -> None:
         """Raise InputError for what is wrong without looking into a file."""
         self._check_output()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mustlink.cost.resident import peak_bytes, size_text
+from mustlink.cost.process_memory import peak_bytes, size_text
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
 from mustlink.workspace.keeper import digest

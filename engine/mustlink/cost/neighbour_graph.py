@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 from dataclasses import dataclass
 
 import numpy as np
 
-from mustlink.cost.resident import size_text
+from mustlink.cost.process_memory import size_text
 from mustlink.errors import InputError
 
 # Resident size of a process that has loaded the compiled kernels and nothing else, with what the
@@ -17,6 +15,8 @@ from mustlink.errors import InputError
 BASE_BYTES = 215_000_000
 COMPILER_BYTES = 220_000_000
 _STEP = 1 << 27  # what else a process holds is rounded up, so that a plan does not flicker
+SYMMETRIC = 1.25  # stored weights for one neighbour asked for: near is not always mutual
+MOST_SYMMETRIC = 1.75  # the same at most
 _KEPT = 1.5  # entries of A + Aᵀ for each of A: 1.2 to 1.4 on sheets, 1.7 on round clusters
 _ROOM, _LEAST_ROOM = 1 << 28, 1 << 24  # of buffers: what is useful, and what just works
 _BLOCKS = 110 << 20  # pairs compared at once when all are
@@ -215,15 +215,6 @@ def held_beside(resident: int, points: int) -> int:
     """Bytes that a process holds beside points: at least the program, else in steps of 128 MiB."""
     rest = max(0, resident - points)
     return BASE_BYTES if rest <= BASE_BYTES else -(-rest // _STEP) * _STEP
-
-
-def give_back() -> None:
-    """Return freed memory to the system where the C library can be asked to.
-
-    glibc keeps up to 64 MB of freed blocks: as much as a small graph.
-    """
-    with contextlib.suppress(OSError, AttributeError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _shifted(stages: dict[str, int], by: int) -> dict[str, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import math
 import re
 import resource
@@ -10,8 +12,9 @@ from pathlib import Path
 
 from mustlink.errors import InputError
 
-PROGRAM = 300 * 10**6  # bytes of Python with all libraries and compiled kernels, no data
+PROGRAM = 340 * 10**6  # bytes of Python with all libraries and compiled kernels, no data
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_MMAP_THRESHOLD = -3  # its number in malloc.h
 _STATUS = Path("/proc/self/status")
 
 
@@ -31,6 +34,25 @@ def resident_bytes() -> int:
     """Resident size of this process now; where the system does not say, its high-water mark."""
     found = _status("VmRSS")
     return peak_bytes() if found is None else found
+
+
+def give_back() -> None:
+    """Return freed memory to the system where the C library can be asked to.
+
+    glibc keeps up to 64 MB of freed blocks: as much as a small graph.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def return_large_blocks() -> None:
+    """Have every freed block above 1 MB go back to the system, for a program of its own.
+
+    glibc keeps blocks of up to 32 MB in its heap, where they leave holes: 100,000 nodes and 40
+    vectors took 762 MB, with this 649. Has no effect where there is another C library.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 20)
 
 
 def _status(name: str) -> int | None:
