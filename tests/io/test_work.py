@@ -21,6 +21,7 @@ from mustlink.workspace.keeper import digest, in_c_order
 from mustlink.workspace.shelf import Shelf
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.hdf5 import serialization, work_folder
+from mustlink_io.jobs import run as running
 
 
 @dataclass(frozen=True)
@@ -191,6 +192,7 @@ def folder(tmp_path, monkeypatch):
     with h5py.File(tmp_path / "data.h5", "w") as file:
         file["points"], file["labels"], file["known"] = X.astype("f4"), y, known
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(running, "_WORTH", float("inf"))  # seconds: also on a busy machine
     return tmp_path
 
 
@@ -222,6 +224,16 @@ def test_going_on_from_any_stage_gives_the_same_labels(folder, capsys, method):
         call(capsys, *given_, "-o", "out.h5", "--resume")
         assert np.array_equal(labels_of("out.h5"), labels_of("whole.h5"))
         assert {one.path for one in work_folder.entries(Path("out.h5.work"))} == set(kept)
+
+
+def test_work_that_took_long_is_kept_unasked(folder, capsys, monkeypatch):
+    given_ = ["cluster", "data.h5", "-k", str(K), "-o", "out.h5"]
+    assert call(capsys, *given_)["work"] is None
+    monkeypatch.setattr(running, "_WORTH", 0.0)
+    kept = call(capsys, *given_)["work"]
+    assert kept["folder"] == "out.h5.work"
+    assert kept["results"] == len(work_folder.entries(Path("out.h5.work"))) >= 4
+    assert call(capsys, *given_)["stages_from_before"] >= 1
 
 
 @pytest.mark.parametrize("method", ["poisson", "gfhf", "lnp", "llgc"])
