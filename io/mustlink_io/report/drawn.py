@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io import pictures
-from mustlink_io.report.facts import Result
+from mustlink_io.report.facts import ReadResult
 
 _ZERO = 1e-12  # eigenvalues of components, up to rounding
 
@@ -25,7 +25,7 @@ class Picture:
     alt: str
 
 
-def draw(result: Result, image: NDArray[Any] | None = None) -> dict[str, Picture]:
+def draw(result: ReadResult, image: NDArray[Any] | None = None) -> dict[str, Picture]:
     """All pictures that a result has, by name; raises InputError for an image of another size."""
     found = {
         "embedding": _embedding(result),
@@ -53,7 +53,7 @@ def save(drawn: dict[str, Picture], folder: str) -> list[str]:
     return written
 
 
-def _segmented(result: Result, image: NDArray[Any] | None) -> dict[str, Picture]:
+def _segmented(result: ReadResult, image: NDArray[Any] | None) -> dict[str, Picture]:
     """The image and its segments, where the file has an image or one is given."""
     shown = result.arrays.image if image is None else image
     if shown is None:
@@ -81,7 +81,7 @@ def _segmented(result: Result, image: NDArray[Any] | None) -> dict[str, Picture]
     }
 
 
-def _embedding(result: Result) -> Picture | None:
+def _embedding(result: ReadResult) -> Picture | None:
     held = result.arrays
     if held.embedding is None or held.embedding.shape[1] == 0:
         return None
@@ -106,7 +106,7 @@ def _embedding(result: Result) -> Picture | None:
     )
 
 
-def _spectrum(result: Result) -> Picture | None:
+def _spectrum(result: ReadResult) -> Picture | None:
     found = result.facts["spectrum"]
     if found is None:
         return None
@@ -134,7 +134,7 @@ def _spectrum(result: Result) -> Picture | None:
     )
 
 
-def _neighbours(result: Result) -> Picture | None:
+def _neighbours(result: ReadResult) -> Picture | None:
     graph = result.facts["graph"]
     if graph is None or graph["histogram"] is None:
         return None
@@ -153,7 +153,7 @@ def _neighbours(result: Result) -> Picture | None:
     )
 
 
-def _constraints(result: Result) -> Picture | None:
+def _constraints(result: ReadResult) -> Picture | None:
     asked = result.facts["constraints"]
     kinds = {kind: asked[kind] for kind in ("must", "cannot") if asked and asked.get(kind)}
     if not any(row["n"] for row in kinds.values()):
@@ -166,7 +166,7 @@ def _constraints(result: Result) -> Picture | None:
     )
 
 
-def _confidence(result: Result) -> Picture | None:
+def _confidence(result: ReadResult) -> Picture | None:
     found = result.facts.get("confidence")
     if found is None or found["mean"] is None:
         return None

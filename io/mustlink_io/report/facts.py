@@ -22,14 +22,14 @@ _ASKED = {"pairs": "pairs", "labels": "labels", "graph": "a second graph", "matr
 
 
 @dataclass(frozen=True)
-class Result:
-    """Facts as plain values, and the arrays that pictures are made of."""
+class ReadResult:
+    """A result that was read: facts as plain values, and the arrays that pictures are made of."""
 
     facts: dict[str, Any]
     arrays: Arrays
 
 
-def read(path: str) -> Result:
+def read(path: str) -> ReadResult:
     """Read a result of `mustlink cluster`, `propagate` or `demo`; raises InputError."""
     place = formats.parse(path)
     if place.suffix == annotate.ENDING and not place.part:
@@ -40,12 +40,8 @@ def read(path: str) -> Result:
     if place.suffix not in formats.HDF5 or place.part:
         raise InputError(f"{path}: no result; give the .h5 file that a run wrote, as: out.h5")
     with store.open_h5(place.path) as file:
-        told = result.read(file, str(place))
-        if (
-            told is None
-            or "report" not in told.model_fields_set
-            or store.find(file, "/labels") is None
-        ):
+        told = result.read(file, str(place)) or result.Result()
+        if "report" not in told.model_fields_set or store.find(file, "/labels") is None:
             raise InputError(
                 f"{path}: no result of a run (no /report with /labels in it); give the file that "
                 "mustlink cluster or mustlink propagate wrote"
@@ -53,7 +49,7 @@ def read(path: str) -> Result:
         held = arrays.load(file)
         names = arrays.node_names(file, _named(told.report.constraints), held.labels.size)
     facts = _facts(told, told.report, held, names)
-    return Result({"file": Path(path).name, **facts}, held)
+    return ReadResult({"file": Path(path).name, **facts}, held)
 
 
 def _named(asked: Constraints | None) -> list[int]:

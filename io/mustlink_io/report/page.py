@@ -11,7 +11,7 @@ from mustlink.errors import InputError
 from mustlink_io.hdf5 import writing
 from mustlink_io.report import words
 from mustlink_io.report.drawn import Picture
-from mustlink_io.report.facts import Result
+from mustlink_io.report.facts import ReadResult
 from mustlink_io.terminal.console import clock, size
 
 _ALL_ROWS = 30  # clusters that are all listed; of more, the largest and the worst
@@ -19,7 +19,7 @@ _SOME_ROWS = 12
 _SHORT, _SHORT_SHARE = 0.05, 0.005  # seconds, and share of the run, of a stage told with others
 
 
-def render(result: Result, drawn: Mapping[str, Picture]) -> str:
+def render(result: ReadResult, drawn: Mapping[str, Picture]) -> str:
     """The page; raises InputError where jinja2 is missing."""
     facts = result.facts
     shown = {
