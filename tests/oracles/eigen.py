@@ -51,6 +51,31 @@ def finite_pairs(L, Q, Z):
     return 1 / mu[kept][::-1], F[:, ::-1], np.einsum("ij,ij->j", F, Q @ F)[::-1]
 
 
+def proven(L, Q, Z, lam, F, exact):
+    """What the residuals of pairs (λ, f) of `finite_pairs` prove: relative errors of λ, and of √s.
+
+    With H, HᵀLH = I on Z^⟂, and S the Schur complement of `finite_pairs`, f = EHg and
+    HᵀSHg = μg, μ = 1/λ, is a symmetric problem: its residual ρ, ‖g‖ = 1, says that some exact μ_i
+    is within ρ of μ, and that g is √2ρ/gap from its vector at most. As ‖Q‖ <= 1, √s = √fᵀQf is no
+    farther from √s_i than the unit vector f from f_i. `exact` are all λ_i; every other μ is 0.
+    """
+    inner = np.linalg.pinv(Z.T @ Q @ Z, rcond=1e-10, hermitian=True)
+    N = sla.null_space(Z.T)
+    values, U = np.linalg.eigh(N.T @ L @ N)
+    H = N @ U / np.sqrt(values)
+    E = H - Z @ (inner @ (Z.T @ Q @ H))
+    G = H.T @ L @ F
+    size = np.linalg.norm(G, axis=0)
+    G, mu = G / size, 1 / lam
+    rho = np.linalg.norm(E.T @ Q @ E @ G - G * mu, axis=0)
+    every = np.append(1 / exact, np.zeros(len(values) - exact.size))
+    apart = np.sort(np.abs(every[:, None] - mu), axis=0)
+    V = E @ G
+    turned = 2 * np.linalg.norm(E, 2) * np.sqrt(2) * rho / apart[1] / np.linalg.norm(V, axis=0)
+    off = np.linalg.norm(F - V / np.linalg.norm(V, axis=0), axis=0)
+    return rho / mu, turned + off
+
+
 def penalised(L, U):
     """All θ, v of (L + U)v = θv, θ ascending."""
     return np.linalg.eigh((L + L.T + U + U.T) / 2)
