@@ -79,6 +79,33 @@ def check_two_classes(labels: NDArray[np.int64], where: str) -> None:
         )
 
 
+def class_labels(y: Any) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
+    """Labels of at least two classes, looked at before any work is done, and names of classes.
+
+    Raises InputError; where scikit-learn's users know its words for an error, in these words.
+    """
+    if y is None:
+        raise InputError(
+            "y: requires y to be passed, but the target y is None; give one label per node, -1 for "
+            "unknown"
+        )
+    codes, names = encoded(y, "y")
+    raw = np.asarray(codes)
+    if raw.ndim == 2 and raw.shape[1] == 1:
+        from sklearn.utils.validation import column_or_1d
+
+        raw = column_or_1d(raw, warn=True)
+    if raw.dtype.kind == "f" and not np.array_equal(raw, np.round(raw)) and np.isfinite(raw).all():
+        bad = int(np.argmax(raw != np.round(raw)))
+        raise InputError(
+            f"y: Unknown label type: continuous, {raw.flat[bad]:g} is no class; number the classes "
+            "from 0, -1 for unknown"
+        )
+    labels = as_labels(raw, raw.size, "y")  # a picture's row by row
+    check_two_classes(labels, "y")
+    return labels, names
+
+
 def named(names: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[Any]:
     """Return names[codes]; code -1 becomes what is given for unknown: -1, or "" among text."""
     unknown: Any = "" if isinstance(names[0], str | bytes) else -1

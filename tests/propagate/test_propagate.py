@@ -20,7 +20,6 @@ from mustlink.errors import InputError
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.propagate.distribution import confidence, distributions, onto_simplex
 from mustlink.propagate.gwem import WalkEnergy
-from mustlink.propagate.potential import potential
 
 LINEAR = {
     "gfhf": (ml.GFHF(), oracles.gfhf_dense),
@@ -629,7 +628,7 @@ def test_potential_is_a_pseudo_inverse():
     est._solve = spy
     est.fit(random_graph(rng, 40, components=2), np.where(np.arange(40) < 39, np.arange(40) % 2, 1))
     B = rng.standard_normal((seen.task.size, 3))
-    X, convergence = potential(seen.task, B)
+    X, convergence = seen.task.potential(B)
     pinv = np.linalg.pinv(seen.task.laplacian.to_dense(), rcond=1e-10)
     np.testing.assert_allclose(X, pinv @ B, atol=1e-8)
     assert convergence.converged.all()

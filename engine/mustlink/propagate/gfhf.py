@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mustlink.operators.laplacian import Block
-from mustlink.propagate.glp import LaplacianEnergy, propagate
+from mustlink.propagate.glp import LaplacianEnergy
 from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 from mustlink.result import Convergence
@@ -30,10 +30,4 @@ class GFHF(Propagator):
 
 def harmonic(task: Task) -> tuple[Block, Convergence]:
     """Harmonic values (m, K) of one-hot labels; every row sums to 1."""
-    return propagate(
-        LaplacianEnergy(task.laplacian),
-        task.Y,
-        task.recorder,
-        task.solving,
-        clamped=task.labelled,
-    )
+    return task.minimise(LaplacianEnergy(task.laplacian), clamped=task.labelled)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mustlink.operators.laplacian import Block
-from mustlink.propagate.potential import potential
 from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 
@@ -32,10 +31,10 @@ class GreenFunction(Propagator):
     def _solve(self, task: Task) -> Solution:
         root = task.laplacian.root_degree[:, None]
         if self.normalized:
-            F, convergence = potential(task, task.Y)
+            F, convergence = task.potential(task.Y)
             return Solution(F, convergence, {"normalized": True})
         # L⁺ = P D^-½ L̄⁺ D^-½ P with P the projection that takes the component's mean away.
-        F, convergence = potential(task, self._centred(task, task.Y) / root)
+        F, convergence = task.potential(self._centred(task, task.Y) / root)
         return Solution(self._centred(task, F / root), convergence, {"normalized": False})
 
     @staticmethod

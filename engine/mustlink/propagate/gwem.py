@@ -18,7 +18,6 @@ from mustlink.propagate.glp import (
     Ints,
     LaplacianEnergy,
     System,
-    propagate,
     scaled_system,
 )
 from mustlink.propagate.propagator import Propagator
@@ -57,7 +56,7 @@ class GWEM(Propagator):
         if self.variant == "em":
             P, steps = expectation_maximisation(walk, task, int(self.em_steps))
             return Solution(P, None, {**choices, "em_steps": steps})
-        found = propagate(walk, task.Y, task.recorder, task.solving, clamped=task.labelled)
+        found = task.minimise(walk, clamped=task.labelled)
         return Solution(*found, choices)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mustlink.check import check_positive
 from mustlink.propagate.gfhf import harmonic
-from mustlink.propagate.glp import LaplacianEnergy, propagate
+from mustlink.propagate.glp import LaplacianEnergy
 from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 
@@ -36,11 +36,8 @@ class LELP(Propagator):
     def _solve(self, task: Task) -> Solution:
         if not self.orthogonal:
             return Solution(*harmonic(task), {"orthogonal": False})
-        F, convergence = propagate(
+        F, convergence = task.minimise(
             LaplacianEnergy(task.laplacian, normalized=True),
-            task.Y,
-            task.recorder,
-            task.solving,
             weight=float(self.alpha) * task.is_labelled,
             balance=task.laplacian.root_degree,
         )

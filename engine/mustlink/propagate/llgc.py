@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mustlink.check import check_share
-from mustlink.propagate.glp import LaplacianEnergy, propagate
+from mustlink.propagate.glp import LaplacianEnergy
 from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 
@@ -32,11 +32,8 @@ class LLGC(Propagator):
 
     def _solve(self, task: Task) -> Solution:
         alpha = float(self.alpha)
-        F, convergence = propagate(
+        F, convergence = task.minimise(
             LaplacianEnergy(task.laplacian, normalized=True),
-            task.Y,
-            task.recorder,
-            task.solving,
             weight=np.full(task.size, (1.0 - alpha) / alpha),
         )
         return Solution(F, convergence, {"alpha": alpha})

@@ -17,7 +17,7 @@ from mustlink.kernels.local_fits import convex_weights
 from mustlink.kernels.spmm import spmm_axpby
 from mustlink.linear.bicgstab import block_bicgstab
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.glp import LaplacianEnergy, propagate
+from mustlink.propagate.glp import LaplacianEnergy
 from mustlink.propagate.neighborhoods import as_matrix, located, neighbourhoods
 from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
@@ -68,7 +68,7 @@ class LNP(Propagator):
         else:
             energy = LaplacianEnergy(both_ways(U))
             weight = np.full(task.size, (1.0 - alpha) / alpha)
-            found = propagate(energy, task.Y, task.recorder, task.solving, weight=weight)
+            found = task.minimise(energy, weight=weight)
         chosen = {"variant": self.variant, "alpha": alpha, "reg": float(self.reg)}
         return Solution(*found, chosen)
 

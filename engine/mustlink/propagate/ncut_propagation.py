@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mustlink.check import check_positive
-from mustlink.propagate.glp import LaplacianEnergy, propagate
+from mustlink.propagate.glp import LaplacianEnergy
 from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 
@@ -34,11 +34,9 @@ class NCutPropagation(Propagator):
 
     def _solve(self, task: Task) -> Solution:
         root = task.laplacian.root_degree
-        G, convergence = propagate(
+        G, convergence = task.minimise(
             LaplacianEnergy(task.laplacian, normalized=True),
             root[:, None] * task.Y,
-            task.recorder,
-            task.solving,
             weight=float(self.alpha) * task.is_labelled,
             balance=root,
         )

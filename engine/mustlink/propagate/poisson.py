@@ -12,7 +12,6 @@ from typing import ClassVar
 import numpy as np
 
 from mustlink.propagate.distribution import class_shares
-from mustlink.propagate.potential import potential
 from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 
@@ -44,7 +43,7 @@ class Poisson(Propagator):
         for c in range(task.n_classes):  # the mean label of every component
             own = np.bincount(component[task.codes == c], minlength=count.size)
             charge[task.labelled, c] -= (own / np.maximum(count, 1))[component]
-        X, convergence = potential(task, charge / root)
+        X, convergence = task.potential(charge / root)
         F = X / root
         shares = class_shares(self.class_mass, task.codes, task.n_classes)
         if shares is not None and self.class_mass is not True:

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import column_or_1d
 
 from mustlink.check import as_integer, as_points, check_choice
 from mustlink.cost.method_cost import Cost, propagation
@@ -18,7 +17,7 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator, check_tolerance, threads
 from mustlink.graph import Graph
-from mustlink.labels import as_labels, check_two_classes, encoded, named
+from mustlink.labels import as_labels, class_labels, encoded, named
 from mustlink.neighbours.new_points import neighbour_mean
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import Observer, Recorder, recorded
@@ -92,7 +91,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         recorder = recorded(observer)
         with threads(self.n_jobs):
             seed = self._seed()
-            labels, names = _check_labels(y)
+            labels, names = class_labels(y)
             self._classes_given = np.unique(labels[labels >= 0]).size
             points, work = self._input(X, graph, recorder, seed)
             self._run(work, points, labels, seed)
@@ -103,7 +102,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
     def fit_on(self, work: Workspace, y: Any, seed: int) -> Self:
         """`fit` as a step of another method, on its view of the graph; classes are numbers."""
         self._check()
-        self._run(work, None, _check_labels(y)[0], seed)
+        self._run(work, None, class_labels(y)[0], seed)
         return self
 
     def _run(self, work: Workspace, points: Any, labels: Ints, seed: int) -> None:
@@ -292,31 +291,6 @@ class Propagator(ClassifierMixin, GraphEstimator):
     def transduction_(self) -> Any:
         """`labels_` under scikit-learn's name."""
         return self.labels_
-
-
-def _check_labels(y: Any) -> tuple[Ints, NDArray[Any] | None]:
-    """Labels of at least two classes, looked at before any work is done, and names of classes.
-
-    Raises InputError; where scikit-learn's users know its words for an error, in these words.
-    """
-    if y is None:
-        raise InputError(
-            "y: requires y to be passed, but the target y is None; give one label per node, -1 for "
-            "unknown"
-        )
-    codes, names = encoded(y, "y")
-    raw = np.asarray(codes)
-    if raw.ndim == 2 and raw.shape[1] == 1:
-        raw = column_or_1d(raw, warn=True)
-    if raw.dtype.kind == "f" and not np.array_equal(raw, np.round(raw)) and np.isfinite(raw).all():
-        bad = int(np.argmax(raw != np.round(raw)))
-        raise InputError(
-            f"y: Unknown label type: continuous, {raw.flat[bad]:g} is no class; number the classes "
-            "from 0, -1 for unknown"
-        )
-    labels = as_labels(raw, raw.size, "y")  # a picture's row by row
-    check_two_classes(labels, "y")
-    return labels, names
 
 
 def _noise(solution: Solution) -> float:

@@ -11,9 +11,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.graph import Graph
+from mustlink.linear.cg import block_cg
+from mustlink.linear.multigrid.smoothed_aggregation import build_grids
+from mustlink.linear.pseudo_inverse import dense_inverse
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.glp import Floats, Ints, Solving
+from mustlink.propagate.glp import Energy, Floats, Ints, Solving, done, propagate
 from mustlink.result import Convergence
 from mustlink.workspace import Workspace
 
@@ -67,6 +70,46 @@ class Task:
         found = np.zeros(self.size)
         found[self.labelled] = 1.0
         return found
+
+    def minimise(
+        self,
+        energy: Energy,
+        Y: Block | None = None,
+        *,
+        clamped: Ints | None = None,
+        weight: Floats | None = None,
+        balance: Floats | None = None,
+    ) -> tuple[Block, Convergence]:
+        """`glp.propagate` for targets Y, the labels if left out, solved as the caller asked."""
+        return propagate(
+            energy,
+            self.Y if Y is None else Y,
+            self.recorder,
+            self.solving,
+            clamped=clamped,
+            weight=weight,
+            balance=balance,
+        )
+
+    def potential(self, B: Block) -> tuple[Block, Convergence]:
+        """L̄⁺B for a block (m, b), of charges B: LAPACK, or conjugate gradients with multigrid."""
+        laplacian, tol = self.laplacian, self.solving.tolerance(self.size)
+        if self.solving.is_dense(self.size):
+            with self.recorder.stage("propagating"):
+                X = dense_inverse(laplacian)(B)
+            return X, Convergence("LAPACK", "direct", 0, np.zeros(B.shape[1]), tol)
+        with self.recorder.stage("multigrid set-up"):
+            cycle = build_grids(laplacian).cycle()
+        with self.recorder.stage("propagating") as advance:
+            return block_cg(
+                laplacian.apply,
+                B,
+                tol=tol,
+                max_iter=self.solving.max_iter,
+                precondition=cycle,
+                project=laplacian.null.project,
+                on_step=lambda worst: advance(done(worst, tol)),
+            )
 
     @property
     def possible_classes(self) -> NDArray[np.bool_] | None:

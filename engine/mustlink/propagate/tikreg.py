@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mustlink.check import check_positive
-from mustlink.propagate.glp import LaplacianEnergy, propagate
+from mustlink.propagate.glp import LaplacianEnergy
 from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 
@@ -34,11 +34,8 @@ class TikReg(Propagator):
         check_positive(self.gamma, "gamma")
 
     def _solve(self, task: Task) -> Solution:
-        F, convergence = propagate(
+        F, convergence = task.minimise(
             LaplacianEnergy(task.laplacian, factor=float(self.gamma)),
-            task.Y,
-            task.recorder,
-            task.solving,
             weight=task.is_labelled,
             balance=np.ones(task.size),
         )
