@@ -148,6 +148,21 @@ def test_any_edge_list_is_read_alike(tmp_path_factory, data):
         assert fast == read(edges.read_edges, path)
 
 
+def test_tables_of_numbers_are_read_alike(tmp_path, both, monkeypatch):
+    path = tmp_path / "x.csv"
+    values = np.random.default_rng(0).normal(size=(7, 3)).tolist()
+    text = "\n".join(",".join(map(repr, row)) for row in values)
+    for head in ("", "# no\n", "a,b,c\n"):
+        path.write_text(f"{head}{text}\n\n% more\n")
+        assert both(path, tables.read_csv)[1] == values
+    for odd in ("1,2,3 # no\n", "1,2\n", "1,,3\n", "1,x,3\n", '"1",2,3\n', "nan,inf,1e999\n"):
+        path.write_text(f"a,b,c\n1,2,3\n{odd}")
+        both(path, tables.read_csv)
+    path.write_text("1 2\n3   4 \n5\t6\n")
+    monkeypatch.setattr(np, "loadtxt", lambda *_, **__: pytest.fail("not by pyarrow"))
+    assert read(tables.read_csv, path) == ([], [[1, 2], [3, 4], [5, 6]])
+
+
 def test_without_pyarrow_a_large_file_is_read_with_advice(tmp_path, monkeypatch):
     path = tmp_path / "g.txt"
     path.write_text("0 1\n1 2\n")
@@ -156,4 +171,8 @@ def test_without_pyarrow_a_large_file_is_read_with_advice(tmp_path, monkeypatch)
     monkeypatch.setattr(arrow, "LARGE", 0)
     data = formats.load(str(path))
     assert data.value.nnz == 4
+    assert "pip install 'mustlink[frames]'" in data.notes[0]
+    path.write_text("a b\nb c\n")
+    data = formats.load(str(path))
+    assert data.names.texts.tolist() == ["a", "b", "c"]
     assert "pip install 'mustlink[frames]'" in data.notes[0]

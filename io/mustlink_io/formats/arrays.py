@@ -1,4 +1,7 @@
-"""Numpy's own files, .npy and .npz: mapped or read on demand, never unpickled."""
+"""Numpy's own files, .npy and .npz: mapped or read on demand, never unpickled.
+
+numpy reads them; what they declare is held against their size before, which it does not do.
+"""
 
 from __future__ import annotations
 

@@ -66,6 +66,8 @@ def words(
     them the cells of the two columns are (m,), and the columns of numbers (m,). Blanks and quotes
     around words do not count.
     """
+    if _csv() is None:
+        raise NotPlainError
     from pyarrow import compute
 
     pieces: list[tuple[int, Any]] = []

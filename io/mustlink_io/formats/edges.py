@@ -188,7 +188,7 @@ def _named(
 def _cells(block: bytes, mark: str | None) -> tuple[list[bytes], list[int]]:
     """The words of a block of lines, and how many are on each that is not empty."""
     lines = [line for line in block.split(b"\n") if line.strip()]
-    if mark is None:
+    if mark is None or not lines:
         return b" ".join(lines).split(), list(map(len, map(bytes.split, lines)))
     separator = mark.encode()
     cells = separator.join(lines).split(separator)

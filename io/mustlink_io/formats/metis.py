@@ -1,4 +1,7 @@
-"""METIS graph files: a header `n m [fmt [ncon]]`, then a line of neighbours a node."""
+"""METIS graph files: a header `n m [fmt [ncon]]`, then a line of neighbours a node.
+
+By hand, a block of lines at once: neither SciPy nor networkx knows the format.
+"""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink_io.formats import arrow
 from mustlink_io.hdf5 import store
 
 _COMMENT = "#%"
@@ -96,6 +97,9 @@ def read_csv(path: Path) -> tuple[list[str], NDArray[np.float64]]:
     words = [word.strip().strip('"') for word in line.split(mark)]
     header = [] if all(is_number(word) for word in words) else words
     skip = number + 1 if header else number
+    found = _by_arrow(path, skip, mark, len(words))
+    if found is not None:
+        return header, found
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numpy warns of a table without rows; we raise
@@ -120,6 +124,16 @@ def read_csv(path: Path) -> tuple[list[str], NDArray[np.float64]]:
             f"{path}: {len(header)} names in the header, but {table.shape[1]} columns below it"
         )
     return header, table
+
+
+def _by_arrow(path: Path, skip: int, mark: str | None, width: int) -> NDArray[np.float64] | None:
+    """The numbers of a large table, None where numpy shall read it or say what is wrong."""
+    try:
+        table = np.empty((arrow.most_lines(path), width))
+        n_rows = arrow.fill(list(table.T), path, skip, mark)
+    except arrow.NotPlainError:
+        return None
+    return table[:n_rows]
 
 
 def to_integers(values: NDArray[Any], where: str, what: str) -> NDArray[np.int64]:

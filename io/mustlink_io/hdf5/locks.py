@@ -7,6 +7,8 @@ The lock file is removed when the lock is given back, while it is still held. A 
 it before it went would then hold a lock on a file that nobody else can find, so after locking the
 name is looked up again: if it no longer leads to the locked inode, the attempt starts over. After
 kill -9 the file stays behind, unlocked; the next run takes it over and removes it.
+
+By hand, as filelock unlocks for every process that shares a lock, and leaves its files behind.
 """
 
 from __future__ import annotations
