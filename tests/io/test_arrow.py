@@ -20,7 +20,7 @@ def read(read_it, path):
     except InputError as error:
         return str(error)
     if read_it is tables.read_csv:
-        return found[0], found[1].tolist()
+        return found[0], repr(found[1].tolist())
     affinity, names, note = found
     return affinity.toarray().tolist(), None if names is None else names.texts.tolist(), note
 
@@ -154,13 +154,13 @@ def test_tables_of_numbers_are_read_alike(tmp_path, both, monkeypatch):
     text = "\n".join(",".join(map(repr, row)) for row in values)
     for head in ("", "# no\n", "a,b,c\n"):
         path.write_text(f"{head}{text}\n\n% more\n")
-        assert both(path, tables.read_csv)[1] == values
+        assert both(path, tables.read_csv)[1] == repr(values)
     for odd in ("1,2,3 # no\n", "1,2\n", "1,,3\n", "1,x,3\n", '"1",2,3\n', "nan,inf,1e999\n"):
         path.write_text(f"a,b,c\n1,2,3\n{odd}")
         both(path, tables.read_csv)
     path.write_text("1 2\n3   4 \n5\t6\n")
     monkeypatch.setattr(np, "loadtxt", lambda *_, **__: pytest.fail("not by pyarrow"))
-    assert read(tables.read_csv, path) == ([], [[1, 2], [3, 4], [5, 6]])
+    assert read(tables.read_csv, path) == ([], "[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]")
 
 
 def test_without_pyarrow_a_large_file_is_read_with_advice(tmp_path, monkeypatch):

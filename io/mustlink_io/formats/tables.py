@@ -97,9 +97,9 @@ def read_csv(path: Path) -> tuple[list[str], NDArray[np.float64]]:
     words = [word.strip().strip('"') for word in line.split(mark)]
     header = [] if all(is_number(word) for word in words) else words
     skip = number + 1 if header else number
-    found = _by_arrow(path, skip, mark, len(words))
-    if found is not None:
-        return header, found
+    plain = _by_arrow(path, skip, mark, len(words))
+    if plain is not None:
+        return header, plain
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numpy warns of a table without rows; we raise
