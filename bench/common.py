@@ -164,11 +164,9 @@ def record(name: str, figures: Mapping[str, Any], arguments: Sequence[str] | Non
         return
     words.remove("--record")
     asked = ["python", f"bench/{Path(sys.argv[0]).name}", *words]
-    described = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
-    commit = subprocess.run(described, capture_output=True, text=True, check=False).stdout.strip()
     entry = {
         "command": " ".join(asked),
-        "commit": commit or "unknown",
+        "commit": commit(),
         "date": time.strftime("%Y-%m-%d"),
         "machine": machine(),
         "figures": figures,
@@ -179,6 +177,17 @@ def record(name: str, figures: Mapping[str, Any], arguments: Sequence[str] | Non
     temporary.write_text(text + "\n", encoding="utf-8")
     temporary.replace(RESULTS)
     say(f"{name}: written to {RESULTS.name}; python bench/fill.py puts it into the texts")
+
+
+def commit() -> str:
+    """The commit that is measured, marked where sources or benchmarks differ from it."""
+    git = ["git", "-C", str(ROOT)]
+    head = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, check=True)
+    sources = ["--", "engine", "io", "bench/*.py", "pyproject.toml"]
+    changed = subprocess.run(
+        [*git, "status", "--porcelain", *sources], capture_output=True, check=True
+    )
+    return head.stdout.decode().strip() + ("-changed" if changed.stdout else "")
 
 
 def parser(text: str) -> argparse.ArgumentParser:

@@ -23,6 +23,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,16 +83,16 @@ def _checkout(commit: str, folder: Path) -> bool:
 
 
 def _environment(folder: Path, out: Path) -> Path:
-    """A virtual environment with the version's own dependencies; made once for a pyproject.toml."""
-    stated = hashlib.sha256((folder / "pyproject.toml").read_bytes()).hexdigest()[:12]
-    home = out / "environments" / stated
+    """A virtual environment with the version's own dependencies; made once for a list of them."""
+    stated = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    needed = sorted(stated["project"]["dependencies"])
+    home = out / "environments" / hashlib.sha256("\n".join(needed).encode()).hexdigest()[:12]
     python = home / "bin" / "python"
     if not (home / "ready").exists():
         common.say(f"making an environment for {folder}")
         subprocess.run([sys.executable, "-m", "venv", "--clear", home], check=True)
-        quiet = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([python, *quiet, folder], check=True)
-        subprocess.run([python, *quiet[:1], "pip", "uninstall", "-q", "-y", "mustlink"], check=True)
+        quiet = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+        subprocess.run([python, *quiet, *needed], check=True)
         (home / "ready").touch()
     return python
 
