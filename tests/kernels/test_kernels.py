@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mustlink.kernels import column_steps
 from mustlink.kernels.group_sums import group_sums, hand_out
+from mustlink.kernels.nearest_centre import nearest_centre
 from mustlink.kernels.spmm import chebyshev_step, spmm, spmm_axpby
 from mustlink.kernels.union_find import union_find
 
@@ -155,3 +156,12 @@ def test_sums_are_the_same_for_any_number_of_threads():
     finally:
         numba.set_num_threads(before)
     assert np.array_equal(one, column_steps.dots(X, X))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_nearest_centre_is_the_nearest(dtype):
+    rng = np.random.default_rng(5)
+    X, centers = rng.standard_normal((50, 3)).astype(dtype), rng.standard_normal((6, 3))
+    centers[4] = centers[1]  # of equally near ones the first
+    gaps = ((X[:, None, :].astype(float) - centers) ** 2).sum(axis=2)
+    assert np.array_equal(nearest_centre(X, centers), gaps.argmin(axis=1))

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 import oracles
@@ -12,8 +13,10 @@ from cases import random_graph
 from mustlink.errors import InputError
 from mustlink.rounding import assign as module
 from mustlink.rounding.assign import ASSIGNMENTS, assign, kmeans, nearest, transform
+from mustlink.rounding.lloyd import lloyd
 from mustlink.rounding.renumber import aligned
 from mustlink.rounding.split import best_split
+from mustlink.space import LocalSpace
 
 seeds = st.integers(0, 2**31)
 
@@ -98,6 +101,38 @@ def test_large_inputs_are_sampled_then_seen_whole(monkeypatch):
     found = kmeans(E, 4, 0)
     assert found.labels.size == 400
     assert adjusted_rand_score(found.labels, y) == 1.0
+
+
+@pytest.mark.parametrize("lost", [0, 2])
+def test_lloyds_steps_are_those_of_scikit_learn(lost):
+    """Clusters that lose all their rows take over the farthest ones."""
+    rng = np.random.default_rng(4)
+    rows = rng.standard_normal((300, 3)) + 5 * rng.integers(0, 3, (300, 1))
+    start = rows[:6].copy()
+    start[:lost] = 1e3 + np.arange(lost)[:, None]
+    found = lloyd(LocalSpace(300), rows, start)
+    other = KMeans(6, init=start, n_init=1, max_iter=20).fit(rows)
+    assert np.array_equal(found.labels, other.labels_)
+    np.testing.assert_allclose(found.centers, other.cluster_centers_, atol=1e-10)
+    assert found.inertia == pytest.approx(other.inertia_)
+
+
+def test_a_node_counts_as_often_as_its_weight():
+    rng = np.random.default_rng(5)
+    rows, times = rng.standard_normal((120, 2)), rng.integers(1, 4, 120)
+    start = rows[:4]
+    found = lloyd(LocalSpace(120, times.astype(float)), rows, start)
+    repeated = lloyd(LocalSpace(int(times.sum())), np.repeat(rows, times, axis=0), start)
+    np.testing.assert_allclose(found.centers, repeated.centers, atol=1e-12)
+    assert np.array_equal(np.repeat(found.labels, times), repeated.labels)
+    assert found.inertia == pytest.approx(repeated.inertia)
+
+
+def test_fewer_distinct_rows_than_clusters():
+    rows = np.repeat([[0.0], [1.0]], 5, axis=0)
+    found = lloyd(LocalSpace(10), rows, np.array([[0.0], [1.0], [9.0]]))
+    assert np.array_equal(found.labels, np.repeat([0, 1], 5))
+    assert found.inertia == 0.0
 
 
 @given(st.integers(6, 25), st.integers(1, 2), seeds)

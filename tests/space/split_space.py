@@ -74,6 +74,14 @@ class SplitSpace(Space):
             found[c] = max((size[c], node, row[c]) for size, node, row in best)[2]
         return found
 
+    def largest(self, v, count):
+        self.reductions += 1
+        pairs = zip(self.parts, v.pieces, strict=True)
+        best = [
+            (-x[0], node) for nodes, piece in pairs for node, x in zip(nodes, piece, strict=True)
+        ]
+        return np.array([node for _, node in sorted(best)[:count]])
+
     def combine(self, V, C):
         V = _listed(V)
         return Pieces(_joined(V, p) @ C.astype(V[0].dtype) for p in range(len(self.parts)))
@@ -142,6 +150,9 @@ class SplitSpace(Space):
             own[here] = piece[at]
             rows.append([own])
         return self.reduce(rows)[0]
+
+    def place(self, X):
+        return Pieces(np.array(X[part]) for part in self.parts)
 
     def add_rows(self, X, nodes, rows):
         for part, piece in zip(self.parts, X.pieces, strict=True):

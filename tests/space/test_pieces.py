@@ -21,6 +21,9 @@ from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.lyapunov.sources import sources_of
 from mustlink.operators.laplacian import normalized_laplacian
+from mustlink.rounding import assign as assign_module
+from mustlink.rounding.assign import assign
+from mustlink.space import LocalSpace
 from split_operators import SplitGrids, SplitLaplacian, SplitMatrix
 from split_space import SplitSpace, division, gather, scatter
 
@@ -234,3 +237,24 @@ def test_global_lanczos_of_the_lyapunov_equation(twins, mu, one_pass):
     F = sum((Z * theta) @ Z.T for Z, theta in here.terms)
     G = sum((W * theta) @ W.T for W, theta in ((twins.leave(Z), t) for Z, t in there.terms))
     np.testing.assert_allclose(G, F, rtol=0, atol=VALUES)
+
+
+@pytest.mark.parametrize("how", ["kmeans", "sphere", "sign-kmeans"])
+@pytest.mark.parametrize("sample", [50, 50_000])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_kmeans_on_rows(pieces, how, sample, weighted, monkeypatch):
+    monkeypatch.setattr(assign_module, "_SAMPLE", sample)
+    rng = np.random.default_rng(4)
+    rows = rng.standard_normal((200, 3)) + 3 * rng.integers(-1, 2, (200, 3))
+    times = rng.integers(1, 4, 200).astype(float) if weighted else None
+    space = SplitSpace(division(200, pieces))
+    space.weights = scatter(space, times) if weighted else None
+    here = assign(rows, 5, how, 0, space=LocalSpace(200, times))
+    there = assign(scatter(space, rows), 5, how, 0, space=space)
+    assert np.array_equal(gather(space, there.labels), here.labels)
+    np.testing.assert_allclose(there.centers, here.centers, rtol=0, atol=VALUES)
+    assert there.inertia == pytest.approx(here.inertia)
+    far = np.full((5, 3), 1e3) + np.arange(5)[:, None]  # empty clusters take the farthest rows
+    here = assign(rows, 5, how, 0, centers=far, space=LocalSpace(200, times))
+    there = assign(scatter(space, rows), 5, how, 0, centers=far, space=space)
+    assert np.array_equal(gather(space, there.labels), here.labels)

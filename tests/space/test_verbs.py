@@ -167,6 +167,10 @@ def test_rows(home, rng):
     np.testing.assert_allclose(found, expected, atol=1e-12)
     nodes = rng.permutation(N)[:9]
     np.testing.assert_array_equal(space.take(x, nodes), X[nodes])
+    np.testing.assert_array_equal(home.leave(space.place(X)), X)
+    v = np.round(X[:, :1])  # ties
+    order = np.lexsort((np.arange(N), -v[:, 0]))
+    np.testing.assert_array_equal(space.largest(home.enter(v), 5), order[:5])
     rows = rng.standard_normal((9, 3))
     space.add_rows(x, nodes, rows)
     X[nodes] += rows

@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink.kernels.nearest_centre import nearest_centre
+from mustlink.rounding.lloyd import Assignment, lloyd
+from mustlink.space import Block, LocalSpace, Small, Space
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
 Ints = NDArray[np.int64]
-Block = NDArray[np.float64]
 
 ASSIGNMENTS = ("auto", "sign", "split", "kmeans", "sign-kmeans", "cost-weighted", "sphere")
 _SAMPLE = 50_000  # rows on which k-means looks for its centres before it sees all of them
 _RESTARTS = 10
 
 
-@dataclass(frozen=True, eq=False)
-class Assignment:
-    """Clusters (m,) from 0, the centres (k, r) in the transformed embedding, and the inertia."""
-
-    labels: Ints
-    centers: Block
-    inertia: float
-
-
-def transform(embedding: Block, how: str, cost: NDArray[np.float64] | None = None) -> Block:
+def transform(
+    embedding: NDArray[np.float64], how: str, cost: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
     """Rows that k-means will see, (m, r).
 
     * kmeans: D^-½V as it is (WD14 Alg. 2 line 11); so for split, which cuts one vector
@@ -61,7 +55,8 @@ def assign(
     seed: int,
     *,
     cost: NDArray[np.float64] | None = None,
-    centers: Block | None = None,
+    centers: Small | None = None,
+    space: Space | None = None,
 ) -> Assignment:
     """K clusters from the rows of an embedding (m, r).
 
@@ -69,12 +64,14 @@ def assign(
     rows, from 10 starts on at most 50,000 rows, then on all rows from the best of them (or
     from the given `centers` only). Every cluster is kept non-empty by k-means itself.
     """
+    space = LocalSpace(embedding.shape[0]) if space is None else space
     if how == "sign":
         if k != 2 or embedding.shape[1] != 1:
             raise InputError(f"assign: sign makes 2 clusters from 1 vector, not {k}; use kmeans")
-        labels = (embedding[:, 0] > 0).astype(np.int64)
+        labels = space.rowwise(lambda E: (E[:, 0] > 0).astype(np.int64), embedding)
         return Assignment(labels, np.array([[-1.0], [1.0]]), 0.0)
-    return kmeans(transform(embedding, how, cost), k, seed, centers=centers)
+    rows = space.rowwise(lambda E: transform(E, how, cost), embedding)
+    return kmeans(rows, k, seed, centers=centers, space=space)
 
 
 def kmeans(
@@ -82,31 +79,38 @@ def kmeans(
     k: int,
     seed: int,
     *,
-    centers: Block | None = None,
+    centers: Small | None = None,
     restarts: int = _RESTARTS,
+    space: Space | None = None,
 ) -> Assignment:
-    """k-means by scikit-learn: `restarts` starts on a sample, then Lloyd's steps on all rows."""
+    """k-means: scikit-learn's `restarts` starts on a sample, then Lloyd's steps on all rows.
+
+    Up to 50,000 rows the sample is all of them, and its clusters are the answer.
+    """
+    space = LocalSpace(rows.shape[0]) if space is None else space
+    if centers is None:
+        n = space.size
+        if n <= _SAMPLE:
+            found = _on_sample(space.take(rows, np.arange(n)), k, seed, restarts)
+            labels = space.place(found.labels_.astype(np.int64))
+            return Assignment(labels, found.cluster_centers_, found.inertia_)
+        chosen = np.sort(np.random.default_rng(seed).choice(n, _SAMPLE, replace=False))
+        centers = _on_sample(space.take(rows, chosen), k, seed, restarts).cluster_centers_
+    return lloyd(space, rows, centers)
+
+
+def _on_sample(sample: NDArray[np.float64], k: int, seed: int, restarts: int) -> Any:
     import warnings
 
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning as FewerClusters
 
-    rng = np.random.default_rng(seed)
     # One thread: the sums come out the same on every machine, and on a busy one the barriers of
     # several threads were measured to cost 75 times what they save.
     with _thread_pools().limit(limits=1), warnings.catch_warnings():
         # Fewer distinct rows than k: the caller sees it in the labels and tells it in our words.
         warnings.simplefilter("ignore", FewerClusters)
-        found = None
-        if centers is None:
-            n = rows.shape[0]
-            few = n <= _SAMPLE
-            sample = rows if few else rows[np.sort(rng.choice(n, _SAMPLE, replace=False))]
-            found = KMeans(k, n_init=restarts, random_state=seed).fit(sample)
-            centers = found.cluster_centers_
-        if rows.shape[0] > _SAMPLE or found is None:
-            found = KMeans(k, init=centers, n_init=1, max_iter=20, random_state=seed).fit(rows)
-    return Assignment(found.labels_.astype(np.int64), found.cluster_centers_, found.inertia_)
+        return KMeans(k, n_init=restarts, random_state=seed).fit(sample)
 
 
 @cache
@@ -117,7 +121,6 @@ def _thread_pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def nearest(rows: Block, centers: Block) -> Ints:
-    """Nearest centre of every row."""
-    distance = (centers**2).sum(axis=1) - 2.0 * rows @ centers.T
-    return distance.argmin(axis=1).astype(np.int64)
+def nearest(rows: NDArray[np.float64], centers: Small) -> Ints:
+    """Nearest centre of every row, of equally near ones the first."""
+    return nearest_centre(rows, centers)

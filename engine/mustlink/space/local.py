@@ -35,6 +35,14 @@ class LocalSpace(Space):
         """See `Space`."""
         return column_steps.peaks(np.ascontiguousarray(X))
 
+    def largest(self, v: Array, count: int) -> Ints:
+        """See `Space`."""
+        left, found = np.array(v[:, 0], dtype=np.float64), np.empty(count, dtype=np.int64)
+        for k in range(count):
+            found[k] = left.argmax()
+            left[found[k]] = -np.inf
+        return found
+
     def combine(self, V: Array | list[Array], C: Small) -> Array:
         """See `Space`."""
         return blocks.combination(_listed(V), C)
@@ -114,6 +122,10 @@ class LocalSpace(Space):
     def take(self, X: Array, nodes: Ints) -> Array:
         """See `Space`."""
         return np.take(X, nodes, axis=0)
+
+    def place(self, X: Array) -> Array:
+        """See `Space`."""
+        return X
 
     def add_rows(self, X: Array, nodes: Ints, rows: Array) -> None:
         """See `Space`."""

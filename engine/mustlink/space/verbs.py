@@ -96,6 +96,10 @@ class Space(Protocol):
     def peaks(self, X: Block) -> Small:
         """The entry of largest magnitude of every column, (b,); of equal ones the first node's."""
 
+    @abstractmethod
+    def largest(self, v: Block, count: int) -> Ints:
+        """Nodes of the `count` largest entries of a block (n, 1), of equal ones the first."""
+
     def signs(self, X: Block) -> Small:
         """±1 a column, (b,): X·diag(signs) has positive largest entries, the sign convention."""
         return np.where(self.peaks(X) < 0, -1.0, 1.0)
@@ -194,6 +198,10 @@ class Space(Protocol):
     @abstractmethod
     def take(self, X: Block, nodes: Ints) -> Any:
         """The rows of a few nodes, (len(nodes), b), the same for everyone."""
+
+    @abstractmethod
+    def place(self, X: Any) -> Any:
+        """Rows (n, …) that everyone has, as a block or vector: `take` of all nodes undone."""
 
     @abstractmethod
     def add_rows(self, X: Block, nodes: Ints, rows: Any) -> None:
