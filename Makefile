@@ -12,7 +12,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON_FOUND := $(shell command -v $(PYTHON) || command -v python3)
 
-.PHONY: run test test-slow test-scanpy bench figures papers lint docs dist clean
+.PHONY: run test tests style types contracts test-slow test-scanpy bench figures papers lint docs dist clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON_FOUND) -m venv $(VENV)
@@ -22,14 +22,24 @@ $(BIN)/.installed: pyproject.toml
 run: $(BIN)/.installed
 	$(BIN)/mustlink demo
 
-lint: $(BIN)/.installed
+lint: style types contracts
+
+style: $(BIN)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(BIN)/.installed
 	$(BIN)/mypy
+
+contracts: $(BIN)/.installed
 	$(BIN)/lint-imports
 
-test: lint
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto   # a process a core
+# A process a core. Each begins with folders of its own, so that a kernel is rarely compiled twice.
+tests: $(BIN)/.installed
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
+
+test: $(BIN)/.installed
+	$(MAKE) --jobs lint tests   # at the same time
 
 test-slow: $(BIN)/.installed
 	$(BIN)/pytest -m slow
