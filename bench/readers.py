@@ -6,7 +6,6 @@ each other in turn; its peak is that of the process. `--edges 8000000` is the si
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from pathlib import Path
@@ -94,12 +93,11 @@ READERS = ("mustlink", "numpy_only", "pandas")
 
 def main() -> None:
     """Measure."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = common.parser(__doc__)
     parser.add_argument("--edges", type=int, default=8_000_000)
     parser.add_argument("--kinds", nargs="+", default=["numbers", "weights", "names"])
     parser.add_argument("--readers", nargs="+", choices=READERS, default=list(READERS))
     parser.add_argument("--repeat", type=int, default=2, help="of which the fastest counts")
-    parser.add_argument("--out", type=Path, default=common.OUT)
     given = parser.parse_args()
     rows = []
     for kind in given.kinds:
@@ -132,6 +130,11 @@ def main() -> None:
         ],
     )
     common.write_json(given.out, "readers", rows)
+    files: dict[str, Any] = {}
+    for r in rows:
+        told = {"seconds": r["seconds"], "peak_gb": r["rss_bytes"] / 1e9}
+        files.setdefault(r["kind"], {})[r["reader"]] = told
+    common.record("readers", {"edges": given.edges, "files": files})
 
 
 if __name__ == "__main__":
