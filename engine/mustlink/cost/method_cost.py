@@ -14,7 +14,7 @@ from mustlink.errors import InputError
 RESERVE = 130 * 10**6  # bytes that compiling kernels takes at their first use, the first time ever
 _PER_NODE = 80  # bytes: order, degrees, components, grids
 _NEW_EDGES = 1.1  # stored weights of a graph after and before new edges; more for many pairs
-_FACTORS = 120 * 10**6  # bytes of the propagation of constraints at least, however few there are
+FACTORS = 120 * 10**6  # bytes of the propagation of constraints at least, however few there are
 _GUARD = 1.2  # columns computed for one that is wanted, see `eigen.nested_iteration.guard`
 _LEAST_GUARD = 3
 
@@ -39,7 +39,7 @@ class Size:
     def adjusted(self, single: bool) -> int:
         """A graph with new edges, its operator, and a number for every old edge."""
         more = Size(self.n, int(_NEW_EDGES * self.nnz), entry_bytes(single))
-        return more.operator(single) + 8 * self.nnz + _FACTORS
+        return more.operator(single) + 8 * self.nnz + FACTORS
 
 
 @dataclass(frozen=True)

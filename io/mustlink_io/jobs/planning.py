@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mustlink.cost.method_cost import Cost, Size, entry_bytes
+from mustlink.cost.method_cost import FACTORS, Cost, Size, entry_bytes
 from mustlink.cost.neighbour_graph import COMPILER_BYTES, MOST_SYMMETRIC, SYMMETRIC, knn_plan
 from mustlink.cost.neighbour_graph import Plan as GraphPlan
 from mustlink.cost.process_memory import PROGRAM, size_text
@@ -200,8 +200,9 @@ def _solving(cost: Cost, size: Size, held: int, single: bool, job: Any) -> list[
         StagePlan("multigrid set-up", at_rest, duration("multigrid set-up", nnz)),
     ]
     if cost.spreads:
-        share = (2 * 10**9 if job.memory is None else job.memory // 4) // 4
-        found.append(StagePlan("constraint propagation", at_rest + share, duration("spread", n)))
+        how = "more with thousands of pairs"
+        peak = at_rest + FACTORS
+        found.append(StagePlan("constraint propagation", peak, duration("spread", n), how))
     name = "propagating" if job.methods is PROPAGATORS else "eigenvectors"
     peak = held + cost.peak(size, single=single, usual=True)
     found.append(StagePlan(name, peak, duration("eigenvectors", nnz * cost.columns)))
