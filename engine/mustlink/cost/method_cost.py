@@ -6,7 +6,7 @@ bytes follow from the size of the graph.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mustlink.cost.process_memory import PROGRAM, size_text
 from mustlink.errors import InputError
@@ -15,6 +15,7 @@ RESERVE = 130 * 10**6  # bytes that compiling kernels takes at their first use, 
 _PER_NODE = 80  # bytes: order, degrees, components, grids
 _NEW_EDGES = 1.1  # stored weights of a graph after and before new edges; more for many pairs
 FACTORS = 120 * 10**6  # bytes of the propagation of constraints at least, however few there are
+_REST = 20  # bytes a weight: S among the nodes without a label, in both precisions
 _GUARD = 1.2  # columns computed for one that is wanted, see `eigen.nested_iteration.guard`
 _LEAST_GUARD = 3
 
@@ -50,7 +51,8 @@ class Cost:
     * `blocks`: blocks as wide that are held at the peak, at most; `usual`: as a rule.
     * `guarded`: some columns more are computed, that the wanted ones converge.
     * `double`: blocks are in double precision even where the graph is in single.
-    * `per_node`: bytes of what else a node has. `spreads`: a second, adjusted graph is cut.
+    * `per_weight`: bytes of what else a stored weight has. `spreads`: a second, adjusted graph is
+      cut.
     """
 
     columns: int
@@ -59,7 +61,7 @@ class Cost:
     usual: float = 7.5
     guarded: bool = True
     double: bool = False
-    per_node: int = 0
+    per_weight: int = 0
     spreads: bool = False
 
     def _width(self, columns: int) -> int:
@@ -67,7 +69,9 @@ class Cost:
 
     def _beside(self, size: Size, single: bool) -> int:
         """Everything but the blocks."""
-        there = PROGRAM + size.operator(single) + self.per_node * size.n
+        there = (
+            PROGRAM + size.operator(single) + self.per_node * size.n + self.per_weight * size.nnz
+        )
         return there + (size.adjusted(single) if self.spreads else 0)
 
     def _column(self, size: Size, single: bool) -> float:
@@ -111,14 +115,19 @@ def entry_bytes(single: bool) -> int:
     return 4 if single else 8
 
 
-def eigenvectors(columns: int, least: int | None = None, *, per_node: int = 0) -> Cost:
+def eigenvectors(columns: int, least: int | None = None) -> Cost:
     """Eigenvectors of L̄ by LOBPCG: X, P, W, their products, and two that are being made."""
-    return Cost(columns, columns if least is None else least, per_node=per_node)
+    return Cost(columns, columns if least is None else least)
 
 
-def propagation(classes: int, *, per_node: int = 0) -> Cost:
+def propagation(classes: int) -> Cost:
     """Equations for so many classes by conjugate gradients, with the distributions."""
-    return Cost(classes, classes, 10, 10, guarded=False, double=True, per_node=per_node)
+    return Cost(classes, classes, 10, 10, guarded=False, double=True)
+
+
+def clamped_propagation(classes: int) -> Cost:
+    """The same with labelled nodes taken out: the rest has a matrix of its own."""
+    return replace(propagation(classes), per_weight=_REST)
 
 
 def adjusted_cut(columns: int) -> Cost:

@@ -19,6 +19,7 @@ import numpy as np
 
 from mustlink.check import as_integer, check_choice, check_positive
 from mustlink.constraints import Constraints
+from mustlink.cost.method_cost import Cost, clamped_propagation
 from mustlink.eigen.low_rank_pencil import LowRankSolution, low_rank_pencil, solve_low_rank
 from mustlink.eigen.solver import default_tolerance, grids_of, is_small, laplacian_of
 from mustlink.errors import InputError
@@ -104,6 +105,10 @@ class CSCGFHF(GraphClusterer):
     solver: str = "auto"
     tol: float | None = None
     max_iter: int = 1000
+
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """Labels spread as by `GFHF`; the solves with the kernel's columns take less."""
+        return clamped_propagation(self._k_or(n_classes))
 
     def fit(
         self,

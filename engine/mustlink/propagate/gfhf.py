@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mustlink.cost.method_cost import Cost, clamped_propagation
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.glp import LaplacianEnergy
 from mustlink.propagate.propagator import Propagator
@@ -23,6 +24,10 @@ class GFHF(Propagator):
     `class_mass="equal"`, or `Poisson`. Also the unnormalised cut of AB09 §4.1, relaxed. Cost: about
     15 multigrid cycles. See `Propagator` for the other parameters and what `fit` sets.
     """
+
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """One equation for each class among the nodes without a label."""
+        return clamped_propagation(super().cost(n_classes).columns)
 
     def _solve(self, task: Task) -> Solution:
         return Solution(*harmonic(task))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mustlink.check import check_positive
+from mustlink.cost.method_cost import Cost, clamped_propagation
 from mustlink.propagate.gfhf import harmonic
 from mustlink.propagate.glp import LaplacianEnergy
 from mustlink.propagate.propagator import Propagator
@@ -26,6 +27,11 @@ class LELP(Propagator):
 
     orthogonal: bool = False
     alpha: float = 1.0
+
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """One equation for each class, of LELP among the nodes without a label."""
+        usual = super().cost(n_classes)
+        return usual if self.orthogonal else clamped_propagation(usual.columns)
 
     def _are_masses(self) -> bool:
         return not self.orthogonal
