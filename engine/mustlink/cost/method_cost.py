@@ -69,9 +69,7 @@ class Cost:
 
     def _beside(self, size: Size, single: bool) -> int:
         """Everything but the blocks."""
-        there = (
-            PROGRAM + size.operator(single) + self.per_node * size.n + self.per_weight * size.nnz
-        )
+        there = PROGRAM + size.operator(single) + self.per_weight * size.nnz
         return there + (size.adjusted(single) if self.spreads else 0)
 
     def _column(self, size: Size, single: bool) -> float:
