@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg as sla
 
-from mustlink.eigen.pencil import Pencil, PencilSolution, finish
-from mustlink.eigen.wide_spectrum import leading_pairs
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, EigenResult
 
@@ -23,16 +21,3 @@ def dense_smallest(laplacian: NormalizedLaplacian, k: int) -> EigenResult:
     residuals = np.linalg.norm(R, axis=0)
     convergence = Convergence("dense", "direct", 0, residuals, 1e-10)
     return EigenResult(values, vectors, convergence, beyond)
-
-
-def dense_pencil(pencil: Pencil) -> PencilSolution:
-    """All feasible pairs of the pencil by LAPACK. Cost O(m³), three m by m matrices."""
-    inside = pencil.project(np.eye(pencil.laplacian.size))
-    S = pencil.schur(inside)
-    # The identity on the rest makes the metric definite; S is zero there.
-    metric = pencil.metric(inside) + np.eye(len(inside)) - inside
-    mu, W = leading_pairs(S, metric)
-    # Beside Q̄ of 10¹² the zeros of what is not searched may come out as 10⁻¹⁰: inertia knows.
-    count = pencil.n_feasible()
-    mu, W = mu[:count], W[:, :count]
-    return finish(pencil, mu, pencil.project(W), complete=True)

@@ -2,67 +2,138 @@
 
 Every constrained method that minimises a Rayleigh quotient has this form, with a penalty U of the
 constraints, and M = diag(m) + (a second local matrix); only the pencil of WD14, indefinite, needs
-`eigen.pencil`. One class is solved on all nodes and inside the smooth subspace. Where θ may be as
-small as 10⁻⁷ the problem is turned round, −Mv = σ(aL̄ + bU + μM)v with σ = −1/(θ + μ): its wanted
-end is the far one, and relative accuracy comes by itself.
+`eigen.pencil`. Where θ may be as small as 10⁻⁷ the problem is turned round,
+−Mv = σ(aL̄ + bU + μM)v with σ = −1/(θ + μ): its wanted end is the far one, and relative accuracy
+comes by itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import scipy.linalg as sla
-from numpy.typing import NDArray
 
-from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.nested_iteration import guard, nested_start
-from mustlink.eigen.smooth_subspace import SmoothBasis
-from mustlink.kernels.blocks import combine, gram
-from mustlink.linear.local_solve import Map, local_solve
-from mustlink.linear.multigrid.hierarchy import Hierarchy
-from mustlink.linear.multigrid.linked_cycle import LinkedCycle
+from mustlink.eigen.penalized_lobpcg import smallest_penalized
+from mustlink.eigen.problem import Floats, Problem, Solution, Solving, stage
+from mustlink.eigen.smooth_subspace import SmoothBasis, dense_operator
+from mustlink.eigen.solver import default_tolerance, grids_of, is_small
+from mustlink.eigen.wide_spectrum import is_definite, smallest_quotients
+from mustlink.errors import InputError
 from mustlink.operators.constraint_operator import ConstraintOperator
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.result import EigenResult
+from mustlink.result import Convergence, EigenResult
+from mustlink.space import Block
+from mustlink.workspace import Workspace
 
-Floats = NDArray[np.float64]
+_SOLVERS = ("auto", "dense", "lobpcg")
 
 
 @dataclass(frozen=True, eq=False)
-class PenalizedProblem:
-    """L̄, U and M of one method; the weights a, b belong to its parameter and come with each solve.
+class PenalizedProblem(Problem):
+    """L̄, U and M of one method; `weights(value)` are a and b, `columns` vectors are wanted.
 
-    `mass` (m,) is the diagonal of M, None for 1; `mass_update` what M has beside it.
+    `mass` is the diagonal (m,) of M or a matrix as an operator, None for 1; `mass_update` what M
+    has beside it. With `normalized` U is divided by λ_max − λ_min, in a subspace by that of its
+    projection: few constraints on many nodes hardly show in smooth vectors, and γ must mean the
+    same there. Vectors are orthonormal in the metric of the problem, or have vᵀv = vol if
+    `to_volume`.
+
     `without_constant`: z = D^½1/√vol is in the null space of both sides and left out.
     `positive`: aL̄ + bU is positive semidefinite. `linked`: U is a Laplacian of weighted pairs and
     cliques, which become edges of the graph that the multigrid is made for. With `turned` = μ the
     problem is solved turned round, and its eigenvalues are σ.
     """
 
-    laplacian: NormalizedLaplacian
     penalty: ConstraintOperator
-    mass: Floats | None = None
+    columns: int
+    weights: Callable[[float], tuple[float, float]] = field(default=lambda _: (1.0, 1.0))
+    mass: Floats | ConstraintOperator | None = None
     mass_update: ConstraintOperator | None = None
+    normalized: bool = False
+    to_volume: bool = False
     without_constant: bool = False
     positive: bool = False
-    turned: float | None = None
     linked: bool = False
+    turned: float | None = None
+
+    @property
+    def acts(self) -> bool:
+        """Whether the penalty has an entry."""
+        update = self.mass_update
+        return not (self.penalty.is_zero and (update is None or update.is_zero))
+
+    def restricted(self, basis: SmoothBasis) -> Self:
+        """BᵀL̄B, BᵀUB and BᵀMB in the span of a smooth basis B."""
+        mass, update = self.mass, self.mass_update
+        if isinstance(mass, np.ndarray):
+            B = basis.vectors
+            mass = dense_operator(basis.space.gram(B, B * mass[:, None]))
+        return replace(
+            self,
+            laplacian=basis.laplacian_inside(tied=False),
+            penalty=basis.inside(self.penalty),
+            mass=mass,
+            mass_update=None if update is None else basis.inside(update),
+        )
+
+    def solve(
+        self,
+        value: float,
+        how: Solving,
+        work: Workspace | None = None,
+        start: Block | None = None,
+    ) -> Solution:
+        """The `columns` smallest pairs: LAPACK for small problems, LOBPCG with multigrid else."""
+        if how.solver not in _SOLVERS and work is not None:
+            raise InputError(
+                f'solver: "{how.solver}" is not for penalised problems; use "lobpcg" or "auto"'
+            )
+        laplacian, weights = self.laplacian, self.weights_for(value)
+        small = work is None or is_small(laplacian) or 5 * self.columns >= laplacian.size
+        if work is None or how.solver == "dense" or (how.solver == "auto" and small):
+            with stage(work, "eigenvectors"):
+                found = dense_smallest_penalized(self, weights)
+        else:
+            grids = None if self.linked else grids_of(work)
+            tol = penalized_tolerance(laplacian.size) if how.tol is None else how.tol
+            with stage(work, "eigenvectors"):
+                found = smallest_penalized(
+                    self, grids, self.columns, weights, replace(how, tol=tol), start
+                )
+        V, space = found.vectors, laplacian.space
+        V = V * space.signs(V)
+        if self.to_volume:
+            V = V * (np.sqrt(laplacian.volume) / space.norms(V))
+        cost = space.dots(V, laplacian.apply(V))
+        return Solution(V, found.values, cost, value, 1.0, found.convergence)
+
+    def weights_for(self, value: float) -> tuple[float, float]:
+        """The weights a and b for one value of the parameter."""
+        a, b = self.weights(value)
+        if not self.normalized:
+            return a, b
+        spread = self.penalty.spread
+        return a, b / spread if spread > 0 else 0.0
+
+    # --- the two sides
 
     def stiffness(self, X: Block, a: float, b: float) -> Block:
         """(aL̄ + bU)X."""
         Y = self.laplacian.apply(X) * a
-        rows = self.penalty.support
-        Y[rows] += b * self.penalty.inner(X[rows])
+        self.penalty.add_to(Y, X, b)
         return Y
 
     def metric(self, X: Block) -> Block:
         """MX."""
-        Y = X.copy() if self.mass is None else X * self.mass[:, None]
+        if isinstance(self.mass, ConstraintOperator):
+            Y = self.mass.apply(X)
+        else:
+            Y = X.copy() if self.mass is None else X * self.mass[:, None]
         if self.mass_update is not None:
-            rows = self.mass_update.support
-            Y[rows] += self.mass_update.inner(X[rows])
+            self.mass_update.add_to(Y, X)
         return Y
 
     def left(self, X: Block, a: float, b: float) -> Block:
@@ -89,183 +160,51 @@ class PenalizedProblem:
     @cached_property
     def constant(self) -> Floats:
         """The vector z = D^½1/√vol."""
-        return self.laplacian.root_degree / np.sqrt(self.laplacian.volume)
+        found: Floats = self.laplacian.root_degree / np.sqrt(self.laplacian.volume)
+        return found
 
     def residuals(self, V: Block, theta: Floats, a: float, b: float) -> Floats:
         """‖left v − θ right v‖ over ‖v‖, or over ‖θ right v‖ if turned: whoever found v."""
         right = self.right(V, a, b) * theta
-        size = V if self.turned is None else right
-        gap = np.linalg.norm(self.left(V, a, b) - right, axis=0)
-        return np.asarray(gap / np.linalg.norm(size, axis=0))
+        norms = self.laplacian.space.norms
+        gap, size = norms(self.left(V, a, b) - right, V if self.turned is None else right)
+        return np.asarray(gap / size)
 
 
 def dense_smallest_penalized(
-    problem: PenalizedProblem, k: int, a: float, b: float
-) -> tuple[Floats, Block]:
-    """θ (k,) ascending and M-orthonormal V (m, k), by LAPACK. Cost O(m³)."""
+    problem: PenalizedProblem, weights: tuple[float, float]
+) -> EigenResult:
+    """The smallest pairs, orthonormal in the metric of the right side, by LAPACK. Cost O(m³)."""
+    a, b = weights
     m = problem.laplacian.size
     eye = np.eye(m)
-    A, M = problem.left(eye, a, b), problem.right(eye, a, b)
-    if problem.without_constant:
-        N = np.linalg.qr(problem.constant[:, None], mode="complete")[0][:, 1:]
-        A, M = N.T @ A @ N, N.T @ M @ N
-    k = min(k, A.shape[0])
-    theta, V = sla.eigh(
-        (A + A.T) / 2,
-        None if problem.is_standard else (M + M.T) / 2,
-        subset_by_index=(0, k - 1),
-    )
-    return theta, N @ V if problem.without_constant else V
+    N = np.linalg.qr(problem.constant[:, None], mode="complete")[0][:, 1:]
+    N = N if problem.without_constant else eye
+    k = min(problem.columns, N.shape[1])
+    A, M = (_inside(N, side(eye, a, b)) for side in (problem.left, problem.right))
+    if problem.turned is None or is_definite(M, relative=True):
+        right = None if problem.is_standard else M
+        theta, Y = sla.eigh(A, right, subset_by_index=(0, k - 1))
+    else:  # Laplacians of links 10²⁰ times as strong as edges cannot be added up
+        alone = replace(problem, mass_update=None), replace(problem, mass=np.zeros(m))
+        lower = [_inside(N, one.metric(eye)) for one in alone]
+        upper = [_inside(N, problem.stiffness(eye, *one)) for one in ((a, 0.0), (0.0, b))]
+        rho, Y = smallest_quotients(upper, lower, k)
+        theta, Y = -1.0 / (rho + problem.turned), Y / np.sqrt(rho + problem.turned)
+    V = N @ Y
+    residuals = problem.residuals(V, theta, a, b)
+    return EigenResult(theta, V, Convergence("dense", "direct", 0, residuals, 1e-8))
 
 
-def smallest_penalized(
-    problem: PenalizedProblem,
-    grids: Hierarchy | None,
-    k: int,
-    weights: tuple[float, float],
-    *,
-    tol: float,
-    max_iter: int = 300,
-    seed: int = 0,
-    start: Block | None = None,
-) -> EigenResult:
-    """The k smallest pairs by LOBPCG, orthonormal in the metric of the right side.
+def _inside(N: Block, A: Block) -> Block:
+    """NᵀAN, symmetric."""
+    A = N.T @ A @ N
+    return np.asarray((A + A.T) / 2, dtype=np.float64)
 
-    Preconditioner: the multigrid cycle of L̄, the identity on its null space Z and, for a positive
-    penalty, exact solves on the constrained nodes around both; for a linked one, which needs no
-    `grids`, the cycle of the graph with the links. `start` are vectors for a nearby parameter.
-    Stops at ‖(aL̄ + bU)v − θMv‖ <= tol·‖v‖, and turned round at tol·|σ|·‖right v‖, where μ = 0 is
-    solved if the links leave one component, and its σ shifted: beside θ = 10⁻⁷ a μ of 10⁻³ would
-    hide the error of v from the residual.
+
+def penalized_tolerance(n: int) -> float:
+    """Residual asked for when the caller names none: 1e-8, 1e-5 from 20,000, 1e-4 from 200,000.
+
+    A tenth of what the graph's own vectors need: a weak penalty shows in the residual late.
     """
-    laplacian = problem.laplacian
-    room = laplacian.size - int(problem.without_constant)
-    block = min(k + guard(k), room)
-    shift = 0.0
-    if problem.linked:
-        cycle = LinkedCycle(laplacian, problem.penalty, *weights)
-        precondition: Map = lambda R: problem.project(cycle(R))  # noqa: E731
-        if problem.turned and cycle.linked.null.n_components == 1:
-            shift, problem = problem.turned, replace(problem, turned=0.0)
-    else:
-        assert grids is not None
-        precondition = _preconditioner(problem, grids, weights)
-    X = _start(problem, grids, precondition, block, seed)
-    X = X if start is None else np.column_stack([start, X])
-    found = lobpcg(
-        lambda V: problem.left(V, *weights),
-        _promising(problem, X, block, weights),
-        Lobpcg(min(k, block), tol, max_iter, relative=problem.turned is not None),
-        M=None if problem.is_standard else lambda V: problem.right(V, *weights),
-        precondition=precondition,
-        project=problem.project,
-    )
-    residuals = problem.residuals(found.vectors, found.values, *weights)
-    convergence = replace(found.convergence, residuals=residuals)
-    return EigenResult(found.values / (1.0 - shift * found.values), found.vectors, convergence)
-
-
-def _preconditioner(
-    problem: PenalizedProblem, grids: Hierarchy, weights: tuple[float, float]
-) -> Map:
-    a, b = weights
-    null, penalty = problem.laplacian.null, problem.penalty
-    acts = b != 0.0 and not penalty.is_zero
-    if acts:
-        grids = grids.knowing(penalty.support, lambda X: penalty.inner(X) * (b / a))
-    cycle = grids.cycle()
-
-    def on_graph(R: Block) -> Block:
-        smooth = null.project(R)
-        return null.project(cycle(smooth)) / a + (R - smooth)
-
-    if not (acts and problem.positive):
-        return lambda R: problem.project(on_graph(R))
-    local = local_solve(problem.laplacian, problem.penalty, a, b)
-    whole = local.around(lambda V: problem.stiffness(V, a, b), on_graph)
-    return lambda R: problem.project(whole(R))
-
-
-def _start(
-    problem: PenalizedProblem,
-    grids: Hierarchy | None,
-    precondition: Map,
-    block: int,
-    seed: int,
-) -> Block:
-    """Null vectors of the largest components, smooth vectors, responses to constraints, noise."""
-    laplacian = problem.laplacian
-    Z = laplacian.null.columns(np.arange(min(block, laplacian.null.n_components)))
-    noise = laplacian.space.normals(min(block, 8), seed + 1)
-    smooth = (
-        precondition(problem.project(noise))
-        if grids is None
-        else nested_start(laplacian, grids, block, seed)
-    )
-    pull = problem.penalty if problem.turned is None else problem.mass_update
-    pushed = np.zeros_like(noise)
-    if pull is not None:
-        pushed[pull.support] = pull.inner(noise[pull.support])
-    return np.column_stack([Z, smooth, precondition(pushed), noise])
-
-
-def _promising(
-    problem: PenalizedProblem, X: Block, block: int, weights: tuple[float, float]
-) -> Block:
-    """Rayleigh-Ritz in the span of X: its `block` smallest directions."""
-    X = problem.project(X)
-    X = X / np.maximum(np.linalg.norm(X, axis=0), 1e-300)
-    G = gram(X, problem.right(X, *weights))
-    g, U = np.linalg.eigh((G + G.T) / 2)
-    keep = g > 1e-12 * g[-1]
-    T = U[:, keep] / np.sqrt(g[keep])
-    H = T.T @ gram(X, problem.left(X, *weights)) @ T
-    _, C = np.linalg.eigh((H + H.T) / 2)
-    return combine(X, T @ C[:, :block])
-
-
-@dataclass(frozen=True, eq=False)
-class ReducedProblem:
-    """A penalised problem inside span{z, V_p} of a smooth basis; every p and weight is cheap."""
-
-    basis: SmoothBasis
-    problem: PenalizedProblem
-
-    @cached_property
-    def penalty(self) -> Block:
-        """BᵀUB over the whole basis B, (1 + p, 1 + p)."""
-        return _local(self.problem.penalty, self.basis.vectors)
-
-    @cached_property
-    def metric(self) -> Block:
-        """BᵀMB."""
-        B, mass = self.basis.vectors, self.problem.mass
-        G = np.eye(B.shape[1]) if mass is None else gram(B, B * mass[:, None])
-        if self.problem.mass_update is not None:
-            G = G + _local(self.problem.mass_update, B)
-        return (G + G.T) / 2
-
-    def spread(self, p: int) -> float:
-        """λ_max − λ_min of the penalty inside the subspace."""
-        values = np.linalg.eigvalsh(self.penalty[: p + 1, : p + 1])
-        return float(values[-1] - values[0])
-
-    def solve(self, p: int, k: int, a: float, b: float) -> tuple[Floats, Block]:
-        """θ (r,) ascending and coefficients C (1 + p, r), M-orthonormal, r = min(k, directions)."""
-        problem, first = self.problem, int(self.problem.without_constant)
-        keep = slice(first, p + 1)
-        stiff = np.concatenate([[0.0], self.basis.stiffness[:p]])
-        left = a * np.diag(stiff)[keep, keep] + b * self.penalty[keep, keep]
-        right = None if problem.is_standard else self.metric[keep, keep]
-        if problem.turned is not None:
-            assert right is not None
-            left, right = -right, left + problem.turned * right
-        k = min(k, left.shape[0])
-        theta, C = sla.eigh((left + left.T) / 2, right, subset_by_index=(0, k - 1))
-        return theta, np.vstack([np.zeros((first, k)), C])
-
-
-def _local(operator: ConstraintOperator, B: Block) -> Block:
-    rows = B[operator.support]
-    T = rows.T @ operator.inner(rows)
-    return (T + T.T) / 2
+    return max(1e-8, default_tolerance(n) / 10)

@@ -17,22 +17,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.eigen.wide_spectrum import NOISE
+from mustlink.eigen.wide_spectrum import NOISE, leading_pairs
 from mustlink.operators.constraint_operator import ConstraintOperator
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.operators.laplacian import Block
 
 _SINGULAR = 1e-10  # share of ‖B‖ below which an eigenvalue of ZᵀBZ, or BZN, is zero
 
 
 @dataclass(frozen=True, eq=False)
 class Pencil:
-    """L̄ and Q̄ with one β; everything acts on blocks in working order."""
+    """L̄ and Q̄ with one β, on the nodes in working order or inside a smooth basis."""
 
-    laplacian: NormalizedLaplacian
+    laplacian: Any
     Q: ConstraintOperator
     beta: float
 
@@ -138,7 +139,8 @@ class Pencil:
         """‖L̄v − λ(Q̄ − βI)v‖ / ‖L̄v‖: independent of how v was found."""
         LV = self.laplacian.apply(V)
         R = LV - self.Q.apply(V, shift=-self.beta) * lam
-        return np.linalg.norm(R, axis=0) / np.maximum(np.linalg.norm(LV, axis=0), 1e-300)
+        gap, size = self.laplacian.space.norms(R, LV)
+        return np.asarray(gap / np.maximum(size, 1e-300))
 
     @cached_property
     def norm(self) -> float:
@@ -166,6 +168,22 @@ class PencilSolution:
             self.lam[chosen], self.vectors[:, chosen], self.cost[chosen], self.complete
         )
 
+    def remark(self, wanted: int) -> str:
+        """What a person should know where not the `wanted` cheapest of all pairs are taken."""
+        found = self.lam.size
+        said = []
+        if found < wanted:
+            said.append(
+                f"only {found} of the {wanted} vectors wanted are feasible; a smaller beta gives "
+                "more"
+            )
+        if not self.complete:
+            said.append(
+                f"more feasible vectors than can be computed: the {wanted} cheapest of the leading "
+                f"{found} were taken"
+            )
+        return "; ".join(said)
+
 
 def finish(pencil: Pencil, mu: NDArray[np.float64], W: Block, complete: bool) -> PencilSolution:
     """Turn pairs (μ, w) into feasible (λ, v): keep μ > 0, add the null part, scale to vol."""
@@ -173,21 +191,25 @@ def finish(pencil: Pencil, mu: NDArray[np.float64], W: Block, complete: bool) ->
     mu, W = mu[positive], W[:, positive]
     V = pencil.complete(W, mu)
     laplacian = pencil.laplacian
-    # The largest entry is positive: an eigenvector's sign is otherwise the solver's whim.
-    sign = np.sign(V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])])
-    V *= sign * np.sqrt(laplacian.volume) / np.linalg.norm(V, axis=0)
-    cost = np.einsum("ij,ij->j", V, laplacian.apply(V))
-    real = exceeds(mu, cost, laplacian.volume, pencil.norm)
+    space = laplacian.space
+    V = V * (space.signs(V) * np.sqrt(laplacian.volume) / space.norms(V))
+    cost = space.dots(V, laplacian.apply(V))
+    # α = vᵀQ̄v/vol exceeds β (WD14 Lemma 1) by μ·cost/vol. Where all μ are zero, rounding makes some
+    # of them positive.
+    real = mu * cost > _SINGULAR * 1e-2 * pencil.norm * laplacian.volume
     if not real.all():
         mu, V, cost = mu[real], V[:, real], cost[real]
     return PencilSolution(1.0 / mu, V, cost, complete)
 
 
-def exceeds(
-    mu: NDArray[np.float64], cost: NDArray[np.float64], volume: float, norm: float
-) -> NDArray[np.bool_]:
-    """Whether α = vᵀQ̄v/vol exceeds β by more than rounding: α − β = μ·cost/vol (WD14 Lemma 1).
-
-    Where every μ is zero, rounding makes some of them positive.
-    """
-    return np.asarray(mu * cost > _SINGULAR * 1e-2 * norm * volume, dtype=np.bool_)
+def dense_pencil(pencil: Pencil) -> PencilSolution:
+    """All feasible pairs of the pencil by LAPACK. Cost O(m³), three m by m matrices."""
+    inside = pencil.project(np.eye(pencil.laplacian.size))
+    S = pencil.schur(inside)
+    # The identity on the rest makes the metric definite; S is zero there.
+    metric = pencil.metric(inside) + np.eye(len(inside)) - inside
+    mu, W = leading_pairs(S, metric)
+    # Beside Q̄ of 10¹² the zeros of what is not searched may come out as 10⁻¹⁰: inertia knows.
+    count = pencil.n_feasible()
+    mu, W = mu[:count], W[:, :count]
+    return finish(pencil, mu, pencil.project(W), complete=True)

@@ -7,10 +7,10 @@ import numpy as np
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested_iteration import guard, nested_start
 from mustlink.eigen.pencil import Pencil, PencilSolution, finish
-from mustlink.kernels.blocks import combine, gram
+from mustlink.eigen.ritz import rayleigh_ritz
 from mustlink.linear.multigrid.hierarchy import Hierarchy
-from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence
+from mustlink.space import Block
 
 
 def leading_pencil(
@@ -53,20 +53,16 @@ def leading_pencil(
 
 def _start_block(pencil: Pencil, grids: Hierarchy, b: int, seed: int, start: Block | None) -> Block:
     """B directions: given ones, smooth ones, responses to the constraints, random ones."""
-    laplacian = pencil.laplacian
+    laplacian, space = pencil.laplacian, pencil.laplacian.space
     smooth = nested_start(laplacian, grids, b, seed)
     noise = laplacian.space.normals(b, seed + 1)
     response = grids.cycle()(laplacian.null.project(pencil.Q.apply(smooth + noise)))
     parts = [smooth, response, grids.cycle()(noise)]
     if start is not None:
         parts.insert(0, start)
-    basis = pencil.project(np.column_stack(parts))
-    basis /= np.maximum(np.linalg.norm(basis, axis=0), 1e-300)
     # Rayleigh-Ritz in their span picks the b most promising.
-    M = gram(basis, laplacian.apply(basis))
-    m, U = np.linalg.eigh((M + M.T) / 2)
-    keep = m > 1e-12 * m[-1]
-    T = U[:, keep] / np.sqrt(m[keep])
-    H = T.T @ gram(basis, pencil.schur(basis)) @ T
-    _, C = np.linalg.eigh((H + H.T) / 2)
-    return combine(basis, T @ C[:, ::-1][:, :b])
+    parts = [pencil.project(X) for X in parts]
+    parts = [X / np.maximum(space.norms(X), 1e-300) for X in parts]
+    images = [pencil.schur(X) for X in parts], [laplacian.apply(X) for X in parts]
+    _, C = rayleigh_ritz(space, parts, *images, count=b, largest=True)
+    return space.combine(parts, C)

@@ -1,9 +1,9 @@
-"""The smooth subspace: constrained problems solved in the span of L̄'s smoothest eigenvectors.
+"""The smooth subspace: constrained problems projected on the span of L̄'s smoothest eigenvectors.
 
-With few constraints on many nodes the exact pencil's best vectors are spikes on the constrained
-nodes and no clustering comes out. Inside the span of the p smoothest eigenvectors V_p the pencil
-is p by p, every β, every prefix p and every new set of constraints costs milliseconds, and the
-graph's eigenvectors are computed once.
+With few constraints on many nodes the exact problem's best vectors are spikes on the constrained
+nodes and no clustering comes out. Inside the span of the p smoothest eigenvectors V_p a problem
+is p by p, every parameter, every prefix p and every new set of constraints costs milliseconds, and
+the graph's eigenvectors are computed once.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.eigen.pencil import exceeds
-from mustlink.eigen.wide_spectrum import NOISE, ROUNDING, leading_pairs
+from mustlink.eigen.wide_spectrum import ROUNDING
 from mustlink.operators.constraint_operator import ConstraintOperator
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.operators.null_space import NullSpace
+from mustlink.space import Block, LocalSpace, Space
 
 _COUPLING = 1e-3  # how strongly components hold together, as a share of the smallest λ > 0
-_SINGULAR = 1e-10  # share of ‖B‖ below which zᵀBz, or Bz, is zero
 _NULL_LIMIT = 200  # components carried as directions of their own
 _TINY = 1e-3  # share of the nodes below which a component is none
 
@@ -41,16 +42,78 @@ class SmoothBasis:
     n_ties: int = 0
 
     @property
-    def stiffness(self) -> NDArray[np.float64]:
-        """`values` without the ties between components: 0 for the first `n_ties` directions."""
-        found = self.values.copy()
-        found[: self.n_ties] = 0.0
-        return found
-
-    @property
     def p(self) -> int:
         """Number of directions beside z."""
         return int(self.values.size)
+
+    @property
+    def space(self) -> Space:
+        """Where the vectors live."""
+        return self.laplacian.space
+
+    def first(self, p: int) -> SmoothBasis:
+        """The p smoothest directions, or all where there are fewer."""
+        p = min(p, self.p)
+        return SmoothBasis(
+            self.laplacian,
+            self.vectors[:, : p + 1],
+            self.values[:p],
+            self.residuals[:p],
+            min(self.n_ties, p),
+        )
+
+    def laplacian_inside(self, *, tied: bool) -> ProjectedLaplacian:
+        """UᵀL̄U, with the ties that make it definite beside z, or as it is."""
+        values = np.concatenate([[0.0], self.values])
+        if not tied:
+            values[: self.n_ties + 1] = 0.0
+        return ProjectedLaplacian(values, self.laplacian.volume)
+
+    def inside(self, operator: ConstraintOperator) -> ConstraintOperator:
+        """UᵀQ̄U as the same kind of operator, on 1 + p coefficients."""
+        return dense_operator(operator.within(self.vectors))
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedLaplacian:
+    """L̄ on coefficients (1 + p, b) of a smooth basis: diagonal, z the first unit vector."""
+
+    values: NDArray[np.float64]
+    volume: float
+
+    @property
+    def size(self) -> int:
+        """Number 1 + p of coefficients."""
+        return int(self.values.size)
+
+    @cached_property
+    def space(self) -> Space:
+        """Coefficients are at home."""
+        return LocalSpace(self.size)
+
+    @cached_property
+    def null(self) -> NullSpace:
+        """The first unit vector, z."""
+        return NullSpace(np.zeros(self.size, dtype=np.int32), np.eye(self.size)[0], 1)
+
+    @property
+    def root_degree(self) -> NDArray[np.float64]:
+        """√vol·z, as D^½1 is on the nodes."""
+        return np.sqrt(self.volume) * self.null.weight
+
+    def apply(self, X: Block) -> Block:
+        """ΛX."""
+        return self.values[:, None] * X
+
+    def to_dense(self) -> Block:
+        """Λ."""
+        return np.diag(self.values)
+
+
+def dense_operator(T: Block) -> ConstraintOperator:
+    """A small symmetric matrix T (b, b) as an operator on b coefficients."""
+    size = len(T)
+    return ConstraintOperator(sp.csr_matrix(T), None, None, np.arange(size), LocalSpace(size))
 
 
 def smooth_basis(
@@ -93,57 +156,3 @@ def smooth_basis(
 def _orthogonal_to(Z: Block, root: NDArray[np.float64]) -> Block:
     """Orthonormal basis of span(Z) made orthogonal to z, when Z does not contain z."""
     return np.linalg.qr(Z - root[:, None] * (root @ Z))[0]
-
-
-@dataclass(frozen=True, eq=False)
-class ReducedPencil:
-    """UᵀQ̄U once for all p and β; see `solve`."""
-
-    basis: SmoothBasis
-    Q: ConstraintOperator
-
-    @cached_property
-    def constraint(self) -> Block:
-        """UᵀQ̄U, (1 + p, 1 + p); only rows of constrained nodes take part."""
-        U = self.basis.vectors[self.Q.support]
-        T = U.T @ self.Q.inner(U)
-        return (T + T.T) / 2
-
-    def spectrum(self, p: int) -> NDArray[np.float64]:
-        """Eigenvalues of Q̄ inside span{z, V_p}, descending."""
-        T = self.constraint[: p + 1, : p + 1]
-        return np.asarray(np.linalg.eigvalsh(T)[::-1], dtype=np.float64)
-
-    def solve(self, p: int, beta: float) -> tuple[NDArray[np.float64], Block, NDArray[np.float64]]:
-        """Feasible pairs in span{z, V_p}: λ (r,), coefficients C (1 + p, r), cost vᵀL̄v (r,).
-
-        v = UC has ‖v‖² = vol; pairs come in order of cost. β as in `Pencil`.
-        """
-        T = self.constraint[: p + 1, : p + 1]
-        B = T - beta * np.eye(p + 1)
-        theta = np.maximum(self.basis.values[:p], 1e-300)
-        bz, inner, corner = B[1:, 0], B[1:, 1:], B[0, 0]
-        floor = _SINGULAR * max(np.abs(B).max(), 1e-300)
-        regular = abs(corner) > floor
-        S = inner - np.outer(bz, bz) / corner if regular else inner
-        coupled = not regular and np.linalg.norm(bz) > floor
-        M = np.diag(theta)
-        if coupled:  # zᵀBv = 0 demands w ⟂ Bz, see `Pencil`
-            P = np.eye(p) - np.outer(bz, bz) / (bz @ bz)
-            S, M = P @ S @ P, P @ M @ P + np.eye(p) - P
-        mu, W = leading_pairs(S, M)
-        positive = mu > NOISE * mu.max(initial=0.0)
-        mu, W = mu[positive], W[:, positive]
-        a = np.zeros(mu.size)
-        if regular:
-            a = -(bz @ W) / corner
-        elif coupled:
-            a = bz @ (theta[:, None] * W * mu - inner @ W) / (bz @ bz)
-        C = np.vstack([a, W])
-        volume = self.basis.laplacian.volume
-        C *= np.sqrt(volume) / np.linalg.norm(C, axis=0)
-        cost = theta @ (C[1:] ** 2)
-        real = exceeds(mu, cost, volume, float(np.abs(B).max()))
-        mu, C, cost = mu[real], C[:, real], cost[real]
-        order = np.argsort(cost, kind="stable")
-        return 1.0 / mu[order], C[:, order], cost[order]

@@ -34,7 +34,7 @@ def leading_pairs(S: Block, M: Block) -> tuple[Floats, Block]:
     w ⟂ N completed by −N(NᵀSN)⁻¹NᵀSw for all others. Cost O(m³).
     """
     S, M = _even(S), _even(M)
-    if _is_definite(M):
+    if is_definite(M):
         return _pairs(S, M)
     values, X = np.linalg.eigh(M)
     faint = values <= _FAINT
@@ -70,12 +70,13 @@ def _pairs(S: Block, M: Block) -> tuple[Floats, Block]:
     return mu[::-1], W[:, ::-1]
 
 
-def _is_definite(M: Block) -> bool:
+def is_definite(M: Block, *, relative: bool = False) -> bool:
+    """Whether M is positive definite beyond doubt: by the pivots, absolute (of L̄) or relative."""
     try:
-        pivots = np.diag(np.linalg.cholesky(M))
+        pivots = np.diag(np.linalg.cholesky(M)) ** 2
     except np.linalg.LinAlgError:
         return False
-    return bool((pivots**2 > _DEFINITE).all())
+    return bool((pivots > (NOISE * pivots.max(initial=0.0) if relative else _DEFINITE)).all())
 
 
 def _even(A: Block) -> Block:

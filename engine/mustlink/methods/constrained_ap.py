@@ -21,7 +21,7 @@ from mustlink.graph import Graph
 from mustlink.methods.constrained_spectral import ConstrainedSpectral
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.selection.penalized_family import PenalizedFamily
+from mustlink.selection.formulation import Formulation, Grid
 
 _NOISES = (0.1, 0.3, 1.0)
 
@@ -53,28 +53,23 @@ class ConstrainedAP(ConstrainedSpectral):
 
     _parameter: ClassVar[str | None] = "noise"
 
-    def _family(
+    def _formulation(
         self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
-    ) -> PenalizedFamily:
+    ) -> Formulation:
         must = acting(must_links(known), graph.degrees)
         cannot = acting(cannot_links(known), graph.degrees)
         observed = difference_form(must) + sum_form(cannot)
         penalty = local_operator(observed, laplacian, known.nodes, scaled=True)
         degree = laplacian.volume / laplacian.size
-        values = _NOISES if isinstance(self.noise, str) else (float(self.noise),)
-        return PenalizedFamily(
-            graph,
-            k,
-            np.ones(laplacian.size),
-            ("sphere",),
-            values,
-            values,
-            values,
-            free=isinstance(self.noise, str),
-            problem=PenalizedProblem(laplacian, penalty, positive=True),
+        problem = PenalizedProblem(
+            laplacian,
+            penalty,
             columns=k,
             weights=lambda noise: (1.0, degree / noise**2),
+            positive=True,
         )
+        grid = Grid.of(*(_NOISES if isinstance(self.noise, str) else (float(self.noise),)))
+        return Formulation(problem, np.ones(laplacian.size), ("sphere",), grid)
 
     def _check_parameter(self) -> None:
         if isinstance(self.noise, str):

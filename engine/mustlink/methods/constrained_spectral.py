@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from mustlink.check import as_integer, check_choice
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors
+from mustlink.eigen.problem import Problem, Solution, Solving
 from mustlink.eigen.solver import SOLVERS, laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import check_tolerance, threads
@@ -26,8 +27,8 @@ from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, Report
 from mustlink.rounding.renumber import aligned
-from mustlink.selection.constrained_fit import Request, cluster, embed, resolve
-from mustlink.selection.family import Embedded, Family, Solving
+from mustlink.selection.constrained_fit import Request, cluster, resolve, solve
+from mustlink.selection.formulation import Formulation
 from mustlink.selection.held_out_choice import Choice
 from mustlink.workspace import Workspace
 
@@ -57,9 +58,9 @@ class ConstrainedSpectral(InformedClusterer):
     _assignments: ClassVar[tuple[str, ...]] = ("auto", "kmeans", "sphere")
 
     @abstractmethod
-    def _family(
+    def _formulation(
         self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
-    ) -> Family:
+    ) -> Formulation:
         """The method on one graph with one set of constraints."""
 
     def cost(self, n_classes: int | None = None) -> Cost:
@@ -77,7 +78,7 @@ class ConstrainedSpectral(InformedClusterer):
     def _check_parameter(self) -> None:
         """Raise InputError for a parameter of the method that makes no sense."""
 
-    def _before_work(self, family: Family) -> None:
+    def _before_work(self, problem: Problem) -> None:
         """Raise InfeasibleError for what can be known before any eigenvector."""
 
     @property
@@ -150,62 +151,62 @@ class ConstrainedSpectral(InformedClusterer):
         note_doubts(known, laplacian, recorder)
         if known.classes.size > k:
             recorder.note(f"{known.classes.size} classes among the labels, but {k} clusters asked")
-        family = self._family(graph, laplacian, known, k)
-        self._before_work(family)
+        formulation = self._formulation(graph, laplacian, known, k)
+        self._before_work(formulation.problem)
         request = Request(
             work,
             k,
             known,
-            family,
-            lambda part: self._family(graph, laplacian, part, k),
+            formulation,
+            lambda part: self._formulation(graph, laplacian, part, k),
             self.subspace if isinstance(self.subspace, str) else int(self.subspace),
-            family.ways if self.assign == "auto" else (self.assign,),
+            formulation.roundings if self.assign == "auto" else (self.assign,),
             Solving(self.solver, self.tol, self.max_iter, seed),
             self._by_criterion,
         )
         depends = type(self).__name__, self._depends(), seed, work.memory, fixed, known
         asked = work.name("constrained", *depends)
 
-        def embedding() -> tuple[Choice, Embedded]:
+        def embedding() -> tuple[Choice, Solution]:
             # Together: which eigenvectors the second step uses depends on what the first needed.
             chosen = fixed if fixed is not None else resolve(request)
-            return chosen, embed(request, chosen)
+            return chosen, solve(request, chosen)
 
         def clustered() -> Ints:
             with recorder.stage("clusters"):
-                return cluster(request, choice, embedded)
+                return cluster(request, choice, solution)
 
-        choice, embedded = work.kept("embedding", asked, embedding, (Choice, Embedded, Convergence))
+        choice, solution = work.kept("embedding", asked, embedding, (Choice, Solution, Convergence))
         found = work.kept("clusters", asked, clustered)
         with recorder.stage("labels"):
             labels = self._labels(laplacian, found, recorder)
             changed = None
             if before is not None:
                 labels, changed = aligned(before, labels, k)
-            self.embedding_ = laplacian.leave(embedded.vectors * family.row_scale[:, None])
-        if embedded.note:
-            recorder.note(embedded.note)
-        if not embedded.convergence.converged.all():
-            recorder.warn(embedded.convergence.status)
+            self.embedding_ = laplacian.leave(solution.vectors * formulation.row_scale[:, None])
+        if solution.note:
+            recorder.note(solution.note)
+        if not solution.convergence.converged.all():
+            recorder.warn(solution.convergence.status)
         if changed is not None:
             recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")
         self.graph_, self.labels_ = graph, labels
-        self.eigenvalues_, self.costs_ = embedded.values, embedded.cost
+        self.eigenvalues_, self.costs_ = solution.values, solution.cost
         self._choice, self._amount, self._used_seed = choice, known.n_constraints, seed
-        self._acted = family.acts and not known.is_empty
+        self._acted = formulation.problem.acts and not known.is_empty
         self._asked, self._k = self._questions(), k
         kept = warn_if_broken(labels, known, recorder, 'subspace="exact" or another method')
-        self.report_ = self._report(kept, choice, embedded, changed, recorder)
+        self.report_ = self._report(kept, choice, solution, changed, recorder)
 
     def _report(
         self,
         kept: dict[str, float] | None,
         choice: Choice,
-        embedded: Embedded,
+        solution: Solution,
         changed: float | None,
         recorder: Recorder,
     ) -> Report:
-        parameter = {} if self._parameter is None else {self._parameter: embedded.parameter}
+        parameter = {} if self._parameter is None else {self._parameter: solution.parameter}
         return Report(
             method=type(self).__name__,
             n_nodes=self.graph_.n_nodes,
@@ -213,13 +214,13 @@ class ConstrainedSpectral(InformedClusterer):
             choices={
                 "subspace": "exact" if choice.p is None else choice.p,
                 **parameter,
-                "unit": embedded.unit,
+                "unit": solution.unit,
                 "assign": choice.way,
                 "why": choice.reason,
-                "solver": embedded.convergence.solver,
+                "solver": solution.convergence.solver,
                 "graph": dict(self.graph_.info),
             },
-            convergence=embedded.convergence,
+            convergence=solution.convergence,
             satisfaction=kept,
             **recorder.told(),
             extra={

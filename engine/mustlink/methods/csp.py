@@ -1,34 +1,156 @@
 """Constrained spectral clustering, CSP (WD14 Algorithms 1 and 2), and WHC11's variants of it, FCSC.
 
-min vᵀL̄v subject to vᵀQ̄v >= α, ‖v‖² = vol leads to the pencil L̄v = λ(Q̄ − β/vol·I)v (eq. 13);
-of its vectors with λ > 0 the K − 1 of least cost vᵀL̄v are clustered. β says how much
-satisfaction of the constraints is demanded.
+min vᵀL̄v subject to vᵀQ̄v >= α, ‖v‖² = vol. WD14's two algorithms are one; for K = 2 the (K − 1)th
+eigenvalue is the largest and line 11 may cut at 0.
+
+     1  D, vol                                         `NormalizedLaplacian`, built once a graph
+     2  L̄ = I − D^-½AD^-½,  Q̄ = D^-½QD^-½                `CSP._formulation`
+     3  λ_{K−1}, the (K − 1)th largest eigenvalue of Q̄   `ConstrainedCut.solve` and on
+     4  if β >= λ_{K−1}·vol: no solution
+     8  solve L̄v = λ(Q̄ − β/vol·I)v  (eq. 13)
+     9  keep λ > 0, ‖v‖² = vol
+    10  V: the K − 1 of them with least vᵀL̄v
+    11  k-means on the rows of D^-½V, or its sign         `rounding`, by `selection.constrained_fit`
+
+In a smooth subspace L̄ and Q̄ are projected, and the lines are the same.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
-
-import numpy as np
+from typing import ClassVar, Self
 
 from mustlink.check import check_choice, check_number
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import NodeMatrix, balanced
-from mustlink.errors import InputError
+from mustlink.eigen.feasible_pairs import feasible_pairs, unconstrained
+from mustlink.eigen.pencil import Pencil
+from mustlink.eigen.problem import Problem, Solution, Solving
+from mustlink.eigen.smooth_subspace import SmoothBasis
+from mustlink.errors import InfeasibleError, InputError
 from mustlink.graph import Graph
+from mustlink.methods.beta import check_beta, named_betas, tight_fraction
 from mustlink.methods.constrained_spectral import ConstrainedSpectral
 from mustlink.operators.constraint_operator import ConstraintOperator, local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.rounding.assign import ASSIGNMENTS
-from mustlink.selection.family import Family
-from mustlink.selection.feasible import FeasibleFamily
+from mustlink.selection.formulation import Formulation, Grid
+from mustlink.space import Block
+from mustlink.workspace import Workspace
 
-_SMOOTH_BETAS = (0.5, 0.1)
-_EXACT_BETAS = (0.5, 0.1, 0.01)
-_RIVAL_BETAS = (0.01,)
-_STEPS = 100  # values tried by a search (WHC11 §4.1)
-_WIDER = 100.0
+_BETAS = Grid(smooth=(0.5, 0.1), exact=(0.5, 0.1, 0.01), rivals=(0.01,), neutral=-10.0)
+
+
+@dataclass(frozen=True, eq=False)
+class ConstrainedCut(Problem):
+    """WD14 Algorithms 1 and 2, lines 3 to 10; β is a fraction b of λ_rank(Q̄), rank = K − 1 mostly.
+
+    `open_`: β was not given and may turn negative; `yields`: it is made smaller where it leaves
+    nothing; `tight`: it lies between λ_rank and the next one, whatever b is. `whole` is Q̄ on the
+    nodes, where Q is a projection.
+    """
+
+    Q: ConstraintOperator
+    k: int
+    rank: int
+    open_: bool = False
+    yields: bool = False
+    tight: bool = False
+    whole: ConstraintOperator | None = None
+
+    @property
+    def acts(self) -> bool:
+        """Whether Q̄ has an entry."""
+        return not self.Q.is_zero
+
+    def restricted(self, basis: SmoothBasis) -> Self:
+        """UᵀL̄U and UᵀQ̄U in the place of L̄ and Q̄."""
+        inside = basis.laplacian_inside(tied=True)
+        return replace(self, laplacian=inside, Q=basis.inside(self.Q), whole=self.Q)
+
+    def solve(
+        self, value: float, how: Solving, work: Workspace | None = None, start: Block | None = None
+    ) -> Solution:
+        """V for b, or for the first smaller one that leaves any where it `yields`."""
+        if work is not None and not self.acts:
+            return unconstrained(self.k, how, work)
+        smaller = (0.1 * value, -0.1, -1.0, -10.0) if self.yields else ()
+        for b in (value, *smaller):
+            try:
+                found = self._solve(b, how, work, start)
+            except InfeasibleError:
+                if b == (value, *smaller)[-1]:
+                    raise
+                continue
+            if b != value:
+                note = f"beta {value:g} leaves no feasible vector: {b:g} was taken"
+                found = replace(found, note="; ".join(t for t in (note, found.note) if t))
+            return found
+        raise AssertionError
+
+    def _solve(
+        self, b: float, how: Solving, work: Workspace | None, start: Block | None
+    ) -> Solution:
+        # 3: what β is a fraction of
+        unit, kth, largest = self.unit, self.kth(self.rank), self.kth(1)
+        b = self._tightened(b)
+        if self.open_ and kth <= 0:
+            b = -abs(b)
+        # 4
+        check_beta(b, kth, largest, self.k)
+        # 8, 9
+        pencil = self._pencil(b)
+        feasible, convergence = feasible_pairs(pencil, self.k, how, work, start)
+        if self.whole is not None and self.open_ and b > 0 and feasible.lam.size == 0:
+            b, pencil = -b, self._pencil(-b)  # the trivial vector took all that was feasible
+            feasible, convergence = feasible_pairs(pencil, self.k, how, work, start)
+        if feasible.lam.size == 0:
+            raise InfeasibleError(
+                f"beta: {b:g} leaves no feasible vector with λ > 0; give a smaller fraction, for "
+                f"example {-0.1 if b >= 0 else 10 * b:g}, or constraints between clusters"
+            )
+        # 10
+        best = feasible.cheapest(self.k - 1)
+        residuals = pencil.residuals(best.vectors, best.lam)
+        reached = replace(convergence, residuals=residuals)
+        note = feasible.remark(self.k - 1)
+        return Solution(best.vectors, best.lam, best.cost, b, unit, reached, note)
+
+    def trial(self, value: float) -> Solution:
+        """As `solve` inside a subspace; empty where nothing is feasible."""
+        b, unit = self._tightened(value), self.unit
+        if unit <= 0 or unit > self.kth(1):
+            b = -abs(b)
+        feasible, convergence = feasible_pairs(self._pencil(b), self.k)
+        best = feasible.cheapest(self.k - 1)
+        return Solution(best.vectors, best.lam, best.cost, b, unit, convergence)
+
+    def check(self, b: float) -> None:
+        """Line 4, before any eigenvector is computed; raises InfeasibleError."""
+        check_beta(b, self.kth(self.rank), self.kth(1), self.k)
+
+    def kth(self, k: int) -> float:
+        """λ_k(Q̄), the last one if there are fewer."""
+        return self.Q.kth_largest(min(k, self.Q.size))
+
+    @property
+    def unit(self) -> float:
+        """λ_rank(Q̄), or λ_max where that is not positive; of Q̄ on the nodes if Q vanishes."""
+        kth, largest = self.kth(self.rank), self.kth(1)
+        unit = kth if kth > 0 else largest
+        whole = self.whole
+        # Compared with an entry first: Q̄'s own spectrum may take minutes.
+        if whole is not None and self.yields and abs(unit) <= 1e-12 * whole.largest_entry:
+            return abs(replace(self, Q=whole, whole=None).unit)
+        return unit
+
+    def _tightened(self, b: float) -> float:
+        if not self.tight or self.Q.size <= self.rank:
+            return b
+        return tight_fraction(self.kth(self.rank), self.kth(self.rank + 1), self.unit)
+
+    def _pencil(self, b: float) -> Pencil:
+        return Pencil(self.laplacian, self.Q, b * self.unit)
 
 
 @dataclass(eq=False, repr=False)
@@ -63,37 +185,35 @@ class CSP(ConstrainedSpectral):
     _parameter: ClassVar[str | None] = "beta"
     _assignments: ClassVar[tuple[str, ...]] = ASSIGNMENTS
 
-    def _family(
+    def _formulation(
         self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
-    ) -> FeasibleFamily:
-        Q = _operator(known, laplacian, self.balanced)
-        free = isinstance(self.beta, str)
-        transfer = free and known.kind == "graph"
-        family = FeasibleFamily(
-            graph,
+    ) -> Formulation:
+        Q = NodeMatrix(known.matrix, known.factor, known.core)
+        if self.balanced:
+            must, cannot = balanced(known, laplacian.nodes)
+            Q = must + cannot.times(-1.0)
+        is_open = isinstance(self.beta, str)
+        transfer = is_open and known.kind == "graph"
+        cut = ConstrainedCut(
+            laplacian,
+            local_operator(Q, laplacian, known.nodes, scaled=True),
             k,
-            1.0 / laplacian.root_degree,
-            ("sign", "split", "kmeans") if k == 2 else ("sphere", "kmeans"),
-            Q=Q,
-            rank=min(k if transfer else k - 1, max(Q.size - 1, 1)),
-            tight=self.beta == "tight",
+            rank=min(k if transfer else k - 1, max(laplacian.size - 1, 1)),
+            open_=is_open,
             yields=self.beta == "auto",
-            free=free,
+            tight=self.beta == "tight",
         )
-        return self._with_betas(family, known)
+        roundings = ("sign", "split", "kmeans") if k == 2 else ("sphere", "kmeans")
+        return Formulation(cut, 1.0 / laplacian.root_degree, roundings, self._grid(cut, known))
 
-    def _with_betas(self, family: FeasibleFamily, known: Constraints) -> FeasibleFamily:
-        """The family with the fractions to choose from; one if the caller gave it."""
+    def _grid(self, cut: ConstrainedCut, known: Constraints) -> Grid:
+        """The fractions to choose from; one if the caller gave it."""
         if self.beta == "auto":
-            return replace(
-                family, values=_SMOOTH_BETAS, exact_values=_EXACT_BETAS, rivals=_RIVAL_BETAS
-            )
-        given = (
-            _named_betas(self.beta, family, known)
-            if isinstance(self.beta, str)
-            else (float(self.beta),)
-        )
-        return replace(family, values=given, exact_values=given, rivals=given)
+            return _BETAS
+        if isinstance(self.beta, str):
+            betas = named_betas(self.beta, cut.Q, cut.unit, cut.laplacian.volume, known)
+            return Grid.of(*betas, neutral=-10.0)
+        return Grid.of(float(self.beta))
 
     def _check_parameter(self) -> None:
         if isinstance(self.beta, str):
@@ -105,40 +225,11 @@ class CSP(ConstrainedSpectral):
                 'solver: "lanczos" has no form for the exact pencil; use "shift-invert"'
             )
 
-    def _before_work(self, family: Family) -> None:
-        if not isinstance(self.beta, str) and self.beta >= 1 and family.acts:
-            assert isinstance(family, FeasibleFamily)
-            family.check(self.beta)
+    def _before_work(self, problem: Problem) -> None:
+        if not isinstance(self.beta, str) and self.beta >= 1 and problem.acts:
+            assert isinstance(problem, ConstrainedCut)
+            problem.check(self.beta)
 
     @property
     def _by_criterion(self) -> bool:
         return self.beta in ("search", "wide")
-
-
-def _operator(
-    known: Constraints, laplacian: NormalizedLaplacian, is_balanced: bool
-) -> ConstraintOperator:
-    """Q̄ = D^-½QD^-½ in working order."""
-    Q = NodeMatrix(known.matrix, known.factor, known.core)
-    if is_balanced:
-        must, cannot = balanced(known, laplacian.nodes)
-        Q = must + cannot.times(-1.0)
-    return local_operator(Q, laplacian, known.nodes, scaled=True)
-
-
-def _named_betas(name: str, family: FeasibleFamily, known: Constraints) -> tuple[float, ...]:
-    """The values behind a name, as fractions of the unit λ_{K−1}(Q̄)."""
-    if name == "paper":
-        # WD14 eq. 19, with Q's entries counted: both (i, j) and (j, i).
-        share = 2.0 * known.n_constraints / float(known.n_nodes) ** 2
-        return (0.5 + 0.4 * min(share, 1.0),)
-    unit = family.unit
-    if unit <= 0 or name == "tight":
-        return (0.5,)
-    largest = family.Q.kth_largest(1)
-    least = largest - family.Q.spread
-    low, high = least, largest
-    if name == "wide":  # as printed: the upper end is λ_max, not λ_max·vol, hence next to nothing
-        low, high = -_WIDER * max(abs(least), abs(largest)), largest / family.graph.volume
-    inside = np.linspace(low, high, _STEPS + 2)[1:-1]
-    return tuple(float(value) for value in inside / unit)

@@ -20,7 +20,7 @@ from mustlink.graph import Graph
 from mustlink.methods.constrained_spectral import ConstrainedSpectral
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.selection.penalized_family import PenalizedFamily
+from mustlink.selection.formulation import Formulation, Grid
 
 
 @dataclass(eq=False, repr=False)
@@ -49,9 +49,9 @@ class FastGE(ConstrainedSpectral):
 
     _assignments: ClassVar[tuple[str, ...]] = ("auto", "sign", "split", "kmeans", "sphere")
 
-    def _family(
+    def _formulation(
         self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
-    ) -> PenalizedFamily:
+    ) -> Formulation:
         d = graph.degrees
         scale = d / np.sqrt(d[d > 0].min() * d.max()) if (d > 0).any() else d
         must = difference_form(acting(must_links(known), d).between(scale))
@@ -59,24 +59,18 @@ class FastGE(ConstrainedSpectral):
         problem = PenalizedProblem(
             laplacian,
             local_operator(must, laplacian, known.nodes, scaled=True),
+            columns=k - 1,
             mass=np.full(laplacian.size, 1.0 / graph.n_nodes),
             mass_update=local_operator(cannot, laplacian, known.nodes, scaled=True),
             without_constant=True,
             positive=True,
             turned=float(self.mu),
             linked=True,
-        )
-        return PenalizedFamily(
-            graph,
-            k,
-            1.0 / laplacian.root_degree,
-            ("sign", "split", "kmeans") if k == 2 else ("sphere", "kmeans"),
-            problem=problem,
-            columns=k - 1,
-            rivals=(1.0,),
-            weights=lambda _: (1.0, 1.0),
             to_volume=True,
         )
+        roundings = ("sign", "split", "kmeans") if k == 2 else ("sphere", "kmeans")
+        grid = Grid(rivals=(1.0,))
+        return Formulation(problem, 1.0 / laplacian.root_degree, roundings, grid)
 
     def _check_parameter(self) -> None:
         check_positive(self.mu, "mu")

@@ -22,7 +22,7 @@ from mustlink.graph import Graph
 from mustlink.methods.constrained_spectral import ConstrainedSpectral
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.selection.penalized_family import PenalizedFamily
+from mustlink.selection.formulation import Formulation, Grid
 
 _KEPT = 1e-8  # share of its degree that a node keeps which lost all its edges
 
@@ -47,9 +47,9 @@ class SpectralLearning(ConstrainedSpectral):
 
     normalized: bool = False
 
-    def _family(
+    def _formulation(
         self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
-    ) -> PenalizedFamily:
+    ) -> Formulation:
         d = graph.degrees
         change = overwritten(graph, known)
         degrees = change.sums()
@@ -63,21 +63,12 @@ class SpectralLearning(ConstrainedSpectral):
         root = laplacian.root_degree
         if self.normalized:
             moved = local_operator(diagonal(degrees + kept), laplacian, nodes, scaled=True)
-            problem = PenalizedProblem(laplacian, penalty, mass_update=moved, positive=True)
+            problem = PenalizedProblem(laplacian, penalty, k, mass_update=moved, positive=True)
             scale = np.sqrt(laplacian.enter(d + degrees + kept)) / root
         else:
-            problem = PenalizedProblem(laplacian, penalty, mass=1.0 / root**2, positive=True)
+            problem = PenalizedProblem(laplacian, penalty, k, mass=1.0 / root**2, positive=True)
             scale = 1.0 / root
-        return PenalizedFamily(
-            graph,
-            k,
-            scale,
-            ("sphere",),
-            rivals=(1.0,),
-            problem=problem,
-            columns=k,
-            weights=_as_it_is,
-        )
+        return Formulation(problem, scale, ("sphere",), Grid(rivals=(1.0,)))
 
 
 def overwritten(graph: Graph, known: Constraints) -> NodeMatrix:
@@ -98,7 +89,3 @@ def _among(W: sp.csr_matrix, nodes: NDArray[np.int64]) -> sp.csr_matrix:
     off = found.row != found.col
     place = (nodes[found.row[off]], nodes[found.col[off]])
     return sp.csr_matrix((found.data[off].astype(np.float64), place), shape=W.shape)
-
-
-def _as_it_is(_: float) -> tuple[float, float]:
-    return 1.0, 1.0

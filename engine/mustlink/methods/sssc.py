@@ -1,4 +1,12 @@
-"""Semi-supervised K-way spectral clustering, SSSC (WHC11 Algorithm 1)."""
+"""Semi-supervised K-way spectral clustering, SSSC (WHC11 Algorithm 1).
+
+1, 2  similarities S with S_ii = 0                 `Graph`
+3  Q: −1/|ML| for must-links, 1/|CL| for cannot-links (signs: see `SSSC`)
+4, 5  Q̄ = (Q − λ_min)/(λ_max − λ_min)              `PenalizedProblem(normalized=True)`
+6, 7  D, L̄ = I − D^-½SD^-½                         `NormalizedLaplacian`, built once a graph
+8  Z: the K lowest eigenvectors of (1 − γ)L̄ + γQ̄
+9  rows of Z on the unit sphere                 rounding "sphere", then k-means
+"""
 
 from __future__ import annotations
 
@@ -16,11 +24,13 @@ from mustlink.graph import Graph
 from mustlink.methods.constrained_spectral import ConstrainedSpectral
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.selection.penalized_family import PenalizedFamily
+from mustlink.selection.formulation import Formulation, Grid
 
-_SMOOTH_GAMMAS = (0.3, 0.5, 0.1)
-_EXACT_GAMMAS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-_RIVAL_GAMMAS = (0.1, 0.5)
+_GAMMAS = Grid(
+    smooth=(0.3, 0.5, 0.1),
+    exact=(0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
+    rivals=(0.1, 0.5),
+)
 _STEPS = 100  # values tried by a search (WHC11 §4.1)
 
 
@@ -45,29 +55,23 @@ class SSSC(ConstrainedSpectral):
 
     _parameter: ClassVar[str | None] = "gamma"
 
-    def _family(
+    def _formulation(
         self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
-    ) -> PenalizedFamily:
+    ) -> Formulation:
         must, cannot = balanced(known, laplacian.nodes)
-        penalty = local_operator(cannot + must.times(-1.0), laplacian, known.nodes, scaled=False)
-        if isinstance(self.gamma, str):
-            steps = tuple(np.linspace(0, 1, _STEPS + 2)[1:-1].tolist())
-            grids = (_SMOOTH_GAMMAS, _EXACT_GAMMAS, _RIVAL_GAMMAS)
-            values = grids if self.gamma == "auto" else (steps, steps, steps)
-        else:
-            values = ((float(self.gamma),),) * 3
-        return PenalizedFamily(
-            graph,
-            k,
-            np.ones(laplacian.size),
-            ("sphere",),
-            *values,
-            free=isinstance(self.gamma, str),
-            problem=PenalizedProblem(laplacian, penalty),
-            columns=k,
-            weights=lambda gamma: (1.0 - gamma, gamma),
-            normalized=True,
+        Q = local_operator(cannot + must.times(-1.0), laplacian, known.nodes, scaled=False)
+        problem = PenalizedProblem(
+            laplacian, Q, columns=k, weights=lambda gamma: (1.0 - gamma, gamma), normalized=True
         )
+        return Formulation(problem, np.ones(laplacian.size), ("sphere",), self._grid())
+
+    def _grid(self) -> Grid:
+        """The values of γ to choose from; one if the caller gave it."""
+        if self.gamma == "auto":
+            return _GAMMAS
+        if isinstance(self.gamma, str):
+            return Grid.of(*np.linspace(0, 1, _STEPS + 2)[1:-1].tolist())
+        return Grid.of(float(self.gamma))
 
     def _check_parameter(self) -> None:
         if isinstance(self.gamma, str):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Size, eigenvectors
+from mustlink.eigen.problem import Solution, Solving
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import DENSE_BELOW, default_tolerance, is_small, laplacian_of, smoothest
 from mustlink.errors import InfeasibleError
@@ -19,7 +20,7 @@ from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.rounding.assign import assign, kmeans, transform
 from mustlink.rounding.split import cut_profile, splitting_value
 from mustlink.scores import criterion_e
-from mustlink.selection.family import Embedded, Family, FamilyOf, Solving
+from mustlink.selection.formulation import Formulation, FormulationOf
 from mustlink.selection.held_out import (
     can_hold_out,
     folds_of,
@@ -48,7 +49,7 @@ _ROUGH_STEPS = 60
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What was asked for: graph, K, constraints, the method as a family, and what is left open.
+    """What was asked for: graph, K, constraints, the method's formulation, and what is left open.
 
     `by_criterion` chooses the parameter by WHC11's E instead of constraints held out.
     """
@@ -56,10 +57,10 @@ class Request:
     work: Workspace
     k: int
     known: Constraints
-    family: Family
-    family_of: FamilyOf
+    formulation: Formulation
+    formulation_of: FormulationOf
     subspace: int | str
-    ways: tuple[str, ...]
+    roundings: tuple[str, ...]
     solving: Solving
     by_criterion: bool = False
 
@@ -85,7 +86,7 @@ class Request:
 
     def basis(self, p: int) -> SmoothBasis:
         """At least p smooth directions; sharp ones where p was asked for on a small graph."""
-        tol, n = self.solving.tol, self.family.row_scale.size
+        tol, n = self.solving.tol, self.formulation.row_scale.size
         if tol is None and isinstance(self.subspace, int) and n <= SHARP_BELOW:
             tol = default_tolerance(n)
         solver = self.solving.solver
@@ -94,23 +95,23 @@ class Request:
 
 def resolve(request: Request) -> Choice:
     """Decide subspace, parameter and discretisation where the caller left them open."""
-    family, k, recorder = request.family, request.k, request.recorder
-    if request.known.is_empty or not family.acts:
+    grid, k, recorder = request.formulation.grid, request.k, request.recorder
+    if request.known.is_empty or not request.formulation.problem.acts:
         recorder.note("no constraints act: the smoothest vectors of the graph alone are clustered")
-        way = "kmeans" if request.ways[0] == "sign" and k > 2 else request.ways[0]
-        return Choice(None, family.values[-1], way, "no constraints")
+        way = "kmeans" if request.roundings[0] == "sign" and k > 2 else request.roundings[0]
+        return Choice(None, grid.smooth[-1], way, "no constraints")
     if request.solves_exactly:
-        return _by_criterion(request, None, family.exact_values)
+        return _by_criterion(request, None, grid.exact)
     laplacian = laplacian_of(request.work)
     if isinstance(request.subspace, str):
         labelled = request.known.counts()["labelled"]
         sizes = subspace_sizes(k, _room(request, laplacian), labelled)
     else:
         sizes = (min(int(request.subspace), laplacian.size - 1),)
-    values = family.values if not request.by_criterion else family.values[-1:]
+    values = grid.smooth if not request.by_criterion else grid.smooth[-1:]
     if not can_hold_out(request.known, k) and not request.by_criterion:
         return _by_few(request, sizes)
-    candidates = Candidates(sizes, values, request.ways)
+    candidates = Candidates(sizes, values, request.roundings)
     # The eigenvectors are their own stage; choosing among them is timed by itself.
     request.basis(max((p for p in sizes if p <= 4 * k), default=sizes[0]))
 
@@ -118,10 +119,10 @@ def resolve(request: Request) -> Choice:
         return request.basis(p)
 
     choice = choose_smooth(
-        request.known, k, candidates, basis_of, request.family_of, request.seed, recorder
+        request.known, k, candidates, basis_of, request.formulation_of, request.seed, recorder
     )
     if request.by_criterion:
-        return _by_criterion(request, choice.p, family.values)
+        return _by_criterion(request, choice.p, grid.smooth)
     if request.subspace == "auto" and choice.score is not None and choice.score < _TRUSTED:
         choice = _rival(request, choice)
     where = "full problem" if choice.p is None else f"subspace of {choice.p} smooth vectors"
@@ -154,14 +155,14 @@ def _by_few(request: Request, sizes: tuple[int, ...]) -> Choice:
     chance (ARI of CSP, nine kinds of data with 10 or 33 pairs, 1 or 2 labels a class: 0.810 to
     0.824; on a sparse network, 10 pairs, 0.63 to 0.88).
     """
-    k, family = request.k, request.family
+    k, grid = request.k, request.formulation.grid
     if isinstance(request.subspace, int):
-        candidates: list[tuple[int | None, float]] = [(sizes[0], v) for v in family.values]
+        candidates: list[tuple[int | None, float]] = [(sizes[0], v) for v in grid.smooth]
     else:
-        candidates = [(k - 1, family.neutral if family.free else family.values[-1])]
-        candidates += [(p, value) for p in sizes if p <= _FEW * k for value in family.values]
+        candidates = [(k - 1, grid.as_if_unknown)]
+        candidates += [(p, value) for p in sizes if p <= _FEW * k for value in grid.smooth]
         if is_small(laplacian_of(request.work)):
-            candidates += [(None, value) for value in family.exact_values]
+            candidates += [(None, value) for value in grid.exact]
     t = request.known.nodes.size / k
     return _best_by_criterion(request, candidates, t / (t + _HALF_WEIGHT))
 
@@ -181,19 +182,19 @@ def _rival(request: Request, choice: Choice) -> Choice:
     best, table = choice, list(choice.scores)
     rough = replace(request.solving, tol=_ROUGH, max_iter=_ROUGH_STEPS)
     folds = folds_of(known, seed)
-    for value in request.family.rivals:
-        scores: dict[str, list[float]] = {way: [] for way in request.ways}
+    for value in request.formulation.grid.rivals:
+        scores: dict[str, list[float]] = {way: [] for way in request.roundings}
         few = laplacian.size <= DENSE_BELOW
         for kept, held in folds if few else folds[:_RIVAL_FOLDS]:
-            family = request.family_of(kept)
+            formulation = request.formulation_of(kept)
             try:
-                embedded = family.exact(value, rough, request.work)
+                solution = formulation.problem.solve(value, rough, request.work)
             except InfeasibleError:
                 break
             nodes, rows = sampled_rows(laplacian, kept.nodes, held.nodes, seed)
-            U = embedded.vectors[rows] * family.row_scale[rows, None]
+            U = solution.vectors[rows] * formulation.row_scale[rows, None]
             for way, found in scores.items():
-                E = transform(U, way, embedded.cost)
+                E = transform(U, way, solution.cost)
                 found.append(held_out_score(E, nodes, kept, held, k, way, seed))
         else:
             for way, found in scores.items():
@@ -230,22 +231,22 @@ def _best_by_criterion(
     Every full problem starts from the vectors of the one before.
     """
     if len(candidates) == 1:
-        return Choice(*candidates[0], request.ways[0], "given")
+        return Choice(*candidates[0], request.roundings[0], "given")
     # A vector cut at 0 may leave one side empty; the paper's way is tried first all the same.
-    ways = request.ways if request.k == 2 else request.ways[:1]
+    ways = request.roundings if request.k == 2 else request.roundings[:1]
     found: list[tuple[tuple[bool, float], Choice]] = []
     laplacian = laplacian_of(request.work)
     start = None
     for p, value in candidates:
         try:
-            embedded = embed(request, Choice(p, value, ways[0], ""), start)
+            solution = solve(request, Choice(p, value, ways[0], ""), start)
         except InfeasibleError:
             continue
-        start = embedded.vectors if p is None else None
+        start = solution.vectors if p is None else None
         for way in ways:
             trial = Choice(p, value, way, "")
             labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
-            labels[laplacian.nodes] = own = cluster(request, trial, embedded)
+            labels[laplacian.nodes] = own = cluster(request, trial, solution)
             score = criterion_e(request.graph.affinity, labels, request.known, weight=weight)
             # One giant cluster keeps all must-links and cuts nothing, but is no answer.
             found.append(((np.unique(own).size == request.k, score), trial))
@@ -260,26 +261,26 @@ def _best_by_criterion(
     return replace(best, reason=reason, scores=table)
 
 
-def embed(request: Request, choice: Choice, start: Block | None = None) -> Embedded:
+def solve(request: Request, choice: Choice, start: Block | None = None) -> Solution:
     """The vectors for one choice."""
-    family = request.family
+    problem = request.formulation.problem
     if choice.p is None:
-        return family.exact(choice.value, request.solving, request.work, start)
-    basis = request.basis(choice.p)
+        return problem.solve(choice.value, request.solving, request.work, start)
+    basis = request.basis(choice.p).first(choice.p)
     with request.recorder.stage("constrained vectors"):
-        return family.reduce(basis).embed(choice.p, choice.value)
+        return problem.inside(basis, choice.value)
 
 
-def cluster(request: Request, choice: Choice, embedded: Embedded) -> NDArray[np.int64]:
+def cluster(request: Request, choice: Choice, solution: Solution) -> NDArray[np.int64]:
     """Clusters (m,) in working order; the constraints choose where k-means starts."""
     k, way, known = request.k, choice.way, request.known
-    rows = embedded.vectors * request.family.row_scale[:, None]
+    rows = solution.vectors * request.formulation.row_scale[:, None]
     if way == "sign":
         return assign(rows, k, way, request.seed).labels
     laplacian = laplacian_of(request.work)
     if way == "split":
         return _split(request, rows[:, 0], laplacian)
-    seen = transform(rows, way, embedded.cost)
+    seen = transform(rows, way, solution.cost)
     centers = None
     if not known.is_empty:
         nodes, sample = sampled_rows(laplacian, known.nodes, known.nodes, request.seed)

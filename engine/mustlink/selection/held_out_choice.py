@@ -17,7 +17,7 @@ from mustlink.constraints import Constraints
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.observe import Recorder
 from mustlink.rounding.assign import transform
-from mustlink.selection.family import FamilyOf
+from mustlink.selection.formulation import FormulationOf
 from mustlink.selection.held_out import can_hold_out, folds_of, held_out_score, sampled_rows
 
 Ints = NDArray[np.int64]
@@ -73,7 +73,7 @@ def choose_smooth(
     k: int,
     candidates: Candidates,
     basis_of: Callable[[int], SmoothBasis],
-    family_of: FamilyOf,
+    formulation_of: FormulationOf,
     seed: int,
     recorder: Recorder,
 ) -> Choice:
@@ -100,7 +100,7 @@ def choose_smooth(
     for p in candidates.ps:
         basis = basis_of(p)
         with recorder.stage("choosing by held-out constraints"):
-            found = _score(k, p, candidates.values, way, basis, folds, family_of, seed)
+            found = _score(k, p, candidates.values, way, basis, folds, formulation_of, seed)
         trials += found
         best.append(max(found, key=_Trial.mean))
         if (
@@ -115,7 +115,7 @@ def choose_smooth(
     for other in candidates.ways[1:]:
         with recorder.stage("choosing by held-out constraints"):
             trials += _score(
-                k, chosen.p, (chosen.value,), other, basis_of(chosen.p), folds, family_of, seed
+                k, chosen.p, (chosen.value,), other, basis_of(chosen.p), folds, formulation_of, seed
             )
         if trials[-1].mean() > chosen.mean() + WAY_MARGIN:
             chosen = trials[-1]
@@ -172,20 +172,20 @@ def _score(
     way: str,
     basis: SmoothBasis,
     folds: list[tuple[Constraints, Constraints]],
-    family_of: FamilyOf,
+    formulation_of: FormulationOf,
     seed: int,
 ) -> list[_Trial]:
     """Share of held-out constraints kept on every fold, for every value of the parameter."""
     laplacian = basis.laplacian
-    p = min(p, basis.p)
+    basis = basis.first(p)
     scores: dict[float, list[float]] = {value: [] for value in values}
     for kept, held in folds:
-        family = family_of(kept)
-        reduced = family.reduce(basis)
+        formulation = formulation_of(kept)
+        inside = formulation.problem.restricted(basis)
         nodes, rows = sampled_rows(laplacian, kept.nodes, held.nodes, seed)
-        U = basis.vectors[rows, : p + 1] * family.row_scale[rows, None]
+        U = basis.vectors[rows] * formulation.row_scale[rows, None]
         for value in values:
-            C, cost = reduced.solve(p, value)
-            E = transform(U @ C, way, cost)
+            found = inside.trial(value)
+            E = transform(U @ found.vectors, way, found.cost)
             scores[value].append(held_out_score(E, nodes, kept, held, k, way, seed))
-    return [_Trial(p, value, way, tuple(found)) for value, found in scores.items()]
+    return [_Trial(basis.p, value, way, tuple(kept)) for value, kept in scores.items()]

@@ -1,0 +1,109 @@
+"""A constrained eigenproblem: solved for a value of its parameter, on all nodes or projected.
+
+The smooth subspace is not another problem: `restricted` gives the same one with small dense
+matrices in the place of operators on nodes, and what solves the one solves the other.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.eigen.smooth_subspace import SmoothBasis
+from mustlink.result import Convergence
+from mustlink.space import Block
+from mustlink.workspace import Workspace
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Solving:
+    """How eigenproblems are solved: as the parameters of the estimators are named."""
+
+    solver: str = "auto"
+    tol: float | None = None
+    max_iter: int = 300
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Vectors (m, r) in working order with their eigenvalues (r,) and costs vᵀL̄v (r,).
+
+    `parameter` is the value solved for, `unit` what it is a fraction of (1 if of nothing), `p` the
+    dimension of the subspace, None if the full problem was solved.
+    """
+
+    vectors: Block
+    values: Floats
+    cost: Floats
+    parameter: float
+    unit: float
+    convergence: Convergence
+    note: str = ""
+    p: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Problem(ABC):
+    """The eigenproblem of one method on one graph, with one set of constraints.
+
+    `laplacian` is L̄, of the graph or inside a smooth basis.
+    """
+
+    laplacian: Any
+
+    @property
+    @abstractmethod
+    def acts(self) -> bool:
+        """Whether any constraint touches a node that can be clustered."""
+
+    @abstractmethod
+    def restricted(self, basis: SmoothBasis) -> Self:
+        """The same problem projected on the span of a smooth basis."""
+
+    @abstractmethod
+    def solve(
+        self,
+        value: float,
+        how: Solving,
+        work: Workspace | None = None,
+        start: Block | None = None,
+    ) -> Solution:
+        """Solve for one value of the parameter; `start` are vectors for a nearby one.
+
+        `work` is the graph's, None for a restricted problem. Raises InfeasibleError.
+        """
+
+    def trial(self, value: float) -> Solution:
+        """A restricted problem's solution, as near as it gets where `value` is infeasible."""
+        return self.solve(value, DENSE)
+
+    def inside(self, basis: SmoothBasis, value: float) -> Solution:
+        """The solution in the span of a basis, as vectors on the nodes."""
+        found = self.restricted(basis).solve(value, DENSE)
+        V = basis.space.combine(basis.vectors, np.ascontiguousarray(found.vectors))
+        V = V * basis.space.signs(V)
+        had = basis.residuals
+        sharp = Convergence("smooth subspace", "direct", 0, had, float(had.max(initial=0)))
+        return replace(found, vectors=V, convergence=sharp, p=basis.p)
+
+
+DENSE = Solving("dense")
+
+
+@contextmanager
+def stage(work: Workspace | None, name: str) -> Iterator[None]:
+    """A stage of the fit, if the problem is one of a fit and not a small one inside it."""
+    if work is None:
+        yield
+    else:
+        with work.recorder.stage(name):
+            yield

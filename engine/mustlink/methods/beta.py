@@ -1,0 +1,59 @@
+"""How much satisfaction CSP demands: β as a fraction of an eigenvalue of Q̄, by rules of papers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mustlink.constraints import Constraints
+from mustlink.errors import InfeasibleError
+from mustlink.operators.constraint_operator import ConstraintOperator
+
+_TIE = 1e-6
+_NEARLY = 0.99
+_STEPS = 100  # values tried by a search (WHC11 §4.1)
+_WIDER = 100.0
+
+
+def check_beta(b: float, kth: float, largest: float, k: int) -> None:
+    """Raise InfeasibleError unless β = b·unit < λ_{K−1}(Q̄) (WD14 Alg. 1 and 2, line 4)."""
+    if kth > 0 and b >= 1:
+        raise InfeasibleError(
+            f"beta: {b:g} leaves no feasible vector; give a fraction below 1 of "
+            f"λ_{k - 1}(Q̄) = {kth:.4g}, for example 0.5, or a negative one"
+        )
+    if kth <= 0 and b >= 0:
+        raise InfeasibleError(
+            f"beta: {b:g} leaves fewer than {k - 1} feasible vectors, λ_{k - 1}(Q̄) being "
+            f"{kth:.4g}; give a negative fraction (of λ_max(Q̄) = {largest:.4g}), or constraints "
+            "on more clusters"
+        )
+
+
+def tight_fraction(kth: float, following: float, unit: float) -> float:
+    """β between two eigenvalues as a fraction of the unit: 0.99, or halfway if the next is nearer.
+
+    Just below the larger if they tie.
+    """
+    if unit <= 0:
+        return 0.5
+    halfway = (kth + following) / 2.0 / unit
+    return min(max(halfway, _NEARLY), 1.0 - _TIE) if kth > 0 else min(halfway, -_TIE)
+
+
+def named_betas(
+    name: str, Q: ConstraintOperator, unit: float, volume: float, known: Constraints
+) -> tuple[float, ...]:
+    """The values behind a name of β, as fractions of the unit λ_{K−1}(Q̄)."""
+    if name == "paper":
+        # WD14 eq. 19, with Q's entries counted: both (i, j) and (j, i).
+        share = 2.0 * known.n_constraints / float(known.n_nodes) ** 2
+        return (0.5 + 0.4 * min(share, 1.0),)
+    if unit <= 0 or name == "tight":
+        return (0.5,)
+    largest = Q.kth_largest(1)
+    least = largest - Q.spread
+    low, high = least, largest
+    if name == "wide":  # as printed: the upper end is λ_max, not λ_max·vol, hence next to nothing
+        low, high = -_WIDER * max(abs(least), abs(largest)), largest / volume
+    inside = np.linspace(low, high, _STEPS + 2)[1:-1]
+    return tuple(float(value) for value in inside / unit)
