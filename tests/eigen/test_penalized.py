@@ -10,7 +10,7 @@ import scipy.linalg as sla
 import mustlink as ml
 import oracles
 from cases import KINDS, planted_graph, random_constraints, random_graph
-from mustlink.eigen import penalized as definite
+from mustlink.eigen import penalized_lobpcg
 from mustlink.eigen.solver import grids_of
 from mustlink.errors import InfeasibleError
 from mustlink.linear import local_solve as local
@@ -30,9 +30,11 @@ GRAPHS = 100
 @pytest.fixture
 def vectors_only(monkeypatch):
     """Embeddings as the estimators give them, without the time of k-means."""
-    monkeypatch.setattr(
-        constrained, "cluster", lambda request, *_: np.arange(request.family.row_scale.size) % 2
-    )
+
+    def halves(request, *_):
+        return np.arange(request.formulation.row_scale.size) % 2
+
+    monkeypatch.setattr(constrained, "cluster", halves)
     monkeypatch.setattr(amg, "_COARSEST", 15)  # several grids even for so few nodes
 
 
@@ -310,8 +312,8 @@ def penalty_of(kind, seed=0, n=60, noise=0.1):
     graph = ml.Graph.from_affinity(random_graph(rng, n, 2, 1))
     known = random_constraints(rng, n, kind)
     laplacian = normalized_laplacian(graph)
-    family = ml.ConstrainedAP(2, noise=noise)._family(graph, laplacian, known, 2)
-    return graph, laplacian, family.problem, family.weights(noise)
+    stated = ml.ConstrainedAP(2, noise=noise)._formulation(graph, laplacian, known, 2)
+    return graph, laplacian, stated.problem, stated.problem.weights(noise)
 
 
 @pytest.mark.parametrize("dense_below", [1500, 0])
@@ -358,7 +360,7 @@ def test_preconditioner_around_constraints_is_symmetric_positive(kind, dense_bel
     # Exact where the penalty acts: TA is the identity on the constrained nodes.
     np.testing.assert_allclose(T @ A(eye)[:, rows], eye[:, rows], atol=1e-5)
     # What is used, with the multigrid cycle inside (single precision: 1e-6 of the largest).
-    used = definite._preconditioner(problem, grids_of(Workspace(graph)), (a, b))(eye)
+    used = penalized_lobpcg._preconditioner(problem, grids_of(Workspace(graph)), (a, b))(eye)
     np.testing.assert_allclose(used, used.T, atol=1e-5 * np.abs(used).max())
     assert np.linalg.eigvalsh((used + used.T) / 2)[0] > 0
 

@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 import oracles
 from cases import KINDS, random_constraints, random_graph
 from mustlink.eigen.arpack import shift_invert_pencil
-from mustlink.eigen.lapack import dense_pencil
-from mustlink.eigen.pencil import Pencil
+from mustlink.eigen.pencil import Pencil, dense_pencil
 from mustlink.eigen.pencil_lobpcg import leading_pencil
-from mustlink.eigen.smooth_subspace import ReducedPencil
 from mustlink.eigen.solver import smoothest
 from mustlink.graph import Graph
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
@@ -44,6 +42,14 @@ def dense(pencil):
     laplacian = pencil.laplacian
     Q = pencil.Q.apply(np.eye(laplacian.size))
     return laplacian.to_dense(), Q, laplacian.null.matrix.toarray()
+
+
+def restricted(basis, Q, beta):
+    """The pencil inside a smooth basis: λ, coefficients and cost, in order of cost."""
+    pencil = Pencil(basis.laplacian_inside(tied=True), basis.inside(Q), beta)
+    found = dense_pencil(pencil)
+    found = found.cheapest(found.lam.size)
+    return found.lam, found.vectors, found.cost
 
 
 def ordered(solution):
@@ -198,7 +204,7 @@ def test_balanced_constraints_at_beta_zero(components):
         assert_same_pairs(ordered(found), (lam, V), lam.size, 1e-9, 1e-6)  # the tolerance given
     if components == 1:
         basis = smoothest(Workspace(graph), 59, solver="dense")
-        lam_, C, _ = ReducedPencil(basis, pencil.Q).solve(59, 0.0)
+        lam_, C, _ = restricted(basis.first(59), pencil.Q, 0.0)
         assert_same_pairs((lam_, basis.vectors @ C), (lam, V), 1, 1e-9, 1e-6)  # the basis' accuracy
 
 
@@ -210,17 +216,16 @@ def test_balanced_constraints_at_beta_zero(components):
 def test_reduced_pencil_is_the_projected_one(seed, p, fraction):
     pencil, k, graph = random_pencil(seed, largest=80)
     laplacian, Q = pencil.laplacian, pencil.Q
-    basis = smoothest(Workspace(graph), p)
-    reduced = ReducedPencil(basis, Q)
-    p = min(p, basis.p)
-    U = basis.vectors[:, : p + 1]
+    basis = smoothest(Workspace(graph), p).first(p)
+    p, U = basis.p, basis.vectors
     T = U.T @ Q.apply(U)
     size = np.linalg.norm(Q.to_dense(), 2)  # T may be all rounding where constraints cancel
-    np.testing.assert_allclose(reduced.constraint[: p + 1, : p + 1], T, atol=1e-12 * size)
-    spectrum = reduced.spectrum(p)
-    np.testing.assert_allclose(spectrum, np.linalg.eigvalsh(T)[::-1], atol=1e-12 * size)
+    inside = basis.inside(Q)
+    np.testing.assert_allclose(inside.to_dense(), T, atol=1e-12 * size)
+    spectrum = np.linalg.eigvalsh(T)[::-1]
+    np.testing.assert_allclose(inside.kth_largest(1), spectrum[0], atol=1e-12 * size)
     beta = fraction * (spectrum[k - 2] if k - 2 < spectrum.size else spectrum[0])
-    lam, C, cost = reduced.solve(p, beta)
+    lam, C, cost = restricted(basis, Q, beta)
     # Components are tied by a small positive value, so Λ stands for UᵀL̄U.
     theta = np.concatenate([[0.0], basis.values[:p]])
     assert (cost >= 0).all()
@@ -248,7 +253,7 @@ def test_the_whole_space_is_the_exact_problem():
         pencil, _, graph = random_pencil(seed, largest=50)
         size = pencil.laplacian.size
         basis = smoothest(Workspace(graph), size - 1, solver="dense")
-        lam, C, _ = ReducedPencil(basis, pencil.Q).solve(size - 1, pencil.beta)
+        lam, C, _ = restricted(basis, pencil.Q, pencil.beta)
         order = np.argsort(lam)
         found = lam[order], (basis.vectors @ C)[:, order]
         # The eigenvectors of L̄ are computed to 1e-8.

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 import mustlink as ml
 import oracles
 from cases import random_graph
-from mustlink.eigen.lapack import dense_pencil
-from mustlink.eigen.pencil import Pencil
+from mustlink.eigen.pencil import Pencil, dense_pencil
 from mustlink.errors import InputError
 from mustlink.methods.stationary import stationary_labelings, stationary_residual
 from mustlink.operators.constraint_operator import constraint_operator

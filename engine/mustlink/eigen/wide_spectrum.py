@@ -100,7 +100,8 @@ def smallest_quotients(
     above = sum(len(F) for F in factors[: len(upper)])
     order = np.argsort(-np.linalg.norm(rows, axis=1), kind="stable")
     Q, R, column = sla.qr(rows[order], mode="economic", pivoting=True)
-    Y = np.linalg.svd(Q[order < above])[2][::-1][:k].T
+    # By QR steps: entries of 10⁻³⁰⁰ were seen to make NaN of divide and conquer.
+    Y = sla.svd(Q[order < above], lapack_driver="gesvd")[2][::-1][:k].T
     V = np.empty_like(Y)
     V[column] = sla.solve_triangular(R, Y)
     cosine, sine = (
