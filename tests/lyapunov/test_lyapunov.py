@@ -293,7 +293,7 @@ def test_diffusion_of_small_mu():
     W, known = case("both", n=40)
     problem = problem_of(W, known, 0.001)
     F, _ = wanted_of(W, known, problem)
-    field = solve_diffusion(problem, tol=1e-4)
+    field = solve_diffusion(problem, tol=1e-3)
     error = np.abs(in_full(field, problem.size) - F).max()
     assert error <= field.bound + field.quadrature * np.linalg.norm(F)
     with pytest.raises(InputError, match=r'mu: 1e-06 spreads .* solver="krylov"'):
@@ -512,9 +512,9 @@ def test_very_wide_degrees(alpha):
 
 def test_diffusion_is_local():
     """On a long path a pair says nothing beyond its tolerance's reach."""
-    n = 3000
+    n = 600
     W = sp.diags([np.ones(n - 1), np.ones(n - 1)], [-1, 1], format="csr")
-    known = ml.Constraints.from_pairs([[100, 102], [2000, 2001]], [1, -1], n_nodes=n)
+    known = ml.Constraints.from_pairs([[100, 102], [400, 401]], [1, -1], n_nodes=n)
     problem = problem_of(W, known)
     field = solve_diffusion(problem, tol=1e-4)
     assert field.reach < 80

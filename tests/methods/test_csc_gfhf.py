@@ -126,7 +126,7 @@ def pencil_case(seed):
 
 
 @given(seeds, st.booleans())
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_pairs_are_those_of_the_dense_pencil(seed, tied):
     laplacian, phi, k, c = pencil_case(seed)
     pencil = low_rank_pencil(laplacian, phi, tied=tied)
@@ -452,7 +452,7 @@ def test_the_same_seed_gives_the_same_labels_and_nothing_is_changed():
 
 
 def test_a_large_graph_is_solved_roughly_and_clustered_the_same():
-    side = 150
+    side = 145
     line = sp.diags_array([np.ones(side - 1)] * 2, offsets=[-1, 1])
     eye = sp.identity(side)
     W = sp.csr_matrix(sp.kron(line, eye) + sp.kron(eye, line))
@@ -460,7 +460,7 @@ def test_a_large_graph_is_solved_roughly_and_clustered_the_same():
     given = np.full(side * side, -1)
     chosen = np.random.default_rng(0).choice(side * side, 60, replace=False)
     given[chosen] = y[chosen]
-    rough, sharp = estimator().fit(W, given), estimator(tol=1e-7, kernel_tol=1e-7).fit(W, given)
+    rough, sharp = estimator().fit(W, given), estimator(tol=1e-6, kernel_tol=1e-6).fit(W, given)
     assert rough.report_.choices["rank"] < sharp.report_.choices["rank"]
     assert rough.report_.convergence.tolerance == 1e-4
     assert rough.report_.convergence.converged.all()
