@@ -1,11 +1,13 @@
 """Every iteration on rows in P pieces that nothing sees together agrees with the one at home."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import oracles
-from cases import planted_graph, random_graph
+from cases import planted_graph, random_constraints, random_graph
 from mustlink.constraints import Constraints
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested_iteration import nested
@@ -20,6 +22,7 @@ from mustlink.linear.multigrid.power_method import largest_eigenvalue
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.lyapunov.sources import sources_of
+from mustlink.operators.constraint_operator import constraint_operator
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.rounding import assign as assign_module
 from mustlink.rounding.assign import assign
@@ -258,3 +261,17 @@ def test_kmeans_on_rows(pieces, how, sample, weighted, monkeypatch):
     here = assign(rows, 5, how, 0, centers=far, space=LocalSpace(200, times))
     there = assign(scatter(space, rows), 5, how, 0, centers=far, space=space)
     assert np.array_equal(gather(space, there.labels), here.labels)
+
+
+@pytest.mark.parametrize("kind", ["pairs", "labels", "mixed"])
+def test_constraints_in_pieces(twins, rng, kind):
+    known = random_constraints(rng, twins.home.n_nodes, kind)
+    Q = constraint_operator(known, twins.home)
+    q = replace(Q, space=twins.space)
+    X = rng.standard_normal((twins.size, 3))
+    x = twins.enter(X)
+    twins.agree(Q.apply(X, shift=-0.3), q.apply(x, shift=-0.3))
+    np.testing.assert_allclose(q.within(x), Q.within(X), rtol=0, atol=VALUES)
+    Q.add_to(X, X.copy(), 2.0)
+    q.add_to(x, twins.space.copy(x), 2.0)
+    twins.agree(X, x)

@@ -1,4 +1,7 @@
-"""ARPACK around the operators: shift-invert at 0 by AMG-CG, and plain Lanczos on S."""
+"""ARPACK around the operators: shift-invert at 0 by AMG-CG, and plain Lanczos on S.
+
+ARPACK holds its vectors itself: these solvers are for nodes at home (a `LocalSpace`) only.
+"""
 
 from __future__ import annotations
 
@@ -126,8 +129,7 @@ def _operator(m: int, matvec: object) -> LinearOperator:
 
 
 def _start(laplacian: NormalizedLaplacian, seed: int) -> Vector:
-    x = np.random.default_rng(seed).standard_normal((laplacian.size, 1))
-    return laplacian.null.project(x).ravel()
+    return np.asarray(laplacian.null.project(laplacian.space.normals(1, seed)).ravel())
 
 
 def _measured(
@@ -136,7 +138,7 @@ def _measured(
     """Order the pairs and measure their residuals afresh."""
     order = np.argsort(values)
     values, W = values[order], np.ascontiguousarray(W[:, order])
-    residuals = np.linalg.norm(laplacian.apply(W) - W * values, axis=0)
+    residuals = laplacian.space.norms(laplacian.apply(W) - W * values)
     reached = "tolerance" if np.all(residuals <= 10 * tol) else "max_iter"
     # ARPACK's own estimate is what it stops on; the residual may be a small multiple of it.
     return EigenResult(values, W, Convergence(solver, reached, 0, residuals, 10 * tol))

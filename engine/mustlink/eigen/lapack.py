@@ -1,4 +1,4 @@
-"""Dense eigensolvers: the oracle for small graphs, and the method for them."""
+"""Dense eigensolvers: the oracle for small graphs at home, and the method for them."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def grids_of(work: Workspace) -> Hierarchy:
 def is_small(laplacian: NormalizedLaplacian) -> bool:
     """Whether LAPACK is the solver of choice: few nodes, or a complete graph of some more."""
     n = laplacian.size
-    return n <= DENSE_BELOW or (n <= _DENSE_COMPLETE and 10 * laplacian.S.nnz > n * n)
+    return n <= DENSE_BELOW or (n <= _DENSE_COMPLETE and 10 * laplacian.n_entries > n * n)
 
 
 def smallest_pairs(

@@ -80,7 +80,7 @@ class GroundedLaplacian:
         return Edges(self.S.indptr, self.S.indices)
 
     @cached_property
-    def S32(self) -> sp.csr_matrix:
+    def single_edges(self) -> sp.csr_matrix:
         """S in single precision for preconditioners; shares its indices with S."""
         S = self.S
         if S.dtype == np.float32:
@@ -100,7 +100,7 @@ class GroundedLaplacian:
         """((I + S)/2)^times X in single precision: damps rough vectors, keeps smooth ones."""
         Y = np.ascontiguousarray(X, dtype=np.float32)
         for _ in range(times):
-            Y = spmm_axpby(self.S32, Y, Y, 0.5, 0.5)
+            Y = spmm_axpby(self.single_edges, Y, Y, 0.5, 0.5)
         return Y.astype(self.S.dtype, copy=False)
 
     def three_terms(

@@ -135,9 +135,9 @@ def _room(request: Request, laplacian: NormalizedLaplacian) -> int:
     there, k, memory = laplacian.size - 1, request.k, request.work.memory
     if memory is None:
         return there
-    S = laplacian.S
-    single = S.dtype == np.float32
-    fit = max(k, eigenvectors(k).most_columns(Size(laplacian.size, S.nnz), memory, single=single))
+    single = laplacian.dtype == np.float32
+    size = Size(laplacian.size, laplacian.n_entries)
+    fit = max(k, eigenvectors(k).most_columns(size, memory, single=single))
     if fit < min(there, FACTORS[-1] * k):
         request.recorder.note(
             f"memory: {fit} smooth vectors fit into {memory / 1e9:.2f} GB, larger "

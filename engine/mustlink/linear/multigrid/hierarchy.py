@@ -201,7 +201,7 @@ def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
     levels: list[Level] = []
     coarse: list[sp.csr_matrix | None] = []
     prolongation: list[sp.csr_matrix] = []
-    S = laplacian.S
+    S = laplacian.edges
     vector = laplacian.root_degree
     A: sp.csr_matrix | None = None
     while True:
@@ -210,7 +210,7 @@ def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
         shift, factor = (1.0, -1.0) if A is None else (0.0, 1.0)
         diagonal = shift + factor * matrix.diagonal()
         inverse = inverse_diagonal(diagonal)
-        single = laplacian.S32 if A is None else A.astype(np.float32)
+        single = laplacian.single_edges if A is None else A.astype(np.float32)
         P = None if step is None else step[0].astype(np.float32)
         R = None if step is None else step[0].T.tocsr().astype(np.float32)
         levels.append(Level(single, shift, factor, inverse.astype(np.float32), P, R))

@@ -1,0 +1,55 @@
+"""Who may look at a matrix of the whole graph, and who at blocks: read from the source itself."""
+
+import ast
+from pathlib import Path
+
+import mustlink
+
+ENGINE = Path(mustlink.__file__).parent
+MATRICES = {"S", "affinity", "edges", "single_edges", "graph_weights"}
+HOMES = ("graph", "operators")
+
+# Files above these rooms that see such a matrix, and why a product would not do.
+SEE = {
+    "advice/agreement.py": "counts agreeing neighbours of a sample of nodes",
+    "advice/graph_look.py": "looks at degrees and at a sample of a graph as given",
+    "advice/needs.py": "none: a number of edges",
+    "eigen/solver.py": "asks for the order of the nodes before there is a Laplacian",
+    "estimator.py": "checks the graph as given, before there are operators",
+    "linear/local_solve.py": "factors the rows of the constrained nodes",
+    "linear/multigrid/hierarchy.py": "makes coarse grids: PᵀSP",
+    "linear/multigrid/linked_cycle.py": "makes the graph with the links",
+    "linear/multigrid/smoothed_aggregation.py": "makes coarse grids by strength of connection",
+    "lyapunov/pair_propagation.py": "none: what it calls edges are new ones between pairs of nodes",
+    "methods/adjusted_graph.py": "makes the adjusted graph, eq. 9 of FLI11",
+    "methods/kernel_starts.py": "grows clusters along edges",
+    "methods/ncut.py": "sweeps over splitting values: cuts of the graph as given",
+    "methods/propagated_constraints.py": "hands out the adjusted graph",
+    "methods/spectral_learning.py": "makes the graph with constraints written into it",
+    "propagate/cluster_kernel.py": "makes the graph of the nodes that count",
+    "selection/constrained_fit.py": "measures cuts of the graph as given",
+}
+
+
+def seen(path):
+    """Names of matrices that a file reads from something else than itself."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and node.attr in MATRICES:
+            owner = node.value
+            if not (isinstance(owner, ast.Name) and owner.id == "self"):
+                yield node.attr
+
+
+def test_matrices_of_the_graph_are_seen_by_graph_operators_and_a_few_with_a_reason():
+    found = set()
+    for path in sorted(ENGINE.rglob("*.py")):
+        name = path.relative_to(ENGINE).as_posix()
+        if not name.startswith(HOMES) and any(seen(path)):
+            found.add(name)
+    assert found == set(SEE)
+
+
+def test_nobody_else_reads_the_laplacians_own_field():
+    for path in ENGINE.rglob("*.py"):
+        if path.parent.name != "operators":
+            assert "S" not in set(seen(path)), path
