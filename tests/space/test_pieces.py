@@ -10,6 +10,7 @@ import oracles
 from cases import planted_graph, random_constraints, random_graph
 from mustlink.constraints import Constraints
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
+from mustlink.eigen.low_rank_pencil import low_rank_pencil, solve_low_rank
 from mustlink.eigen.nested_iteration import nested
 from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
 from mustlink.graph import Graph
@@ -275,3 +276,23 @@ def test_constraints_in_pieces(twins, rng, kind):
     Q.add_to(X, X.copy(), 2.0)
     q.add_to(x, twins.space.copy(x), 2.0)
     twins.agree(X, x)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_pencil_of_low_rank(twins, rng, tied):
+    factor = rng.standard_normal((twins.size, 6)) / np.sqrt(twins.size)
+
+    def solved(laplacian, factor):
+        def inverse(B):
+            project, space = laplacian.null.project, laplacian.space
+            return project(block_cg(laplacian.apply, B, tol=1e-13, project=project, space=space)[0])
+
+        pencil = low_rank_pencil(laplacian, factor, tied=tied)
+        return solve_low_rank(pencil, 2, inverse, tol=1e-11)
+
+    here, there = solved(twins.home, factor), solved(twins.split, twins.enter(factor))
+    assert here.pairs == there.pairs >= 2
+    np.testing.assert_allclose(there.values, here.values, rtol=VALUES)
+    np.testing.assert_allclose(there.satisfaction, here.satisfaction, rtol=0, atol=VALUES)
+    for k in range(2):
+        assert oracles.angle(here.vectors[:, [k]], twins.leave(there.vectors)[:, [k]]) < ANGLES

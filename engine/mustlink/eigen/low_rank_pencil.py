@@ -21,10 +21,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.blocks import combination, combine, gram
+from mustlink.eigen.ritz import CUTS, whitening
 from mustlink.linear.pseudo_inverse import Inverse
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.operators.protocol import Laplacian
 from mustlink.result import Convergence
+from mustlink.space import Block, Gram, GroupSums, Small
 
 Floats = NDArray[np.float64]
 _SINGULAR = 1e-10  # share of ‖Φ̄‖ below which a singular value of ZᵀΦ̄ is zero
@@ -39,51 +40,56 @@ class LowRankPencil:
     B = Φ̄N (m, s) has orthogonal columns of falling length; C is (m, t). `null_part` is ZᵀC (c, t).
     """
 
-    laplacian: NormalizedLaplacian
+    laplacian: Laplacian
     free: Block
     coupled: Block
-    null_part: Block
+    null_part: Small
     tied: bool
 
     @cached_property
     def share(self) -> Floats:
         """ζ = Zᵀz (c,), z = D^½1/√vol."""
         null = self.laplacian.null
-        volumes = np.bincount(
-            null.component, weights=self.laplacian.root_degree**2, minlength=null.n_components
+        root, space = self.laplacian.root_degree, self.laplacian.space
+        (volumes,) = space.sums(
+            GroupSums(space.column(root), null.component, null.n_components, root)
         )
-        return np.asarray(np.sqrt(volumes / volumes.sum()), dtype=np.float64)
+        return np.asarray(np.sqrt(volumes / volumes.sum())[:, 0], dtype=np.float64)
 
     @property
     def is_tied(self) -> bool:
         """Whether there is anything to tie."""
         return self.tied and self.laplacian.null.n_components > 1
 
-    def tied_part(self, H: Block) -> tuple[Block, float]:
+    def tied_part(self, H: Small) -> tuple[Small, float]:
         """ZᵀB/τ (c, s) and τ, from H ≈ BᵀL̄⁺B; τ = 1 where B is constant in every component."""
         Y = self.laplacian.null.coefficients(self.free)
-        whole = float(np.einsum("ij,ij->", self.free, self.free))
+        whole = float(self.laplacian.space.dots(self.free, self.free).sum())
         inside = whole - float(np.einsum("ij,ij->", Y, Y))
         tie = inside / float(np.trace(H)) if inside > _ROUNDING * whole else 1.0
         return Y / tie, tie
 
     def satisfied(self, F: Block) -> Block:
         """Q̄F = Φ̄Φ̄ᵀF."""
-        parts = [self.free, self.coupled]
-        return combination(parts, np.vstack([gram(part, F) for part in parts]))
+        parts, space = [self.free, self.coupled], self.laplacian.space
+        return space.combine(parts, space.gram(parts, F))
 
     def residuals(self, F: Block, lam: Floats, tie: float) -> Floats:
         """‖L̄f − λQ̄f‖/‖f‖, L̄ with its ties: independent of how f was found."""
-        R = self.laplacian.apply(F) - self.satisfied(F) * lam
+        space = self.laplacian.space
+        R = self.laplacian.apply(F)
+        space.blend(R, 1.0, (self.satisfied(F), -lam))
         if self.is_tied:
             null = self.laplacian.null
             a = null.coefficients(F)
-            R += null.matrix @ (tie * (a - np.outer(self.share, self.share @ a)))
-        return np.linalg.norm(R, axis=0) / np.linalg.norm(F, axis=0)
+            ties = null.expand(tie * (a - np.outer(self.share, self.share @ a)))
+            space.blend(R, 1.0, (ties, 1.0))
+        left, size = space.norms(R, F)
+        return np.asarray(left / size)
 
 
 def low_rank_pencil(
-    laplacian: NormalizedLaplacian,
+    laplacian: Laplacian,
     factor: Block,
     *,
     tied: bool = True,
@@ -95,22 +101,22 @@ def low_rank_pencil(
     Lengths are eigenvalues of NᵀΦ̄ᵀΦ̄N, so that ‖Q̄‖ changes by less than tol times the
     `least`-th of them. Cost O(m r²).
     """
-    null, rank = laplacian.null, factor.shape[1]
+    null, space, rank = laplacian.null, laplacian.space, factor.shape[1]
     G = null.coefficients(factor)
-    pencil = LowRankPencil(laplacian, factor[:, :0], factor[:, :0], G[:, :0], tied)
+    pencil = LowRankPencil(laplacian, space.zeros(0), space.zeros(0), G[:, :0], tied)
     if tied:
         G = pencil.share[None, :] @ G
-    size = float(np.sqrt(max(np.linalg.eigvalsh(gram(factor, factor))[-1], 1e-300)))
+    size = float(np.sqrt(max(np.linalg.eigvalsh(space.gram(factor, factor))[-1], 1e-300)))
     padded = np.vstack([G, np.zeros((max(rank - G.shape[0], 0), rank))])
     _, s, Vt = np.linalg.svd(padded, full_matrices=False)
     t = int((s > _SINGULAR * size).sum())
     N = Vt[t:].T
-    inside = combine(factor, N)
-    q, U = np.linalg.eigh(gram(inside, inside))
+    inside = space.combine(factor, N)
+    q, U = np.linalg.eigh(space.gram(inside, inside))
     q, U = q[::-1], U[:, ::-1]
     wanted = q[min(least, q.size) - 1] if q.size else 0.0
     kept = q > max(tol * wanted, _ROUNDING * q.max(initial=0.0), 1e-3 * _ROUNDING * size**2)
-    free, coupled = combine(inside, U[:, kept]), combine(factor, Vt[:t].T)
+    free, coupled = space.combine(inside, U[:, kept]), space.combine(factor, Vt[:t].T)
     return LowRankPencil(laplacian, free, coupled, null.coefficients(coupled), tied)
 
 
@@ -147,10 +153,13 @@ def solve_low_rank(
     eigenproblem. `on_round` hears the largest residual.
     """
     B, laplacian = pencil.free, pencil.laplacian
-    X, LX = np.zeros_like(B), np.zeros_like(B)
+    space = laplacian.space
+    X, LX = space.zeros(B.shape[1]), space.zeros(B.shape[1])
     best: LowRankSolution | None = None
     for step in range(1, max_rounds + 1):
-        X = X + inverse(B - LX)
+        rest = space.copy(B)
+        space.blend(rest, 1.0, (LX, -1.0))
+        space.blend(X, 1.0, (inverse(rest), 1.0))
         LX = laplacian.apply(X)
         found = _pairs_inside(pencil, X, LX, count, tol, step)
         worst = float(found.convergence.residuals.max(initial=0.0))
@@ -170,7 +179,8 @@ def _pairs_inside(
 ) -> LowRankSolution:
     """The pencil inside span(X) + Z, X (m, s) in the complement of Z, LX = L̄X."""
     B, C, null = pencil.free, pencil.coupled, pencil.laplacian.null
-    H, J, stiffness = gram(B, X), gram(C, X), gram(X, LX)
+    space = pencil.laplacian.space
+    H, J, stiffness, XX = space.sums(Gram(B, X), Gram(C, X), Gram(X, LX), Gram(X, X))
     Y, tie = np.zeros((null.n_components, B.shape[1])), 0.0
     if pencil.is_tied:  # X + ZY instead of X
         Y, tie = pencil.tied_part(H)
@@ -183,13 +193,13 @@ def _pairs_inside(
         A = Y @ G - np.outer(pencil.share, _least(row[:, None], J @ G))
     else:
         A = -_least(pencil.null_part.T, J @ G)
-    squares = np.einsum("ij,ij->j", G, gram(X, X) @ G) + np.einsum("ij,ij->j", A, A)
+    squares = np.einsum("ij,ij->j", G, XX @ G) + np.einsum("ij,ij->j", A, A)
     satisfaction = ((H @ G) ** 2).sum(axis=0) / np.maximum(squares, 1e-300)
     best = np.argsort(-satisfaction, kind="stable")[:count]
     scale = 1.0 / np.sqrt(np.maximum(squares[best], 1e-300))
-    F = combine(X, G[:, best] * scale) + null.matrix @ (A[:, best] * scale)
-    # The largest entry is positive: an eigenvector's sign is otherwise the solver's whim.
-    F *= np.sign(F[np.abs(F).argmax(axis=0), np.arange(F.shape[1])])
+    F = space.combine(X, G[:, best] * scale)
+    space.blend(F, 1.0, (null.expand(A[:, best] * scale), 1.0))
+    space.blend(F, space.signs(F))
     lam = 1.0 / mu[best]
     residuals = pencil.residuals(F, lam, tie)
     reason = "tolerance" if residuals.max(initial=0.0) <= tol else "max_iter"
@@ -197,16 +207,15 @@ def _pairs_inside(
     return LowRankSolution(lam, F, satisfaction[best], int(mu.size), tie, convergence)
 
 
-def _ritz(H: Block, stiffness: Block) -> tuple[Floats, Block]:
+def _ritz(H: Small, stiffness: Small) -> tuple[Floats, Small]:
     """Pairs (μ, g) of HᵀHg = μ·stiffness·g, μ > 0 falling."""
-    s, U = np.linalg.eigh((stiffness + stiffness.T) / 2)
-    kept = s > _ROUNDING * s.max(initial=0.0)
-    T = U[:, kept] / np.sqrt(s[kept])
+    cut = CUTS[np.dtype(np.float64)].basis
+    T = whitening(stiffness, cut, cut * float(np.diag(stiffness).max(initial=0.0)))
     _, sigma, Vt = np.linalg.svd(H @ T, full_matrices=False)
     real = sigma > np.sqrt(_ROUNDING) * sigma.max(initial=0.0)
     return sigma[real] ** 2, T @ Vt[real].T
 
 
-def _least(M: Block, V: Block) -> Block:
+def _least(M: Small, V: Small) -> Small:
     """Shortest solution of Ma = V."""
     return np.asarray(np.linalg.lstsq(M, V, rcond=_SINGULAR)[0], dtype=np.float64)
