@@ -395,8 +395,8 @@ def test_pictures_get_the_smoothed_grids(picture):
     grids = grids_of(Workspace(graph))
     assert has_wide_weights(normalized_laplacian(graph))
     assert grids.stronger is not None
-    assert grids.cycle().hierarchy is grids.stronger
-    assert grids.cycle(1).hierarchy is grids  # coarse eigenproblems need PᵀP = I
+    assert grids.cycle().grids[0] is grids.stronger.levels[0]
+    assert grids.cycle(1).grids[0] is grids.levels[1]  # coarse eigenproblems need PᵀP = I
     even = ml.image_graph(picture, sigma_color=0.5)
     assert not has_wide_weights(normalized_laplacian(even))
     assert grids_of(Workspace(even)).stronger is None
