@@ -1,5 +1,6 @@
 """Affinities without a floor: degrees from 1e-24 to 10, against a hundred digits and real data."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ from mustlink.eigen.wide_spectrum import smallest_quotients
 from mustlink.operators.constraint_operator import constraint_operator
 from mustlink.operators.laplacian import normalized_laplacian
 
-GLASS = Path("/work/shared/data/uci/glass.npz")
+_NEAR = Path(__file__).resolve().parents[3] / "shared" / "data"
+GLASS = Path(os.environ.get("MUSTLINK_DATA", _NEAR)) / "uci" / "glass.npz"
 
 
 def gaussian(X):
@@ -92,20 +94,21 @@ def test_wdbc_without_a_floor():
     """Standardised, sigma = 1, 300 pairs: degrees from 1e-24 to 14."""
     X, y = load_breast_cancer(return_X_y=True)
     graph = ml.Graph.from_affinity(gaussian(standardised(X)))
-    for seed in range(2):
-        known = random_pairs(y, 300, seed)
-        for make in (ml.CSP, ml.FastGE):
-            for subspace in ("auto", 8, "exact"):
-                est = make(2, affinity="precomputed", random_state=0, subspace=subspace)
-                est.fit(graph, constraints=known)
-                assert np.isfinite(est.embedding_).all()
-                assert np.unique(est.labels_).size == 2
-                if subspace == "auto":
-                    # SSSC, whose matrices are not wide, has 0.84 to 0.86.
-                    assert adjusted_rand_score(y, est.labels_) > 0.7
+    known = random_pairs(y, 300, 0)
+    for make in (ml.CSP, ml.FastGE):
+        for subspace in ("auto", 8):
+            est = make(2, affinity="precomputed", random_state=0, subspace=subspace)
+            est.fit(graph, constraints=known)
+            assert np.isfinite(est.embedding_).all()
+            assert np.unique(est.labels_).size == 2
+            if subspace == "auto":
+                # SSSC, whose matrices are not wide, has 0.84 to 0.86.
+                assert adjusted_rand_score(y, est.labels_) > 0.7
 
 
-@pytest.mark.skipif(not GLASS.exists(), reason="Glass (UCI) is not in the shared data")
+@pytest.mark.skipif(
+    not GLASS.exists(), reason="uci/glass.npz is not in the data folder (MUSTLINK_DATA)"
+)
 def test_glass_has_the_feasible_vector_that_the_paper_promises():
     """WD14 §4.3: β < λ_max leaves a positive eigenvalue; here beside −1e20."""
     data = np.load(GLASS)
