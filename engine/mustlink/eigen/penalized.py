@@ -21,7 +21,7 @@ from mustlink.eigen.penalized_lobpcg import smallest_penalized
 from mustlink.eigen.problem import Floats, Problem, Solution, Solving, stage
 from mustlink.eigen.smooth_subspace import SmoothBasis, dense_operator
 from mustlink.eigen.solver import default_tolerance, grids_of, is_small
-from mustlink.eigen.wide_spectrum import is_definite, smallest_quotients
+from mustlink.eigen.wide_spectrum import NOISE, is_definite, smallest_quotients
 from mustlink.errors import InputError
 from mustlink.operators.constraint_operator import ConstraintOperator
 from mustlink.result import Convergence, EigenResult
@@ -182,7 +182,7 @@ def dense_smallest_penalized(
     N = N if problem.without_constant else eye
     k = min(problem.columns, N.shape[1])
     A, M = (_inside(N, side(eye, a, b)) for side in (problem.left, problem.right))
-    if problem.turned is None or is_definite(M, relative=True):
+    if problem.turned is None or is_definite(M, cut=NOISE, relative=True):
         right = None if problem.is_standard else M
         theta, Y = sla.eigh(A, right, subset_by_index=(0, k - 1))
     else:  # Laplacians of links 10²⁰ times as strong as edges cannot be added up

@@ -65,18 +65,21 @@ def _pairs(S: Block, M: Block) -> tuple[Floats, Block]:
         if size <= 0 or top > _HIDDEN * size:
             break
         t = max(top, NOISE * size)
-        nu, W = sla.eigh(S, 2 * t * M - S)
+        window = 2 * t * M - S
+        if not is_definite(window, cut=0.0):
+            break  # no μ > 0 but rounding
+        nu, W = sla.eigh(S, window)
         mu = 2 * t * nu / np.maximum(1 + nu, np.finfo(float).eps)
     return mu[::-1], W[:, ::-1]
 
 
-def is_definite(M: Block, *, relative: bool = False) -> bool:
-    """Whether M is positive definite beyond doubt: by the pivots, absolute (of L̄) or relative."""
+def is_definite(M: Block, *, cut: float = _DEFINITE, relative: bool = False) -> bool:
+    """Whether M is positive definite: every pivot above the cut, or that share of the largest."""
     try:
         pivots = np.diag(np.linalg.cholesky(M)) ** 2
     except np.linalg.LinAlgError:
         return False
-    return bool((pivots > (NOISE * pivots.max(initial=0.0) if relative else _DEFINITE)).all())
+    return bool((pivots > cut * (pivots.max(initial=0.0) if relative else 1.0)).all())
 
 
 def _even(A: Block) -> Block:
