@@ -12,6 +12,8 @@ from mustlink.constraints import Constraints
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.low_rank_pencil import low_rank_pencil, solve_low_rank
 from mustlink.eigen.nested_iteration import nested
+from mustlink.eigen.pencil import Pencil
+from mustlink.eigen.pencil_lobpcg import leading_pencil
 from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
 from mustlink.graph import Graph
 from mustlink.linear.bicgstab import block_bicgstab
@@ -296,3 +298,19 @@ def test_the_pencil_of_low_rank(twins, rng, tied):
     np.testing.assert_allclose(there.satisfaction, here.satisfaction, rtol=0, atol=VALUES)
     for k in range(2):
         assert oracles.angle(here.vectors[:, [k]], twins.leave(there.vectors)[:, [k]]) < ANGLES
+
+
+def test_the_exact_pencil(twins, rng):
+    known = random_constraints(rng, twins.home.n_nodes, "pairs")
+    Q = constraint_operator(known, twins.home)
+    beta = 0.3 * Q.kth_largest(1)
+    grids = build_hierarchy(twins.home)
+    home = Pencil(twins.home, Q, beta)
+    split = Pencil(twins.split, replace(Q, space=twins.space), beta)
+    here, first = leading_pencil(home, grids, 3, tol=1e-11)
+    there, second = leading_pencil(split, SplitGrids(twins.split, grids), 3, tol=1e-11)
+    assert first.reason == second.reason == "tolerance"
+    np.testing.assert_allclose(there.lam, here.lam, rtol=VALUES)
+    W = twins.leave(there.vectors)
+    for k in range(here.lam.size):
+        assert oracles.angle(here.vectors[:, [k]], W[:, [k]]) < ANGLES

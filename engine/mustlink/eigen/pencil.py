@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from mustlink.eigen.wide_spectrum import NOISE, leading_pairs
 from mustlink.operators.constraint_operator import ConstraintOperator
 from mustlink.operators.laplacian import Block
+from mustlink.space import Dots, Gram
 
 _SINGULAR = 1e-10  # share of ‖B‖ below which an eigenvalue of ZᵀBZ, or BZN, is zero
 
@@ -40,19 +41,17 @@ class Pencil:
     @cached_property
     def touched(self) -> NDArray[np.int64]:
         """Components with a constrained node: in the others Z is B-orthogonal to Z^⟂."""
-        return np.unique(self.laplacian.null.component[self.Q.support]).astype(np.int64)
+        return np.unique(self.laplacian.null.rows(self.Q.support).indices).astype(np.int64)
 
     @cached_property
     def _QZ(self) -> Block:
         """Q̄Z on the support, (s, c')."""
-        null = self.laplacian.null
-        Z = null.matrix[self.Q.support][:, self.touched].toarray()
-        return self.Q.inner(Z)
+        return self.Q.inner(self.laplacian.null.rows(self.Q.support)[:, self.touched].toarray())
 
     @cached_property
     def _null_gram(self) -> Block:
         """ZᵀBZ over the touched components, (c', c')."""
-        Z = self.laplacian.null.matrix[self.Q.support][:, self.touched]
+        Z = self.laplacian.null.rows(self.Q.support)[:, self.touched]
         G = Z.T @ self._QZ - self.beta * np.eye(self.touched.size)
         return np.asarray((G + G.T) / 2, dtype=np.float64)
 
@@ -67,12 +66,12 @@ class Pencil:
     def _coupled(self) -> tuple[Block, Block]:
         """N rotated and cut to columns with BZN ≠ 0, and that C = BZN on Z^⟂, (m, t): CᵀC diagonal.
 
-        Nearly always t = 0.
+        Nearly always t = 0; else nodes have to be at home.
         """
-        N = self._null_parts[1]
-        C = np.zeros((self.laplacian.size, N.shape[1]))
+        N, space = self._null_parts[1], self.laplacian.space
+        C = space.zeros(N.shape[1])
         if N.shape[1]:
-            C[self.Q.support] = self._QZ @ N
+            space.add_rows(C, self.Q.support, self._QZ @ N)
             C = self.laplacian.null.project(C)
             _, s, Vt = np.linalg.svd(C, full_matrices=False)
             turn = Vt[s > _SINGULAR * self.norm].T
@@ -83,13 +82,17 @@ class Pencil:
     def held(self) -> Block:
         """H: orthonormal basis of C's columns, (m, t)."""
         C = self._coupled[1]
-        return C / np.linalg.norm(C, axis=0)
+        H = self.laplacian.space.copy(C)
+        self.laplacian.space.blend(H, 1.0 / self.laplacian.space.norms(C))
+        return H
 
     def project(self, X: Block) -> Block:
         """The part of a block in the space searched, {Z, C}^⟂."""
         X = self.laplacian.null.project(X)
         H = self.held
-        return X - H @ (H.T @ X) if H.shape[1] else X
+        if H.shape[1]:
+            self.laplacian.space.subtract(X, H, self.laplacian.space.gram(H, X))
+        return X
 
     def metric(self, W: Block) -> Block:
         """L̄W inside the space searched."""
@@ -98,7 +101,7 @@ class Pencil:
 
     def null_part(self, W: Block) -> Block:
         """Coefficients a (c', b) that complete w to v = w + Za, but for the part in N."""
-        return -self._null_parts[0] @ (self._QZ.T @ W[self.Q.support])
+        return -self._null_parts[0] @ (self._QZ.T @ self.laplacian.space.take(W, self.Q.support))
 
     def schur(self, W: Block) -> Block:
         """S_B W for W in the space searched, projected on it."""
@@ -107,20 +110,24 @@ class Pencil:
     def _eliminated(self, W: Block) -> Block:
         """S_B W, not projected."""
         Y = self.Q.apply(W, shift=-self.beta)
-        Y[self.Q.support] += self._QZ @ self.null_part(W)
+        self.laplacian.space.add_rows(Y, self.Q.support, self._QZ @ self.null_part(W))
         return Y
 
     def complete(self, W: Block, mu: NDArray[np.float64]) -> Block:
         """V = w + Za for every eigenpair (μ, w)."""
-        V, a = W.copy(), self.null_part(W)
+        space, a = self.laplacian.space, self.null_part(W)
         N, C = self._coupled
         if C.shape[1]:  # the rows along C: S_B w + Ct = μL̄w
-            rest = self.laplacian.apply(W) * mu - self._eliminated(W)
-            a = a + N @ ((C.T @ rest) / np.einsum("ij,ij->j", C, C)[:, None])
+            rest = self._eliminated(W)
+            space.blend(rest, -1.0, (self.laplacian.apply(W), mu))
+            across, squares = space.sums(Gram(C, rest), Dots(C, C))
+            a = a + N @ (across / squares[:, None])
         null = self.laplacian.null
-        if null.n_components == 1:
-            return V + null.weight[:, None] * a if a.size else V
-        return V + null.matrix[:, self.touched] @ a
+        whole = np.zeros((null.n_components, W.shape[1]))
+        whole[self.touched] = a
+        V = null.expand(whole, W.dtype)
+        space.blend(V, 1.0, (W, 1.0))
+        return V
 
     def n_feasible(self) -> int | None:
         """Number of pairs with λ > 0, by inertia: In(S_B) = In(B) − In(ZᵀBZ); None if unknown.
@@ -138,7 +145,8 @@ class Pencil:
     def residuals(self, V: Block, lam: NDArray[np.float64]) -> NDArray[np.float64]:
         """‖L̄v − λ(Q̄ − βI)v‖ / ‖L̄v‖: independent of how v was found."""
         LV = self.laplacian.apply(V)
-        R = LV - self.Q.apply(V, shift=-self.beta) * lam
+        R = self.Q.apply(V, shift=-self.beta)
+        self.laplacian.space.blend(R, -lam, (LV, 1.0))
         gap, size = self.laplacian.space.norms(R, LV)
         return np.asarray(gap / np.maximum(size, 1e-300))
 
@@ -188,17 +196,16 @@ class PencilSolution:
 def finish(pencil: Pencil, mu: NDArray[np.float64], W: Block, complete: bool) -> PencilSolution:
     """Turn pairs (μ, w) into feasible (λ, v): keep μ > 0, add the null part, scale to vol."""
     positive = mu > NOISE * mu.max(initial=0.0)
-    mu, W = mu[positive], W[:, positive]
+    laplacian, space = pencil.laplacian, pencil.laplacian.space
+    mu, W = mu[positive], space.columns(W, positive)
     V = pencil.complete(W, mu)
-    laplacian = pencil.laplacian
-    space = laplacian.space
-    V = V * (space.signs(V) * np.sqrt(laplacian.volume) / space.norms(V))
+    space.blend(V, space.signs(V) * np.sqrt(laplacian.volume) / space.norms(V))
     cost = space.dots(V, laplacian.apply(V))
     # α = vᵀQ̄v/vol exceeds β (WD14 Lemma 1) by μ·cost/vol. Where all μ are zero, rounding makes some
     # of them positive.
     real = mu * cost > _SINGULAR * 1e-2 * pencil.norm * laplacian.volume
     if not real.all():
-        mu, V, cost = mu[real], V[:, real], cost[real]
+        mu, V, cost = mu[real], space.columns(V, real), cost[real]
     return PencilSolution(1.0 / mu, V, cost, complete)
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.nested_iteration import guard, nested_start
+from mustlink.eigen.nested_iteration import Grids, guard, nested_start
 from mustlink.eigen.pencil import Pencil, PencilSolution, finish
 from mustlink.eigen.ritz import rayleigh_ritz
-from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.result import Convergence
 from mustlink.space import Block
 
 
 def leading_pencil(
     pencil: Pencil,
-    grids: Hierarchy,
+    grids: Grids,
     k: int,
     *,
     tol: float,
@@ -29,7 +28,7 @@ def leading_pencil(
     to the constraints, L̄⁺Q̄x, are always added. Residuals are those of the full pencil.
     """
     laplacian = pencil.laplacian
-    room = laplacian.size - laplacian.null.n_components
+    room = laplacian.space.size - laplacian.null.n_components
     b = min(k + guard(k), room)
     X = _start_block(pencil, grids, b, seed, start)
     rule = Lobpcg(min(k, b), tol, max_iter, largest=True, norm_A=pencil.norm, relative=True)
@@ -40,6 +39,7 @@ def leading_pencil(
         M=pencil.metric,
         precondition=grids.cycle(),
         project=pencil.project,
+        space=laplacian.space,
     )
     feasible = pencil.n_feasible()
     complete = feasible is not None and feasible <= found.values.size
@@ -51,18 +51,21 @@ def leading_pencil(
     return solution, convergence
 
 
-def _start_block(pencil: Pencil, grids: Hierarchy, b: int, seed: int, start: Block | None) -> Block:
+def _start_block(pencil: Pencil, grids: Grids, b: int, seed: int, start: Block | None) -> Block:
     """B directions: given ones, smooth ones, responses to the constraints, random ones."""
     laplacian, space = pencil.laplacian, pencil.laplacian.space
     smooth = nested_start(laplacian, grids, b, seed)
-    noise = laplacian.space.normals(b, seed + 1)
-    response = grids.cycle()(laplacian.null.project(pencil.Q.apply(smooth + noise)))
+    noise = space.normals(b, seed + 1)
+    both = space.copy(noise)
+    space.blend(both, 1.0, (smooth, 1.0))
+    response = grids.cycle()(laplacian.null.project(pencil.Q.apply(both)))
     parts = [smooth, response, grids.cycle()(noise)]
     if start is not None:
         parts.insert(0, start)
     # Rayleigh-Ritz in their span picks the b most promising.
     parts = [pencil.project(X) for X in parts]
-    parts = [X / np.maximum(space.norms(X), 1e-300) for X in parts]
+    for X in parts:
+        space.blend(X, 1.0 / np.maximum(space.norms(X), 1e-300))
     images = [pencil.schur(X) for X in parts], [laplacian.apply(X) for X in parts]
     _, C = rayleigh_ritz(space, parts, *images, count=b, largest=True)
     return space.combine(parts, C)

@@ -58,6 +58,13 @@ class NullSpace:
         chosen[which, np.arange(len(which))] = 1.0
         return self.expand(chosen)
 
+    def rows(self, nodes: NDArray[np.integer[Any]]) -> sp.csr_matrix:
+        """Z on a few nodes, (len(nodes), c) CSR."""
+        component = self.space.take(self.space.column(self.component), nodes)[:, 0]
+        weight = self.space.take(self.space.column(self.weight), nodes)[:, 0]
+        ends = np.arange(len(nodes) + 1)
+        return sp.csr_matrix((weight, component, ends), shape=(len(nodes), self.n_components))
+
     @cached_property
     def matrix(self) -> sp.csr_matrix:
         """Z as CSR, one entry a row; of nodes at home only."""
