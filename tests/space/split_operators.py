@@ -90,7 +90,10 @@ class SplitGrids:
     def __init__(self, split, home):
         self.space, self.home, self.sizes = split.space, home, home.sizes
         self.levels = (SplitGrid(split, home), *home.levels[1:])
-        self.finest = self.levels[0]
+        self.finest, self.split = self.levels[0], split
+
+    def knowing(self, rows, penalty):
+        return SplitGrids(self.split, self.home.knowing(rows, penalty))
 
     def cycle(self, start=0):
         there = self.home.cycle(start)

@@ -9,12 +9,17 @@ import scipy.sparse as sp
 import oracles
 from cases import planted_graph, random_constraints, random_graph
 from mustlink.constraints import Constraints
+from mustlink.eigen import smooth_subspace
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.low_rank_pencil import low_rank_pencil, solve_low_rank
 from mustlink.eigen.nested_iteration import nested
+from mustlink.eigen.penalized import PenalizedProblem
+from mustlink.eigen.penalized_lobpcg import smallest_penalized
 from mustlink.eigen.pencil import Pencil
 from mustlink.eigen.pencil_lobpcg import leading_pencil
+from mustlink.eigen.problem import Solving
 from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
+from mustlink.eigen.smooth_subspace import smooth_basis
 from mustlink.graph import Graph
 from mustlink.linear.bicgstab import block_bicgstab
 from mustlink.linear.cg import block_cg, jacobi
@@ -25,6 +30,7 @@ from mustlink.linear.multigrid.power_method import largest_eigenvalue
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.lyapunov.sources import sources_of
+from mustlink.methods.csp import ConstrainedCut
 from mustlink.operators.constraint_operator import constraint_operator
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.rounding import assign as assign_module
@@ -314,3 +320,105 @@ def test_the_exact_pencil(twins, rng):
     W = twins.leave(there.vectors)
     for k in range(here.lam.size):
         assert oracles.angle(here.vectors[:, [k]], W[:, [k]]) < ANGLES
+
+
+def bases(twins, p):
+    """The smooth basis of the same vectors, at home and in pieces."""
+    null = twins.home.null
+    Z = null.columns(np.arange(null.n_components))
+    values, vectors = np.linalg.eigh(twins.home.to_dense() + 4 * Z @ Z.T)
+    values, vectors = values[:p], np.ascontiguousarray(vectors[:, :p])
+    gaps = np.full(p, 1e-15)
+    here = smooth_basis(twins.home, values, vectors, gaps)
+    return here, smooth_basis(twins.split, values, twins.enter(vectors), gaps)
+
+
+@pytest.mark.parametrize("least", [0.0, 0.3])
+def test_the_smooth_basis(twins, rng, least, monkeypatch):
+    monkeypatch.setattr(smooth_subspace, "_TINY", least)  # share of the nodes of a component
+    here, there = bases(twins, 6)
+    twins.agree(here.vectors, there.vectors)
+    np.testing.assert_array_equal(there.values, here.values)
+    U, null = here.vectors, twins.home.null
+    share = np.bincount(null.component) / twins.size
+    large = np.flatnonzero(share >= least)
+    assert here.n_ties == large.size - (large.size == null.n_components)
+    np.testing.assert_allclose(U.T @ U, np.eye(U.shape[1]), atol=1e-12)
+    held = np.column_stack([U[:, 0], null.columns(large)])  # z and the large components
+    span = U[:, : here.n_ties + 1]
+    np.testing.assert_allclose(span @ (span.T @ held), held, atol=1e-12)
+    short, nodes = there.first(3), rng.choice(twins.size, 9)
+    twins.agree(U[:, :4], short.vectors)
+    np.testing.assert_allclose(short.rows(nodes), U[nodes, :4], rtol=0, atol=VALUES)
+    C = rng.standard_normal((4, 2))
+    twins.agree(U[:, :4] @ C, short.combine(C))
+
+
+def of_pairs(twins, rng):
+    """D^-½ED^-½ of pairs, E their Laplacian: positive semidefinite, D^½1 in its null space."""
+    known = random_constraints(rng, twins.home.n_nodes, "pairs")
+    Q = constraint_operator(known, twins.home)
+    root = sp.diags_array(twins.home.root_degree[Q.support])
+    W = root @ abs(Q.matrix) @ root
+    E = sp.diags_array(np.asarray(W.sum(axis=1)).ravel()) - W
+    inverse = sp.diags_array(1 / twins.home.root_degree[Q.support])
+    return replace(Q, matrix=sp.csr_matrix(inverse @ E @ inverse))
+
+
+def penalized(twins, rng, mass=None, **options):
+    """A problem of constraints on pairs, with a mass (m,) and pairs in M, or without."""
+    home = PenalizedProblem(twins.home, of_pairs(twins, rng), 3, **options)
+    split = replace(home, laplacian=twins.split, penalty=replace(home.penalty, space=twins.space))
+    if mass is None:
+        return home, split
+    M = of_pairs(twins, rng)
+    return (
+        replace(home, mass=mass, mass_update=M),
+        replace(split, mass=twins.enter(mass), mass_update=replace(M, space=twins.space)),
+    )
+
+
+def same_solutions(twins, here, there):
+    np.testing.assert_allclose(there.values, here.values, rtol=VALUES, atol=VALUES)
+    np.testing.assert_allclose(there.cost, here.cost, rtol=VALUES, atol=VALUES)
+    V, W = here.vectors, twins.leave(there.vectors)
+    for group in oracles.groups(here.values, 1e-4):
+        assert oracles.angle(V[:, group], W[:, group]) < ANGLES
+
+
+@pytest.mark.parametrize("p", [8, 5])
+def test_a_cut_in_the_smooth_subspace(twins, rng, p):
+    known = random_constraints(rng, twins.home.n_nodes, "pairs")
+    Q = constraint_operator(known, twins.home)
+    here, there = (basis.first(p) for basis in bases(twins, 8))
+    home = ConstrainedCut(twins.home, Q, 3, 2, open_=True, yields=True)
+    split = replace(home, laplacian=twins.split, Q=replace(Q, space=twins.space))
+    same_solutions(twins, home.inside(here, 0.1), split.inside(there, 0.1))
+
+
+@pytest.mark.parametrize("massive", [False, True])
+def test_a_penalised_problem_in_the_smooth_subspace(twins, rng, massive):
+    mass = rng.uniform(0.5, 2.0, twins.size) if massive else None
+    weights = {"weights": lambda gamma: (1.0 - gamma, gamma), "normalized": True}
+    home, split = penalized(twins, rng, mass, **weights)
+    here, there = bases(twins, 8)
+    same_solutions(twins, home.inside(here, 0.3), split.inside(there, 0.3))
+
+
+@pytest.mark.parametrize("kind", ["plain", "massive", "without constant", "turned"])
+def test_penalised_problems(twins, rng, kind, monkeypatch):
+    """Preconditioned by the cycle that knows the penalty."""
+    monkeypatch.setattr(amg, "_COARSEST", 20)
+    even = np.full(twins.size, 0.5)
+    options = {
+        "plain": {},
+        "massive": {"mass": rng.uniform(0.5, 2.0, twins.size)},
+        "without constant": {"without_constant": True},
+        "turned": {"mass": even, "without_constant": True, "turned": 0.1},
+    }[kind]
+    home, split = penalized(twins, rng, **options)
+    grids = build_hierarchy(twins.home)
+    how, weights = Solving(tol=1e-11, max_iter=300), (1.0, 0.1)
+    here = smallest_penalized(home, grids, 3, weights, how)
+    there = smallest_penalized(split, SplitGrids(twins.split, grids), 3, weights, how)
+    same_pairs(twins, here, there)

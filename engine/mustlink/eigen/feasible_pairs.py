@@ -76,6 +76,7 @@ def unconstrained(k: int, how: Solving, work: Workspace) -> Solution:
     basis = smooth_basis(laplacian, found.values, found.vectors, had.residuals)
     parts = basis.p - found.values.size
     values = np.concatenate([np.zeros(parts), found.values])[: k - 1]
-    V = basis.vectors[:, 1 : 1 + values.size] * np.sqrt(laplacian.volume)
+    V = basis.space.columns(basis.vectors, slice(1, 1 + values.size))
+    basis.space.blend(V, np.sqrt(laplacian.volume))
     convergence = replace(had, residuals=basis.residuals[: values.size])
     return Solution(V, values, values * laplacian.volume, 0.0, 0.0, convergence)

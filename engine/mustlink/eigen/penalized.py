@@ -25,7 +25,7 @@ from mustlink.eigen.wide_spectrum import NOISE, is_definite, smallest_quotients
 from mustlink.errors import InputError
 from mustlink.operators.constraint_operator import ConstraintOperator
 from mustlink.result import Convergence, EigenResult
-from mustlink.space import Block
+from mustlink.space import Block, Space, Vector
 from mustlink.workspace import Workspace
 
 _SOLVERS = ("auto", "dense", "lobpcg")
@@ -50,7 +50,7 @@ class PenalizedProblem(Problem):
     penalty: ConstraintOperator
     columns: int
     weights: Callable[[float], tuple[float, float]] = field(default=lambda _: (1.0, 1.0))
-    mass: Floats | ConstraintOperator | None = None
+    mass: Vector | ConstraintOperator | None = None
     mass_update: ConstraintOperator | None = None
     normalized: bool = False
     to_volume: bool = False
@@ -68,9 +68,9 @@ class PenalizedProblem(Problem):
     def restricted(self, basis: SmoothBasis) -> Self:
         """BᵀL̄B, BᵀUB and BᵀMB in the span of a smooth basis B."""
         mass, update = self.mass, self.mass_update
-        if isinstance(mass, np.ndarray):
-            B = basis.vectors
-            mass = dense_operator(basis.space.gram(B, B * mass[:, None]))
+        if mass is not None and not isinstance(mass, ConstraintOperator):
+            B, space = basis.vectors, basis.space
+            mass = dense_operator(space.gram(B, space.scaled(B, mass)))
         return replace(
             self,
             laplacian=basis.laplacian_inside(tied=False),
@@ -104,9 +104,9 @@ class PenalizedProblem(Problem):
                     self, grids, self.columns, weights, replace(how, tol=tol), start
                 )
         V, space = found.vectors, laplacian.space
-        V = V * space.signs(V)
+        space.blend(V, space.signs(V))
         if self.to_volume:
-            V = V * (np.sqrt(laplacian.volume) / space.norms(V))
+            space.blend(V, np.sqrt(laplacian.volume) / space.norms(V))
         cost = space.dots(V, laplacian.apply(V))
         return Solution(V, found.values, cost, value, 1.0, found.convergence)
 
@@ -118,11 +118,18 @@ class PenalizedProblem(Problem):
         spread = self.penalty.spread
         return a, b / spread if spread > 0 else 0.0
 
+    @property
+    def space(self) -> Space:
+        """Where its vectors live."""
+        found: Space = self.laplacian.space
+        return found
+
     # --- the two sides
 
     def stiffness(self, X: Block, a: float, b: float) -> Block:
         """(aL̄ + bU)X."""
-        Y = self.laplacian.apply(X) * a
+        Y = self.laplacian.apply(X)
+        self.space.blend(Y, a)
         self.penalty.add_to(Y, X, b)
         return Y
 
@@ -131,19 +138,26 @@ class PenalizedProblem(Problem):
         if isinstance(self.mass, ConstraintOperator):
             Y = self.mass.apply(X)
         else:
-            Y = X.copy() if self.mass is None else X * self.mass[:, None]
+            space = self.space
+            Y = space.copy(X) if self.mass is None else space.scaled(X, self.mass)
         if self.mass_update is not None:
             self.mass_update.add_to(Y, X)
         return Y
 
     def left(self, X: Block, a: float, b: float) -> Block:
         """The side without an eigenvalue."""
-        return self.stiffness(X, a, b) if self.turned is None else -self.metric(X)
+        if self.turned is None:
+            return self.stiffness(X, a, b)
+        Y = self.metric(X)
+        self.space.blend(Y, -1.0)
+        return Y
 
     def right(self, X: Block, a: float, b: float) -> Block:
         """The side with the eigenvalue, positive definite on what is searched."""
         M = self.metric(X)
-        return M if self.turned is None else self.stiffness(X, a, b) + self.turned * M
+        if self.turned is not None:
+            self.space.blend(M, self.turned, (self.stiffness(X, a, b), 1.0))
+        return M
 
     @property
     def is_standard(self) -> bool:
@@ -154,20 +168,23 @@ class PenalizedProblem(Problem):
         """The part of a block that is searched."""
         if not self.without_constant:
             return X
-        z = self.constant
-        return X - z[:, None] * (z @ X)
+        z, found = self.constant, self.space.copy(X)
+        self.space.subtract(found, z, self.space.gram(z, X))
+        return found
 
     @cached_property
-    def constant(self) -> Floats:
-        """The vector z = D^½1/√vol."""
-        found: Floats = self.laplacian.root_degree / np.sqrt(self.laplacian.volume)
-        return found
+    def constant(self) -> Block:
+        """The vector z = D^½1/√vol, (m, 1)."""
+        size = np.sqrt(self.laplacian.volume)
+        z = self.space.rowwise(lambda root: root / size, self.laplacian.root_degree)
+        return self.space.column(z)
 
     def residuals(self, V: Block, theta: Floats, a: float, b: float) -> Floats:
         """‖left v − θ right v‖ over ‖v‖, or over ‖θ right v‖ if turned: whoever found v."""
-        right = self.right(V, a, b) * theta
-        norms = self.laplacian.space.norms
-        gap, size = norms(self.left(V, a, b) - right, V if self.turned is None else right)
+        right, gap, space = self.right(V, a, b), self.left(V, a, b), self.space
+        space.blend(right, theta)
+        space.blend(gap, 1.0, (right, -1.0))
+        gap, size = space.norms(gap, V if self.turned is None else right)
         return np.asarray(gap / size)
 
 
@@ -178,7 +195,7 @@ def dense_smallest_penalized(
     a, b = weights
     m = problem.laplacian.size
     eye = np.eye(m)
-    N = np.linalg.qr(problem.constant[:, None], mode="complete")[0][:, 1:]
+    N = np.linalg.qr(problem.constant, mode="complete")[0][:, 1:]
     N = N if problem.without_constant else eye
     k = min(problem.columns, N.shape[1])
     A, M = (_inside(N, side(eye, a, b)) for side in (problem.left, problem.right))

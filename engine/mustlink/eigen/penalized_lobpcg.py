@@ -1,18 +1,23 @@
-"""Penalised problems at scale: LOBPCG, preconditioned on the graph and around the constraints."""
+"""Penalised problems at scale: LOBPCG, preconditioned on the graph and around the constraints.
+
+Everything is verbs but `LinkedCycle` and `local_solve`, which want the nodes at home: they make
+and factor matrices of the graph.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.nested_iteration import guard, nested_start
+from mustlink.eigen.nested_iteration import Grids, guard, nested_start
 from mustlink.eigen.problem import Solving
 from mustlink.eigen.ritz import rayleigh_ritz
 from mustlink.linear.local_solve import Map, local_solve
-from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.linear.multigrid.linked_cycle import LinkedCycle
 from mustlink.result import EigenResult
 from mustlink.space import Block
@@ -21,9 +26,17 @@ if TYPE_CHECKING:
     from mustlink.eigen.penalized import PenalizedProblem
 
 
+class KnowingGrids(Grids, Protocol):
+    """Grids that may be told of a penalty."""
+
+    def knowing(self, rows: NDArray[np.int64], penalty: Callable[[Block], Block]) -> Self:
+        """The same with EᵀUE on the coarsest, U given as a product on `rows`."""
+        ...
+
+
 def smallest_penalized(
     problem: PenalizedProblem,
-    grids: Hierarchy | None,
+    grids: KnowingGrids | None,
     k: int,
     weights: tuple[float, float],
     how: Solving,
@@ -39,7 +52,7 @@ def smallest_penalized(
     hide the error of v from the residual.
     """
     laplacian = problem.laplacian
-    room = laplacian.size - int(problem.without_constant)
+    room = laplacian.space.size - int(problem.without_constant)
     block = min(k + guard(k), room)
     shift = 0.0
     if problem.linked:
@@ -60,6 +73,7 @@ def smallest_penalized(
         M=None if problem.is_standard else lambda V: problem.right(V, *weights),
         precondition=precondition,
         project=problem.project,
+        space=laplacian.space,
     )
     residuals = problem.residuals(found.vectors, found.values, *weights)
     convergence = replace(found.convergence, residuals=residuals)
@@ -67,10 +81,10 @@ def smallest_penalized(
 
 
 def _preconditioner(
-    problem: PenalizedProblem, grids: Hierarchy, weights: tuple[float, float]
+    problem: PenalizedProblem, grids: KnowingGrids, weights: tuple[float, float]
 ) -> Map:
     a, b = weights
-    null, penalty = problem.laplacian.null, problem.penalty
+    null, penalty, space = problem.laplacian.null, problem.penalty, problem.space
     acts = b != 0.0 and not penalty.is_zero
     if acts:
         grids = grids.knowing(penalty.support, lambda X: penalty.inner(X) * (b / a))
@@ -78,7 +92,10 @@ def _preconditioner(
 
     def on_graph(R: Block) -> Block:
         smooth = null.project(R)
-        return null.project(cycle(smooth)) / a + (R - smooth)
+        found, rest = null.project(cycle(smooth)), space.copy(R)
+        space.blend(rest, 1.0, (smooth, -1.0))
+        space.blend(rest, 1.0, (found, 1.0 / a))
+        return rest
 
     if not (acts and problem.positive):
         return lambda R: problem.project(on_graph(R))
@@ -89,7 +106,7 @@ def _preconditioner(
 
 def _starts(
     problem: PenalizedProblem,
-    grids: Hierarchy | None,
+    grids: Grids | None,
     precondition: Map,
     block: int,
     seed: int,
@@ -104,7 +121,7 @@ def _starts(
         else nested_start(laplacian, grids, block, seed)
     )
     pull = problem.penalty if problem.turned is None else problem.mass_update
-    pushed = np.zeros_like(noise) if pull is None else pull.apply(noise)
+    pushed = laplacian.space.zeros(noise.shape[1]) if pull is None else pull.apply(noise)
     return [Z, smooth, precondition(pushed), noise]
 
 
@@ -113,8 +130,9 @@ def _promising(
 ) -> Block:
     """Rayleigh-Ritz in the span of the starts: its `block` smallest directions."""
     space = problem.laplacian.space
-    parts = [problem.project(X) for X in starts]
-    parts = [X / np.maximum(space.norms(X), 1e-300) for X in parts]
+    parts = [space.copy(problem.project(X)) for X in starts]
+    for X in parts:
+        space.blend(X, 1.0 / np.maximum(space.norms(X), 1e-300))
     left, right = ([side(X, *weights) for X in parts] for side in (problem.left, problem.right))
     _, C = rayleigh_ritz(space, parts, left, right, count=block)
     return space.combine(parts, C)

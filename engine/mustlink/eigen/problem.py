@@ -89,8 +89,8 @@ class Problem(ABC):
     def inside(self, basis: SmoothBasis, value: float) -> Solution:
         """The solution in the span of a basis, as vectors on the nodes."""
         found = self.restricted(basis).solve(value, DENSE)
-        V = basis.space.combine(basis.vectors, np.ascontiguousarray(found.vectors))
-        V = V * basis.space.signs(V)
+        V = basis.combine(found.vectors)
+        basis.space.blend(V, basis.space.signs(V))
         had = basis.residuals
         sharp = Convergence("smooth subspace", "direct", 0, had, float(had.max(initial=0)))
         return replace(found, vectors=V, convergence=sharp, p=basis.p)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,9 +18,9 @@ from numpy.typing import NDArray
 
 from mustlink.eigen.wide_spectrum import ROUNDING
 from mustlink.operators.constraint_operator import ConstraintOperator
-from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.null_space import NullSpace
-from mustlink.space import Block, LocalSpace, Space
+from mustlink.operators.protocol import Laplacian
+from mustlink.space import Block, GroupSums, LocalSpace, Small, Space
 
 _COUPLING = 1e-3  # how strongly components hold together, as a share of the smallest λ > 0
 _NULL_LIMIT = 200  # components carried as directions of their own
@@ -30,13 +31,14 @@ _TINY = 1e-3  # share of the nodes below which a component is none
 class SmoothBasis:
     """Orthonormal U (m, 1 + p): z = D^½1/√vol first, then p directions in order of smoothness.
 
+    They are the first of the columns of `whole`, which a shorter basis shares with the longer one.
     `values` (p,) are their Rayleigh quotients. For a disconnected graph the first of the p are
     indicator directions of the largest components, with a small positive value that stands for
     an infinitely weak tie between components; so do vectors whose λ is rounding.
     """
 
-    laplacian: NormalizedLaplacian
-    vectors: Block
+    laplacian: Any
+    whole: Block
     values: NDArray[np.float64]
     residuals: NDArray[np.float64]
     n_ties: int = 0
@@ -49,14 +51,33 @@ class SmoothBasis:
     @property
     def space(self) -> Space:
         """Where the vectors live."""
-        return self.laplacian.space
+        found: Space = self.laplacian.space
+        return found
+
+    @cached_property
+    def vectors(self) -> Block:
+        """U; a copy where `whole` is wider."""
+        width = 1 + self.p
+        if self.whole.shape[1] == width:
+            return self.whole
+        return self.space.columns(self.whole, slice(0, width))
+
+    def rows(self, nodes: NDArray[np.int64]) -> Small:
+        """U on a few nodes, (len(nodes), 1 + p)."""
+        found: Small = self.space.take(self.whole, nodes)[:, : 1 + self.p]
+        return found
+
+    def combine(self, C: Small) -> Block:
+        """UC, (m, b), for coefficients C (1 + p, b)."""
+        rest = np.zeros((self.whole.shape[1] - len(C), C.shape[1]))
+        return self.space.combine(self.whole, np.vstack([C, rest]))
 
     def first(self, p: int) -> SmoothBasis:
         """The p smoothest directions, or all where there are fewer."""
         p = min(p, self.p)
         return SmoothBasis(
             self.laplacian,
-            self.vectors[:, : p + 1],
+            self.whole,
             self.values[:p],
             self.residuals[:p],
             min(self.n_ties, p),
@@ -71,7 +92,8 @@ class SmoothBasis:
 
     def inside(self, operator: ConstraintOperator) -> ConstraintOperator:
         """UᵀQ̄U as the same kind of operator, on 1 + p coefficients."""
-        return dense_operator(operator.within(self.vectors))
+        width = 1 + self.p
+        return dense_operator(operator.within(self.whole)[:width, :width])
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +139,7 @@ def dense_operator(T: Block) -> ConstraintOperator:
 
 
 def smooth_basis(
-    laplacian: NormalizedLaplacian,
+    laplacian: Laplacian,
     values: NDArray[np.float64],
     vectors: Block,
     residuals: NDArray[np.float64],
@@ -126,33 +148,37 @@ def smooth_basis(
 
     But not tiny ones: a hundred pairs of nodes beside a large component would fill the subspace.
     """
-    root = laplacian.root_degree / np.sqrt(laplacian.volume)
-    count = laplacian.null.n_components
+    space, null = laplacian.space, laplacian.null
+    size = np.sqrt(laplacian.volume)
+    z = space.column(space.rowwise(lambda root: root / size, laplacian.root_degree))
     faint = int((values <= ROUNDING).sum())  # parts that hang together by rounding only
     tie = _COUPLING * (float(values[faint]) if faint < values.size else 1.0)
-    values = np.concatenate([np.full(faint, tie), values[faint:]])
-    if count == 1:
-        return SmoothBasis(
-            laplacian, np.column_stack([root, vectors]), values, np.concatenate([residuals]), faint
-        )
-    share = np.bincount(laplacian.null.component, minlength=count) / laplacian.size
-    large = np.flatnonzero(share >= _TINY)
-    held = (large if large.size else np.arange(count))[:_NULL_LIMIT]
-    Z = laplacian.null.columns(held)
-    # z first, then the part of the component indicators orthogonal to it.
-    C = Z.T @ root
-    frame = np.linalg.qr(np.column_stack([C, np.eye(held.size)]))[0][:, 1 : held.size]
-    directions = Z @ frame if held.size == count else _orthogonal_to(Z, root)
-    extra = np.full(directions.shape[1], tie)
+    frame = _component_frame(null, z)
+    parts = [] if frame.shape[1] == 0 else [null.expand(frame)]
     return SmoothBasis(
         laplacian,
-        np.column_stack([root, directions, vectors]),
-        np.concatenate([extra, values]),
-        np.concatenate([np.zeros(extra.size), residuals]),
-        extra.size + faint,
+        space.stack([z, *parts, vectors]),
+        np.concatenate([np.full(frame.shape[1] + faint, tie), values[faint:]]),
+        np.concatenate([np.zeros(frame.shape[1]), residuals]),
+        frame.shape[1] + faint,
     )
 
 
-def _orthogonal_to(Z: Block, root: NDArray[np.float64]) -> Block:
-    """Orthonormal basis of span(Z) made orthogonal to z, when Z does not contain z."""
-    return np.linalg.qr(Z - root[:, None] * (root @ Z))[0]
+def _component_frame(null: NullSpace, z: Block) -> Small:
+    """F (c, h): ZF are orthonormal directions of the large components, all orthogonal to z.
+
+    Z is orthonormal and z = Zζ, so the part of a few columns of Z beside z is one of F beside ζ.
+    """
+    count, space = null.n_components, null.space
+    if count == 1:
+        return np.zeros((1, 0))
+    ones = space.rowwise(np.ones_like, z)
+    (sizes,) = space.sums(GroupSums(ones, null.component, count))
+    large = np.flatnonzero(sizes[:, 0] / space.size >= _TINY)
+    held = (large if large.size else np.arange(count))[:_NULL_LIMIT]
+    share = null.coefficients(z)
+    chosen = np.zeros((count, held.size))
+    chosen[held, np.arange(held.size)] = 1.0
+    if held.size == count:
+        return np.linalg.qr(np.hstack([share, chosen]))[0][:, 1:count]
+    return np.linalg.qr(chosen - share @ share[held].T)[0]

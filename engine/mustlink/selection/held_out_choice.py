@@ -183,7 +183,7 @@ def _score(
         formulation = formulation_of(kept)
         inside = formulation.problem.restricted(basis)
         nodes, rows = sampled_rows(laplacian, kept.nodes, held.nodes, seed)
-        U = basis.vectors[rows] * formulation.row_scale[rows, None]
+        U = basis.rows(rows) * formulation.row_scale[rows, None]
         for value in values:
             found = inside.trial(value)
             E = transform(U @ found.vectors, way, found.cost)
