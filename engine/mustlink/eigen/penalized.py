@@ -18,7 +18,7 @@ import numpy as np
 import scipy.linalg as sla
 
 from mustlink.eigen.penalized_lobpcg import smallest_penalized
-from mustlink.eigen.problem import Floats, Problem, Solution, Solving, stage
+from mustlink.eigen.problem import DENSE, Floats, Problem, Solution, Solving, stage
 from mustlink.eigen.smooth_subspace import SmoothBasis, dense_operator
 from mustlink.eigen.solver import default_tolerance, grids_of, is_small
 from mustlink.eigen.wide_spectrum import NOISE, is_definite, smallest_quotients
@@ -109,6 +109,10 @@ class PenalizedProblem(Problem):
             space.blend(V, np.sqrt(laplacian.volume) / space.norms(V))
         cost = space.dots(V, laplacian.apply(V))
         return Solution(V, found.values, cost, value, 1.0, found.convergence)
+
+    def trial(self, value: float) -> Solution:
+        """As `solve` inside a subspace, orthonormal in the metric: so candidates are compared."""
+        return replace(self, to_volume=False).solve(value, DENSE)
 
     def weights_for(self, value: float) -> tuple[float, float]:
         """The weights a and b for one value of the parameter."""
