@@ -35,7 +35,15 @@ EIGENVALUES, EMBEDDINGS = 1e-8, 1e-6
 
 # Words that all occur in a case's name: why its answer may change from fc48b3a on. A file of the
 # same form (JSON) can be given by --explained.
-EXPLAINED: dict[str, str] = {}
+_START = "starts are keyed by node number; this basis is only converged to the tolerance asked for"
+_NUMBERS = "the same partition, clusters numbered otherwise: " + _START
+EXPLAINED: dict[str, str] = {
+    "CSP digits refit=pairs": _START,
+    "CSP parts tol=1e-07": _START,
+    "SSSC digits labels": _START,
+    "SSKK digits pairs": _NUMBERS,
+    "SSKK blocks labels": _NUMBERS,
+}
 
 
 # ---------------------------------------------------------------- two versions

@@ -148,5 +148,7 @@ def _listed(V: Array | list[Array]) -> list[Array]:
 
 
 def _each(a: Scalars, width: int) -> Small:
-    """A scalar for every column."""
-    return np.array(np.broadcast_to(np.asarray(a, dtype=np.float64), (width,)))
+    """A scalar for every column; small problems call this too often for `broadcast_to`."""
+    if np.ndim(a):
+        return np.ascontiguousarray(a, dtype=np.float64)
+    return np.full(width, a, dtype=np.float64)
