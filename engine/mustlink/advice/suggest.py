@@ -25,7 +25,7 @@ from mustlink.estimator import threads
 from mustlink.graph import Graph
 from mustlink.labels import as_labels, encoded
 from mustlink.neighbours import knn_graph
-from mustlink.observe import Observer, Recorder
+from mustlink.observe import Observer, Recorder, recorded
 
 _NEIGHBORS = 15
 
@@ -54,7 +54,7 @@ def suggest(
     the same suggestion. Nothing is fitted. Raises InputError. Cost: at most a few seconds for a
     million points, O(n + nnz) for graphs.
     """
-    recorder = observer if isinstance(observer, Recorder) else Recorder(observer)
+    recorder = recorded(observer)
     rng = as_random_state(0 if random_state is None else random_state)
     given = None if memory is None else parse_size(memory)
     is_graph = isinstance(X, Graph) or is_square(X)

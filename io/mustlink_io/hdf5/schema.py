@@ -35,11 +35,6 @@ class Item:
     meaning: str
 
     @property
-    def is_attribute(self) -> bool:
-        """Whether this is an attribute rather than a dataset."""
-        return "@" in self.path
-
-    @property
     def is_text(self) -> bool:
         """Whether the values are UTF-8 strings."""
         return self.dtypes[0] == _TEXT
