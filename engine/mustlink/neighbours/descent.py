@@ -21,7 +21,7 @@ _compiled: set[bool] = set()
 
 
 def is_compiled() -> bool:
-    """Whether this process has compiled the kernels already (about 20 s)."""
+    """Whether this process has the kernels: loaded in 2 s, at first compiled in a minute."""
     return bool(_compiled)
 
 
@@ -58,8 +58,9 @@ def _descend(
     points: NDArray[np.float32], k: int, seed: int, advance: Callable[[float], None]
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """NN-descent from a forest of random projection trees, with pynndescent's own settings."""
-    from pynndescent import distances, hybrid_forest, kernels, utils
-    from pynndescent import pynndescent_ as nnd
+    from pynndescent import hybrid_forest, utils
+
+    from mustlink.neighbours.descent_kernels import LOOPS
 
     n = points.shape[0]
     rng = np.random.default_rng(seed)
@@ -68,33 +69,23 @@ def _descend(
     leaves = hybrid_forest.make_hybrid_leaf_array(
         points, trees, max(60, min(256, 5 * k)), int(rng.integers(2**62)), angular=False
     )
-    dist = distances.squared_euclidean
     heap = utils.make_heap(n, k)
     advance(0.1)
-    nnd.init_rp_tree(points, dist, heap, leaves, n_threads=_SHARES)
-    nnd.init_random(k, points, heap, dist, state)
+    LOOPS.compare_leaves(points, heap, leaves, _SHARES)
+    LOOPS.fill_randomly(k, points, heap, state)
     del leaves
     candidates = min(60, k)
     work = _workspace(n, k, candidates)
     rounds = max(5, round(np.log2(n)))
     for done in range(rounds):
         advance(0.25 + 0.75 * done / rounds)
-        new, old = utils.build_candidates_owner(heap, candidates, state, _SHARES, *work["lists"])
-        changed = nnd.process_candidates(
-            points,
-            dist,
-            heap,
-            new,
-            old,
-            n // _BLOCK,
-            _BLOCK,
-            _SHARES,
-            *work["updates"],
-            kernel=kernels.select_kernel(dist, points),
+        new, old = LOOPS.candidates(heap, candidates, state, _SHARES, work["lists"])
+        changed = LOOPS.compare(
+            points, heap, new, old, n // _BLOCK, _BLOCK, _SHARES, work["updates"]
         )
         if changed <= _DELTA * k * n:
             break
-    indices, squared = utils.deheap_sort(heap[0], heap[1])
+    indices, squared = LOOPS.sort(heap[0], heap[1])
     advance(1.0)
     return indices, np.sqrt(squared)
 
