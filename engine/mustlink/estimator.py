@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +27,9 @@ from mustlink.observe import Recorder
 from mustlink.workspace import Workspace
 from mustlink.workspace.keeper import Keeper
 from mustlink.workspace.shelf import Shelf
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 _PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")  # scikit-learn's names
 AFFINITIES = ("knn", "rbf", *_PRECOMPUTED)
@@ -213,18 +217,25 @@ def threads(n_jobs: int | None) -> Iterator[None]:
 
     Our kernels and row-block products split the work; see `kernels.tall` for why BLAS does not.
     """
-    from threadpoolctl import threadpool_limits
-
     wanted = check_n_jobs(n_jobs)
     import numba
 
     before = numba.get_num_threads()
     numba.set_num_threads(before if wanted is None else min(wanted, before))
     try:
-        with threadpool_limits(1, user_api="blas"):
+        with _blas().limit(limits=1, user_api="blas"):
             yield
     finally:
         numba.set_num_threads(before)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """BLAS of NumPy and of SciPy; looking for them takes longer than a small fit."""
+    import scipy.linalg  # noqa: F401  # loads its own
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def check_tolerance(tol: float | None, where: str = "tol") -> None:

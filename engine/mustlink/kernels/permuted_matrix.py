@@ -9,10 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.kernels.loops import loop
 from mustlink.kernels.row_sort import sort_row
 
 
-@nb.njit(cache=True, nogil=True, parallel=True)
+@loop()
 def _count(indptr: Any, indices: Any, nodes: Any, positions: Any, counts: Any) -> None:
     for i in nb.prange(nodes.size):
         old, held = nodes[i], 0
@@ -21,7 +22,7 @@ def _count(indptr: Any, indices: Any, nodes: Any, positions: Any, counts: Any) -
         counts[i + 1] = held
 
 
-@nb.njit(cache=True, nogil=True, parallel=True)
+@loop()
 def _fill(
     indptr: Any, indices: Any, data: Any, nodes: Any, positions: Any, root: Any,
     rows: Any, columns: Any, values: Any,
@@ -52,11 +53,11 @@ def scaled_permutation(
     positions = np.full(W.shape[0], -1, dtype=W.indices.dtype)
     positions[nodes] = np.arange(m, dtype=positions.dtype)
     rows = np.zeros(m + 1, dtype=np.int64)
-    _count(W.indptr, W.indices, nodes, positions, rows)
+    _count(W.nnz, W.indptr, W.indices, nodes, positions, rows)
     np.cumsum(rows, out=rows)
     columns = np.empty(rows[-1], dtype=W.indices.dtype)
     values = np.empty(rows[-1], dtype=dtype)
-    _fill(W.indptr, W.indices, W.data, nodes, positions, root, rows, columns, values)
+    _fill(W.nnz, W.indptr, W.indices, W.data, nodes, positions, root, rows, columns, values)
     found = sp.csr_matrix((m, m), dtype=dtype)
     found.indptr, found.indices = rows.astype(W.indptr.dtype, copy=False), columns
     found.data, found.has_sorted_indices = values, True
