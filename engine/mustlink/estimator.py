@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,9 +27,6 @@ from mustlink.observe import Recorder
 from mustlink.workspace import Workspace
 from mustlink.workspace.keeper import Keeper
 from mustlink.workspace.shelf import Shelf
-
-if TYPE_CHECKING:
-    from threadpoolctl import ThreadpoolController
 
 _PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")  # scikit-learn's names
 AFFINITIES = ("knn", "rbf", *_PRECOMPUTED)
@@ -211,6 +208,15 @@ class GraphEstimator(BaseEstimator):
         )
 
 
+@cache
+def _blas() -> Any:
+    """The BLAS libraries that NumPy and SciPy bring: looking for them takes some milliseconds."""
+    import scipy.linalg  # noqa: F401  its BLAS is loaded with it, and may be one of its own
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
 @contextmanager
 def threads(n_jobs: int | None) -> Iterator[None]:
     """Run with at most n_jobs threads of our own (None: all), and one inside BLAS.
@@ -223,19 +229,10 @@ def threads(n_jobs: int | None) -> Iterator[None]:
     before = numba.get_num_threads()
     numba.set_num_threads(before if wanted is None else min(wanted, before))
     try:
-        with _blas().limit(limits=1, user_api="blas"):
+        with _blas().limit(limits=1):
             yield
     finally:
         numba.set_num_threads(before)
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """BLAS of NumPy and of SciPy; looking for them takes longer than a small fit."""
-    import scipy.linalg  # noqa: F401  # loads its own
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 def check_tolerance(tol: float | None, where: str = "tol") -> None:

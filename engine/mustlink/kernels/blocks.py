@@ -41,7 +41,9 @@ def gram_of(V: list[Block], U: list[Block]) -> Block:
 
     def part(rows: slice) -> Block:
         left, right = _double(V, rows), _double(U, rows)
-        return np.block([[v.T @ u for u in right] for v in left])
+        if len(left) == len(right) == 1:
+            return np.asarray(left[0].T @ right[0])
+        return np.concatenate([np.concatenate([v.T @ u for u in right], axis=1) for v in left])
 
     parts = _slices(V[0].shape[0])
     if len(parts) < 2:
@@ -98,6 +100,8 @@ def subtract(X: Block, V: Block, C: Block) -> None:
 
 def _combined(V: list[Block], rows: slice, C: Block) -> Block:
     """Rows of [V₁ V₂ …]C."""
+    if len(V) == 1:
+        return np.asarray(V[0][rows] @ C.astype(V[0].dtype, copy=False))
     ends = np.cumsum([0, *(v.shape[1] for v in V)])
     found = np.zeros((V[0][rows].shape[0], C.shape[1]), dtype=V[0].dtype)
     for v, (a, b) in zip(V, pairwise(ends), strict=True):

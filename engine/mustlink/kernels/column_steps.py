@@ -70,11 +70,17 @@ def _partial(X: Block) -> Block:
     return np.zeros((max(1, -(-X.shape[0] // _ROWS)), X.shape[1]))
 
 
+def _total(partial: Block) -> Scalars:
+    if len(partial) == 1:  # as on every small problem
+        return partial[0]
+    return np.asarray(partial.sum(axis=0), dtype=np.float64)
+
+
 def dots(X: Block, Y: Block) -> Scalars:
     """Inner products column by column of two blocks (n, b)."""
     partial = _partial(X)
     _dots(X.size, X, Y, _ROWS, partial)
-    return np.asarray(partial.sum(axis=0), dtype=np.float64)
+    return _total(partial)
 
 
 def blend(
@@ -93,7 +99,7 @@ def lessen(R: Block, V: Block, a: Scalars) -> Scalars:
     """In place R −= V·diag(a); returns the squared lengths of R's columns."""
     partial = _partial(R)
     _lessen(2 * R.size, R, V, a, _ROWS, partial)
-    return np.asarray(partial.sum(axis=0), dtype=np.float64)
+    return _total(partial)
 
 
 def peaks(X: Block) -> Scalars:

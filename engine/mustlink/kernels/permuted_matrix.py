@@ -57,7 +57,8 @@ def scaled_permutation(
     np.cumsum(rows, out=rows)
     columns = np.empty(rows[-1], dtype=W.indices.dtype)
     values = np.empty(rows[-1], dtype=dtype)
-    _fill(W.nnz, W.indptr, W.indices, W.data, nodes, positions, root, rows, columns, values)
+    arrays = W.indptr, W.indices, W.data, nodes, positions, root
+    _fill(W.nnz, *arrays, rows, columns, values)
     found = sp.csr_matrix((m, m), dtype=dtype)
     found.indptr, found.indices = rows.astype(W.indptr.dtype, copy=False), columns
     found.data, found.has_sorted_indices = values, True

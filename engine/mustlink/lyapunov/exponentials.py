@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
+from scipy.optimize import leastsq
 
 from mustlink.errors import InputError
 
@@ -62,8 +62,8 @@ def exponential_sum(low: float, high: float, tol: float) -> ExponentialSum:
 
 def _pair(logs: Floats) -> tuple[Floats, Floats]:
     """Times and weights; a step of the fit may leave the range of exp."""
-    t, w = np.exp(np.split(np.clip(logs, -_RANGE, _RANGE), 2))
-    return t, w
+    both = np.exp(np.minimum(np.maximum(logs, -_RANGE), _RANGE))
+    return both[: logs.size // 2], both[logs.size // 2 :]
 
 
 def _error(logs: Floats, ratio: float) -> float:
@@ -88,12 +88,6 @@ def _misfit(logs: Floats, x: Floats) -> Floats:
     return np.asarray((x[:, None] * np.exp(-x[:, None] * t)) @ w - 1.0)
 
 
-def _slope(logs: Floats, x: Floats) -> Floats:
-    t, w = _pair(logs)
-    terms = x[:, None] * np.exp(-x[:, None] * t) * w
-    return np.hstack([-x[:, None] * t * terms, terms])
-
-
 def _fitted(logs: Floats, ratio: float) -> Floats:
     """Lawson's reweighted least squares on [1, ratio]; the best of all steps."""
     x = _grid(ratio, _PER_TERM * logs.size // 2)
@@ -110,25 +104,34 @@ def _fitted(logs: Floats, ratio: float) -> Floats:
 
 
 def _least_squares(logs: Floats, x: Floats, s: Floats) -> Floats:
-    tight = 1e-15
+    """The minimum of ‖s·misfit‖ from a start, by Levenberg and Marquardt's method.
+
+    Called hundreds of times: MINPACK by its own name, and exponentials are kept for the slope.
+    """
+    column, minus, weight = x[:, None], -x[:, None], s[:, None]
+    jacobian = np.empty((x.size, logs.size))
+    kept: list[Floats] = []
 
     def misfit(p: Floats) -> Floats:
-        return s * _misfit(p, x)
+        t, w = _pair(p)
+        decay = column * np.exp(minus * t)
+        kept[:] = p.copy(), t, w, decay
+        return np.asarray(s * (decay @ w - 1.0))
 
     def slope(p: Floats) -> Floats:
-        return s[:, None] * _slope(p, x)
+        if not np.array_equal(kept[0], p):  # a step back
+            misfit(p)
+        _, t, w, decay = kept
+        terms = decay * w
+        np.multiply(minus * t, terms, out=jacobian[:, : t.size])
+        jacobian[:, t.size :] = terms
+        return np.multiply(weight, jacobian, out=jacobian)
 
-    found = least_squares(
-        misfit,
-        logs,
-        jac=slope,
-        method="lm",
-        xtol=tight,
-        ftol=tight,
-        gtol=tight,
-        max_nfev=60,
+    tight = 1e-15
+    found = leastsq(
+        misfit, logs, Dfun=slope, full_output=True, xtol=tight, ftol=tight, gtol=tight, maxfev=60
     )
-    return np.asarray(found.x)
+    return np.asarray(found[0], dtype=np.float64)
 
 
 def _stretched(logs: Floats) -> Floats:

@@ -31,6 +31,14 @@ class LocalSpace(Space):
         """See `Space`."""
         return [_sum(one) for one in wanted]
 
+    def gram(self, V: Array | list[Array], U: Array | list[Array]) -> Small:
+        """See `Space`; small problems call this and `dots` too often for a detour."""
+        return blocks.gram_of(_listed(V), _listed(U))
+
+    def dots(self, X: Array, Y: Array) -> Small:
+        """See `Space`."""
+        return column_steps.dots(np.ascontiguousarray(X), np.ascontiguousarray(Y))
+
     def peaks(self, X: Array) -> Small:
         """See `Space`."""
         return column_steps.peaks(np.ascontiguousarray(X))
@@ -148,7 +156,9 @@ def _listed(V: Array | list[Array]) -> list[Array]:
 
 
 def _each(a: Scalars, width: int) -> Small:
-    """A scalar for every column; small problems call this too often for `broadcast_to`."""
-    if np.ndim(a):
+    """A scalar for every column; small problems call this too often for `full` and `ndim`."""
+    if isinstance(a, np.ndarray) and a.ndim:
         return np.ascontiguousarray(a, dtype=np.float64)
-    return np.full(width, a, dtype=np.float64)
+    every = np.empty(width)
+    every.fill(a)
+    return every
