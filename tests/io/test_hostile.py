@@ -2,6 +2,7 @@
 
 import ast
 import json
+import math
 import os
 import resource
 import subprocess
@@ -551,6 +552,90 @@ def test_whatever_happens_to_the_child_is_one_line(monkeypatch):
     sandbox.examine("x.h5", lambda: sandbox.examine("y.h5", lambda: None))
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)  # no child is left
+
+
+def _aborts(file):
+    os.abort()
+
+
+def _ends(file):
+    os._exit(3)
+
+
+def _fills(file):
+    return bytearray(2**40)
+
+
+def _refuses(file, words):
+    raise InputError(f"{file} {words}")
+
+
+def _is(file, pid, same):
+    if (os.getpid() == pid) != same:
+        raise InputError(f"{os.getpid()}")
+
+
+def _spends(file, most):
+    if resource.getrlimit(resource.RLIMIT_CPU)[0] > most:
+        raise InputError("time given to one step is left to the next")
+    sandbox.allow(100 * sandbox.RATE)
+
+
+def test_one_child_goes_ahead_until_it_is_harmed(monkeypatch):
+    ahead = sandbox.Forerunner("x.h5", lambda: "it")
+    try:
+        child = ahead._child
+        with pytest.raises(InputError, match="it says so"):
+            ahead.go_ahead("x.h5:a", _refuses, "says so")
+        ahead.go_ahead("x.h5:a", math.sqrt, "met again by the caller")
+        for _ in range(2):
+            ahead.go_ahead("x.h5:a", _spends, sandbox.CPU_SECONDS + 1)
+        ahead.go_ahead("x.h5:a", _is, child, True)
+        for step, words in ((_aborts, r"crashes .*\(SIGABRT\)"), (_fills, "more memory")):
+            with pytest.raises(InputError, match=f"x.h5:a: damaged: .*{words}"):
+                ahead.go_ahead("x.h5:a", step)
+            ahead.go_ahead("x.h5:b", _is, child, False)
+            child = ahead._child
+        monkeypatch.setitem(sys.modules, "loaded_since", sys)
+        ahead.go_ahead("x.h5:b", _is, child, False)
+        with pytest.raises(InputError, match="damaged: reading it ends the process"):
+            ahead.go_ahead("x.h5:b", _ends)
+    finally:
+        ahead.close()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)  # no child is left
+
+
+def test_a_file_that_is_open_needs_one_child(monkeypatch, tmp_path):
+    path = tmp_path / "x.h5"
+    store.write(path, {"/points": POINTS, "/labels": np.arange(len(POINTS))})
+    forks, fork = [], os.fork
+    monkeypatch.setattr(os, "fork", lambda: forks.append(1) or fork())
+    with store.open_h5(path) as file:
+        for name in ("/points", "/labels"):
+            assert store.find(file, name) is not None
+            store.dataset(file, name)
+        assert store.contents(file)
+        path.unlink()  # a new child reads the open file, not what has its name
+        file.forerunner.close()
+        assert store.find(file, "/nothing") is None
+    assert len(forks) == 2
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_file_replaced_while_it_is_opened(monkeypatch, tmp_path):
+    path, other = h5(tmp_path / "x.h5", points=POINTS), h5(tmp_path / "y.h5", points=POINTS)
+
+    def replaced(*arguments):
+        if other.exists():
+            os.replace(other, path)
+        return opened(*arguments)
+
+    opened = store._File
+    monkeypatch.setattr(store, "_File", replaced)
+    with pytest.raises(InputError, match=r"x.h5: was replaced while it was opened; try again"):
+        formats.load(str(path))
 
 
 def test_no_child_can_be_started(monkeypatch, tmp_path):

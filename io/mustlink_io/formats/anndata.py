@@ -182,18 +182,18 @@ def column(file: h5py.File, name: str) -> NDArray[Any] | Words:
 
 def _element(file: h5py.File, name: str) -> Any:
     """An element as anndata reads it, after a child process did; raises InputError."""
+    library(f"{file.filename}:{name}")  # before there is a child process
+    store.try_first(file, name, _read_in_time, name, _look(file, name))
+    return _read(file, name)
+
+
+def _read_in_time(file: h5py.File, name: str, n_bytes: int) -> None:
+    allow(n_bytes)
+    _read(file, name)
+
+
+def _read(file: h5py.File, name: str) -> Any:
     read = library(f"{file.filename}:{name}").read_elem
-    n_bytes = _look(file, name)
-
-    def look() -> None:
-        allow(n_bytes)
-        _read(file, name, read)
-
-    store.try_first(file, "element", name, look)
-    return _read(file, name, read)
-
-
-def _read(file: h5py.File, name: str, read: Any) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of encodings that are old

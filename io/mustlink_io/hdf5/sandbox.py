@@ -3,21 +3,27 @@
 The HDF5 library crashes on some damaged files and never comes back from others (text of variable
 length whose heap is damaged); scipy's Matrix Market reader crashes too. Nothing inside a process
 can contain that, so whatever will be asked of a file is asked by a fork of this process before: it
-holds the same open file and does the same steps under limits of its own, and only if it comes back
-unharmed are they repeated here. A fork costs 4 ms, 6 ms with 1.5 GB resident.
+opens the same file and does the same steps under limits of its own, and only if a step left it
+unharmed is it repeated here. A fork costs 4 ms, 6 ms with 1.5 GB resident and 20 ms on a virtual
+machine, so that one child goes ahead for as long as a file is open.
 """
 
 from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import os
 import resource
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
+from typing import Any
 
 from h5py._objects import phil
 
@@ -27,9 +33,14 @@ CPU_SECONDS = 4  # for looking at structures; values are read at RATE besides
 RATE = 20e6  # bytes a second that reading and inflating reaches on any machine
 _SPARE = 2**30  # bytes that looking may take beside what this process has
 _LONGEST = 2000  # bytes of a message
-_TOO_LARGE, _UNKNOWN = 71, 72
+_UNHARMED, _REFUSED, _TOO_LARGE = b"0", b"1", b"2"
 
 _children: list[int] = []  # the process itself, where it is one of these children
+
+
+def is_child() -> bool:
+    """Whether this process goes ahead of another, or where nothing can, as there are no forks."""
+    return not hasattr(os, "fork") or os.getpid() in _children
 
 
 def examine(where: str, look: Callable[[], object], n_bytes: int = 0) -> None:
@@ -40,39 +51,94 @@ def examine(where: str, look: Callable[[], object], n_bytes: int = 0) -> None:
     it crashes, does not end, wants more memory than there is reason for, or cannot be started. Any
     other exception is left to be met again here.
     """
-    if not hasattr(os, "fork") or os.getpid() in _children:
+    if is_child():
         look()
         return
-    here, there = os.pipe()
-    try:
-        with _quiet_fork(), phil:  # nobody else is inside the HDF5 library at this moment
-            child = os.fork()
-    except OSError as error:
-        os.close(here)
-        os.close(there)
-        raise InputError(
-            f"{where}: no process can be started to look at it first: {error.strerror}"
-        ) from error
-    if child == 0:
-        _run(look, there, n_bytes)
-    os.close(there)
-    try:
-        with os.fdopen(here, "rb") as pipe:
-            said = pipe.read(_LONGEST)
-        status = os.waitpid(child, 0)[1]
-    except BaseException:  # Ctrl-C
-        with contextlib.suppress(OSError):
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-        raise
-    if said:
-        raise InputError(said.decode("utf-8", "replace"))
-    if os.WIFSIGNALED(status):
-        raise InputError(_verdict(where, os.WTERMSIG(status)))
-    if os.WEXITSTATUS(status) == _TOO_LARGE:
-        raise InputError(
-            f"{where}: damaged: reading it asks for more memory than it can need; make it again"
-        )
+    Forerunner(where, look, n_bytes).close()
+
+
+class Forerunner:
+    """A fork of this process that does every step with a file before this process does.
+
+    It begins with `first`, and what that returns is handed to every step after; it may be exchanged
+    for another later. A child that was harmed is replaced before the next step, and so is one that
+    does not know the modules loaded here since. Errors and limits are those of `examine`, the
+    computing time for each step anew (to half a second), the memory for all together.
+    """
+
+    def __init__(self, where: str, first: Callable[[], object], n_bytes: int = 0) -> None:
+        self.first = first
+        self._where, self._n_bytes = where, n_bytes
+        self._owner, self._lock = os.getpid(), threading.Lock()
+        self._child, self._n_modules = 0, 0
+        self._pipe: Connection
+        self._start()
+
+    def go_ahead(self, where: str, step: Callable[..., object], *arguments: Any) -> None:
+        """Have the child do `step(what first returned, *arguments)`; a function of a module."""
+        if os.getpid() != self._owner:  # a fork of the owner; the child answers to one only
+            examine(where, lambda: step(self.first(), *arguments))
+            return
+        with self._lock:
+            if self._child and self._n_modules != len(sys.modules):
+                self.close()
+            if not self._child:
+                self._start()
+            self._ask(where, (step, arguments))
+
+    def close(self) -> None:
+        """End the child, if there is one."""
+        if self._child and os.getpid() == self._owner:
+            os.kill(self._child, signal.SIGKILL)
+            self._bury()
+
+    def _bury(self) -> int:
+        """Status that the child ended with."""
+        child, self._child = self._child, 0
+        self._pipe.close()
+        return os.waitpid(child, 0)[1]
+
+    def _start(self) -> None:
+        self._n_modules = len(sys.modules)
+        self._pipe, there = Pipe()
+        try:
+            with _quiet_fork(), phil:  # nobody else is inside the HDF5 library at this moment
+                child = os.fork()
+        except OSError as error:
+            self._pipe.close()
+            there.close()
+            raise InputError(
+                f"{self._where}: no process can be started to look at it first: {error.strerror}"
+            ) from error
+        if child == 0:
+            self._pipe.close()
+            _run(self.first, there, self._n_bytes)
+        self._child = child
+        there.close()
+        try:
+            self._ask(self._where)
+        except BaseException:
+            self.close()
+            raise
+
+    def _ask(self, where: str, *question: object) -> None:
+        """Put a question, if any, and hear how that step ended; raises InputError if badly."""
+        try:
+            for one in question:
+                self._pipe.send(one)
+            said = self._pipe.recv_bytes()
+        except (EOFError, ConnectionError) as error:
+            raise InputError(_verdict(where, self._bury())) from error
+        except BaseException:  # Ctrl-C
+            self.close()
+            raise
+        if said[:1] == _TOO_LARGE:
+            self.close()
+            raise InputError(
+                f"{where}: damaged: reading it asks for more memory than it can need; make it again"
+            )
+        if said[:1] == _REFUSED:
+            raise InputError(said[1:].decode("utf-8", "replace"))
 
 
 def allow(n_bytes: float) -> None:
@@ -93,40 +159,56 @@ def _quiet_fork() -> Iterator[None]:
         yield
 
 
-def _verdict(where: str, number: int) -> str:
-    name = signal.Signals(number).name
-    what = f"crashes the library that reads it ({name})"
-    if number == signal.SIGXCPU:
-        what = "does not end"
-    elif number == signal.SIGKILL:
-        what = "was ended by the system, which may be out of memory"
+def _verdict(where: str, status: int) -> str:
+    what = "ends the process that reads it"
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        what = f"crashes the library that reads it ({signal.Signals(number).name})"
+        if number == signal.SIGXCPU:
+            what = "does not end"
+        elif number == signal.SIGKILL:
+            what = "was ended by the system, which may be out of memory"
     return f"{where}: damaged: reading it {what}; make it again, or copy what can be read of it"
 
 
-def _run(look: Callable[[], object], there: int, n_bytes: int) -> None:
+def _run(first: Callable[[], object], there: Connection, n_bytes: int) -> None:
     """The child's life: never returns."""
-    code = _UNKNOWN
     try:
         _children.append(os.getpid())
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
+        gc.disable()  # a collection would touch, and so copy, most of what the two share
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         faulthandler.disable()
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (1, 2):
             os.dup2(nowhere, stream)
         _limit(resource.RLIMIT_CORE, 0)
-        _limit(resource.RLIMIT_CPU, CPU_SECONDS + int(n_bytes / RATE))
         _limit(resource.RLIMIT_AS, _address_space() + _SPARE + n_bytes)
-        look()
-        code = 0
-    except InputError as error:
-        os.write(there, str(error).encode("utf-8", "replace")[:_LONGEST])
-    except MemoryError:
-        code = _TOO_LARGE
-    except Exception as error:  # met again by the caller, who knows what to say
-        code = _TOO_LARGE if "allocation failed" in str(error) else 0
+        found: list[object] = []
+        there.send_bytes(_tried(n_bytes, lambda: found.append(first())))
+        file = found[0]
+        while True:
+            step, arguments = there.recv()
+            there.send_bytes(_tried(0, partial(step, file, *arguments)))
     finally:
-        os._exit(code)
+        os._exit(0)
+
+
+def _tried(n_bytes: int, step: Callable[[], object]) -> bytes:
+    """Do a step in the child; how it ended."""
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    most = round(sum(os.times()[:2])) + CPU_SECONDS + int(n_bytes / RATE)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(resource.RLIMIT_CPU, (most, hard))
+    try:
+        step()
+    except InputError as error:
+        return _REFUSED + str(error).encode("utf-8", "replace")[:_LONGEST]
+    except MemoryError:
+        return _TOO_LARGE
+    except Exception as error:  # met again by the caller, who knows what to say
+        return _TOO_LARGE if "allocation failed" in str(error) else _UNHARMED
+    return _UNHARMED
 
 
 def _limit(which: int, most: int) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io.hdf5 import schema, size_checks
-from mustlink_io.hdf5.sandbox import allow, examine
+from mustlink_io.hdf5.sandbox import Forerunner, allow, examine, is_child
 from mustlink_io.hdf5.writing import atomic, check_output, create_h5, write
 
 __all__ = [
@@ -45,11 +45,12 @@ _LISTED = 12  # datasets that a message names
 
 
 class _File(h5py.File):
-    """An open file, and what a child process has looked at already without harm."""
+    """An open file, the child process that goes ahead, and what that has done without harm."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, forerunner: Forerunner | None = None) -> None:
         super().__init__(path, "r")
-        self.safe: set[tuple[str, str]] = set()
+        self.forerunner = forerunner
+        self.safe: set[tuple[Any, ...]] = set()
 
 
 @contextlib.contextmanager
@@ -57,13 +58,18 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
     """Open for reading; a missing, damaged or truncated file is one InputError.
 
     Errors of the HDF5 library inside the `with` block are told the same way. Whatever is reached by
-    `find`, `dataset`, `read` and `contents` is looked at by a child process first (`sandbox`).
+    `find`, `dataset`, `read` and `contents` is looked at by a child process first (`sandbox`),
+    the same one while the file is open.
     """
     path = Path(path)
     check_file(path)
     try:
-        examine(str(path), lambda: _look_at_root(path))
-        with _File(path) as file:
+        there = path.stat()
+        with _forerunner(path) as forerunner, _File(path, forerunner) as file:
+            if not os.path.samestat(there, os.fstat(file.id.get_vfd_handle())):
+                raise InputError(f"{path}: was replaced while it was opened; try again")
+            if forerunner is not None:
+                forerunner.first = lambda: file  # from now on a new child shares this one
             _check_version(file)
             yield file
     except (OSError, RuntimeError, LookupError, TypeError, ValueError, OverflowError) as error:
@@ -76,6 +82,19 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
                 "or if it has ended: h5clear -s FILE"
             ) from error
         raise InputError(f"{path}: not an HDF5 file, truncated or damaged ({words})") from error
+
+
+@contextlib.contextmanager
+def _forerunner(path: Path) -> Iterator[Forerunner | None]:
+    """A child process that has opened the file; in such a child itself none."""
+    if is_child():
+        yield None
+        return
+    forerunner = Forerunner(str(path), lambda: _looked_at(path))
+    try:
+        yield forerunner
+    finally:
+        forerunner.close()
 
 
 def _from_h5py(error: Exception) -> bool:
@@ -113,10 +132,11 @@ def check_file(path: Path) -> None:
         raise InputError(f"{path}: is a device or pipe, not a file")
 
 
-def _look_at_root(path: Path) -> None:
+def _looked_at(path: Path) -> _File:
     file = _File(path)
     _check_version(file)
     _look(file)
+    return file
 
 
 def _look(item: Any) -> None:
@@ -135,12 +155,15 @@ def _look_at_attributes(item: h5py.Group) -> None:
             _ = item.attrs[name]
 
 
-def try_first(file: h5py.File, what: str, name: str, look: Callable[[], object]) -> None:
-    """Have a child process do what this one is about to do (`what` to `name`), unless one did."""
-    safe: set[tuple[str, str]] = getattr(file, "safe", set())
-    if (what, name) not in safe:
-        examine(f"{file.filename}:{name}" if name else str(file.filename), look)
-        safe.add((what, name))
+def try_first(file: h5py.File, name: str, step: Callable[..., object], *arguments: Any) -> None:
+    """Have a child process do `step(file, *arguments)`, about `name`, before, unless one did."""
+    where = f"{file.filename}:{name}" if name else str(file.filename)
+    forerunner: Forerunner | None = getattr(file, "forerunner", None)
+    if forerunner is None:  # in a child, or not opened here
+        examine(where, lambda: step(file, *arguments))
+    elif (step, *arguments) not in file.safe:
+        forerunner.go_ahead(where, step, *arguments)
+        file.safe.add((step, *arguments))
 
 
 def find(file: h5py.File, name: str) -> h5py.Dataset | h5py.Group | None:
@@ -148,8 +171,12 @@ def find(file: h5py.File, name: str) -> h5py.Dataset | h5py.Group | None:
 
     Raises InputError at an external link. Soft links are followed up to a limit.
     """
-    try_first(file, "find", name, lambda: _look(_follow(file, name)))
+    try_first(file, name, _look_at, name)
     return _follow(file, name)
+
+
+def _look_at(file: h5py.File, name: str) -> None:
+    _look(_follow(file, name))
 
 
 def _follow(file: h5py.File, name: str) -> h5py.Dataset | h5py.Group | None:
@@ -181,7 +208,7 @@ def _follow(file: h5py.File, name: str) -> h5py.Dataset | h5py.Group | None:
 
 def contents(file: h5py.File) -> dict[str, h5py.Dataset | h5py.Group]:
     """Every dataset and group by path, reached by hard links only, each once."""
-    try_first(file, "contents", "", lambda: _contents(file) and None)
+    try_first(file, "", _contents)
     return _contents(file)
 
 
@@ -206,13 +233,14 @@ def dataset(file: h5py.File, name: str, *, values: bool = True) -> h5py.Dataset:
     count them (`declared`), unless the caller will not read `values`.
     """
     if values:
-        try_first(file, "values", name, lambda: _look_at_values(_dataset(file, name), name))
+        try_first(file, name, _look_at_values, name)
     else:
-        try_first(file, "shape", name, lambda: _dataset(file, name))
+        try_first(file, name, _dataset, name)
     return _dataset(file, name)
 
 
-def _look_at_values(data: h5py.Dataset, name: str) -> None:
+def _look_at_values(file: h5py.File, name: str) -> None:
+    data = _dataset(file, name)
     _look(data)
     if data.chunks is not None:
         where = f"{data.file.filename}:{name}"
@@ -259,14 +287,13 @@ def texts(file: h5py.File, name: str) -> NDArray[np.object_]:
     A child process reads all of it first: the HDF5 library may never come back from text of
     variable length in a damaged file. Raises InputError.
     """
-    try_first(file, "texts", name, lambda: _look_at_texts(file, name))
+    try_first(file, name, _look_at_texts, name)
     return _texts(file, name)
 
 
 def _look_at_texts(file: h5py.File, name: str) -> None:
-    data = _dataset(file, name)
-    allow(data.size * _TEXT_BYTES)
-    _look_at_values(data, name)
+    allow(_dataset(file, name).size * _TEXT_BYTES)
+    _look_at_values(file, name)
     _texts(file, name)
 
 

@@ -66,7 +66,7 @@ def _sparse_entry(archive: arrays.Archive, place: formats.Place) -> dict[str, An
 
 def _describe_h5(place: formats.Place, name: str, size: int) -> Contents:
     with store.open_h5(place.path) as file:
-        store.try_first(file, "entries", "", lambda: _entries(file, place))
+        store.try_first(file, "", _entries, place)
         entries = _entries(file, place)
         if place.part and not entries:
             raise InputError(f"{place}: no such dataset in the file")

@@ -88,14 +88,14 @@ def _group_names(file: h5py.File) -> dict[int, str]:
 
 def node_names(file: h5py.File, nodes: Iterable[int], n: int) -> dict[int, str]:
     """Names of some nodes, where the file has /names; the others are not read."""
-    wanted = sorted({node for node in nodes if 0 <= node < n})
+    wanted = tuple(sorted({node for node in nodes if 0 <= node < n}))
     if not wanted or store.find(file, "/names") is None:
         return {}
-    store.try_first(file, "names", "/names", lambda: _names(file, wanted, n))
+    store.try_first(file, "/names", _names, wanted, n)
     return dict(zip(wanted, _names(file, wanted, n), strict=True))
 
 
-def _names(file: h5py.File, wanted: list[int], n: int) -> list[str]:
+def _names(file: h5py.File, wanted: tuple[int, ...], n: int) -> list[str]:
     data = store.dataset(file, "/names", values=False)
     if data.shape != (n,) or data.dtype.kind not in "OSU":
         raise InputError(f"{file.filename}:/names: damaged: not one text for each of {n} nodes")
