@@ -39,12 +39,21 @@ def satisfaction(
     and a kept node; one held-out label per class would have no must-link of its own.
     Raises InputError for another n.
     """
+    if given is not None:
+        return satisfaction_added(labels, constraints + given, given)
     found = _as_clusters(labels)
     constraints.require_nodes(found.size)
-    if given is None:
-        tally = _tally(found, constraints)
-    else:
-        tally = _tally(found, constraints + given) - _tally(found, given)
+    return _shares(_tally(found, constraints))
+
+
+def satisfaction_added(labels: Any, both: Constraints, given: Constraints) -> dict[str, float]:
+    """As `satisfaction`, of what `both` hold beyond `given`; raises InputError for another n."""
+    found = _as_clusters(labels)
+    both.require_nodes(found.size)
+    return _shares(_tally(found, both) - _tally(found, given))
+
+
+def _shares(tally: Floats) -> dict[str, float]:
     must, must_kept, cannot, cannot_kept, *weights = tally.tolist()
     weight, weight_kept = weights[0] + weights[2], weights[1] + weights[3]
     return {

@@ -71,12 +71,13 @@ EXPECTED["ClusterKernel"] |= dict.fromkeys(_SMALL, _CONSTANT)
 def made(name):
     """The estimator, of two clusters where it takes a number.
 
-    CSP chooses its subspace itself, which takes a second; the others share that code.
+    CSP makes every choice itself, which takes most of the time; the others share that code.
     """
     kind = getattr(ml, name)
     if name in PROPAGATORS:
         return kind()
-    fixed = {"subspace": 3} if issubclass(kind, ConstrainedSpectral) and name != "CSP" else {}
+    chosen = {"subspace": 3, "assign": "kmeans"}
+    fixed = chosen if issubclass(kind, ConstrainedSpectral) and name != "CSP" else {}
     return kind(n_clusters=2, **fixed)
 
 

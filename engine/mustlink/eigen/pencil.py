@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.eigen.wide_spectrum import NOISE, leading_pairs
@@ -41,18 +42,22 @@ class Pencil:
     @cached_property
     def touched(self) -> NDArray[np.int64]:
         """Components with a constrained node: in the others Z is B-orthogonal to Z^⟂."""
-        return np.unique(self.laplacian.null.rows(self.Q.support).indices).astype(np.int64)
+        return np.unique(self._rows.indices).astype(np.int64)
+
+    @cached_property
+    def _rows(self) -> sp.csr_matrix:
+        """Z on the support, (s, c)."""
+        return self.laplacian.null.rows(self.Q.support)
 
     @cached_property
     def _QZ(self) -> Block:
         """Q̄Z on the support, (s, c')."""
-        return self.Q.inner(self.laplacian.null.rows(self.Q.support)[:, self.touched].toarray())
+        return self.Q.inner(self._rows[:, self.touched].toarray())
 
     @cached_property
     def _null_gram(self) -> Block:
         """ZᵀBZ over the touched components, (c', c')."""
-        Z = self.laplacian.null.rows(self.Q.support)[:, self.touched]
-        G = Z.T @ self._QZ - self.beta * np.eye(self.touched.size)
+        G = self._rows[:, self.touched].T @ self._QZ - self.beta * np.eye(self.touched.size)
         return np.asarray((G + G.T) / 2, dtype=np.float64)
 
     @cached_property

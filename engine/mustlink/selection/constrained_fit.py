@@ -185,17 +185,17 @@ def _rival(request: Request, choice: Choice) -> Choice:
     for value in request.formulation.grid.rivals:
         scores: dict[str, list[float]] = {way: [] for way in request.roundings}
         few = laplacian.size <= DENSE_BELOW
-        for kept, held in folds if few else folds[:_RIVAL_FOLDS]:
-            formulation = request.formulation_of(kept)
+        for fold in folds if few else folds[:_RIVAL_FOLDS]:
+            formulation = request.formulation_of(fold.kept)
             try:
                 solution = formulation.problem.solve(value, rough, request.work)
             except InfeasibleError:
                 break
-            nodes, rows = sampled_rows(laplacian, kept.nodes, held.nodes, seed)
+            nodes, rows = sampled_rows(laplacian, fold.nodes, seed)
             U = solution.vectors[rows] * formulation.row_scale[rows, None]
             for way, found in scores.items():
                 E = transform(U, way, solution.cost)
-                found.append(held_out_score(E, nodes, kept, held, k, way, seed))
+                found.append(held_out_score(E, nodes, fold, k, way, seed))
         else:
             for way, found in scores.items():
                 score = float(np.mean(found))
@@ -283,7 +283,7 @@ def cluster(request: Request, choice: Choice, solution: Solution) -> NDArray[np.
     seen = transform(rows, way, solution.cost)
     centers = None
     if not known.is_empty:
-        nodes, sample = sampled_rows(laplacian, known.nodes, known.nodes, request.seed)
+        nodes, sample = sampled_rows(laplacian, known.nodes, request.seed)
         if nodes.size:
             centers = starting_centers(seen[sample], nodes, known, k, request.seed)
     return kmeans(seen, k, request.seed, centers=centers).labels

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Self
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +12,7 @@ from mustlink.constraints import Constraints
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.rounding.assign import kmeans, nearest
 from mustlink.rounding.split import splitting_value
-from mustlink.scores import satisfaction
+from mustlink.scores import satisfaction, satisfaction_added
 
 Ints = NDArray[np.int64]
 Block = NDArray[np.float64]
@@ -36,47 +39,67 @@ def can_hold_out(constraints: Constraints, k: int) -> bool:
     return bool(enough_labels or enough_pairs or constraints.soft is not None)
 
 
-def folds_of(constraints: Constraints, seed: int) -> list[tuple[Constraints, Constraints]]:
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Constraints that are fitted, `kept`, and others held out of the fit.
+
+    They are judged on the s `nodes` that they are about: `given` are those kept and `both` all of
+    them, numbered among these nodes.
+    """
+
+    kept: Constraints
+    nodes: Ints
+    given: Constraints
+    both: Constraints
+
+    @classmethod
+    def of(cls, kept: Constraints, held: Constraints) -> Self:
+        """A fold of two parts."""
+        both = held + kept
+        return cls(kept, both.nodes, kept[both.nodes], both[both.nodes])
+
+    def share_kept(self, labels: Ints) -> float:
+        """Share of what was held out that clusters (s,) of the nodes keep."""
+        return satisfaction_added(labels, self.both, self.given)["kept_weighted"]
+
+
+def folds_of(constraints: Constraints, seed: int) -> list[Fold]:
     """Random splits: more of them when each holds out little."""
     count = constraints.counts()
     items = count["labelled"] or constraints.merged[0].shape[0] or 10_000
     repeats = 8 if items < 1500 else 4 if items < 4000 else 2
     rng = np.random.default_rng(seed)
-    return [constraints.split(_HELD, rng) for _ in range(repeats)]
+    return [Fold.of(*constraints.split(_HELD, rng)) for _ in range(repeats)]
 
 
-def held_out_score(
-    rows: Block, nodes: Ints, kept: Constraints, held: Constraints, k: int, way: str, seed: int
-) -> float:
-    """Share of `held` kept by clusters of an embedding fitted on `kept`, transformed for `way`.
+def held_out_score(rows: Block, nodes: Ints, fold: Fold, k: int, way: str, seed: int) -> float:
+    """Share of what is held out that clusters keep, of an embedding transformed for `way`.
 
     `rows` are of a sample of nodes and, last, of the constrained `nodes`.
     """
-    labels = np.full(held.n_nodes, -1, dtype=np.int64)
+    labels = np.full(fold.nodes.size, -1, dtype=np.int64)
     if rows.shape[1]:
         seen = rows[-nodes.size :]
+        place = np.searchsorted(fold.nodes, nodes)
         if way == "sign":
-            labels[nodes] = seen[:, 0] > 0
+            labels[place] = seen[:, 0] > 0
         elif way == "split":
-            own = np.isin(nodes, kept.nodes)
-            value = splitting_value(seen[own, 0], nodes[own], kept)
-            labels[nodes] = seen[:, 0] > value
+            own = np.isin(place, fold.given.nodes)
+            value = splitting_value(seen[own, 0], place[own], fold.given)
+            labels[place] = seen[:, 0] > value
         else:
-            labels[nodes] = nearest(seen, starting_centers(rows, nodes, kept, k, seed))
-    return satisfaction(labels, held, given=kept)["kept_weighted"]
+            labels[place] = nearest(seen, starting_centers(rows, place, fold.given, k, seed))
+    return fold.share_kept(labels)
 
 
-def sampled_rows(
-    laplacian: NormalizedLaplacian, kept: Ints, held: Ints, seed: int
-) -> tuple[Ints, Ints]:
+def sampled_rows(laplacian: NormalizedLaplacian, constrained: Ints, seed: int) -> tuple[Ints, Ints]:
     """Constrained nodes with an edge, and working rows: a sample of all nodes, then theirs."""
     sample = np.arange(laplacian.size)
     if laplacian.size > _SAMPLE:
         rng = np.random.default_rng(seed)
         sample = np.sort(rng.choice(laplacian.size, _SAMPLE, replace=False))
-    nodes = np.union1d(kept, held)
-    position = laplacian.positions[nodes]
-    return nodes[position >= 0], np.concatenate([sample, position[position >= 0]])
+    position = laplacian.positions[constrained]
+    return constrained[position >= 0], np.concatenate([sample, position[position >= 0]])
 
 
 def starting_centers(

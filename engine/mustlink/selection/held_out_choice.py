@@ -18,7 +18,13 @@ from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.observe import Recorder
 from mustlink.rounding.assign import transform
 from mustlink.selection.formulation import FormulationOf
-from mustlink.selection.held_out import can_hold_out, folds_of, held_out_score, sampled_rows
+from mustlink.selection.held_out import (
+    Fold,
+    can_hold_out,
+    folds_of,
+    held_out_score,
+    sampled_rows,
+)
 
 Ints = NDArray[np.int64]
 Block = NDArray[np.float64]
@@ -171,7 +177,7 @@ def _score(
     values: tuple[float, ...],
     way: str,
     basis: SmoothBasis,
-    folds: list[tuple[Constraints, Constraints]],
+    folds: list[Fold],
     formulation_of: FormulationOf,
     seed: int,
 ) -> list[_Trial]:
@@ -179,13 +185,13 @@ def _score(
     laplacian = basis.laplacian
     basis = basis.first(p)
     scores: dict[float, list[float]] = {value: [] for value in values}
-    for kept, held in folds:
-        formulation = formulation_of(kept)
+    for fold in folds:
+        formulation = formulation_of(fold.kept)
         inside = formulation.problem.restricted(basis)
-        nodes, rows = sampled_rows(laplacian, kept.nodes, held.nodes, seed)
+        nodes, rows = sampled_rows(laplacian, fold.nodes, seed)
         U = basis.rows(rows) * formulation.row_scale[rows, None]
         for value in values:
             found = inside.trial(value)
             E = transform(U @ found.vectors, way, found.cost)
-            scores[value].append(held_out_score(E, nodes, kept, held, k, way, seed))
+            scores[value].append(held_out_score(E, nodes, fold, k, way, seed))
     return [_Trial(basis.p, value, way, tuple(kept)) for value, kept in scores.items()]
