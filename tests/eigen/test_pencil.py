@@ -19,6 +19,7 @@ from mustlink.workspace import Workspace
 
 FRACTIONS = (-1.0, -0.3, -0.05, 0.05, 0.1, 0.5, 0.9)
 QZ_BELOW = 150  # nodes: QZ takes seconds beyond
+SLOW = (98, 151, 183, 191, 194)  # of the seeds below 200 those that take the most steps
 seeds = st.integers(0, 2**31)
 
 
@@ -90,9 +91,12 @@ def test_schur_complement_is_the_dense_one(seed):
     assert pencil.n_feasible() == (values > 1e-10 * size).sum()
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", [*range(84), *SLOW])
 def test_every_path_agrees_with_the_dense_one(seed):
-    """200 random graphs; measured: λ to 3e-11 relative and angles of 5e-9 at worst."""
+    """Every β with every number of components and kind of graph, and the hardest of 200.
+
+    Measured: λ to 3e-11 relative and angles of 5e-9 at worst.
+    """
     pencil, k, _ = random_pencil(seed)
     laplacian = pencil.laplacian
     exact = dense_pencil(pencil)

@@ -16,8 +16,8 @@ from cases import KINDS, random_constraints, random_graph
 from mustlink.errors import InputError
 from mustlink.kernels.diffused_columns import diffused_columns, workspace
 from mustlink.kernels.similarity_adjustment import adjust
+from mustlink.lyapunov import exponentials, filters, sources
 from mustlink.lyapunov import fields as local
-from mustlink.lyapunov import filters, sources
 from mustlink.lyapunov import new_edges as edges
 from mustlink.lyapunov import pair_propagation as solve
 from mustlink.lyapunov import residual as residuals
@@ -312,7 +312,7 @@ def test_krylov_is_scipy(shape, mu):
     # ‖F − F*‖ <= ‖R‖/2μ <= tol·‖Y‖
     assert np.linalg.norm(found.beliefs - wanted) <= 1e-7 * np.linalg.norm(Y)
     new = found.new
-    np.testing.assert_allclose(new.beliefs, F[new.first, new.second], atol=1e-7 * len(Y))
+    np.testing.assert_allclose(new.beliefs, F[new.first, new.second], atol=1e-7 * np.linalg.norm(Y))
     assert found.convergence.residuals.max() <= 1e-7
     assert found.about["residual"] <= 1e-7
 
@@ -404,9 +404,12 @@ def test_large_mu_leaves_the_pairs_alone(solver):
     Y = working(problem, oracles.known_pairs(known, W.toarray()))
     found = solve_pairs(problem, Recorder(None), solver=solver, tol=1e-5)
     on_edges = Y[problem.laplacian.S.nonzero()]
-    np.testing.assert_allclose(found.beliefs, on_edges, atol=2e-5)
+    # F* − Y = −(L̄F* + F*L̄)/2μ with ‖L̄‖ <= 2 and ‖F*‖ <= ‖Y‖, and ‖F − F*‖ <= ‖R‖/2μ.
+    allowed = 2e-6 * np.linalg.norm(Y, 2) + found.about["residual"] * np.linalg.norm(Y)
+    assert allowed < 1e-5
+    np.testing.assert_allclose(found.beliefs, on_edges, rtol=0, atol=allowed)
     assert found.agreement == 1.0
-    assert found.largest == pytest.approx(1, abs=1e-4)
+    assert found.largest == pytest.approx(1, rel=0, abs=allowed)
 
 
 # --- the residual
@@ -452,7 +455,7 @@ def test_residual_by_probes(monkeypatch):
     assert np.abs(np.array(squares) - 1).max() < 5 * error
     assert residual(problem, field, seed=3) == residual(problem, field, seed=3)
     many = residual(problem, field, probes=6000)
-    assert many.relative == pytest.approx(exact.relative, rel=0.05)
+    assert (many.relative / exact.relative) ** 2 == pytest.approx(1, abs=5 * (2 / 6000) ** 0.5)
 
 
 def test_residual_of_nothing_known():
@@ -667,7 +670,7 @@ def test_the_kernel_spreads():
 # --- sums of exponentials, filters
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     st.floats(1e-9, np.log(2000)).map(np.exp),
     st.floats(1e-3, 1e3),
@@ -697,7 +700,9 @@ def test_exponentials_to_eight_digits(mu):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_rounding_ends_it():
+def test_rounding_ends_it(monkeypatch):
+    """Ten terms reach 8e-11 here, eleven 2e-11, and the twelfth adds nothing but rounding."""
+    monkeypatch.setattr(exponentials, "_TERMS", 12)
     with pytest.raises(InputError, match="cannot be written as exponentials") as caught:
         exponential_sum(0.4, 4.4, 1e-15)
     assert "\n" not in str(caught.value)
@@ -894,15 +899,18 @@ def test_all_solvers_say_the_same(shape):
     dense = found["dense"]
     assert found["auto"].convergence.solver == "dense"
     given, beliefs = given_pairs(problem.sources)
-    F, _ = wanted_of(W, known, problem)
+    F, Y = wanted_of(W, known, problem)
     sign = F[given.rows, given.indices] * beliefs > 0
     for one in found.values():
-        np.testing.assert_allclose(one.beliefs, dense.beliefs, atol=1e-6)
+        # ‖F − F*‖ <= ‖R‖/2μ for both.
+        left = one.about["residual"] + dense.about["residual"]
+        assert left <= 1e-7
+        apart = left * np.linalg.norm(Y)
+        np.testing.assert_allclose(one.beliefs, dense.beliefs, rtol=0, atol=apart)
         np.testing.assert_array_equal(one.new.first, dense.new.first)
         np.testing.assert_array_equal(one.new.second, dense.new.second)
         assert one.agreement == pytest.approx(sign.mean())
-        assert one.largest == pytest.approx(dense.largest, abs=1e-6)
-        assert one.about["residual"] < 1e-5
+        assert one.largest == pytest.approx(dense.largest, rel=0, abs=apart)
         assert one.convergence.converged.all()
         assert one.about["sources"] == problem.sources.count
 
@@ -929,13 +937,17 @@ def test_krylov_looks_for_edges_where_diffusion_does(monkeypatch):
     recorder = Recorder(None)
     found = solve_pairs(problem, recorder, solver="krylov", new_edges=3, tol=1e-6)
     assert any("new edges are looked for where diffusion" in note for note in recorder.notes)
-    np.testing.assert_allclose(found.beliefs, whole.beliefs, atol=1e-9)
-    F, _ = wanted_of(W, known, problem)
+    np.testing.assert_array_equal(found.beliefs, whole.beliefs)
+    F, Y = wanted_of(W, known, problem)
     new = found.new
-    np.testing.assert_allclose(new.beliefs, F[new.first, new.second], atol=1e-4)
+    # ‖F − F*‖ <= ‖R‖/2μ, and the residual is asked to be tol·μ/0.2.
+    np.testing.assert_allclose(
+        new.beliefs, F[new.first, new.second], rtol=0, atol=5e-7 * np.linalg.norm(Y)
+    )
     assert not problem.laplacian.S.toarray()[new.first, new.second].any()
     sets = [set(zip(e.first.tolist(), e.second.tolist(), strict=True)) for e in (new, whole.new)]
-    assert len(sets[0] & sets[1]) > 0.9 * len(sets[1])
+    # Measured 155 of 157: F for μ = 0.2 orders the weakest otherwise than F for 0.1.
+    assert len(sets[0] & sets[1]) > 0.95 * len(sets[1])
     none = solve_pairs(problem, Recorder(None), solver="krylov", new_edges=0, tol=1e-6)
     assert none.new.count == 0
 
@@ -951,6 +963,7 @@ def test_weak_beliefs_make_edges_too(solver):
     full, weak = (
         solve_pairs(p, Recorder(None), solver=solver, tol=1e-4, new_edges=4) for p in (Y, faint)
     )
+    # Some roundings in single precision, 6e-8 each.
     np.testing.assert_allclose(weak.beliefs, 1e-5 * full.beliefs, rtol=1e-6, atol=1e-14)
     assert weak.new.count == full.new.count
 
@@ -965,6 +978,7 @@ def test_parts_within_the_memory_are_the_whole():
     found = solve_pairs(problem, recorder, solver="diffusion", tol=1e-4, memory=20_000)
     assert found.about["parts"] > 2
     assert "parts, twice" in recorder.notes[0]
+    # The thresholds are those of all sources: only the order of sums differs.
     np.testing.assert_allclose(found.beliefs, whole.beliefs, atol=1e-7)
     new = [one.new for one in (whole, found)]
     pairs = [set(zip(n.first.tolist(), n.second.tolist(), strict=True)) for n in new]
