@@ -35,8 +35,10 @@ contracts: $(BIN)/.installed
 	$(BIN)/lint-imports
 
 # A process a core. Each begins with folders of its own, so that a kernel is rarely compiled twice.
+# Threads that wait sleep: spinning they would take the other process's core.
 tests: $(BIN)/.installed
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE \
+	    $(BIN)/pytest -n auto --dist worksteal
 
 test: $(BIN)/.installed
 	$(MAKE) --jobs lint tests   # at the same time

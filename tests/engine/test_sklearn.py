@@ -76,8 +76,11 @@ def made(name):
     kind = getattr(ml, name)
     if name in PROPAGATORS:
         return kind()
-    chosen = {"subspace": 3, "assign": "kmeans"}
-    fixed = chosen if issubclass(kind, ConstrainedSpectral) and name != "CSP" else {}
+    fixed = {}
+    if issubclass(kind, ConstrainedSpectral) and name != "CSP":
+        fixed = {"subspace": 3, "assign": "kmeans"}
+        if kind._parameter is not None:
+            fixed[kind._parameter] = 0.5
     return kind(n_clusters=2, **fixed)
 
 
