@@ -151,7 +151,7 @@ def just_too_small(estimator, graph, n_classes=None):
 @pytest.fixture(scope="module")
 def planted():
     rng = np.random.default_rng(1)
-    W, y = planted_graph(rng, 1500, 4, inside=0.08, across=0.003)
+    W, y = planted_graph(rng, 1100, 4, inside=0.11, across=0.004)
     return sp.csr_matrix(W), y
 
 

@@ -126,7 +126,7 @@ def pencil_case(seed):
 
 
 @given(seeds, st.booleans())
-@settings(max_examples=50)
+@settings(max_examples=100)
 def test_pairs_are_those_of_the_dense_pencil(seed, tied):
     laplacian, phi, k, c = pencil_case(seed)
     pencil = low_rank_pencil(laplacian, phi, tied=tied)

@@ -156,7 +156,7 @@ def test_every_subspace_and_discretisation_recovers_planted_clusters(subspace, w
 
 
 def test_large_graphs_choose_a_smooth_subspace():
-    W, y, known = planted(2, n=1300, k=3, pairs=200)
+    W, y, known = planted(2, n=1100, k=3, pairs=200)
     est = csp(3).fit(W, constraints=known)
     assert isinstance(est.report_.choices["subspace"], int)
     assert adjusted_rand_score(est.labels_, y) > 0.95
