@@ -172,7 +172,7 @@ def test_what_cannot_be_kept_is_told_and_does_no_harm(tmp_path):
 
 # ---------------------------------------------------------------------- through the command line
 
-N, K = 600, 3
+N, K = 240, 3
 METHODS = {
     "ncut": (),
     "csp": ("--labels", "data.h5:/known"),
