@@ -98,7 +98,8 @@ def test_methods_answer_as_their_dense_twins(name):
         if graph.info["n_bridges"]:
             continue  # bridges are neighbours too: see below
         expected = dense_twin(fitted, X, oracles.knn_lists(X, k)[0], one_hot(y))
-        np.testing.assert_allclose(F, expected, atol=1e-6 * max(1.0, np.abs(expected).max()))
+        # Residuals of 1e-12, times the condition of the system.
+        np.testing.assert_allclose(F, expected, atol=1e-9 * max(1.0, np.abs(expected).max()))
         found = fitted.report_.convergence
         assert found.converged.all(), found.status
         compared += 1
@@ -217,7 +218,8 @@ def test_alignment_knows_its_diagonal_and_its_galerkin_product():
         X = rng.standard_normal((part.size, 3)).astype(np.float32)
         found = part.single.apply(X)
         assert found.dtype == np.float32
-        np.testing.assert_allclose(found, expected @ X, atol=1e-4)
+        # Single precision, values up to 10.
+        np.testing.assert_allclose(found, expected @ X, atol=1e-5)
     assert alignment.counts.sum() == (alignment.members >= 0).sum()
 
 
@@ -236,13 +238,13 @@ def test_galerkin_cycle_is_a_fixed_symmetric_positive_map(name, levels, monkeypa
     cycle = energy.system(free, weight).precondition
     assert len(cycle.grids) == levels
     C = np.column_stack([cycle(e[:, None])[:, 0] for e in np.eye(140)])
-    # Single precision inside: 1e-7 an operation, some hundred of them.
+    # Single precision inside: 1e-7 an operation.
     scale = np.abs(C).max()
     X = rng.standard_normal((140, 3)) * [1e-12, 1.0, 1e12]
     np.testing.assert_allclose(
-        cycle(X) / np.abs(X).max(axis=0), C @ (X / np.abs(X).max(axis=0)), atol=1e-4 * scale * 10
+        cycle(X) / np.abs(X).max(axis=0), C @ (X / np.abs(X).max(axis=0)), atol=1e-6 * scale
     )
-    np.testing.assert_allclose(C, C.T, atol=1e-4 * scale)
+    np.testing.assert_allclose(C, C.T, atol=1e-6 * scale)
     values = np.linalg.eigvalsh((C + C.T) / 2)
     assert values[0] > 0
     inner = M[np.ix_(free, free)]
@@ -353,7 +355,7 @@ def test_too_few_labels_for_points_on_a_plane(solver):
     known[left], known[right] = 0, 1
     F, est = scores(LTSALP(n_components=2), X, known, n_neighbors=8, solver=solver)
     assert np.isfinite(F).all()
-    np.testing.assert_allclose(F.sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(F.sum(axis=1), 1, atol=1e-9)
     if solver == "auto":
         assert any("do not determine" in note for note in est.report_.notes)
 
@@ -367,7 +369,7 @@ def test_cosine_neighbours_are_fitted_on_the_sphere():
     for est in EVERY:
         one, _ = scores(est, stretched, known, metric="cosine", n_neighbors=8)
         two, _ = scores(est, unit, known, n_neighbors=8)
-        np.testing.assert_allclose(one, two, atol=1e-5)
+        np.testing.assert_allclose(one, two, atol=1e-9)
 
 
 @pytest.mark.parametrize("est", EVERY, ids=name_of)

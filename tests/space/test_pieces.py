@@ -39,7 +39,7 @@ from mustlink.space import LocalSpace
 from split_operators import SplitGrids, SplitLaplacian, SplitMatrix
 from split_space import SplitSpace, division, gather, scatter
 
-PIECES = [1, 2, 7]
+PIECES = [1, 2, 3, 7]
 VALUES, ANGLES = 1e-10, 1e-8
 
 
