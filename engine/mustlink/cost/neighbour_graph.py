@@ -10,10 +10,10 @@ from mustlink.cost.process_memory import size_text
 from mustlink.errors import InputError
 
 # Resident size of a process that has loaded the compiled kernels and nothing else, with what the
-# allocator keeps: 185 to 210 MB on Linux with Python 3.11 (90 MB more in the first process ever,
-# which compiles them). Compiling pynndescent, in every process, adds 220 MB.
+# allocator keeps: 185 to 210 MB on Linux with Python 3.11. pynndescent's loops add 41 MB. The first
+# process ever, which compiles, takes 90 MB more, and 250 MB more for those loops.
 BASE_BYTES = 215_000_000
-COMPILER_BYTES = 220_000_000
+LOOPS_BYTES = 41_000_000
 _STEP = 1 << 27  # what else a process holds is rounded up, so that a plan does not flicker
 SYMMETRIC = 1.25  # stored weights for one neighbour asked for: near is not always mutual
 MOST_SYMMETRIC = 1.75  # the same at most
@@ -133,7 +133,7 @@ def knn_bytes(
     descent = copied + n * (17 * near + 16 * wide + 4 * trees + 8) + shares
     return {
         "brute": {"kNN graph": copied + lists + _BLOCKS, **whole},
-        _DESCENT: _shifted({"kNN graph": descent, **whole}, COMPILER_BYTES),
+        _DESCENT: _shifted({"kNN graph": descent, **whole}, LOOPS_BYTES),
         "partition": {
             "kNN graph": _partition_bytes(n, d, k, threads, room),
             "weights": lists + 8 * entries + 32 * n,
@@ -179,9 +179,9 @@ def knn_plan(
 ) -> Plan:
     """Choose how to make a neighbour graph within `budget` bytes of resident memory in all.
 
-    Without a budget by NN-descent. With one by parts: they take a third of the memory, no time for
-    compilation, and their recall is within 0.01 of NN-descent's or above it. Few points are
-    compared all with all where that fits.
+    Without a budget by NN-descent. With one by parts: they take a third of the memory, and their
+    recall is within 0.01 of NN-descent's or above it. Few points are compared all with all where
+    that fits.
 
     `base`: what the process holds without the points, `held` bytes of points in memory; `by_rows`:
     the points would have to be read. `small`: all pairs may be compared. Raises InputError that

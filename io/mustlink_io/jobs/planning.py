@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mustlink.cost.method_cost import FACTORS, Cost, Size, entry_bytes
-from mustlink.cost.neighbour_graph import COMPILER_BYTES, MOST_SYMMETRIC, SYMMETRIC, knn_plan
+from mustlink.cost.neighbour_graph import LOOPS_BYTES, MOST_SYMMETRIC, SYMMETRIC, knn_plan
 from mustlink.cost.neighbour_graph import Plan as GraphPlan
 from mustlink.cost.process_memory import PROGRAM, size_text
 from mustlink.errors import InputError
@@ -119,7 +119,7 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     if note:
         changes.append(note)
     if graph is not None and graph.method == "pynndescent":
-        held += COMPILER_BYTES  # stays
+        held += LOOPS_BYTES  # stays
     stages += _solving(cost, size, held, single, job)
     slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
     return Plan(slow, tuple(changes), memory, least)
