@@ -28,6 +28,7 @@ SEE = {
     "methods/spectral_learning.py": "makes the graph with constraints written into it",
     "propagate/cluster_kernel.py": "makes the graph of the nodes that count",
     "selection/constrained_fit.py": "measures cuts of the graph as given",
+    "selection/criterion_choice.py": "measures cuts of the graph as given",
 }
 
 

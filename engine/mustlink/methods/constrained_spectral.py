@@ -27,9 +27,10 @@ from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, Report
 from mustlink.rounding.renumber import aligned
-from mustlink.selection.constrained_fit import Request, cluster, resolve, solve
+from mustlink.selection.constrained_fit import Request, cluster, solve
 from mustlink.selection.formulation import Formulation
 from mustlink.selection.held_out_choice import Choice
+from mustlink.selection.resolve import resolve
 from mustlink.workspace import Workspace
 
 _BOTH_SIDES = 10.5  # blocks of LOBPCG for a pencil

@@ -1,0 +1,126 @@
+"""What the caller of a constrained fit left open is decided: by held-out constraints if it can be.
+
+Too few of them, or a search over the parameter, are decided by criterion E.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mustlink.cost.method_cost import Size, eigenvectors
+from mustlink.eigen.smooth_subspace import SmoothBasis
+from mustlink.eigen.solver import DENSE_BELOW, is_small, laplacian_of
+from mustlink.errors import InfeasibleError
+from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.rounding.assign import transform
+from mustlink.selection.constrained_fit import Request
+from mustlink.selection.criterion_choice import by_criterion, by_few
+from mustlink.selection.held_out import can_hold_out, folds_of, held_out_score, sampled_rows
+from mustlink.selection.held_out_choice import (
+    FACTORS,
+    WAY_MARGIN,
+    Candidates,
+    Choice,
+    choose_smooth,
+    subspace_sizes,
+)
+
+_TRUSTED = 0.95  # held-out score from which the smooth subspace is not questioned
+_RIVAL_FOLDS = 2
+
+
+def resolve(request: Request) -> Choice:
+    """Decide subspace, parameter and discretisation where the caller left them open."""
+    grid, k, recorder = request.formulation.grid, request.k, request.recorder
+    if request.known.is_empty or not request.formulation.problem.acts:
+        recorder.note("no constraints act: the smoothest vectors of the graph alone are clustered")
+        way = "kmeans" if request.roundings[0] == "sign" and k > 2 else request.roundings[0]
+        return Choice(None, grid.smooth[-1], way, "no constraints")
+    if request.solves_exactly:
+        return by_criterion(request, None, grid.exact)
+    laplacian = laplacian_of(request.work)
+    if isinstance(request.subspace, str):
+        labelled = request.known.counts()["labelled"]
+        sizes = subspace_sizes(k, _room(request, laplacian), labelled)
+    else:
+        sizes = (min(int(request.subspace), laplacian.size - 1),)
+    values = grid.smooth if not request.by_criterion else grid.smooth[-1:]
+    if not can_hold_out(request.known, k) and not request.by_criterion:
+        return by_few(request, sizes)
+    candidates = Candidates(sizes, values, request.roundings)
+    # The eigenvectors are their own stage; choosing among them is timed by itself.
+    request.basis(max((p for p in sizes if p <= 4 * k), default=sizes[0]))
+
+    def basis_of(p: int) -> SmoothBasis:
+        return request.basis(p)
+
+    choice = choose_smooth(
+        request.known, k, candidates, basis_of, request.formulation_of, request.seed, recorder
+    )
+    if request.by_criterion:
+        return by_criterion(request, choice.p, grid.smooth)
+    if request.subspace == "auto" and choice.score is not None and choice.score < _TRUSTED:
+        choice = _rival(request, choice)
+    where = "full problem" if choice.p is None else f"subspace of {choice.p} smooth vectors"
+    recorder.note(f"{where}, parameter {choice.value:g}, {choice.way}: {choice.reason}")
+    return choice
+
+
+def _room(request: Request, laplacian: NormalizedLaplacian) -> int:
+    """Smooth vectors that the graph has and the memory holds."""
+    there, k, memory = laplacian.size - 1, request.k, request.work.memory
+    if memory is None:
+        return there
+    single = laplacian.dtype == np.float32
+    size = Size(laplacian.size, laplacian.n_entries)
+    fit = max(k, eigenvectors(k).most_columns(size, memory, single=single))
+    if fit < min(there, FACTORS[-1] * k):
+        request.recorder.note(
+            f"memory: {fit} smooth vectors fit into {memory / 1e9:.2f} GB, larger "
+            "subspaces are not tried"
+        )
+    return min(there, fit)
+
+
+def _rival(request: Request, choice: Choice) -> Choice:
+    """The full problem where the smooth subspace predicts badly, if it predicts better.
+
+    That is so for local graphs (pixels) with few labels, whose clusters no smooth vector shows.
+    Only for labels, whose problems are solved in seconds, and for small graphs.
+    """
+    known, k, seed = request.known, request.k, request.seed
+    only_labels = known.labels is not None and not known.pairs.size and known.soft is None
+    laplacian = laplacian_of(request.work)
+    small = is_small(laplacian)
+    if not (only_labels or small):
+        return choice
+    best, table = choice, list(choice.scores)
+    folds = folds_of(known, seed)
+    for value in request.formulation.grid.rivals:
+        scores: dict[str, list[float]] = {way: [] for way in request.roundings}
+        few = laplacian.size <= DENSE_BELOW
+        for fold in folds if few else folds[:_RIVAL_FOLDS]:
+            formulation = request.formulation_of(fold.kept)
+            try:
+                solution = formulation.problem.solve(value, request.rough, request.work)
+            except InfeasibleError:
+                break
+            nodes, rows = sampled_rows(laplacian, fold.nodes, seed)
+            U = solution.vectors[rows] * formulation.row_scale[rows, None]
+            for way, found in scores.items():
+                E = transform(U, way, solution.cost)
+                found.append(held_out_score(E, nodes, fold, k, way, seed))
+        else:
+            for way, found in scores.items():
+                score = float(np.mean(found))
+                table.append((0, value, way, score))
+                margin = 0.0 if best.p is not None else WAY_MARGIN
+                if best.score is None or score > best.score + margin:
+                    reason = (
+                        f"keeps {score:.1%} of held-out constraints, the best smooth subspace "
+                        f"{choice.score:.1%}"
+                    )
+                    best = Choice(None, value, way, reason, score)
+    return replace(best, scores=tuple(table))
