@@ -19,11 +19,11 @@ from mustlink.graph.image import rgb_to_lab
 from mustlink.graph.order import cuthill_mckee
 from mustlink.graph.weights import local_scales, neighbour_affinity
 from mustlink.neighbours import exact as exact_module
-from mustlink.neighbours import knn as knn_module
 from mustlink.neighbours import knn_graph
+from mustlink.neighbours import search as search_module
 from mustlink.neighbours.bridges import bridging_edges
 from mustlink.neighbours.exact import exact_neighbours, measured_recall
-from mustlink.neighbours.knn import drop_self
+from mustlink.neighbours.search import drop_self
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import normalized_laplacian
 
@@ -166,7 +166,7 @@ def test_brute_does_not_import_the_compiler():
 
 
 def test_descent_is_the_same_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("mustlink.neighbours.knn.BRUTE_WORK", 0.0)
+    monkeypatch.setattr("mustlink.neighbours.search.BRUTE_WORK", 0.0)
     X, _ = cases.blobs(np.random.default_rng(3), 5000, 6, d=10, duplicates=60)
     recorder = Recorder()
     first = knn_graph(X, 10, random_state=5, n_jobs=1, observer=recorder)
@@ -191,8 +191,8 @@ def test_descent_is_the_same_for_any_number_of_threads(monkeypatch):
 
 
 def test_low_recall_is_said(monkeypatch):
-    monkeypatch.setattr(knn_module, "measured_recall", lambda *_: 0.5)
-    monkeypatch.setattr(knn_module, "BRUTE_WORK", 0.0)
+    monkeypatch.setattr(search_module, "measured_recall", lambda *_: 0.5)
+    monkeypatch.setattr(search_module, "BRUTE_WORK", 0.0)
     recorder = Recorder()
     g = knn_graph(np.random.default_rng(0).random((4500, 2)), 5, observer=recorder)
     assert g.info["recall"] == 0.5

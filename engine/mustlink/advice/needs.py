@@ -11,7 +11,7 @@ from mustlink.cost.method_cost import Size
 from mustlink.cost.neighbour_graph import SYMMETRIC, knn_plan
 from mustlink.cost.process_memory import size_text
 from mustlink.estimator import GraphEstimator
-from mustlink.neighbours.knn import compares_all
+from mustlink.neighbours.search import compares_all
 
 
 @dataclass(frozen=True)

@@ -28,18 +28,13 @@ from mustlink.graph.weights import (
     neighbour_affinity,
     with_edges,
 )
-from mustlink.neighbours import descent
 from mustlink.neighbours.bridges import bridging_edges
-from mustlink.neighbours.exact import drop_own, exact_neighbours, measured_recall
 from mustlink.neighbours.points_by_rows import Prepared, is_rows, prepare, single_precision
+from mustlink.neighbours.search import Search, compares_all, threads_for
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.workspace.keeper import Keeper
 from mustlink.workspace.shelf import Shelf
 
-# n²(d + 130) up to which comparing all pairs, 8 s, beats compiling the other way for 16 s. A fixed
-# rule, not one that asks what is compiled: the same seed must give the same graph.
-BRUTE_WORK = 2e11
-_LOW_RECALL = 0.9
 WEIGHTS = ("local", "gaussian", "connectivity")
 
 
@@ -94,19 +89,13 @@ def knn_graph(
     rng = as_random_state(random_state)
     seed = int(rng.integers(2**31 - 1))  # drawn on every path: later draws do not shift
 
-    def searched() -> tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]:
-        if isinstance(X, Prepared):
-            assert plan is not None
-            return _by_parts(X, k, seed, plan, n_jobs, recorder, recall_sample, scratch)
-        return _neighbours(X, k, seed, looked_at, n_jobs, recorder)
-
+    search = Search(k, seed, n_jobs, recorder, recall_sample, plan, scratch)
     # Drawn here, so that what follows draws the same where the lists are kept from before.
-    looked_at = _sample(X, k, rng, recall_sample)
-    way = None if plan is None else (plan.method, plan.layout)
+    looked_at = search.sampled(X, rng)
     shelf = Shelf(recorder, keeper)
-    name = shelf.name_of("neighbours", shelf.source, metric, k, seed, recall_sample, way)
-    indices, distances, info = shelf.kept("neighbours", name, searched)
-    _tell_recall(info, recorder)
+    name = shelf.name_of("neighbours", shelf.source, metric, k, seed, recall_sample, search.way)
+    indices, distances, info = shelf.kept("neighbours", name, lambda: search.lists(X, looked_at))
+    search.tell_recall(info)
 
     with recorder.stage("weights"):
         scale: NDArray[np.float64] | float = 1.0
@@ -178,7 +167,7 @@ def _points(
         itemsize=8 if rows.shift is not None or metric == "cosine" else 4,
         by_rows=by_rows,
         small=compares_all(n, d, k),
-        threads=_threads(n_jobs),
+        threads=threads_for(n_jobs),
     )
     if plan.method == "partition":
         return rows, plan, k
@@ -195,111 +184,6 @@ def _possible(k: int, n: int, recorder: Recorder) -> int:
     if k > n - 1:
         recorder.note(f"n_neighbors: {k} asked of {n} points, {n - 1} used")
     return min(k, n - 1)
-
-
-def compares_all(n: int, d: int, k: int) -> bool:
-    """Whether the neighbours of n points of d coordinates are found by comparing all pairs."""
-    return n * n * (d + 130.0) <= BRUTE_WORK or k >= n // 4
-
-
-def _threads(n_jobs: int | None) -> int:
-    """Threads for the search by parts."""
-    from mustlink.kernels.blocks import workers
-
-    return workers() if n_jobs is None else min(n_jobs, workers())
-
-
-def _by_parts(
-    rows: Prepared,
-    k: int,
-    seed: int,
-    plan: Plan,
-    n_jobs: int | None,
-    recorder: Recorder,
-    sample: int,
-    folder: Any,
-) -> tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]:
-    """Neighbour lists by parts on disk, and a note that it was the budget's doing."""
-    from mustlink.neighbours.partition import partition_lists
-
-    assert plan.layout is not None
-    with recorder.stage("kNN graph") as advance:
-        indices, distances, info = partition_lists(
-            rows,
-            k,
-            np.random.default_rng(seed),
-            plan.layout,
-            n_jobs=_threads(n_jobs),
-            sample=sample,
-            folder=folder,
-            advance=advance,
-        )
-    give_back()
-    recorder.note(
-        f"kNN graph: found in {info['parts']} parts on disk and weighted in single precision, as "
-        f"a memory was named; recall {info['recall']:.3f}"
-    )
-    return indices, distances, {"method": "partition", **info}
-
-
-def _tell_recall(info: dict[str, Any], recorder: Recorder) -> None:
-    """Note a low recall."""
-    if info["recall"] < _LOW_RECALL:
-        recorder.warn(
-            f"kNN graph: only {info['recall']:.3f} of the true neighbours found (sample of "
-            f"{info['recall_sample']}); raise n_neighbors or reduce the dimension"
-        )
-
-
-def _sample(
-    X: NDArray[np.float32] | Prepared, k: int, rng: np.random.Generator, wanted: int
-) -> NDArray[np.int64]:
-    """Nodes whose lists are compared with exact ones; none where the lists are exact."""
-    n, d = X.shape
-    if isinstance(X, Prepared) or compares_all(n, d, k):
-        return np.empty(0, dtype=np.int64)
-    return np.sort(rng.choice(n, size=min(n, max(1, wanted)), replace=False))
-
-
-def _neighbours(
-    X: NDArray[np.float32],
-    k: int,
-    seed: int,
-    looked_at: NDArray[np.int64],
-    n_jobs: int | None,
-    recorder: Recorder,
-) -> tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]:
-    """Neighbour lists without the point itself, and how they were found; recall of some nodes."""
-    n, d = X.shape
-    if compares_all(n, d, k):
-        with recorder.stage("kNN graph") as advance:
-            indices, distances = exact_neighbours(X, np.arange(n), k, advance)
-        return indices, distances, {"method": "brute", "recall": 1.0, "recall_sample": n}
-    if not descent.is_compiled():
-        with recorder.stage("compiling kNN kernels"):
-            descent.compile_kernels()
-    with recorder.stage("kNN graph") as advance:
-        found, lengths = descent.neighbour_lists(X, k + 1, seed, n_jobs, advance)
-        indices, distances = drop_self(found, lengths)
-        del found, lengths
-    with recorder.stage("kNN recall"):
-        recall = measured_recall(X, looked_at, distances[looked_at])
-    return (
-        indices,
-        distances,
-        {
-            "method": "pynndescent",
-            "recall": recall,
-            "recall_sample": int(looked_at.size),
-        },
-    )
-
-
-def drop_self(
-    indices: NDArray[np.int32], distances: NDArray[np.float32]
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Take the own index out of lists (n, k+1); where it is absent the farthest goes."""
-    return drop_own(indices, distances, np.arange(indices.shape[0]))
 
 
 def _connect(

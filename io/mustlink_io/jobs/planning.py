@@ -153,7 +153,7 @@ def _checksums(shape: Shape, held: int) -> StagePlan:
 
 
 def _graph_plan(shape: Shape, k: int, memory: int | None, held: int) -> GraphPlan:
-    from mustlink.neighbours.knn import compares_all
+    from mustlink.neighbours.search import compares_all
 
     small = compares_all(shape.n, shape.d, k)
     return knn_plan(shape.n, shape.d, k, memory, held=held, by_rows=held == 0, small=small)
