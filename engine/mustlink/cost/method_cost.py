@@ -58,7 +58,7 @@ class Cost:
     columns: int
     least: int
     blocks: float = 8.5
-    usual: float = 7.5
+    usual: float = 6.0
     guarded: bool = True
     double: bool = False
     per_weight: int = 0
