@@ -1,4 +1,4 @@
-"""Clusterers, one file per method, and scores."""
+"""Clusterers: a file a method, the bases they share, and the steps that several take."""
 
 from mustlink.methods.constrained_ap import ConstrainedAP
 from mustlink.methods.csc_gfhf import CSCGFHF

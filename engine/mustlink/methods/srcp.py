@@ -1,4 +1,7 @@
-"""Symmetric graph regularised constraint propagation, SRCP (FLI11 Algorithm 1)."""
+"""Symmetric graph regularised constraint propagation, SRCP: eq. 5 of FLI11.
+
+The steps of its Algorithm 1 are in `propagated_constraints`, which E2CP shares.
+"""
 
 from __future__ import annotations
 

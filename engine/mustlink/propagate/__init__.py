@@ -1,4 +1,4 @@
-"""Label propagation: one file per method of AB09 and WD12, all on the problem in `glp`."""
+"""Label propagation: a file a method (AB09, WD12 and later ones), on the problem in `glp`."""
 
 from mustlink.propagate.cluster_kernel import ClusterKernel
 from mustlink.propagate.gfhf import GFHF

@@ -27,7 +27,7 @@ def advice(path: Path) -> str | None:
     if path.stat().st_size < LARGE or _csv() is not None:
         return None
     return (
-        f"{path}: read slowly, as pyarrow is not installed; it is about five times faster after: "
+        f"{path}: read slowly, as pyarrow is not installed; it is up to five times faster after: "
         "pip install 'mustlink[frames]'"
     )
 
