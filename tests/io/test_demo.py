@@ -1,6 +1,7 @@
 """The main job: strokes in, picture and labels out."""
 
 import json
+import sys
 
 import h5py
 import numpy as np
@@ -50,3 +51,12 @@ def test_demo_obeys_the_strokes(tmp_path, capsys, monkeypatch, step):
     assert labels.shape == (strokes.size,)
     assert set(np.unique(labels)) == {0, 1, 2}
     assert (tmp_path / "out" / "china.png").stat().st_size > 100_000
+
+
+@pytest.mark.parametrize("module", ["PIL", "matplotlib.figure"])
+def test_demo_without_the_extra_names_it(tmp_path, capsys, monkeypatch, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    assert run(["demo", "-o", str(tmp_path / "out"), "--quiet"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "pip install 'mustlink[plot]'" in error

@@ -19,6 +19,7 @@ from mustlink.cost.process_memory import peak_bytes
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
 from mustlink_io import pictures
+from mustlink_io.formats.photographs import load_image
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.result import Result
 from mustlink_io.jobs import diagnostics
@@ -75,9 +76,9 @@ def rasterise(strokes: list[Stroke], shape: tuple[int, int]) -> tuple[NDArray[np
 
 def photograph() -> tuple[NDArray[np.uint8], NDArray[np.int64], list[str]]:
     """The image (h, w, 3), the labels (h, w) of the strokes on it, and names of the classes."""
-    from sklearn.datasets import load_sample_image
-
-    image = load_sample_image("china.jpg")
+    picture = resources.files("sklearn.datasets") / "images" / "china.jpg"
+    with resources.as_file(picture) as path:
+        image = load_image(path, "demo")
     text = resources.files("mustlink_io").joinpath(STROKES).read_text(encoding="utf-8")
     return (image, *rasterise(read_strokes(text), image.shape[:2]))
 
@@ -86,6 +87,7 @@ def run(out_dir: str, observer: Observer) -> Result:
     """Segment the photograph with and without strokes: picture, HDF5 labels, summary."""
     import mustlink
 
+    pictures.require_matplotlib()
     out = Path(out_dir)
     try:
         out.mkdir(parents=True, exist_ok=True)
