@@ -22,7 +22,11 @@ _PACKAGE = str(Path(__file__).parent)
 
 
 class Observer(Protocol):
-    """Whoever wants to follow a run; every method may be called from one thread only."""
+    """Whoever wants to follow a run; every method may be called from one thread only.
+
+    One that also has `warn(message)` is told there why a result should not be trusted; any other
+    is told by `note`.
+    """
 
     def begin(self, stage: str) -> None:
         """Tell that a stage has begun."""
@@ -104,9 +108,7 @@ class Recorder:
 
     def note(self, message: str) -> None:
         """Keep a remark for the report and tell the observer, once."""
-        if message not in self.notes:
-            self.notes.append(message)
-            self.observer.note(message)
+        self._say(message, self.observer.note)
 
     def warn(self, message: str) -> None:
         """Note why the result should not be trusted; a Python warning where nobody observes."""
@@ -115,7 +117,12 @@ class Recorder:
         self.warnings.append(message)
         if isinstance(self.observer, Silent):
             warnings.warn(message, DoubtfulResultWarning, stacklevel=_outside())
-        self.note(message)
+        self._say(message, getattr(self.observer, "warn", self.observer.note))
+
+    def _say(self, message: str, tell: Callable[[str], None]) -> None:
+        if message not in self.notes:
+            self.notes.append(message)
+            tell(message)
 
 
 def recorded(observer: Observer | Recorder | None) -> Recorder:

@@ -47,6 +47,21 @@ def test_an_observer_hears_begin_progress_and_end():
     assert recorder.stages[0].peak_bytes > 0
 
 
+class Worried(Spy):
+    def warn(self, message):
+        self.heard.append(("warn", message))
+
+
+@pytest.mark.parametrize(("spy", "how"), [(Spy(), "note"), (Worried(), "warn")])
+def test_a_warning_is_told_apart_where_the_observer_can(spy, how):
+    recorder = Recorder(spy)
+    recorder.warn("doubt it")
+    recorder.warn("doubt it")
+    recorder.note("doubt it")
+    assert spy.heard == [(how, "doubt it")]
+    assert recorder.warnings == recorder.notes == ["doubt it"]
+
+
 def test_a_failing_stage_still_ends_and_is_measured():
     spy = Spy()
     recorder = Recorder(spy)

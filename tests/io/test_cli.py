@@ -581,11 +581,13 @@ def test_lines_of_progress(monkeypatch):
     lines.end("short", 0.01)
     lines.note("said once")
     lines.note("said once")
+    lines.warn("doubt it")
     assert stream.getvalue().splitlines() == [
         "  embedding: 20%, 12.0 s, 48.0 s left",
         "  embedding: 40%, 24.0 s, 36.0 s left",
         "  embedding: 24.0 s",
         "  note: said once",
+        "  warning: doubt it",
     ]
 
 
@@ -599,8 +601,10 @@ def test_bars_of_progress():
         bars.advance("embedding", 0.5)
         bars.end("embedding", 75.0)
         bars.note("look [here]")
+        bars.warn("doubt [it]")
     assert "embedding  1:15" in stream.getvalue()
     assert "note: look [here]" in stream.getvalue()
+    assert "warning: doubt [it]" in stream.getvalue()
 
 
 def test_durations():
@@ -612,12 +616,12 @@ def test_durations():
     assert progress.times(10.0, None) == "10.0 s"
 
 
-def test_warnings_become_notes(capsys):
+def test_warnings_of_python_are_shown_as_such(capsys):
     import warnings
 
     with progress.observing(quiet=False):
         warnings.warn("the gap\nis tiny", UserWarning, stacklevel=1)
-    assert capsys.readouterr().err == "  note: the gap is tiny\n"
+    assert capsys.readouterr().err == "  warning: the gap is tiny\n"
     with progress.observing(quiet=True):
         warnings.warn("the gap is tiny", UserWarning, stacklevel=1)
     assert capsys.readouterr().err == ""

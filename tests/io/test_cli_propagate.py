@@ -183,7 +183,7 @@ def test_unanswered_nodes_are_told_to_people(mustlink, tmp_path):
     code, said, err = mustlink(f"propagate two.npz --labels two.txt -o {tmp_path}/o.h5")
     assert code == 0
     assert re.search(r"unanswered +40 nodes \(label -1\)", said)
-    assert "note: 40 nodes are not reached by any label" in err
+    assert "warning: 40 nodes are not reached by any label" in err
 
 
 @pytest.mark.parametrize("labels", ["points.h5:/labels", "table.csv", "gaps.txt", "all.txt"])

@@ -27,6 +27,7 @@ def make(
     result = facts.read(path)
     target = output or (page.beside(path) if page_wanted else None)
     if target is not None:
+        page.check_ending(target)
         writing.check_output(target, [path])
     if image is not None and target is None and folder is None:
         raise InputError("--image: nothing is drawn without a page; give -o or --pictures, too")

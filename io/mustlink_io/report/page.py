@@ -14,6 +14,7 @@ from mustlink_io.report.drawn import Picture
 from mustlink_io.report.facts import ReadResult
 from mustlink_io.terminal.console import clock, size
 
+KINDS = (".html", ".htm")
 _ALL_ROWS = 30  # clusters that are all listed; of more, the largest and the worst
 _SOME_ROWS = 12
 _SHORT, _SHORT_SHARE = 0.05, 0.005  # seconds, and share of the run, of a stage told with others
@@ -48,6 +49,12 @@ def write(path: str, html: str) -> int:
     with writing.atomic(path) as temporary:
         temporary.write_bytes(data)
     return len(data)
+
+
+def check_ending(path: str) -> None:
+    """Raise InputError for a name that promises another format."""
+    if Path(path).suffix.lower() not in KINDS:
+        raise InputError(f"{path}: a page is written as {' or '.join(KINDS)}; change the ending")
 
 
 def beside(path: str) -> str:

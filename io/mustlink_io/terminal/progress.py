@@ -52,9 +52,16 @@ class Lines:
 
     def note(self, message: str) -> None:
         """Tell a remark, once."""
+        self._say("note", message)
+
+    def warn(self, message: str) -> None:
+        """Tell why the result should not be trusted, once."""
+        self._say("warning", message)
+
+    def _say(self, kind: str, message: str) -> None:
         if message not in self._said:
             self._said.add(message)
-            self._write(f"  note: {message}")
+            self._write(f"  {kind}: {message}")
 
     def _write(self, line: str) -> None:
         self._stream.write(line + "\n")
@@ -114,9 +121,16 @@ class Bars:
 
     def note(self, message: str) -> None:
         """Print a remark above the bar, once."""
+        self._say("note", message, "yellow")
+
+    def warn(self, message: str) -> None:
+        """Print why the result should not be trusted above the bar, once."""
+        self._say("warning", message, "bold yellow")
+
+    def _say(self, kind: str, message: str, style: str) -> None:
         if message not in self._said:
             self._said.add(message)
-            self._print(f"note: {message}", "yellow")
+            self._print(f"{kind}: {message}", style)
 
     def _print(self, line: str, style: str) -> None:
         from rich.text import Text
@@ -126,9 +140,9 @@ class Bars:
 
 @contextlib.contextmanager
 def observing(quiet: bool) -> Iterator[Observer]:
-    """Yield the observer that fits stderr; warnings become its notes while it lasts."""
+    """Yield the observer that fits stderr; Python's warnings go to it while it lasts."""
     with contextlib.ExitStack() as stack:
-        observer: Observer
+        observer: Silent | Bars | Lines
         if quiet:
             observer = Silent()
         elif sys.stderr.isatty():
@@ -140,7 +154,8 @@ def observing(quiet: bool) -> Iterator[Observer]:
         stack.enter_context(warnings.catch_warnings())
 
         def tell(message: Warning | str, *_: Any, **__: Any) -> None:
-            observer.note(" ".join(str(message).split()))
+            if not isinstance(observer, Silent):
+                observer.warn(" ".join(str(message).split()))
 
         warnings.showwarning = tell  # put back by catch_warnings
         yield observer
