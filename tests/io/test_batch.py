@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from mustlink.errors import InputError
 from mustlink_io.batch import admission, children, templates
-from mustlink_io.batch.arguments import check, check_defaults, fits
+from mustlink_io.batch.arguments import check, check_keys, fits
 from mustlink_io.batch.expand import expand
 from mustlink_io.batch.live import LiveTable, Snapshot
 from mustlink_io.batch.spec import JobsFile, Where, load
@@ -104,7 +104,7 @@ def ready(text):
     where = jobs_file(text)
     commands = cli.cli.commands
     file = load(where)
-    check_defaults(file, where, commands)
+    check_keys(file, where, commands)
     specs = expand(file, where, lambda c, values, key: fits(commands, c, values, key))
     return [check(spec, where, commands) for spec in specs]
 
@@ -184,6 +184,8 @@ WRONG = {
         "jobs.toml: job \"b\": beta: no option of -m ncut; it belongs to csp",
     ),
     "unknown key": (ONE + "k = 2\nneigbors = 5", 'job "b": neigbors: unknown; did you mean neigh'),
+    "data misspelt": (ONE.replace("data", "dta"), 'job "b": dta: unknown; did you mean data'),
+    "output misspelt": (ONE.replace("output", "ouput"), "ouput: unknown; did you mean output"),
     "the engine's name": (ONE + "n_clusters = 2", 'job "b": n-clusters: unknown; did you mean k'),
     "of another command": (ONE + "k = 2\nsteps = 3", "steps: no option of command cluster; it bel"),
     "no number": (ONE + 'k = "two"', "job \"b\": k: 'two' is not a valid integer"),

@@ -12,7 +12,7 @@ import click
 
 from mustlink.errors import InputError
 from mustlink_io import formats
-from mustlink_io.batch.expand import JobSpec
+from mustlink_io.batch.expand import JobSpec, one_spelling
 from mustlink_io.batch.spec import COMMANDS, JobsFile, Scalar, Where, did_you_mean
 from mustlink_io.batch.templates import FILES
 from mustlink_io.hdf5 import store
@@ -103,8 +103,11 @@ def _option(parameter: click.Parameter, value: Scalar) -> list[str]:
     return [f"{names[0]}={text}"] if names[0].startswith("--") else [names[0], text]
 
 
-def check_defaults(file: JobsFile, where: Where, commands: Commands) -> None:
-    """Raise InputError for a key of `[defaults]` that no command has."""
+def check_keys(file: JobsFile, where: Where, commands: Commands) -> None:
+    """Raise InputError for a key of `[defaults]` that no command has, or of a job that its has not.
+
+    This comes first: a key that is misspelt is told, not that the right one is missing.
+    """
     known = {"command", *(key for name in COMMANDS for key in keys(commands[name]))}
     for key in file.defaults:
         if key.replace("_", "-") not in known:
@@ -112,6 +115,12 @@ def check_defaults(file: JobsFile, where: Where, commands: Commands) -> None:
     command = file.defaults.get("command", COMMANDS[0])
     if command not in COMMANDS:
         raise where.wrong(None, "[defaults]: command", f"{command!r} is none of {COMMANDS}")
+    for entry in file.job:
+        name = entry.command or command
+        own = keys(commands[name])
+        for key in one_spelling(entry.__pydantic_extra__, where, entry.name):
+            if key not in own:
+                raise where.wrong(entry.name, key, _unknown(name, key, own, commands))
 
 
 def fits(commands: Commands, command: str, values: Mapping[str, Scalar], key: str) -> bool:
@@ -145,8 +154,6 @@ def check(spec: JobSpec, where: Where, commands: Commands) -> Ready:
     command = commands[spec.command]
     known = keys(command)
     for key, value in spec.values.items():
-        if key not in known:
-            raise where.wrong(spec.name, key, _unknown(spec, key, known, commands))
         try:
             if key in FILES and not (isinstance(value, str) and value):
                 raise InputError(f"{value!r} is not the name of a file")
@@ -166,11 +173,11 @@ def check(spec: JobSpec, where: Where, commands: Commands) -> Ready:
 
 
 def _unknown(
-    spec: JobSpec, key: str, known: Mapping[str, click.Parameter], commands: Commands
+    command: str, key: str, known: Mapping[str, click.Parameter], commands: Commands
 ) -> str:
     others = [name for name in COMMANDS if key in keys(commands[name])]
     if others:
-        return f"no option of command {spec.command}; it belongs to {', '.join(others)}"
+        return f"no option of command {command}; it belongs to {', '.join(others)}"
     return "unknown" + _meant(key, {"name", "command", *known}, commands)
 
 

@@ -67,7 +67,7 @@ def batch(
     paths start at the file. A failed job does not stop the others. Exit code 0: all done; 1: some
     are not, or with --dry-run could not; 2: the file is wrong and nothing ran; 130: interrupted.
     """
-    from mustlink_io.batch.arguments import check, check_defaults, fits
+    from mustlink_io.batch.arguments import check, check_keys, fits
     from mustlink_io.batch.expand import expand
     from mustlink_io.batch.spec import Where, load
     from mustlink_io.batch.state import State
@@ -79,7 +79,7 @@ def batch(
     group = context.find_root().command
     commands = group.commands if isinstance(group, click.Group) else {}
     file = load(where)
-    check_defaults(file, where, commands)
+    check_keys(file, where, commands)
     specs = expand(file, where, lambda command, values, key: fits(commands, command, values, key))
     ready = [check(spec, where, commands) for spec in specs]
     summary = given["summary"] or (file.batch.summary and where.path(file.batch.summary))
