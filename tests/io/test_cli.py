@@ -147,6 +147,15 @@ def test_side_information_from_every_source(mustlink, tmp_path, source):
     assert json.loads(said)["truth"]["ari"] == 1
 
 
+def test_a_coordinate_that_numbers_the_rows_is_a_warning(mustlink, tmp_path):
+    rows = [f"{7 + i},{i % 2 * 9 + i / 100},{i % 3}" for i in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["id,a,b", *rows]))
+    code, said, err = mustlink(f"cluster {tmp_path}/t.csv -k 2 --json -o {tmp_path}/o.h5")
+    assert code == 0
+    (warning,) = (one for one in json.loads(said)["warnings"] if "column 'id'" in one)
+    assert f"  warning: {warning}\n" in err
+
+
 def test_json_is_one_object_and_numbers_add_up(mustlink, tmp_path):
     code, said, _ = mustlink(f"cluster points.h5 -k 3 --json -o {tmp_path}/out.h5")
     assert code == 0

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.io
 import scipy.sparse as sp
@@ -126,6 +127,45 @@ def test_bad_tables(tmp_path):
     path.write_text("1,2\nnan,4\n")
     with pytest.raises(InputError, match=r"1 row with NaN, Inf .*row 1,"):
         formats.load(str(path))
+
+
+@pytest.mark.parametrize("header", ["customer_id,a,b", "a,customer_id,b", "customer_id,a,b,c"])
+def test_a_column_of_text_among_coordinates_is_named(tmp_path, header):
+    path = tmp_path / "p.csv"
+    cells = ["c_0" if name == "customer_id" else "0.5" for name in header.split(",")]
+    path.write_text(f"{header}\n{','.join(cells)}\n")
+    with pytest.raises(InputError, match=r"p.csv: column 'customer_id' is text, .* call it `node`"):
+        formats.load(str(path))
+
+
+@pytest.mark.parametrize(
+    ("header", "doubted"),
+    [
+        ("id,a,b", "id"),
+        ("a,b,Customer_ID", "Customer_ID"),
+        ("a,index,b", None),  # numbers that recur number no rows
+        ("a,b,Label", "Label"),
+        ("target,a,b", "target"),
+        ("a,b,y", "y"),
+        ("x,z,y", None),
+        ("a,b,width", None),
+        ("node,a,b", None),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_coordinate_that_numbers_or_labels_rows_is_doubted(tmp_path, header, doubted, ending):
+    columns = dict(zip(header.split(","), [[10, 12, 11], [7, 7, 9], [3, 1, 2]], strict=True))
+    path = tmp_path / f"p.{ending}"
+    frame = pd.DataFrame(columns)
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    found = formats.load(str(path))
+    assert found.kind == "points"
+    if doubted is None:
+        assert found.doubts == ()
+    else:
+        (doubt,) = found.doubts
+        assert f"column {doubted!r} is taken as a coordinate" in doubt
+        assert "leave it out" in doubt
 
 
 def test_nothing_is_ever_unpickled(tmp_path):

@@ -15,6 +15,7 @@ from mustlink.errors import InputError
 from mustlink_io.formats import (
     anndata,
     arrays,
+    coordinates,
     edges,
     frames,
     matrices,
@@ -37,7 +38,8 @@ Kind = Literal["points", "graph"]
 class Data:
     """What was loaded: points (n, d) float32, or an affinity (n, n) CSR.
 
-    `names` are those that the file gives to its nodes, if any; `notes` say what was decided.
+    `names` are those that the file gives to its nodes, if any; `notes` say what was decided, and
+    `doubts` what is hardly meant so.
     `image` (h, w, 3) is the picture whose pixels, row by row, are the nodes of a graph.
     """
 
@@ -47,6 +49,7 @@ class Data:
     names: NodeNames | None = None
     notes: tuple[str, ...] = ()
     image: NDArray[Any] | None = None
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class _Found:
     names: NodeNames | None = None
     note: str | None = None
     is_graph: bool = False
+    doubts: tuple[str, ...] = ()
 
 
 def load(
@@ -81,7 +85,7 @@ def load(
     found = _read(place)
     data = _decide(found.value, want, place, advance, found.is_graph)
     notes = () if found.note is None else (found.note,)
-    return Data(data.kind, data.value, place, found.names, notes)
+    return Data(data.kind, data.value, place, found.names, notes, doubts=found.doubts)
 
 
 def _read(place: Place) -> _Found:
@@ -121,7 +125,7 @@ def _of_csv(place: Place) -> _Found:
         names, numbers = tables.read_csv(place.path)
         table = tables.Table(tuple(names), tuple(numbers.T))
         if tables.find_column(names[:1], tables.NODE) is None:
-            return _Found(numbers)
+            return _Found(numbers, doubts=coordinates.doubtful(table, str(place)))
     except tables.WordError as error:
         if tables.find_column(words[:1], tables.NODE) is None:
             raise _hinted(error, place, words) from error
@@ -130,13 +134,14 @@ def _of_csv(place: Place) -> _Found:
 
 
 def _hinted(error: InputError, place: Place, header: list[str]) -> InputError:
-    """The error of a table whose words may be the ends of edges, with what to do then."""
+    """The error of a table whose words may name points or be the ends of edges, with what to do."""
     number, line = tables.first_line(place.path)
     below = edges.second_line(place.path, number, line)[1].split(tables.delimiter(line))
-    if len(header) not in (2, 3) or len(below) != len(header):
+    text = [bool(word.strip()) and not tables.is_number(word.strip(' "')) for word in below]
+    if not any(text) or len(below) != len(header) or all(map(tables.is_number, header)):
         return error
-    if any(not word.strip() or tables.is_number(word) for word in below[:2]):
-        return error
+    if len(header) not in (2, 3) or not all(text[:2]):
+        return coordinates.text_column(str(place), header[text.index(True)])
     columns = ",".join(("source", "target", "weight")[: len(header)])
     return InputError(
         f"{place}: has words where coordinates of points are numbers; if it is a list of edges, "
@@ -148,12 +153,13 @@ def _of_table(table: tables.Table, where: str) -> _Found:
     """Edges or points of a table, as its header says."""
     if edges.is_edge_table(table.header):
         return _Found(*edges.of_table(table, where), is_graph=True)
-    values, texts = tables.points_of(table, where)
+    values, texts = coordinates.points_of(table, where)
+    doubts = coordinates.doubtful(table, where)
     if texts is None:
-        return _Found(values)
+        return _Found(values, doubts=doubts)
     names = names_or_none(texts, where)
     note = f"{where}: its column {store.text(table.header[0])[:40]!r} is taken as names of points"
-    return _Found(values, names, note)
+    return _Found(values, names, note, doubts=doubts)
 
 
 def _decide(

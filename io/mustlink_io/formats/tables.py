@@ -223,21 +223,3 @@ def column_text(cells: NDArray[Any]) -> NDArray[np.object_]:
         [str(int(cell)) if float(cell).is_integer() else str(cell) for cell in cells.tolist()],
         dtype=object,
     )
-
-
-def points_of(table: Table, where: str) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
-    """Return the columns of numbers as points (n, d), and names of their rows if it has some.
-
-    Raises InputError for any other column of text.
-    """
-    names, rest = split_names(table)
-    for at in rest:
-        column = table.columns[at]
-        if isinstance(column, Words) or column.dtype.kind == "O":
-            name = store.text(table.header[at])[:40] if table.header else str(at)
-            raise InputError(
-                f"{where}: column {name!r} is text, where coordinates are numbers; leave it out, "
-                "or call it `node` and put it first if it names the points"
-            )
-    columns = [np.asarray(table.columns[at], dtype=np.float64) for at in rest]
-    return np.column_stack(columns), names

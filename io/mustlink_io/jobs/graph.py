@@ -75,6 +75,8 @@ def _run(
                 loaded = formats.load(data, None, advance, lazy_above)
             for note in loaded.notes:
                 recorder.note(note)
+            for doubt in loaded.doubts:
+                recorder.warn(doubt)
             names, image = loaded.names, loaded.image
             if loaded.kind == "graph":
                 _refuse(params, f"{loaded.place}: is a graph already")

@@ -57,6 +57,8 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
         side = job.read(data, labels, recorder)
     for note in (*data.notes, *(() if labels is None else labels.notes)):
         recorder.note(note)
+    for doubt in data.doubts:
+        recorder.warn(doubt)
     inputs = _checksums(job, paths, recorder)
     source = digest((inputs[0].sha256, data.place.part, data.kind))
     work = WorkFolder(folder_of(job.output), source, fresh=job.fresh)

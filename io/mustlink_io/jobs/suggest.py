@@ -39,6 +39,8 @@ def suggest_for(
     recorder = Recorder(observer)
     with recorder.stage("reading") as advance:
         loaded = formats.load(data, advance=advance, lazy_above=LAZY_ABOVE)
+        for doubt in loaded.doubts:
+            recorder.warn(doubt)
         n_nodes = int(loaded.value.shape[0])
         given = None
         if labels is not None:
