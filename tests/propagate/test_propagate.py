@@ -16,9 +16,14 @@ from sklearn.semi_supervised import LabelSpreading
 import mustlink as ml
 import oracles
 from cases import random_graph
-from mustlink.errors import InputError
+from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.propagate.distribution import confidence, distributions, onto_simplex
+from mustlink.propagate.distribution import (
+    confidence,
+    distributions,
+    lost_classes,
+    onto_simplex,
+)
 from mustlink.propagate.gwem import WalkEnergy
 
 LINEAR = {
@@ -426,6 +431,39 @@ def test_unequally_many_labels():
     equal = ml.Poisson(class_mass="equal", random_state=0).fit(X, y)
     assert not any('class_mass="equal"' in note for note in equal.report_.notes)
     assert (equal.labels_ == truth).mean() > (plain.labels_ == truth).mean()
+
+
+def test_classes_that_are_lost_are_a_warning():
+    """As a ratio of 2 in the labels does to Poisson's sources and sinks, far below _UNEQUAL."""
+    X, truth = make_blobs(3000, n_features=6, centers=5, cluster_std=2.5, random_state=4)
+    y = np.full(3000, -1)
+    for c, count in enumerate((7, 5, 13, 7, 8)):
+        y[np.flatnonzero(truth == c)[:count]] = c
+    names = np.where(y < 0, "", np.char.add("c", y.astype(str)))
+    with pytest.warns(DoubtfulResultWarning, match="hardly a node beside their labels"):
+        plain = ml.Poisson(random_state=0).fit(X, names)
+    there = [np.count_nonzero(plain.labels_[y < 0] == f"c{c}") for c in range(5)]
+    empty = sum(count < 6 for count in there)
+    lost, changed = plain.report_.warnings
+    assert empty > 0
+    assert lost.startswith(f"{empty} of 5 classes")
+    assert changed.startswith(f"{1 - plain.report_.extra['labels_kept']:.1%} of the given labels")
+    assert all('class_mass="equal"' in told for told in (lost, changed))
+    for better in (ml.Poisson(class_mass="equal", random_state=0), ml.GFHF(class_mass=True)):
+        assert better.fit(X, names).report_.warnings == ()
+        assert (better.labels_ == np.char.add("c", truth.astype(str))).mean() > 0.99
+
+
+def test_lost_classes():
+    """Of 1,000 nodes, 100 are promised to each of 10 classes with a label: one is lost with 1."""
+    classes = np.arange(10) * 3
+    given = np.append(classes, np.full(1000, -1))
+    answers = np.append(classes, np.repeat(classes, [1, 199, *[100] * 8]))
+    assert lost_classes(classes, given, answers) == 1
+    answers[np.flatnonzero(answers == 3)[-1]] = 0
+    assert lost_classes(classes, given, answers) == 0
+    assert lost_classes(classes, given[:60], np.append(classes, np.zeros(50, int))) == 0  # 5 each
+    assert lost_classes(classes, given, np.full(1010, -1)) == 0
 
 
 def test_classes_keep_their_numbers(problem):

@@ -12,6 +12,8 @@ from mustlink.errors import InputError
 
 Floats = NDArray[np.float64]
 _EMPTY = 1e-6  # share of the largest class mass that counts as none
+_LOST = 1e-2  # times as many nodes as its labels' share promises: a class that came out empty
+_PROMISED = 10  # nodes from which that is no chance
 
 
 def class_shares(class_mass: Any, codes: NDArray[np.int64], n_classes: int) -> Floats | None:
@@ -90,3 +92,17 @@ def confidence(P: Floats) -> Floats:
     """Largest minus second largest entry of every row (m, K): 0 for a tie, 1 for certainty."""
     top = np.partition(P, -2, axis=1)[:, -2:]
     return np.asarray(top[:, 1] - top[:, 0], dtype=np.float64)
+
+
+def lost_classes(
+    classes: NDArray[np.int64], given: NDArray[np.int64], answers: NDArray[np.int64]
+) -> int:
+    """How many classes (K,) have hardly a node among the `answers` (n,) beside the `given` ones.
+
+    Expected of a class with m_c of m labels are n_u m_c/m of the n_u answered nodes without one.
+    """
+    known, new = given >= 0, (given < 0) & (answers >= 0)
+    labels = np.bincount(np.searchsorted(classes, given[known]), minlength=classes.size)
+    nodes = np.bincount(np.searchsorted(classes, answers[new]), minlength=classes.size)
+    promised = nodes.sum() * labels / max(int(labels.sum()), 1)
+    return int(np.count_nonzero((promised >= _PROMISED) & (nodes <= _LOST * promised)))

@@ -22,7 +22,12 @@ from mustlink.neighbours.new_points import neighbour_mean
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block
-from mustlink.propagate.distribution import class_shares, confidence, distributions
+from mustlink.propagate.distribution import (
+    class_shares,
+    confidence,
+    distributions,
+    lost_classes,
+)
 from mustlink.propagate.glp import SOLVERS, Ints, Solving
 from mustlink.propagate.task import Solution, Task
 from mustlink.result import Convergence, Report
@@ -31,6 +36,7 @@ from mustlink.workspace import Workspace
 _USUAL_CLASSES = 10  # for a plan, where nobody says how many
 _MANY = 50  # labels of the rarest class from which the graph says how far it reaches
 _UNEQUAL = 3.0  # times as many labels in one class as in another that a person should hear about
+_CHANGED = 0.1  # share of the given labels answered otherwise from which a result is doubtful
 _BELOW = 1e-2  # times the tolerance: values this small are noise of the solver
 
 
@@ -94,7 +100,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
             labels, names = class_labels(y)
             self._classes_given = np.unique(labels[labels >= 0]).size
             points, work = self._input(X, graph, recorder, seed)
-            self._run(work, points, labels, seed)
+            self._run(work, points, labels, seed, last=True)
         if names is not None:
             self._rename(names)
         return self
@@ -105,7 +111,9 @@ class Propagator(ClassifierMixin, GraphEstimator):
         self._run(work, None, class_labels(y)[0], seed)
         return self
 
-    def _run(self, work: Workspace, points: Any, labels: Ints, seed: int) -> None:
+    def _run(
+        self, work: Workspace, points: Any, labels: Ints, seed: int, *, last: bool = False
+    ) -> None:
         labels = as_labels(labels, work.graph.n_nodes, "y")
         self.classes_, codes = np.unique(labels[labels >= 0], return_inverse=True)
         task = self._task(work, points, labels, codes.ravel(), seed)
@@ -116,7 +124,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
             lambda: self._solve(task) if task.size else Solution(task.Y, None),
             (Solution, Convergence),
         )
-        self._finish(task, solution, labels)
+        self._finish(task, solution, labels, last)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of new points (q, d): the largest entry of `predict_proba`, as in `labels_`."""
@@ -219,6 +227,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         task: Task,
         solution: Solution,
         labels: Ints,
+        last: bool,
     ) -> None:
         recorder, laplacian = task.recorder, task.laplacian
         if solution.convergence is not None and not solution.convergence.converged.all():
@@ -247,8 +256,8 @@ class Propagator(ClassifierMixin, GraphEstimator):
         advice = "; some are too far for the solver's residual, lower tol" if far else ""
         _note_unreached(labels.size - int(answered.sum()), advice, recorder)
         kept = float(np.mean(self.labels_[given] == labels[given]))
-        if kept < 1:
-            recorder.note(f"{1 - kept:.1%} of the given labels were answered with another class")
+        if last:  # as a step of another method, classes are not the answer
+            self._doubt(task, labels, 1 - kept)
         self.report_ = Report(
             method=type(self).__name__,
             n_nodes=labels.size,
@@ -286,6 +295,26 @@ class Propagator(ClassifierMixin, GraphEstimator):
                 'sizes; if those differ less, say so: class_mass="equal" (--class-shares equal) or '
                 "the shares"
             )
+
+    def _doubt(self, task: Task, labels: Ints, changed: float) -> None:
+        """Tell where classes that have labels come out empty, or labels are not kept."""
+        recorder = task.recorder
+        scalable = self._scales_classes() and isinstance(self.class_mass, bool)
+        equal = 'class_mass="equal" (--class-shares equal) or ' if scalable else ""
+        remedy = f"try {equal}GFHF(class_mass=True)"
+        lost = lost_classes(self.classes_, labels, self.labels_)
+        if lost:
+            recorder.warn(
+                f"{lost} of {self.classes_.size} classes have hardly a node beside their labels; "
+                f"{remedy}"
+            )
+        if changed > _CHANGED:
+            recorder.warn(
+                f"{changed:.1%} of the given labels were answered with another class; "
+                f"where they are right, {remedy}"
+            )
+        elif changed > 0:
+            recorder.note(f"{changed:.1%} of the given labels were answered with another class")
 
     @property
     def transduction_(self) -> Any:
