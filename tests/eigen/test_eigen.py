@@ -316,6 +316,8 @@ def test_choice_of_solver_and_tolerance():
     complete = np.ones((1_200, 1_200)) - np.eye(1_200)
     assert choose(normalized_laplacian(Graph.from_affinity(complete)), 10, "auto") == "dense"
     assert [default_tolerance(n) for n in (10**3, 10**5, 10**6)] == [1e-8, 1e-4, 1e-3]
+    single = [default_tolerance(n, single=True) for n in (10**3, 10**5, 10**6)]
+    assert single == [1e-6, 1e-4, 1e-3]
 
 
 @pytest.mark.parametrize("components", [1, 3, 5])

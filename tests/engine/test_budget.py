@@ -16,6 +16,7 @@ from cases import blobs, planted_graph, random_graph
 from mustlink.cost.method_cost import RESERVE, Size, adjusted_cut, eigenvectors, propagation
 from mustlink.cost.process_memory import PROGRAM, parse_size, peak_bytes, resident_bytes
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
+from mustlink.eigen.solver import default_tolerance
 from mustlink.errors import InputError
 from mustlink.kernels.permuted_matrix import scaled_permutation
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
@@ -184,6 +185,20 @@ def test_eigenpairs_in_single_precision_solve_the_problem(planted):
     V = L.enter(found.embedding_.astype(float)) * L.root_degree[:, None]
     R = L.apply(V) - V * found.eigenvalues_
     assert np.linalg.norm(R, axis=0).max() <= 1.1e-4 * np.linalg.norm(V, axis=0).max()
+
+
+def test_single_precision_is_asked_for_what_it_can_reach(planted):
+    graph = ml.Graph.from_affinity(planted[0])
+    ncut = ml.NCut(
+        4, affinity="precomputed", random_state=0, memory=just_too_small(ml.NCut(4), graph)
+    )
+    found = ncut.fit(graph).report_
+    assert found.convergence.tolerance == default_tolerance(1100, single=True) > 1e-8
+    assert found.convergence.converged.all()
+    assert not any("raise max_iter" in told for told in found.warnings)
+    found = ncut.set_params(tol=1e-10, max_iter=50).fit(graph).report_  # the caller's stays
+    assert found.convergence.tolerance == 1e-10
+    assert any("raise max_iter or tol, or give more memory" in told for told in found.warnings)
 
 
 def test_too_small_a_memory_names_the_least_that_works(planted):

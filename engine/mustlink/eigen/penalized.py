@@ -20,7 +20,7 @@ import scipy.linalg as sla
 from mustlink.eigen.penalized_lobpcg import smallest_penalized
 from mustlink.eigen.problem import DENSE, Floats, Problem, Solution, Solving, stage
 from mustlink.eigen.smooth_subspace import SmoothBasis, dense_operator
-from mustlink.eigen.solver import default_tolerance, grids_of, is_small
+from mustlink.eigen.solver import SINGLE_TOL, default_tolerance, grids_of, is_small
 from mustlink.eigen.wide_spectrum import NOISE, is_definite, smallest_quotients
 from mustlink.errors import InputError
 from mustlink.operators.constraint_operator import ConstraintOperator
@@ -98,7 +98,8 @@ class PenalizedProblem(Problem):
                 found = dense_smallest_penalized(self, weights)
         else:
             grids = None if self.linked else grids_of(work)
-            tol = penalized_tolerance(laplacian.size) if how.tol is None else how.tol
+            n, tol = laplacian.size, how.tol
+            tol = penalized_tolerance(n, single=work.single) if tol is None else tol
             with stage(work, "eigenvectors"):
                 found = smallest_penalized(
                     self, grids, self.columns, weights, replace(how, tol=tol), start
@@ -223,9 +224,10 @@ def _inside(N: Block, A: Block) -> Block:
     return np.asarray((A + A.T) / 2, dtype=np.float64)
 
 
-def penalized_tolerance(n: int) -> float:
+def penalized_tolerance(n: int, *, single: bool = False) -> float:
     """Residual asked for when the caller names none: 1e-8, 1e-5 from 20,000, 1e-4 from 200,000.
 
     A tenth of what the graph's own vectors need: a weak penalty shows in the residual late.
+    At least 1e-6 in single precision.
     """
-    return max(1e-8, default_tolerance(n) / 10)
+    return max(SINGLE_TOL if single else 1e-8, default_tolerance(n) / 10)

@@ -27,14 +27,27 @@ DENSE_BELOW = 1000  # nodes: below, LAPACK takes about a second and is exact
 _DENSE_COMPLETE = 4000
 _BASIS_STEPS = 200
 BASIS_TOL = 1e-2  # a smooth subspace need not be sharper: what is clustered is its whole span
+SINGLE_TOL = 1e-6  # a residual that single precision reaches; rounding alone makes some 1e-7
 
 
-def default_tolerance(n: int) -> float:
+def default_tolerance(n: int, *, single: bool = False) -> float:
     """Residual asked for when the caller names none: 1e-8, 1e-4 from 20,000, 1e-3 from 200,000.
 
-    Measured on well and badly separated graphs: the labels do not change below these.
+    Measured on well and badly separated graphs: the labels do not change below these. With vectors
+    in single precision it is at least 1e-6.
     """
-    return 1e-8 if n <= 20_000 else 1e-4 if n <= 200_000 else 1e-3
+    usual = 1e-8 if n <= 20_000 else 1e-4 if n <= 200_000 else 1e-3
+    return max(usual, SINGLE_TOL) if single else usual
+
+
+def unconverged(work: Workspace, convergence: Convergence) -> str:
+    """What was missed and what to do, also where the precision is not made for the tolerance."""
+    if work.single and convergence.tolerance < SINGLE_TOL:
+        return (
+            f"{convergence.status}, or give more memory: single precision, all that fits, "
+            f"reaches about {SINGLE_TOL:.0e}"
+        )
+    return convergence.status
 
 
 @dataclass(frozen=True)
@@ -128,7 +141,7 @@ def smallest_pairs(
     one would be the same, see `SolutionKey`.
     """
     laplacian = laplacian_of(work)
-    tol = default_tolerance(laplacian.size) if tol is None else tol
+    tol = default_tolerance(laplacian.size, single=work.single) if tol is None else tol
     solver = choose(laplacian, k, solver)
     k = min(k, laplacian.size - laplacian.null.n_components)
     key = PairsKey(work.single, solver, tol, max_iter, seed, work.memory, k)

@@ -10,7 +10,7 @@ import numpy as np
 from mustlink.check import check_choice
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors
-from mustlink.eigen.solver import SOLVERS, laplacian_of, smallest_pairs
+from mustlink.eigen.solver import SOLVERS, laplacian_of, smallest_pairs, unconverged
 from mustlink.errors import InputError
 from mustlink.estimator import check_tolerance, threads
 from mustlink.methods.clusterer import GraphClusterer, Ints
@@ -147,7 +147,7 @@ def normalized_cut(
     wanted = max(0, k - laplacian.null.n_components)
     found = smallest_pairs(work, wanted, solver=solver, tol=tol, max_iter=max_iter, seed=seed)
     if not found.convergence.converged.all():
-        recorder.warn(found.convergence.status)
+        recorder.warn(unconverged(work, found.convergence))
     Z, values = _with_null(laplacian, found, k)
     _note_components(laplacian, k, recorder)
     if variant == "ng":

@@ -67,7 +67,7 @@ class Request:
         """At least p smooth directions; sharp ones where p was asked for on a small graph."""
         tol, n = self.solving.tol, self.formulation.row_scale.size
         if tol is None and isinstance(self.subspace, int) and n <= SHARP_BELOW:
-            tol = default_tolerance(n)
+            tol = default_tolerance(n, single=self.work.single)
         solver = self.solving.solver
         return smoothest(self.work, p, solver=solver, tol=tol, seed=self.seed)
 
