@@ -12,7 +12,7 @@ from mustlink.check import as_integer, check_choice
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.problem import Problem, Solution, Solving
-from mustlink.eigen.solver import SOLVERS, laplacian_of
+from mustlink.eigen.solver import SOLVERS, laplacian_of, unconverged
 from mustlink.errors import InputError
 from mustlink.estimator import check_tolerance, threads
 from mustlink.graph import Graph
@@ -105,7 +105,7 @@ class ConstrainedSpectral(InformedClusterer):
         recorder = recorded(observer)
         before, choice = self.labels_, self._choice
         with threads(self.n_jobs):
-            known = side_information(self.graph_.n_nodes, y, constraints)
+            known = side_information(self.graph_.n_nodes, y, constraints, recorder)
             amount = known.n_constraints
             similar = 0.5 <= (amount + 1) / (self._amount + 1) <= 2
             same = self._asked == self._questions()
@@ -188,7 +188,7 @@ class ConstrainedSpectral(InformedClusterer):
         if solution.note:
             recorder.note(solution.note)
         if not solution.convergence.converged.all():
-            recorder.warn(solution.convergence.status)
+            recorder.warn(unconverged(work, solution.convergence))
         if changed is not None:
             recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")
         self.graph_, self.labels_ = graph, labels

@@ -197,7 +197,7 @@ class CSCGFHF(GraphClusterer):
             )
         rank, error, spread = int(Q.pivots.size), Q.error, Q.spread
         del Q  # n·r numbers
-        tol = default_tolerance(m) if self.tol is None else self.tol
+        tol = default_tolerance(m, single=work.single) if self.tol is None else self.tol
         steps = min(_FEW if tol >= 1e-5 else _MANY, int(self.max_iter))
         inverse, solver = self._inverse(work, part, steps)
         with recorder.stage("stationary labelings") as advance:

@@ -50,18 +50,22 @@ class InformedClusterer(GraphClusterer):
         with threads(self.n_jobs):
             seed = self._seed()
             work = self._work(X, recorder, seed)
-            known = side_information(work.graph.n_nodes, y, constraints)
+            known = side_information(work.graph.n_nodes, y, constraints, recorder)
             self._run(work, known, seed)
         return self
 
 
-def side_information(n: int, y: Any, constraints: Constraints | None) -> Constraints:
+def side_information(
+    n: int, y: Any, constraints: Constraints | None, recorder: Recorder
+) -> Constraints:
     """Labels `y` (n,) and constraints together; raises InputError."""
     found = Constraints.none(n)
     if isinstance(y, Constraints):
         raise InputError("y: Constraints given; pass them as constraints=")
     if y is not None:
         found = found + Constraints.from_labels(as_labels(encoded(y, "y")[0], n))
+        if found.is_empty and constraints is None:
+            recorder.warn(f"labels: none of the {n} nodes has one; the graph alone was clustered")
     if constraints is not None:
         if not isinstance(constraints, Constraints):
             raise InputError(

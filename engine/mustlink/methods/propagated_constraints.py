@@ -215,7 +215,7 @@ class PropagatedConstraints(InformedClusterer):
         self._check()
         recorder = recorded(observer)
         with threads(self.n_jobs):
-            known = side_information(self.graph_.n_nodes, y, constraints)
+            known = side_information(self.graph_.n_nodes, y, constraints, recorder)
             before = self.labels_ if self._k == self.n_clusters else None
             self._run(self._view(self.graph_, recorder), known, self._used_seed, before)
         return self
