@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mustlink.cost.process_memory import parse_size, peak_bytes
-from mustlink.errors import MustlinkError
+from mustlink.errors import InputError, MustlinkError
 from mustlink.observe import Recorder
 from mustlink.result import Convergence, Report
 
@@ -137,3 +137,10 @@ def test_peak_is_that_of_this_process():
 )
 def test_sizes(text, size):
     assert parse_size(text) == size
+
+
+def test_a_size_without_its_unit_is_an_error():
+    with pytest.raises(InputError, match="memory: '2' has no unit; write it as 2GB"):
+        parse_size("2")
+    assert parse_size("2B") == 2
+    assert parse_size("2000000") == 2_000_000

@@ -343,6 +343,8 @@ BAD = {
     "graph: no file": ("graph nope.csv -o {out}", "nope.csv: no such file"),
     "graph: options": ("graph graph.npz --metric cosine -o {out}", "a graph already"),
     "graph: input": ("graph points.h5 -o points.h5", "is the input itself"),
+    "plan: half a size": ("plan 1000x", "1000x: no size and no such file; write points x coord"),
+    "no unit": ("cluster points.h5 -k 3 --memory 2 -o {out}", "'2' has no unit; write it as 2GB"),
     "info: no file": ("info nope.h5", "no such file"),
     "info: no dataset": ("info points.h5:nope", "no such dataset"),
     "info: truncated": ("info truncated.h5", "truncated"),

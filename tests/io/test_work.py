@@ -357,6 +357,10 @@ def test_two_runs_do_not_write_one_output(folder, capsys):
 
 
 def test_cleaning_where_nothing_is(folder, capsys):
+    assert cli(["clean", "out.h5"]) == 2
+    error = capsys.readouterr().err
+    assert error == "mustlink: out.h5: no such file, nor out.h5.work beside it; check the name\n"
+    Path("out.h5").touch()
     assert call_clean(capsys, "out.h5")["removed"] == 0
 
 

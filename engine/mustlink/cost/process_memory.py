@@ -14,6 +14,7 @@ from mustlink.errors import InputError
 
 PROGRAM = 340 * 10**6  # bytes of Python with all libraries and compiled kernels, no data
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_FEW = 10**6  # bytes: nobody allows a process less
 _MMAP_THRESHOLD = -3  # its number in malloc.h
 _STATUS = Path("/proc/self/status")
 
@@ -74,7 +75,10 @@ def size_text(n_bytes: float, *, up: bool = False) -> str:
 
 
 def parse_size(text: str | float) -> int:
-    """Bytes of a size such as `4GB`, `512MiB` or `4e9`; raises InputError."""
+    """Bytes of a size such as `4GB`, `512MiB` or `4e9`; raises InputError.
+
+    Of text without a unit, so few that only the unit can be missing are an error, too.
+    """
     if isinstance(text, int | float) and not isinstance(text, bool) and 1 <= text < math.inf:
         return int(text)
     number = r"\s*(\d+\.?\d*(?:e\d+)?)\s*([KMGT]?)(i?)B?\s*"
@@ -84,4 +88,7 @@ def parse_size(text: str | float) -> int:
     value, unit, binary = found.groups()
     power = "KMGT".find(unit.upper()) + 1 if unit else 0
     factor = 1024**power if binary else _UNITS[unit.upper()]
-    return int(float(value) * factor)
+    size = int(float(value) * factor)
+    if size < _FEW and value == text.strip():
+        raise InputError(f"memory: {text!r} has no unit; write it as {value}GB, or {value}B")
+    return size

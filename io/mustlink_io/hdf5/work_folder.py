@@ -137,9 +137,11 @@ def _latest(found: list[Kept]) -> str | None:
 def clean(output: str, stale: bool) -> dict[str, Any]:
     """Remove the work folder of an output, or only what is stale in it; tells what went.
 
-    Nothing goes where nothing is. Raises InputError where a run is using it.
+    Raises InputError where a run is using it, and where neither it nor the output is there.
     """
     folder = folder_of(output)
+    if not folder.exists() and not Path(output).exists():
+        raise InputError(f"{output}: no such file, nor {folder.name} beside it; check the name")
     with locked(output):
         found = entries(folder)
         gone = [one for one in found if not stale or one.is_stale(_latest(found))]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import h5py
 
+from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import metis
 from mustlink_io.hdf5 import store
@@ -49,9 +51,15 @@ def _entries(place: formats.Place) -> int | None:
 
 
 def shape_named(text: str) -> Shape | None:
-    """The size that a text such as `10000000x16` names, for data that are not there yet."""
+    """The size that a text such as `10000000x16` names, for data that are not there yet.
+
+    Raises InputError for what is like one, but neither a size nor a file.
+    """
     found = re.fullmatch(r"([1-9]\d{0,11})x([1-9]\d{0,6})", text)
     if found is None:
+        if re.fullmatch(r"[\d.,_]+(x[\d.,_]*)?", text) and not Path(text).exists():
+            raise InputError(f"{text}: no size and no such file; write points x coordinates as in "
+                             "10000000x16")  # fmt: skip
         return None
     n, d = int(found.group(1)), int(found.group(2))
     return Shape(n, d, 0, 4 * n * d)
