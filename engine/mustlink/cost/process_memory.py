@@ -89,6 +89,6 @@ def parse_size(text: str | float) -> int:
     power = "KMGT".find(unit.upper()) + 1 if unit else 0
     factor = 1024**power if binary else _UNITS[unit.upper()]
     size = int(float(value) * factor)
-    if size < _FEW and value == text.strip():
+    if size < _FEW and value == found[0].strip():
         raise InputError(f"memory: {text!r} has no unit; write it as {value}GB, or {value}B")
     return size
