@@ -453,6 +453,24 @@ def test_a_graph_alone_and_its_clusters(tmp_path, capsys):
     assert formats.load(f"{tmp_path}/g.tsv").kind == "graph"
 
 
+def test_names_and_classes_of_a_table_come_back_through_anndata(tmp_path):
+    """The table of a result is the same whether it went to .h5 or to .h5ad."""
+    rows = [f"{g}{i},{at + i / 10},{i % 3}" for g, at in (("a", 0), ("b", 50)) for i in range(20)]
+    (tmp_path / "p.csv").write_text("\n".join(["node,u,v", *rows]))
+    (tmp_path / "few.csv").write_text("node,label\na0,cold\na1,cold\nb0,hot\nb1,hot\n")
+    source = tmp_path / "p.h5ad"
+    assert run("convert", tmp_path / "p.csv", source) == 0
+    assert list(anndata.read_h5ad(source).obs_names) == [row.split(",")[0] for row in rows]
+    tables = []
+    for ending in ("h5", "h5ad"):
+        out, table = tmp_path / f"out.{ending}", tmp_path / f"{ending}.csv"
+        assert run("cluster", source, "-k", 2, "--labels", tmp_path / "few.csv", "-o", out) == 0
+        assert run("convert", out, table) == 0
+        tables.append(pd.read_csv(table))
+    assert set(tables[0]["class"]) == {"cold", "hot"}
+    pd.testing.assert_frame_equal(tables[0], tables[1])
+
+
 @pytest.mark.parametrize(
     ("rows", "told"),
     [

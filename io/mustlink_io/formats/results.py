@@ -44,6 +44,13 @@ def in_anndata(place: Place) -> bool:
         return column is not None and anndata.is_ours(file, anndata.KEY)
 
 
+def classes_in_anndata(place: Place) -> NDArray[Any] | None:
+    """Class of every cluster of such a result, by its number; None where no labels were given."""
+    name = f"/uns/{anndata.KEY}/class_names"
+    with store.open_h5(place.path) as file:
+        return None if store.find(file, name) is None else store.texts(file, name)
+
+
 def read(place: Place) -> dict[str, Any]:
     """Return the entries of `schema.ITEMS` that a result holds, checked; raises InputError."""
     found: dict[str, Any] = {}

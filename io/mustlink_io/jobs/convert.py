@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import annotate, frames, networks, results, writers
@@ -34,7 +36,7 @@ def convert(source: str, output: str, form: str | None) -> dict[str, Any]:
         if form in _TABLES and results.in_anndata(place):
             column = formats.Place(place.path, f"/obs/{annotate.KEY}")
             note = f"{column}: is written, the result in it; for other parts name them"
-            return _labels(column, output, form, [note])
+            return _labels(column, output, form, [note], results.classes_in_anndata(place))
         return _data(source, output, form)
 
 
@@ -55,9 +57,16 @@ def _is_labels(place: formats.Place) -> bool:
 
 
 def _labels(
-    place: formats.Place, output: str, form: str, notes: Sequence[str] = ()
+    place: formats.Place,
+    output: str,
+    form: str,
+    notes: Sequence[str] = (),
+    of_clusters: NDArray[Any] | None = None,
 ) -> dict[str, Any]:
-    """Labels of a result with what is known of its nodes, or labels alone."""
+    """Labels of a result with what is known of its nodes, or labels alone.
+
+    `of_clusters` names the class of every cluster, where it is kept apart from the labels.
+    """
     if form == "h5ad":
         raise InputError(
             f"{output}: a result goes into a copy of the AnnData file it is of: "
@@ -79,6 +88,8 @@ def _labels(
         content = {"/labels": found.codes}
         if found.classes is not None:
             content |= {"/classes": range(len(found.classes)), "/class_names": found.classes}
+        elif of_clusters is not None:
+            content["/class_names"] = of_clusters
         names = results.node_names(str(place))
         if names is not None and len(names) == len(found.codes):
             content["/names"] = names.texts
