@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import cases
+import mustlink as ml
 import oracles
-from mustlink.errors import InputError
+from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph import Graph, image_graph, rbf_graph
 from mustlink.graph.components import component_labels
 from mustlink.graph.image import rgb_to_lab
@@ -111,6 +112,16 @@ def test_far_offset_keeps_digits():
     X = exact_in_single(cases.blobs(np.random.default_rng(0), 64, 2)[0])
     near, far = knn_graph(X, 6), knn_graph(X + 5e6, 6)
     assert_array_equal(near.affinity.toarray(), far.affinity.toarray())
+
+
+def test_points_that_are_all_equal_are_a_warning():
+    X = np.tile(np.random.default_rng(0).normal(size=4), (300, 1))
+    X[:3] += np.eye(4)[:3]  # all but a few
+    with pytest.warns(DoubtfulResultWarning, match="297 of 300 points are equal to all"):
+        ml.NCut(2, n_neighbors=5, random_state=0).fit(X)
+    X[:60] = np.random.default_rng(1).normal(size=(60, 4))
+    est = ml.NCut(2, n_neighbors=5, random_state=0).fit(X)
+    assert not any("are equal to all" in told for told in est.report_.warnings)
 
 
 def test_local_scales_of_duplicates():

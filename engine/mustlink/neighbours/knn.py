@@ -96,6 +96,7 @@ def knn_graph(
     name = shelf.name_of("neighbours", shelf.source, metric, k, seed, recall_sample, search.way)
     indices, distances, info = shelf.kept("neighbours", name, lambda: search.lists(X, looked_at))
     search.tell_recall(info)
+    search.tell_equal(distances)
 
     with recorder.stage("weights"):
         scale: NDArray[np.float64] | float = 1.0

@@ -19,6 +19,7 @@ from mustlink.observe import Recorder
 # every process. A fixed rule, not one that asks what is compiled: same seed, same graph.
 BRUTE_WORK = 2e11
 _LOW_RECALL = 0.9
+_ALL_EQUAL = 0.99  # of the points without a neighbour but duplicates: distances tell nothing
 
 Found = tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]
 
@@ -82,6 +83,16 @@ class Search:
             self.recorder.warn(
                 f"kNN graph: only {info['recall']:.3f} of the true neighbours found (sample of "
                 f"{info['recall_sample']}); raise n_neighbors or reduce the dimension"
+            )
+
+    def tell_equal(self, distances: NDArray[np.float32]) -> None:
+        """Warn where (nearly) no point is at any distance from its neighbours, lists (n, k)."""
+        n = distances.shape[0]
+        equal = n - int(np.count_nonzero(distances.any(axis=1)))
+        if equal >= _ALL_EQUAL * n and n > 1:
+            self.recorder.warn(
+                f"kNN graph: {equal} of {n} points are equal to all their neighbours, distances "
+                "tell nothing about them; keep one point of each kind, or check the columns"
             )
 
     def _by_descent(self, X: NDArray[np.float32], looked_at: NDArray[np.int64]) -> Found:
