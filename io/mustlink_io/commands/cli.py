@@ -30,6 +30,7 @@ from mustlink_io.commands.score import score
 from mustlink_io.commands.suggest import suggest
 
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
+_FILES = ("graph", "labels", "constraints")  # what is wrong is in them, not in their option
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -47,8 +48,8 @@ def _terminate(*_: Any) -> NoReturn:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        given = list(sys.argv[1:] if arguments is None else arguments)
         return cli.main(args=given, prog_name="mustlink", standalone_mode=False) or 0
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "mustlink"
@@ -58,10 +59,24 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         sys.stderr.write("mustlink: interrupted\n")
         return INTERRUPTED
-    except (InputError, OSError) as error:
+    except InputError as error:
+        return _complain(_by_option(str(error), given))
+    except OSError as error:
         return _complain(str(error))
     except MemoryError:
         return _complain("out of memory")
+
+
+def _by_option(words: str, given: Sequence[str]) -> str:
+    """The engine's `n_neighbors: …` as `--neighbors: …`, where the command has that option."""
+    name, colon, rest = words.partition(": ")
+    command = cli.commands.get(given[0]) if given else None
+    if command is None or name in _FILES:
+        return words
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and parameter.name == name:
+            return max(parameter.opts, key=len) + colon + rest
+    return words
 
 
 def _complain(words: str) -> int:
