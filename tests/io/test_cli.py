@@ -339,7 +339,7 @@ BAD = {
     "beta is a word": ("cluster points.h5 -k 3 --beta big -o {out}", "neither a number nor auto"),
     "memory is a word": ("cluster points.h5 -k 3 --memory much -o {out}", "is not a size"),
     "memory too small": ("cluster points.h5 -k 3 --memory 1MB -o {out}", "at least"),
-    "neighbours": ("cluster points.h5 -k 3 --neighbors 0 -o {out}", "^mustlink: --neighbors: 0 given"),
+    "neighbours": ("cluster points.h5 -k 3 --neighbors 0 -o {out}", "--neighbors: 0 given"),
     "graph: no file": ("graph nope.csv -o {out}", "nope.csv: no such file"),
     "graph: options": ("graph graph.npz --metric cosine -o {out}", "a graph already"),
     "graph: input": ("graph points.h5 -o points.h5", "is the input itself"),
