@@ -53,9 +53,8 @@ def _best_by_criterion(
 ) -> Choice:
     """The candidate (p, value) of largest E (WHC11 eq. 17); one alone needs no trial.
 
-    `weight` is that of the constraints in E.
-
-    Every full problem starts from the vectors of the one before.
+    `weight` is that of the constraints in E. Every full problem starts from the vectors of
+    the one before.
     """
     if len(candidates) == 1:
         return Choice(*candidates[0], request.roundings[0], "given")
@@ -82,7 +81,6 @@ def _best_by_criterion(
     (_, score), best = max(found, key=lambda one: one[0])
     lighter = "" if weight == 1.0 else f" with constraints weighing {weight:.0%}"
     reason = f"criterion E{lighter} is {score:.3f}, the best of {len(found)} candidates"
-    where = "full problem" if best.p is None else f"subspace of {best.p} smooth vectors"
-    request.recorder.note(f"{where}, parameter {best.value:.4g}, {best.way}: {reason}")
+    request.recorder.note(f"{best.where}, parameter {best.value:.4g}, {best.way}: {reason}")
     table = tuple((trial.p or 0, trial.value, trial.way, rank[1]) for rank, trial in found)
     return replace(best, reason=reason, scores=table)

@@ -54,6 +54,11 @@ class Choice:
     score: float | None = None
     scores: tuple[tuple[int, float, str, float], ...] = field(default=(), repr=False)
 
+    @property
+    def where(self) -> str:
+        """The problem that is solved, in words."""
+        return "full problem" if self.p is None else f"subspace of {self.p} smooth vectors"
+
 
 @dataclass(frozen=True)
 class Candidates:

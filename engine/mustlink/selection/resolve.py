@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 
 from mustlink.cost.method_cost import Size, eigenvectors
-from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import DENSE_BELOW, is_small, laplacian_of
 from mustlink.errors import InfeasibleError
 from mustlink.operators.laplacian import NormalizedLaplacian
@@ -52,19 +51,14 @@ def resolve(request: Request) -> Choice:
     candidates = Candidates(sizes, values, request.roundings)
     # The eigenvectors are their own stage; choosing among them is timed by itself.
     request.basis(max((p for p in sizes if p <= 4 * k), default=sizes[0]))
-
-    def basis_of(p: int) -> SmoothBasis:
-        return request.basis(p)
-
     choice = choose_smooth(
-        request.known, k, candidates, basis_of, request.formulation_of, request.seed, recorder
+        request.known, k, candidates, request.basis, request.formulation_of, request.seed, recorder
     )
     if request.by_criterion:
         return by_criterion(request, choice.p, grid.smooth)
     if request.subspace == "auto" and choice.score is not None and choice.score < _TRUSTED:
         choice = _rival(request, choice)
-    where = "full problem" if choice.p is None else f"subspace of {choice.p} smooth vectors"
-    recorder.note(f"{where}, parameter {choice.value:g}, {choice.way}: {choice.reason}")
+    recorder.note(f"{choice.where}, parameter {choice.value:g}, {choice.way}: {choice.reason}")
     return choice
 
 
