@@ -29,7 +29,12 @@ SHELL = {
     "LLGC": ("propagate", "llgc"),
     "LELP": ("propagate", "lelp"),
 }
-_FLAGS = {"n_clusters": "-k", "n_neighbors": "--neighbors", "random_state": "--seed"}
+_FLAGS = {
+    "n_clusters": "-k",
+    "n_neighbors": "--neighbors",
+    "random_state": "--seed",
+    "weights": "--edge-weights",
+}
 _NOT_TYPED = ("affinity",)  # the file says what it is
 
 

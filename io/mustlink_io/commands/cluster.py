@@ -25,7 +25,7 @@ from mustlink_io.commands.options import (
     SEED,
     THREADS,
     TOL,
-    WEIGHTS,
+    EDGE_WEIGHTS,
     output_of,
     several,
 )
@@ -58,7 +58,7 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
 )
 @click.option("--strict", is_flag=True, help="Contradictory constraints are an error.")
 @several(*CLUSTER_OWN)
-@several(AFFINITY, NEIGHBORS, METRIC, WEIGHTS)
+@several(AFFINITY, NEIGHBORS, METRIC, EDGE_WEIGHTS)
 @click.option(
     "--solver",
     type=click.Choice(

@@ -15,7 +15,7 @@ from mustlink_io.commands.options import (
     QUIET,
     SEED,
     THREADS,
-    WEIGHTS,
+    EDGE_WEIGHTS,
 )
 from mustlink_io.terminal.console import clock, facts, size, stdout_console, table
 from mustlink_io.terminal.summary import emit
@@ -26,7 +26,7 @@ from mustlink_io.terminal.summary import emit
 @click.option("-o", "output", required=True, help="HDF5 file to write.")
 @NEIGHBORS
 @METRIC
-@WEIGHTS
+@EDGE_WEIGHTS
 @SEED
 @THREADS
 @MEMORY

@@ -80,8 +80,9 @@ MAX_ITER = click.option(
     "--max-iter", type=click.IntRange(min=1), help="Most iterations of the solver."
 )
 METRIC = click.option("--metric", type=click.Choice(["euclidean", "cosine"]))
-WEIGHTS = click.option(
-    "--weights",
+EDGE_WEIGHTS = click.option(
+    "--edge-weights",
+    "weights",
     type=click.Choice(["local", "gaussian", "connectivity"]),
     help="Of graph edges; default local scaling.",
 )

@@ -25,7 +25,7 @@ from mustlink_io.commands.options import (
     SEED,
     THREADS,
     TOL,
-    WEIGHTS,
+    EDGE_WEIGHTS,
     output_of,
     several,
 )
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     help="Neighbour graph of the points, made before; lnp, llelp, ltsalp fit to --neighbors of it.",
 )
 @several(*PROPAGATE_OWN)
-@several(AFFINITY, NEIGHBORS, METRIC, WEIGHTS)
+@several(AFFINITY, NEIGHBORS, METRIC, EDGE_WEIGHTS)
 @click.option("--solver", type=click.Choice(["auto", "dense", "cg"]), help="Of the equations.")
 @several(TOL, MAX_ITER, SEED, THREADS, MEMORY, RESUME, FRESH, QUIET, JSON)
 def propagate(quiet: bool, as_json: bool, **given: Any) -> None:

@@ -125,6 +125,7 @@ PROPAGATORS: dict[str, Method] = {
 }
 
 _FLAGS = {
+    "weights": "--edge-weights",
     "n_neighbors": "--neighbors",
     "random_state": "--seed",
     "n_steps": "--steps",
