@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from mustlink_io.commands.options import (
+    EDGE_WEIGHTS,
     JSON,
     MEMORY,
     METRIC,
@@ -15,7 +16,6 @@ from mustlink_io.commands.options import (
     QUIET,
     SEED,
     THREADS,
-    EDGE_WEIGHTS,
 )
 from mustlink_io.terminal.console import clock, facts, size, stdout_console, table
 from mustlink_io.terminal.summary import emit

@@ -10,6 +10,7 @@ import click
 from mustlink_io.commands.method_options import PROPAGATE_OWN, method_help
 from mustlink_io.commands.options import (
     AFFINITY,
+    EDGE_WEIGHTS,
     FRESH,
     IN_PLACE,
     JSON,
@@ -25,7 +26,6 @@ from mustlink_io.commands.options import (
     SEED,
     THREADS,
     TOL,
-    EDGE_WEIGHTS,
     output_of,
     several,
 )
