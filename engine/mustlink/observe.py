@@ -106,6 +106,11 @@ class Recorder:
             "warnings": tuple(self.warnings),
         }
 
+    @property
+    def remarks(self) -> list[str]:
+        """The notes that are no warnings."""
+        return [note for note in self.notes if note not in self.warnings]
+
     def note(self, message: str) -> None:
         """Keep a remark for the report and tell the observer, once."""
         self._say(message, self.observer.note)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.observe import StageRecord
+
+_WIDTH = 100  # characters of a line of a report that is printed
+_STAGES, _DOUBTS = 4, 4  # that are told there
 
 
 @dataclass(frozen=True)
@@ -54,12 +58,13 @@ class EigenResult:
     beyond: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What a fit did: stages, choices and why, residuals, satisfaction of the constraints, notes.
 
-    `warnings` are the notes that say why the result should not be trusted. `choices` maps a
-    parameter to the value used and the reason; `satisfaction` is None without constraints.
+    `warnings` are the notes that say why the result should not be trusted; `to_dict` tells them
+    apart. `choices` maps a parameter to the value used and the reason; `satisfaction` is None
+    without constraints. Printed, it is what a person should see first, on one screen.
     """
 
     method: str
@@ -82,6 +87,10 @@ class Report:
     def peak_bytes(self) -> int:
         """Largest resident size of the process at the end of any stage."""
         return max((stage.peak_bytes for stage in self.stages), default=0)
+
+    def __repr__(self) -> str:
+        """At most 25 lines of 100 characters; everything is in `to_dict`."""
+        return "\n".join(_lines(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for JSON."""
@@ -108,10 +117,68 @@ class Report:
                 "status": conv.status,
             },
             "satisfaction": None if self.satisfaction is None else _plain(self.satisfaction),
-            "notes": list(self.notes),
+            "notes": [note for note in self.notes if note not in self.warnings],
             "warnings": list(self.warnings),
             **{key: _plain(value) for key, value in self.extra.items()},
         }
+
+
+def kept_in_words(kept: Mapping[str, float]) -> str:
+    """Constraints kept: on balance where there are both kinds, then kind by kind."""
+    kinds = (("must", "must-links"), ("cannot", "cannot-links"))
+    parts = [
+        f"{kept[f'{kind}_kept']:.1%} of {int(kept[f'n_{kind}']):,} {name}"
+        for kind, name in kinds
+        if kept[f"n_{kind}"]
+    ]
+    on_balance = f"{kept['balanced']:.1%} on balance: " if len(parts) == 2 else ""
+    return on_balance + ", ".join(parts)
+
+
+def _lines(report: Report) -> list[str]:
+    """A report on one screen."""
+    choices = dict(report.choices)
+    why = choices.pop("why", None)
+    chosen = [f"{k} {_short(v)}" for k, v in choices.items() if not isinstance(v, Mapping)]
+    took: dict[str, float] = {}
+    for one in report.stages:
+        took[one.name] = took.get(one.name, 0.0) + one.seconds
+    slowest = sorted(took.items(), key=lambda one: -one[1])[:_STAGES]
+    kept, feasible = report.satisfaction, report.extra.get("feasible")
+    doubts = list(report.warnings[:_DOUBTS])
+    left = len(report.warnings) - len(doubts)
+    rows = [
+        ("chosen", ", ".join(chosen)),
+        ("why", str(why or "")),
+        ("constraints kept", kept_in_words(kept) if kept else ""),
+        ("feasible", "{found} of {wanted} vectors".format_map(feasible) if feasible else ""),
+        ("convergence", report.convergence.status if report.convergence else ""),
+        ("longest stages", ", ".join(f"{name} {seconds:.1f} s" for name, seconds in slowest)),
+        *(("doubt", doubt) for doubt in doubts),
+        ("doubts", f"{left} more in .warnings" if left else ""),
+        ("notes", f"{len(report.notes) - len(report.warnings)} in .notes" if report.notes else ""),
+    ]
+    head = (
+        f"{report.method}: {report.n_nodes:,} nodes, K = {report.n_clusters}, "
+        f"{report.seconds:.1f} s, at most {report.peak_bytes / 1e6:,.0f} MB"
+    )
+    told = [head]
+    for name, words in rows:
+        if words:
+            indent = " " * 20
+            told += wrap(
+                words,
+                _WIDTH,
+                initial_indent=f"  {name:<18}",
+                subsequent_indent=indent,
+                max_lines=2,
+                placeholder=" …",
+            )
+    return told
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _plain(value: Any) -> Any:

@@ -29,10 +29,14 @@ def satisfaction(
     if one end is assigned but not if both are unassigned, which would reward leaving nodes out.
 
     Returns `must_kept`, `cannot_kept` and `kept` in [0, 1], 1 where there is nothing to keep;
-    `kept_weighted`, weighted by |belief| (1 for labels); `n_must` and `n_cannot`. Distinct pairs
-    count once with the sign of their mean belief; ℓ labels are scored as ℓ(ℓ-1)/2 pairs through
-    the contingency table, in O(ℓ log ℓ); graphs and matrices by their entries above the diagonal.
-    A closure is scored on the pairs it was made from.
+    `balanced` = (must_kept + cannot_kept)/2, or the one of them that was asked for;
+    `kept_weighted`, weighted by |belief| (1 for labels); `n_must` and `n_cannot`. Of both kinds
+    `balanced` is 1/2 for one cluster of all nodes, for clusters of one node each, and on average at
+    random, whatever the numbers of pairs: labels of K classes are (K−1)/K cannot-links, which
+    `kept` of a poor answer is mostly made of. Distinct pairs count once with the sign of their mean
+    belief; ℓ labels are scored as ℓ(ℓ-1)/2 pairs through the contingency table, in O(ℓ log ℓ);
+    graphs and matrices by their entries above the diagonal. A closure is scored on the pairs it was
+    made from.
 
     `given` is for validation, `kept, held = c.split(…)`: `satisfaction(labels, held, given=kept)`
     scores all that `held` adds to `given`. For labels that includes the pairs of a held-out
@@ -56,15 +60,26 @@ def satisfaction_added(labels: Any, both: Constraints, given: Constraints) -> di
 def _shares(tally: Floats) -> dict[str, float]:
     must, must_kept, cannot, cannot_kept, *weights = tally.tolist()
     weight, weight_kept = weights[0] + weights[2], weights[1] + weights[3]
+    shares = _share(must_kept, must), _share(cannot_kept, cannot)
     return {
-        "must_kept": _share(must_kept, must),
-        "cannot_kept": _share(cannot_kept, cannot),
+        "must_kept": shares[0],
+        "cannot_kept": shares[1],
+        "balanced": balanced_share(shares, (must, cannot)),
         "kept": _share(must_kept + cannot_kept, must + cannot),
         # Differences of sums leave 1e-17 where nothing is left to score.
         "kept_weighted": _share(weight_kept, weight if must + cannot else 0.0),
         "n_must": int(must),
         "n_cannot": int(cannot),
     }
+
+
+def balanced_share(shares: tuple[float, float], counts: tuple[float, float]) -> float:
+    """Mean of the shares of must-links and cannot-links kept; of a kind not asked for, the other.
+
+    The balanced accuracy of "same cluster" as a prediction of "must-link"; 1 where there is none.
+    """
+    asked = [share for share, count in zip(shares, counts, strict=True) if count > 0]
+    return sum(asked) / len(asked) if asked else 1.0
 
 
 def kept_by_kind(labels: Any, constraints: Constraints) -> dict[str, dict[str, float]]:

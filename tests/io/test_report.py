@@ -145,7 +145,10 @@ def test_page_holds_the_numbers_of_the_facts(report):
     assert n_broken > 0  # two of the must-links join groups that lie far apart
     for row in asked["worst"]:
         assert f"{row['nodes'][0]}, {row['nodes'][1]}" in page.text
-    assert f"{7 - n_broken} of 7 pairs are kept" in page.text
+    shares = [asked[kind]["kept"] / asked[kind]["n"] for kind in ("must", "cannot")]
+    for name, share in zip(("must-links", "cannot-links"), shares, strict=True):
+        assert f"{words.percent(share)} of {asked[name.removesuffix("-links")]['n']} {name}" in page.text
+    assert f"{words.percent(sum(shares) / 2)} on balance" in page.text
     assert "constraints kept" in page.text
     assert sum(row["size"] for row in facts["clusters"]) == N
     for row in facts["clusters"]:

@@ -29,9 +29,11 @@ def satisfaction_dense(found, Q):
     def share(part, whole):
         return part / whole if whole else 1.0
 
+    asked = [k / m for k, m in ((must_kept, must), (cannot_kept, cannot)) if m]
     return {
         "must_kept": share(must_kept, must),
         "cannot_kept": share(cannot_kept, cannot),
+        "balanced": np.mean(asked) if asked else 1.0,
         "kept": share(must_kept + cannot_kept, must + cannot),
         "kept_weighted": share(weight_kept, weight),
         "n_must": must,

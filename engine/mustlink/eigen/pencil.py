@@ -182,20 +182,13 @@ class PencilSolution:
         )
 
     def remark(self, wanted: int) -> str:
-        """What a person should know where not the `wanted` cheapest of all pairs are taken."""
-        found = self.lam.size
-        said = []
-        if found < wanted:
-            said.append(
-                f"only {found} of the {wanted} vectors wanted are feasible; a smaller beta gives "
-                "more"
-            )
-        if not self.complete:
-            said.append(
-                f"more feasible vectors than can be computed: the {wanted} cheapest of the leading "
-                f"{found} were taken"
-            )
-        return "; ".join(said)
+        """What a person should know where the `wanted` cheapest are not of all pairs."""
+        if self.complete:
+            return ""
+        return (
+            f"more feasible vectors than can be computed: the {wanted} cheapest of the leading "
+            f"{self.lam.size} were taken"
+        )
 
 
 def finish(pencil: Pencil, mu: NDArray[np.float64], W: Block, complete: bool) -> PencilSolution:

@@ -38,7 +38,8 @@ class Solution:
     """Vectors (m, r) in working order with their eigenvalues (r,) and costs vᵀL̄v (r,).
 
     `parameter` is the value solved for, `unit` what it is a fraction of (1 if of nothing), `p` the
-    dimension of the subspace, None if the full problem was solved.
+    dimension of the subspace, None if the full problem was solved; `wanted` the number of vectors
+    asked for, of which r are feasible.
     """
 
     vectors: Block
@@ -49,6 +50,7 @@ class Solution:
     convergence: Convergence
     note: str = ""
     p: int | None = None
+    wanted: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

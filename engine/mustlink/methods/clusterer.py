@@ -83,6 +83,11 @@ class GraphClusterer(
 
     def _work(self, X: Any, recorder: Recorder, seed: int) -> Workspace:
         check_choice(self.isolated, ISOLATED, "isolated")
+        if self.n_clusters is not None and self.n_clusters == GraphClusterer.n_clusters:
+            recorder.note(
+                f"n_clusters: {self.n_clusters}, as it is where nobody names it; name it if you "
+                "know how many there are"
+            )
         return super()._work(X, recorder, seed)
 
     def cost(self, n_classes: int | None = None) -> Cost:

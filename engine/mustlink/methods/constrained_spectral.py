@@ -89,12 +89,13 @@ class ConstrainedSpectral(InformedClusterer):
 
     def refit(
         self,
-        constraints: Constraints | None = None,
         y: Any = None,
+        constraints: Constraints | None = None,
         observer: Observer | Recorder | None = None,
     ) -> Self:
-        """Cluster the same graph again with other constraints (all of them, not only new ones).
+        """Cluster the same graph again with other labels `y` (n,) or constraints.
 
+        They are all that is then known, not additions; `refit(constraints)` does as well.
         Graph, eigenvectors and, while the amount of side information is of the same order and no
         parameter was set anew, the choices of the first fit are kept, so that this takes seconds.
         Parameters of the graph are those of `fit`. Clusters keep their numbers as far as they can,
@@ -102,6 +103,8 @@ class ConstrainedSpectral(InformedClusterer):
         """
         check_is_fitted(self)
         self._check()
+        if isinstance(y, Constraints):
+            y, constraints = constraints, y
         recorder = recorded(observer)
         before, choice = self.labels_, self._choice
         with threads(self.n_jobs):
@@ -187,6 +190,7 @@ class ConstrainedSpectral(InformedClusterer):
             self.embedding_ = laplacian.leave(solution.vectors * formulation.row_scale[:, None])
         if solution.note:
             recorder.note(solution.note)
+        _doubt_feasible(solution, recorder)
         if not solution.convergence.converged.all():
             recorder.warn(unconverged(work, solution.convergence))
         if changed is not None:
@@ -226,7 +230,30 @@ class ConstrainedSpectral(InformedClusterer):
             **recorder.told(),
             extra={
                 "n_components": self.graph_.n_components,
+                **_feasible(solution),
                 **({} if changed is None else {"changed": changed}),
                 "candidates": [list(row) for row in choice.scores],
             },
         )
+
+
+def _feasible(solution: Solution) -> dict[str, dict[str, int]]:
+    """How many of the vectors wanted there are, where a method may find fewer."""
+    if solution.wanted is None:
+        return {}
+    return {"feasible": {"found": int(solution.values.size), "wanted": solution.wanted}}
+
+
+def _doubt_feasible(solution: Solution, recorder: Recorder) -> None:
+    """Tell of vectors that are missing; half of them or more make K clusters doubtful."""
+    found, wanted = solution.values.size, solution.wanted or 0
+    if found >= wanted:
+        return
+    said = f"only {found} of {wanted} vectors feasible"
+    if 2 * found > wanted:
+        recorder.note(f"{said}; a smaller beta gives more")
+        return
+    recorder.warn(
+        f"{said}: {wanted + 1} clusters are told apart by too little; a smaller beta, or a larger "
+        "subspace, gives more"
+    )

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.check import as_integer, check_choice, check_positive
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, clamped_propagation
@@ -29,6 +30,7 @@ from mustlink.labels import as_labels, encoded
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
 from mustlink.linear.pseudo_inverse import Inverse, dense_inverse, rough_inverse
 from mustlink.methods.clusterer import GraphClusterer, Ints, warn_of_sizes
+from mustlink.methods.informed_clusterer import warn_if_broken
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.gaussian_kernel import gaussian_factor, normalized_factor
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
@@ -37,7 +39,6 @@ from mustlink.propagate.glp import done
 from mustlink.result import Convergence, Report
 from mustlink.rounding.assign import assign
 from mustlink.rounding.renumber import as_classes
-from mustlink.scores import satisfaction
 from mustlink.workspace import Workspace
 
 ASSIGN = ("auto", "sign", "kmeans", "sphere")
@@ -121,6 +122,7 @@ class CSCGFHF(GraphClusterer):
         if isinstance(y, Constraints):
             raise InputError("y: Constraints given; CSCGFHF takes labels only, use CSP for pairs")
         recorder = recorded(observer)
+        refuse_blind_scoring(y)
         y, names = (None, None) if y is None else encoded(y, "y")
         with threads(self.n_jobs):
             seed = self._seed()
@@ -285,6 +287,7 @@ class CSCGFHF(GraphClusterer):
             )
 
     def _report(self, given: Ints, k: int, way: str, cut: Stationary, recorder: Recorder) -> Report:
+        kept = warn_if_broken(self.labels_, Constraints.from_labels(given), recorder)
         return Report(
             method=type(self).__name__,
             n_nodes=given.size,
@@ -298,7 +301,7 @@ class CSCGFHF(GraphClusterer):
                 "graph": dict(self.graph_.info),
             },
             convergence=cut.solution.convergence,
-            satisfaction=satisfaction(self.labels_, Constraints.from_labels(given)),
+            satisfaction=kept,
             **recorder.told(),
             extra={
                 "n_components": self.graph_.n_components,

@@ -114,7 +114,8 @@ class ConstrainedCut(Problem):
         residuals = pencil.residuals(best.vectors, best.lam)
         reached = replace(convergence, residuals=residuals)
         note = feasible.remark(self.k - 1)
-        return Solution(best.vectors, best.lam, best.cost, b, unit, reached, note)
+        found = (best.vectors, best.lam, best.cost, b, unit, reached, note)
+        return Solution(*found, wanted=self.k - 1)
 
     def trial(self, value: float) -> Solution:
         """As `solve` inside a subspace; empty where nothing is feasible."""

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.constraints import Constraints
 from mustlink.errors import InputError
 from mustlink.estimator import threads
@@ -15,10 +16,12 @@ from mustlink.labels import as_labels, encoded
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.scores import satisfaction
+from mustlink.scores import kept_by_kind, satisfaction
 from mustlink.workspace import Workspace
 
-_LOW = 0.7  # share of constraints kept that a person should hear about
+# Shares of constraints kept that a person should hear about: on balance, and of one kind.
+_LOW, _BROKEN = 0.7, 0.5
+_CHANCE = 0.55  # on balance, where 0.5 is what trivial answers keep
 
 
 @dataclass(eq=False, repr=False)
@@ -58,14 +61,13 @@ class InformedClusterer(GraphClusterer):
 def side_information(
     n: int, y: Any, constraints: Constraints | None, recorder: Recorder
 ) -> Constraints:
-    """Labels `y` (n,) and constraints together; raises InputError."""
+    """Labels `y` (n,) and constraints together; raises InputError, warns where they say nothing."""
     found = Constraints.none(n)
     if isinstance(y, Constraints):
         raise InputError("y: Constraints given; pass them as constraints=")
     if y is not None:
+        refuse_blind_scoring(y)
         found = found + Constraints.from_labels(as_labels(encoded(y, "y")[0], n))
-        if found.is_empty and constraints is None:
-            recorder.warn(f"labels: none of the {n} nodes has one; the graph alone was clustered")
     if constraints is not None:
         if not isinstance(constraints, Constraints):
             raise InputError(
@@ -74,7 +76,24 @@ def side_information(
             )
         constraints.require_nodes(n)
         found = constraints if found.is_empty else found + constraints
+    if y is not None or constraints is not None:
+        _doubt_content(found, y is not None or constraints.labels is not None, recorder)
     return found
+
+
+def _doubt_content(known: Constraints, by_labels: bool, recorder: Recorder) -> None:
+    """Warn where what was given says nothing, or only what every answer of one cluster keeps."""
+    if known.is_empty and by_labels:
+        recorder.warn(
+            f"labels: none of the {known.n_nodes} nodes has one; the graph alone was clustered"
+        )
+    elif known.is_empty:
+        recorder.warn("constraints: there are none; the graph alone was clustered")
+    elif known.kind == "labels" and known.labels is not None and known.classes.size == 1:
+        recorder.warn(
+            f"labels: all {np.count_nonzero(known.labels >= 0)} are of class {known.classes[0]}, which one cluster of all "
+            "nodes keeps; label nodes of other classes"
+        )
 
 
 def note_doubts(known: Constraints, laplacian: NormalizedLaplacian, recorder: Recorder) -> None:
@@ -100,10 +119,43 @@ def warn_if_broken(
     """Shares of the constraints that are kept, None without any; a warning where they are few."""
     if known.is_empty:
         return None
-    kept = satisfaction(labels, known)
-    if kept["kept_weighted"] < _LOW:
+    doubt = doubt_of_kept(labels, known)
+    if doubt is not None:
         recorder.warn(
-            f"only {kept['kept_weighted']:.0%} of the constraints are kept: the graph says "
-            f"otherwise, or they contradict each other; try {instead}"
+            f"only {doubt}: the graph says otherwise, or they contradict each other; try {instead}"
         )
-    return kept
+    return satisfaction(labels, known)
+
+
+def doubt_of_kept(labels: Ints, known: Constraints) -> str | None:
+    """Which shares of the constraints, weighted by belief, are kept, where that says little.
+
+    One of the kinds is mostly broken, both on balance are below 70 %, or a trivial answer keeps
+    about as much: of both kinds half on balance, of one kind what clusters of these sizes keep at
+    random.
+    """
+    kinds = kept_by_kind(labels, known)
+    kept = {
+        f"{kind}-links": row["weight_kept"] / row["weight"]
+        for kind, row in kinds.items()
+        if row["weight"] > 0
+    }
+    if not kept:
+        return None
+    balanced, least = sum(kept.values()) / len(kept), min(kept.values())
+    first, *rest = (f"{kept[name]:.0%} of the {name}" for name in sorted(kept, key=kept.__getitem__))
+    said = f"{first} are kept" + "".join(f", and {other}" for other in rest)
+    if len(kept) == 2 and balanced < _CHANCE:
+        return f"{said}; one cluster of all nodes, or random ones, keep as much on balance"
+    if len(kept) == 1:
+        by_chance = _kept_at_random(labels, next(iter(kept)) == "must-links")
+        if balanced < 1 and balanced <= by_chance:
+            return f"{said}; random clusters of these sizes keep {by_chance:.0%}"
+    return said if balanced < _LOW or least < _BROKEN else None
+
+
+def _kept_at_random(labels: Ints, must: bool) -> float:
+    """Expected share of must-links, or cannot-links, that clusters of these sizes keep."""
+    shares = np.bincount(labels[labels >= 0]) / max(labels.size, 1)
+    together = float(shares @ shares)
+    return together if must else 1.0 - together

@@ -202,17 +202,20 @@ class PropagatedConstraints(InformedClusterer):
 
     def refit(
         self,
-        constraints: Constraints | None = None,
         y: Any = None,
+        constraints: Constraints | None = None,
         observer: Observer | Recorder | None = None,
     ) -> Self:
-        """Cluster the same graph again with other constraints (all of them, not only new ones).
+        """Cluster the same graph again with other labels `y` (n,) or constraints.
 
+        They are all that is then known, not additions; `refit(constraints)` does as well.
         Clusters keep their numbers as far as they can, and the report's `changed` is the share of
         nodes that moved. Propagation and cut are done anew, the graph is not.
         """
         check_is_fitted(self)
         self._check()
+        if isinstance(y, Constraints):
+            y, constraints = constraints, y
         recorder = recorded(observer)
         with threads(self.n_jobs):
             known = side_information(self.graph_.n_nodes, y, constraints, recorder)

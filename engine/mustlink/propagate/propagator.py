@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
+from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.check import as_integer, as_points, check_choice
 from mustlink.cost.method_cost import Cost, propagation
 from mustlink.eigen.solver import laplacian_of
@@ -97,6 +98,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         recorder = recorded(observer)
         with threads(self.n_jobs):
             seed = self._seed()
+            refuse_blind_scoring(y)
             labels, names = class_labels(y)
             self._classes_given = np.unique(labels[labels >= 0]).size
             points, work = self._input(X, graph, recorder, seed)

@@ -28,6 +28,8 @@ def row(item: Item, state: State) -> dict[str, Any]:
     """Return what there is to tell about one job; None where nothing is known."""
     spec, status = item.ready.spec, item.status
     told = Report.model_validate((state.result(spec.name) if item.phase == "done" else None) or {})
+    kept = told.satisfaction
+    shares = {name: share for name, share, _ in kept.asked} if kept else {}
     values = {key: value for key, value in spec.values.items() if key not in ("output", "method")}
     return {
         "job": spec.name,
@@ -38,7 +40,9 @@ def row(item: Item, state: State) -> dict[str, Any]:
         "output": str(item.ready.output),
         "n_nodes": told.n_nodes,
         "n_clusters": None if told.sizes is None else sum(1 for n in told.sizes if n),
-        "kept": told.satisfaction.kept if told.satisfaction else None,
+        "kept": kept.on_balance if kept else None,
+        "must_kept": shares.get("must-links"),
+        "cannot_kept": shares.get("cannot-links"),
         "converged": told.convergence.reason if told.convergence else None,
         "seconds": status.seconds if status else None,
         "peak_bytes": status.peak_bytes if status else None,
@@ -119,7 +123,7 @@ def show(result: Mapping[str, Any]) -> None:
             one["status"],
             "" if one["n_nodes"] is None else one["n_nodes"],
             "" if one["n_clusters"] is None else one["n_clusters"],
-            "" if one["kept"] is None else f"{one['kept']:.1%}",
+            _kept(one),
             "" if one["seconds"] is None else clock(one["seconds"]),
             "" if one["peak_bytes"] is None else size(one["peak_bytes"]),
             _short(one["error"]) if one["error"] else one["output"],
@@ -130,6 +134,15 @@ def show(result: Mapping[str, Any]) -> None:
     table(console, names, rows)
     counts = ", ".join(f"{number} {name}" for name, number in result["counts"].items())
     console.print(f"{counts}; logs in {result['state']}", highlight=False, markup=False)
+
+
+def _kept(one: Mapping[str, Any]) -> str:
+    """Constraints kept on balance, and of must-links and cannot-links."""
+    if one["kept"] is None:
+        return ""
+    kinds = [one[name] for name in ("must_kept", "cannot_kept")]
+    told = "/".join("-" if share is None else f"{share:.0%}" for share in kinds)
+    return f"{one['kept']:.1%} ({told})"
 
 
 def _short(words: str) -> str:

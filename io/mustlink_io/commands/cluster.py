@@ -31,7 +31,13 @@ from mustlink_io.commands.options import (
 )
 from mustlink_io.jobs.methods import METHODS
 from mustlink_io.terminal.console import clock, facts, size, stage_table, stdout_console
-from mustlink_io.terminal.summary import choice_rows, constraints_kept, emit, sizes_line
+from mustlink_io.terminal.summary import (
+    choice_rows,
+    constraints_kept,
+    emit,
+    feasible,
+    sizes_line,
+)
 
 if TYPE_CHECKING:
     from mustlink_io.hdf5.result import Result
@@ -131,6 +137,7 @@ def show_cluster(result: Result) -> None:
             ("unassigned", f"{told.unassigned:,} nodes (label -1)" if told.unassigned else None),
             ("eigenvalues", values or None),
             ("constraints kept", constraints_kept(told.satisfaction)),
+            ("vectors feasible", feasible(told.feasible)),
             ("edges", _adjusted(told.adjustment)),
             ("  F on them", _spread_of(told.adjustment)),
             *choice_rows(told.choices or {}),

@@ -86,7 +86,7 @@ def _show_result(console: Console, result: Result) -> None:
             ("labels kept", labels_kept(result.report)),
         ]
         facts(console, kept)
-        show_notes(console, result.report.notes)
+        show_notes(console, result.report.notes, result.report.warnings)
     if "stages" in told:
         stage_table(console, result.stages)
 

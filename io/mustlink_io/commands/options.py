@@ -30,7 +30,7 @@ def memory_size(
     return None if value is None else parse_size(value)
 
 
-QUIET = click.option("--quiet", is_flag=True, help="No progress and no notes on stderr.")
+QUIET = click.option("--quiet", is_flag=True, help="No progress and no notes on stderr, only warnings.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 THREADS = click.option("--threads", type=click.IntRange(min=1), help="Threads; default all.")
 SEED = click.option(

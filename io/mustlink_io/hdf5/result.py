@@ -33,6 +33,7 @@ from mustlink_io.hdf5.result_parts import (
     Convergence,
     Count,
     Data,
+    Feasible,
     Graph,
     Input,
     Number,
@@ -89,6 +90,7 @@ class Report(Part):
     choices: Annotated[dict[str, Any] | None, _Optional] = None
     convergence: Annotated[Convergence | None, _Optional] = None
     next_eigenvalue: _Number = None
+    feasible: Annotated[Feasible | None, _Optional] = None
     adjustment: Annotated[Adjustment | None, _Optional] = None
     graph: Annotated[Graph | None, _Optional] = None
     spectrum: Annotated[Spectrum | None, _Optional] = None

@@ -62,7 +62,10 @@ class Convergence(Part):
 
 
 class Satisfaction(Part):
-    """Shares of the constraints that are kept, by kind, and how many there are."""
+    """Shares of the constraints that are kept, by kind, and how many there are.
+
+    `balanced` is the mean of the two, or the one of them that was asked for.
+    """
 
     must_kept: Number | None = None
     cannot_kept: Number | None = None
@@ -75,6 +78,28 @@ class Satisfaction(Part):
         if (self.n_must and self.must_kept is None) or (self.n_cannot and self.cannot_kept is None):
             raise ValueError("constraints without the share that is kept")
         return self
+
+    @property
+    def asked(self) -> list[tuple[str, float, int]]:
+        """Kind, share kept and number of the pairs of every kind that there are."""
+        kinds = (
+            ("must-links", self.must_kept, self.n_must),
+            ("cannot-links", self.cannot_kept, self.n_cannot),
+        )
+        return [(name, share or 0.0, int(count)) for name, share, count in kinds if count]
+
+    @property
+    def on_balance(self) -> float | None:
+        """`balanced`, also of a file that does not tell it; None where nothing was asked for."""
+        shares = [share for _, share, _ in self.asked]
+        return sum(shares) / len(shares) if shares else None
+
+
+class Feasible(Part):
+    """How many of the vectors wanted meet the constraints as the method demands."""
+
+    found: Count
+    wanted: Count
 
 
 class Adjustment(Part):

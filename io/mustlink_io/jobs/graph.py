@@ -97,7 +97,8 @@ def _run(
         "stages": [stage.plain() for stage in stages_of(recorder)],
         "seconds": sum(stage.seconds for stage in recorder.stages),
         "peak_bytes": peak_bytes(),
-        "notes": list(recorder.notes),
+        "notes": recorder.remarks,
+        "warnings": list(recorder.warnings),
     }
 
 

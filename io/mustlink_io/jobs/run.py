@@ -76,7 +76,8 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
     told = {
         **outcome,
         "data": {"kind": data.kind, "shape": list(data.value.shape)},
-        "notes": [*recorder.notes, *work.troubles],
+        "notes": [*recorder.remarks, *work.troubles],
+        "warnings": list(recorder.warnings),
         "stages_from_before": work.recalled,
         "planned_peak_bytes": None if planned is None else planned.peak_bytes,
     }

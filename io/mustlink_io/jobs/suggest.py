@@ -63,7 +63,8 @@ def suggest_for(
         **found.to_dict(),
         **_plan(found, data, labels, constraints, size),
         "command": found.command(data, labels=labels, constraints=constraints),
-        "notes": list(recorder.notes),
+        "notes": recorder.remarks,
+        "warnings": list(recorder.warnings),
     }
 
 

@@ -77,6 +77,7 @@ def _facts(
         "graph": None if report.graph is None else report.graph.model_dump(),
         "spectrum": _spectrum(report, held),
         kind: _groups(report, held),
+        "feasible": None if report.feasible is None else report.feasible.model_dump(),
         "unassigned": int(np.count_nonzero(held.labels < 0)),
         "constraints": _constraints(report, names),
         "stages": _stages(told.stages),

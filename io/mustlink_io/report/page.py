@@ -97,20 +97,20 @@ def _lede(facts: Mapping[str, Any]) -> str:
         first = f"{facts['method']} gave {nodes} one of {number} classes{known}"
     second = ""
     kept = _kept(facts)
-    if kept is not None:
-        second = f" It keeps {words.percent(kept['share'])} of {kept['n']:,} constraints."
+    if kept:
+        kinds = " and ".join(f"{words.percent(share)} of {n:,} {name}" for name, share, n in kept)
+        second = f" It keeps {kinds}."
     if facts["unassigned"]:
         left = facts["unassigned"]
         second += f" {left:,} {'node is' if left == 1 else 'nodes are'} left without."
     return f"{first}.{second}"
 
 
-def _kept(facts: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Constraints of both kinds together."""
-    asked = facts["constraints"]
-    rows = [asked[kind] for kind in ("must", "cannot") if asked and asked.get(kind)]
-    n, kept = sum(row["n"] for row in rows), sum(row["kept"] for row in rows)
-    return {"n": n, "kept": kept, "share": kept / n} if n else None
+def _kept(facts: Mapping[str, Any]) -> list[tuple[str, float, int]]:
+    """Name, share kept and number of every kind of constraints that there are."""
+    asked = facts["constraints"] or {}
+    rows = [(f"{kind}-links", asked.get(kind)) for kind in ("must", "cannot")]
+    return [(name, row["kept"] / row["n"], row["n"]) for name, row in rows if row and row["n"]]
 
 
 def _tiles(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -118,8 +118,15 @@ def _tiles(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     kind = facts["kind"]
     tiles = [("nodes", words.count(facts["n_nodes"])), (kind, words.count(len(facts[kind])))]
     kept = _kept(facts)
-    if kept is not None:
-        tiles.append(("constraints kept", words.percent(kept["share"])))
+    if kept:
+        shares = [share for _, share, _ in kept]
+        balance = ", on balance" if len(kept) > 1 else ""
+        tiles.append((f"constraints kept{balance}", words.percent(sum(shares) / len(shares))))
+    if len(kept) > 1:
+        tiles += [(name, words.percent(share)) for name, share, _ in kept]
+    if facts["feasible"] is not None:
+        found = facts["feasible"]
+        tiles.append(("vectors feasible", f"{found['found']} of {found['wanted']}"))
     if facts.get("labels_kept") is not None:
         tiles.append(("labels kept", words.percent(facts["labels_kept"])))
     if facts.get("confidence") and facts["confidence"]["mean"] is not None:

@@ -105,9 +105,12 @@ def stage_table(console: Console, stages: Sequence[Stage]) -> None:
     table(console, ("stage", "time", "peak memory so far"), rows)
 
 
-def show_notes(console: Console, notes: Sequence[str]) -> None:
-    """Print remarks of a run."""
+def show_notes(console: Console, notes: Sequence[str], warnings: Sequence[str]) -> None:
+    """Print remarks of a run, what should not be relied on first; older files list that twice."""
     from rich.text import Text
 
+    for warning in warnings:
+        console.print(Text(f"warning: {warning}", style="bold yellow"))
     for note in notes:
-        console.print(Text(f"note: {note}", style="yellow"))
+        if note not in warnings:
+            console.print(Text(f"note: {note}", style="yellow"))

@@ -1,4 +1,4 @@
-"""Progress on stderr: bars on a terminal, lines in a log, nothing with --quiet."""
+"""Progress on stderr: bars on a terminal, lines in a log, with --quiet warnings only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from mustlink.observe import Observer, Silent
+from mustlink.observe import Observer
 from mustlink_io.terminal.console import clock
 
 SHOW_AFTER = 2.0  # seconds: below, a bar or a line only flickers
@@ -66,6 +66,22 @@ class Lines:
     def _write(self, line: str) -> None:
         self._stream.write(line + "\n")
         self._stream.flush()
+
+
+class Doubts(Lines):
+    """Observer of --quiet: tells why a result should not be trusted, and nothing else."""
+
+    def begin(self, stage: str) -> None:
+        """Ignore."""
+
+    def advance(self, stage: str, fraction: float) -> None:
+        """Ignore."""
+
+    def end(self, stage: str, seconds: float) -> None:
+        """Ignore."""
+
+    def note(self, message: str) -> None:
+        """Ignore."""
 
 
 class Bars:
@@ -142,9 +158,9 @@ class Bars:
 def observing(quiet: bool) -> Iterator[Observer]:
     """Yield the observer that fits stderr; Python's warnings go to it while it lasts."""
     with contextlib.ExitStack() as stack:
-        observer: Silent | Bars | Lines
+        observer: Bars | Lines
         if quiet:
-            observer = Silent()
+            observer = Doubts(sys.stderr)
         elif sys.stderr.isatty():
             from rich.console import Console
 
@@ -154,8 +170,7 @@ def observing(quiet: bool) -> Iterator[Observer]:
         stack.enter_context(warnings.catch_warnings())
 
         def tell(message: Warning | str, *_: Any, **__: Any) -> None:
-            if not isinstance(observer, Silent):
-                observer.warn(" ".join(str(message).split()))
+            observer.warn(" ".join(str(message).split()))
 
         warnings.showwarning = tell  # put back by catch_warnings
         yield observer

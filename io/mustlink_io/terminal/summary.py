@@ -14,7 +14,7 @@ from mustlink_io.terminal.console import cell
 
 if TYPE_CHECKING:
     from mustlink_io.hdf5.result import Report
-    from mustlink_io.hdf5.result_parts import Satisfaction
+    from mustlink_io.hdf5.result_parts import Feasible, Satisfaction
 
 
 def emit(result: Mapping[str, Any], as_json: bool, show: Callable[[Any], None]) -> None:
@@ -37,15 +37,16 @@ def sizes_line(sizes: Sequence[int], names: Sequence[Any] = (), of: str = "clust
 
 
 def constraints_kept(kept: Satisfaction | None) -> str | None:
-    """Return the satisfaction of constraints in one line."""
-    if kept is None:
+    """Return the satisfaction of constraints in one line, the two kinds on balance first."""
+    if kept is None or kept.on_balance is None:
         return None
-    kinds = (
-        (kept.must_kept, kept.n_must, "must-links"),
-        (kept.cannot_kept, kept.n_cannot, "cannot-links"),
-    )
-    parts = [f"{share:.1%} of {int(count):,} {name}" for share, count, name in kinds if count]
-    return ", ".join(parts) or None
+    kinds = ", ".join(f"{share:.1%} of {count:,} {name}" for name, share, count in kept.asked)
+    return kinds if len(kept.asked) == 1 else f"{kept.on_balance:.1%} on balance: {kinds}"
+
+
+def feasible(found: Feasible | None) -> str | None:
+    """Return how many of the vectors wanted there are."""
+    return None if found is None else f"{found.found} of {found.wanted}"
 
 
 def choice_rows(choices: Mapping[str, Any]) -> list[tuple[str, str]]:
