@@ -176,7 +176,7 @@ def test_a_part_without_labels_is_not_guessed(propagated, method):
     assert (found["labels"][:N] == TRUTH).mean() > 0.95
     assert not found["label_distributions"][N:].any()
     assert not found["confidence"][N:].any()
-    assert any("not reached by any label" in note for note in result["notes"])
+    assert any("not reached by any label" in one for one in result["warnings"])
 
 
 def test_unanswered_nodes_are_told_to_people(mustlink, tmp_path):

@@ -12,6 +12,7 @@ import pytest
 
 from mustlink_io.formats import matrices
 from mustlink_io.hdf5 import store
+from mustlink_io.report import words
 
 pytest.importorskip("jinja2")
 Image = pytest.importorskip("PIL.Image")
@@ -147,7 +148,8 @@ def test_page_holds_the_numbers_of_the_facts(report):
         assert f"{row['nodes'][0]}, {row['nodes'][1]}" in page.text
     shares = [asked[kind]["kept"] / asked[kind]["n"] for kind in ("must", "cannot")]
     for name, share in zip(("must-links", "cannot-links"), shares, strict=True):
-        assert f"{words.percent(share)} of {asked[name.removesuffix("-links")]['n']} {name}" in page.text
+        n = asked[name.removesuffix("-links")]["n"]
+        assert f"{words.percent(share)} of {n} {name}" in page.text
     assert f"{words.percent(sum(shares) / 2)} on balance" in page.text
     assert "constraints kept" in page.text
     assert sum(row["size"] for row in facts["clusters"]) == N

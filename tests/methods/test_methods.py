@@ -580,7 +580,7 @@ def test_constraints_with_an_isolated_end_cannot_act(name):
 @everywhere
 def test_labels_that_are_all_unknown_are_a_warning(name):
     W, y, _ = planted()
-    with pytest.warns(DoubtfulResultWarning, match="none of the 60 nodes has one"):
+    with pytest.warns(DoubtfulResultWarning, match="none of the 60 nodes has any"):
         est = method(name, 3).fit(W, np.full(60, -1))
     assert adjusted_rand_score(est.labels_, y) == 1.0
     for known in ({"constraints": ml.Constraints.none(60)}, {"y": y}):

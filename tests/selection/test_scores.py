@@ -100,6 +100,7 @@ def test_nothing_to_keep_counts_as_kept():
     assert result == {
         "must_kept": 1.0,
         "cannot_kept": 1.0,
+        "balanced": 1.0,
         "kept": 1.0,
         "kept_weighted": 1.0,
         "n_must": 0,

@@ -77,22 +77,22 @@ def side_information(
         constraints.require_nodes(n)
         found = constraints if found.is_empty else found + constraints
     if y is not None or constraints is not None:
-        _doubt_content(found, y is not None or constraints.labels is not None, recorder)
+        _doubt_content(found, recorder)
     return found
 
 
-def _doubt_content(known: Constraints, by_labels: bool, recorder: Recorder) -> None:
+def _doubt_content(known: Constraints, recorder: Recorder) -> None:
     """Warn where what was given says nothing, or only what every answer of one cluster keeps."""
-    if known.is_empty and by_labels:
+    if known.is_empty:
         recorder.warn(
-            f"labels: none of the {known.n_nodes} nodes has one; the graph alone was clustered"
+            f"labels, constraints: none of the {known.n_nodes} nodes has any; the graph alone was "
+            "clustered"
         )
-    elif known.is_empty:
-        recorder.warn("constraints: there are none; the graph alone was clustered")
     elif known.kind == "labels" and known.labels is not None and known.classes.size == 1:
+        count = np.count_nonzero(known.labels >= 0)
         recorder.warn(
-            f"labels: all {np.count_nonzero(known.labels >= 0)} are of class {known.classes[0]}, which one cluster of all "
-            "nodes keeps; label nodes of other classes"
+            f"labels: all {count} are of class {known.classes[0]}, which one cluster of all nodes "
+            "keeps; label nodes of other classes"
         )
 
 
@@ -143,7 +143,9 @@ def doubt_of_kept(labels: Ints, known: Constraints) -> str | None:
     if not kept:
         return None
     balanced, least = sum(kept.values()) / len(kept), min(kept.values())
-    first, *rest = (f"{kept[name]:.0%} of the {name}" for name in sorted(kept, key=kept.__getitem__))
+    first, *rest = (
+        f"{kept[name]:.0%} of the {name}" for name in sorted(kept, key=kept.__getitem__)
+    )
     said = f"{first} are kept" + "".join(f", and {other}" for other in rest)
     if len(kept) == 2 and balanced < _CHANCE:
         return f"{said}; one cluster of all nodes, or random ones, keep as much on balance"

@@ -30,7 +30,9 @@ def memory_size(
     return None if value is None else parse_size(value)
 
 
-QUIET = click.option("--quiet", is_flag=True, help="No progress and no notes on stderr, only warnings.")
+QUIET = click.option(
+    "--quiet", is_flag=True, help="No progress and no notes on stderr, only warnings."
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 THREADS = click.option("--threads", type=click.IntRange(min=1), help="Threads; default all.")
 SEED = click.option(
