@@ -249,11 +249,10 @@ def _doubt_feasible(solution: Solution, recorder: Recorder) -> None:
     found, wanted = solution.values.size, solution.wanted or 0
     if found >= wanted:
         return
-    said = f"only {found} of {wanted} vectors feasible"
     if 2 * found > wanted:
-        recorder.note(f"{said}; a smaller beta gives more")
-        return
-    recorder.warn(
-        f"{said}: {wanted + 1} clusters are told apart by too little; a smaller beta, or a larger "
-        "subspace, gives more"
-    )
+        recorder.note(f"only {found} of {wanted} vectors feasible; a smaller beta gives more")
+    else:
+        recorder.warn(
+            f"only {found} of {wanted} vectors feasible: {wanted + 1} clusters are told apart by "
+            "too little; a smaller beta, or a larger subspace, gives more"
+        )
