@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mustlink.check import as_affinity
 from mustlink.graph.components import component_labels
 from mustlink.graph.derived import Derived
+from mustlink.graph.multiplicity import fold
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,10 +25,17 @@ class Graph:
     recall, bridging edges …). A graph never changes; `derived` keeps what was computed from it
     alone (its order, multigrid grids, smoothest eigenvectors), so that a second fit on the same
     graph need not repeat it.
+
+    `weights` (n,) tell how many a node stands for, None: 1 each. `affinity` then is W folded, W_ij
+    the sum of the weights between all copies of i and all copies of j: degrees, volume and cuts
+    are those of the graph in which every copy is a node. `rows` (rows of the caller,) are the
+    nodes that its rows are, where equal rows are one node; None: row i is node i.
     """
 
     affinity: sp.csr_matrix
     info: Mapping[str, Any] = field(default_factory=dict)
+    weights: NDArray[np.float64] | None = None
+    rows: NDArray[np.integer[Any]] | None = None
 
     @classmethod
     def from_affinity(cls, affinity: Any, info: Mapping[str, Any] | None = None) -> Graph:
@@ -38,6 +46,44 @@ class Graph:
     def n_nodes(self) -> int:
         """Number of nodes n."""
         return int(self.affinity.shape[0])
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the caller: of nodes, unless equal rows are one node."""
+        return self.n_nodes if self.rows is None else int(self.rows.size)
+
+    @property
+    def count(self) -> float:
+        """Number of nodes, each counted as often as its weight says."""
+        return float(self.n_nodes if self.weights is None else self.weights.sum())
+
+    @cached_property
+    def first_rows(self) -> NDArray[np.int64]:
+        """First row of the caller that is this node, (n,)."""
+        if self.rows is None:
+            return np.arange(self.n_nodes)
+        found = np.empty(self.n_nodes, dtype=np.int64)
+        found[self.rows[::-1]] = np.arange(self.rows.size)[::-1]  # the last written is the first
+        return found
+
+    def spread(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Values of nodes (n, …) for every row of the caller."""
+        return X if self.rows is None else X[self.rows]
+
+    def row_weights(self) -> NDArray[np.float64] | None:
+        """What every row of the caller counts: its share of its node's weight; None: 1 each."""
+        if self.weights is None or self.rows is None:
+            return self.weights
+        return (self.weights / np.bincount(self.rows, minlength=self.n_nodes))[self.rows]
+
+    def weighing(self, of_rows: NDArray[np.float64]) -> Graph:
+        """The graph in which the rows of the caller count so much, (rows,), instead."""
+        new = of_rows
+        if self.rows is not None:
+            new = np.bincount(self.rows, weights=of_rows, minlength=self.n_nodes)
+        now = np.ones(self.n_nodes) if self.weights is None else self.weights
+        ratio = np.divide(new, now, out=np.zeros_like(now), where=now > 0)
+        return replace(self, affinity=fold(self.affinity, ratio), weights=new)
 
     @property
     def n_edges(self) -> int:

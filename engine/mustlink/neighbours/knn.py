@@ -20,6 +20,7 @@ from mustlink.cost.neighbour_graph import Plan, held_beside, knn_plan
 from mustlink.cost.process_memory import give_back, parse_size, resident_bytes
 from mustlink.graph.components import component_labels
 from mustlink.graph.graph import Graph
+from mustlink.graph.multiplicity import fold, multiplicity
 from mustlink.graph.weights import (
     edge_weights,
     lean_affinity,
@@ -29,6 +30,7 @@ from mustlink.graph.weights import (
     with_edges,
 )
 from mustlink.neighbours.bridges import bridging_edges
+from mustlink.neighbours.equal_rows import EqualRows, group_equal_rows
 from mustlink.neighbours.points_by_rows import Prepared, is_rows, prepare, single_precision
 from mustlink.neighbours.search import Search, compares_all, threads_for
 from mustlink.observe import Observer, Recorder, recorded
@@ -36,6 +38,7 @@ from mustlink.workspace.keeper import Keeper
 from mustlink.workspace.shelf import Shelf
 
 WEIGHTS = ("local", "gaussian", "connectivity")
+DUPLICATES = ("keep", "merge")
 
 
 def knn_graph(
@@ -53,6 +56,7 @@ def knn_graph(
     memory: int | str | None = None,
     scratch: Any = None,
     keeper: Keeper | None = None,
+    duplicates: str = "keep",
 ) -> Graph:
     """Symmetric graph that joins every point (n, d) with its nearest neighbours, itself excluded.
 
@@ -70,6 +74,10 @@ def knn_graph(
     `scratch` or where temporary files go, and weights are in single precision; `info` and a note
     say so. A `keeper` keeps the neighbours for a later run, and names a folder for that file.
 
+    `duplicates`: "keep" makes every row a node; with "merge" rows that are equal in single
+    precision are one node, of which the graph tells `weights` (how many) and `rows`; copies of one
+    node are not joined with each other.
+
     With `connect`, components are joined by their shortest bridging edges and the number is kept
     and noted. Distances are single precision. The same `random_state` gives the same graph for
     any `n_jobs`.
@@ -80,12 +88,17 @@ def knn_graph(
         scratch = keeper.scratch
     check_choice(metric, ("euclidean", "cosine"), "metric")
     check_choice(weights, WEIGHTS, "weights")
+    check_choice(duplicates, DUPLICATES, "duplicates")
     if sigma is not None:
         sigma = check_positive(sigma, "sigma")
     n_jobs = check_n_jobs(n_jobs)
     k = as_integer(n_neighbors, "n_neighbors", low=1)
     budget = None if memory is None else parse_size(memory)
-    X, plan, k = _points(points, metric, k, budget, n_jobs, recorder)
+    X = _points(points, metric, budget, recorder)
+    equal = _equal(X, recorder) if duplicates == "merge" else None
+    if equal is not None:
+        X = equal.of(X)
+    X, plan, k = _planned(X, k, budget, n_jobs, recorder)
     rng = as_random_state(random_state)
     seed = int(rng.integers(2**31 - 1))  # drawn on every path: later draws do not shift
 
@@ -93,7 +106,8 @@ def knn_graph(
     # Drawn here, so that what follows draws the same where the lists are kept from before.
     looked_at = search.sampled(X, rng)
     shelf = Shelf(recorder, keeper)
-    name = shelf.name_of("neighbours", shelf.source, metric, k, seed, recall_sample, search.way)
+    depends = (metric, k, seed, recall_sample, search.way, *(() if equal is None else ("merged",)))
+    name = shelf.name_of("neighbours", shelf.source, *depends)
     indices, distances, info = shelf.kept("neighbours", name, lambda: search.lists(X, looked_at))
     search.tell_recall(info)
     search.tell_equal(distances)
@@ -127,7 +141,10 @@ def knn_graph(
         "n_bridges": n_bridges,
         "components_before": n_parts,
     }
-    return Graph(W, {"kind": "knn", **info})
+    if equal is None:
+        return Graph(W, {"kind": "knn", **info})
+    counts = multiplicity(equal.counts)
+    return Graph(fold(W, counts), {"kind": "knn", **info}, counts, equal.nodes)
 
 
 def prepared_pair(
@@ -139,45 +156,62 @@ def prepared_pair(
 
 
 def _points(
-    points: Any,
-    metric: str,
+    points: Any, metric: str, budget: int | None, recorder: Recorder
+) -> NDArray[np.float32] | Prepared:
+    """Points as they are compared: in memory, or prepared as they are read under a budget."""
+    by_rows = is_rows(points)
+    if budget is None:
+        source = as_points(points[0 : points.shape[0]] if by_rows else points)
+        return single_precision(source, metric)
+    source = points if by_rows else as_points(points)
+    with recorder.stage("checking points") as advance:
+        return prepare(source, metric, advance)
+
+
+def _equal(X: NDArray[np.float32] | Prepared, recorder: Recorder) -> EqualRows | None:
+    """Rows that are equal, where some are and not all, with a note."""
+    with recorder.stage("equal rows") as advance:
+        found = group_equal_rows(X, advance)
+    n, m = found.nodes.size, found.first.size
+    if m in (n, 1):  # one kind of row is no graph: told as it always was
+        return None
+    recorder.note(f"{n:,} rows, {m:,} distinct: equal rows are one node, which counts them")
+    return found
+
+
+def _planned(
+    X: NDArray[np.float32] | Prepared,
     k: int,
     budget: int | None,
     n_jobs: int | None,
     recorder: Recorder,
 ) -> tuple[NDArray[np.float32] | Prepared, Plan | None, int]:
-    """Points as they are compared, in memory or to be read by blocks; the plan; k as possible."""
-    by_rows = is_rows(points)
-    if budget is None:
-        source = as_points(points[0 : points.shape[0]] if by_rows else points)
-        X = single_precision(source, metric)
-        return X, None, _possible(k, X.shape[0], recorder)
-    source = points if by_rows else as_points(points)
-    with recorder.stage("checking points") as advance:
-        rows = prepare(source, metric, advance)
-    n, d = rows.shape
+    """The points in memory if they may be, the plan, and k as possible."""
+    n, d = X.shape
     k = _possible(k, n, recorder)
-    held = 0 if by_rows else int(source.nbytes)
+    if not isinstance(X, Prepared):
+        return X, None, k
+    assert budget is not None
     plan = knn_plan(
         n,
         d,
         k,
         budget,
-        base=held_beside(resident_bytes(), held),
-        held=held,
-        itemsize=8 if rows.shift is not None or metric == "cosine" else 4,
-        by_rows=by_rows,
+        base=held_beside(resident_bytes(), X.held),
+        held=X.held,
+        itemsize=8 if X.shift is not None or X.metric == "cosine" else 4,
+        by_rows=not X.held,
         small=compares_all(n, d, k),
         threads=threads_for(n_jobs),
     )
     if plan.method == "partition":
-        return rows, plan, k
-    if not by_rows:
-        return single_precision(source, metric), plan, k
-    X = np.empty((n, d), dtype=np.float32)
-    for start, block in rows.blocks():
-        X[start : start + block.shape[0]] = block
-    return X, plan, k
+        return X, plan, k
+    if isinstance(X.source, np.ndarray):
+        return single_precision(X.source, X.metric), plan, k
+    found = np.empty((n, d), dtype=np.float32)
+    for start, block in X.blocks():
+        found[start : start + block.shape[0]] = block
+    return found, plan, k
 
 
 def _possible(k: int, n: int, recorder: Recorder) -> int:

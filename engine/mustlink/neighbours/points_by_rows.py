@@ -39,6 +39,35 @@ def is_rows(points: Any) -> bool:
     return readable and (hasattr(points, "chunks") or not hasattr(points, "__array__"))
 
 
+@dataclass(frozen=True, eq=False)
+class DistinctRows:
+    """Some rows (m,) of points, ascending, as points of their own: read when they are asked for."""
+
+    source: Any
+    rows: NDArray[np.int64]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of coordinates."""
+        return int(self.rows.size), int(self.source.shape[1])
+
+    def __getitem__(self, part: slice) -> NDArray[np.floating]:
+        """Rows a:b of them; near ones are read in one go."""
+        wanted = self.rows[part]
+        if isinstance(self.source, np.ndarray):
+            return self.source[wanted]
+        pieces = [
+            _read(self.source, slice(first, int(rows[-1]) + 1))[rows - first]
+            for _, rows, first in runs(wanted, self.shape[1])
+        ]
+        return np.concatenate(pieces) if pieces else np.empty((0, self.shape[1]), np.float32)
+
+    def picked(self, ids: NDArray[np.integer]) -> NDArray[np.floating]:
+        """Rows by number of points in memory."""
+        found: NDArray[np.floating] = self.source[self.rows[ids]]
+        return found
+
+
 @dataclass(frozen=True)
 class Prepared:
     """Points (n, d) in single precision, centred or of unit length, computed as they are read.
@@ -59,6 +88,12 @@ class Prepared:
         n, d = self.source.shape
         return int(n), int(d)
 
+    @property
+    def held(self) -> int:
+        """Bytes of the points where they are in memory, 0 where they are read."""
+        source = self.source.source if isinstance(self.source, DistinctRows) else self.source
+        return int(source.nbytes) if isinstance(source, np.ndarray) else 0
+
     def __getitem__(self, rows: slice) -> NDArray[np.float32]:
         """Rows a:b, (b - a, d) float32; may share memory with the source: not to be written to."""
         return self._prepare(_read(self.source, rows))
@@ -67,6 +102,8 @@ class Prepared:
         """Rows by number, in any order, (m, d); near ones are read in one go."""
         if isinstance(self.source, np.ndarray):
             return self._prepare(self.source[ids])
+        if isinstance(self.source, DistinctRows) and self.held:
+            return self._prepare(self.source.picked(ids))
         wanted, back = np.unique(ids, return_inverse=True)
         found = np.empty((wanted.size, self.shape[1]), dtype=np.float32)
         for at, rows, first in runs(wanted, self.shape[1]):

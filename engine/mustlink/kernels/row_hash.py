@@ -1,0 +1,92 @@
+"""Equal rows by hashing: 128 bits of every row, and the first row that had them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.kernels.loops import loop
+
+_FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)  # odd
+_FAR, _NEAR = np.uint64(32), np.uint64(29)
+_MINUS_ZERO = np.uint32(0x80000000)
+
+
+@loop()
+def _hash(bits: Any, out: Any) -> None:
+    for i in nb.prange(bits.shape[0]):
+        a, b = _SECOND, _FIRST
+        for c in range(bits.shape[1]):
+            word = bits[i, c]
+            if word == _MINUS_ZERO:
+                word = np.uint32(0)
+            a = (a ^ np.uint64(word)) * _FIRST
+            a ^= a >> _FAR
+            b = (b ^ np.uint64(word)) * _SECOND
+            b ^= b >> _NEAR
+        a *= _SECOND
+        b *= _FIRST
+        out[i, 0] = a ^ (a >> _NEAR)
+        out[i, 1] = b ^ (b >> _FAR)
+
+
+@nb.njit(cache=True, nogil=True)
+def _place(hashes: Any, table: Any, keys: Any, count: Any, nodes: Any, first: Any, at: Any) -> int:
+    mask = np.uint64(table.size - 1)
+    for i in range(hashes.shape[0]):
+        a, b = hashes[i, 0], hashes[i, 1]
+        slot = a & mask
+        while True:
+            node = table[slot]
+            if node < 0:
+                table[slot] = count
+                keys[count, 0], keys[count, 1] = a, b
+                first[count] = at + i
+                nodes[at + i] = count
+                count += 1
+                break
+            if keys[node, 0] == a and keys[node, 1] == b:
+                nodes[at + i] = node
+                break
+            slot = (slot + np.uint64(1)) & mask
+    return count
+
+
+def row_hashes(X: NDArray[np.float32]) -> NDArray[np.uint64]:
+    """Two 64-bit hashes of every row of X (n, d) float32, (n, 2); -0.0 is 0.0. Cost O(n d)."""
+    out = np.empty((X.shape[0], 2), dtype=np.uint64)
+    _hash(X.size, np.ascontiguousarray(X).view(np.uint32), out)
+    return out
+
+
+class RowTable:
+    """Rows numbered by first appearance, block after block: equal hashes are one number.
+
+    Rows that differ share all 128 bits with probability 2⁻¹²⁸ a pair: 10⁻²³ among 10⁸ rows.
+    Holds at most 40 bytes for each of `n` rows, half of them for distinct rows only.
+    """
+
+    def __init__(self, n: int) -> None:
+        wide = np.int32 if n < 2**31 else np.int64
+        size = 1 << max(4, int(2 * n - 1).bit_length())
+        self._table = np.full(size, -1, dtype=wide)
+        self._keys = np.empty((n, 2), dtype=np.uint64)
+        self._first = np.empty(n, dtype=np.int64)
+        self._at = 0
+        self.nodes = np.empty(n, dtype=wide)
+        self.count = 0
+
+    def add(self, X: NDArray[np.float32]) -> None:
+        """Number the next block of rows."""
+        found = _place(
+            row_hashes(X), self._table, self._keys, self.count, self.nodes, self._first, self._at
+        )
+        self.count, self._at = int(found), self._at + X.shape[0]
+
+    @property
+    def first(self) -> NDArray[np.int64]:
+        """First row of every number, (m,), ascending."""
+        return self._first[: self.count].copy()

@@ -1,0 +1,54 @@
+"""Equal rows of points: found by hashing blocks of rows, before any neighbour is searched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.kernels.row_hash import RowTable
+from mustlink.neighbours.points_by_rows import DistinctRows, Prepared
+
+_ROWS = 1 << 20  # of points in memory at once
+
+
+@dataclass(frozen=True, eq=False)
+class EqualRows:
+    """`nodes` (n,): number of every row's kind, by first appearance; `first` (m,): its first row.
+
+    `counts` (m,) are the rows of every kind.
+    """
+
+    nodes: NDArray[np.integer[Any]]
+    first: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    def of(self, X: NDArray[np.float32] | Prepared) -> NDArray[np.float32] | Prepared:
+        """The first row of every kind, (m, d)."""
+        if isinstance(X, Prepared):
+            return replace(X, source=DistinctRows(X.source, self.first))
+        return X[self.first]
+
+
+def group_equal_rows(points: NDArray[np.float32] | Prepared, advance: Any = None) -> EqualRows:
+    """Which rows of points (n, d) are equal in single precision, as they are compared.
+
+    Points in memory, or prepared as they are read: one pass over them. -0.0 equals 0.0. A table
+    without equal rows keeps its order. By 128-bit hashes, see `kernels.row_hash`. Cost O(n d), and
+    at most 40 bytes a row beside the points.
+    """
+    n = points.shape[0]
+    table = RowTable(n)
+    for start, X in _blocks(points):
+        table.add(X)
+        if advance is not None:
+            advance((start + X.shape[0]) / n)
+    return EqualRows(table.nodes, table.first, np.bincount(table.nodes, minlength=table.count))
+
+
+def _blocks(points: NDArray[np.float32] | Prepared) -> Any:
+    if isinstance(points, Prepared):
+        return points.blocks()
+    return ((at, points[at : at + _ROWS]) for at in range(0, points.shape[0], _ROWS))
