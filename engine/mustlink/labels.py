@@ -40,6 +40,43 @@ def as_labels(labels: Any, n_nodes: int, where: str = "labels") -> NDArray[np.in
     return y
 
 
+def labels_of_nodes(
+    labels: NDArray[np.int64],
+    rows: NDArray[np.integer[Any]],
+    weights: NDArray[np.float64],
+    n_nodes: int,
+) -> tuple[NDArray[np.int64], str]:
+    """Labels (n_nodes,) of nodes from those (n,) of the rows that they are, and what was doubtful.
+
+    `rows` (n,) are the nodes of the rows, `weights` (n,) what a row counts. Rows of one node with
+    different labels: that of most of their weight, -1 for a tie. Cost O(n + l log l), l labels.
+    """
+    given = np.flatnonzero(labels >= 0)
+    classes, code = np.unique(labels[given], return_inverse=True)
+    cells, cell = np.unique(
+        rows[given] * np.int64(max(classes.size, 1)) + code, return_inverse=True
+    )
+    weight = np.bincount(cell, weights=weights[given], minlength=cells.size)
+    node, own = np.divmod(cells, max(classes.size, 1))
+    order = np.lexsort((weight, node))  # of every node the heaviest class last
+    node, own, weight = node[order], own[order], weight[order]
+    last = np.append(node[1:] != node[:-1], True)[: node.size]
+    tied = np.append(False, (node[1:] == node[:-1]) & (weight[1:] == weight[:-1]))[: node.size]
+    found = np.full(n_nodes, -1, dtype=np.int64)
+    found[node[last]] = np.where(tied[last], -1, classes[own[last]])
+    several = np.bincount(node, minlength=n_nodes) > 1
+    count = int(np.count_nonzero(several))
+    if not count:
+        return found, ""
+    example = given[rows[given] == np.argmax(several)]
+    other = example[np.argmax(labels[example] != labels[example[0]])]
+    noun = "kind of equal rows has" if count == 1 else "kinds of equal rows have"
+    return found, (
+        f"{count} {noun} different labels, such as row {example[0]} ({labels[example[0]]}) and row "
+        f"{other} ({labels[other]}): the label of most of them counts, none where they tie"
+    )
+
+
 def encoded(labels: Any, where: str) -> tuple[Any, NDArray[Any] | None]:
     """Labels as they are and None; names of classes as numbers (n,), and the names in order.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,6 +31,9 @@ from mustlink.constraints.pairs import (
 )
 from mustlink.errors import InputError
 
+if TYPE_CHECKING:
+    from mustlink.constraints.on_nodes import Copies
+
 DENSE_LIMIT = 20_000
 
 
@@ -48,8 +51,9 @@ class Constraints:
     `kind` is "pairs", "labels", "graph", "matrix", "mixed" or "none". What was given is kept:
     `pairs` (m, 2) int64 and `belief` (m,) with repetitions, `labels` (n,) int64 with -1 for
     unknown and their `classes`, `soft` the given graph or matrix. `hard` is the belief from which
-    `closure` took a pair as certain, None if this is no closure. Arrays are copies; nothing changes
-    after construction.
+    `closure` took a pair as certain, None if this is no closure. Where nodes stand for several
+    rows, `copies` are the constraints of the rows, which Q counts. Arrays are copies; nothing
+    changes after construction.
     """
 
     n_nodes: int
@@ -63,6 +67,7 @@ class Constraints:
     classes: Ints
     soft: sp.csr_matrix | None
     hard: float | None = None
+    copies: Copies | None = None
 
     @classmethod
     def from_pairs(cls, pairs: Any, belief: Any = 1.0, *, n_nodes: int) -> Constraints:
@@ -116,6 +121,17 @@ class Constraints:
         """Whether nothing at all is known."""
         return self.kind == "none"
 
+    @property
+    def as_given(self) -> Constraints:
+        """What the caller said, of rows: these constraints where every row is a node."""
+        return self if self.copies is None else self.copies.given
+
+    def having(self, **parts: Any) -> Constraints:
+        """The same with other `pairs`, `belief`, `labels`, `soft` and `soft_kind`, all checked."""
+        own = {"pairs": self.pairs, "belief": self.belief, "labels": self.labels, "soft": self.soft}
+        kind = {"soft_kind": "graph" if self.kind == "graph" else "matrix"}
+        return self._like(own | kind | parts)
+
     @cached_property
     def merged(self) -> tuple[Ints, Floats]:
         """Distinct unordered pairs (k, 2), i < j, and their mean beliefs (k,)."""
@@ -124,6 +140,8 @@ class Constraints:
     @cached_property
     def nodes(self) -> Ints:
         """Sorted numbers of the nodes about which something was given."""
+        if self.copies is not None:
+            return np.unique(self.copies.rows[self.copies.told.nodes]).astype(np.int64)
         parts = [self.pairs.ravel()]
         if self.labels is not None:
             parts.append(np.flatnonzero(self.labels >= 0))
@@ -232,6 +250,9 @@ class Constraints:
         if not 0 < fraction < 1:
             raise InputError(f"constraints: fraction is {fraction}; give a share between 0 and 1")
         rng = np.random.default_rng(rng)
+        if self.copies is not None:
+            one, other = self.copies.told.split(fraction, rng)
+            return self.copies.folded(one), self.copies.folded(other)
         kept: dict[str, Any] = {}
         held: dict[str, Any] = {}
         if self.pairs.size:
@@ -279,6 +300,8 @@ class Constraints:
         if not isinstance(other, Constraints):
             return NotImplemented
         other.require_nodes(self.n_nodes)
+        if self.copies is not None and other.copies is not None:
+            return self.copies.folded(self.copies.told + other.copies.told)
         labels, soft = self.labels, self.soft
         if other.labels is not None:
             labels = other.labels if labels is None else merge_labels(labels, other.labels)

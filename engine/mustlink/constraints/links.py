@@ -74,7 +74,12 @@ class NodeMatrix:
 
 
 def must_links(constraints: Constraints) -> NodeMatrix:
-    """P⁺ (n, n): positive beliefs, 1 between nodes of one class; zero diagonal. Cost O(nnz)."""
+    """P⁺ (n, n): positive beliefs, 1 between nodes of one class; zero diagonal. Cost O(nnz).
+
+    Of nodes that stand for several: summed over copies, those inside a node on the diagonal.
+    """
+    if constraints.copies is not None:
+        return folded(must_links(constraints.copies.told), constraints)
     positive = _off_diagonal(constraints.matrix.maximum(0.0))
     if constraints.factor is None:
         return NodeMatrix(positive)
@@ -86,12 +91,44 @@ def must_links(constraints: Constraints) -> NodeMatrix:
 
 def cannot_links(constraints: Constraints) -> NodeMatrix:
     """P⁻ (n, n): negative beliefs as positive numbers, 1 between nodes of two classes."""
+    if constraints.copies is not None:
+        return folded(cannot_links(constraints.copies.told), constraints)
     negative = _off_diagonal((-constraints.matrix).maximum(0.0))
     if constraints.factor is None:
         return NodeMatrix(negative)
     core: Any = constraints.core
     apart = sp.diags(_groups(constraints), format="csr") - sp.csr_matrix(core)
     return NodeMatrix(negative, constraints.factor, sp.csr_matrix(apart))
+
+
+def folded(links: NodeMatrix, constraints: Constraints) -> NodeMatrix:
+    """P_wᵀMP_w for links M between rows, of the nodes that they are; no copy is its own partner.
+
+    A labelled row of weight w is w copies with w² − w links among themselves, none if w < 1.
+    """
+    assert constraints.copies is not None
+    P = constraints.copies.membership
+    matrix = sp.csr_matrix(P.T @ links.matrix @ P)
+    if links.factor is None:
+        return NodeMatrix(_stored(matrix))
+    left = sp.csr_matrix(links.factor @ sp.csr_matrix(links.core))
+    own = np.asarray(left.multiply(links.factor).sum(axis=1), dtype=np.float64).ravel()
+    w = P.data
+    more = np.bincount(P.indices, weights=own * (w**2 - np.minimum(w, w**2)), minlength=P.shape[1])
+    matrix = sp.csr_matrix(matrix + sp.diags(more, format="csr"))
+    return NodeMatrix(_stored(matrix), sp.csr_matrix(P.T @ links.factor), links.core)
+
+
+def capped_links(constraints: Constraints, degrees: Floats) -> tuple[NodeMatrix, NodeMatrix]:
+    """P⁺ and P⁻ of pairs whose ends have a degree > 0, where a belief above 1 counts as 1."""
+    if constraints.copies is None:
+        both = must_links(constraints), cannot_links(constraints)
+        must, cannot = (at_most_one(acting(one, degrees)) for one in both)
+        return must, cannot
+    told = constraints.copies.told
+    parts = (folded(at_most_one(one(told)), constraints) for one in (must_links, cannot_links))
+    must, cannot = (acting(one, degrees) for one in parts)
+    return must, cannot
 
 
 def acting(weights: NodeMatrix, degrees: Floats) -> NodeMatrix:

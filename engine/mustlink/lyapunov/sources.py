@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.constraints.links import acting, at_most_one, cannot_links, must_links
+from mustlink.constraints.links import capped_links
 from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 
@@ -61,9 +61,7 @@ def sources_of(known: Constraints, laplacian: NormalizedLaplacian) -> Sources:
     """
     degrees = np.zeros(laplacian.n_nodes)
     degrees[laplacian.nodes] = 1.0
-    must, cannot = (
-        at_most_one(acting(links, degrees)) for links in (must_links(known), cannot_links(known))
-    )
+    must, cannot = capped_links(known, degrees)
     Y = must + cannot.times(-1.0)
     pairs = _stored(Y.matrix[laplacian.nodes][:, laplacian.nodes])
     B, C = _stars(pairs)

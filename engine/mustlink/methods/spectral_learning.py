@@ -9,14 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.constraints.links import (
-    NodeMatrix,
-    acting,
-    at_most_one,
-    cannot_links,
-    diagonal,
-    must_links,
-)
+from mustlink.constraints.links import NodeMatrix, capped_links, diagonal
 from mustlink.eigen.penalized import PenalizedProblem
 from mustlink.graph import Graph
 from mustlink.methods.constrained_spectral import ConstrainedSpectral
@@ -75,8 +68,7 @@ def overwritten(graph: Graph, known: Constraints) -> NodeMatrix:
     """W' − W: what the constraints change in the affinity; the diagonal stays as it is."""
     W = graph.affinity
     full = max(1.0, float(W.data.max(initial=0.0)))
-    links = must_links(known), cannot_links(known)
-    must, cannot = (at_most_one(acting(one, graph.degrees)) for one in links)
+    must, cannot = capped_links(known, graph.degrees)
     touched = _among(W, known.nodes)
     share = (must + cannot).on_pattern(touched)
     share.data = np.clip(share.data, 0.0, 1.0)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.row_hash import RowTable
 from mustlink.neighbours.points_by_rows import DistinctRows, Prepared
 
 _ROWS = 1 << 20  # of points in memory at once
@@ -39,6 +38,8 @@ def group_equal_rows(points: NDArray[np.float32] | Prepared, advance: Any = None
     without equal rows keeps its order. By 128-bit hashes, see `kernels.row_hash`. Cost O(n d), and
     at most 40 bytes a row beside the points.
     """
+    from mustlink.kernels.row_hash import RowTable  # a plain graph needs no compiler
+
     n = points.shape[0]
     table = RowTable(n)
     for start, X in _blocks(points):
