@@ -20,14 +20,17 @@ from mustlink.cost.method_cost import Cost, Size, eigenvectors
 from mustlink.cost.process_memory import parse_size, size_text
 from mustlink.errors import InputError
 from mustlink.graph import Graph, rbf_graph
+from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.scikit_graphs import graph_of_connectivity, graph_of_distances, is_connectivity
 from mustlink.neighbours import knn_graph
 from mustlink.neighbours.knn import WEIGHTS
+from mustlink.neighbours.points_by_rows import DistinctRows, is_rows
 from mustlink.observe import Recorder
 from mustlink.workspace import Workspace
 from mustlink.workspace.keeper import Keeper
 from mustlink.workspace.shelf import Shelf
 
+Floats = NDArray[np.float64]
 _PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")  # scikit-learn's names
 AFFINITIES = ("knn", "rbf", *_PRECOMPUTED)
 _COLUMNS = 10  # where the method does not say
@@ -106,7 +109,7 @@ class GraphEstimator(BaseEstimator):
         else:
             validate_data(self, X, skip_check_array=True)
 
-    def _fitted_and_new(self, X: Any) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    def _fitted_and_new(self, X: Any) -> tuple[Fitted, NDArray[np.floating]]:
         """The points that were fitted, and new ones of the same columns; raises InputError."""
         check_is_fitted(self)
         if self._points is None:
@@ -115,27 +118,62 @@ class GraphEstimator(BaseEstimator):
             )
         new = as_points(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return as_points(self._points), new
+        points, graph = as_points(self._points), self.graph_
+        if graph.rows is None and graph.weights is None:
+            return Fitted(points, None, None), new
+        weights = np.ones(graph.n_nodes) if graph.weights is None else graph.weights
+        rows = graph.first_rows[weights > 0]  # equal points are one neighbour, which counts them
+        return Fitted(points[rows], rows, weights[weights > 0]), new
 
     def _seed(self) -> int:
         """One integer for everything random in this fit."""
         return int(as_random_state(self.random_state).integers(2**31))
 
-    def _work(self, X: Any, recorder: Recorder, seed: int) -> Workspace:
-        """Points, a matrix or a Graph as a graph with what is derived from it; InputError."""
+    def _work(self, X: Any, recorder: Recorder, seed: int, sample_weight: Any = None) -> Workspace:
+        """Points, a matrix or a Graph as a graph with what is derived from it; InputError.
+
+        `sample_weight` (n,): how often every row counts.
+        """
         check_choice(self.affinity, AFFINITIES, "affinity")
         self._remember(X)
+        weights = None if sample_weight is None else as_sample_weight(sample_weight, _n_rows(X))
         if isinstance(X, Graph):
-            return self._view(X, recorder)
+            graph = self._weighing(X, weights, Shelf(recorder, self._keeper))
+            return self._view(graph, recorder)
         shelf = Shelf(recorder, self._keeper)
         made_by = {name: getattr(self, name) for name in _GRAPH_PARAMETERS}
-        name = shelf.name_of("graph", shelf.source, made_by, seed, self._budget)
+        counted = None
+        if weights is not None and not weights.all():
+            silent = int(np.count_nonzero(weights == 0))
+            noun = "row has" if silent == 1 else "rows have"
+            recorder.note(f"sample_weight: {silent} {noun} weight 0 and no part in the problem")
+            if self.affinity not in _PRECOMPUTED:  # nobody's neighbour, either
+                counted = np.flatnonzero(weights)
+        depends = (made_by, seed, self._budget, *(() if counted is None else (counted,)))
+        name = shelf.name_of("graph", shelf.source, *depends)
+        points = X if counted is None else _some_rows(X, counted)
         if self.affinity in _PRECOMPUTED:  # the caller has it
             graph = self._made(X, recorder, seed)
         else:
-            graph = shelf.kept("graph", name, lambda: self._made(X, recorder, seed), (Graph,))
+            graph = shelf.kept("graph", name, lambda: self._made(points, recorder, seed), (Graph,))
+        if counted is not None:
+            graph = graph.beside(counted, _n_rows(X))
         graph.derived.origin = name
+        graph = self._weighing(graph, weights, shelf)
         return self._view(graph, recorder, X.nbytes if isinstance(X, np.ndarray) else 0)
+
+    def _weighing(self, graph: Graph, weights: Floats | None, shelf: Shelf) -> Graph:
+        """The graph in which rows count what the caller says, if he says anything."""
+        self._row_weights = graph.row_weights() if weights is None else weights
+        if weights is None:
+            return graph
+        found = graph.weighing(weights)
+        found.derived.origin = shelf.name_of("weighted graph", graph.derived.origin, weights)
+        return found
+
+    def _weight_of_rows(self, graph: Graph) -> Floats:
+        """What every row counts in this fit, (n,)."""
+        return np.ones(graph.n_rows) if self._row_weights is None else self._row_weights
 
     def _view(self, graph: Graph, recorder: Recorder, held: int = 0) -> Workspace:
         """A fit's view of a graph: single precision where double does not fit; InputError.
@@ -205,7 +243,36 @@ class GraphEstimator(BaseEstimator):
             observer=recorder,
             memory=self._budget,
             keeper=self._keeper,
+            duplicates="merge",
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Fitted points (m, d) for new ones to be compared with: distinct, and what they count.
+
+    `rows` (m,) are theirs among the caller's; None: all of them, and all count 1.
+    """
+
+    points: NDArray[np.floating]
+    rows: NDArray[np.int64] | None
+    weights: Floats | None
+
+    def of(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Their values, of those of all rows (n, …)."""
+        return values if self.rows is None else values[self.rows]
+
+
+def _n_rows(X: Any) -> int:
+    """Rows of what a caller gives."""
+    if isinstance(X, Graph):
+        return X.n_rows
+    return int(X.shape[0]) if getattr(X, "shape", ()) else len(X)
+
+
+def _some_rows(X: Any, rows: NDArray[np.int64]) -> Any:
+    """Some rows of points, read when they are asked for where these are."""
+    return DistinctRows(X, rows) if is_rows(X) else as_points(X)[rows]
 
 
 @cache

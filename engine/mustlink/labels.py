@@ -49,9 +49,10 @@ def labels_of_nodes(
     """Labels (n_nodes,) of nodes from those (n,) of the rows that they are, and what was doubtful.
 
     `rows` (n,) are the nodes of the rows, `weights` (n,) what a row counts. Rows of one node with
-    different labels: that of most of their weight, -1 for a tie. Cost O(n + l log l), l labels.
+    different labels: that of most of their weight, -1 for a tie; what weighs nothing says nothing.
+    Cost O(n + l log l), l labels.
     """
-    given = np.flatnonzero(labels >= 0)
+    given = np.flatnonzero((labels >= 0) & (weights > 0))
     classes, code = np.unique(labels[given], return_inverse=True)
     cells, cell = np.unique(
         rows[given] * np.int64(max(classes.size, 1)) + code, return_inverse=True

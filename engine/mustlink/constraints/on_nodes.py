@@ -50,20 +50,22 @@ def on_nodes(
     is dropped. Cost O(n + what is known).
     """
     doubts = []
-    told, labels = given, given.labels
+    told, labels, counts = given, given.labels, weights > 0
     if labels is not None:
         of_nodes, doubt = labels_of_nodes(labels, rows, weights, n_nodes)
         if doubt:
             doubts.append(doubt)
-            labels = np.where(labels == of_nodes[rows], labels, -1)
+        labels = np.where(counts & (labels == of_nodes[rows]), labels, -1)
     first, second = given.pairs[:, 0], given.pairs[:, 1]
-    inside = (rows[first] == rows[second]) & (given.belief < 0)
+    act = counts[first] & counts[second]
+    inside = act & (rows[first] == rows[second]) & (given.belief < 0)
     if inside.any():
         i, j = given.pairs[np.argmax(inside)]
         noun = "cannot-link joins" if inside.sum() == 1 else "cannot-links join"
         doubts.append(f"{inside.sum()} {noun} equal rows, such as {i} and {j}: not used")
-    if doubts:
-        told = given.having(pairs=given.pairs[~inside], belief=given.belief[~inside], labels=labels)
+    if doubts or not counts.all():
+        left = act & ~inside
+        told = given.having(pairs=given.pairs[left], belief=given.belief[left], labels=labels)
     indptr = np.arange(rows.size + 1)
     membership = sp.csr_matrix((weights, rows, indptr), shape=(rows.size, n_nodes))
     return _folded(given, told, membership), tuple(doubts)

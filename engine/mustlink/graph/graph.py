@@ -85,6 +85,19 @@ class Graph:
         ratio = np.divide(new, now, out=np.zeros_like(now), where=now > 0)
         return replace(self, affinity=fold(self.affinity, ratio), weights=new)
 
+    def beside(self, rows: NDArray[np.int64], n_rows: int) -> Graph:
+        """The graph of these rows, ascending, of `n_rows`: the others are one node without edge."""
+        W, n = self.affinity, self.n_nodes
+        indptr = np.append(W.indptr, W.indptr[-1]).astype(W.indptr.dtype)
+        place = np.full(n_rows, n, dtype=np.int64)
+        place[rows] = np.arange(n) if self.rows is None else self.rows
+        return replace(
+            self,
+            affinity=sp.csr_matrix((W.data, W.indices, indptr), shape=(n + 1, n + 1)),
+            weights=np.append(np.ones(n) if self.weights is None else self.weights, 0.0),
+            rows=place,
+        )
+
     @property
     def n_edges(self) -> int:
         """Number of undirected edges, loops counted once."""

@@ -44,7 +44,7 @@ class GraphClusterer(
     isolated: str = "drop"
 
     @abstractmethod
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Set `labels_`, `embedding_` and `report_`."""
 
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Ints:
@@ -58,8 +58,9 @@ class GraphClusterer(
 
         A fitted point keeps its own. Weights as in `transform`.
         """
-        points, new = self._fitted_and_new(X)
-        return neighbour_vote(points, self.labels_, new, self.n_neighbors, self.metric)
+        fitted, new = self._fitted_and_new(X)
+        labels, near = fitted.of(self.labels_), (self.n_neighbors, self.metric)
+        return neighbour_vote(fitted.points, labels, new, *near, fitted.weights)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Embedding of new points (q, d): the mean of their nearest fitted points' rows.
@@ -67,8 +68,9 @@ class GraphClusterer(
         z(x) = Σ_j w_j z_j / Σ_j w_j over the `n_neighbors` nearest, w_j = exp(−d_j²/s²), s the
         distance of the 7th; a fitted point keeps its own row. Cost O(q n d).
         """
-        points, new = self._fitted_and_new(X)
-        return neighbour_mean(points, self.embedding_, new, self.n_neighbors, self.metric)
+        fitted, new = self._fitted_and_new(X)
+        rows, near = fitted.of(self.embedding_), (self.n_neighbors, self.metric)
+        return neighbour_mean(fitted.points, rows, new, *near, fitted.weights)
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> NDArray[np.float64]:
         """`fit(X, y, ...)`, then `embedding_`, one row a node."""
@@ -81,14 +83,14 @@ class GraphClusterer(
         """Columns of the embedding."""
         return int(self.embedding_.shape[1])
 
-    def _work(self, X: Any, recorder: Recorder, seed: int) -> Workspace:
+    def _work(self, X: Any, recorder: Recorder, seed: int, sample_weight: Any = None) -> Workspace:
         check_choice(self.isolated, ISOLATED, "isolated")
         if self.n_clusters is not None and self.n_clusters == GraphClusterer.n_clusters:
             recorder.note(
                 f"n_clusters: {self.n_clusters}, as it is where nobody names it; name it if you "
                 "know how many there are"
             )
-        return super()._work(X, recorder, seed)
+        return super()._work(X, recorder, seed, sample_weight)
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """K eigenvectors of the graph at a time; see `GraphEstimator.cost`."""
@@ -113,17 +115,18 @@ class GraphClusterer(
     def _in_one(self, work: Workspace, known: Constraints) -> Self:
         """K = 1, with which loops over K begin: all nodes that have an edge are one cluster."""
         graph, recorder, laplacian = work.graph, work.recorder, laplacian_of(work)
-        self.labels_ = self._labels(laplacian, np.zeros(laplacian.size, dtype=np.int64), recorder)
-        self.embedding_ = laplacian.leave(np.ones((laplacian.size, 1)))
+        found = self._labels(laplacian, np.zeros(laplacian.size, dtype=np.int64), recorder)
+        self.labels_ = graph.spread(found)
+        self.embedding_ = graph.spread(laplacian.leave(np.ones((laplacian.size, 1))))
         self.eigenvalues_ = np.zeros(1)
         self.graph_ = graph
         self.report_ = Report(
             method=type(self).__name__,
-            n_nodes=graph.n_nodes,
+            n_nodes=graph.n_rows,
             n_clusters=1,
             choices={"why": "one cluster asked for", "graph": dict(graph.info)},
             convergence=None,
-            satisfaction=None if known.is_empty else satisfaction(self.labels_, known),
+            satisfaction=None if known.is_empty else satisfaction(self.labels_, known.as_given),
             **recorder.told(),
             extra={"n_components": graph.n_components},
         )
@@ -133,20 +136,23 @@ class GraphClusterer(
         """Labels in the caller's order; isolated nodes -1, or in the largest cluster."""
         labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
         labels[laplacian.nodes] = found
-        warn_of_sizes(found, self.n_clusters, recorder)
+        warn_of_sizes(found, self.n_clusters, recorder, laplacian.weights)
         alone = laplacian.n_nodes - laplacian.size
         if alone:
             if self.isolated == "assign":
-                labels[labels < 0] = int(np.bincount(found).argmax())
+                labels[labels < 0] = int(np.bincount(found, laplacian.weights).argmax())
             done = "put in the largest cluster" if self.isolated == "assign" else "labelled -1"
             noun = "node has" if alone == 1 else "nodes have"
             recorder.note(f"{alone} {noun} no edge and cannot be clustered: {done}")
         return labels
 
 
-def warn_of_sizes(clusters: Ints, k: int, recorder: Recorder) -> None:
+def warn_of_sizes(
+    clusters: Ints, k: int, recorder: Recorder, weights: NDArray[np.float64] | None = None
+) -> None:
     """Warn of a cluster that holds nearly all of the nodes, and of clusters without any."""
-    sizes = np.bincount(clusters[clusters >= 0])
+    there = clusters >= 0
+    sizes = np.bincount(clusters[there], None if weights is None else weights[there])
     largest = sizes.max() / sizes.sum()
     if largest > _GIANT and 1 < k < 1 / (1 - _GIANT):
         recorder.warn(

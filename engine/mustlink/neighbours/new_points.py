@@ -14,6 +14,7 @@ from mustlink.neighbours.knn import prepared_pair
 _BLOCK = 1 << 16  # new points at a time
 
 Points = NDArray[np.floating]
+Counts = NDArray[np.float64] | None  # what the fitted points count, (n,); None: 1 each
 Weighted = tuple[slice, NDArray[np.int32], NDArray[np.float64]]
 
 
@@ -38,24 +39,38 @@ def _neighbours(points: Points, new: Points, n_neighbors: int, metric: str) -> I
 
 
 def neighbour_mean(
-    points: Points, values: NDArray[np.floating], new: Points, n_neighbors: int, metric: str
+    points: Points,
+    values: NDArray[np.floating],
+    new: Points,
+    n_neighbors: int,
+    metric: str,
+    counts: Counts = None,
 ) -> NDArray[np.float64]:
-    """Σ_j w_j v_j / Σ_j w_j (q, K) over the nearest of the fitted points, values (n, K)."""
+    """Σ_j w_j c_j v_j / Σ_j w_j c_j (q, K) over the nearest of the fitted points, values (n, K)."""
     found = np.empty((new.shape[0], values.shape[1]))
     for part, indices, weights in _neighbours(points, new, n_neighbors, metric):
+        if counts is not None:
+            weights *= counts[indices]
         mean = np.einsum("ij,ijk->ik", weights, values[indices].astype(np.float64, copy=False))
         found[part] = mean / weights.sum(axis=1, keepdims=True)
     return found
 
 
 def neighbour_vote(
-    points: Points, labels: NDArray[np.integer], new: Points, n_neighbors: int, metric: str
+    points: Points,
+    labels: NDArray[np.integer],
+    new: Points,
+    n_neighbors: int,
+    metric: str,
+    counts: Counts = None,
 ) -> NDArray[np.int64]:
-    """The label (q,) with the largest Σ_j w_j among the nearest; of equals, the smallest."""
+    """The label (q,) with the largest Σ_j w_j c_j among the nearest; of equals, the smallest."""
     numbers, codes = np.unique(labels, return_inverse=True)
     codes = codes.ravel()
     found = np.empty(new.shape[0], dtype=np.int64)
     for part, indices, weights in _neighbours(points, new, n_neighbors, metric):
+        if counts is not None:
+            weights *= counts[indices]
         rows, k = indices.shape
         cells = np.repeat(np.arange(rows), k) * numbers.size + codes[indices].ravel()
         votes = np.bincount(cells, weights.ravel(), minlength=rows * numbers.size)

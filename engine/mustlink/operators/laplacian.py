@@ -132,12 +132,14 @@ class GroundedLaplacian:
 class NormalizedLaplacian(GroundedLaplacian):
     """L̄ = I − S, S = D^-½WD^-½, for the m non-isolated nodes of a graph in working order.
 
-    `nodes[i]` is the graph's number of working node i; `root_degree` is D^½ as a vector.
+    `nodes[i]` is the graph's number of working node i; `root_degree` is D^½ as a vector; `weights`
+    (m,) tell how many a node stands for, None: 1 each.
     """
 
     nodes: NDArray[np.int64]
     n_nodes: int
     null: NullSpace = field(repr=False)
+    weights: NDArray[np.float64] | None = None
 
     @classmethod
     def of(
@@ -146,21 +148,37 @@ class NormalizedLaplacian(GroundedLaplacian):
         root_degree: NDArray[np.float64],
         nodes: NDArray[np.int64],
         n_nodes: int,
+        weights: NDArray[np.float64] | None = None,
     ) -> NormalizedLaplacian:
         """Find the components of S and so the null space."""
         component = component_labels(S)
         count = int(component.max()) + 1 if nodes.size else 0
         volumes = np.bincount(component, weights=root_degree**2, minlength=count)
         null = NullSpace(component, root_degree / np.sqrt(volumes[component]), count)
-        return cls(S, root_degree, nodes, n_nodes, null)
+        return cls(S, root_degree, nodes, n_nodes, null, weights)
 
     @classmethod
-    def of_weights(cls, W: sp.csr_matrix) -> NormalizedLaplacian:
-        """From weights W (m, m), a matrix of the caller's making, without isolated nodes."""
+    def of_weights(
+        cls, W: sp.csr_matrix, counts: NDArray[np.float64] | None = None
+    ) -> NormalizedLaplacian:
+        """From weights W (m, m), a matrix of the caller's making, without isolated nodes.
+
+        `counts` (m,) tell how many a node stands for.
+        """
         W.sort_indices()
         root = np.sqrt(np.asarray(W.sum(axis=1, dtype=np.float64)).ravel())
         S = sp.csr_matrix((scaled(W, 1.0 / root), W.indices, W.indptr), shape=W.shape)
-        return cls.of(S, root, np.arange(W.shape[0]), W.shape[0])
+        return cls.of(S, root, np.arange(W.shape[0]), W.shape[0], counts)
+
+    @cached_property
+    def space(self) -> LocalSpace:
+        """Where its blocks live: all nodes at home, each counted as often as its weight says."""
+        return LocalSpace(self.size, self.weights)
+
+    @cached_property
+    def copies(self) -> NDArray[np.float64]:
+        """How many every node stands for, (m,)."""
+        return np.ones(self.size) if self.weights is None else self.weights
 
     def reached_from(self, marked: NDArray[np.bool_]) -> NormalizedLaplacian:
         """The components that have a marked working node, `marked` (m,)."""
@@ -173,7 +191,7 @@ class NormalizedLaplacian(GroundedLaplacian):
         """L̄ of the graph with weights diag(by)·S·diag(by), on the same nodes."""
         S = self.S
         weights = sp.csr_matrix((scaled(S, by), S.indices, S.indptr), shape=S.shape)
-        return NormalizedLaplacian.of_weights(weights)
+        return NormalizedLaplacian.of_weights(weights, self.weights)
 
     @property
     def graph_weights(self) -> sp.csr_matrix:
@@ -212,7 +230,9 @@ class NormalizedLaplacian(GroundedLaplacian):
         if keep.all():
             return self
         S = self.S[keep][:, keep]
-        return NormalizedLaplacian.of(S, self.root_degree[keep], self.nodes[keep], self.n_nodes)
+        weights = None if self.weights is None else self.weights[keep]
+        root, nodes = self.root_degree[keep], self.nodes[keep]
+        return NormalizedLaplacian.of(S, root, nodes, self.n_nodes, weights)
 
 
 def scaled(matrix: sp.csr_matrix, by: NDArray[np.float64]) -> NDArray[Any]:
@@ -240,4 +260,5 @@ def normalized_laplacian(
     nodes = order[graph.degrees[order] > 0].astype(np.int64)
     root = np.sqrt(graph.degrees[nodes])
     S = scaled_permutation(graph.affinity, nodes, root, np.dtype(dtype))
-    return NormalizedLaplacian.of(S, root, nodes, graph.n_nodes)
+    weights = None if graph.weights is None else graph.weights[nodes]
+    return NormalizedLaplacian.of(S, root, nodes, graph.n_nodes, weights)

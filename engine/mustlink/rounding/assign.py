@@ -85,21 +85,23 @@ def kmeans(
 ) -> Assignment:
     """k-means: scikit-learn's `restarts` starts on a sample, then Lloyd's steps on all rows.
 
-    Up to 50,000 rows the sample is all of them, and its clusters are the answer.
+    Up to 50,000 rows the sample is all of them, and its clusters are the answer. Where nodes stand
+    for several, `space.weights`, every row counts as often.
     """
     space = LocalSpace(rows.shape[0]) if space is None else space
     if centers is None:
         n = space.size
         if n <= _SAMPLE:
-            found = _on_sample(space.take(rows, np.arange(n)), k, seed, restarts)
+            found = _on_sample(space, rows, np.arange(n), k, (seed, restarts))
             labels = space.place(found.labels_.astype(np.int64))
             return Assignment(labels, found.cluster_centers_, found.inertia_)
         chosen = np.sort(np.random.default_rng(seed).choice(n, _SAMPLE, replace=False))
-        centers = _on_sample(space.take(rows, chosen), k, seed, restarts).cluster_centers_
+        centers = _on_sample(space, rows, chosen, k, (seed, restarts)).cluster_centers_
     return lloyd(space, rows, centers)
 
 
-def _on_sample(sample: NDArray[np.float64], k: int, seed: int, restarts: int) -> Any:
+def _on_sample(space: Space, rows: Block, nodes: Ints, k: int, how: tuple[int, int]) -> Any:
+    """scikit-learn's k-means of a few rows, each counted as often as its node; seed, restarts."""
     import warnings
 
     from sklearn.cluster import KMeans
@@ -110,7 +112,12 @@ def _on_sample(sample: NDArray[np.float64], k: int, seed: int, restarts: int) ->
     with _thread_pools().limit(limits=1), warnings.catch_warnings():
         # Fewer distinct rows than k: the caller sees it in the labels and tells it in our words.
         warnings.simplefilter("ignore", FewerClusters)
-        return KMeans(k, n_init=restarts, random_state=seed).fit(sample)
+        seed, restarts = how
+        weights = None
+        if space.weights is not None:
+            weights = space.take(space.column(space.weights), nodes)[:, 0]
+        model = KMeans(k, n_init=restarts, random_state=seed)
+        return model.fit(space.take(rows, nodes), sample_weight=weights)
 
 
 @cache

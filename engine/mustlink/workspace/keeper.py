@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-VERSION = 4  # raised when a stage computes something else from the same parameters
+VERSION = 5  # raised when a stage computes something else from the same parameters
 
 
 class Keeper(Protocol):
