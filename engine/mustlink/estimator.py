@@ -243,7 +243,7 @@ class GraphEstimator(BaseEstimator):
             observer=recorder,
             memory=self._budget,
             keeper=self._keeper,
-            duplicates="merge",
+            duplicates="keep",
         )
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from mustlink.check import check_choice, check_positive
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import (
@@ -18,7 +16,7 @@ from mustlink.constraints.links import (
 )
 from mustlink.eigen.penalized import PenalizedProblem
 from mustlink.graph import Graph
-from mustlink.methods.constrained_spectral import ConstrainedSpectral
+from mustlink.methods.constrained_spectral import ConstrainedSpectral, row_scale
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.selection.formulation import Formulation, Grid
@@ -60,7 +58,7 @@ class ConstrainedAP(ConstrainedSpectral):
         cannot = acting(cannot_links(known), graph.degrees)
         observed = difference_form(must) + sum_form(cannot)
         penalty = local_operator(observed, laplacian, known.nodes, scaled=True)
-        degree = laplacian.volume / laplacian.size
+        degree = laplacian.volume / laplacian.copies.sum()
         problem = PenalizedProblem(
             laplacian,
             penalty,
@@ -69,7 +67,7 @@ class ConstrainedAP(ConstrainedSpectral):
             positive=True,
         )
         grid = Grid.of(*(_NOISES if isinstance(self.noise, str) else (float(self.noise),)))
-        return Formulation(problem, np.ones(laplacian.size), ("sphere",), grid)
+        return Formulation(problem, laplacian.enter(row_scale(graph)), ("sphere",), grid)
 
     def _check_parameter(self) -> None:
         if isinstance(self.noise, str):

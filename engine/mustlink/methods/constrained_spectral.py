@@ -6,6 +6,8 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import as_integer, check_choice
@@ -33,8 +35,20 @@ from mustlink.selection.held_out_choice import Choice
 from mustlink.selection.resolve import resolve
 from mustlink.workspace import Workspace
 
+Floats = NDArray[np.float64]
 _BOTH_SIDES = 10.5  # blocks of LOBPCG for a pencil
 _USUAL = 4  # times K: smooth vectors in the subspace that is seldom far from the best
+
+
+def row_scale(graph: Graph) -> Floats:
+    """C^-½ (n,) of a graph whose nodes stand for C: v = C^-½u on every copy; 1 otherwise.
+
+    0 for a node that counts nothing.
+    """
+    if graph.weights is None:
+        return np.ones(graph.n_nodes)
+    root = np.sqrt(graph.weights)
+    return np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
 
 
 @dataclass(eq=False, repr=False)
@@ -108,14 +122,15 @@ class ConstrainedSpectral(InformedClusterer):
         recorder = recorded(observer)
         before, choice = self.labels_, self._choice
         with threads(self.n_jobs):
-            known = side_information(self.graph_.n_nodes, y, constraints, recorder)
+            given = side_information(self.graph_.n_rows, y, constraints, recorder)
+            work = self._view(self.graph_, recorder)
+            known = self._of_nodes(given, work)
             amount = known.n_constraints
             similar = 0.5 <= (amount + 1) / (self._amount + 1) <= 2
             same = self._asked == self._questions()
             kept = similar and same and self._acted and not known.is_empty
             numbered = before if self.n_clusters == self._k else None
             fixed = choice if kept else None
-            work = self._view(self.graph_, recorder)
             self._run(work, known, self._used_seed, fixed, numbered)
         return self
 
@@ -186,8 +201,10 @@ class ConstrainedSpectral(InformedClusterer):
             labels = self._labels(laplacian, found, recorder)
             changed = None
             if before is not None:
-                labels, changed = aligned(before, labels, k)
-            self.embedding_ = laplacian.leave(solution.vectors * formulation.row_scale[:, None])
+                labels, changed = aligned(before[graph.first_rows], labels, k)
+            labels = graph.spread(labels)
+            rows = solution.vectors * formulation.row_scale[:, None]
+            self.embedding_ = graph.spread(laplacian.leave(rows))
         if solution.note:
             recorder.note(solution.note)
         _doubt_feasible(solution, recorder)
@@ -214,7 +231,7 @@ class ConstrainedSpectral(InformedClusterer):
         parameter = {} if self._parameter is None else {self._parameter: solution.parameter}
         return Report(
             method=type(self).__name__,
-            n_nodes=self.graph_.n_nodes,
+            n_nodes=self.graph_.n_rows,
             n_clusters=self.n_clusters,
             choices={
                 "subspace": "exact" if choice.p is None else choice.p,

@@ -17,7 +17,7 @@ from mustlink.constraints.links import (
 )
 from mustlink.eigen.penalized import PenalizedProblem
 from mustlink.graph import Graph
-from mustlink.methods.constrained_spectral import ConstrainedSpectral
+from mustlink.methods.constrained_spectral import ConstrainedSpectral, row_scale
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.selection.formulation import Formulation, Grid
@@ -53,14 +53,15 @@ class FastGE(ConstrainedSpectral):
         self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
     ) -> Formulation:
         d = graph.degrees
-        scale = d / np.sqrt(d[d > 0].min() * d.max()) if (d > 0).any() else d
+        own = d * row_scale(graph) ** 2  # of one copy
+        scale = own / np.sqrt(own[d > 0].min() * own.max()) if (d > 0).any() else d
         must = difference_form(acting(must_links(known), d).between(scale))
         cannot = difference_form(acting(cannot_links(known), d).between(scale))
         problem = PenalizedProblem(
             laplacian,
             local_operator(must, laplacian, known.nodes, scaled=True),
             columns=k - 1,
-            mass=np.full(laplacian.size, 1.0 / graph.n_nodes),
+            mass=np.full(laplacian.size, 1.0 / graph.count),
             mass_update=local_operator(cannot, laplacian, known.nodes, scaled=True),
             without_constant=True,
             positive=True,

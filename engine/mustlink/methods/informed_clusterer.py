@@ -10,6 +10,7 @@ import numpy as np
 
 from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.constraints import Constraints
+from mustlink.constraints.on_nodes import on_nodes
 from mustlink.errors import InputError
 from mustlink.estimator import threads
 from mustlink.labels import as_labels, encoded
@@ -42,20 +43,36 @@ class InformedClusterer(GraphClusterer):
         y: Any = None,
         constraints: Constraints | None = None,
         observer: Observer | Recorder | None = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Cluster points (n, d), an affinity (n, n) or a Graph with what is known.
 
         `y` (n,) are labels of some nodes, numbers with -1 for unknown or text with "": all their
-        pairs are constraints; `constraints` anything else, or more.
+        pairs are constraints; `constraints` anything else, or more. `sample_weight` (n,) >= 0 tells
+        how often every row counts, with what is said of it, as if it were repeated; rows of weight
+        0 are in no cluster.
         """
         self._check()
         recorder = recorded(observer)
         with threads(self.n_jobs):
             seed = self._seed()
-            work = self._work(X, recorder, seed)
-            known = side_information(work.graph.n_nodes, y, constraints, recorder)
-            self._run(work, known, seed)
+            work = self._work(X, recorder, seed, sample_weight)
+            given = side_information(work.graph.n_rows, y, constraints, recorder)
+            self._run(work, self._of_nodes(given, work), seed)
         return self
+
+    def _of_nodes(self, given: Constraints, work: Workspace) -> Constraints:
+        """What was said of rows, of the nodes that they are; tells what contradicts itself."""
+        graph = work.graph
+        if graph.rows is None and graph.weights is None:
+            return given
+        if given.is_empty:
+            return Constraints.none(graph.n_nodes)
+        rows = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
+        known, doubts = on_nodes(given, rows, self._weight_of_rows(graph), graph.n_nodes)
+        for doubt in doubts:
+            work.recorder.warn(doubt)
+        return known
 
 
 def side_information(
@@ -98,7 +115,7 @@ def _doubt_content(known: Constraints, recorder: Recorder) -> None:
 
 def note_doubts(known: Constraints, laplacian: NormalizedLaplacian, recorder: Recorder) -> None:
     """Tell of constraints that contradict each other, and of nodes without an edge."""
-    against = known.contradictions()
+    against = known.as_given.contradictions()
     if against:
         noun = "contradiction" if len(against) == 1 else "contradictions"
         more = f" and {len(against) - 3} more" if len(against) > 3 else ""
@@ -116,15 +133,19 @@ def note_doubts(known: Constraints, laplacian: NormalizedLaplacian, recorder: Re
 def warn_if_broken(
     labels: Ints, known: Constraints, recorder: Recorder, instead: str = "another method"
 ) -> dict[str, float] | None:
-    """Shares of the constraints that are kept, None without any; a warning where they are few."""
+    """Shares of the constraints that are kept, None without any; a warning where they are few.
+
+    `labels` are of the rows that the constraints were given of.
+    """
     if known.is_empty:
         return None
-    doubt = doubt_of_kept(labels, known)
+    given = known.as_given
+    doubt = doubt_of_kept(labels, given)
     if doubt is not None:
         recorder.warn(
             f"only {doubt}: the graph says otherwise, or they contradict each other; try {instead}"
         )
-    return satisfaction(labels, known)
+    return satisfaction(labels, given)
 
 
 def doubt_of_kept(labels: Ints, known: Constraints) -> str | None:

@@ -60,9 +60,11 @@ class NCut(GraphClusterer):
         y: Any = None,
         constraints: Constraints | None = None,
         observer: Observer | Recorder | None = None,
+        sample_weight: Any = None,
     ) -> NCut:
         """Cluster points (n, d), an affinity (n, n) or a Graph.
 
+        `sample_weight` (n,) >= 0 tells how often every row counts; those of 0 are in no cluster.
         `y` is ignored (scikit-learn's convention); `constraints` are not used either, only how
         many of them the result happens to keep is reported.
         """
@@ -72,7 +74,7 @@ class NCut(GraphClusterer):
         recorder = recorded(observer)
         with threads(self.n_jobs):
             seed = self._seed()
-            work = self._work(X, recorder, seed)
+            work = self._work(X, recorder, seed, sample_weight)
             graph = work.graph
             k = self._check_clusters(graph)
             cut = normalized_cut(
@@ -85,14 +87,17 @@ class NCut(GraphClusterer):
                 seed=seed,
             )
             laplacian = laplacian_of(work)
-            self.labels_ = self._labels(laplacian, cut.clusters, recorder)
+            self.labels_ = graph.spread(self._labels(laplacian, cut.clusters, recorder))
         warn_of_gap(cut, recorder)
         self.graph_ = graph
-        self.embedding_, self.eigenvalues_ = laplacian.leave(cut.embedding), cut.values
+        self.embedding_, self.eigenvalues_ = (
+            graph.spread(laplacian.leave(cut.embedding)),
+            cut.values,
+        )
         kept = None if constraints is None else satisfaction(self.labels_, constraints)
         self.report_ = Report(
             method=f"NCut ({self.variant})",
-            n_nodes=graph.n_nodes,
+            n_nodes=graph.n_rows,
             n_clusters=k,
             choices={"solver": cut.convergence.solver, "graph": dict(graph.info)},
             convergence=cut.convergence,
@@ -158,7 +163,7 @@ def normalized_cut(
     def clustered() -> Ints:
         with recorder.stage("clusters"):
             if variant != "shi-malik":
-                return kmeans(embedding, k, seed).labels
+                return kmeans(embedding, k, seed, space=laplacian.space).labels
             split, ncut = best_split(graph.affinity, laplacian.leave(embedding[:, 1]))
             recorder.note(f"cut at {split:.4g}, NCut {ncut:.4g}")
             return (embedding[:, 1] > split).astype(np.int64)

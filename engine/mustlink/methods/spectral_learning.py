@@ -12,7 +12,8 @@ from mustlink.constraints import Constraints
 from mustlink.constraints.links import NodeMatrix, capped_links, diagonal
 from mustlink.eigen.penalized import PenalizedProblem
 from mustlink.graph import Graph
-from mustlink.methods.constrained_spectral import ConstrainedSpectral
+from mustlink.graph.multiplicity import fold
+from mustlink.methods.constrained_spectral import ConstrainedSpectral, row_scale
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.selection.formulation import Formulation, Grid
@@ -57,9 +58,12 @@ class SpectralLearning(ConstrainedSpectral):
         if self.normalized:
             moved = local_operator(diagonal(degrees + kept), laplacian, nodes, scaled=True)
             problem = PenalizedProblem(laplacian, penalty, k, mass_update=moved, positive=True)
+            # Of the modified graph: the rows of every copy, C^-½D'^½D^-½v.
             scale = np.sqrt(laplacian.enter(d + degrees + kept)) / root
+            scale = scale * laplacian.enter(row_scale(graph))
         else:
-            problem = PenalizedProblem(laplacian, penalty, k, mass=1.0 / root**2, positive=True)
+            mass = laplacian.copies / root**2
+            problem = PenalizedProblem(laplacian, penalty, k, mass=mass, positive=True)
             scale = 1.0 / root
         return Formulation(problem, scale, ("sphere",), Grid(rivals=(1.0,)))
 
@@ -67,10 +71,13 @@ class SpectralLearning(ConstrainedSpectral):
 def overwritten(graph: Graph, known: Constraints) -> NodeMatrix:
     """W' − W: what the constraints change in the affinity; the diagonal stays as it is."""
     W = graph.affinity
-    full = max(1.0, float(W.data.max(initial=0.0)))
+    single = row_scale(graph) ** 2
+    copy = W if graph.weights is None else fold(W, single)  # between two copies
+    full = max(1.0, float(copy.data.max(initial=0.0)))
     must, cannot = capped_links(known, graph.degrees)
     touched = _among(W, known.nodes)
-    share = (must + cannot).on_pattern(touched)
+    both = must + cannot
+    share = (both if graph.weights is None else both.between(single)).on_pattern(touched)
     share.data = np.clip(share.data, 0.0, 1.0)
     return must.times(full) + NodeMatrix(touched.multiply(share).tocsr() * -1.0)
 

@@ -21,7 +21,7 @@ from mustlink.constraints.links import balanced
 from mustlink.eigen.penalized import PenalizedProblem
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.methods.constrained_spectral import ConstrainedSpectral
+from mustlink.methods.constrained_spectral import ConstrainedSpectral, row_scale
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.selection.formulation import Formulation, Grid
@@ -59,11 +59,15 @@ class SSSC(ConstrainedSpectral):
         self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
     ) -> Formulation:
         must, cannot = balanced(known, laplacian.nodes)
-        Q = local_operator(cannot + must.times(-1.0), laplacian, known.nodes, scaled=False)
+        per_row = row_scale(graph)
+        change = cannot + must.times(-1.0)
+        if graph.weights is not None:
+            change = change.between(per_row)
+        Q = local_operator(change, laplacian, known.nodes, scaled=False)
         problem = PenalizedProblem(
             laplacian, Q, columns=k, weights=lambda gamma: (1.0 - gamma, gamma), normalized=True
         )
-        return Formulation(problem, np.ones(laplacian.size), ("sphere",), self._grid())
+        return Formulation(problem, laplacian.enter(per_row), ("sphere",), self._grid())
 
     def _grid(self) -> Grid:
         """The values of γ to choose from; one if the caller gave it."""

@@ -18,11 +18,13 @@ Counts = NDArray[np.float64] | None  # what the fitted points count, (n,); None:
 Weighted = tuple[slice, NDArray[np.int32], NDArray[np.float64]]
 
 
-def _neighbours(points: Points, new: Points, n_neighbors: int, metric: str) -> Iterator[Weighted]:
-    """Blocks of new points: their nearest fitted points j and w_j = exp(−d_j²/s²), (b, k) each.
+def _neighbours(
+    points: Points, new: Points, n_neighbors: int, metric: str, counts: Counts
+) -> Iterator[Weighted]:
+    """Blocks of new points: nearest fitted points j and c_j w_j, w_j = exp(−d_j²/s²), (b, k) each.
 
-    s is the distance to the 7th neighbour. Where a new point is a fitted one, only that counts.
-    Cost O(q n d), exact.
+    c_j are the counts, s is the distance to the 7th neighbour. Where a new point is a fitted one,
+    only that counts. Cost O(q n d), exact.
     """
     base, queries = prepared_pair(points, new, metric)
     k = min(n_neighbors, base.shape[0])
@@ -35,6 +37,8 @@ def _neighbours(points: Points, new: Points, n_neighbors: int, metric: str) -> I
         weights = np.exp(-gap / s**2)
         known = (base[indices[:, 0]] == queries[part]).all(axis=1)
         weights[known, 1:] = 0.0
+        if counts is not None:
+            weights *= counts[indices]
         yield part, indices, weights
 
 
@@ -48,9 +52,7 @@ def neighbour_mean(
 ) -> NDArray[np.float64]:
     """Σ_j w_j c_j v_j / Σ_j w_j c_j (q, K) over the nearest of the fitted points, values (n, K)."""
     found = np.empty((new.shape[0], values.shape[1]))
-    for part, indices, weights in _neighbours(points, new, n_neighbors, metric):
-        if counts is not None:
-            weights *= counts[indices]
+    for part, indices, weights in _neighbours(points, new, n_neighbors, metric, counts):
         mean = np.einsum("ij,ijk->ik", weights, values[indices].astype(np.float64, copy=False))
         found[part] = mean / weights.sum(axis=1, keepdims=True)
     return found
@@ -68,9 +70,7 @@ def neighbour_vote(
     numbers, codes = np.unique(labels, return_inverse=True)
     codes = codes.ravel()
     found = np.empty(new.shape[0], dtype=np.int64)
-    for part, indices, weights in _neighbours(points, new, n_neighbors, metric):
-        if counts is not None:
-            weights *= counts[indices]
+    for part, indices, weights in _neighbours(points, new, n_neighbors, metric, counts):
         rows, k = indices.shape
         cells = np.repeat(np.arange(rows), k) * numbers.size + codes[indices].ravel()
         votes = np.bincount(cells, weights.ravel(), minlength=rows * numbers.size)

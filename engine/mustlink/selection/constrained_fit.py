@@ -99,10 +99,10 @@ def cluster(request: Request, choice: Choice, solution: Solution) -> NDArray[np.
     seen = transform(rows, way, solution.cost)
     centers = None
     if not known.is_empty:
-        nodes, sample = sampled_rows(laplacian, known.nodes, request.seed)
-        if nodes.size:
-            centers = starting_centers(seen[sample], nodes, known, k, request.seed)
-    return kmeans(seen, k, request.seed, centers=centers).labels
+        sample = sampled_rows(laplacian, known.nodes, request.seed)
+        if sample.nodes.size:
+            centers = starting_centers(seen[sample.rows], sample, known, k, request.seed)
+    return kmeans(seen, k, request.seed, centers=centers, space=laplacian.space).labels
 
 
 def _split(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.rounding.assign import kmeans, nearest
 from mustlink.rounding.split import splitting_value
 from mustlink.scores import satisfaction, satisfaction_added
+from mustlink.space import LocalSpace
 
 Ints = NDArray[np.int64]
 Block = NDArray[np.float64]
@@ -72,11 +73,23 @@ def folds_of(constraints: Constraints, seed: int) -> list[Fold]:
     return [Fold.of(*constraints.split(_HELD, rng)) for _ in range(repeats)]
 
 
-def held_out_score(rows: Block, nodes: Ints, fold: Fold, k: int, way: str, seed: int) -> float:
+class Sample(NamedTuple):
+    """Constrained `nodes` (s,) with an edge; working `rows` (r,) of some nodes and, last, of these.
+
+    `counts` (r,) is how often they count, None: 1 each.
+    """
+
+    nodes: Ints
+    rows: Ints
+    counts: NDArray[np.float64] | None
+
+
+def held_out_score(rows: Block, of: Sample, fold: Fold, k: int, way: str, seed: int) -> float:
     """Share of what is held out that clusters keep, of an embedding transformed for `way`.
 
-    `rows` are of a sample of nodes and, last, of the constrained `nodes`.
+    `rows` (r, p) are those of the sample.
     """
+    nodes = of.nodes
     labels = np.full(fold.nodes.size, -1, dtype=np.int64)
     if rows.shape[1]:
         seen = rows[-nodes.size :]
@@ -88,36 +101,38 @@ def held_out_score(rows: Block, nodes: Ints, fold: Fold, k: int, way: str, seed:
             value = splitting_value(seen[own, 0], place[own], fold.given)
             labels[place] = seen[:, 0] > value
         else:
-            labels[place] = nearest(seen, starting_centers(rows, place, fold.given, k, seed))
+            inside = of._replace(nodes=place)
+            labels[place] = nearest(seen, starting_centers(rows, inside, fold.given, k, seed))
     return fold.share_kept(labels)
 
 
-def sampled_rows(laplacian: NormalizedLaplacian, constrained: Ints, seed: int) -> tuple[Ints, Ints]:
+def sampled_rows(laplacian: NormalizedLaplacian, constrained: Ints, seed: int) -> Sample:
     """Constrained nodes with an edge, and working rows: a sample of all nodes, then theirs."""
     sample = np.arange(laplacian.size)
     if laplacian.size > _SAMPLE:
         rng = np.random.default_rng(seed)
         sample = np.sort(rng.choice(laplacian.size, _SAMPLE, replace=False))
     position = laplacian.positions[constrained]
-    return constrained[position >= 0], np.concatenate([sample, position[position >= 0]])
+    rows = np.concatenate([sample, position[position >= 0]])
+    counts = None if laplacian.weights is None else laplacian.weights[rows]
+    return Sample(constrained[position >= 0], rows, counts)
 
 
-def starting_centers(
-    rows: Block, nodes: Ints, constraints: Constraints, k: int, seed: int
-) -> Block:
-    """Centres (k, r) for k-means; the last rows are those of the constrained `nodes`.
+def starting_centers(rows: Block, of: Sample, constraints: Constraints, k: int, seed: int) -> Block:
+    """Centres (k, p) for k-means, of rows (r, p) of a sample of nodes.
 
     Class means where every one of k classes has a label. Otherwise the best of several runs on
     `rows`, best meaning the most constraints kept: k-means' own inertia was seen to prefer merging
     two clusters and splitting a third (MNIST, 1,000 pairs: ARI 0.80 by inertia, 0.84 so).
     """
-    means = seeds_of(rows[-nodes.size :], nodes, constraints, k)
+    nodes, space = of.nodes, LocalSpace(rows.shape[0], of.counts)
+    means = seeds_of(rows[-nodes.size :], of, constraints, k)
     if means is not None:
         return means
     labels = np.full(constraints.n_nodes, -1, dtype=np.int64)
     best, rank = None, (-1.0, 0.0)
     for run in range(_RUNS):
-        found = kmeans(rows, k, seed + run, restarts=1)
+        found = kmeans(rows, k, seed + run, restarts=1, space=space)
         labels[nodes] = found.labels[-nodes.size :]
         # Few constraints are kept by many runs: among those, inertia decides after all.
         score = (satisfaction(labels, constraints)["kept_weighted"], -found.inertia)
@@ -127,19 +142,20 @@ def starting_centers(
     return best
 
 
-def seeds_of(rows: Block, nodes: Ints, constraints: Constraints, k: int) -> Block | None:
+def seeds_of(rows: Block, of: Sample, constraints: Constraints, k: int) -> Block | None:
     """Starting centres from labels, where every one of k classes has some: their means.
 
-    `rows` are the transformed embedding of `nodes` (the graph's numbers).
+    `rows` are the transformed embedding of the sample's constrained nodes.
     """
     if constraints.labels is None or constraints.classes.size != k:
         return None
-    labels = constraints.labels[nodes]
+    labels = constraints.labels[of.nodes]
     known = labels >= 0
     place = np.searchsorted(constraints.classes, labels[known])
-    sizes = np.bincount(place, minlength=k)
+    counts = np.ones(labels.size) if of.counts is None else of.counts[-labels.size :]
+    sizes = np.bincount(place, counts[known], minlength=k)
     if (sizes == 0).any():
         return None
     centers = np.zeros((k, rows.shape[1]))
-    np.add.at(centers, place, rows[known])
+    np.add.at(centers, place, rows[known] * counts[known, None])
     return centers / sizes[:, None]

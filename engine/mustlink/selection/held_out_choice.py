@@ -193,10 +193,10 @@ def _score(
     for fold in folds:
         formulation = formulation_of(fold.kept)
         inside = formulation.problem.restricted(basis)
-        nodes, rows = sampled_rows(laplacian, fold.nodes, seed)
-        U = basis.rows(rows) * formulation.row_scale[rows, None]
+        sample = sampled_rows(laplacian, fold.nodes, seed)
+        U = basis.rows(sample.rows) * formulation.row_scale[sample.rows, None]
         for value in values:
             found = inside.trial(value)
             E = transform(U @ found.vectors, way, found.cost)
-            scores[value].append(held_out_score(E, nodes, fold, k, way, seed))
+            scores[value].append(held_out_score(E, sample, fold, k, way, seed))
     return [_Trial(basis.p, value, way, tuple(kept)) for value, kept in scores.items()]

@@ -101,11 +101,11 @@ def _rival(request: Request, choice: Choice) -> Choice:
                 solution = formulation.problem.solve(value, request.rough, request.work)
             except InfeasibleError:
                 break
-            nodes, rows = sampled_rows(laplacian, fold.nodes, seed)
-            U = solution.vectors[rows] * formulation.row_scale[rows, None]
+            sample = sampled_rows(laplacian, fold.nodes, seed)
+            U = solution.vectors[sample.rows] * formulation.row_scale[sample.rows, None]
             for way, found in scores.items():
                 E = transform(U, way, solution.cost)
-                found.append(held_out_score(E, nodes, fold, k, way, seed))
+                found.append(held_out_score(E, sample, fold, k, way, seed))
         else:
             for way, found in scores.items():
                 score = float(np.mean(found))
