@@ -80,7 +80,7 @@ class Graph:
         """The graph in which the rows of the caller count so much, (rows,), instead."""
         new = of_rows
         if self.rows is not None:
-            new = np.bincount(self.rows, weights=of_rows, minlength=self.n_nodes)
+            new = np.bincount(self.rows, of_rows, self.n_nodes).astype(np.float64)
         now = np.ones(self.n_nodes) if self.weights is None else self.weights
         ratio = np.divide(new, now, out=np.zeros_like(now), where=now > 0)
         return replace(self, affinity=fold(self.affinity, ratio), weights=new)

@@ -116,8 +116,13 @@ class CSCGFHF(GraphClusterer):
         X: Any,
         y: Any = None,
         observer: Observer | Recorder | None = None,
+        sample_weight: Any = None,
     ) -> Self:
-        """Cluster points (n, d), an affinity (n, n) or a Graph; `y` (n,) labels, -1 for unknown."""
+        """Cluster points (n, d), an affinity (n, n) or a Graph; `y` (n,) labels, -1 for unknown.
+
+        `sample_weight` (n,) >= 0 tells how often every row counts, with its label, as if it were
+        repeated; rows of weight 0 are in no cluster.
+        """
         self._check()
         if isinstance(y, Constraints):
             raise InputError("y: Constraints given; CSCGFHF takes labels only, use CSP for pairs")
@@ -126,12 +131,13 @@ class CSCGFHF(GraphClusterer):
         y, names = (None, None) if y is None else encoded(y, "y")
         with threads(self.n_jobs):
             seed = self._seed()
-            work = self._work(X, recorder, seed)
+            work = self._work(X, recorder, seed, sample_weight)
             graph = work.graph
             spread = self._propagated(work, y, seed)  # 1-3
-            given = as_labels(y, graph.n_nodes)
-            P, classes = spread.label_distributions_, spread.classes_
-            self.classes_, self.propagated_ = classes if names is None else names[classes], P
+            given = as_labels(y, graph.n_rows)
+            classes, self.propagated_ = spread.classes_, spread.label_distributions_
+            self.classes_ = classes if names is None else names[classes]
+            P = self.propagated_[graph.first_rows]
             k = self._clusters(graph, classes.size, recorder)
             if k == 1:
                 return self._in_one(work, Constraints.from_labels(given))
@@ -145,19 +151,23 @@ class CSCGFHF(GraphClusterer):
                 (Stationary, LowRankSolution, Convergence),
             )
 
+            rows = found.solution.vectors
+            if part.weights is not None:  # v = C^-½u on every copy of a node
+                rows = rows / np.sqrt(part.weights)[:, None]
+
             def clustered() -> Ints:
                 with recorder.stage("clusters"):
-                    return assign(found.solution.vectors, k, way, seed).labels
+                    return assign(rows, k, way, seed, space=part.space).labels
 
             clusters = work.kept("clusters", asked, clustered)
             with recorder.stage("labels"):
-                codes = np.where(given >= 0, np.searchsorted(classes, given), -1)
-                whole = np.full(given.size, -1, dtype=np.int64)
+                codes = np.where(np.isin(given, classes), np.searchsorted(classes, given), -1)
+                whole = np.full(graph.n_nodes, -1, dtype=np.int64)
                 whole[part.nodes] = clusters
-                self.labels_ = as_classes(whole, codes, k, classes.size)
+                self.labels_ = as_classes(graph.spread(whole), codes, k, classes.size)
                 if self.isolated == "assign":
                     self._assign_rest(recorder)
-                self.embedding_ = part.leave(found.solution.vectors)
+                self.embedding_ = graph.spread(part.leave(rows))
         self.graph_, self.eigenvalues_ = graph, found.solution.values
         self._note(found, k, recorder)
         self.report_ = self._report(given, k, way, found, recorder)
@@ -176,7 +186,7 @@ class CSCGFHF(GraphClusterer):
             random_state=seed,
             n_jobs=self.n_jobs,
         )
-        return method.fit_on(work, y, seed)
+        return method.fit_on(work, y, seed, self._row_weights)
 
     def _stationary(
         self, work: Workspace, part: NormalizedLaplacian, points: Block, k: int
@@ -189,11 +199,16 @@ class CSCGFHF(GraphClusterer):
         sharp = sharp if sharp is not None else 1e-8 if m <= _LARGE else 1e-3
         with recorder.stage("kernel of the labels"):
             Q = gaussian_factor(  # 4-8: Q ≈ ΦΦᵀ
-                points, self._width, tol=sharp, least=k + 1, max_rank=int(self.max_rank)
+                points,
+                self._width,
+                tol=sharp,
+                least=k + 1,
+                max_rank=int(self.max_rank),
+                copies=part.weights,
             )
             pencil = low_rank_pencil(  # 12
                 part,
-                normalized_factor(Q.factor),  # 9-10: Q̄ ≈ Φ̄Φ̄ᵀ
+                normalized_factor(Q.factor, part.weights),  # 9-10: Q̄ ≈ Φ̄Φ̄ᵀ
                 least=k - 1,
                 tol=min(0.1, _DROPPED * sharp),
             )

@@ -35,14 +35,20 @@ class FactoredKernel:
 
 
 def gaussian_factor(
-    points: Block, sigma: float, *, tol: float = 1e-4, least: int = 1, max_rank: int = 200
+    points: Block,
+    sigma: float,
+    *,
+    tol: float = 1e-4,
+    least: int = 1,
+    max_rank: int = 200,
+    copies: Floats | None = None,
 ) -> FactoredKernel:
     """Pivoted Cholesky of the Gaussian kernel of points (n, d), greedy on the residual diagonal.
 
     Stops when tr(Q − ΦΦᵀ) <= tol times the trace that the first column leaves, so that points that
     hardly differ are resolved as well as others, but not below `least` columns; or at `max_rank`,
     or where every point is a pivot's duplicate. All nodes are alike at first: the first pivot is
-    node 0. Cost O(n r (d + r)), n·r numbers.
+    node 0. The trace counts `copies` (n,) of every point. Cost O(n r (d + r)), n·r numbers.
     Source: Fine & Scheinberg 2001.
     """
     n = points.shape[0]
@@ -65,7 +71,7 @@ def gaussian_factor(
         np.maximum(left, 0.0, out=left)
         left[pivot] = 0.0
         pivots.append(pivot)
-        error = float(left.mean())
+        error = float(left.mean() if copies is None else np.average(left, weights=copies))
         if len(pivots) == 1:
             spread = error
         if len(pivots) >= least and error <= tol * spread:
@@ -89,11 +95,16 @@ def kernel_column(points: Block, node: int, sigma: float) -> Floats:
     return np.exp(squared / (-2.0 * sigma * sigma))
 
 
-def normalized_factor(factor: Block) -> Block:
+def normalized_factor(factor: Block, copies: Floats | None = None) -> Block:
     """Φ̄ = D_Q^-½Φ (n, r), D_Q the row sums of ΦΦᵀ, so that Q̄ = D_Q^-½QD_Q^-½ ≈ Φ̄Φ̄ᵀ.
+
+    With `copies` (n,) of every row, the diagonal of C: Φ̄ = C^½D_Q^-½Φ, D_Q the sums ΦΦᵀc.
 
     The row sums of Q are at least 1, its diagonal; those of ΦΦᵀ are lifted to 1 where the factor
     stopped short of it. The largest eigenvalue of Q̄ is 1 and belongs to D_Q^½1. Cost O(n r).
     """
-    sums = np.maximum(factor @ factor.sum(axis=0), 1.0)
-    return factor / np.sqrt(sums)[:, None]
+    if copies is None:
+        sums = np.maximum(factor @ factor.sum(axis=0), 1.0)
+        return factor / np.sqrt(sums)[:, None]
+    sums = np.maximum(factor @ (copies @ factor), copies)
+    return factor * np.sqrt(copies / sums)[:, None]

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import has_fit_parameter
 
 from mustlink.check import as_integer, check_choice
 from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.solver import laplacian_of, smoothest
+from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.propagator import Propagator
@@ -56,12 +58,23 @@ class ClusterKernel(Propagator):
         if self.classifier is not None:
             model = clone(self.classifier)
         with task.recorder.stage("classifier"):
-            model.fit(rows[task.labelled], task.codes)
+            model.fit(rows[task.labelled], task.codes, **self._counted(task, model))
             P = np.concatenate(
                 [model.predict_proba(rows[i : i + _ROWS]) for i in range(0, rows.shape[0], _ROWS)]
             )
         self.classifier_ = model
         return Solution(P, None, {"n_components": rows.shape[1], "rows": self.rows})
+
+    def _counted(self, task: Task, model: Any) -> dict[str, Any]:
+        """How often labelled nodes count, where they stand for several."""
+        if task.label_counts is None:
+            return {}
+        if not has_fit_parameter(model, "sample_weight"):
+            raise InputError(
+                f"classifier: {type(model).__name__} takes no sample_weight, which tells how many "
+                "rows a node stands for; use LogisticRegression"
+            )
+        return {"sample_weight": task.labels_held[task.labelled]}
 
     def _embedding(self, task: Task, p: int) -> Block:
         """Rows (m, p) in the task's order; from the whole graph if all of it is reached."""
@@ -77,4 +90,6 @@ class ClusterKernel(Propagator):
         if self.rows == "sphere":
             return V / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-300)
         U = V / task.laplacian.root_degree[:, None]
-        return U / np.maximum(np.sqrt(np.mean(U**2, axis=0)), 1e-300)
+        weights = task.laplacian.weights
+        square = np.mean(U**2, axis=0) if weights is None else np.average(U**2, 0, weights)
+        return U / np.maximum(np.sqrt(square), 1e-300)

@@ -16,8 +16,12 @@ _LOST = 1e-2  # times as many nodes as its labels' share promises: a class that 
 _PROMISED = 10  # nodes from which that is no chance
 
 
-def class_shares(class_mass: Any, codes: NDArray[np.int64], n_classes: int) -> Floats | None:
+def class_shares(
+    class_mass: Any, codes: NDArray[np.int64], n_classes: int, held: Floats
+) -> Floats | None:
     """Shares q (K,) that class masses are scaled to, None for no scaling.
+
+    `codes` (l,) are the classes of labelled nodes, `held` (l,) how many copies have the label.
 
     True: the labels' own shares, one label added to every class (Zhu et al. 2003). "equal": 1/K.
     Numbers (K,): the shares themselves.
@@ -28,7 +32,7 @@ def class_shares(class_mass: Any, codes: NDArray[np.int64], n_classes: int) -> F
         check_choice(class_mass, ("equal",), "class shares")
         return np.full(n_classes, 1.0 / n_classes)
     if class_mass is True:
-        counts = np.bincount(codes, minlength=n_classes) + 1.0
+        counts = np.bincount(codes, held, n_classes) + 1.0
         return np.asarray(counts / counts.sum(), dtype=np.float64)
     given = np.ravel(np.asarray(class_mass, dtype=object))
     if given.size != n_classes:
@@ -45,11 +49,12 @@ def class_shares(class_mass: Any, codes: NDArray[np.int64], n_classes: int) -> F
 def distributions(
     scores: Floats,
     shares: Floats | None,
-    unlabelled: NDArray[np.bool_],
+    unlabelled: NDArray[Any],
     *,
     masses: bool,
     floor: float = 0.0,
     possible: NDArray[np.bool_] | None = None,
+    copies: Floats | None = None,
 ) -> Floats:
     """Rows (m, K) that sum to 1, largest where the scores are; zero rows where they say nothing.
 
@@ -57,12 +62,16 @@ def distributions(
     proportion of `shares`, and divided by the row's sum; a row says nothing if its sum is not above
     `floor` times the largest. Values of either sign are measured in
     units of their root mean square and moved to the nearest point of the simplex, which keeps
-    their order; classes that are not `possible` (m, K) get nothing.
+    their order; classes that are not `possible` (m, K) get nothing. Nodes may stand for `copies`
+    (m,); `unlabelled` (m,) is a mask, or tells how many of them have no label.
     """
     if scores.size == 0:
         return np.zeros_like(scores)
     if not masses:
-        size = np.sqrt(np.mean(scores**2))
+        if copies is None:
+            size = np.sqrt(np.mean(scores**2))
+        else:
+            size = np.sqrt(np.average(np.mean(scores**2, axis=1), weights=copies))
         V = scores / max(size, 1e-300)
         return onto_simplex(V if possible is None else np.where(possible, V, -np.inf))
     P = np.maximum(scores, 0.0)
@@ -71,7 +80,8 @@ def distributions(
     total = P.sum(axis=1)
     silent = total <= floor * total.max()
     if shares is not None:
-        mass = P[unlabelled].sum(axis=0)
+        masked = unlabelled.dtype == np.bool_
+        mass = P[unlabelled].sum(axis=0) if masked else unlabelled @ P
         # A class without mass outside its labels is not blown up beyond all others.
         P = P * (shares / np.maximum(mass, max(_EMPTY * mass.max(initial=0.0), 1e-300)))
         total = P.sum(axis=1)

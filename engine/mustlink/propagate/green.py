@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
@@ -29,14 +31,14 @@ class GreenFunction(Propagator):
         return False
 
     def _solve(self, task: Task) -> Solution:
-        root = task.laplacian.root_degree[:, None]
+        root, copies = task.laplacian.root_degree[:, None], task.copies[:, None]
+        charges: Block = task.labels_held[:, None] * task.Y  # of all copies of a node
         if self.normalized:
-            F, convergence = task.potential(task.Y)
-            return Solution(F, convergence, {"normalized": True})
+            U, convergence = task.potential(charges / np.sqrt(copies))
+            return Solution(U / np.sqrt(copies), convergence, {"normalized": True})
         # L⁺ = P D^-½ L̄⁺ D^-½ P with P the projection that takes the component's mean away.
-        F, convergence = task.potential(self._centred(task, task.Y) / root)
-        return Solution(self._centred(task, F / root), convergence, {"normalized": False})
-
-    @staticmethod
-    def _centred(task: Task, X: Block) -> Block:
-        return X - task.mean_over_components(X)
+        charges = charges - copies * task.mean_over_components(charges)
+        F, convergence = task.potential(charges / root)
+        F = F / root
+        centred = F - task.mean_over_components(copies * F)
+        return Solution(centred, convergence, {"normalized": False})

@@ -62,7 +62,10 @@ class GWEM(Propagator):
 
 @dataclass(frozen=True, eq=False)
 class WalkEnergy:
-    """The Laplacian of the graph C = P^mD⁻¹ = D^-½S^mD^-½: M = diag(C1) − C."""
+    """The Laplacian of the graph C = P^mD⁻¹ = D^-½S^mD^-½: M = diag(C1) − C.
+
+    Between copies of nodes that stand for several C is the same matrix of the folded graph.
+    """
 
     laplacian: NormalizedLaplacian
     n_steps: int
@@ -75,6 +78,10 @@ class WalkEnergy:
             Y = self.laplacian.neighbours(Y)
         return inverse * Y
 
+    def walk_over_copies(self, X: Block) -> Block:
+        """Sums Σ_j c_j C_ij x_j over all copies of nodes, (m, b)."""
+        return self.walk(self.laplacian.copies[:, None] * X)
+
     @property
     def size(self) -> int:
         """Number of nodes m."""
@@ -84,12 +91,14 @@ class WalkEnergy:
     def degrees(self) -> Floats:
         """Row sums C1 of the m-step graph."""
         ones = np.ones((self.laplacian.size, 1))
-        found: Floats = self.walk(ones)[:, 0]
+        found: Floats = self.walk_over_copies(ones)[:, 0]
         return found
 
     def apply(self, X: Block) -> Block:
-        """MX for a block (m, b)."""
-        return self.degrees[:, None] * X - self.walk(X)
+        """MX for a block (m, b), summed over the copies of every node."""
+        copies = self.laplacian.copies[:, None]
+        found: Block = copies * (self.degrees[:, None] * X - self.walk_over_copies(X))
+        return found
 
     def system(self, free: Ints, weight: Floats) -> System:
         """Preconditioned by G/m + 1/C1, G the multigrid of one step.
@@ -97,17 +106,19 @@ class WalkEnergy:
         An error that one step shrinks by 1 − ε the walk shrinks by (1 − ε)^m, and 1 − (1 − ε)^m is
         min(1, mε) up to a factor of 2.
         """
-        step = self.laplacian.rescaled(1.0 / self.laplacian.root_degree)
+        copies = self.laplacian.copies
+        step = self.laplacian.rescaled(copies / self.laplacian.root_degree)
+        diagonal = copies * self.degrees
         one = LaplacianEnergy(step).system(free, weight)
         outer = one.scale[:, None]
-        local = (1.0 / (self.degrees[free] + weight))[:, None]
+        local = (1.0 / (diagonal[free] + weight))[:, None]
 
         def precondition(X: Block) -> Block:
             Y = outer * X
             smooth = Y if one.precondition is None else one.precondition(Y)
             return outer * smooth / self.n_steps + local * X
 
-        return scaled_system(self, self.degrees, free, weight, precondition)
+        return scaled_system(self, diagonal, free, weight, precondition)
 
 
 def expectation_maximisation(walk: WalkEnergy, task: Task, most: int) -> tuple[Block, int]:
@@ -115,21 +126,22 @@ def expectation_maximisation(walk: WalkEnergy, task: Task, most: int) -> tuple[B
 
     With P(i | k) = C_ki / (C1)_k: E-step N_k = Σ_i p(y_k | i) P(i | k) for labelled k; M-step
     p(c | i) ∝ p(c | i) Σ_{k of class c} P(i | k)/N_k. The answer at j is Σ_i p(c | i) P(i | j).
-    Nodes that no labelled one reaches in m steps have no say. Returns the answers (m, K) and the
-    steps taken: ten are as good as fifty, by which EM is nowhere near its end.
+    Sums are over all copies of nodes, and over labelled ones. Nodes that no labelled one reaches in
+    m steps have no say. Returns the answers (m, K) and the steps taken: ten are as good as fifty,
+    by which EM is nowhere near its end.
     """
-    spread = walk.degrees[task.labelled]
+    spread, held = walk.degrees[task.labelled], task.labels_held[task.labelled]
     sources = np.zeros_like(task.Y)
     p, moved, step = np.full_like(task.Y, 1.0 / task.n_classes), np.inf, 0
     with task.recorder.stage("EM") as advance:
         while step < most and moved > _STALL:
-            explained = walk.walk(p)[task.labelled, task.codes] / spread
-            sources[task.labelled, task.codes] = 1.0 / (spread * np.maximum(explained, 1e-300))
+            explained = walk.walk_over_copies(p)[task.labelled, task.codes] / spread
+            sources[task.labelled, task.codes] = held / (spread * np.maximum(explained, 1e-300))
             share = p * walk.walk(sources)
             total = share.sum(axis=1, keepdims=True)
             following = np.divide(share, total, out=np.zeros_like(share), where=total > 0)
             moved = float(np.abs(following - p)[total[:, 0] > 0].max(initial=0.0))
             p, step = following, step + 1
             advance(step / most)
-        answer = walk.walk(p) / walk.degrees[:, None]
+        answer = walk.walk_over_copies(p) / walk.degrees[:, None]
     return answer, step

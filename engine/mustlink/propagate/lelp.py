@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from mustlink.check import check_positive
 from mustlink.cost.method_cost import Cost, clamped_propagation
 from mustlink.propagate.gfhf import harmonic
@@ -42,9 +44,11 @@ class LELP(Propagator):
     def _solve(self, task: Task) -> Solution:
         if not self.orthogonal:
             return Solution(*harmonic(task), {"orthogonal": False})
-        F, convergence = task.minimise(
+        root = np.sqrt(task.copies)[:, None]
+        U, convergence = task.minimise(  # of u = C^½f
             LaplacianEnergy(task.laplacian, normalized=True),
-            weight=float(self.alpha) * task.is_labelled,
+            root * task.Y,
+            weight=float(self.alpha) * (task.labels_held / task.copies),
             balance=task.laplacian.root_degree,
         )
-        return Solution(F, convergence, {"orthogonal": True, "alpha": float(self.alpha)})
+        return Solution(U / root, convergence, {"orthogonal": True, "alpha": float(self.alpha)})

@@ -60,7 +60,7 @@ class LLELP(Propagator):
             points = located(task, self.metric)
             lists = neighbourhoods(task, points, int(self.n_neighbors))
             W = as_matrix(reconstruction_weights(points, lists, float(self.reg)), lists)
-        energy = ReconstructionEnergy(W, task.laplacian.pattern)
+        energy = ReconstructionEnergy(W, task.laplacian.pattern, task.laplacian.weights)
         solution = embed(task, energy, bool(self.orthogonal), float(self.alpha))
         solution.choices["reg"] = float(self.reg)
         return solution
@@ -68,10 +68,14 @@ class LLELP(Propagator):
 
 @dataclass(frozen=True, eq=False)
 class ReconstructionEnergy:
-    """M = (I − W)ᵀ(I − W) for W (m, m) with rows that sum to 1; `edges` join near nodes."""
+    """M = (I − W)ᵀC(I − W) for W (m, m) with rows that sum to 1; `edges` join near nodes.
+
+    `copies` (m,), the diagonal of C, are how many every node stands for; None: 1 each.
+    """
 
     W: sp.csr_matrix
     edges: Edges
+    copies: Floats | None = None
 
     @cached_property
     def _transposed(self) -> sp.csr_matrix:
@@ -85,11 +89,15 @@ class ReconstructionEnergy:
     def apply(self, X: Block) -> Block:
         """MX for a block (m, b)."""
         R = spmm_axpby(self.W, X, X, -1.0, 1.0)
+        if self.copies is not None:
+            R *= self.copies[:, None]
         return spmm_axpby(self._transposed, R, R, -1.0, 1.0)
 
     def system(self, free: Ints, weight: Floats) -> System:
-        """AᵀA + diag(weight), A the columns `free` of I − W."""
+        """AᵀA + diag(weight), A the columns `free` of C^½(I − W)."""
         A: Any = sp.identity(self.size, format="csr") - self.W
+        if self.copies is not None:
+            A = sp.csr_matrix(sp.diags_array(np.sqrt(self.copies)) @ A)
         A = sp.csr_matrix(A[:, free])
         A.sort_indices()
         T = A.T.tocsr()

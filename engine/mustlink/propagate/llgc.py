@@ -31,9 +31,10 @@ class LLGC(Propagator):
         check_share(self.alpha, "alpha")
 
     def _solve(self, task: Task) -> Solution:
-        alpha = float(self.alpha)
-        F, convergence = task.minimise(
+        alpha, root = float(self.alpha), np.sqrt(task.copies)[:, None]
+        U, convergence = task.minimise(  # of u = C^½f
             LaplacianEnergy(task.laplacian, normalized=True),
+            task.labels_held[:, None] / root * task.Y,
             weight=np.full(task.size, (1.0 - alpha) / alpha),
         )
-        return Solution(F, convergence, {"alpha": alpha})
+        return Solution(U / root, convergence, {"alpha": alpha})

@@ -63,19 +63,22 @@ class LNP(Propagator):
             points = located(task, self.metric)
             lists = neighbourhoods(task, points, int(self.n_neighbors))
             U = as_matrix(convex_weights(points, lists, float(self.reg)), lists)
+        share = (task.labels_held / task.copies)[:, None] * task.Y  # of a node's copies
         if self.variant == "iteration":
-            found = iterated(task, U, alpha)
+            found = iterated(task, U, alpha, share)
         else:
+            if task.laplacian.weights is not None:
+                U = sp.csr_matrix(sp.diags_array(task.copies) @ U)
             energy = LaplacianEnergy(both_ways(U))
-            weight = np.full(task.size, (1.0 - alpha) / alpha)
-            found = task.minimise(energy, weight=weight)
+            weight = task.copies * ((1.0 - alpha) / alpha)
+            found = task.minimise(energy, share, weight=weight)
         chosen = {"variant": self.variant, "alpha": alpha, "reg": float(self.reg)}
         return Solution(*found, chosen)
 
 
-def iterated(task: Task, U: sp.csr_matrix, alpha: float) -> tuple[Block, Convergence]:
-    """(1 − α)(I − αU)⁻¹y for row-stochastic U (m, m)."""
-    tol, B = task.solving.tolerance(task.size), (1.0 - alpha) * task.Y
+def iterated(task: Task, U: sp.csr_matrix, alpha: float, Y: Block) -> tuple[Block, Convergence]:
+    """(1 − α)(I − αU)⁻¹Y for row-stochastic U (m, m)."""
+    tol, B = task.solving.tolerance(task.size), (1.0 - alpha) * Y
     with task.recorder.stage("propagating"):
         if task.solving.is_dense(task.size):
             F = np.asarray(np.linalg.solve(np.eye(task.size) - alpha * U.toarray(), B), np.float64)

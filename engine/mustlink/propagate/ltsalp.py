@@ -70,7 +70,8 @@ class LTSALP(Propagator):
             points = located(task, self.metric)
             lists = neighbourhoods(task, points, int(self.n_neighbors))
             own = np.arange(task.size, dtype=np.int32)[:, None]
-            M = Alignment(np.hstack([own, lists]), tangent_frames(points, lists, d), task.size)
+            frames = tangent_frames(points, lists, d)
+            M = Alignment(np.hstack([own, lists]), frames, task.size, task.laplacian.weights)
         energy = AlignmentEnergy(M, task.laplacian.pattern)
         solution = embed(task, energy, bool(self.orthogonal), float(self.alpha))
         solution.choices["n_components"] = d
@@ -79,7 +80,7 @@ class LTSALP(Propagator):
 
 @dataclass(frozen=True, eq=False)
 class AlignmentEnergy:
-    """M = Σ_i E_i (I − G_iG_iᵀ) E_iᵀ; `edges` join near nodes."""
+    """M = Σ_i c_i E_i (I − G_iG_iᵀ) E_iᵀ, c_i copies of node i; `edges` join near nodes."""
 
     alignment: Alignment
     edges: Edges
@@ -100,6 +101,6 @@ class AlignmentEnergy:
         any value will do, and it gets 0.
         """
         M = self.alignment.restricted(free)
-        weight = weight + np.where(M.diagonal > _NOTHING * M.counts, 0.0, M.counts)
+        weight = weight + np.where(M.diagonal > _NOTHING * M.total, 0.0, M.total)
         fit = Fit(M.apply, M.single.apply, M.galerkin, M.diagonal)
         return fit.system(self.edges.among(free), weight)

@@ -37,7 +37,7 @@ class NCutPropagation(Propagator):
         G, convergence = task.minimise(
             LaplacianEnergy(task.laplacian, normalized=True),
             root[:, None] * task.Y,
-            weight=float(self.alpha) * task.is_labelled,
+            weight=float(self.alpha) * (task.labels_held / task.copies),
             balance=root,
         )
         return Solution(G / root[:, None], convergence, {"alpha": float(self.alpha)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,7 @@ def embed(task: Task, energy: Energy, orthogonal: bool, alpha: float) -> Solutio
     wanted = task.solving
     if wanted.tol is None and task.size > _LARGE:
         wanted = replace(wanted, tol=default_tolerance(task.size))
-    weight = alpha * task.is_labelled
+    weight = alpha * task.labels_held
     chosen = {"orthogonal": orthogonal} | ({"alpha": alpha} if orthogonal else {})
 
     def solved(solving: Solving) -> Solution:
@@ -135,7 +136,7 @@ def embed(task: Task, energy: Energy, orthogonal: bool, alpha: float) -> Solutio
                 task.recorder,
                 solving,
                 weight=weight,
-                balance=np.ones(task.size),
+                balance=task.copies,
             )
         else:
             F, convergence = _balanced(task, energy, weight, solving)
@@ -158,24 +159,32 @@ def embed(task: Task, energy: Energy, orthogonal: bool, alpha: float) -> Solutio
 def _balanced(
     task: Task, energy: Energy, weight: Floats, solving: Solving
 ) -> tuple[Block, Convergence]:
-    """(M + diag(w))f = wy + μ1, f ⟂ 1, by conjugate gradients that never leave 1^⟂.
+    """(M + diag(w))f = wy + μc, f ⟂ c, by conjugate gradients that never leave c^⟂.
 
-    The response to 1, from which μ could be had, would take several times as many steps: it lies
+    c are the copies of every node, 1 where it is alone.
+
+    The response to c, from which μ could be had, would take several times as many steps: it lies
     along all that M hardly sees.
     """
     tol = solving.tolerance(task.size)
+    copies = task.laplacian.weights
+    project = _centred if copies is None else partial(_orthogonal, copies)
     with task.recorder.stage("multigrid set-up"):
         system = energy.system(np.arange(task.size), weight)
     with task.recorder.stage("propagating") as advance:
         return block_cg(
-            lambda X: _centred(system.apply(X)),
+            lambda X: project(system.apply(X)),
             weight[:, None] * task.Y,
             tol=tol,
             max_iter=solving.max_iter,
             precondition=system.precondition,
-            project=_centred,
+            project=project,
             on_step=lambda worst: advance(done(worst, tol)),
         )
+
+
+def _orthogonal(c: Floats, X: Block) -> Block:
+    return np.asarray(X - np.outer(c, (c @ X) / (c @ c)), dtype=np.float64)
 
 
 def _centred(X: Block) -> Block:

@@ -38,14 +38,17 @@ class Poisson(Propagator):
     def _solve(self, task: Task) -> Solution:
         root = task.laplacian.root_degree[:, None]
         component = task.laplacian.null.component[task.labelled]
-        count = np.bincount(component)
+        held = task.labels_held[task.labelled]
+        count = np.bincount(component, held)
         charge = task.Y.copy()
         for c in range(task.n_classes):  # the mean label of every component
-            own = np.bincount(component[task.codes == c], minlength=count.size)
-            charge[task.labelled, c] -= (own / np.maximum(count, 1))[component]
+            of_class = task.codes == c
+            own = np.bincount(component[of_class], held[of_class], count.size)
+            charge[task.labelled, c] -= (own / np.maximum(count, 1e-300))[component]
+        charge[task.labelled] *= held[:, None]
         X, convergence = task.potential(charge / root)
         F = X / root
-        shares = class_shares(self.class_mass, task.codes, task.n_classes)
+        shares = class_shares(self.class_mass, task.codes, task.n_classes, held)
         if shares is not None and self.class_mass is not True:
-            F = F * (shares / (np.bincount(task.codes, minlength=task.n_classes) / task.codes.size))
+            F = F * (shares / (np.bincount(task.codes, held, task.n_classes) / held.sum()))
         return Solution(F, convergence)

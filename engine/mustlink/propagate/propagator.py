@@ -18,7 +18,15 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator, check_tolerance, threads
 from mustlink.graph import Graph
-from mustlink.labels import as_labels, class_labels, encoded, named
+from mustlink.graph.multiplicity import as_sample_weight
+from mustlink.labels import (
+    as_labels,
+    check_two_classes,
+    class_labels,
+    encoded,
+    labels_of_nodes,
+    named,
+)
 from mustlink.neighbours.new_points import neighbour_mean
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import Observer, Recorder, recorded
@@ -29,16 +37,29 @@ from mustlink.propagate.distribution import (
     distributions,
     lost_classes,
 )
-from mustlink.propagate.glp import SOLVERS, Ints, Solving
+from mustlink.propagate.glp import SOLVERS, Floats, Ints, Solving
 from mustlink.propagate.task import Solution, Task
 from mustlink.result import Convergence, Report
 from mustlink.workspace import Workspace
+from mustlink.workspace.shelf import Shelf
 
 _USUAL_CLASSES = 10  # for a plan, where nobody says how many
 _MANY = 50  # labels of the rarest class from which the graph says how far it reaches
 _UNEQUAL = 3.0  # times as many labels in one class as in another that a person should hear about
 _CHANGED = 0.1  # share of the given labels answered otherwise from which a result is doubtful
 _BELOW = 1e-2  # times the tolerance: values this small are noise of the solver
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """Labels of rows (n,) as given, of nodes (m,), and how many copies of a node have its label.
+
+    `counts` (m,) is None where every row is a node.
+    """
+
+    rows: Ints
+    nodes: Ints
+    counts: Floats | None
 
 
 @dataclass(eq=False, repr=False)
@@ -89,10 +110,13 @@ class Propagator(ClassifierMixin, GraphEstimator):
         y: Any,
         graph: Any = None,
         observer: Observer | Recorder | None = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Label points (n, d), an affinity (n, n) or a Graph from `y` (n,), -1 for unknown.
 
-        `graph` is a neighbour graph of the points X that was made before. Raises InputError.
+        `graph` is a neighbour graph of the points X that was made before. `sample_weight` (n,) >= 0
+        tells how often every row counts, with its label, as if it were repeated; rows of weight 0
+        are not answered. Raises InputError.
         """
         self._check()
         recorder = recorded(observer)
@@ -101,14 +125,18 @@ class Propagator(ClassifierMixin, GraphEstimator):
             refuse_blind_scoring(y)
             labels, names = class_labels(y)
             self._classes_given = np.unique(labels[labels >= 0]).size
-            points, work = self._input(X, graph, recorder, seed)
+            points, work = self._input(X, graph, recorder, seed, sample_weight)
             self._run(work, points, labels, seed, last=True)
         if names is not None:
             self._rename(names)
         return self
 
-    def fit_on(self, work: Workspace, y: Any, seed: int) -> Self:
-        """`fit` as a step of another method, on its view of the graph; classes are numbers."""
+    def fit_on(self, work: Workspace, y: Any, seed: int, row_weights: Floats | None = None) -> Self:
+        """`fit` as a step of another method, on its view of the graph; classes are numbers.
+
+        `row_weights` (n,) are what rows count, None: what the graph says.
+        """
+        self._row_weights = work.graph.row_weights() if row_weights is None else row_weights
         self._check()
         self._run(work, None, class_labels(y)[0], seed)
         return self
@@ -116,17 +144,34 @@ class Propagator(ClassifierMixin, GraphEstimator):
     def _run(
         self, work: Workspace, points: Any, labels: Ints, seed: int, *, last: bool = False
     ) -> None:
-        labels = as_labels(labels, work.graph.n_nodes, "y")
-        self.classes_, codes = np.unique(labels[labels >= 0], return_inverse=True)
-        task = self._task(work, points, labels, codes.ravel(), seed)
-        depends = type(self).__name__, self._depends(), seed, work.memory, labels
+        labels = as_labels(labels, work.graph.n_rows, "y")
+        told = self._told(work, labels)
+        nodes = told.nodes
+        self.classes_, codes = np.unique(nodes[nodes >= 0], return_inverse=True)
+        task = self._task(work, points, told, codes.ravel(), seed)
+        depends = type(self).__name__, self._depends(), seed, work.memory, nodes, told.counts
         solution = work.kept(
             "propagation",
             work.name("propagation", *depends),
             lambda: self._solve(task) if task.size else Solution(task.Y, None),
             (Solution, Convergence),
         )
-        self._finish(task, solution, labels, last)
+        self._finish(task, solution, told, last)
+
+    def _told(self, work: Workspace, labels: Ints) -> Told:
+        """What labels of rows (n,) say of the nodes that they are; tells of contradictions."""
+        graph = work.graph
+        if graph.rows is None and graph.weights is None:
+            return Told(labels, labels, None)
+        rows = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
+        weights = self._weight_of_rows(graph)
+        nodes, doubt = labels_of_nodes(labels, rows, weights, graph.n_nodes)
+        if doubt:
+            work.recorder.warn(doubt)
+        check_two_classes(nodes, "y")
+        agree = (labels >= 0) & (labels == nodes[rows])
+        counts = np.bincount(rows[agree], weights[agree], graph.n_nodes).astype(np.float64)
+        return Told(labels, nodes, counts)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of new points (q, d): the largest entry of `predict_proba`, as in `labels_`."""
@@ -141,8 +186,9 @@ class Propagator(ClassifierMixin, GraphEstimator):
         exp(−d_j²/s²), s the distance of the 7th; a fitted point keeps its own. Neighbours without
         an answer do not count; where there is no other, p is 0. Cost O(q n d).
         """
-        points, new = self._fitted_and_new(X)
-        mean = neighbour_mean(points, self.label_distributions_, new, self.n_neighbors, self.metric)
+        fitted, new = self._fitted_and_new(X)
+        values, near = fitted.of(self.label_distributions_), (self.n_neighbors, self.metric)
+        mean = neighbour_mean(fitted.points, values, new, *near, fitted.weights)
         return mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -174,7 +220,9 @@ class Propagator(ClassifierMixin, GraphEstimator):
             )
         self._check_parameters()
 
-    def _input(self, X: Any, graph: Any, recorder: Recorder, seed: int) -> tuple[Any, Workspace]:
+    def _input(
+        self, X: Any, graph: Any, recorder: Recorder, seed: int, sample_weight: Any
+    ) -> tuple[Any, Workspace]:
         """Points, where there are any, and the graph; points on disk stay there if they can."""
         is_graph = isinstance(X, Graph) or self.affinity == "precomputed"
         if is_graph and graph is not None:
@@ -185,7 +233,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
                 "given; pass the points as X (and the graph as graph=)"
             )
         if graph is None:
-            built = self._work(X, recorder, seed)
+            built = self._work(X, recorder, seed, sample_weight)
             if is_graph or (is_rows(X) and not self._needs_points):
                 return (None if is_graph else X), built  # read when `predict` asks for them
             return as_points(X), built
@@ -195,65 +243,73 @@ class Propagator(ClassifierMixin, GraphEstimator):
             raise InputError(f"graph: {type(graph).__name__} given; give a Graph or sparse matrix")
         self._remember(X)
         points = as_points(X)
-        if points.shape[0] != graph.n_nodes:
-            raise InputError(f"graph: {graph.n_nodes} nodes, but X has {points.shape[0]} points")
+        if points.shape[0] != graph.n_rows:
+            raise InputError(f"graph: {graph.n_rows} nodes, but X has {points.shape[0]} points")
+        weights = as_sample_weight(sample_weight, graph.n_rows)
+        graph = self._weighing(graph, weights, Shelf(recorder, self._keeper))
         return points, self._view(graph, recorder, points.nbytes)
 
     def _task(
         self,
         work: Workspace,
         points: NDArray[np.floating] | None,
-        labels: Ints,
+        told: Told,
         codes: Ints,
         seed: int,
     ) -> Task:
-        whole = laplacian_of(work)
-        part = whole.reached_from(whole.enter(labels) >= 0)
-        numbered = np.full(work.graph.n_nodes, -1, dtype=np.int64)
-        numbered[labels >= 0] = codes
+        whole, graph = laplacian_of(work), work.graph
+        part = whole.reached_from(whole.enter(told.nodes) >= 0)
+        numbered = np.full(graph.n_nodes, -1, dtype=np.int64)
+        numbered[told.nodes >= 0] = codes
         inside = part.enter(numbered)
         labelled = np.flatnonzero(inside >= 0)
+        needed = points if self._needs_points else None
         return Task(
             work,
             part,
-            None if points is None or not self._needs_points else points[part.nodes],
+            None if needed is None else needed[graph.first_rows[part.nodes]],
             labelled,
             inside[labelled],
             self.classes_.size,
             seed,
             Solving(self.solver, self.tol, int(self.max_iter)),
+            None if told.counts is None else part.enter(told.counts)[labelled],
         )
 
     def _finish(
         self,
         task: Task,
         solution: Solution,
-        labels: Ints,
+        told: Told,
         last: bool,
     ) -> None:
-        recorder, laplacian = task.recorder, task.laplacian
+        recorder, laplacian, graph = task.recorder, task.laplacian, task.graph
         if solution.convergence is not None and not solution.convergence.converged.all():
             recorder.warn(solution.convergence.status)
-        shares = class_shares(self.class_mass, task.codes, task.n_classes)
+        held = task.labels_held[task.labelled]
+        shares = class_shares(self.class_mass, task.codes, task.n_classes, held)
         if shares is None or self.class_mass is True:
             self._note_shares(task)
         found = distributions(
             solution.scores,
             shares,
-            task.is_labelled == 0,
+            task.unlabelled,
             masses=self._are_masses(),
             floor=_noise(solution),
             possible=task.possible_classes,
+            copies=laplacian.weights,
         )
-        P = laplacian.leave(found)
+        P, labels = laplacian.leave(found), told.rows
+        # A labelled node without edges keeps its own.
+        alone = np.flatnonzero((told.nodes >= 0) & (laplacian.positions < 0))
+        P[alone, np.searchsorted(self.classes_, told.nodes[alone])] = 1.0
+        P = graph.spread(P)
         given = np.flatnonzero(labels >= 0)
-        alone = given[laplacian.positions[given] < 0]  # a labelled node without edges keeps its own
-        P[alone, np.searchsorted(self.classes_, labels[alone])] = 1.0
         answered = P.any(axis=1)
         self.labels_ = np.where(answered, self.classes_[P.argmax(axis=1)], -1)
         self.label_distributions_ = P
         self.confidence_ = confidence(P)
-        self.graph_ = task.graph
+        self.graph_ = graph
         far = not found.any(axis=1).all() and _noise(solution) > 0
         advice = "; some are too far for the solver's residual, lower tol" if far else ""
         _note_unreached(labels.size - int(answered.sum()), advice, recorder)
@@ -288,14 +344,15 @@ class Propagator(ClassifierMixin, GraphEstimator):
 
     def _note_shares(self, task: Task) -> None:
         """Tell where labels that are unequally many decide about the sizes of the classes."""
-        count = np.bincount(task.codes, minlength=task.n_classes)
+        held = task.labels_held[task.labelled]
+        count = np.bincount(task.codes, held, task.n_classes)
         few = self._counts_labels or count.min() < _MANY
         unequal = count.max(initial=0) > _UNEQUAL * max(count.min(), 1)
         if self._scales_classes() and few and unequal:
             task.recorder.note(
-                f"classes have from {count.min()} to {count.max()} labels, which weighs on their "
-                'sizes; if those differ less, say so: class_mass="equal" (--class-shares equal) or '
-                "the shares"
+                f"classes have from {count.min():g} to {count.max():g} labels, which weighs on "
+                'their sizes; if those differ less, say so: class_mass="equal" (--class-shares '
+                "equal) or the shares"
             )
 
     def _doubt(self, task: Task, labels: Ints, changed: float) -> None:
@@ -304,7 +361,8 @@ class Propagator(ClassifierMixin, GraphEstimator):
         scalable = self._scales_classes() and isinstance(self.class_mass, bool)
         equal = 'class_mass="equal" (--class-shares equal) or ' if scalable else ""
         remedy = f"try {equal}GFHF(class_mass=True)"
-        lost = lost_classes(self.classes_, labels, self.labels_)
+        known = np.where(np.isin(labels, self.classes_), labels, -1)
+        lost = lost_classes(self.classes_, known, self.labels_)
         if lost:
             recorder.warn(
                 f"{lost} of {self.classes_.size} classes have hardly a node beside their labels; "

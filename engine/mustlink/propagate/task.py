@@ -27,6 +27,10 @@ class Task:
 
     `labelled` (l,) are the nodes with a label and `codes` (l,) their classes from 0; `points`
     (m, d) the coordinates, None where only a graph is known.
+
+    A node may stand for several copies, and `label_counts` (l,) of them have the label (None: 1
+    each). A method is the one on all copies, restricted to values that are equal on copies: sums
+    over nodes count copies, sums over labels labelled copies.
     """
 
     work: Workspace = field(repr=False)
@@ -37,6 +41,7 @@ class Task:
     n_classes: int
     seed: int
     solving: Solving
+    label_counts: Floats | None = None
 
     @property
     def graph(self) -> Graph:
@@ -70,6 +75,25 @@ class Task:
         found = np.zeros(self.size)
         found[self.labelled] = 1.0
         return found
+
+    @property
+    def copies(self) -> Floats:
+        """How many every node stands for, the diagonal of C, (m,)."""
+        return self.laplacian.copies
+
+    @cached_property
+    def labels_held(self) -> Floats:
+        """How many copies of every node have a label, (m,): I_k, counted."""
+        found = np.zeros(self.size)
+        found[self.labelled] = 1.0 if self.label_counts is None else self.label_counts
+        return found
+
+    @property
+    def unlabelled(self) -> NDArray[Any]:
+        """Nodes without a label, a mask (m,); where they stand for several, how many copies."""
+        if self.laplacian.weights is None:
+            return self.is_labelled == 0
+        return np.maximum(self.copies - self.labels_held, 0.0)
 
     def minimise(
         self,
@@ -122,10 +146,10 @@ class Task:
         return found[null.component]
 
     def mean_over_components(self, X: Block) -> Block:
-        """Every node's component's mean of X (m, b): its part in the null space of D − W."""
+        """Every node's component's sum of X (m, b) over its number of copies."""
         component = self.laplacian.null.component
         part: Any = sp.csr_matrix((np.ones(self.size), component, np.arange(self.size + 1)))
-        found: Block = part @ ((part.T @ X) / np.bincount(component)[:, None])
+        found: Block = part @ ((part.T @ X) / np.bincount(component, self.copies)[:, None])
         return found
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from mustlink.check import check_positive
 from mustlink.propagate.glp import LaplacianEnergy
 from mustlink.propagate.propagator import Propagator
@@ -36,7 +34,7 @@ class TikReg(Propagator):
     def _solve(self, task: Task) -> Solution:
         F, convergence = task.minimise(
             LaplacianEnergy(task.laplacian, factor=float(self.gamma)),
-            weight=task.is_labelled,
-            balance=np.ones(task.size),
+            weight=task.labels_held,
+            balance=task.copies,
         )
         return Solution(F, convergence, {"gamma": float(self.gamma)})
