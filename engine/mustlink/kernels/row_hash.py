@@ -70,13 +70,13 @@ class RowTable:
     """
 
     def __init__(self, n: int) -> None:
-        wide = np.int32 if n < 2**31 else np.int64
+        wide: Any = np.int32 if n < 2**31 else np.int64
         size = 1 << max(4, int(2 * n - 1).bit_length())
         self._table = np.full(size, -1, dtype=wide)
         self._keys = np.empty((n, 2), dtype=np.uint64)
         self._first = np.empty(n, dtype=np.int64)
         self._at = 0
-        self.nodes = np.empty(n, dtype=wide)
+        self.nodes: NDArray[np.integer[Any]] = np.empty(n, dtype=wide)
         self.count = 0
 
     def add(self, X: NDArray[np.float32]) -> None:

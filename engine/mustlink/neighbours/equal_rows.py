@@ -46,8 +46,7 @@ def group_equal_rows(points: NDArray[np.float32] | Prepared, advance: Any = None
         table.add(X)
         if advance is not None:
             advance((start + X.shape[0]) / n)
-    nodes: NDArray[np.integer[Any]] = table.nodes
-    return EqualRows(nodes, table.first, np.bincount(nodes, minlength=table.count))
+    return EqualRows(table.nodes, table.first, np.bincount(table.nodes, minlength=table.count))
 
 
 def _blocks(points: NDArray[np.float32] | Prepared) -> Any:
