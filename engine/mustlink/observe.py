@@ -83,7 +83,8 @@ class Recorder:
     def stage(self, name: str, since: float | None = None) -> Iterator[Callable[[float], None]]:
         """Run one stage; yields `advance(fraction)`. Stages do not nest.
 
-        `since` is when it began, if that was before now, by `time.perf_counter`.
+        `since` is when it began, if that was before now, by `time.perf_counter`. What observers
+        hear never falls: a fraction below an earlier one of the stage is not passed on.
         """
         if self._open is not None:
             raise MustlinkError(f"stage {name!r} opened inside stage {self._open!r}")
@@ -91,12 +92,24 @@ class Recorder:
         self.observer.begin(name)
         started = time.perf_counter() if since is None else since
         try:
-            yield lambda fraction: self.observer.advance(name, fraction)
+            yield self._rising(name)
         finally:
             self._open = None
             seconds = time.perf_counter() - started
             self.stages.append(StageRecord(name, seconds, peak_bytes()))
             self.observer.end(name, seconds)
+
+    def _rising(self, name: str) -> Callable[[float], None]:
+        """`advance(fraction)` of one stage, which passes on what is in [0, 1] and not less."""
+        most = 0.0
+
+        def advance(fraction: float) -> None:
+            nonlocal most
+            if most <= fraction:  # not of NaN
+                most = min(fraction, 1.0)
+                self.observer.advance(name, most)
+
+        return advance
 
     def told(self) -> dict[str, tuple[Any, ...]]:
         """Stages, notes and warnings so far, as a `Report` takes them."""

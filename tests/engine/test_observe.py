@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mustlink.cost.process_memory import parse_size, peak_bytes
 from mustlink.errors import InputError, MustlinkError
@@ -45,6 +47,18 @@ def test_an_observer_hears_begin_progress_and_end():
     assert [stage.name for stage in recorder.stages] == ["one"]
     assert recorder.notes == ["a remark"]
     assert recorder.stages[0].peak_bytes > 0
+
+
+@given(st.lists(st.floats(), max_size=30))
+def test_progress_never_runs_backwards(fractions):
+    spy = Spy()
+    recorder = Recorder(spy)
+    with recorder.stage("one") as advance:
+        for fraction in fractions:
+            advance(fraction)
+    heard = [words[2] for words in spy.heard if words[0] == "advance"]
+    assert heard == sorted(heard)
+    assert all(0 <= fraction <= 1 for fraction in heard)
 
 
 class Worried(Spy):

@@ -14,6 +14,8 @@ import h5py
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from mustlink_io import formats
@@ -549,6 +551,49 @@ def test_a_signal_leaves_files_intact(tmp_path, sign, code):
     assert (tmp_path / "out.h5").read_bytes() == b"precious"
 
 
+HELD = """
+import sys
+from collections import deque
+from itertools import repeat
+from mustlink_io.commands.interrupts import end_at_second_interrupt
+end_at_second_interrupt()
+try:
+    print("ready", flush=True)
+    {work}
+except KeyboardInterrupt:
+    print("first", flush=True)
+    deque(repeat(0), maxlen=0)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="System V's handlers")
+@pytest.mark.parametrize(
+    ("work", "first"),
+    [
+        ("deque(repeat(0), maxlen=0)", ""),  # never comes back to Python, as a compiled loop
+        ("import time; time.sleep(60)", "first"),  # and while it unwinds
+    ],
+)
+def test_a_second_interrupt_ends_at_once(work, first):
+    process = subprocess.Popen(
+        [sys.executable, "-c", HELD.format(work=work)],
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=listen_to_interrupts,
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    if first:
+        assert process.stdout.readline().strip() == first
+    for _ in range(500):  # pending signals of one kind are one
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.02)
+    process.kill()  # where it has not ended
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT  # what a shell calls 130
+
+
 def test_interrupted_in_the_computation(mustlink, tmp_path, monkeypatch):
     import mustlink as engine
 
@@ -602,6 +647,36 @@ def test_lines_of_progress(monkeypatch):
     ]
 
 
+def test_a_stage_whose_end_is_unknown_shows_how_long_it_runs(monkeypatch):
+    now = iter([0.0, 15.0])
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
+    stream = io.StringIO()
+    lines = progress.Lines(stream)
+    lines.begin("propagating")
+    lines.advance("propagating", 0.0)
+    assert stream.getvalue() == "  propagating: 15.0 s\n"
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.1, 100.0), st.floats(0.0, 1.0)), min_size=1, max_size=30),
+)
+def test_the_time_left_never_grows(steps):
+    stage, elapsed, before = progress.Clock(), 0.0, np.inf
+    for seconds, fraction in steps:
+        elapsed += seconds
+        if "left" in stage.told(elapsed, fraction):
+            left = stage._due - elapsed
+            assert left <= before
+            before = left
+
+
+def test_a_promise_that_was_wrong_is_not_made_again():
+    stage = progress.Clock()
+    assert stage.told(10.0, 0.5) == "10.0 s, 10.0 s left"
+    assert stage.told(60.0, 0.51) == "1:00"
+    assert stage.told(70.0, 0.99) == "1:10"
+
+
 def test_bars_of_progress():
     from rich.console import Console
 
@@ -622,9 +697,10 @@ def test_durations():
     assert progress.clock(0.44) == "0.4 s"
     assert progress.clock(245) == "4:05"
     assert progress.clock(3723) == "1:02:03"
-    assert progress.times(1.0, 0.5) == ""
-    assert progress.times(10.0, 0.5) == "10.0 s, 10.0 s left"
-    assert progress.times(10.0, None) == "10.0 s"
+    assert progress.Clock().told(1.0, 0.5) == ""
+    assert progress.Clock().told(10.0, 0.5) == "10.0 s, 10.0 s left"
+    assert progress.Clock().told(10.0, None) == "10.0 s"
+    assert progress.Clock().told(10.0, 0.001) == "10.0 s"
 
 
 def test_warnings_of_python_are_shown_as_such(capsys):

@@ -1,6 +1,7 @@
 """The `mustlink` command: its verbs, exit codes, and where words go.
 
-Results go to stdout, progress to stderr. Bad input is one line and exit code 2, Ctrl-C is 130.
+Results go to stdout, progress to stderr. Bad input is one line and exit code 2, Ctrl-C is 130; a
+second Ctrl-C ends at once.
 Heavy modules are imported inside the commands, so that `--help` answers at once.
 """
 
@@ -23,6 +24,7 @@ from mustlink_io.commands.convert import convert
 from mustlink_io.commands.demo import demo
 from mustlink_io.commands.graph import graph
 from mustlink_io.commands.info import info
+from mustlink_io.commands.interrupts import end_at_second_interrupt
 from mustlink_io.commands.plan import plan
 from mustlink_io.commands.propagate import propagate
 from mustlink_io.commands.report import report
@@ -37,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
     with contextlib.suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGTERM, _terminate)
+    end_at_second_interrupt()
     return_large_blocks()
     sys.exit(run(arguments))
 

@@ -14,16 +14,33 @@ from mustlink_io.terminal.console import clock
 
 SHOW_AFTER = 2.0  # seconds: below, a bar or a line only flickers
 LOG_EVERY = 10.0
+KNOWN = 0.01  # share done from which it says something about the end
 _MENTION = 0.1
 
 
-def times(elapsed: float, fraction: float | None) -> str:
-    """Return elapsed and left time of a stage, empty while it is short."""
-    if elapsed < SHOW_AFTER:
-        return ""
-    if not fraction or fraction < 0.01 or fraction >= 1:
-        return clock(elapsed)
-    return f"{clock(elapsed)}, {clock(elapsed * (1 - fraction) / fraction)} left"
+class Clock:
+    """Elapsed and left time of one stage, as told to a person: the time left never grows.
+
+    It is what the share that is done extrapolates to; where that turns out to be wrong by more than
+    a factor of 2, nothing is said about the time left any more.
+    """
+
+    def __init__(self) -> None:
+        self._due: float | None = None  # elapsed time at which the stage was last said to end
+        self._wrong = False
+
+    def told(self, elapsed: float, fraction: float | None) -> str:
+        """Return both, empty while the stage is short, elapsed alone while no end is in sight."""
+        if elapsed < SHOW_AFTER:
+            return ""
+        if not fraction or fraction < KNOWN or fraction >= 1:
+            return clock(elapsed)
+        due = elapsed / fraction
+        if self._due is not None and due - elapsed > 2 * max(self._due - elapsed, SHOW_AFTER):
+            self._wrong = True
+        self._due = due if self._due is None else min(due, self._due)
+        left = self._due - elapsed
+        return clock(elapsed) if self._wrong or left <= 0 else f"{clock(elapsed)}, {clock(left)} left"
 
 
 class Lines:
@@ -32,18 +49,21 @@ class Lines:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._started = self._told = 0.0
+        self._clock = Clock()
         self._said: set[str] = set()
 
     def begin(self, stage: str) -> None:
         """Remember when a stage began."""
         self._started = self._told = time.perf_counter()
+        self._clock = Clock()
 
     def advance(self, stage: str, fraction: float) -> None:
-        """Tell how far a long stage is."""
+        """Tell how far a long stage is, or for how long it has run where that is not known."""
         now = time.perf_counter()
         if now - self._told >= LOG_EVERY:
             self._told = now
-            self._write(f"  {stage}: {fraction:.0%}, {times(now - self._started, fraction)}")
+            share = f"{fraction:.0%}, " if fraction >= KNOWN else ""
+            self._write(f"  {stage}: {share}{self._clock.told(now - self._started, fraction)}")
 
     def end(self, stage: str, seconds: float) -> None:
         """Tell how long a stage took."""
@@ -98,7 +118,10 @@ class Bars:
 
             def render(self, task: Any) -> Text:
                 fraction = task.completed / task.total if task.total else None
-                return Text(times(task.elapsed or 0.0, fraction), style="dim")
+                told = clocks.setdefault(task.id, Clock())
+                return Text(told.told(task.elapsed or 0.0, fraction), style="dim")
+
+        clocks: dict[Any, Clock] = {}
 
         self._progress = Progress(
             SpinnerColumn(),
@@ -113,6 +136,7 @@ class Bars:
 
     def __enter__(self) -> Bars:
         self._progress.start()
+        self._progress.console.show_cursor(True)  # a second Ctrl-C leaves no time to bring it back
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -124,7 +148,7 @@ class Bars:
 
     def advance(self, stage: str, fraction: float) -> None:
         """Move the bar."""
-        if stage in self._tasks:
+        if stage in self._tasks and fraction >= KNOWN:
             self._progress.update(self._tasks[stage], total=1.0, completed=fraction)
 
     def end(self, stage: str, seconds: float) -> None:
