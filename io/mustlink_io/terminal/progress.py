@@ -40,7 +40,9 @@ class Clock:
             self._wrong = True
         self._due = due if self._due is None else min(due, self._due)
         left = self._due - elapsed
-        return clock(elapsed) if self._wrong or left <= 0 else f"{clock(elapsed)}, {clock(left)} left"
+        if self._wrong or left <= 0:
+            return clock(elapsed)
+        return f"{clock(elapsed)}, {clock(left)} left"
 
 
 class Lines:
