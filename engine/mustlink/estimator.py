@@ -48,6 +48,12 @@ class GraphEstimator(BaseEstimator):
     most that the process may take, in bytes or as "4GB": neighbours are then searched by parts,
     vectors held in single precision where doubles do not fit, and InputError names the least that
     works. None sets no limit.
+
+    `time_limit`: wall-clock seconds, or "20s", "5min", "1h", from the call of `fit`. Then the best
+    answer so far is returned: iterations end as they are, candidates that are left and sweeps of
+    the neighbour search are left out, and a warning says so. It is not kept to the second, and the
+    first answer is always finished by the shortest way. A result that was cut short depends on the
+    clock; with time to spare it is the same as without a limit.
     """
 
     _: KW_ONLY
@@ -58,6 +64,7 @@ class GraphEstimator(BaseEstimator):
     random_state: Any = None
     n_jobs: int | None = None
     memory: int | str | None = None
+    time_limit: float | str | None = None
 
     def keep_in(self, keeper: Keeper | None) -> Self:
         """Keep results of finished stages with a keeper, so that a later run can go on from them.
@@ -73,6 +80,12 @@ class GraphEstimator(BaseEstimator):
         found: Keeper | None = getattr(self, "_kept_in", None)
         return found
 
+    @contextmanager
+    def _running(self, recorder: Recorder) -> Iterator[None]:
+        """With as many threads and within as much time as allowed."""
+        with threads(self.n_jobs), recorder.limited(self.time_limit):
+            yield
+
     @property
     def _budget(self) -> int | None:
         """The most that the process may take, in bytes."""
@@ -80,7 +93,7 @@ class GraphEstimator(BaseEstimator):
 
     def _depends(self) -> dict[str, Any]:
         """The parameters that a result depends on beside the graph, the seed and the memory."""
-        others = {"random_state", "n_jobs", "memory", *_GRAPH_PARAMETERS}
+        others = {"random_state", "n_jobs", "memory", "time_limit", *_GRAPH_PARAMETERS}
         return {name: value for name, value in self.get_params().items() if name not in others}
 
     def __sklearn_tags__(self) -> Tags:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mustlink.cost.process_memory import peak_bytes
+from mustlink.deadline import NEVER, Deadline, duration_text, parse_duration
 from mustlink.errors import DoubtfulResultWarning, MustlinkError
 
 _PACKAGE = str(Path(__file__).parent)
@@ -69,15 +70,30 @@ class StageRecord:
 class Recorder:
     """Measures stages and collects notes for one run.
 
-    `warnings` are those of the `notes` that say why the result should not be trusted.
+    `warnings` are those of the `notes` that say why the result should not be trusted. `deadline` is
+    when the answer shall be there: whatever can end early asks it. What it made a stage leave out
+    is in `left_out`; results from there on are not those of a fit without a limit, and not kept.
     """
 
-    def __init__(self, observer: Observer | None = None) -> None:
+    def __init__(self, observer: Observer | None = None, deadline: Deadline = NEVER) -> None:
         self.observer: Observer = observer if observer is not None else Silent()
         self._open: str | None = None
         self.stages: list[StageRecord] = []
         self.notes: list[str] = []
         self.warnings: list[str] = []
+        self.deadline = deadline
+        self.left_out: list[str] = []
+
+    @contextmanager
+    def limited(self, time_limit: float | str | None) -> Iterator[None]:
+        """Within so many seconds from now, unless the time is up sooner anyhow; InputError."""
+        before = self.deadline
+        if time_limit is not None:
+            self.deadline = before.sooner(parse_duration(time_limit))
+        try:
+            yield
+        finally:
+            self.deadline = before
 
     @contextmanager
     def stage(self, name: str, since: float | None = None) -> Iterator[Callable[[float], None]]:
@@ -136,6 +152,11 @@ class Recorder:
         if isinstance(self.observer, Silent):
             warnings.warn(message, DoubtfulResultWarning, stacklevel=_outside())
         self._say(message, getattr(self.observer, "warn", self.observer.note))
+
+    def leave_out(self, what: str) -> None:
+        """Warn of what the time limit made a stage leave out."""
+        self.left_out.append(what)
+        self.warn(f"time limit of {duration_text(self.deadline.limit)}: {what}")
 
     def _say(self, message: str, tell: Callable[[str], None]) -> None:
         if message not in self.notes:

@@ -11,6 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.observe import StageRecord
+from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT
+
+_REMEDIES = {  # what to do, by why an iteration ended
+    MAX_ITER: "; raise max_iter or tol",
+    STAGNATED: " that no longer lower the residual; give a tol that can be reached, or look at the "
+    "graph's weights",
+    TIME_LIMIT: ", when the time was up; give more time, or raise tol",
+}
 
 _WIDTH = 100  # characters of a line of a report that is printed
 _STAGES, _DOUBTS = 4, 4  # that are told there
@@ -18,7 +26,11 @@ _STAGES, _DOUBTS = 4, 4  # that are told there
 
 @dataclass(frozen=True)
 class Convergence:
-    """How an iteration ended: `residuals` are relative, one per wanted pair or column."""
+    """How an iteration ended: `residuals` are relative, one per wanted pair or column.
+
+    `reason`: "tolerance", "max_iter", "stagnated" (the residual no longer fell), "time limit",
+    "breakdown" (no step was possible), or "direct" where nothing was iterated.
+    """
 
     solver: str
     reason: str
@@ -38,9 +50,10 @@ class Convergence:
         if missed.size == 0:
             return f"{self.solver}: all pairs below {self.tolerance:.2g} in {self.iterations} steps"
         named = ", ".join(f"{i} ({self.residuals[i]:.1e})" for i in missed[:10])
+        remedy = _REMEDIES.get(self.reason, _REMEDIES[MAX_ITER])
         return (
             f"{self.solver}: pairs {named}{' …' if missed.size > 10 else ''} above "
-            f"{self.tolerance:.2g} after {self.iterations} steps; raise max_iter or tol"
+            f"{self.tolerance:.2g} after {self.iterations} steps{remedy}"
         )
 
 

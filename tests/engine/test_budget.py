@@ -196,9 +196,13 @@ def test_single_precision_is_asked_for_what_it_can_reach(planted):
     assert found.convergence.tolerance == default_tolerance(1100, single=True) > 1e-8
     assert found.convergence.converged.all()
     assert not any("raise max_iter" in told for told in found.warnings)
-    found = ncut.set_params(tol=1e-10, max_iter=50).fit(graph).report_  # the caller's stays
+    found = ncut.set_params(tol=1e-10, max_iter=30).fit(graph).report_  # the caller's stays
     assert found.convergence.tolerance == 1e-10
     assert any("raise max_iter or tol, or give more memory" in told for told in found.warnings)
+    found = ncut.set_params(max_iter=200).fit(graph).report_  # ends at the floor of the precision
+    assert found.convergence.reason == "stagnated"
+    assert found.convergence.iterations < 150
+    assert any("no longer lower the residual" in told for told in found.warnings)
 
 
 def test_too_small_a_memory_names_the_least_that_works(planted):

@@ -55,9 +55,7 @@ def feasible_pairs(
             return shift_invert_pencil(
                 pencil, grids, wanted, tol=tol, max_iter=10 * how.max_iter, seed=how.seed
             )
-        return leading_pencil(
-            pencil, grids, wanted, tol=tol, max_iter=how.max_iter, seed=how.seed, start=start
-        )
+        return leading_pencil(pencil, grids, wanted, how, tol=tol, start=start)
 
 
 def pencil_tolerance(n: int) -> float:

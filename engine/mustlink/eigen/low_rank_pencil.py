@@ -15,17 +15,19 @@ Z left out. Its null space is z alone, the rest is as above. For a connected gra
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.ritz import CUTS, whitening
 from mustlink.linear.pseudo_inverse import Inverse
 from mustlink.operators.protocol import Laplacian
 from mustlink.result import Convergence
 from mustlink.space import Block, Gram, GroupSums, Small
+from mustlink.stopping import STAGNATED, TIME_LIMIT
 
 Floats = NDArray[np.float64]
 _SINGULAR = 1e-10  # share of ‖Φ̄‖ below which a singular value of ZᵀΦ̄ is zero
@@ -144,13 +146,15 @@ def solve_low_rank(
     tol: float = 1e-8,
     max_rounds: int = 50,
     on_round: Callable[[float], None] | None = None,
+    deadline: Deadline = NEVER,
 ) -> LowRankSolution:
     """The `count` pairs with the largest fᵀQ̄f at ‖f‖ = 1 (WD12 Alg. 4 lines 14 and 15), or fewer.
 
     `inverse` applies roughly L̄⁺ to a block. Every round improves X ≈ L̄⁺B by it and solves the
     pencil inside span(X) + Z, so that errors of X enter λ squared only, until the residuals of
     the wanted pairs are at most tol. Cost of a round: s rough solves, products O(m s²), one s by s
-    eigenproblem. `on_round` hears the largest residual.
+    eigenproblem. `on_round` hears the largest residual. The best round is returned: one that leaves
+    nine tenths of the residual is the last, and so is the one at whose end the `deadline` is over.
     """
     B, laplacian = pencil.free, pencil.laplacian
     space = laplacian.space
@@ -164,12 +168,15 @@ def solve_low_rank(
         found = _pairs_inside(pencil, X, LX, count, tol, step)
         worst = float(found.convergence.residuals.max(initial=0.0))
         before = np.inf if best is None else float(best.convergence.residuals.max(initial=0.0))
-        if worst < before:
+        if best is None or worst < before:
             best = found
         if on_round is not None:
             on_round(worst)
-        if worst <= tol or worst > _STALL * before:
+        if worst <= tol:
             break
+        reason = STAGNATED if worst > _STALL * before else TIME_LIMIT if deadline.is_over else ""
+        if reason:
+            return replace(best, convergence=replace(best.convergence, reason=reason))
     assert best is not None
     return best
 

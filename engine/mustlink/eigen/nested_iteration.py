@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.ritz import rayleigh_ritz
 from mustlink.operators.null_space import NullSpace
@@ -113,16 +114,18 @@ def nested(
     max_iter: int = 100,
     seed: int = 0,
     on_step: Callable[[int, NDArray[np.float64]], bool] | None = None,
+    deadline: Deadline = NEVER,
 ) -> EigenResult:
     """The k smallest pairs of L̄ in the complement of its null space, to ‖L̄v − λv‖ <= tol.
 
-    Shapes: values (k,), vectors (m, k) orthonormal, in working order.
+    Shapes: values (k,), vectors (m, k) orthonormal, in working order. The start from coarse grids
+    is there even where the deadline is over.
     """
     b = min(k + guard(k), laplacian.space.size - laplacian.null.n_components)
     return lobpcg(
         laplacian.apply,
         nested_start(laplacian, grids, b, seed),
-        Lobpcg(k, tol, max_iter),
+        Lobpcg(k, tol, max_iter, deadline=deadline),
         precondition=grids.cycle(),
         project=laplacian.null.project,
         on_step=on_step,

@@ -69,7 +69,13 @@ def smallest_penalized(
     found = lobpcg(
         lambda V: problem.left(V, *weights),
         _promising(problem, starts, block, weights),
-        Lobpcg(min(k, block), how.tol, how.max_iter, relative=problem.turned is not None),
+        Lobpcg(
+            min(k, block),
+            how.tol,
+            how.max_iter,
+            relative=problem.turned is not None,
+            deadline=how.deadline,
+        ),
         M=None if problem.is_standard else lambda V: problem.right(V, *weights),
         precondition=precondition,
         project=problem.project,

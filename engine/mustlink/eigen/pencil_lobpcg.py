@@ -7,6 +7,7 @@ import numpy as np
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested_iteration import Grids, guard, nested_start
 from mustlink.eigen.pencil import Pencil, PencilSolution, finish
+from mustlink.eigen.problem import Solving
 from mustlink.eigen.ritz import rayleigh_ritz
 from mustlink.result import Convergence
 from mustlink.space import Block
@@ -16,10 +17,9 @@ def leading_pencil(
     pencil: Pencil,
     grids: Grids,
     k: int,
+    how: Solving,
     *,
     tol: float,
-    max_iter: int = 300,
-    seed: int = 0,
     start: Block | None = None,
 ) -> tuple[PencilSolution, Convergence]:
     """The k pairs of largest μ, the feasible ones among them finished to (λ, v).
@@ -30,8 +30,16 @@ def leading_pencil(
     laplacian = pencil.laplacian
     room = laplacian.space.size - laplacian.null.n_components
     b = min(k + guard(k), room)
-    X = _start_block(pencil, grids, b, seed, start)
-    rule = Lobpcg(min(k, b), tol, max_iter, largest=True, norm_A=pencil.norm, relative=True)
+    X = _start_block(pencil, grids, b, how.seed, start)
+    rule = Lobpcg(
+        min(k, b),
+        tol,
+        how.max_iter,
+        largest=True,
+        norm_A=pencil.norm,
+        relative=True,
+        deadline=how.deadline,
+    )
     found = lobpcg(
         pencil.schur,
         X,

@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.result import Convergence
 from mustlink.space import Block
@@ -25,12 +26,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Solving:
-    """How eigenproblems are solved: as the parameters of the estimators are named."""
+    """How eigenproblems are solved: as the parameters of the estimators are named, until when."""
 
     solver: str = "auto"
     tol: float | None = None
     max_iter: int = 300
     seed: int = 0
+    deadline: Deadline = NEVER
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.deadline import Deadline
 from mustlink.eigen.arpack import lanczos, shift_invert
 from mustlink.eigen.lapack import dense_smallest
 from mustlink.eigen.nested_iteration import nested
@@ -19,6 +22,7 @@ from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy
 from mustlink.linear.multigrid.smoothed_aggregation import build_smoothed, has_wide_weights
 from mustlink.operators.laplacian import NormalizedLaplacian, normalized_laplacian
 from mustlink.result import Convergence, EigenResult
+from mustlink.stopping import STAGNATED, TIME_LIMIT
 from mustlink.workspace import Workspace
 from mustlink.workspace.keys import SolutionKey
 
@@ -38,6 +42,12 @@ def default_tolerance(n: int, *, single: bool = False) -> float:
     """
     usual = 1e-8 if n <= 20_000 else 1e-4 if n <= 200_000 else 1e-3
     return max(usual, SINGLE_TOL) if single else usual
+
+
+def warn_unconverged(work: Workspace, convergence: Convergence) -> None:
+    """Warn of what was missed, unless the time limit was, which has been told where it was."""
+    if not convergence.converged.all() and convergence.reason != TIME_LIMIT:
+        work.recorder.warn(unconverged(work, convergence))
 
 
 def unconverged(work: Workspace, convergence: Convergence) -> str:
@@ -82,7 +92,8 @@ class BasisKey(SolutionKey[SmoothBasis]):
     """Smoothest directions, see `smoothest`: all with the same steps allowed."""
 
     def _steps_suit(self, asked: BasisKey, value: SmoothBasis) -> bool:
-        return True
+        sharp = self.limit == math.inf or bool((value.residuals <= self.tol).all())
+        return sharp or asked.limit <= self.limit
 
 
 def laplacian_of(work: Workspace) -> NormalizedLaplacian:
@@ -144,7 +155,8 @@ def smallest_pairs(
     tol = default_tolerance(laplacian.size, single=work.single) if tol is None else tol
     solver = choose(laplacian, k, solver)
     k = min(k, laplacian.size - laplacian.null.n_components)
-    key = PairsKey(work.single, solver, tol, max_iter, seed, work.memory, k)
+    limit = work.recorder.deadline.limit
+    key = PairsKey(work.single, solver, tol, max_iter, seed, work.memory, k, limit=limit)
     found = work.derive("eigenvectors", key, lambda: _compute(work, key))
     return _first(found, k)
 
@@ -153,7 +165,12 @@ def _compute(work: Workspace, key: PairsKey) -> EigenResult:
     laplacian = laplacian_of(work)
     grids = None if key.solver in ("dense", "lanczos") else grids_of(work)
     with work.recorder.stage("eigenvectors") as advance:
-        return _solve(laplacian, grids, key, advance)
+        found = _solve(laplacian, grids, key, advance, work.recorder.deadline)
+    if found.convergence.reason == TIME_LIMIT:
+        work.recorder.leave_out(found.convergence.status)
+    elif found.convergence.reason == STAGNATED:
+        work.recorder.warn(unconverged(work, found.convergence))
+    return found
 
 
 def choose(laplacian: NormalizedLaplacian, k: int, solver: str) -> str:
@@ -168,7 +185,11 @@ def choose(laplacian: NormalizedLaplacian, k: int, solver: str) -> str:
 
 
 def _solve(
-    laplacian: NormalizedLaplacian, grids: Hierarchy | None, key: PairsKey, advance: Any
+    laplacian: NormalizedLaplacian,
+    grids: Hierarchy | None,
+    key: PairsKey,
+    advance: Callable[[float], None],
+    deadline: Deadline,
 ) -> EigenResult:
     k, solver, tol, max_iter, seed = key.count, key.solver, key.tol, key.max_iter, key.seed
     if k == 0:
@@ -190,7 +211,16 @@ def _solve(
             advance(min(1.0, np.log(first[0] / worst) / np.log(first[0] / tol)))
         return False
 
-    return nested(laplacian, grids, k, tol=tol, max_iter=max_iter, seed=seed, on_step=on_step)
+    return nested(
+        laplacian,
+        grids,
+        k,
+        tol=tol,
+        max_iter=max_iter,
+        seed=seed,
+        on_step=on_step,
+        deadline=deadline,
+    )
 
 
 def smoothest(
@@ -207,13 +237,14 @@ def smoothest(
     solver = choose(laplacian, count, solver)
     sharpness = BASIS_TOL if tol is None else tol
     asked = (work.single, solver, sharpness, _BASIS_STEPS, seed, work.memory, count)
+    limit = work.recorder.deadline.limit
 
     def made() -> SmoothBasis:
-        key = PairsKey(*asked)
+        key = PairsKey(*asked, limit=limit)
         found = work.store("eigenvectors", key, lambda: _compute(work, key))
         return smooth_basis(laplacian, found.values, found.vectors, found.convergence.residuals)
 
-    return work.remember(BasisKey(*asked), made)
+    return work.remember(BasisKey(*asked, limit=limit), made)
 
 
 def known_spectrum(graph: Graph) -> NDArray[np.float64] | None:

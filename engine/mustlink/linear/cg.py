@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.deadline import NEVER, Deadline
 from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence
 from mustlink.space import Block, LocalSpace, Space, Vector
+from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
 
 Map = Callable[[Block], Block]
+WINDOW, FACTOR = 200, 0.9  # see `Stagnation`; pauses of up to 118 steps were measured
+_GROWN = 1.5  # times the least residual from which the steps up to that are worth repeating
 
 
 def block_cg(
@@ -25,50 +30,110 @@ def block_cg(
     project: Map | None = None,
     on_step: Callable[[float], None] | None = None,
     space: Space | None = None,
+    deadline: Deadline = NEVER,
 ) -> tuple[Block, Convergence]:
     """Solve AX = B, (m, b), A symmetric positive (semi)definite, to ‖b − Ax‖ <= tol·‖b‖ each.
 
     Every column has its own step lengths; finished columns leave the block. `project` maps onto
     the range of a singular A and is applied to B and to every preconditioned residual. `on_step`
-    hears the largest residual after every step; `space` is where B lives, if not in an array.
+    hears the largest residual so far reached after every step, which never grows; `space` is where
+    B lives, if not in an array.
+
+    A column whose residual has not fallen by a tenth for 200 steps leaves as stagnated, one along
+    which A is not positive at once. Where the residual has meanwhile grown, as it does for a
+    right-hand side outside the range of A, the steps up to its least are taken again: the answer is
+    the best iterate, and nothing but scalars is kept for it. At the `deadline` all columns leave as
+    they are: for a definite A the error in the norm of A falls in every step.
     Cost per step: one product and one preconditioner for the unfinished columns, three
     reductions. Source: Hestenes & Stiefel 1952.
     """
     space = LocalSpace(B.shape[0]) if space is None else space
-    project = project or (lambda V: V)
-    precondition = precondition or (lambda V: V)
-    R = project(space.copy(B, np.float64))
-    X = space.zeros(B.shape[1])
-    length, given = space.norms(R, B)
-    # A column that `project` leaves nothing of is solved by 0; its rounding is no right-hand side.
-    size = np.where(length <= 1e-15 * given, np.inf, length)
-    residuals = length / size
-    active = np.flatnonzero(residuals > tol)
-    R = space.columns(R, active)
-    Z = project(precondition(R))
-    P = space.copy(Z)
-    rz = space.dots(R, Z)
-    steps = 0
-    while active.size and steps < max_iter:
-        AP = A(P)
-        alpha = rz / space.dots(P, AP)
-        space.blend(X, 1.0, (P, alpha), columns=active)
-        residuals[active] = np.sqrt(space.lessen(R, AP, alpha)) / size[active]
-        steps += 1
-        if on_step is not None:
-            on_step(float(residuals.max()))
-        going = residuals[active] > tol
-        if not going.all():
-            active, rz = active[going], rz[going]
-            R, P = (space.columns(V, going) for V in (R, P))
-        if active.size == 0 or steps == max_iter:
-            break
-        Z = project(precondition(R))
-        following = space.dots(R, Z)
-        space.blend(P, following / rz, (Z, 1.0))
-        rz = following
-    reason = "tolerance" if active.size == 0 else "max_iter"
-    return X, Convergence("block CG", reason, steps, residuals, tol)
+    run = _Run(space, A, precondition or (lambda V: V), project or (lambda V: V), tol, deadline)
+    ended = run(B, np.full(B.shape[1], max_iter), on_step)
+    X, residuals = ended.X, ended.residuals
+    missed = ~(residuals <= tol)
+    if not missed.any():
+        reason = TOLERANCE
+    elif ended.out_of_time:
+        reason = TIME_LIMIT
+    else:
+        reason = STAGNATED if ended.stuck[missed].all() else MAX_ITER
+    grown = np.flatnonzero(missed & ended.stuck & ~(residuals <= _GROWN * ended.watch.best))
+    if grown.size and not ended.out_of_time:
+        again = run(space.columns(B, grown), ended.watch.best_step[grown], None)
+        space.blend(X, 0.0, (again.X, 1.0), columns=grown)
+        residuals[grown] = again.residuals
+    return X, Convergence("block CG", reason, ended.steps, residuals, tol)
+
+
+@dataclass(eq=False)
+class _Ended:
+    """Iterates X (m, b), their residuals (b,), which columns could not go on, and the steps."""
+
+    X: Block
+    residuals: NDArray[np.float64]
+    watch: Stagnation
+    stuck: NDArray[np.bool_]
+    steps: int = 0
+    out_of_time: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """The iteration: a product, what goes with it, and when a column is done."""
+
+    space: Space
+    A: Map
+    precondition: Preconditioner
+    project: Map
+    tol: float
+    deadline: Deadline
+
+    def __call__(
+        self, B: Block, most: NDArray[np.int64], on_step: Callable[[float], None] | None
+    ) -> _Ended:
+        """From X = 0 until all columns are done; none takes more than `most` steps."""
+        space, A = self.space, self.A
+        R = self.project(space.copy(B, np.float64))
+        X = space.zeros(B.shape[1])
+        length, given = space.norms(R, B)
+        # A column that `project` leaves nothing of is solved by 0; its rounding is no right side.
+        size = np.where(length <= 1e-15 * given, np.inf, length)
+        residuals = length / size
+        watch = Stagnation(residuals.size, WINDOW, FACTOR)
+        watch.update(residuals)
+        ended = _Ended(X, residuals, watch, np.zeros(residuals.size, dtype=bool))
+        active = np.flatnonzero((residuals > self.tol) & (most > 0))
+        R = space.columns(R, active)
+        Z = self.project(self.precondition(R))
+        P = space.copy(Z)
+        rz = space.dots(R, Z)
+        while active.size and not self.deadline.is_over:
+            AP = A(P)
+            stiffness = space.dots(P, AP)
+            # Where A is not positive along p no step is defined.
+            alpha = rz / np.where(stiffness > 0, stiffness, np.nan)
+            sound = np.isfinite(alpha)
+            alpha[~sound] = 0.0
+            space.blend(X, 1.0, (P, alpha), columns=active)
+            residuals[active] = np.sqrt(space.lessen(R, AP, alpha)) / size[active]
+            ended.steps += 1
+            stuck = ~sound | watch.update(residuals)[active]
+            ended.stuck[active] = stuck
+            if on_step is not None:
+                on_step(watch.worst)
+            going = (residuals[active] > self.tol) & (ended.steps < most[active]) & ~stuck
+            if not going.all():
+                active, rz = active[going], rz[going]
+                R, P = (space.columns(V, going) for V in (R, P))
+            if active.size == 0:
+                break
+            Z = self.project(self.precondition(R))
+            following = space.dots(R, Z)
+            space.blend(P, following / rz, (Z, 1.0))
+            rz = following
+        ended.out_of_time = active.size > 0
+        return ended
 
 
 def jacobi(diagonal: Vector, space: Space | None = None) -> Preconditioner:

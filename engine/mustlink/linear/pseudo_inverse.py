@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy.linalg as sla
 
+from mustlink.deadline import NEVER, Deadline
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
@@ -23,7 +24,9 @@ def dense_inverse(laplacian: NormalizedLaplacian) -> Inverse:
     return lambda B: null.project(sla.cho_solve(factored, null.project(B)))
 
 
-def rough_inverse(laplacian: NormalizedLaplacian, grids: Hierarchy, steps: int) -> Inverse:
+def rough_inverse(
+    laplacian: NormalizedLaplacian, grids: Hierarchy, steps: int, deadline: Deadline = NEVER
+) -> Inverse:
     """L̄⁺ by so many steps of conjugate gradients with multigrid, 16 columns at a time."""
     null, cycle = laplacian.null, grids.cycle()
 
@@ -38,6 +41,7 @@ def rough_inverse(laplacian: NormalizedLaplacian, grids: Hierarchy, steps: int) 
                 max_iter=steps,
                 precondition=cycle,
                 project=null.project,
+                deadline=deadline,
             )
         return X
 

@@ -14,9 +14,9 @@ from mustlink.check import as_integer, check_choice
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.problem import Problem, Solution, Solving
-from mustlink.eigen.solver import SOLVERS, laplacian_of, unconverged
+from mustlink.eigen.solver import SOLVERS, laplacian_of, warn_unconverged
 from mustlink.errors import InputError
-from mustlink.estimator import check_tolerance, threads
+from mustlink.estimator import check_tolerance
 from mustlink.graph import Graph
 from mustlink.methods.clusterer import Ints
 from mustlink.methods.informed_clusterer import (
@@ -121,7 +121,7 @@ class ConstrainedSpectral(InformedClusterer):
             y, constraints = constraints, y
         recorder = recorded(observer)
         before, choice = self.labels_, self._choice
-        with threads(self.n_jobs):
+        with self._running(recorder):
             given = side_information(self.graph_.n_rows, y, constraints, recorder)
             work = self._view(self.graph_, recorder)
             known = self._of_nodes(given, work)
@@ -180,7 +180,7 @@ class ConstrainedSpectral(InformedClusterer):
             lambda part: self._formulation(graph, laplacian, part, k),
             self.subspace if isinstance(self.subspace, str) else int(self.subspace),
             formulation.roundings if self.assign == "auto" else (self.assign,),
-            Solving(self.solver, self.tol, self.max_iter, seed),
+            Solving(self.solver, self.tol, self.max_iter, seed, recorder.deadline),
             self._by_criterion,
         )
         depends = type(self).__name__, self._depends(), seed, work.memory, fixed, known
@@ -208,8 +208,7 @@ class ConstrainedSpectral(InformedClusterer):
         if solution.note:
             recorder.note(solution.note)
         _doubt_feasible(solution, recorder)
-        if not solution.convergence.converged.all():
-            recorder.warn(unconverged(work, solution.convergence))
+        warn_unconverged(work, solution.convergence)
         if changed is not None:
             recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")
         self.graph_, self.labels_ = graph, labels

@@ -24,7 +24,7 @@ from mustlink.cost.method_cost import Cost, clamped_propagation
 from mustlink.eigen.low_rank_pencil import LowRankSolution, low_rank_pencil, solve_low_rank
 from mustlink.eigen.solver import default_tolerance, grids_of, is_small, laplacian_of
 from mustlink.errors import InputError
-from mustlink.estimator import check_tolerance, threads
+from mustlink.estimator import check_tolerance
 from mustlink.graph import Graph
 from mustlink.labels import as_labels, encoded
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
@@ -39,6 +39,7 @@ from mustlink.propagate.glp import done
 from mustlink.result import Convergence, Report
 from mustlink.rounding.assign import assign
 from mustlink.rounding.renumber import as_classes
+from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
 
 ASSIGN = ("auto", "sign", "kmeans", "sphere")
@@ -129,7 +130,7 @@ class CSCGFHF(GraphClusterer):
         recorder = recorded(observer)
         refuse_blind_scoring(y)
         y, names = (None, None) if y is None else encoded(y, "y")
-        with threads(self.n_jobs):
+        with self._running(recorder):
             seed = self._seed()
             work = self._work(X, recorder, seed, sample_weight)
             graph = work.graph
@@ -225,7 +226,10 @@ class CSCGFHF(GraphClusterer):
                 tol=tol,
                 max_rounds=max(1, int(self.max_iter) // steps),
                 on_round=lambda worst: advance(done(worst, tol)),
+                deadline=recorder.deadline,
             )
+        if solution.convergence.reason == TIME_LIMIT:
+            recorder.leave_out(solution.convergence.status)
         return Stationary(solution, solver, rank, error, spread)
 
     def _inverse(
@@ -239,7 +243,7 @@ class CSCGFHF(GraphClusterer):
         else:
             with work.recorder.stage("multigrid set-up"):
                 grids = build_grids(part)
-        return rough_inverse(part, grids, steps), "block CG"
+        return rough_inverse(part, grids, steps, work.recorder.deadline), "block CG"
 
     @property
     def _width(self) -> float:
@@ -287,7 +291,8 @@ class CSCGFHF(GraphClusterer):
             recorder.note(f"{left.size} of them put in the largest cluster")
 
     def _note(self, cut: Stationary, k: int, recorder: Recorder) -> None:
-        if not cut.solution.convergence.converged.all():
+        convergence = cut.solution.convergence
+        if not convergence.converged.all() and convergence.reason != TIME_LIMIT:
             recorder.warn(cut.solution.convergence.status)
         if cut.rank >= self.max_rank and cut.error > _MISSING * cut.spread:
             recorder.warn(

@@ -12,7 +12,6 @@ from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.constraints import Constraints
 from mustlink.constraints.on_nodes import on_nodes
 from mustlink.errors import InputError
-from mustlink.estimator import threads
 from mustlink.labels import as_labels, encoded
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.observe import Observer, Recorder, recorded
@@ -54,7 +53,7 @@ class InformedClusterer(GraphClusterer):
         """
         self._check()
         recorder = recorded(observer)
-        with threads(self.n_jobs):
+        with self._running(recorder):
             seed = self._seed()
             work = self._work(X, recorder, seed, sample_weight)
             given = side_information(work.graph.n_rows, y, constraints, recorder)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.constraints.closure import gather
-from mustlink.eigen.solver import smallest_pairs, smoothest, unconverged
+from mustlink.eigen.solver import smallest_pairs, smoothest, warn_unconverged
 from mustlink.errors import InputError
 from mustlink.kernels.kernel_kmeans import Penalized, cluster_links, clusters_of
 from mustlink.kernels.label_growth import grow
@@ -27,8 +27,7 @@ def spectral_start(work: Workspace, laplacian: NormalizedLaplacian, k: int, seed
     """k-means on the rows of D^-½Z, Z the k smoothest eigenvectors of L̄, null space included."""
     count = min(k, laplacian.null.n_components)
     found = smallest_pairs(work, k - count, seed=seed)
-    if not found.convergence.converged.all():
-        work.recorder.warn(unconverged(work, found.convergence))
+    warn_unconverged(work, found.convergence)
     with work.recorder.stage("start: k-means"):
         Z = np.column_stack([laplacian.null.columns(np.arange(count)), found.vectors])
         return kmeans(Z / laplacian.root_degree[:, None], k, seed).labels

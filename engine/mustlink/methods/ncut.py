@@ -10,9 +10,9 @@ import numpy as np
 from mustlink.check import check_choice
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors
-from mustlink.eigen.solver import SOLVERS, laplacian_of, smallest_pairs, unconverged
+from mustlink.eigen.solver import SOLVERS, laplacian_of, smallest_pairs, warn_unconverged
 from mustlink.errors import InputError
-from mustlink.estimator import check_tolerance, threads
+from mustlink.estimator import check_tolerance
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
@@ -72,7 +72,7 @@ class NCut(GraphClusterer):
         check_choice(self.solver, SOLVERS, "solver")
         check_tolerance(self.tol)
         recorder = recorded(observer)
-        with threads(self.n_jobs):
+        with self._running(recorder):
             seed = self._seed()
             work = self._work(X, recorder, seed, sample_weight)
             graph = work.graph
@@ -151,8 +151,7 @@ def normalized_cut(
     graph, recorder, laplacian = work.graph, work.recorder, laplacian_of(work)
     wanted = max(0, k - laplacian.null.n_components)
     found = smallest_pairs(work, wanted, solver=solver, tol=tol, max_iter=max_iter, seed=seed)
-    if not found.convergence.converged.all():
-        recorder.warn(unconverged(work, found.convergence))
+    warn_unconverged(work, found.convergence)
     Z, values = _with_null(laplacian, found, k)
     _note_components(laplacian, k, recorder)
     if variant == "ng":

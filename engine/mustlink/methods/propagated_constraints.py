@@ -25,7 +25,7 @@ from mustlink.cost.method_cost import Cost, adjusted_cut
 from mustlink.eigen.solver import SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
-from mustlink.estimator import check_tolerance, threads
+from mustlink.estimator import check_tolerance
 from mustlink.lyapunov.equation import Problem
 from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.lyapunov.pair_propagation import SOLVERS, PropagatedPairs, solve_pairs
@@ -217,7 +217,7 @@ class PropagatedConstraints(InformedClusterer):
         if isinstance(y, Constraints):
             y, constraints = constraints, y
         recorder = recorded(observer)
-        with threads(self.n_jobs):
+        with self._running(recorder):
             known = side_information(self.graph_.n_nodes, y, constraints, recorder)
             before = self.labels_ if self._k == self.n_clusters else None
             self._run(self._view(self.graph_, recorder), known, self._used_seed, before)

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.solver import DENSE_BELOW
 from mustlink.linear.cg import Map, block_cg
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
@@ -108,11 +109,12 @@ def scaled_system(
 
 @dataclass(frozen=True)
 class Solving:
-    """How a system is solved: by LAPACK or conjugate gradients, to which relative residual."""
+    """How a system is solved: by LAPACK or conjugate gradients, to which residual, until when."""
 
     solver: str = "auto"
     tol: float | None = None
     max_iter: int = 1000
+    deadline: Deadline = NEVER
 
     def is_dense(self, m: int) -> bool:
         """Whether LAPACK solves it: up to 1,000 nodes unless told otherwise."""
@@ -187,6 +189,7 @@ def solve(
             max_iter=solving.max_iter,
             precondition=system.precondition,
             on_step=lambda worst: advance(done(worst, tol)),
+            deadline=solving.deadline,
         )
     return scale * X, convergence
 

@@ -134,7 +134,7 @@ def expectation_maximisation(walk: WalkEnergy, task: Task, most: int) -> tuple[B
     sources = np.zeros_like(task.Y)
     p, moved, step = np.full_like(task.Y, 1.0 / task.n_classes), np.inf, 0
     with task.recorder.stage("EM") as advance:
-        while step < most and moved > _STALL:
+        while step < most and moved > _STALL and not (step and task.solving.deadline.is_over):
             explained = walk.walk_over_copies(p)[task.labelled, task.codes] / spread
             sources[task.labelled, task.codes] = held / (spread * np.maximum(explained, 1e-300))
             share = p * walk.walk(sources)
@@ -144,4 +144,6 @@ def expectation_maximisation(walk: WalkEnergy, task: Task, most: int) -> tuple[B
             p, step = following, step + 1
             advance(step / most)
         answer = walk.walk_over_copies(p) / walk.degrees[:, None]
+    if step < most and moved > _STALL:
+        task.recorder.leave_out(f"EM: {step} of {most} steps taken; give more time")
     return answer, step

@@ -17,7 +17,7 @@ from mustlink.kernels.local_fits import convex_weights
 from mustlink.kernels.spmm import spmm_axpby
 from mustlink.linear.bicgstab import block_bicgstab
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.glp import LaplacianEnergy
+from mustlink.propagate.glp import LaplacianEnergy, done
 from mustlink.propagate.neighborhoods import as_matrix, located, neighbourhoods
 from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
@@ -79,12 +79,17 @@ class LNP(Propagator):
 def iterated(task: Task, U: sp.csr_matrix, alpha: float, Y: Block) -> tuple[Block, Convergence]:
     """(1 − α)(I − αU)⁻¹Y for row-stochastic U (m, m)."""
     tol, B = task.solving.tolerance(task.size), (1.0 - alpha) * Y
-    with task.recorder.stage("propagating"):
+    with task.recorder.stage("propagating") as advance:
         if task.solving.is_dense(task.size):
             F = np.asarray(np.linalg.solve(np.eye(task.size) - alpha * U.toarray(), B), np.float64)
             return F, Convergence("LAPACK", "direct", 0, np.zeros(B.shape[1]), tol)
         return block_bicgstab(
-            lambda X: spmm_axpby(U, X, X, -alpha, 1.0), B, tol=tol, max_iter=task.solving.max_iter
+            lambda X: spmm_axpby(U, X, X, -alpha, 1.0),
+            B,
+            tol=tol,
+            max_iter=task.solving.max_iter,
+            on_step=lambda worst: advance(done(worst, tol)),
+            deadline=task.solving.deadline,
         )
 
 

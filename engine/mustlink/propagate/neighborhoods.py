@@ -180,6 +180,7 @@ def _balanced(
             precondition=system.precondition,
             project=project,
             on_step=lambda worst: advance(done(worst, tol)),
+            deadline=solving.deadline,
         )
 
 

@@ -16,7 +16,7 @@ from mustlink.check import as_integer, as_points, check_choice
 from mustlink.cost.method_cost import Cost, propagation
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
-from mustlink.estimator import GraphEstimator, check_tolerance, threads
+from mustlink.estimator import GraphEstimator, check_tolerance
 from mustlink.graph import Graph
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.labels import (
@@ -40,6 +40,7 @@ from mustlink.propagate.distribution import (
 from mustlink.propagate.glp import SOLVERS, Floats, Ints, Solving
 from mustlink.propagate.task import Solution, Task
 from mustlink.result import Convergence, Report
+from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
 from mustlink.workspace.shelf import Shelf
 
@@ -120,7 +121,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         """
         self._check()
         recorder = recorded(observer)
-        with threads(self.n_jobs):
+        with self._running(recorder):
             seed = self._seed()
             refuse_blind_scoring(y)
             labels, names = class_labels(y)
@@ -153,7 +154,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         solution = work.kept(
             "propagation",
             work.name("propagation", *depends),
-            lambda: self._solve(task) if task.size else Solution(task.Y, None),
+            lambda: self._solved(task) if task.size else Solution(task.Y, None),
             (Solution, Convergence),
         )
         self._finish(task, solution, told, last)
@@ -172,6 +173,13 @@ class Propagator(ClassifierMixin, GraphEstimator):
         agree = (labels >= 0) & (labels == nodes[rows])
         counts = np.bincount(rows[agree], weights[agree], graph.n_nodes).astype(np.float64)
         return Told(labels, nodes, counts)
+
+    def _solved(self, task: Task) -> Solution:
+        """The method's solution, and a word where the time was up before it was found."""
+        found = self._solve(task)
+        if found.convergence is not None and found.convergence.reason == TIME_LIMIT:
+            task.recorder.leave_out(found.convergence.status)
+        return found
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of new points (q, d): the largest entry of `predict_proba`, as in `labels_`."""
@@ -272,7 +280,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
             inside[labelled],
             self.classes_.size,
             seed,
-            Solving(self.solver, self.tol, int(self.max_iter)),
+            Solving(self.solver, self.tol, int(self.max_iter), work.recorder.deadline),
             None if told.counts is None else part.enter(told.counts)[labelled],
         )
 
@@ -284,8 +292,10 @@ class Propagator(ClassifierMixin, GraphEstimator):
         last: bool,
     ) -> None:
         recorder, laplacian, graph = task.recorder, task.laplacian, task.graph
-        if solution.convergence is not None and not solution.convergence.converged.all():
-            recorder.warn(solution.convergence.status)
+        convergence = solution.convergence
+        cut = convergence is not None and convergence.reason == TIME_LIMIT
+        if convergence is not None and not convergence.converged.all() and not cut:
+            recorder.warn(convergence.status)
         held = task.labels_held[task.labelled]
         shares = class_shares(self.class_mass, task.codes, task.n_classes, held)
         if shares is None or self.class_mass is True:

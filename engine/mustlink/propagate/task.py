@@ -133,6 +133,7 @@ class Task:
                 precondition=cycle,
                 project=laplacian.null.project,
                 on_step=lambda worst: advance(done(worst, tol)),
+                deadline=self.solving.deadline,
             )
 
     @property

@@ -19,6 +19,7 @@ from mustlink.rounding.split import cut_profile, splitting_value
 from mustlink.selection.formulation import Formulation, FormulationOf
 from mustlink.selection.held_out import sampled_rows, starting_centers
 from mustlink.selection.held_out_choice import Choice
+from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
 
 SHARP_BELOW = 20_000  # nodes up to which a given subspace is computed to 1e-8
@@ -81,7 +82,10 @@ def solve(request: Request, choice: Choice, start: Block | None = None) -> Solut
     """The vectors for one choice."""
     problem = request.formulation.problem
     if choice.p is None:
-        return problem.solve(choice.value, request.solving, request.work, start)
+        found = problem.solve(choice.value, request.solving, request.work, start)
+        if found.convergence.reason == TIME_LIMIT:
+            request.recorder.leave_out(found.convergence.status)
+        return found
     basis = request.basis(choice.p).first(choice.p)
     with request.recorder.stage("constrained vectors"):
         return problem.inside(basis, choice.value)

@@ -31,7 +31,7 @@ class Shelf:
         `origin` names what it is made from; None, where that has no name, results are not kept, or
         something in `depends` cannot be told apart from others (a classifier, say).
         """
-        if self.keeper is None or origin is None:
+        if self.keeper is None or origin is None or self.recorder.left_out:
             return None
         try:
             return digest((VERSION, stage, origin, depends))
@@ -48,11 +48,12 @@ class Shelf:
     ) -> Result:
         """The result of `compute`, or what an earlier run kept of it under this name if it serves.
 
+        What a time limit made less of, and all that follows, is neither kept nor recalled.
         `types` are the dataclasses in it. `compute` opens stages of its own; remarks made inside it
         are kept with the result and made again.
         """
         recorder = self.recorder
-        if self.keeper is None or name is None:
+        if self.keeper is None or name is None or recorder.left_out:
             return compute()
         started = time.perf_counter()
         found = self.keeper.recall(stage, name, types)
@@ -65,6 +66,8 @@ class Shelf:
             return result
         first = len(recorder.notes)
         result = in_c_order(compute())
+        if recorder.left_out:
+            return result
         seconds = time.perf_counter() - started
         with recorder.stage(f"keeping: {stage}"):
             said = recorder.notes[first:]

@@ -1,0 +1,81 @@
+"""When a fit shall have its answer: a limit of wall-clock time, handed down with the recorder.
+
+Whatever depends on a clock is not the same in every run: only what a limit cuts short does. Without
+a limit nothing in a fit looks at the clock but for a rival that takes far longer than was counted.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+from mustlink.errors import InputError
+
+_UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "": 1.0}
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """The moment `limit` seconds after `began`; never, where the limit is infinite.
+
+    `clock` tells the time in seconds; a test hands in one of its own.
+    """
+
+    limit: float = math.inf
+    began: float = 0.0
+    clock: Callable[[], float] = time.perf_counter
+
+    @classmethod
+    def after(cls, seconds: float, clock: Callable[[], float] = time.perf_counter) -> Self:
+        """So many seconds from now."""
+        return cls(seconds, clock(), clock)
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is a limit at all."""
+        return self.limit < math.inf
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left, negative when it is over, infinite where there is no limit."""
+        return self.began + self.limit - self.clock() if self.is_set else math.inf
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is up."""
+        return self.remaining <= 0
+
+    def share(self, part: float) -> Deadline:
+        """A deadline for a step of the work: a part, in [0, 1], of the time that is left."""
+        return Deadline.after(part * self.remaining, self.clock) if self.is_set else self
+
+    def sooner(self, seconds: float) -> Deadline:
+        """The sooner of this one and so many seconds from now."""
+        return Deadline.after(seconds, self.clock) if seconds < self.remaining else self
+
+
+NEVER = Deadline()
+
+
+def parse_duration(given: float | str) -> float:
+    """Seconds of a duration such as 20, "20s", "5min" or "1h"; raises InputError."""
+    if isinstance(given, int | float) and not isinstance(given, bool) and 0 < given < math.inf:
+        return float(given)
+    found = None
+    if isinstance(given, str):
+        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-z]*)\s*", given.lower())
+    if found is None or found[2] not in _UNITS or not float(found[1]) > 0:
+        raise InputError(f"time_limit: {given!r} is no duration; write it as 20s, 5min or 1h")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def duration_text(seconds: float) -> str:
+    """A duration for a message: 0.4 s, 20 s, 5 min, 1.5 h."""
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} s"
