@@ -39,7 +39,6 @@ class Deadline:
         """Whether there is a limit at all."""
         return self.limit < math.inf
 
-    @property
     def remaining(self) -> float:
         """Seconds left, negative when it is over, infinite where there is no limit."""
         return self.began + self.limit - self.clock() if self.is_set else math.inf
@@ -47,15 +46,15 @@ class Deadline:
     @property
     def is_over(self) -> bool:
         """Whether the time is up."""
-        return self.remaining <= 0
+        return self.remaining() <= 0
 
     def share(self, part: float) -> Deadline:
         """A deadline for a step of the work: a part, in [0, 1], of the time that is left."""
-        return Deadline.after(part * self.remaining, self.clock) if self.is_set else self
+        return Deadline.after(part * self.remaining(), self.clock) if self.is_set else self
 
     def sooner(self, seconds: float) -> Deadline:
         """The sooner of this one and so many seconds from now."""
-        return Deadline.after(seconds, self.clock) if seconds < self.remaining else self
+        return Deadline.after(seconds, self.clock) if seconds < self.remaining() else self
 
 
 NEVER = Deadline()

@@ -120,6 +120,10 @@ class PropagatedConstraints(InformedClusterer):
         cuts = CandidateCuts(graph, known)
         powers, variants = self._ways(known, F)
         for power in powers:
+            if cuts.tried and recorder.deadline.is_over:
+                left = len(powers) * len(variants) - len(cuts.tried)
+                recorder.leave_out(f"{left} of the graph's cuts were not tried")
+                break
             adjusted = self._adjusted(work, laplacian, F, power, name)  # 4
             place = _place(adjusted, laplacian)
             for variant in variants:

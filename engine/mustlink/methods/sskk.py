@@ -122,6 +122,9 @@ class SSKK(InformedClusterer):
         sigmas = (0.0, problem.bound) if self.sigma == "auto" else (float(self.sigma),)
         tried: dict[str, Descent] = {}
         for name in self._starts(known, laplacian):
+            if tried and recorder.deadline.is_over:
+                recorder.leave_out(f'the start "{name}" was not tried')
+                break
             asked = work.name("sskk", self._depends(), seed, work.memory, known, name)
             starts = work.kept(  # 2
                 f"start ({name})",

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.deadline import NEVER, Deadline
+
 _SHARES = 16  # parts of the work with a random stream each; more than this many threads idle
 _BLOCK = 16384  # nodes whose candidates are compared between two updates
 _DELTA = 0.001  # stop when fewer than this share of the lists change
@@ -38,10 +40,12 @@ def neighbour_lists(
     seed: int,
     n_jobs: int | None = None,
     advance: Callable[[float], None] | None = None,
+    deadline: Deadline = NEVER,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Find about the k nearest of each point, mostly itself included: indices, lengths (n, k).
 
-    Euclidean, ascending; -1 and Inf where a list is not full. Same seed, same lists.
+    Euclidean, ascending; -1 and Inf where a list is not full. Same seed, same lists; after the
+    `deadline` no round is begun.
     """
     import numba
 
@@ -49,13 +53,17 @@ def neighbour_lists(
     limit = int(getattr(numba.config, "NUMBA_NUM_THREADS", before))
     numba.set_num_threads(limit if n_jobs is None else min(n_jobs, limit))
     try:
-        return _descend(points, k, seed, advance or (lambda _: None))
+        return _descend(points, k, seed, advance or (lambda _: None), deadline)
     finally:
         numba.set_num_threads(before)
 
 
 def _descend(
-    points: NDArray[np.float32], k: int, seed: int, advance: Callable[[float], None]
+    points: NDArray[np.float32],
+    k: int,
+    seed: int,
+    advance: Callable[[float], None],
+    deadline: Deadline,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """NN-descent from a forest of random projection trees, with pynndescent's own settings."""
     from pynndescent import hybrid_forest, utils
@@ -78,6 +86,8 @@ def _descend(
     work = _workspace(n, k, candidates)
     rounds = max(5, round(np.log2(n)))
     for done in range(rounds):
+        if deadline.is_over:
+            break
         advance(0.25 + 0.75 * done / rounds)
         new, old = LOOPS.candidates(heap, candidates, state, _SHARES, work["lists"])
         changed = LOOPS.compare(

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.cost.neighbour_graph import Layout
+from mustlink.deadline import NEVER, Deadline
 from mustlink.kernels import nearest_lists
 from mustlink.neighbours.parts import (
     Parts,
@@ -57,6 +58,7 @@ def partition_lists(
     n_jobs: int = 1,
     sample: int = 500,
     folder: Any = None,
+    deadline: Deadline = NEVER,
     advance: Advance | None = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]:
     """Find about the k nearest of each point but itself: indices, distances (n, k), and how.
@@ -95,7 +97,7 @@ def partition_lists(
             order = parts.members[np.sort(home)]
             del parts
             recalls = [measured_recall(lists, known)]
-            while _worth(recalls):
+            while _worth(recalls) and not deadline.is_over:
                 for done in sweep(order, home, scratch, lists, layout, team):
                     advance(0.7 + 0.06 * (len(recalls) - 1 + done))
                 recalls.append(measured_recall(lists, known))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mustlink.cost.neighbour_graph import Plan
 from mustlink.cost.process_memory import give_back
+from mustlink.deadline import Deadline
 from mustlink.neighbours import descent
 from mustlink.neighbours.exact import drop_own, exact_neighbours, measured_recall
 from mustlink.neighbours.points_by_rows import Prepared
@@ -18,6 +19,10 @@ from mustlink.observe import Recorder
 # n²(d + 130) up to which all pairs are compared: 8 s, when the other way took 16 s to compile in
 # every process. A fixed rule, not one that asks what is compiled: same seed, same graph.
 BRUTE_WORK = 2e11
+_SHARE = 0.4  # of the time that is left when the search begins, after which no sweep is begun
+# Seconds of NN-descent, on two cores at 3 GHz: of its kernels in a new process, and for a point,
+# times √coordinates, log₁₀ points and neighbours over 15.
+_COMPILING, _DESCENDING = 16.0, 5e-7
 _LOW_RECALL = 0.9
 _ALL_EQUAL = 0.99  # of the points without a neighbour but duplicates: distances tell nothing
 
@@ -34,6 +39,20 @@ def threads_for(n_jobs: int | None) -> int:
 def compares_all(n: int, d: int, k: int) -> bool:
     """Whether the neighbours of n points of d coordinates are found by comparing all pairs."""
     return n * n * (d + 130.0) <= BRUTE_WORK or k >= n // 4
+
+
+def descent_seconds(n: int, d: int, k: int) -> float:
+    """About how long NN-descent takes for k neighbours of n points of d coordinates."""
+    compiling = 0.0 if descent.is_compiled() else _COMPILING
+    return float(compiling + _DESCENDING * n * np.sqrt(d) * np.log10(max(n, 10)) * k / 15)
+
+
+def too_slow(n: int, d: int, k: int, deadline: Deadline) -> float:
+    """Seconds of NN-descent where a time limit does not leave them, else 0."""
+    if compares_all(n, d, k):
+        return 0.0
+    seconds = descent_seconds(n, d, k)
+    return seconds if seconds > _SHARE * deadline.remaining() else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,14 +118,21 @@ class Search:
         if not descent.is_compiled():
             with self.recorder.stage("compiling kNN kernels"):
                 descent.compile_kernels()
+        until = self.recorder.deadline.share(_SHARE)
         with self.recorder.stage("kNN graph") as advance:
-            lists = descent.neighbour_lists(X, self.k + 1, self.seed, self.n_jobs, advance)
+            lists = descent.neighbour_lists(X, self.k + 1, self.seed, self.n_jobs, advance, until)
             indices, distances = drop_self(*lists)
             del lists
+        self._tell_end(until)
         with self.recorder.stage("kNN recall"):
             recall = measured_recall(X, looked_at, distances[looked_at])
         info = {"method": "pynndescent", "recall": recall, "recall_sample": int(looked_at.size)}
         return indices, distances, info
+
+    def _tell_end(self, until: Deadline) -> None:
+        """Say where sweeps may have been left out: what was kept from such a search is less."""
+        if until.is_over:
+            self.recorder.leave_out("neighbours are searched with fewer sweeps")
 
     def _by_parts(self, rows: Prepared) -> Found:
         """By parts on disk, and a note that it was the budget's doing."""
@@ -114,6 +140,7 @@ class Search:
 
         assert self.plan is not None
         assert self.plan.layout is not None
+        until = self.recorder.deadline.share(_SHARE)
         with self.recorder.stage("kNN graph") as advance:
             indices, distances, info = partition_lists(
                 rows,
@@ -123,12 +150,15 @@ class Search:
                 n_jobs=threads_for(self.n_jobs),
                 sample=self.sample,
                 folder=self.folder,
+                deadline=until,
                 advance=advance,
             )
         give_back()
+        self._tell_end(until)
+        why = "time is short" if self.recorder.left_out else "a memory was named"
         self.recorder.note(
             f"kNN graph: found in {info['parts']} parts on disk and weighted in single precision, "
-            f"as a memory was named; recall {info['recall']:.3f}"
+            f"as {why}; recall {info['recall']:.3f}"
         )
         return indices, distances, {"method": "partition", **info}
 

@@ -63,7 +63,11 @@ def _best_by_criterion(
     found: list[tuple[tuple[bool, float], Choice]] = []
     laplacian = laplacian_of(request.work)
     start = None
-    for p, value in candidates:
+    for number, (p, value) in enumerate(candidates):
+        if found and request.recorder.deadline.is_over:
+            left = len(candidates) - number
+            request.recorder.leave_out(f"{left} of {len(candidates)} candidates were not tried")
+            break
         try:
             solution = solve(request, Choice(p, value, ways[0], ""), start)
         except InfeasibleError:

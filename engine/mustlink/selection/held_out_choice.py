@@ -109,6 +109,9 @@ def choose_smooth(
     trials: list[_Trial] = []
     best: list[_Trial] = []
     for p in candidates.ps:
+        if best and recorder.deadline.is_over:
+            recorder.leave_out(f"subspaces of {p} and more smooth vectors were not tried")
+            break
         basis = basis_of(p)
         with recorder.stage("choosing by held-out constraints"):
             found = _score(k, p, candidates.values, way, basis, folds, formulation_of, seed)
@@ -124,6 +127,9 @@ def choose_smooth(
     usual = max((t for t in best if t.p <= first[0]), key=lambda t: t.p, default=best[0])
     chosen = max([usual, *(t for t in best if t.beats(usual))], key=_Trial.mean)
     for other in candidates.ways[1:]:
+        if recorder.deadline.is_over:
+            recorder.leave_out("other ways from vectors to clusters were not tried")
+            break
         with recorder.stage("choosing by held-out constraints"):
             trials += _score(
                 k, chosen.p, (chosen.value,), other, basis_of(chosen.p), folds, formulation_of, seed

@@ -57,7 +57,10 @@ def resolve(request: Request) -> Choice:
     if request.by_criterion:
         return by_criterion(request, choice.p, grid.smooth)
     if request.subspace == "auto" and choice.score is not None and choice.score < _TRUSTED:
-        choice = _rival(request, choice)
+        if recorder.deadline.is_over:
+            recorder.leave_out("the full problem was not tried beside the smooth subspace")
+        else:
+            choice = _rival(request, choice)
     recorder.note(f"{choice.where}, parameter {choice.value:g}, {choice.way}: {choice.reason}")
     return choice
 

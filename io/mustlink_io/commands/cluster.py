@@ -25,6 +25,7 @@ from mustlink_io.commands.options import (
     RESUME,
     SEED,
     THREADS,
+    TIME,
     TOL,
     output_of,
     several,
@@ -74,7 +75,7 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
 )
 @several(TOL, MAX_ITER)
 @click.option("--isolated", type=click.Choice(["drop", "assign"]), help="Drop: label -1.")
-@several(SEED, THREADS, MEMORY, RESUME, FRESH, QUIET, JSON)
+@several(SEED, THREADS, MEMORY, TIME, RESUME, FRESH, QUIET, JSON)
 def cluster(
     method: str | None,
     labels: str | None,
@@ -105,7 +106,9 @@ def cluster(
     from mustlink_io.terminal.progress import observing
 
     asked = {name: given.pop(name) for name in ("data", "output", "n_clusters", "strict")}
-    limits = {name: given.pop(name) for name in ("threads", "memory", "resume", "fresh")}
+    limits = {
+        name: given.pop(name) for name in ("threads", "memory", "time_limit", "resume", "fresh")
+    }
     into = {name: given.pop(name) for name in ("key", "in_place", "overwrite")}
     asked["output"] = output_of(asked["data"], asked["output"], into["in_place"])
     job = ClusterJob(

@@ -16,6 +16,7 @@ from mustlink_io.commands.options import (
     QUIET,
     SEED,
     THREADS,
+    TIME,
 )
 from mustlink_io.terminal.console import clock, facts, size, stdout_console, table
 from mustlink_io.terminal.summary import emit
@@ -30,6 +31,7 @@ from mustlink_io.terminal.summary import emit
 @SEED
 @THREADS
 @MEMORY
+@TIME
 @QUIET
 @JSON
 def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> None:
@@ -48,7 +50,7 @@ def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> 
     from mustlink_io.jobs.graph import run_graph
     from mustlink_io.terminal.progress import observing
 
-    limits = {name: params.pop(name) for name in ("threads", "memory")}
+    limits = {name: params.pop(name) for name in ("threads", "memory", "time_limit")}
     given = {name: value for name, value in params.items() if value is not None}
     with observing(quiet) as observer:
         result = run_graph(data, output, given, observer, **limits)

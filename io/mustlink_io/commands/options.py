@@ -30,6 +30,13 @@ def memory_size(
     return None if value is None else parse_size(value)
 
 
+def duration(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    """Seconds behind a duration such as 5min."""
+    from mustlink.deadline import parse_duration
+
+    return None if value is None else parse_duration(value)
+
+
 QUIET = click.option(
     "--quiet", is_flag=True, help="No progress and no notes on stderr, only warnings."
 )
@@ -45,6 +52,12 @@ MEMORY = click.option(
     "--memory",
     callback=memory_size,
     help="As 4GB: the most that the process may take.",
+)
+TIME = click.option(
+    "--time",
+    "time_limit",
+    callback=duration,
+    help="As 20s, 5min or 1h: what is left out then is told, and the best answer so far written.",
 )
 RESUME = click.option(
     "--resume",

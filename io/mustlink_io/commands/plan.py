@@ -33,12 +33,12 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     """
     from mustlink_io.jobs.cluster import ClusterJob
     from mustlink_io.jobs.data_shape import shape_named, shape_of
-    from mustlink_io.jobs.planning import plan_job
+    from mustlink_io.jobs.planning import beyond, plan_job
     from mustlink_io.jobs.propagate import PropagateJob
     from mustlink_io.jobs.rates import measured_speed
 
     command = given.pop("command")
-    asked = {name: given.pop(name) for name in ("labels", "memory")}
+    asked = {name: given.pop(name) for name in ("labels", "memory", "time_limit")}
     method, constraints = given.pop("method"), given.pop("constraints")
     n_clusters = given.pop("n_clusters")
     params = {name: value for name, value in given.items() if value is not None}
@@ -66,7 +66,10 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     shape = shape_named(data) or shape_of(data)
     plan = plan_job(job, shape=shape, speed=measured_speed())
     size = {"n": shape.n, "d": shape.d, "nnz": shape.nnz, "data": data, "method": job.method}
-    emit(size | plan.to_dict(), as_json, show_plan)
+    told = plan.to_dict()
+    if job.time_limit is not None:
+        told["changes"] += beyond(plan, job.time_limit)
+    emit(size | told, as_json, show_plan)
 
 
 def _parameters() -> list[click.Parameter]:

@@ -25,6 +25,7 @@ from mustlink_io.commands.options import (
     RESUME,
     SEED,
     THREADS,
+    TIME,
     TOL,
     output_of,
     several,
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 @several(*PROPAGATE_OWN)
 @several(AFFINITY, NEIGHBORS, METRIC, EDGE_WEIGHTS)
 @click.option("--solver", type=click.Choice(["auto", "dense", "cg"]), help="Of the equations.")
-@several(TOL, MAX_ITER, SEED, THREADS, MEMORY, RESUME, FRESH, QUIET, JSON)
+@several(TOL, MAX_ITER, SEED, THREADS, MEMORY, TIME, RESUME, FRESH, QUIET, JSON)
 def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
     """Give every node of DATA a class, from the labels of a few.
 
@@ -94,7 +95,9 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
     from mustlink_io.terminal.progress import observing
 
     asked = {name: given.pop(name) for name in ("data", "output", "method", "labels", "graph")}
-    limits = {name: given.pop(name) for name in ("threads", "memory", "resume", "fresh")}
+    limits = {
+        name: given.pop(name) for name in ("threads", "memory", "time_limit", "resume", "fresh")
+    }
     limits |= {name: given.pop(name) for name in ("key", "in_place", "overwrite")}
     asked["output"] = output_of(asked["data"], asked["output"], limits["in_place"])
     params = {name: value for name, value in given.items() if value is not None}

@@ -91,6 +91,7 @@ class ClusterJob(Job):
             **{flag(name): value for name, value in self.params.items()},
             "--threads": self.threads,
             "--memory": self.memory,
+            "--time": self.time_limit,
             **self.output_flags,
         }
         return command_line("cluster", self.data, options)

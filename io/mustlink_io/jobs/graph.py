@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mustlink.cost.process_memory import peak_bytes
+from mustlink.deadline import NEVER, Deadline
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
 from mustlink_io import formats
@@ -34,6 +35,7 @@ def run_graph(
     *,
     threads: int | None = None,
     memory: int | None = None,
+    time_limit: float | None = None,
 ) -> dict[str, Any]:
     """Make the graph of points or of a picture, or check one, and write it; returns its health.
 
@@ -42,9 +44,10 @@ def run_graph(
     path = formats.parse(data).path
     store.check_readable(path)
     target = store.check_output(output, [path])
+    deadline = NEVER if time_limit is None else Deadline.after(time_limit)
     with locked(output):
         remove_leftovers(target)
-        found = _run(data, target, params, Recorder(observer), threads, memory)
+        found = _run(data, target, params, Recorder(observer, deadline), threads, memory)
     return {**found, "output": output}
 
 

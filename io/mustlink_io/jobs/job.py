@@ -42,6 +42,7 @@ class Job(ABC):
     params: Mapping[str, Any] = field(default_factory=dict)
     threads: int | None = None
     memory: int | None = None
+    time_limit: float | None = None
     resume: bool = False
     fresh: bool = False
     key: str = annotate.KEY

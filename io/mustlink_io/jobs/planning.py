@@ -15,13 +15,17 @@ from mustlink.cost.method_cost import FACTORS, Cost, Size, entry_bytes
 from mustlink.cost.neighbour_graph import LOOPS_BYTES, MOST_SYMMETRIC, SYMMETRIC, knn_plan
 from mustlink.cost.neighbour_graph import Plan as GraphPlan
 from mustlink.cost.process_memory import PROGRAM, size_text
+from mustlink.deadline import duration_text
 from mustlink.errors import InputError
+from mustlink.observe import Recorder
 from mustlink_io.jobs.data_shape import Shape, shape_of
 from mustlink_io.jobs.methods import PROPAGATORS
 from mustlink_io.jobs.rates import COMPILING, START, duration
 
 _READER = 90 * 10**6  # bytes of the program before the engine is loaded
 _BLOCK = 96 * 10**6  # of a block that is read, checked and converted
+_GRAPH = ("kNN graph", "weights", "components")
+_SHARE = 0.4  # of the time, beyond which neighbours are searched in another way
 LAZY = 8  # points of more than this part of the memory are read when needed, block by block
 
 
@@ -123,6 +127,24 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     stages += _solving(cost, size, held, single, job)
     slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
     return Plan(slow, tuple(changes), memory, least)
+
+
+def tell_time(plan: Plan, limit: float, recorder: Recorder) -> None:
+    """Note that a time limit will not hold what is planned, before anything runs."""
+    for sentence in beyond(plan, limit):
+        recorder.note(sentence)
+
+
+def beyond(plan: Plan, limit: float) -> list[str]:
+    """What a plan says about a time limit in seconds; nothing where it holds."""
+    if plan.seconds <= limit:
+        return []
+    graph = sum(stage.seconds for stage in plan.stages if stage.name in _GRAPH)
+    given, alone = duration_text(limit), duration_text(round(graph, 1))
+    if graph > _SHARE * limit:
+        return [f"--time {given}: the graph alone takes about {alone}; a coarser search is used"]
+    whole = duration_text(round(plan.seconds, 1))
+    return [f"--time {given}: about {whole} would be needed; the best answer by then is written"]
 
 
 def _least(shape: Shape, k: int, cost: Cost, is_points: bool) -> int:

@@ -86,6 +86,7 @@ class PropagateJob(Job):
             **{flag(name): value for name, value in self.params.items()},
             "--threads": self.threads,
             "--memory": self.memory,
+            "--time": self.time_limit,
             **self.output_flags,
         }
         return command_line("propagate", self.data, options)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mustlink.cost.process_memory import peak_bytes, size_text
+from mustlink.deadline import NEVER, Deadline
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
 from mustlink.workspace.keeper import digest
@@ -22,7 +23,7 @@ from mustlink_io.hdf5.work_folder import WorkFolder, entries, folder_of, remove,
 from mustlink_io.jobs.class_names import names_content, with_class_names
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag
-from mustlink_io.jobs.planning import LAZY, Plan, plan_job
+from mustlink_io.jobs.planning import LAZY, Plan, plan_job, tell_time
 from mustlink_io.jobs.provenance import stages_of, versions
 
 _WORTH = 10.0  # seconds of computing that are kept for another run without being asked to
@@ -36,6 +37,7 @@ def run(job: Job, observer: Observer) -> Result:
     found is kept in a folder beside it, from which a run that was killed goes on. Raises
     InputError, also where another run writes the same output.
     """
+    deadline = NEVER if job.time_limit is None else Deadline.after(job.time_limit)
     job.check()
     paths = {role: formats.parse(text).path for role, text in job.inputs.items()}
     for path in paths.values():
@@ -47,7 +49,10 @@ def run(job: Job, observer: Observer) -> Result:
     planned = None if job.memory is None else plan_job(job)  # refuses what cannot fit
     with locked(job.output):
         remove_leftovers(target)
-        return _run(job, paths, Recorder(observer), planned)
+        recorder = Recorder(observer, deadline)
+        if job.time_limit is not None:
+            tell_time(planned or plan_job(job), job.time_limit, recorder)
+        return _run(job, paths, recorder, planned)
 
 
 def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan | None) -> Result:
@@ -159,7 +164,8 @@ def _estimator(job: Job, data: formats.Data, side: Any) -> Any:
     made = getattr(mustlink, job.methods[job.method].estimator, None)
     if made is None:
         raise InputError(f"-m {job.method}: not in this version of mustlink; choose another")
-    return made(n_jobs=job.threads, memory=job.memory, **params)
+    limits = {"memory": job.memory, "time_limit": job.time_limit}
+    return made(n_jobs=job.threads, **limits, **params)
 
 
 def _put_away(job: Job, work: WorkFolder, recorder: Recorder) -> dict[str, Any] | None:
