@@ -19,3 +19,7 @@ class InputTypeError(InputError, TypeError):
 
 class InfeasibleError(InputError):
     """No vector satisfies the constraints at this β (WD14 Alg. 1 line 4, Alg. 2 line 4)."""
+
+
+class NumericalError(InputError, ArithmeticError):
+    """The numbers of a problem differ by more than the precision in use can hold."""

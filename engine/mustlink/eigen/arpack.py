@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from mustlink import dense_algebra
 from mustlink.eigen.pencil import Pencil, PencilSolution, finish
 from mustlink.linear.cg import Map, block_cg
 from mustlink.linear.multigrid.hierarchy import Hierarchy
@@ -115,7 +116,7 @@ def _confined(pencil: Pencil, plain: LinearOperator) -> Callable[[Vector], Vecto
     if H.shape[1] == 0:
         return lambda x: plain @ x
     Y = np.column_stack([plain @ h for h in H.T])
-    correction = Y @ np.linalg.inv(H.T @ Y)
+    correction = dense_algebra.solve((H.T @ Y).T, Y.T).T
 
     def solve(x: Vector) -> Vector:
         s = plain @ x

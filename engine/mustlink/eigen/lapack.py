@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg as sla
 
+from mustlink import dense_algebra
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, EigenResult
 
@@ -14,7 +14,7 @@ def dense_smallest(laplacian: NormalizedLaplacian, k: int) -> EigenResult:
     m, null = laplacian.size, laplacian.null
     shifted = laplacian.to_dense() + 4.0 * (null.matrix @ null.matrix.T).toarray()
     room = m - null.n_components
-    values, vectors = sla.eigh(shifted, subset_by_index=[0, min(k + 1, m) - 1])
+    values, vectors = dense_algebra.eigh(shifted, subset=(0, min(k + 1, m) - 1))
     beyond = float(values[k]) if k < room else None
     values, vectors = values[:k], vectors[:, :k]
     R = laplacian.apply(vectors) - vectors * values

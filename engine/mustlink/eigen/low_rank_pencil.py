@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.deadline import NEVER, Deadline
+from mustlink import dense_algebra
 from mustlink.eigen.ritz import CUTS, whitening
 from mustlink.linear.pseudo_inverse import Inverse
 from mustlink.operators.protocol import Laplacian
@@ -108,13 +109,13 @@ def low_rank_pencil(
     pencil = LowRankPencil(laplacian, space.zeros(0), space.zeros(0), G[:, :0], tied)
     if tied:
         G = pencil.share[None, :] @ G
-    size = float(np.sqrt(max(np.linalg.eigvalsh(space.gram(factor, factor))[-1], 1e-300)))
+    size = float(np.sqrt(max(dense_algebra.eigvalsh(space.gram(factor, factor))[-1], 1e-300)))
     padded = np.vstack([G, np.zeros((max(rank - G.shape[0], 0), rank))])
-    _, s, Vt = np.linalg.svd(padded, full_matrices=False)
+    _, s, Vt = dense_algebra.svd(padded)
     t = int((s > _SINGULAR * size).sum())
     N = Vt[t:].T
     inside = space.combine(factor, N)
-    q, U = np.linalg.eigh(space.gram(inside, inside))
+    q, U = dense_algebra.eigh(space.gram(inside, inside))
     q, U = q[::-1], U[:, ::-1]
     wanted = q[min(least, q.size) - 1] if q.size else 0.0
     kept = q > max(tol * wanted, _ROUNDING * q.max(initial=0.0), 1e-3 * _ROUNDING * size**2)
@@ -218,11 +219,11 @@ def _ritz(H: Small, stiffness: Small) -> tuple[Floats, Small]:
     """Pairs (μ, g) of HᵀHg = μ·stiffness·g, μ > 0 falling."""
     cut = CUTS[np.dtype(np.float64)].basis
     T = whitening(stiffness, cut, cut * float(np.diag(stiffness).max(initial=0.0)))
-    _, sigma, Vt = np.linalg.svd(H @ T, full_matrices=False)
+    _, sigma, Vt = dense_algebra.svd(H @ T)
     real = sigma > np.sqrt(_ROUNDING) * sigma.max(initial=0.0)
     return sigma[real] ** 2, T @ Vt[real].T
 
 
 def _least(M: Small, V: Small) -> Small:
     """Shortest solution of Ma = V."""
-    return np.asarray(np.linalg.lstsq(M, V, rcond=_SINGULAR)[0], dtype=np.float64)
+    return dense_algebra.lstsq(M, V, _SINGULAR)

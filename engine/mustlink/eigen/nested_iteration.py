@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.deadline import NEVER, Deadline
+from mustlink import dense_algebra
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.ritz import rayleigh_ritz
 from mustlink.operators.null_space import NullSpace
@@ -83,7 +84,7 @@ def _deepest(grids: Grids, depth: int, null: NullSpace, b: int, seed: int) -> Bl
     if A.space.size <= _DENSE:
         Z = null.columns(np.arange(null.n_components))
         dense = A.to_dense() + 4.0 * Z @ Z.T
-        _, vectors = np.linalg.eigh((dense + dense.T) / 2)
+        _, vectors = dense_algebra.eigh(dense)
         return np.ascontiguousarray(vectors[:, :b])
     return _refine(grids, depth, null, A.space.normals(b, seed), steps=10 * _COARSE_STEPS)
 

@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-import scipy.linalg as sla
 
+from mustlink import dense_algebra
 from mustlink.eigen.penalized_lobpcg import smallest_penalized
 from mustlink.eigen.problem import DENSE, Floats, Problem, Solution, Solving, stage
 from mustlink.eigen.smooth_subspace import SmoothBasis, dense_operator
@@ -200,13 +200,13 @@ def dense_smallest_penalized(
     a, b = weights
     m = problem.laplacian.size
     eye = np.eye(m)
-    N = np.linalg.qr(problem.constant, mode="complete")[0][:, 1:]
+    N = dense_algebra.orthogonal(problem.constant, complete=True)[:, 1:]
     N = N if problem.without_constant else eye
     k = min(problem.columns, N.shape[1])
     A, M = (_inside(N, side(eye, a, b)) for side in (problem.left, problem.right))
     if problem.turned is None or is_definite(M, cut=NOISE, relative=True):
         right = None if problem.is_standard else M
-        theta, Y = sla.eigh(A, right, subset_by_index=(0, k - 1))
+        theta, Y = dense_algebra.eigh(A, right, subset=(0, k - 1))
     else:  # Laplacians of links 10²⁰ times as strong as edges cannot be added up
         alone = replace(problem, mass_update=None), replace(problem, mass=np.zeros(m))
         lower = [_inside(N, one.metric(eye)) for one in alone]

@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink import dense_algebra
 from mustlink.eigen.wide_spectrum import NOISE, leading_pairs
 from mustlink.operators.constraint_operator import ConstraintOperator
 from mustlink.operators.laplacian import Block
@@ -63,7 +64,7 @@ class Pencil:
     @cached_property
     def _null_parts(self) -> tuple[Block, Block]:
         """(ZᵀBZ)⁺ and N, orthonormal, its null space, (c', t)."""
-        g, N = np.linalg.eigh(self._null_gram)
+        g, N = dense_algebra.eigh(self._null_gram)
         zero = np.abs(g) <= _SINGULAR * self.norm
         return (N[:, ~zero] / g[~zero]) @ N[:, ~zero].T, N[:, zero]
 
@@ -78,7 +79,7 @@ class Pencil:
         if N.shape[1]:
             space.add_rows(C, self.Q.support, self._QZ @ N)
             C = self.laplacian.null.project(C)
-            _, s, Vt = np.linalg.svd(C, full_matrices=False)
+            _, s, Vt = dense_algebra.svd(C)
             turn = Vt[s > _SINGULAR * self.norm].T
             N, C = N @ turn, C @ turn
         return N, C
@@ -142,7 +143,7 @@ class Pencil:
         above = self.Q.count_above(self.beta)
         if above is None:
             return None
-        taken = int((np.linalg.eigvalsh(self._null_gram) > _SINGULAR * self.norm).sum())
+        taken = int((dense_algebra.eigvalsh(self._null_gram) > _SINGULAR * self.norm).sum())
         if self.beta < 0:
             taken += self.laplacian.null.n_components - self.touched.size
         return above - taken - self.held.shape[1]

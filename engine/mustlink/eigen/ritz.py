@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink import dense_algebra
 from mustlink.space import Block, Dots, Gram, Small, Space
 
 Map = Callable[[Block], Block]
@@ -53,7 +54,7 @@ def whitening(G: Small, cut: float, floor: NDArray[np.float64] | float = _NOTHIN
         return np.zeros((len(G), 0))
     size = np.sqrt(squares[good])
     inside = G[np.ix_(good, good)] / size[:, None] / size
-    g, U = np.linalg.eigh((inside + inside.T) / 2)
+    g, U = dense_algebra.eigh(inside)
     keep = g > cut * g[-1]
     T = np.zeros((len(G), int(keep.sum())))
     T[good] = U[:, keep] / np.sqrt(g[keep]) / size[:, None]
@@ -63,7 +64,7 @@ def whitening(G: Small, cut: float, floor: NDArray[np.float64] | float = _NOTHIN
 def ritz_pairs(H: Small, T: Small, count: int | None = None) -> tuple[Small, Small]:
     """Lowest `count` pairs of the form H on the span of T: CᵀHC = diag(θ), C = T·rotation."""
     inside = T.T @ H @ T
-    theta, Y = np.linalg.eigh((inside + inside.T) / 2)
+    theta, Y = dense_algebra.eigh(inside)
     return theta[:count], T @ Y[:, :count]
 
 

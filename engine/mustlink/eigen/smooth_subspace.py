@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink import dense_algebra
 from mustlink.eigen.wide_spectrum import ROUNDING
 from mustlink.operators.constraint_operator import ConstraintOperator
 from mustlink.operators.null_space import NullSpace
@@ -180,5 +181,5 @@ def _component_frame(null: NullSpace, z: Block) -> Small:
     chosen = np.zeros((count, held.size))
     chosen[held, np.arange(held.size)] = 1.0
     if held.size == count:
-        return np.linalg.qr(np.hstack([share, chosen]))[0][:, 1:count]
-    return np.linalg.qr(chosen - share @ share[held].T)[0]
+        return dense_algebra.orthogonal(np.hstack([share, chosen]))[:, 1:count]
+    return dense_algebra.orthogonal(chosen - share @ share[held].T)

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from mustlink import dense_algebra
 from mustlink.operators.laplacian import Block
 
 Floats = NDArray[np.float64]
@@ -36,11 +37,11 @@ def leading_pairs(S: Block, M: Block) -> tuple[Floats, Block]:
     S, M = _even(S), _even(M)
     if is_definite(M):
         return _pairs(S, M)
-    values, X = np.linalg.eigh(M)
+    values, X = dense_algebra.eigh(M)
     faint = values <= _FAINT
     N, R = X[:, faint], X[:, ~faint]
     inner, across = N.T @ S @ N, N.T @ S @ R
-    taken = -np.linalg.lstsq(inner, across, rcond=ROUNDING)[0]
+    taken = -dense_algebra.lstsq(inner, across, ROUNDING)
     mu, W = _pairs(R.T @ S @ R + across.T @ taken, R.T @ M @ R)
     beyond, C = _pairs(inner, np.diag(np.maximum(values[faint], ROUNDING)))
     mu, W = np.concatenate([mu, beyond]), np.column_stack([R @ W + N @ (taken @ W), N @ C])
@@ -58,7 +59,7 @@ def _pairs(S: Block, M: Block) -> tuple[Floats, Block]:
     if S.shape[0] == 0:
         return np.empty(0), S
     S, M = _even(S), _even(M)
-    mu, W = sla.eigh(S, M)
+    mu, W = dense_algebra.eigh(S, M)
     t = np.inf
     for _ in range(_WINDOWS):
         top, size = float(mu[-1]), min(float(-mu[0]), t)
@@ -68,7 +69,7 @@ def _pairs(S: Block, M: Block) -> tuple[Floats, Block]:
         window = 2 * t * M - S
         if not is_definite(window, cut=0.0):
             break  # no μ > 0 but rounding
-        nu, W = sla.eigh(S, window)
+        nu, W = dense_algebra.eigh(S, window)
         mu = 2 * t * nu / np.maximum(1 + nu, np.finfo(float).eps)
     return mu[::-1], W[:, ::-1]
 
@@ -104,7 +105,7 @@ def smallest_quotients(
     order = np.argsort(-np.linalg.norm(rows, axis=1), kind="stable")
     Q, R, column = sla.qr(rows[order], mode="economic", pivoting=True)
     # By QR steps: entries of 10⁻³⁰⁰ were seen to make NaN of divide and conquer.
-    Y = sla.svd(Q[order < above], lapack_driver="gesvd")[2][::-1][:k].T
+    Y = dense_algebra.svd(Q[order < above], by_steps=True)[2][::-1][:k].T
     V = np.empty_like(Y)
     V[column] = sla.solve_triangular(R, Y)
     cosine, sine = (
@@ -115,6 +116,6 @@ def smallest_quotients(
 
 def _factor(A: Block) -> Block:
     """F (r, m) with FᵀF = A, what is rounding beside the largest eigenvalue left out."""
-    values, X = np.linalg.eigh(_even(A))
+    values, X = dense_algebra.eigh(_even(A))
     kept = values > NOISE * max(float(values[-1]), 0.0)
     return np.asarray((X[:, kept] * np.sqrt(values[kept])).T, dtype=np.float64)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sla
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink import dense_algebra
 from mustlink.operators.constraint_operator import ConstraintOperator
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 
@@ -68,8 +68,7 @@ def local_solve(
         whole = sparse.toarray()
         if F is not None:
             whole += F @ (core @ F.T.toarray())
-        factored = sla.cho_factor(whole)
-        return LocalSolve(rows, lambda B: sla.cho_solve(factored, B))
+        return LocalSolve(rows, dense_algebra.Definite(whole, lift=True).solve)
     return LocalSolve(rows, _woodbury(sp.csc_matrix(sparse), F, core))
 
 
@@ -86,7 +85,7 @@ def _woodbury(matrix: sp.csc_matrix, F: sp.csr_matrix | None, K: Block) -> Map:
 
     def solve(B: Block) -> Block:
         Y = factored.solve(B)
-        found: Block = Y - solved @ np.linalg.solve(small, K @ (columns.T @ Y))
+        found: Block = Y - solved @ dense_algebra.solve(small, K @ (columns.T @ Y))
         return found
 
     return solve

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy.linalg as sla
 
 from mustlink.deadline import NEVER, Deadline
+from mustlink import dense_algebra
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
@@ -20,8 +20,10 @@ _ENOUGH = 1e-6  # relative residual at which rough solves end early
 def dense_inverse(laplacian: NormalizedLaplacian) -> Inverse:
     """L̄⁺ by LAPACK: the inverse of L̄ + ZZᵀ on the complement of Z. Cost O(m³), m² numbers."""
     null = laplacian.null
-    factored = sla.cho_factor(laplacian.to_dense() + (null.matrix @ null.matrix.T).toarray())
-    return lambda B: null.project(sla.cho_solve(factored, null.project(B)))
+    factored = dense_algebra.Definite(
+        laplacian.to_dense() + (null.matrix @ null.matrix.T).toarray(), lift=True
+    )
+    return lambda B: null.project(factored.solve(null.project(B)))
 
 
 def rough_inverse(

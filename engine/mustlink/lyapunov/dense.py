@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import scipy.linalg as la
-
+from mustlink import dense_algebra
 from mustlink.lyapunov.equation import Problem
 from mustlink.lyapunov.fields import DenseField
 
@@ -14,7 +13,7 @@ def solve_dense(problem: Problem) -> DenseField:
     For the Lyapunov equation this is Bartels & Stewart (1972): L̄ is symmetric, so that its Schur
     form is diagonal and the triangular solve a division. Cost 9m³ + 6m³ operations, five matrices.
     """
-    values, Q = la.eigh(problem.laplacian.to_dense())
+    values, Q = dense_algebra.eigh(problem.laplacian.to_dense())
     Y = Q.T @ problem.sources.dot(Q)
     F = Q @ (Y * problem.symbol(values[:, None], values)) @ Q.T
     return DenseField(0.5 * (F + F.T))

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.linalg as la
 from numpy.typing import NDArray
 
+from mustlink import dense_algebra
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.source_batches import Part
 from mustlink.space import Block, Gram, Series, Small
@@ -87,7 +88,7 @@ class GlobalLanczos:
         """Eigenvalues, ascending, and eigenvectors of h with Th + hT = e_1e_1ᵀ."""
         values, Q = self._ritz()
         h = Q @ (np.outer(Q[0], Q[0]) / (values[:, None] + values)) @ Q.T
-        weights, w = la.eigh(h)
+        weights, w = dense_algebra.eigh(h)
         return np.asarray(weights, np.float64), np.asarray(w, np.float64)
 
     def combined(self, C: Small) -> Series:

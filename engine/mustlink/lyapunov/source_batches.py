@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
+from mustlink import dense_algebra
 from mustlink.lyapunov.sources import Sources
 from mustlink.operators.laplacian import Block
 
@@ -107,6 +108,6 @@ def _factor(B: sp.csc_matrix, owners: NDArray[np.int64], D: sp.csr_matrix) -> Pa
         core = both[used][:, used].toarray()
     nodes = np.flatnonzero(np.diff(columns.indptr))
     Q, R = la.qr(columns[nodes].toarray(), mode="economic")
-    values, vectors = la.eigh(R @ core @ R.T)
+    values, vectors = dense_algebra.eigh(R @ core @ R.T)
     kept = np.abs(values) > _ZERO * R.shape[0] * np.abs(values).max(initial=0.0)
     return Part(nodes, Q @ vectors[:, kept], values[kept])

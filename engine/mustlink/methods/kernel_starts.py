@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from mustlink import dense_algebra
 from mustlink.constraints import Constraints
 from mustlink.constraints.closure import gather
 from mustlink.eigen.solver import smallest_pairs, smoothest, warn_unconverged
@@ -57,7 +57,9 @@ def relaxed_starts(
         mass = np.eye(basis.p + 1) + F.T @ (extra[:, None] * F)
         for p in sorted({min(p, basis.p) for p in (k - 1, 2 * k, WIDEST * k)}):
             part = slice(0, p + 1)
-            C = sla.eigh((links + links.T)[part, part] / 2, (mass + mass.T)[part, part] / 2)[1]
+            C = dense_algebra.eigh(
+                (links + links.T)[part, part] / 2, (mass + mass.T)[part, part] / 2
+            )[1]
             rows = basis.vectors[:, part] @ C[:, ::-1][:, :k] / laplacian.root_degree[:, None]
             found.append(kmeans(rows, k, seed).labels)
     return found

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigs, splu
 
+from mustlink import dense_algebra
 from mustlink.check import as_integer
 from mustlink.errors import InputError
 
@@ -117,13 +118,13 @@ def _is_symmetric(M: Any) -> bool:
 def _dense(A: Floats, B: Floats, sigma: float) -> tuple[Floats, Floats]:
     """All pairs by LAPACK."""
     if _is_symmetric(A) and _is_symmetric(B):
-        c, U = np.linalg.eigh((A + A.T + sigma * (B + B.T)) / 2)
+        c, U = dense_algebra.eigh((A + A.T + sigma * (B + B.T)) / 2)
         if c[0] > -_NULL * c[-1]:  # else A + σB, of indefinite matrices, is no inner product
             kept = c > _NULL * c[-1]
             T = U[:, kept] / np.sqrt(c[kept])
-            nu, V = np.linalg.eigh(T.T @ B @ T)
+            nu, V = dense_algebra.eigh(T.T @ B @ T)
             return nu, T @ V
-    lam, V = sla.eig(A, B)
+    lam, V = dense_algebra.general_pairs(A, B)
     real = np.isfinite(lam) & (np.abs(lam.imag) <= _ZERO * (np.abs(lam) + sigma))
     lam, V = lam[real].real, V[:, real]
     largest = V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])]

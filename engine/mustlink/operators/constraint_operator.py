@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink import dense_algebra
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import NodeMatrix
 from mustlink.operators.laplacian import NormalizedLaplacian
@@ -90,7 +91,7 @@ class ConstraintOperator:
         if self.support.size <= _DENSE_SUPPORT:
             return _descending(self.to_dense())
         if self._low_rank and self.factor is not None:
-            g, U = np.linalg.eigh((self.factor.T @ self.factor).toarray())
+            g, U = dense_algebra.eigh((self.factor.T @ self.factor).toarray())
             root = U * np.sqrt(np.maximum(g, 0.0))
             return _descending(root.T @ (self.core @ root))
         return np.sort(self._lanczos(300, "LA"))[::-1]
@@ -162,7 +163,7 @@ def _descending(matrix: Block) -> NDArray[np.float64]:
 
     A zero that came out as 1e-16 would count as positive, and β as a fraction of it be no bound.
     """
-    values = np.asarray(np.linalg.eigvalsh((matrix + matrix.T) / 2)[::-1], dtype=np.float64)
+    values = np.asarray(dense_algebra.eigvalsh(matrix)[::-1], dtype=np.float64)
     values[np.abs(values) <= _ROUNDING * np.abs(values).max(initial=0.0)] = 0.0
     return values
 

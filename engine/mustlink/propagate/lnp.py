@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from mustlink import dense_algebra
 from mustlink.check import check_choice, check_positive, check_share
 from mustlink.kernels.local_fits import convex_weights
 from mustlink.kernels.spmm import spmm_axpby
@@ -81,7 +82,7 @@ def iterated(task: Task, U: sp.csr_matrix, alpha: float, Y: Block) -> tuple[Bloc
     tol, B = task.solving.tolerance(task.size), (1.0 - alpha) * Y
     with task.recorder.stage("propagating") as advance:
         if task.solving.is_dense(task.size):
-            F = np.asarray(np.linalg.solve(np.eye(task.size) - alpha * U.toarray(), B), np.float64)
+            F = dense_algebra.solve(np.eye(task.size) - alpha * U.toarray(), B)
             return F, Convergence("LAPACK", "direct", 0, np.zeros(B.shape[1]), tol)
         return block_bicgstab(
             lambda X: spmm_axpby(U, X, X, -alpha, 1.0),

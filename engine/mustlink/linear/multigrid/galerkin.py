@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sla
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink import dense_algebra
 from mustlink.kernels.spmm import spmm
 from mustlink.linear.multigrid.cycle import Cycle
 from mustlink.linear.multigrid.hierarchy import Level, aggregate, inverse_diagonal
@@ -156,6 +156,5 @@ def _inverse(matrix: sp.csr_matrix) -> Block:
     largest = float(diagonal.max(initial=0.0)) or 1.0
     A[np.diag_indices_from(A)] += _REGULAR * largest
     A[np.diag_indices_from(A)] += np.where(diagonal > 0, 0.0, largest)
-    factored: Any = sla.cho_factor(A)
-    found: Block = sla.cho_solve(factored, np.eye(A.shape[0]))
+    found: Block = dense_algebra.Definite(A, lift=True).solve(np.eye(A.shape[0]))
     return (found + found.T) / 2

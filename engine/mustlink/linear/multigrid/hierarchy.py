@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink import dense_algebra
 from mustlink.kernels.spmm import chebyshev_step, spmm, spmm_axpby
 from mustlink.linear.multigrid.cycle import Cycle
 from mustlink.operators.laplacian import Block, GroundedLaplacian
@@ -141,7 +142,7 @@ class Hierarchy:
         exact = self.coarse[-1]
         A = last.dense(last.matrix if exact is None else exact)
         A += columns.T @ penalty(columns)
-        values, vectors = np.linalg.eigh((A + A.T) / 2)
+        values, vectors = dense_algebra.eigh(A)
         inverse = (vectors / np.maximum(np.abs(values), _LIMIT)) @ vectors.T
         return replace(self, levels=(*self.levels[:-1], replace(last, coarse_inverse=inverse)))
 
@@ -279,7 +280,7 @@ def pseudo_inverse(level: Level, exact: sp.csr_matrix, dtype: np.dtype[Any]) -> 
     inverse, 10⁷ or so, drowns every other mode.
     """
     A = level.dense(exact)
-    values, vectors = np.linalg.eigh((A + A.T) / 2)
+    values, vectors = dense_algebra.eigh(A)
     keep = values > _SMALL[dtype]
     inverse: Block = (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
     return inverse
