@@ -43,7 +43,7 @@ def eigh(
 
 
 def _pairs(
-    A: Floats, M: Floats | None, subset: tuple[int, int] | None, driver: str | None
+    A: Floats, M: Floats | None, subset: tuple[int, int] | None, driver: Any
 ) -> tuple[Floats, Floats] | None:
     """What one driver finds, None where it fails; the default ones are the quickest."""
     try:
@@ -73,7 +73,8 @@ def eigvalsh(A: Array) -> Floats:
 def svd(A: Array, *, by_steps: bool = False) -> tuple[Floats, Floats, Floats]:
     """U, σ falling, Vᵀ of a matrix, in their short form; by QR steps at once if asked for."""
     A, size = _scaled(A, "singular values")
-    for driver in ("gesvd",) if by_steps else ("gesdd", "gesvd"):
+    drivers: Any = ("gesvd",) if by_steps else ("gesdd", "gesvd")
+    for driver in drivers:
         try:
             U, sigma, Vt = sla.svd(A, full_matrices=False, lapack_driver=driver)
         except sla.LinAlgError:
@@ -131,7 +132,8 @@ class Definite:
 def general_pairs(A: Array, B: Array) -> tuple[Array, Array]:
     """Eigenvalues and vectors, complex ones as they come, of Ax = λBx. Raises NumericalError."""
     try:
-        return sla.eig(_finite(A, "eigenvalues"), _finite(B, "eigenvalues"))
+        values, X = sla.eig(_finite(A, "eigenvalues"), _finite(B, "eigenvalues"))[:2]
+        return values, X
     except sla.LinAlgError:
         raise NumericalError(_failed("eigenvalues", len(A))) from None
 

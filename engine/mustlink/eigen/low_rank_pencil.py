@@ -21,8 +21,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.deadline import NEVER, Deadline
 from mustlink import dense_algebra
+from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.ritz import CUTS, whitening
 from mustlink.linear.pseudo_inverse import Inverse
 from mustlink.operators.protocol import Laplacian

@@ -12,8 +12,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.deadline import NEVER, Deadline
 from mustlink import dense_algebra
+from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.ritz import rayleigh_ritz
 from mustlink.operators.null_space import NullSpace

@@ -234,7 +234,7 @@ def substitute(order: Any, starts: Any, rows: Any, shares: Any, pivots: Any, Y: 
 def grounded_product(
     indptr: Any, indices: Any, data: Any, root: Any, ground: Any, F: Any, Y: Any
 ) -> None:
-    """Write (D_w − W + diag(ground))F into Y (m, b), W = diag(root)·data·diag(root), by differences.
+    """Write (D − W + diag(ground))F into Y (m, b), W = diag(root)·data·diag(root), by differences.
 
     Σ_j w_ij(f_i − f_j) keeps the digits that d_i f_i − Σ_j w_ij f_j loses where f is nearly
     constant.

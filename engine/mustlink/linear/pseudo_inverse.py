@@ -6,23 +6,30 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mustlink.deadline import NEVER, Deadline
 from mustlink import dense_algebra
+from mustlink.deadline import NEVER, Deadline
 from mustlink.linear.cg import block_cg
+from mustlink.linear.laplacian_solve import EXACT, by_elimination
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 
 Inverse = Callable[[Block], Block]
 _COLUMNS = 16  # solved at a time: five blocks of that many columns are in memory
+_ILL = 1e-7  # reciprocal condition number from which the seventh digit may be lost
 _ENOUGH = 1e-6  # relative residual at which rough solves end early
 
 
 def dense_inverse(laplacian: NormalizedLaplacian) -> Inverse:
-    """L̄⁺ by LAPACK: the inverse of L̄ + ZZᵀ on the complement of Z. Cost O(m³), m² numbers."""
+    """L̄⁺ by LAPACK: the inverse of L̄ + ZZᵀ on the complement of Z. Cost O(m³), m² numbers.
+
+    By elimination of nodes where that is nearly singular.
+    """
     null = laplacian.null
     factored = dense_algebra.Definite(
         laplacian.to_dense() + (null.matrix @ null.matrix.T).toarray(), lift=True
     )
+    if factored.rcond < _ILL:
+        return lambda B: by_elimination(laplacian, B, tol=EXACT, project=null.project)[0]
     return lambda B: null.project(factored.solve(null.project(B)))
 
 

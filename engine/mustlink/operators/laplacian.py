@@ -33,11 +33,13 @@ class GroundedLaplacian:
     """I − S with S = T^-½WT^-½, `root_degree` T^½, T >= the degrees of W, on m nodes.
 
     Positive definite where T exceeds the degree somewhere in every component: by a diagonal added
-    to the Laplacian, or by edges to nodes that were taken out (a Dirichlet problem).
+    to the Laplacian, or by edges to nodes that were taken out (a Dirichlet problem). `ground` (m,)
+    is by how much, in the weights of W, and known without a difference; None where it is 0.
     """
 
     S: sp.csr_matrix
     root_degree: NDArray[np.float64]
+    ground: NDArray[np.float64] | None = field(default=None, kw_only=True, repr=False)
 
     @property
     def size(self) -> int:
@@ -53,6 +55,11 @@ class GroundedLaplacian:
     def dtype(self) -> np.dtype[Any]:
         """Precision of S, in which blocks of vectors are held."""
         return self.S.dtype
+
+    @property
+    def grounding(self) -> NDArray[np.float64]:
+        """By how much T exceeds the degrees, (m,)."""
+        return np.zeros(self.size) if self.ground is None else self.ground
 
     @property
     def norm(self) -> float:
@@ -113,15 +120,22 @@ class GroundedLaplacian:
         return next_term(self.S, V, old, weights, out)
 
     def grounded(
-        self, free: NDArray[np.integer[Any]], ratio: NDArray[np.float64], smooth: Any
+        self,
+        free: NDArray[np.integer[Any]],
+        ratio: NDArray[np.float64],
+        smooth: Any,
+        ground: NDArray[np.float64] | None = None,
     ) -> GroundedLaplacian:
-        """I − RSR on the rows `free`, R = diag(ratio) <= 1; `smooth` (f,) spans what is smooth."""
+        """I − RSR on the rows `free`, R = diag(ratio) <= 1; `smooth` (f,) spans what is smooth.
+
+        `ground` (f,) is smooth·(I − RSR)smooth, entry by entry.
+        """
         S = self.S
         if free.size < S.shape[0]:
             S = S[free][:, free]
         data = S.data * ratio[S.indices] * np.repeat(ratio, np.diff(S.indptr))
         inner = sp.csr_matrix((data, S.indices, S.indptr), shape=S.shape)
-        return GroundedLaplacian(inner, smooth)
+        return GroundedLaplacian(inner, smooth, ground=ground)
 
     def to_dense(self) -> Block:
         """I − S as a dense matrix; for small graphs."""
@@ -192,6 +206,33 @@ class NormalizedLaplacian(GroundedLaplacian):
         S = self.S
         weights = sp.csr_matrix((scaled(S, by), S.indices, S.indptr), shape=S.shape)
         return NormalizedLaplacian.of_weights(weights, self.weights)
+
+    @cached_property
+    def excess(self) -> Block | None:
+        """(SD^½1)_i/d_i^½ − 1, (m, 1), where S is in single precision; else None.
+
+        Rounding makes rows too heavy or too light by 1e-8, more than faint edges weigh: I − S
+        would have negative eigenvalues. diag(1 + excess) − S is the Laplacian of the rounded
+        weights, positive and with the same null space.
+        """
+        if self.S.dtype == np.float64:
+            return None
+        root = self.root_degree[:, None]
+        found: Block = self.neighbours(root) / root - 1.0
+        return found
+
+    @property
+    def degrees(self) -> NDArray[np.float64]:
+        """Row sums of D^½SD^½ as S is stored, (m,)."""
+        exact: NDArray[np.float64] = self.root_degree**2
+        return exact if self.excess is None else exact * (1.0 + self.excess[:, 0])
+
+    def apply(self, X: Block) -> Block:
+        """L̄X for a block (m, b), in the block's precision."""
+        Y = super().apply(X)
+        if self.excess is not None and Y.dtype == np.float64:
+            Y += self.excess * X
+        return Y
 
     @property
     def graph_weights(self) -> sp.csr_matrix:

@@ -8,24 +8,28 @@ of Δ. All classes are solved at once, one column each.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from mustlink import dense_algebra
 from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.solver import DENSE_BELOW
+from mustlink.errors import NumericalError
 from mustlink.linear.cg import Map, block_cg
+from mustlink.linear.laplacian_solve import EXACT, by_elimination, solve_laplacian
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
 from mustlink.observe import Recorder
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.operators.laplacian import Block, GroundedLaplacian, NormalizedLaplacian
 from mustlink.result import Convergence
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 SOLVERS = ("auto", "dense", "cg")
+_SINGULAR = 2e-16  # reciprocal condition number from which LAPACK's answer has no digit
+_ILL = 1e-7  # and from which it may lack the seventh, where there is a better way
 _JACOBI = 0.005  # share of the diagonal that is added everywhere, from which no multigrid is needed
 
 
@@ -33,12 +37,14 @@ _JACOBI = 0.005  # share of the diagonal that is added everywhere, from which no
 class System:
     """E(M + diag(w))_ff E, E = diag(scale): positive definite, with a diagonal near 1.
 
-    `apply` is its product with a block, `precondition` an approximate inverse or None.
+    `apply` is its product with a block, `precondition` an approximate inverse or None. `laplacian`
+    is the operator itself where it is one of a graph.
     """
 
     apply: Map
     scale: Floats
     precondition: Map | None = None
+    laplacian: GroundedLaplacian | None = None
 
 
 class Energy(Protocol):
@@ -68,12 +74,6 @@ class LaplacianEnergy:
         """Number of nodes m."""
         return self.laplacian.size
 
-    @property
-    def diagonal(self) -> Floats:
-        """γd, or γ."""
-        root = self.laplacian.root_degree
-        return np.full(root.size, self.factor) if self.normalized else self.factor * root**2
-
     def apply(self, X: Block) -> Block:
         """MX for a block (m, b)."""
         if self.normalized:
@@ -83,14 +83,28 @@ class LaplacianEnergy:
 
     def system(self, free: Ints, weight: Floats) -> System:
         """I − S_T, T the diagonal of both, with a multigrid cycle unless the weights are large."""
-        own = self.diagonal[free]
+        operator, scale = self.grounded(free, weight)
+        is_easy = float((weight * scale**2).min(initial=1.0)) >= _JACOBI
+        cycle = None if is_easy else build_grids(operator).cycle()
+        return System(operator.apply, scale, cycle, operator)
+
+    def grounded(self, free: Ints, weight: Floats) -> tuple[GroundedLaplacian, Floats]:
+        """E(M + diag(weight))E on the rows `free` and the diagonal of E, with its ground.
+
+        A node's ground is its weight and its edges to nodes that are not free.
+        """
+        laplacian, root = self.laplacian, self.laplacian.root_degree
+        own = self.factor * laplacian.degrees[free] / (root[free] ** 2 if self.normalized else 1.0)
         total = own + weight
         # The smooth vector of M, 1 or D^½1, in the variables of the system.
-        smooth = np.sqrt(total) * (self.laplacian.root_degree[free] if self.normalized else 1.0)
-        operator = self.laplacian.grounded(free, np.sqrt(own / total), smooth)
-        is_easy = float((weight / total).min(initial=1.0)) >= _JACOBI
-        cycle = None if is_easy else build_grids(operator).cycle()
-        return System(operator.apply, 1.0 / np.sqrt(total), cycle)
+        smooth = np.sqrt(total) * (root[free] if self.normalized else 1.0)
+        ground = weight * root[free] ** 2 if self.normalized else weight.copy()
+        if free.size < self.size:
+            held = root.copy()
+            held[free] = 0.0
+            ground += self.factor * (root * laplacian.neighbours(held[:, None])[:, 0])[free]
+        ratio = np.sqrt(self.factor / total) * (1.0 if self.normalized else root[free])
+        return laplacian.grounded(free, ratio, smooth, ground), 1.0 / np.sqrt(total)
 
 
 def scaled_system(
@@ -177,20 +191,32 @@ def solve(
     tol = solving.tolerance(energy.size)
     if free.size == 0 or solving.is_dense(energy.size):
         with recorder.stage("propagating"):
-            return _dense(_restricted(energy, free, weight), B, tol)
+            is_graph = isinstance(energy, LaplacianEnergy)
+            ill = _ILL if is_graph else _SINGULAR
+            found = _dense(_restricted(energy, free, weight), B, tol, ill)
+            if found is not None:
+                return found
+            if not isinstance(energy, LaplacianEnergy):
+                raise NumericalError("graph: a linear system of all nodes is singular to rounding")
+            operator, scale = energy.grounded(free, weight)
+            X, told = by_elimination(operator, scale[:, None] * B, tol=EXACT)
+            worst = float(told.residuals.max(initial=0.0))
+            return scale[:, None] * X, replace(told, reason="direct", tolerance=max(tol, worst))
     with recorder.stage("multigrid set-up"):
         system = energy.system(free, weight)
     scale = system.scale[:, None]
     with recorder.stage("propagating") as advance:
-        X, convergence = block_cg(
-            system.apply,
-            scale * B,
-            tol=tol,
-            max_iter=solving.max_iter,
-            precondition=system.precondition,
-            on_step=lambda worst: advance(done(worst, tol)),
-            deadline=solving.deadline,
-        )
+        how: Any = {
+            "tol": tol,
+            "max_iter": solving.max_iter,
+            "precondition": system.precondition,
+            "on_step": lambda worst: advance(done(worst, tol)),
+            "deadline": solving.deadline,
+        }
+        if system.laplacian is None:
+            X, convergence = block_cg(system.apply, scale * B, **how)
+        else:
+            X, convergence = solve_laplacian(system.laplacian, scale * B, **how)
     return scale * X, convergence
 
 
@@ -214,11 +240,18 @@ def _restricted(energy: Energy, free: Ints, weight: Floats) -> Map:
     return inner
 
 
-def _dense(A: Map, B: Block, tol: float) -> tuple[Block, Convergence]:
+def _dense(A: Map, B: Block, tol: float, ill: float) -> tuple[Block, Convergence] | None:
+    """By LAPACK; None where the matrix is too near a singular one for that."""
     if B.shape[0] == 0:
         return B, Convergence("LAPACK", "direct", 0, np.zeros(B.shape[1]), tol)
     whole = A(np.eye(B.shape[0]))
-    X = sla.solve((whole + whole.T) / 2, B, assume_a="pos")
+    try:
+        factored = dense_algebra.Definite(whole)
+    except NumericalError:
+        return None
+    if factored.rcond < ill:
+        return None
+    X = factored.solve(B)
     size = np.maximum(np.linalg.norm(B, axis=0), 1e-300)
     residuals = np.linalg.norm(B - whole @ X, axis=0) / size
     # A direct solve has no tolerance to miss; what it left is reported as it is.

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sla
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from mustlink.eigen.solver import default_tolerance
+from mustlink.errors import NumericalError
 from mustlink.kernels.local_fits import nearest_listed
 from mustlink.linear.cg import Map, block_cg
 from mustlink.linear.multigrid.galerkin import Product, galerkin_cycle
@@ -142,18 +141,16 @@ def embed(task: Task, energy: Energy, orthogonal: bool, alpha: float) -> Solutio
             F, convergence = _balanced(task, energy, weight, solving)
         return Solution(F, convergence, dict(chosen))
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", sla.LinAlgWarning)
-        try:
-            return solved(wanted)
-        except (sla.LinAlgError, sla.LinAlgWarning):
-            # Points on a plane with fewer labels than coordinates, for example. The system has a
-            # solution even so, and conjugate gradients find one.
-            task.recorder.warn(
-                "the labels do not determine all values (M is singular on the unlabelled nodes); "
-                "those of the conjugate gradients are given"
-            )
-            return solved(replace(wanted, solver="cg"))
+    try:
+        return solved(wanted)
+    except NumericalError:
+        # Points on a plane with fewer labels than coordinates, for example. The system has a
+        # solution even so, and conjugate gradients find one.
+        task.recorder.warn(
+            "the labels do not determine all values (M is singular on the unlabelled nodes); "
+            "those of the conjugate gradients are given"
+        )
+        return solved(replace(wanted, solver="cg"))
 
 
 def _balanced(

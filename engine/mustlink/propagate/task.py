@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.graph import Graph
-from mustlink.linear.cg import block_cg
+from mustlink.linear.laplacian_solve import solve_laplacian
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
 from mustlink.linear.pseudo_inverse import dense_inverse
 from mustlink.observe import Recorder
@@ -125,8 +125,8 @@ class Task:
         with self.recorder.stage("multigrid set-up"):
             cycle = build_grids(laplacian).cycle()
         with self.recorder.stage("propagating") as advance:
-            return block_cg(
-                laplacian.apply,
+            return solve_laplacian(
+                laplacian,
                 B,
                 tol=tol,
                 max_iter=self.solving.max_iter,

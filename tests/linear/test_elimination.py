@@ -1,0 +1,156 @@
+"""Approximate elimination and solves with Laplacians of weights of any range."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from degenerate import GRAPHS, chain, random_graph, spread
+from mustlink import dense_algebra
+from mustlink.errors import NumericalError
+from mustlink.graph import Graph
+from mustlink.kernels.elimination import eliminate
+from mustlink.linear.approximate_cholesky import ApproximateCholesky
+from mustlink.linear.laplacian_solve import by_elimination, solve_laplacian
+from mustlink.operators.laplacian import normalized_laplacian
+from mustlink.propagate.glp import LaplacianEnergy
+from oracles.elimination import harmonic_by_elimination
+
+WIDE = ["floor", "blocks 1e-12", "blocks 1e-30", "heavy 1e12", "star", "chain", "wide"]
+
+
+def laplacian(W, dtype=np.float64):
+    return normalized_laplacian(Graph.from_affinity(W), dtype)
+
+
+def test_elimination_of_a_tree_is_exact():
+    """Eliminating leaves first joins nothing: the factor is that of Cholesky."""
+    L = laplacian(chain(30, 0.3))
+    cholesky = ApproximateCholesky(L)
+    rng = np.random.default_rng(0)
+    X = L.null.project(rng.standard_normal((30, 3)))
+    found = L.null.project(cholesky(cholesky.product(X)))
+    np.testing.assert_allclose(found, X, rtol=1e-9, atol=1e-9 * np.abs(X).max())
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_the_preconditioner_is_symmetric_and_positive(name):
+    L = laplacian(GRAPHS[name]())
+    free = np.arange(1, L.size)
+    cholesky = ApproximateCholesky(LaplacianEnergy(L).grounded(free, np.zeros(free.size))[0])
+    rng = np.random.default_rng(1)
+    X, Y = (rng.standard_normal((free.size, 4)) for _ in range(2))
+    left, right = X.T @ cholesky(Y), cholesky(X).T @ Y
+    np.testing.assert_allclose(left, right, rtol=1e-8, atol=1e-8 * np.abs(left).max())
+    assert (np.einsum("ij,ij->j", X, cholesky(X)) > 0).all()
+
+
+def test_no_edges_are_added():
+    """As many entries as edges at most double, however dense the cliques would be."""
+    W = random_graph(2000, degree=12)
+    assert ApproximateCholesky(laplacian(W)).entries < 2 * W.nnz
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_product_by_differences(name):
+    L = laplacian(GRAPHS[name]())
+    X = np.random.default_rng(2).standard_normal((L.size, 3))
+    np.testing.assert_allclose(ApproximateCholesky(L).product(X), L.apply(X), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_harmonic_values_are_those_of_exact_elimination(name):
+    """Right to 1e-6 of themselves where the Laplacian is singular in doubles, too."""
+    W = GRAPHS[name]()
+    L = laplacian(W)
+    held = np.array([0, L.size // 2, L.size - 1])
+    Y = np.zeros((L.size, 3))
+    Y[held, [0, 1, 2]] = 1.0
+    free = np.setdiff1d(np.arange(L.size), held)
+    operator, scale = LaplacianEnergy(L).grounded(free, np.zeros(free.size))
+    B = -LaplacianEnergy(L).apply(Y)[free]
+    X, told = by_elimination(operator, scale[:, None] * B, tol=1e-12)
+    true = harmonic_by_elimination(W.toarray()[np.ix_(L.nodes, L.nodes)], held, Y)[free]
+    np.testing.assert_allclose(scale[:, None] * X, true, rtol=1e-6, atol=1e-12)
+    assert (told.residuals <= 1e-9).all()
+
+
+def test_a_bad_preconditioner_is_given_up():
+    """Sixty steps are enough to see that it does not contract; one that does is kept."""
+    L = laplacian(spread(random_graph(1500), 1e-14))
+    B = L.null.project(np.random.default_rng(3).standard_normal((L.size, 2)))
+    _, told = solve_laplacian(L, B, tol=1e-8, max_iter=1000, project=L.null.project)
+    assert "elimination" in told.solver
+    assert told.converged.all()
+    good = laplacian(random_graph(1500))
+    B = good.null.project(B)
+    _, told = solve_laplacian(
+        good, B, tol=1e-8, max_iter=1000, project=good.null.project, precondition=lambda R: R
+    )
+    assert told.solver == "block CG"
+
+
+def test_single_precision_keeps_the_laplacian_positive():
+    """Rounded weights are those of another graph, with the same null space."""
+    L = laplacian(GRAPHS["floor"](), np.float32)
+    inside = L.apply(np.eye(L.size))
+    values = np.linalg.eigvalsh((inside + inside.T) / 2)
+    assert values[0] > -1e-14
+    assert np.abs(L.apply(L.null.columns([0]))).max() < 1e-14
+
+
+def test_small_dense_problems():
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((9, 9))
+    A = A @ A.T
+    for size in (1e-200, 1.0, 1e200):
+        values, X = dense_algebra.eigh(size * A)
+        np.testing.assert_allclose(A @ X * size, X * values, atol=1e-12 * abs(values[-1]))
+        np.testing.assert_allclose(dense_algebra.eigvalsh(size * A), values, rtol=1e-9)
+        theta, Y = dense_algebra.eigh(size * A, 1e150 * (A + np.eye(9)), subset=(0, 2))
+        np.testing.assert_allclose(Y.T @ (A + np.eye(9)) @ Y * 1e150, np.eye(3), atol=1e-10)
+        assert theta.shape == (3,)
+        U, sigma, Vt = dense_algebra.svd(size * A)
+        np.testing.assert_allclose((U * sigma) @ Vt, size * A, atol=1e-12 * sigma[0])
+    B = rng.standard_normal((9, 2))
+    scale = 10.0 ** rng.uniform(-100, 100, 9)
+    hard = A * scale[:, None] * scale
+    found = dense_algebra.Definite(hard).solve(B)
+    np.testing.assert_allclose(found * scale[:, None], np.linalg.solve(A, B / scale[:, None]), 1e-8)
+    np.testing.assert_allclose(dense_algebra.solve(A, B), np.linalg.solve(A, B), rtol=1e-8)
+    flat = np.ones((3, 3))
+    np.testing.assert_allclose(dense_algebra.solve(flat, np.ones(3)), np.ones(3) / 3)
+    np.testing.assert_allclose(dense_algebra.lstsq(flat, np.ones(3), 1e-10), np.ones(3) / 3)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        dense_algebra.eigh,
+        dense_algebra.eigvalsh,
+        dense_algebra.svd,
+        dense_algebra.Definite,
+        lambda A: dense_algebra.solve(A, A),
+        lambda A: dense_algebra.general_pairs(A, A),
+    ],
+)
+def test_nan_is_one_line_with_a_cause(call):
+    with pytest.raises(NumericalError, match=r"NaN or Inf in it.*raise the smallest") as caught:
+        call(np.full((3, 3), np.nan))
+    assert "\n" not in str(caught.value)
+
+
+def test_indefinite_is_no_answer():
+    with pytest.raises(NumericalError, match="singular"):
+        dense_algebra.Definite(np.diag([1.0, -1.0, 1.0]))
+
+
+def test_elimination_of_nothing():
+    """Nodes without edges have no pivot."""
+    empty = sp.csr_matrix((4, 4))
+    order, starts, rows, _, pivots = eliminate(
+        empty.indptr, empty.indices, empty.data, np.array([0.0, 2.0, 0.0, 1.0]), 0
+    )
+    assert sorted(order) == [0, 1, 2, 3]
+    assert starts[-1] == 2
+    assert (rows == 4).all()
+    np.testing.assert_array_equal(pivots[np.argsort(order)], [0, 2, 0, 1])
