@@ -5,12 +5,12 @@ import pytest
 import scipy.sparse as sp
 
 from degenerate import GRAPHS, chain, random_graph, spread
-from mustlink import dense_algebra
 from mustlink.errors import NumericalError
 from mustlink.graph import Graph
 from mustlink.kernels.elimination import eliminate
 from mustlink.linear.approximate_cholesky import ApproximateCholesky
 from mustlink.linear.laplacian_solve import by_elimination, solve_laplacian
+from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.propagate.glp import LaplacianEnergy
 from oracles.elimination import harmonic_by_elimination

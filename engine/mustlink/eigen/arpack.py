@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from mustlink import dense_algebra
 from mustlink.eigen.pencil import Pencil, PencilSolution, finish
 from mustlink.linear.cg import Map, block_cg
 from mustlink.linear.multigrid.hierarchy import Hierarchy
+from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.result import Convergence, EigenResult
 

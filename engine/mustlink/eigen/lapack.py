@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mustlink import dense_algebra
+from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, EigenResult
 

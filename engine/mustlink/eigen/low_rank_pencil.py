@@ -21,10 +21,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink import dense_algebra
 from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.ritz import CUTS, whitening
 from mustlink.linear.pseudo_inverse import Inverse
+from mustlink.numeric import dense_algebra
 from mustlink.operators.protocol import Laplacian
 from mustlink.result import Convergence
 from mustlink.space import Block, Gram, GroupSums, Small

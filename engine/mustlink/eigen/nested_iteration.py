@@ -12,10 +12,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink import dense_algebra
 from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.ritz import rayleigh_ritz
+from mustlink.numeric import dense_algebra
 from mustlink.operators.null_space import NullSpace
 from mustlink.operators.protocol import Laplacian, Preconditioner
 from mustlink.operators.sparse_operator import SparseOperator

@@ -16,13 +16,13 @@ from typing import Self
 
 import numpy as np
 
-from mustlink import dense_algebra
 from mustlink.eigen.penalized_lobpcg import smallest_penalized
 from mustlink.eigen.problem import DENSE, Floats, Problem, Solution, Solving, stage
 from mustlink.eigen.smooth_subspace import SmoothBasis, dense_operator
 from mustlink.eigen.solver import SINGLE_TOL, default_tolerance, grids_of, is_small
 from mustlink.eigen.wide_spectrum import NOISE, is_definite, smallest_quotients
 from mustlink.errors import InputError
+from mustlink.numeric import dense_algebra
 from mustlink.operators.constraint_operator import ConstraintOperator
 from mustlink.result import Convergence, EigenResult
 from mustlink.space import Block, Space, Vector

@@ -23,8 +23,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink import dense_algebra
 from mustlink.eigen.wide_spectrum import NOISE, leading_pairs
+from mustlink.numeric import dense_algebra
 from mustlink.operators.constraint_operator import ConstraintOperator
 from mustlink.operators.laplacian import Block
 from mustlink.space import Dots, Gram

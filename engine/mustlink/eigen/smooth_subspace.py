@@ -16,8 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink import dense_algebra
 from mustlink.eigen.wide_spectrum import ROUNDING
+from mustlink.numeric import dense_algebra
 from mustlink.operators.constraint_operator import ConstraintOperator
 from mustlink.operators.null_space import NullSpace
 from mustlink.operators.protocol import Laplacian

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mustlink import dense_algebra
 from mustlink.deadline import NEVER, Deadline
 from mustlink.linear.cg import block_cg
 from mustlink.linear.laplacian_solve import EXACT, by_elimination
 from mustlink.linear.multigrid.hierarchy import Hierarchy
+from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 
 Inverse = Callable[[Block], Block]

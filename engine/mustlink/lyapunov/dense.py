@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mustlink import dense_algebra
 from mustlink.lyapunov.equation import Problem
 from mustlink.lyapunov.fields import DenseField
+from mustlink.numeric import dense_algebra
 
 
 def solve_dense(problem: Problem) -> DenseField:

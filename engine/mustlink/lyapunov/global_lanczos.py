@@ -6,9 +6,9 @@ import numpy as np
 import scipy.linalg as la
 from numpy.typing import NDArray
 
-from mustlink import dense_algebra
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.source_batches import Part
+from mustlink.numeric import dense_algebra
 from mustlink.space import Block, Gram, Series, Small
 
 _SAFE = 0.5  # share of ‖W‖² that is left of it without V

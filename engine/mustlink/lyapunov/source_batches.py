@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from mustlink import dense_algebra
 from mustlink.lyapunov.sources import Sources
+from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import Block
 
 _ZERO = 1e-15  # eigenvalue of Y, as a share of the largest, that is rounding

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink import dense_algebra
 from mustlink.constraints import Constraints
 from mustlink.constraints.closure import gather
 from mustlink.eigen.solver import smallest_pairs, smoothest, warn_unconverged
@@ -13,6 +12,7 @@ from mustlink.errors import InputError
 from mustlink.kernels.kernel_kmeans import Penalized, cluster_links, clusters_of
 from mustlink.kernels.label_growth import grow
 from mustlink.labels import as_labels
+from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.penalized_graph import PenalizedGraph
 from mustlink.rounding.assign import kmeans

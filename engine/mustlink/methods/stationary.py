@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigs, splu
 
-from mustlink import dense_algebra
 from mustlink.check import as_integer
 from mustlink.errors import InputError
+from mustlink.numeric import dense_algebra
 
 Floats = NDArray[np.float64]
 _DENSE = 2000  # nodes up to which LAPACK finds all pairs

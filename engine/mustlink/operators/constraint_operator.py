@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink import dense_algebra
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import NodeMatrix
+from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.space import Block, Small, Space
 

@@ -14,13 +14,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink import dense_algebra
 from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.solver import DENSE_BELOW
 from mustlink.errors import NumericalError
 from mustlink.linear.cg import Map, block_cg
 from mustlink.linear.laplacian_solve import EXACT, by_elimination, solve_laplacian
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
+from mustlink.numeric import dense_algebra
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, GroundedLaplacian, NormalizedLaplacian
 from mustlink.result import Convergence

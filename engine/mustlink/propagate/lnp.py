@@ -12,11 +12,11 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from mustlink import dense_algebra
 from mustlink.check import check_choice, check_positive, check_share
 from mustlink.kernels.local_fits import convex_weights
 from mustlink.kernels.spmm import spmm_axpby
 from mustlink.linear.bicgstab import block_bicgstab
+from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.glp import LaplacianEnergy, done
 from mustlink.propagate.neighborhoods import as_matrix, located, neighbourhoods

@@ -16,11 +16,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink import dense_algebra
 from mustlink.kernels.spmm import spmm
 from mustlink.linear.multigrid.cycle import Cycle
 from mustlink.linear.multigrid.hierarchy import Level, aggregate, inverse_diagonal
 from mustlink.linear.multigrid.power_method import largest_eigenvalue
+from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import Block
 from mustlink.space import LocalSpace
 

@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink import dense_algebra
 from mustlink.kernels.spmm import chebyshev_step, spmm, spmm_axpby
 from mustlink.linear.multigrid.cycle import Cycle
+from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import Block, GroundedLaplacian
 from mustlink.operators.null_space import NullSpace
 from mustlink.operators.sparse_operator import SparseOperator
