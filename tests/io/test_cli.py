@@ -283,7 +283,10 @@ BAD = {
     ),
     "wrong dimensions": ("cluster cube.npy -k 3 -o {out}", r"cube.npy: 3 dimensions .* \(n, d\)"),
     "labels as points": ("cluster points.h5:labels -k 3 -o {out}", "labels: 1 dimensions"),
-    "NaN": ("cluster nan.npy -k 3 -o {out}", r"nan.npy: 2 rows with NaN.*rows 7, 9"),
+    "NaN": (
+        "cluster nan.npy -k 3 -o {out}",
+        r"nan.npy: 2 rows have missing values .* row 7, column 0; .*--impute",
+    ),
     "not symmetric": ("cluster lopsided.npz -k 3 -o {out}", "not symmetric"),
     "negative": ("cluster negative.npz -k 3 -o {out}", "negative"),
     "not square": ("cluster points.npy --affinity precomputed -k 3 -o {out}", "is square"),

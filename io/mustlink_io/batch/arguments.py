@@ -18,6 +18,7 @@ from mustlink_io.batch.templates import FILES
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.job import Job
+from mustlink_io.jobs.methods import steps_of
 from mustlink_io.jobs.propagate import PropagateJob
 
 Commands = Mapping[str, click.Command]
@@ -97,6 +98,9 @@ def _option(parameter: click.Parameter, value: Scalar) -> list[str]:
             raise InputError(f"{value!r} given; it is true or false")
         off = parameter.secondary_opts
         return names[:1] if value else off[:1]
+    usual = getattr(parameter, "flag_value", None)  # of an option whose value may be left out
+    if isinstance(value, bool) and usual:
+        return [f"{names[0]}={usual}"] if value else []
     if isinstance(value, bool):
         raise InputError(f"{str(value).lower()} given; it takes a value")
     text = repr(value) if isinstance(value, float) else str(value)
@@ -220,6 +224,7 @@ def _job(command: str, params: Mapping[str, Any]) -> Job:
     fields = {field.name for field in dataclasses.fields(kind)} - {"params"}
     options = kind.common.union(*(method.options for method in kind.methods.values()))
     given = {name: value for name, value in params.items() if value is not None}
+    steps = steps_of(given)
     direct = {name: value for name, value in given.items() if name in fields}
     own = {n: v for n, v in given.items() if n in options and n not in fields}
     if command == "graph":
@@ -227,7 +232,7 @@ def _job(command: str, params: Mapping[str, Any]) -> Job:
     if command == "cluster" and "method" not in direct:
         sides = direct.get("labels") or direct.get("constraints")
         direct["method"] = "csp" if sides else "ncut"
-    return kind(**direct, params=own)
+    return kind(**direct, steps=steps, params=own)
 
 
 def _check_files(ready: Ready, where: Where) -> None:

@@ -30,6 +30,7 @@ from mustlink_io.commands.options import (
     output_of,
     several,
 )
+from mustlink_io.commands.preparing_options import PREPARING, PreparingCommand
 from mustlink_io.jobs.methods import METHODS
 from mustlink_io.terminal.console import clock, facts, size, stage_table, stdout_console
 from mustlink_io.terminal.summary import (
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %"), ("1", "most"))
 
 
-@click.command(short_help="Points or a graph to clusters.")
+@click.command(cls=PreparingCommand, short_help="Points or a graph to clusters.")
 @click.argument("data")
 @click.option("-k", "n_clusters", type=int, required=True, help="Number of clusters.")
 @click.option(
@@ -65,6 +66,7 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
 )
 @click.option("--strict", is_flag=True, help="Contradictory constraints are an error.")
 @several(*CLUSTER_OWN)
+@several(*PREPARING)
 @several(AFFINITY, NEIGHBORS, METRIC, EDGE_WEIGHTS)
 @click.option(
     "--solver",
@@ -102,6 +104,7 @@ def cluster(
                  0,23,-1
     """
     from mustlink_io.jobs.cluster import ClusterJob
+    from mustlink_io.jobs.methods import steps_of
     from mustlink_io.jobs.run import run
     from mustlink_io.terminal.progress import observing
 
@@ -111,8 +114,10 @@ def cluster(
     }
     into = {name: given.pop(name) for name in ("key", "in_place", "overwrite")}
     asked["output"] = output_of(asked["data"], asked["output"], into["in_place"])
+    steps = steps_of(given)
     job = ClusterJob(
         **asked,
+        steps=steps,
         **limits,
         **into,
         method=method or ("csp" if labels or constraints else "ncut"),

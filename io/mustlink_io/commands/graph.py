@@ -17,14 +17,17 @@ from mustlink_io.commands.options import (
     SEED,
     THREADS,
     TIME,
+    several,
 )
+from mustlink_io.commands.preparing_options import PREPARING, PreparingCommand
 from mustlink_io.terminal.console import clock, facts, size, stdout_console, table
 from mustlink_io.terminal.summary import emit
 
 
-@click.command(short_help="Points, or a picture's pixels, to a graph.")
+@click.command(cls=PreparingCommand, short_help="Points, or a picture's pixels, to a graph.")
 @click.argument("data")
 @click.option("-o", "output", required=True, help="HDF5 file to write.")
+@several(*PREPARING)
 @NEIGHBORS
 @METRIC
 @EDGE_WEIGHTS
@@ -48,12 +51,14 @@ def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> 
       mustlink cluster graph.h5 -k 10 -o out.h5    then cluster it, many times
     """
     from mustlink_io.jobs.graph import run_graph
+    from mustlink_io.jobs.methods import steps_of
     from mustlink_io.terminal.progress import observing
 
     limits = {name: params.pop(name) for name in ("threads", "memory", "time_limit")}
+    steps = steps_of(params)
     given = {name: value for name, value in params.items() if value is not None}
     with observing(quiet) as observer:
-        result = run_graph(data, output, given, observer, **limits)
+        result = run_graph(data, output, given, observer, steps=steps, **limits)
     emit(result, as_json, show_graph)
 
 

@@ -10,6 +10,7 @@ import click
 
 from mustlink_io.commands.cluster import cluster
 from mustlink_io.commands.options import JSON
+from mustlink_io.commands.preparing_options import PreparingCommand
 from mustlink_io.commands.propagate import propagate
 from mustlink_io.terminal.console import clock, facts, size, stdout_console, table
 from mustlink_io.terminal.summary import emit
@@ -33,6 +34,7 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     """
     from mustlink_io.jobs.cluster import ClusterJob
     from mustlink_io.jobs.data_shape import shape_named, shape_of
+    from mustlink_io.jobs.methods import steps_of
     from mustlink_io.jobs.planning import beyond, plan_job
     from mustlink_io.jobs.propagate import PropagateJob
     from mustlink_io.jobs.rates import measured_speed
@@ -41,6 +43,7 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     asked = {name: given.pop(name) for name in ("labels", "memory", "time_limit")}
     method, constraints = given.pop("method"), given.pop("constraints")
     n_clusters = given.pop("n_clusters")
+    asked["steps"] = steps_of(given)
     params = {name: value for name, value in given.items() if value is not None}
     job: Any
     if command == "propagate":
@@ -63,7 +66,7 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
         replace(job, labels="labels").check()  # which need not be there yet
     else:
         job.check()
-    shape = shape_named(data) or shape_of(data)
+    shape = shape_named(data) or shape_of(data, job.steps)
     plan = plan_job(job, shape=shape, speed=measured_speed())
     size = {"n": shape.n, "d": shape.d, "nnz": shape.nnz, "data": data, "method": job.method}
     told = plan.to_dict()
@@ -93,7 +96,7 @@ def _parameters() -> list[click.Parameter]:
 
 
 plan = JSON(
-    click.Command(
+    PreparingCommand(
         "plan",
         params=_parameters(),
         callback=_plan,

@@ -30,6 +30,7 @@ from mustlink_io.commands.options import (
     output_of,
     several,
 )
+from mustlink_io.commands.preparing_options import PREPARING, PreparingCommand
 from mustlink_io.jobs.methods import PROPAGATORS
 from mustlink_io.terminal.console import clock, facts, size, stage_table, stdout_console
 from mustlink_io.terminal.summary import choice_rows, emit, labels_kept, sizes_line
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from mustlink_io.hdf5.result import Result
 
 
-@click.command(short_help="Labels of a few nodes to a class of every node.")
+@click.command(cls=PreparingCommand, short_help="Labels of a few nodes to a class of every node.")
 @click.argument("data")
 @click.option(
     "--labels",
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     help="Neighbour graph of the points, made before; lnp, llelp, ltsalp fit to --neighbors of it.",
 )
 @several(*PROPAGATE_OWN)
+@several(*PREPARING)
 @several(AFFINITY, NEIGHBORS, METRIC, EDGE_WEIGHTS)
 @click.option("--solver", type=click.Choice(["auto", "dense", "cg"]), help="Of the equations.")
 @several(TOL, MAX_ITER, SEED, THREADS, MEMORY, TIME, RESUME, FRESH, QUIET, JSON)
@@ -90,6 +92,7 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
                  0,3            classes are whole numbers from 0 on, or words;
                  17,1           the answers are among them
     """
+    from mustlink_io.jobs.methods import steps_of
     from mustlink_io.jobs.propagate import PropagateJob
     from mustlink_io.jobs.run import run
     from mustlink_io.terminal.progress import observing
@@ -100,9 +103,10 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
     }
     limits |= {name: given.pop(name) for name in ("key", "in_place", "overwrite")}
     asked["output"] = output_of(asked["data"], asked["output"], limits["in_place"])
+    steps = steps_of(given)
     params = {name: value for name, value in given.items() if value is not None}
     with observing(quiet) as observer:
-        result = run(PropagateJob(**asked, **limits, params=params), observer)
+        result = run(PropagateJob(**asked, **limits, steps=steps, params=params), observer)
     emit(result.flat(), as_json, lambda _: show_propagate(result))
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,30 +13,71 @@ from mustlink_io.formats import tables
 from mustlink_io.hdf5 import store
 
 _NUMBERS_OF_ROWS = ("id", "node", "name", "index", "", "unnamed: 0")  # also whatever ends in _id
+_MISSING = frozenset({"", "NA", "N/A", "<NA>", "nan", "NaN", "null", "NULL", "None", "?"})
 _CLASSES = (*tables.LABEL, "classes", "target", "y")
 
 
 def points_of(
-    table: tables.Table, where: str
+    table: tables.Table, where: str, one_hot: Sequence[str | int] = ()
 ) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
     """Return the columns of numbers as points (n, d), and names of their rows if it has some.
 
-    Raises InputError for any other column of text.
+    Text in the columns of `one_hot` (names or numbers) becomes 0, 1, … by the alphabet, and an
+    empty cell NaN, as is a word such as NA among numbers. Raises InputError for any other text.
     """
     names, rest = tables.split_names(table)
-    for at in rest:
-        column = table.columns[at]
-        if isinstance(column, tables.Words) or column.dtype.kind == "O":
+    codes = _places(table, one_hot)
+    columns = []
+    for place, at in enumerate(rest):
+        numbers = _numbers(table.text(at), as_codes=place in codes)
+        if numbers is None:
             raise text_column(where, table.header[at] if table.header else str(at))
-    columns = [np.asarray(table.columns[at], dtype=np.float64) for at in rest]
+        columns.append(numbers)
     return np.column_stack(columns), names
+
+
+def titles(table: tables.Table) -> tuple[str, ...]:
+    """What the header calls the coordinates; nothing without a header."""
+    return tuple(table.header[at] for at in tables.split_names(table)[1]) if table.header else ()
+
+
+def words_among(table: tables.Table, one_hot: Sequence[str | int]) -> bool:
+    """Whether a column is text that neither is missing values nor becomes one-hot."""
+    codes = _places(table, one_hot)
+    rest = tables.split_names(table)[1]
+    return any(_numbers(table.text(at), place in codes) is None for place, at in enumerate(rest))
+
+
+def _places(table: tables.Table, wanted: Sequence[str | int]) -> set[int]:
+    """Coordinates that are named; what is none of them is told later, when all are known."""
+    names = titles(table)
+    texts = [str(word) for word in wanted]
+    numbers = {int(text) for text in texts if text.isdecimal() and text not in names}
+    return numbers | {names.index(text) for text in texts if text in names}
+
+
+def _numbers(cells: NDArray[Any], as_codes: bool) -> NDArray[np.float64] | None:
+    """A column as numbers, None for text."""
+    if cells.dtype.kind != "O":
+        return np.asarray(cells, dtype=np.float64)
+    missing = np.array([word in _MISSING for word in cells])
+    found = np.full(cells.size, np.nan)
+    if as_codes:
+        found[~missing] = np.unique(cells[~missing].astype(str), return_inverse=True)[1]
+        return found
+    try:
+        found[~missing] = [float(word) for word in cells[~missing]]
+    except ValueError:
+        return None
+    return found
 
 
 def text_column(where: str, name: str) -> InputError:
     """The error of a column of text among coordinates."""
     return InputError(
         f"{where}: column {store.text(name)[:40]!r} is text, where coordinates are numbers; leave "
-        "it out, or call it `node` and put it first if it names the points"
+        "it out, make it columns of 0 and 1 by --one-hot, or call it `node` and put it first if it "
+        "names the points"
     )
 
 

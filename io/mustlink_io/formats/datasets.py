@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import h5py
@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink.preparation import Fitted, Preparation
 from mustlink_io.formats import (
     anndata,
     arrays,
@@ -22,6 +23,7 @@ from mustlink_io.formats import (
     metis,
     networks,
     npz,
+    preparing,
     stream,
     tables,
 )
@@ -32,6 +34,7 @@ from mustlink_io.hdf5.file_names import EDGES, HDF5, METIS, PICTURES, SUFFIXES, 
 DATA_NAMES = ("/points", "/X", "/graph")
 
 Kind = Literal["points", "graph"]
+_NOTHING = Preparation()
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,9 @@ class Data:
 
     `names` are those that the file gives to its nodes, if any; `notes` say what was decided, and
     `doubts` what is hardly meant so.
-    `image` (h, w, 3) is the picture whose pixels, row by row, are the nodes of a graph.
+    `image` (h, w, 3) is the picture whose pixels, row by row, are the nodes of a graph. Of points
+    that were prepared `fitted` says how, and `kept` which of the `n_rows` rows are left where rows
+    with missing values are left out; names are of all rows.
     """
 
     kind: Kind
@@ -50,6 +55,14 @@ class Data:
     notes: tuple[str, ...] = ()
     image: NDArray[Any] | None = None
     doubts: tuple[str, ...] = ()
+    fitted: Fitted | None = None
+    kept: NDArray[np.int64] | None = None
+    left_out: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the file, those among them that were left out."""
+        return int(self.value.shape[0]) + self.left_out
 
 
 @dataclass(frozen=True)
@@ -61,6 +74,7 @@ class _Found:
     note: str | None = None
     is_graph: bool = False
     doubts: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
 
 
 def load(
@@ -68,27 +82,29 @@ def load(
     want: Kind | None = None,
     advance: stream.Advance = stream.silent,
     lazy_above: int | None = None,
+    steps: Preparation = _NOTHING,
 ) -> Data:
     """Load points or a graph; the file's contents decide unless `want` does.
 
     Square sparse matrices are graphs, dense ones points; `want="graph"` takes a dense square
     matrix as an affinity, `want="points"` a sparse one as points. Points in HDF5 that need more
-    than `lazy_above` bytes are checked but not kept: the value is `stream.PointRows`. Raises
-    InputError.
+    than `lazy_above` bytes are checked but not kept: the value is `stream.PointRows`, or
+    `PreparedRows` where `steps` prepare their columns. Raises InputError.
     """
     place = parse(text)
     store.check_readable(place.path)
+    asked = preparing.Asked(steps, lazy_above)
     if place.suffix in HDF5:
-        return _load_h5(place, want, advance, lazy_above)
+        return _load_h5(place, want, advance, asked)
     if place.part and place.suffix != ".npz":
         raise InputError(f"{place}: a table of points has no parts; give {place.path}")
-    found = _read(place)
-    data = _decide(found.value, want, place, advance, found.is_graph)
+    found = _read(place, steps)
+    data = _decide(found, want, place, advance, asked)
     notes = () if found.note is None else (found.note,)
-    return Data(data.kind, data.value, place, found.names, notes, doubts=found.doubts)
+    return replace(data, names=found.names, notes=(*notes, *data.notes), doubts=found.doubts)
 
 
-def _read(place: Place) -> _Found:
+def _read(place: Place, steps: Preparation) -> _Found:
     """The matrix in a file that is not HDF5."""
     path = place.path
     if place.suffix == ".npy":
@@ -105,9 +121,9 @@ def _read(place: Place) -> _Found:
     if place.suffix in EDGES:
         return _Found(*edges.read_edges(path), is_graph=True)
     if place.suffix == ".parquet":
-        return _of_table(frames.read_parquet(path), str(path))
+        return _of_table(frames.read_parquet(path), str(path), steps)
     if place.suffix == ".csv":
-        return _of_csv(place)
+        return _of_csv(place, steps)
     if place.suffix in PICTURES:
         raise InputError(
             f"{place}: a picture; make a graph of its pixels first: mustlink graph {path.name} -o "
@@ -116,7 +132,7 @@ def _read(place: Place) -> _Found:
     raise InputError(f"{place}: unknown ending {place.suffix!r}; readable are {SUFFIXES}")
 
 
-def _of_csv(place: Place) -> _Found:
+def _of_csv(place: Place, steps: Preparation) -> _Found:
     header = tables.first_line(place.path)[1]
     words = [word.strip().strip('"') for word in header.split(tables.delimiter(header))]
     if edges.is_edge_table(words):
@@ -125,12 +141,15 @@ def _of_csv(place: Place) -> _Found:
         names, numbers = tables.read_csv(place.path)
         table = tables.Table(tuple(names), tuple(numbers.T))
         if tables.find_column(names[:1], tables.NODE) is None:
-            return _Found(numbers, doubts=coordinates.doubtful(table, str(place)))
+            doubts = coordinates.doubtful(table, str(place))
+            return _Found(numbers, doubts=doubts, columns=table.header)
     except tables.WordError as error:
-        if tables.find_column(words[:1], tables.NODE) is None:
-            raise _hinted(error, place, words) from error
         table = tables.read_table(place.path)
-    return _of_table(table, str(place))
+        if tables.find_column(words[:1], tables.NODE) is None and coordinates.words_among(
+            table, steps.one_hot
+        ):
+            raise _hinted(error, place, words) from error
+    return _of_table(table, str(place), steps)
 
 
 def _hinted(error: InputError, place: Place, header: list[str]) -> InputError:
@@ -149,23 +168,30 @@ def _hinted(error: InputError, place: Place, header: list[str]) -> InputError:
     )
 
 
-def _of_table(table: tables.Table, where: str) -> _Found:
+def _of_table(table: tables.Table, where: str, steps: Preparation) -> _Found:
     """Edges or points of a table, as its header says."""
     if edges.is_edge_table(table.header):
         return _Found(*edges.of_table(table, where), is_graph=True)
-    values, texts = coordinates.points_of(table, where)
+    values, texts = coordinates.points_of(table, where, steps.one_hot)
     doubts = coordinates.doubtful(table, where)
+    columns = coordinates.titles(table)
     if texts is None:
-        return _Found(values, doubts=doubts)
+        return _Found(values, doubts=doubts, columns=columns)
     names = names_or_none(texts, where)
     note = f"{where}: its column {store.text(table.header[0])[:40]!r} is taken as names of points"
-    return _Found(values, names, note, doubts=doubts)
+    return _Found(values, names, note, doubts=doubts, columns=columns)
 
 
 def _decide(
-    value: Any, want: Kind | None, place: Place, advance: stream.Advance, is_graph: bool = False
+    found: _Found,
+    want: Kind | None,
+    place: Place,
+    advance: stream.Advance,
+    asked: preparing.Asked,
+    reopen: preparing.Reopen | None = None,
 ) -> Data:
     """Make a graph or points of a matrix, as wanted or as its form suggests."""
+    value, is_graph = found.value, found.is_graph
     sparse = sp.issparse(value)
     square = value.ndim == 2 and value.shape[0] == value.shape[1]
     if want == "points" and is_graph:
@@ -173,6 +199,8 @@ def _decide(
     if want == "graph" and not square:
         raise InputError(f"{place}: shape {value.shape}, but an affinity matrix is square")
     if want == "graph" or (want is None and sparse and square):
+        if not asked.steps.is_nothing:
+            raise InputError(f"{place}: is a graph, which has no columns to prepare")
         if not sparse and value.dtype.kind not in "fiub":
             raise InputError(f"{place}: values of type {value.dtype}; weights are real numbers")
         if not sparse:
@@ -184,20 +212,30 @@ def _decide(
         return Data("graph", matrix, place)
     if sparse:
         value = matrices.DenseRows(value)
-    size_checks.check_fits(4 * math.prod(value.shape), str(place))
-    return Data("points", stream.read_points(value, str(place), advance), place)
+    made = preparing.points(value, asked, found.columns, str(place), advance, reopen)
+    left_out = 0 if made.kept is None else int(value.shape[0]) - made.kept.size
+    return Data(
+        "points",
+        made.value,
+        place,
+        notes=made.notes,
+        fitted=made.fitted,
+        kept=made.kept,
+        left_out=left_out,
+    )
 
 
 def _load_h5(
-    place: Place, want: Kind | None, advance: stream.Advance, lazy_above: int | None
+    place: Place, want: Kind | None, advance: stream.Advance, asked: preparing.Asked
 ) -> Data:
     with store.open_h5(place.path) as file:
         name, note = default_part(file, place, want)
         named = Place(place.path, name)
-        data = _of_h5(file, named, want, advance, lazy_above)
-        names = _names(file, place, name, int(data.value.shape[0]))
+        data = _of_h5(file, named, want, advance, asked)
+        names = _names(file, place, name, data.n_rows)
         notes = () if note is None else (note,)
-        return Data(data.kind, data.value, named, names, notes, _image(file, data, name))
+        image = _image(file, data, name)
+        return replace(data, names=names, notes=(*notes, *data.notes), image=image)
 
 
 def _of_h5(
@@ -205,17 +243,16 @@ def _of_h5(
     named: Place,
     want: Kind | None,
     advance: stream.Advance,
-    lazy_above: int | None,
+    asked: preparing.Asked,
 ) -> Data:
     name = str(named.part)
     if matrices.is_sparse_group(store.find(file, name)):
         anndata.refuse_distances(file, name)
-        return _decide(matrices.read_sparse(file, name), want, named, advance)
-    values = store.dataset(file, name)
-    if want != "graph" and lazy_above is not None and 4 * values.size > lazy_above:
-        stream.check_points(values, str(named), advance)
-        return Data("points", stream.PointRows(named.path, name), named)
-    return _decide(values, want, named, advance)
+        return _decide(_Found(matrices.read_sparse(file, name)), want, named, advance, asked)
+    found = _Found(store.dataset(file, name))
+    return _decide(
+        found, want, named, advance, asked, lambda raw: stream.PointRows(named.path, name, raw=raw)
+    )
 
 
 def _image(file: h5py.File, data: Data, part: str) -> NDArray[Any] | None:

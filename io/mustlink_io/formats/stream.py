@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink.preparation.survey import missing_text
 
 BLOCK_BYTES = 32 * 2**20
 
@@ -45,38 +46,56 @@ def check_points_shape(source: Any, where: str) -> None:
         raise InputError(f"{where}: values of type {source.dtype}; points are real numbers")
 
 
-def read_points(source: Any, where: str, advance: Advance = silent) -> NDArray[np.float32]:
-    """Read (n, d) points as float32, checking every value.
+def read_points(
+    source: Any, where: str, advance: Advance = silent, columns: Sequence[str] = ()
+) -> NDArray[np.float32]:
+    """Read (n, d) points as float32, checking every value; `columns` are names, if there are some.
 
     Raises InputError naming the first rows that hold NaN, Inf or a number beyond float32. Needs
     the result and one block.
     """
     check_points_shape(source, where)
     points = np.empty(source.shape, dtype=np.float32)
-    _check_rows(source, where, advance, points)
+    _check_rows(source, where, advance, points, columns)
     return points
 
 
-def check_points(source: Any, where: str, advance: Advance = silent) -> None:
+def check_points(
+    source: Any, where: str, advance: Advance = silent, columns: Sequence[str] = ()
+) -> None:
     """Check (n, d) points as `read_points` does, keeping one block only; raises InputError."""
     check_points_shape(source, where)
-    _check_rows(source, where, advance, None)
+    _check_rows(source, where, advance, None, columns)
 
 
 def _check_rows(
-    source: Any, where: str, advance: Advance, into: NDArray[np.float32] | None
+    source: Any,
+    where: str,
+    advance: Advance,
+    into: NDArray[np.float32] | None,
+    names: Sequence[str],
 ) -> None:
     """Look at every value, in single precision, and keep it where there is a place for it."""
     bad: list[int] = []
-    n_bad = 0
+    n_bad = n_missing = 0
+    first, columns = (0, 0), np.zeros(source.shape[1], dtype=bool)
     for start, block in row_blocks(source):
         part = _single(block) if into is None else into[start : start + len(block)]
         if into is not None:
             part[...] = _single(block)
         wrong = np.flatnonzero(~np.isfinite(part).all(axis=1))
+        gap = np.isnan(part[wrong])
+        missing = wrong[gap.any(axis=1)]
+        if missing.size and not n_missing:
+            at = int(gap.any(axis=1).argmax())
+            first = (start + int(wrong[at]), int(gap[at].argmax()))
+        columns |= gap.any(axis=0)
+        n_missing += missing.size
         n_bad += wrong.size
         bad.extend((wrong[: max(0, 5 - len(bad))] + start).tolist())
         advance((start + len(block)) / source.shape[0])
+    if n_bad and n_bad == n_missing:
+        raise InputError(missing_text(where, n_missing, first, int(columns.sum()), names))
     if n_bad:
         rows = ", ".join(str(row) for row in bad) + (" …" if n_bad > len(bad) else "")
         noun = "row" if n_bad == 1 else "rows"
@@ -94,21 +113,23 @@ def _single(block: NDArray[Any]) -> NDArray[np.float32]:
 class PointRows:
     """Points (n, d) of an HDF5 dataset, read when asked for: `rows[a:b]` is float32 (b - a, d).
 
-    Checked before by `check_points`. The file stays open as long as this lives.
+    Checked before by `check_points`. The file stays open as long as this lives. Rows that are
+    still to be prepared are read as they are (`raw`).
     """
 
     dtype = np.dtype(np.float32)
     ndim = 2
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, path: Path, name: str, *, raw: bool = False) -> None:
+        self._raw = raw
         self._file = h5py.File(path, "r")
         self._data = self._file[name]
         self.shape: tuple[int, int] = self._data.shape
         self.chunks = self._data.chunks  # read in step with them; and a sign of being on disk
 
-    def __getitem__(self, rows: slice) -> NDArray[np.float32]:
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
         """Some rows, one after the other."""
-        return _single(self._data[rows])
+        return np.asarray(self._data[rows]) if self._raw else _single(self._data[rows])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """All of them, where a method needs them all."""

@@ -13,9 +13,14 @@ from mustlink.observe import Recorder
 from mustlink_io import formats
 from mustlink_io.jobs import diagnostics
 from mustlink_io.jobs.job import Job
+from mustlink_io.jobs.left_out_rows import of_kept
 from mustlink_io.jobs.methods import COMMON_OPTIONS, METHODS, Method, flag
 from mustlink_io.jobs.provenance import command_line, now
-from mustlink_io.jobs.side_information import class_labels, load_constraints, refuse_contradictions
+from mustlink_io.jobs.side_information import (
+    class_labels,
+    load_constraints,
+    refuse_contradictions,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,12 +61,12 @@ class ClusterJob(Job):
         if self.n_clusters > n_nodes:
             raise InputError(f"-k {self.n_clusters}: more clusters than the {n_nodes} nodes")
         if self._labels_only:
-            return class_labels(labels, self.labels)
+            return class_labels(of_kept(labels, data.kept), self.labels)
         known = None if labels is None else labels.codes
-        constraints = load_constraints(known, self.constraints, n_nodes, data.names)
+        constraints = load_constraints(known, self.constraints, data.n_rows, data.names)
         if constraints is not None and self.strict:
             refuse_contradictions(constraints, self.constraints or self.labels)
-        return constraints
+        return constraints if constraints is None or data.kept is None else constraints[data.kept]
 
     @property
     def _labels_only(self) -> bool:
@@ -88,6 +93,7 @@ class ClusterJob(Job):
             "--labels": self.labels,
             "--constraints": self.constraints,
             "--strict": self.strict or None,
+            **self.preparing_flags,
             **{flag(name): value for name, value in self.params.items()},
             "--threads": self.threads,
             "--memory": self.memory,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import h5py
 
 from mustlink.errors import InputError
+from mustlink.preparation import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import metis
 from mustlink_io.hdf5 import store
+
+_NOTHING = Preparation()
 
 
 @dataclass(frozen=True)
@@ -24,11 +27,18 @@ class Shape:
     file_bytes: int
 
 
-def shape_of(text: str) -> Shape:
-    """Sizes of a data set, from the header where the format has one; raises InputError."""
+def shape_of(text: str, steps: Preparation = _NOTHING) -> Shape:
+    """Sizes of a data set, from the header where the format has one; raises InputError.
+
+    Where `steps` leave out rows or make columns of categories, all rows are read once.
+    """
     place = formats.parse(text)
     store.check_readable(place.path)
     size = place.path.stat().st_size
+    if steps.one_hot or steps.drop_missing:
+        counted = replace(steps, standardize=None, log=())
+        found = formats.load(text, lazy_above=0, steps=counted).value.shape
+        return Shape(int(found[0]), int(found[1]), 0, size)
     if place.suffix in formats.METIS:
         nodes, edges = metis.declared_size(place.path)
         return Shape(nodes, 0, 2 * edges, size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from mustlink.cost.process_memory import peak_bytes
 from mustlink.deadline import NEVER, Deadline
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
+from mustlink.preparation import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import matrices
 from mustlink_io.formats.photographs import load_image
@@ -20,10 +22,12 @@ from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.plain_json import to_json
 from mustlink_io.hdf5.work_folder import remove_leftovers
 from mustlink_io.jobs.diagnostics import graph_health
+from mustlink_io.jobs.left_out_rows import graph_of_all
 from mustlink_io.jobs.methods import flag
 from mustlink_io.jobs.planning import LAZY
 from mustlink_io.jobs.provenance import stages_of, thread_limit
 
+_NOTHING = Preparation()
 N_SIMILAR = 8  # pixels that look most alike, to which every pixel of a picture is joined
 
 
@@ -33,6 +37,7 @@ def run_graph(
     params: Mapping[str, Any],
     observer: Observer,
     *,
+    steps: Preparation = _NOTHING,
     threads: int | None = None,
     memory: int | None = None,
     time_limit: float | None = None,
@@ -47,27 +52,33 @@ def run_graph(
     deadline = NEVER if time_limit is None else Deadline.after(time_limit)
     with locked(output):
         remove_leftovers(target)
-        found = _run(data, target, params, Recorder(observer, deadline), threads, memory)
+        asked = _Asked(data, target, params, steps, threads, memory)
+        found = _run(asked, Recorder(observer, deadline))
     return {**found, "output": output}
 
 
-def _run(
-    data: str,
-    target: Path,
-    params: Mapping[str, Any],
-    recorder: Recorder,
-    threads: int | None,
-    memory: int | None,
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Asked:
+    """A graph to be made of `data` and written to `target`."""
+
+    data: str
+    target: Path
+    params: Mapping[str, Any]
+    steps: Preparation
+    threads: int | None
+    memory: int | None
+
+
+def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
     """The part of `run_graph` that needs the lock."""
     from mustlink.graph import Graph, image_graph
     from mustlink.neighbours import knn_graph
 
-    place = formats.parse(data)
-    names = image = None
-    with thread_limit(threads):
+    place, params, memory = formats.parse(asked.data), asked.params, asked.memory
+    loaded = image = None
+    with thread_limit(asked.threads):
         if place.suffix in PICTURES:
-            _refuse(params, f"{place}: is a picture, whose pixels have their neighbours")
+            _refuse(asked, f"{place}: is a picture, whose pixels have their neighbours")
             with recorder.stage("reading"):
                 image = load_image(place.path, str(place))
             with recorder.stage("pixel graph"):
@@ -75,26 +86,32 @@ def _run(
         else:
             with recorder.stage("reading") as advance:
                 lazy_above = None if memory is None else memory // LAZY
-                loaded = formats.load(data, None, advance, lazy_above)
+                loaded = formats.load(asked.data, None, advance, lazy_above, asked.steps)
             for note in loaded.notes:
                 recorder.note(note)
             for doubt in loaded.doubts:
                 recorder.warn(doubt)
-            names, image = loaded.names, loaded.image
+            image = loaded.image
             if loaded.kind == "graph":
-                _refuse(params, f"{loaded.place}: is a graph already")
+                _refuse(asked, f"{loaded.place}: is a graph already")
                 graph = Graph.from_affinity(loaded.value)
             else:
-                options = {"random_state": 0, "memory": memory, "scratch": target.parent, **params}
-                graph = knn_graph(loaded.value, n_jobs=threads, observer=recorder, **options)
+                folder = asked.target.parent
+                options = {"random_state": 0, "memory": memory, "scratch": folder, **params}
+                graph = knn_graph(loaded.value, n_jobs=asked.threads, observer=recorder, **options)
     result = graph_health(graph)
     with recorder.stage("writing"):
-        content = matrices.graph_content(graph.affinity, json.loads(to_json(graph.info)))
-        if names is not None:
-            content["/names"] = names.texts
+        affinity = graph.affinity
+        if loaded is not None and loaded.kept is not None:
+            affinity = graph_of_all(affinity, loaded.kept, loaded.n_rows)
+        content = matrices.graph_content(affinity, json.loads(to_json(graph.info)))
+        if loaded is not None and loaded.names is not None:
+            content["/names"] = loaded.names.texts
+        if loaded is not None and loaded.fitted is not None:
+            content["/@preparation"] = to_json(loaded.fitted.to_dict())
         if image is not None:
             content["/image"] = image
-        store.write(target, content)
+        store.write(asked.target, content)
     return {
         **result,
         "stages": [stage.plain() for stage in stages_of(recorder)],
@@ -105,7 +122,8 @@ def _run(
     }
 
 
-def _refuse(params: Mapping[str, Any], why: str) -> None:
+def _refuse(asked: _Asked, why: str) -> None:
     """Raise InputError for an option that is for points."""
-    for name in sorted(set(params) - {"random_state"}):
-        raise InputError(f"{why}; it takes no {flag(name)}")
+    flags = [flag(name) for name in sorted(set(asked.params) - {"random_state"})]
+    for word in (*flags, *asked.steps.options()):
+        raise InputError(f"{why}; it takes no {word}")

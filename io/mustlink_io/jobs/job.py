@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
+from mustlink.preparation import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import annotate
 from mustlink_io.hdf5.file_names import FORMS
@@ -28,7 +29,8 @@ _NOT_RESULTS = [ending for ending, form in FORMS.items() if form not in ("h5", "
 
 @dataclass(frozen=True, kw_only=True)
 class Job(ABC):
-    """An estimator to be fitted to a file; `params` holds only what was given.
+    """An estimator to be fitted to a file; `params` holds only what was given, `steps` prepare the
+    columns of points before.
 
     `resume` keeps the results of stages after the run, `fresh` ignores those of earlier runs.
     Where the output is AnnData, the data with the result under `key` added, `in_place` lets it be
@@ -40,6 +42,7 @@ class Job(ABC):
     method: str
     labels: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
+    steps: Preparation = field(default_factory=Preparation)
     threads: int | None = None
     memory: int | None = None
     time_limit: float | None = None
@@ -77,6 +80,11 @@ class Job(ABC):
             "--overwrite": (into and self.overwrite) or None,
             **({"--in-place": True} if self.in_place else {"-o": self.output}),
         }
+
+    @property
+    def preparing_flags(self) -> dict[str, Any]:
+        """What a user types for the preparation of the columns."""
+        return dict.fromkeys(self.steps.options(), True)
 
     @property
     def neighbours(self) -> int:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+from mustlink.preparation import Preparation
 
 GRAPH_OPTIONS = frozenset({"affinity", "n_neighbors", "metric", "weights"})
 COMMON_OPTIONS = GRAPH_OPTIONS | {"max_iter", "isolated", "random_state"}
@@ -123,6 +126,15 @@ PROPAGATORS: dict[str, Method] = {
         "LTSALP", "tangent spaces", "n_components", "orthogonal", "alpha", points=True
     ),
 }
+
+PREPARING = ("standardize", "log", "one_hot", "impute", "drop_missing")
+
+
+def steps_of(given: dict[str, Any]) -> Preparation:
+    """Take the options that prepare columns out of those of a command; raises InputError."""
+    asked = {name: given.pop(name) for name in PREPARING if name in given}
+    return Preparation(**{name: value for name, value in asked.items() if value})
+
 
 _FLAGS = {
     "weights": "--edge-weights",

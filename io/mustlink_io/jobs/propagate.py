@@ -14,6 +14,7 @@ from mustlink.observe import Recorder
 from mustlink_io import formats
 from mustlink_io.jobs import diagnostics
 from mustlink_io.jobs.job import Job
+from mustlink_io.jobs.left_out_rows import of_kept
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, PROPAGATION_OPTIONS, PROPAGATORS, Method, flag
 from mustlink_io.jobs.provenance import command_line, now
 from mustlink_io.jobs.side_information import class_labels
@@ -64,9 +65,8 @@ class PropagateJob(Job):
             )
         if data.kind == "graph" and self.graph is not None:
             raise InputError(f"{data.place}: is a graph already; leave out --graph {self.graph}")
-        n_nodes = int(data.value.shape[0])
-        known = class_labels(labels, self.labels)
-        return Sides(known, None if self.graph is None else _load_graph(self.graph, n_nodes))
+        known = class_labels(of_kept(labels, data.kept), self.labels)
+        return Sides(known, None if self.graph is None else _load_graph(self.graph, data))
 
     def parameters(self, side: Sides) -> dict[str, Any]:
         """Parameters of the estimator, where given."""
@@ -83,6 +83,7 @@ class PropagateJob(Job):
             "--labels": self.labels,
             "-m": self.method,
             "--graph": self.graph,
+            **self.preparing_flags,
             **{flag(name): value for name, value in self.params.items()},
             "--threads": self.threads,
             "--memory": self.memory,
@@ -119,13 +120,14 @@ class PropagateJob(Job):
         }
 
 
-def _load_graph(text: str, n_nodes: int) -> Any:
-    """The engine's graph of n nodes; raises InputError."""
+def _load_graph(text: str, data: formats.Data) -> Any:
+    """The engine's graph of the points that are kept; raises InputError."""
     from mustlink.graph import Graph
 
     loaded = formats.load(text, "graph")
-    if loaded.value.shape[0] != n_nodes:
+    if loaded.value.shape[0] != data.n_rows:
         raise InputError(
-            f"{loaded.place}: {loaded.value.shape[0]} nodes, but the data has {n_nodes} points"
+            f"{loaded.place}: {loaded.value.shape[0]} nodes, but the data has {data.n_rows} points"
         )
-    return Graph.from_affinity(loaded.value)
+    whole = loaded.value if data.kept is None else loaded.value[data.kept][:, data.kept]
+    return Graph.from_affinity(whole)

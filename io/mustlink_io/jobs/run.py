@@ -17,11 +17,13 @@ from mustlink_io import formats
 from mustlink_io.formats import annotate, stream
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.locks import locked
+from mustlink_io.hdf5.plain_json import to_json
 from mustlink_io.hdf5.result import Report, Result
 from mustlink_io.hdf5.result_parts import Input
 from mustlink_io.hdf5.work_folder import WorkFolder, entries, folder_of, remove, remove_leftovers
 from mustlink_io.jobs.class_names import names_content, with_class_names
 from mustlink_io.jobs.job import Job
+from mustlink_io.jobs.left_out_rows import content_of_all, of_kept, outcome_of_all
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag
 from mustlink_io.jobs.planning import LAZY, Plan, plan_job, tell_time
 from mustlink_io.jobs.provenance import stages_of, versions
@@ -65,7 +67,7 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
     for doubt in data.doubts:
         recorder.warn(doubt)
     inputs = _checksums(job, paths, recorder)
-    source = digest((inputs[0].sha256, data.place.part, data.kind))
+    source = digest((inputs[0].sha256, data.place.part, data.kind, *job.steps.options()))
     work = WorkFolder(folder_of(job.output), source, fresh=job.fresh)
     estimator = _estimator(job, data, side).keep_in(work)
     try:
@@ -74,8 +76,14 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
         _put_away(job, work, recorder)
         raise
     with recorder.stage("looking at the result"):
+        kept_labels = of_kept(labels, data.kept)
         outcome = with_class_names(job.outcome(estimator, side), labels)
-        content = {**job.content(estimator, side), **names_content(data, labels, estimator)}
+        content = {**job.content(estimator, side), **names_content(data, kept_labels, estimator)}
+        if data.kept is not None:
+            outcome = outcome_of_all(outcome, data.kept)
+            content = content_of_all(content, data.kept, data.n_rows)
+        if data.fitted is not None:
+            content["/@preparation"] = to_json(data.fitted.to_dict())
         if data.image is not None and job.target is None:
             content["/image"] = data.image
     told = {
@@ -87,6 +95,8 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
         "planned_peak_bytes": None if planned is None else planned.peak_bytes,
     }
     parameters = {"method": job.method, **estimator.get_params()}
+    if not job.steps.is_nothing:
+        parameters["preparation"] = job.steps.to_dict()
     result = result_of(estimator, told, content, recorder, parameters, inputs)
     with recorder.stage("writing"):
         notes = _write(job, {**content, **result.content()})
@@ -108,12 +118,11 @@ def _read(job: Job, advance: stream.Advance) -> tuple[formats.Data, formats.Labe
     """The data, and the labels where there are some."""
     wanted: formats.Kind | None = "graph" if job.params.get("affinity") == "precomputed" else None
     lazy_above = None if job.memory is None else job.memory // LAZY
-    data = formats.load(job.data, wanted, advance, lazy_above)
+    data = formats.load(job.data, wanted, advance, lazy_above, job.steps)
     if job.labels is None:
         return data, None
     pixels = None if data.image is None else data.image.shape[:2]
-    n_nodes = int(data.value.shape[0])
-    return data, formats.load_classes(job.labels, n_nodes, data.names, pixels)
+    return data, formats.load_classes(job.labels, data.n_rows, data.names, pixels)
 
 
 def result_of(

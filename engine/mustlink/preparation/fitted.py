@@ -1,0 +1,212 @@
+"""A preparation whose figures are known: the same for all points, also for new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import RobustScaler, StandardScaler
+
+from mustlink.errors import InputError
+from mustlink.preparation.request import (
+    ALL,
+    AUTO,
+    Preparation,
+    column_numbers,
+    column_title,
+    listed,
+)
+from mustlink.preparation.survey import Floats, Survey, as_doubles, blocks, spans_orders
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """z = (x' − centre)/scale, x' being x filled, log(1 + x) in some columns, others one-hot.
+
+    Columns of z: for every column of `categories`, in this order, one a value; then all others in
+    theirs (as scikit-learn's ColumnTransformer has them). A value that was not seen is 0 in all
+    columns of its own. `n_features_in` columns become `n_features_out`; `notes` say what was
+    decided. Empty arrays stand for steps that are not taken.
+    """
+
+    n_features_in: int
+    fill: Floats
+    logged: NDArray[np.intp]
+    categories: tuple[tuple[int, Floats], ...]
+    centre: Floats
+    scale: Floats
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_features_out(self) -> int:
+        """Columns of what `transform` returns."""
+        made = sum(values.size for _, values in self.categories)
+        return self.n_features_in - len(self.categories) + made
+
+    def transform(self, rows: Any) -> Floats:
+        """Rows (m, d) prepared, (m, n_features_out); raises InputError for NaN without a fill."""
+        X = as_doubles(rows)
+        if X.ndim != 2 or X.shape[1] != self.n_features_in:
+            raise InputError(f"points: shape {X.shape}; wanted are {self.n_features_in} columns")
+        gap = np.isnan(X)
+        if gap.any():
+            if not self.fill.size:
+                row = int(gap.any(axis=1).argmax())
+                raise InputError(f"points: NaN in row {row}; nothing was fitted to fill it")
+            X = np.where(gap, self.fill, X)
+        if self.logged.size:
+            X = X.copy()
+            X[:, self.logged] = self._logarithms(X[:, self.logged])
+        if self.categories:
+            own = [X[:, [at]] == values for at, values in self.categories]
+            rest = np.delete(X, [at for at, _ in self.categories], axis=1)
+            X = np.hstack([*own, rest])
+        return (X - self.centre) / self.scale if self.scale.size else X
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "n_features_in": self.n_features_in,
+            "fill": self.fill.tolist(),
+            "log": self.logged.tolist(),
+            "one_hot": [[at, values.tolist()] for at, values in self.categories],
+            "centre": self.centre.tolist(),
+            "scale": self.scale.tolist(),
+        }
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Fitted:
+        """What `to_dict` told; raises InputError for anything else."""
+        try:
+            arrays = [np.array(told[k], dtype=np.float64) for k in ("fill", "centre", "scale")]
+            own = tuple((int(at), np.array(v, dtype=np.float64)) for at, v in told["one_hot"])
+            logged = np.array(told["log"], dtype=np.intp)
+            return cls(int(told["n_features_in"]), arrays[0], logged, own, arrays[1], arrays[2])
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"preparation: damaged ({error}); run it again") from None
+
+    def _logarithms(self, X: Floats) -> Floats:
+        if X.min(initial=0.0) < 0:
+            at = self.logged[int((X < 0).any(axis=0).argmax())]
+            raise InputError(f"log: column {at} has values below 0; leave it out")
+        return np.log1p(X)
+
+
+def fit(
+    points: Any,
+    asked: Preparation,
+    survey: Survey,
+    names: Sequence[str],
+    advance: Callable[[float], None],
+) -> Fitted:
+    """Find the figures; `survey` is of the same points. Another pass for means and deviations.
+
+    Medians, quartiles and most frequent values are those of the survey's sample. Raises InputError.
+    """
+    d = int(points.shape[1])
+    found = Fitted(
+        d,
+        _fill(asked, survey),
+        _logged(asked, survey, names, d),
+        survey.categories,
+        np.empty(0),
+        np.empty(0),
+        notes=tuple(_notes(asked, survey, names)),
+    )
+    if found.logged.size or asked.log == (AUTO,):
+        told = listed(found.logged.tolist(), names)
+        words = f"log: log(1 + x) of columns {told}" if told else "log: no column spans orders"
+        found = replace(found, notes=(*found.notes, words))
+    if asked.standardize is None:
+        return found
+    scaler = StandardScaler() if asked.standardize == "standard" else RobustScaler()
+    with np.errstate(over="ignore", invalid="ignore"):  # looked at below
+        if asked.standardize == "standard":
+            for start, block in blocks(points):
+                whole = block if survey.kept is None else block[~np.isnan(block).any(axis=1)]
+                if len(whole):
+                    scaler.partial_fit(found.transform(whole))
+                advance((start + len(block)) / points.shape[0])
+            centre, spread = scaler.mean_, np.sqrt(scaler.var_)
+        else:
+            X = found.transform(survey.sample)
+            scaler.fit(X)
+            centre = scaler.center_
+            spread = np.subtract(*np.percentile(X, [75, 25], axis=0))
+    if not (np.isfinite(centre).all() and np.isfinite(scaler.scale_).all()):
+        at = int(np.argmin(np.isfinite(centre) & np.isfinite(scaler.scale_)))
+        raise InputError(
+            f"standardize: values of column {at} are too large for double precision; divide them"
+        )
+    flat = np.flatnonzero(spread == 0)
+    notes = found.notes
+    if flat.size:
+        what = "is constant and says" if flat.size == 1 else "are constant and say"
+        said = f"{flat.size} of {spread.size} columns {what} nothing"
+        if asked.standardize == "robust":
+            said = (
+                f"{flat.size} of {spread.size} columns have equal quartiles and keep their unit; "
+                "--standardize divides them, too"
+            )
+        notes = (*notes, f"standardize: {said}")
+    return replace(found, centre=centre, scale=scaler.scale_, notes=notes)
+
+
+def _fill(asked: Preparation, survey: Survey) -> Floats:
+    """Value for missing cells of every column; of codes the most frequent one."""
+    if asked.impute is None:
+        return np.empty(0)
+    if asked.impute == "mean":
+        fill = survey.mean.copy()
+    else:
+        fill = (
+            SimpleImputer(strategy=asked.impute, keep_empty_features=True)
+            .fit(survey.sample)
+            .statistics_.astype(np.float64)
+        )
+    codes = [at for at, _ in survey.categories]
+    if codes:
+        often = SimpleImputer(strategy="most_frequent", keep_empty_features=True)
+        fill[codes] = often.fit(survey.sample[:, codes]).statistics_
+    return fill
+
+
+def _logged(asked: Preparation, survey: Survey, names: Sequence[str], d: int) -> NDArray[np.intp]:
+    codes = [at for at, _ in survey.categories]
+    if asked.log == (AUTO,) and AUTO not in names:
+        wide = spans_orders(survey.sample)
+        return np.array([a for a in wide if survey.low[a] >= 0 and a not in codes], dtype=np.intp)
+    if asked.log == (ALL,) and ALL not in names:
+        found = tuple(at for at in range(d) if at not in codes)
+    else:
+        found = column_numbers(asked.log, names, d, "log")
+    for at in found:
+        if survey.low[at] < 0:
+            raise InputError(
+                f"log: {column_title(at, names)} has values below 0, down to {survey.low[at]:g}; "
+                "leave it out"
+            )
+    return np.array(found, dtype=np.intp)
+
+
+def _notes(asked: Preparation, survey: Survey, names: Sequence[str]) -> list[str]:
+    found = []
+    at = np.flatnonzero(survey.missing)
+    if asked.impute is not None:
+        cells, told = int(survey.missing.sum()), listed(at.tolist(), names)
+        where = f" in columns {told}" if at.size else ""
+        found.append(f"impute: {cells:,} missing cells{where} are filled ({asked.impute})")
+        empty = np.flatnonzero(survey.missing == survey.n)
+        if empty.size:
+            found.append(f"impute: columns {listed(empty.tolist(), names)} are empty and become 0")
+    quantiles = asked.standardize == "robust" or asked.impute in ("median", "most_frequent")
+    if quantiles and len(survey.sample) < survey.n:
+        found.append(f"preparation: quantiles are those of {len(survey.sample):,} rows by chance")
+    for column, values in survey.categories:
+        title = column_title(column, names)
+        found.append(f"one_hot: {title} becomes {values.size} columns")
+    return found

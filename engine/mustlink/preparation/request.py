@@ -1,0 +1,119 @@
+"""What is asked to be done to the columns of points."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mustlink.check import check_choice
+from mustlink.errors import InputError
+
+STANDARDIZE = ("standard", "robust")
+IMPUTE = ("mean", "median", "most_frequent")
+AUTO, ALL = "auto", "all"  # of --log: columns that span orders, all columns
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Steps in the order they are taken; columns by name or by number from 0.
+
+    Rows with missing values (NaN) are left out (`drop_missing`) or filled with the mean, median or
+    most frequent value of the column (`impute`). x becomes log(1 + x) in the columns of `log`:
+    names, ("all",), or ("auto",), those that are not negative and span orders of magnitude. Every
+    column of `one_hot` becomes one column of 0 and 1 per value. At last all columns are divided by
+    their standard deviation about the mean (`standardize="standard"`), or by the distance of their
+    quartiles about the median ("robust").
+    """
+
+    standardize: str | None = None
+    log: tuple[str | int, ...] = ()
+    one_hot: tuple[str | int, ...] = ()
+    impute: str | None = None
+    drop_missing: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise InputError for what is unknown or contradicts itself."""
+        if self.standardize is not None:
+            check_choice(self.standardize, STANDARDIZE, "standardize")
+        if self.impute is not None:
+            check_choice(self.impute, IMPUTE, "impute")
+            if self.drop_missing:
+                raise InputError("drop_missing: leaves out what impute would fill; give one")
+        both = set(self.log) & set(self.one_hot)
+        if both:
+            raise InputError(f"log: column {both.pop()!r} is also in one_hot; give it once")
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether points stay as they are."""
+        return self == Preparation()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values of the steps that are taken, none for nothing."""
+        found = {name: value for name, value in asdict(self).items() if value}
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in found.items()}
+
+    def options(self) -> list[str]:
+        """What is typed for these steps in the shell."""
+        return [
+            "--" + name.replace("_", "-") + ("" if value is True else f"={value}")
+            for name, value in (
+                ("impute", self.impute == "mean" or self.impute),
+                ("drop_missing", self.drop_missing),
+                ("log", self.log == (AUTO,) or ",".join(map(str, self.log))),
+                ("one_hot", ",".join(map(str, self.one_hot))),
+                ("standardize", self.standardize == "standard" or self.standardize),
+            )
+            if value
+        ]
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Preparation:
+        """The preparation that `to_dict` told."""
+        values: dict[str, Any] = dict(told)
+        values |= {name: tuple(v) for name, v in values.items() if isinstance(v, list)}
+        return cls(**values)
+
+
+def column_numbers(
+    wanted: Sequence[str | int], names: Sequence[str], d: int, option: str
+) -> tuple[int, ...]:
+    """Numbers of columns that are wanted by name or by number from 0, each once.
+
+    A name goes before a number. Raises InputError that begins with the option.
+    """
+    found: list[int] = []
+    for word in wanted:
+        text = str(word).strip()
+        if text in names:
+            at = list(names).index(text)
+        elif text.isdecimal() and int(text) < d:
+            at = int(text)
+        else:
+            raise InputError(f"{option}: {_unknown(text, names, d)}")
+        if at not in found:
+            found.append(at)
+    return tuple(found)
+
+
+def column_title(at: int, names: Sequence[str]) -> str:
+    """How messages call a column."""
+    return f"column {names[at]!r}" if at < len(names) else f"column {at}"
+
+
+def listed(columns: Sequence[int], names: Sequence[str], most: int = 8) -> str:
+    """Columns in a message: names or numbers, the first ones."""
+    shown = [names[at] if at < len(names) else str(at) for at in columns[:most]]
+    return ", ".join(shown) + (f", … ({len(columns)} in all)" if len(columns) > most else "")
+
+
+def _unknown(text: str, names: Sequence[str], d: int) -> str:
+    if text.lstrip("-").isdecimal():
+        return f"column {text} is not there; columns are numbered from 0 to {d - 1}"
+    if not names:
+        return f"{text!r} is no number, and the columns have no names; give 0 to {d - 1}"
+    close = difflib.get_close_matches(text, names, n=1, cutoff=0.6)
+    more = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(names[:12])}"
+    return f"no column is called {text!r}" + more + (" …" if not close and len(names) > 12 else "")

@@ -1,0 +1,186 @@
+"""One pass over all rows: what is missing, the range of columns, categories, a sample of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+from mustlink.preparation.request import Preparation, column_numbers, column_title
+
+Floats = NDArray[np.float64]
+
+BLOCK_BYTES = 1 << 23  # of rows in double precision
+SAMPLE = 100_000  # rows that quantiles are taken of
+_SAMPLE_ENTRIES = 1 << 22  # fewer rows of very many columns
+MOST_CATEGORIES = 1000
+_ORDERS = 100.0  # times the median of the values above 0
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one pass found out about points (n, d), of rows that are kept.
+
+    `kept` are the numbers of the rows without missing values where the others are left out, else
+    None; `sample` (m, d) are rows by chance, all of them up to 100,000; `missing` (d,) counts cells
+    without a value, `low`, `high` and `mean` (d,) are of the others; `categories` are the values of
+    the columns that become one-hot.
+    """
+
+    n: int
+    kept: NDArray[np.int64] | None
+    sample: Floats
+    missing: NDArray[np.int64]
+    low: Floats
+    high: Floats
+    mean: Floats
+    categories: tuple[tuple[int, Floats], ...]
+
+
+def blocks(points: Any, nbytes: int | None = None) -> Iterator[tuple[int, Floats]]:
+    """Yield (first row, rows) in double precision, whole storage chunks where there are some."""
+    n, d = points.shape
+    rows = max(1, (BLOCK_BYTES if nbytes is None else nbytes) // (8 * d))
+    chunk = (getattr(points, "chunks", None) or (1,))[0]
+    if 1 < chunk <= rows:
+        rows -= rows % chunk
+    for start in range(0, n, rows):
+        yield start, as_doubles(points[start : min(start + rows, n)])
+
+
+def as_doubles(rows: Any) -> Floats:
+    """Rows in double precision; raises InputError for what is not real numbers."""
+    X = np.asarray(rows)
+    if X.dtype.kind not in "biuf":
+        raise InputError(f"points: type {X.dtype} given; convert to real numbers")
+    return X.astype(np.float64, copy=False)
+
+
+def look(
+    points: Any,
+    asked: Preparation,
+    names: Sequence[str],
+    where: str,
+    advance: Callable[[float], None],
+) -> Survey:
+    """Read all rows once; raises InputError for Inf, and for NaN that is neither filled nor left
+    out. Needs the sample and one block.
+    """
+    n, d = (int(size) for size in points.shape)
+    columns = column_numbers(asked.one_hot, names, d, "one_hot")
+    values: dict[int, Floats] = {at: np.empty(0) for at in columns}
+    chosen = _sample_rows(n, d)
+    low, high = np.full(d, np.inf), np.full(d, -np.inf)
+    missing, mean, there = np.zeros(d, dtype=np.int64), np.zeros(d), np.zeros(d)
+    kept, sample = [], []
+    for start, read in blocks(points):
+        _refuse_infinite(read, start, where, names)
+        block, rows = read, np.arange(start, start + len(read))
+        if asked.drop_missing:
+            whole = ~np.isnan(read).any(axis=1)
+            block, rows = (read, rows) if whole.all() else (read[whole], rows[whole])
+            kept.append(rows)
+        gap = np.isnan(block)
+        missing += gap.sum(axis=0)
+        if len(block):
+            low = np.fmin(low, np.fmin.reduce(block, axis=0))
+            high = np.fmax(high, np.fmax.reduce(block, axis=0))
+            there += (~gap).sum(axis=0)
+            mean += np.where(gap, 0.0, block - mean).sum(axis=0) / np.maximum(there, 1)
+            sample.append(block[np.isin(rows, _between(chosen, rows), assume_unique=True)])
+        for at in columns:
+            found = np.unique(block[:, at])
+            values[at] = np.union1d(values[at], found[~np.isnan(found)])
+            _refuse_many(values[at], at, names)
+        advance((start + len(read)) / n)
+    left = np.concatenate(kept) if kept else None
+    if left is not None and left.size == 0:
+        raise InputError(f"{where}: every row has a missing value; fill them: --impute")
+    if missing.any() and asked.impute is None:
+        raise missing_values(points, where, names)
+    found_sample = np.concatenate(sample) if sample else np.empty((0, d))
+    return Survey(
+        n if left is None else int(left.size),
+        None if left is None or left.size == n else left,
+        found_sample,
+        missing,
+        low,
+        high,
+        mean,
+        tuple(values.items()),
+    )
+
+
+def spans_orders(sample: Floats) -> NDArray[np.intp]:
+    """Columns (of rows (m, d), NaN allowed) without negative values whose largest is 100 at least,
+    and 100 times the median of those above 0.
+    """
+    found = []
+    for at in range(sample.shape[1]):
+        x = sample[~np.isnan(sample[:, at]), at]
+        most = x.max(initial=0.0)
+        if x.min(initial=0.0) >= 0 and most >= _ORDERS:
+            found += [at] if most >= _ORDERS * np.median(x[x > 0]) else []
+    return np.array(found, dtype=np.intp)
+
+
+def missing_values(points: Any, where: str, names: Sequence[str] = ()) -> InputError:
+    """The error of rows with NaN: how many, the first one, what to do. Reads everything."""
+    count, first, columns = 0, (-1, -1), np.zeros(points.shape[1], dtype=bool)
+    for start, block in blocks(points):
+        gap = np.isnan(block)
+        rows = np.flatnonzero(gap.any(axis=1))
+        if rows.size and count == 0:
+            first = (start + int(rows[0]), int(gap[rows[0]].argmax()))
+        count += rows.size
+        columns |= gap.any(axis=0)
+    return InputError(missing_text(where, count, first, int(columns.sum()), names))
+
+
+def missing_text(
+    where: str, rows: int, first: tuple[int, int], columns: int, names: Sequence[str] = ()
+) -> str:
+    """What is told of NaN in points that the shell reads."""
+    has = "row has" if rows == 1 else "rows have"
+    of = "1 column" if columns == 1 else f"{columns} columns"
+    return (
+        f"{where}: {rows:,} {has} missing values (NaN) in {of}, the first is row {first[0]}, "
+        f"{column_title(first[1], names)}; fill them: --impute, or leave these rows out: "
+        "--drop-missing"
+    )
+
+
+def _sample_rows(n: int, d: int) -> NDArray[np.int64]:
+    """Rows of the sample, ascending; the same whatever the blocks."""
+    most = min(SAMPLE, max(1000, _SAMPLE_ENTRIES // d))
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+
+
+def _between(chosen: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    a, b = np.searchsorted(chosen, [rows[0], rows[-1] + 1])
+    return chosen[a:b]
+
+
+def _refuse_infinite(block: Floats, start: int, where: str, names: Sequence[str]) -> None:
+    bad = np.isinf(block)
+    if bad.any():
+        row = int(bad.any(axis=1).argmax())
+        title = column_title(int(bad[row].argmax()), names)
+        raise InputError(
+            f"{where}: Inf in row {start + row}, {title}; replace it by a number, or by NaN and "
+            "--impute"
+        )
+
+
+def _refuse_many(values: Floats, at: int, names: Sequence[str]) -> None:
+    if values.size > MOST_CATEGORIES:
+        raise InputError(
+            f"one_hot: {column_title(at, names)} has more than {MOST_CATEGORIES:,} different "
+            "values: a number rather than a category; leave it out"
+        )

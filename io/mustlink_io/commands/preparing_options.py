@@ -1,0 +1,78 @@
+"""Options that prepare the columns of points, whose values may be left out."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+from mustlink.preparation.request import ALL, AUTO, IMPUTE, STANDARDIZE
+
+_NUMBERS = re.compile(r"\d+(,\d+)*")
+# What an option stands for without a value, and the words that it takes from behind a blank.
+_USUAL = {"--standardize": STANDARDIZE, "--log": (AUTO, ALL), "--impute": IMPUTE}
+
+
+class PreparingCommand(click.Command):
+    """A command with `--standardize`, `--log` and `--impute`, alone or as `--standardize=robust`.
+
+    The word behind one of them is its value only if it is one that it knows, or numbers of columns:
+    in `--standardize points.h5` the file is DATA.
+    """
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """Join options and their values before click reads them."""
+        return super().parse_args(context, _joined(args))
+
+
+def _joined(args: list[str]) -> list[str]:
+    found: list[str] = []
+    words = iter(range(len(args)))
+    for at in words:
+        word, behind = args[at], args[at + 1] if at + 1 < len(args) else ""
+        if word == "--":
+            return [*found, *args[at:]]
+        if word not in _USUAL:
+            found.append(word)
+            continue
+        numbers = word == "--log" and _NUMBERS.fullmatch(behind)
+        if behind in _USUAL[word] or numbers:
+            next(words)
+        else:
+            behind = _USUAL[word][0]
+        found.append(f"{word}={behind}")
+    return found
+
+
+def _columns(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> tuple[str | int, ...] | None:
+    """Names or numbers behind a list such as 1,2,service."""
+    if value is None:
+        return None
+    words = [word.strip() for word in value.split(",")]
+    if not all(words):
+        raise click.BadParameter(f"{value!r} is no list of columns, such as 1,2 or port,service")
+    return tuple(int(word) if word.isdecimal() else word for word in words)
+
+
+def _option(flag: str, **given: Any) -> Any:
+    usual = _USUAL[flag][0]
+    return click.option(flag, is_flag=False, flag_value=usual, **given)
+
+
+PREPARING = (
+    click.option("--drop-missing", is_flag=True, default=None,
+        help="Leave out rows with missing values (NaN, empty cells); their label is -1."),
+    _option("--impute", type=click.Choice(IMPUTE),
+        help="Or fill them by column; default mean, of one-hot columns the most frequent value."),
+    _option("--log", callback=_columns, metavar="[=COLUMNS]",
+        help="log(1 + x) of columns that are not negative and span orders; or =all, or of those "
+        "named, as --log=bytes,4 (numbers from 0)."),
+    click.option("--one-hot", callback=_columns, metavar="COLUMNS",
+        help="As port,2: one column of 0 and 1 for every value of these, which may be text."),
+    _option("--standardize", type=click.Choice(STANDARDIZE),
+        help="At last: columns less their mean, by their standard deviation; robust: less their "
+        "median, by the distance of their quartiles."),
+)  # fmt: skip
