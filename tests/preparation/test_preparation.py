@@ -186,9 +186,7 @@ def test_what_cannot_be_done_is_one_line(table, asked, words):
 def test_gaps_and_infinite_values_are_named(table):
     X = table.copy()
     X[7, 3] = X[9, 3] = np.nan
-    with pytest.raises(
-        InputError, match=r"f.h5: 2 rows have missing .* in 1 column, .* row 7"
-    ):
+    with pytest.raises(InputError, match=r"f.h5: 2 rows have missing .* in 1 column, .* row 7"):
         prepared(X, Preparation("standard"), where="f.h5")
     X[8, 1] = np.inf
     with pytest.raises(InputError, match=r"f.h5: Inf in row 8, column 1"):
