@@ -178,13 +178,18 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
                 "graph, clusters, constraints kept and broken, the command line: JSON",
             ),
             _text("/@parameters", "method and parameters, JSON object"),
-            _text(
-                "/@preparation",
-                "optional: what was done to the columns of the points, with the figures that do "
-                "the same to new ones (`mustlink.preparation.Fitted.of`), JSON object",
-            ),
             _text("/@versions", "of mustlink, numpy, scipy, h5py and python, JSON object"),
             _text("/@inputs", "name, part, bytes and SHA-256 of every file read, JSON list"),
+        ),
+    ),
+    "preparation": (
+        "Of points whose columns were prepared: what does the same to new ones.",
+        (
+            _text(
+                "/@preparation",
+                "what fills cells, which columns are logarithms, categories, centre and scale "
+                "(`mustlink.preparation.Fitted`): JSON object",
+            ),
         ),
     ),
 }
