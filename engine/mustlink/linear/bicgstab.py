@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.deadline import NEVER, Deadline
-from mustlink.linear.cg import Map
+from mustlink.linear.cg import LEAST, Map
 from mustlink.result import Convergence
 from mustlink.space import Block, Dots, LocalSpace, Space
 from mustlink.stopping import (
@@ -45,7 +45,8 @@ def block_bicgstab(
     steps. One that cannot go on from there is reported as it was at its best start, reason
     "stagnated" or "breakdown". Residuals of the result are computed anew, not those of the
     recursion. `on_step` hears the largest residual so far reached after every step, `space` is
-    where B lives, if not in an array. At the `deadline` columns are left as they are.
+    where B lives, if not in an array. At the `deadline`, but after five steps at least, columns
+    are left as they are.
     Cost per step: two products and two preconditioners for the unfinished columns, two more
     products in all. Source: van der Vorst 1992.
     """
@@ -58,15 +59,16 @@ def block_bicgstab(
     run = _Run(space, A, precondition or (lambda V: V), deadline, on_step)
     active, steps, stagnated = np.flatnonzero(residuals > tol), 0, False
     for _ in range(_FRESH):
-        if not active.size or steps >= max_iter or deadline.is_over:
+        if not active.size or steps >= max_iter or (steps and deadline.is_over):
             break
         change, watch, steps = run(space.columns(R, active), size[active], tol, (steps, max_iter))
         stagnated |= bool(watch.stagnated.any())
-        left = space.columns(R, active)
+        space.blend(change, 1.0, (space.columns(X, active), 1.0))
+        left = space.columns(B, active)
         space.blend(left, 1.0, (A(change), -1.0))
         found = space.norms(left) / size[active]
         better = found < residuals[active]  # never NaN
-        space.blend(X, 1.0, (space.columns(change, better), 1.0), columns=active[better])
+        space.blend(X, 0.0, (space.columns(change, better), 1.0), columns=active[better])
         space.blend(R, 0.0, (space.columns(left, better), 1.0), columns=active[better])
         before, residuals[active[better]] = residuals.copy(), found[better]
         # The recursion drifts from the true residual; where that still falls, go on from it.
@@ -105,7 +107,9 @@ class _Run:
         rho, alpha, omega = np.ones((3, active.size))
         again, square = np.zeros(active.size, dtype=bool), space.dots(R, R)
         length = np.sqrt(square)  # of the shadow
-        while active.size and steps < max_iter and not self.deadline.is_over:
+        while active.size and steps < max_iter:
+            if steps >= LEAST and self.deadline.is_over:
+                break
             following = space.dots(shadow, R)
             lost = again | (abs(following) <= _LOST * length * np.sqrt(square))
             if lost.any():

@@ -17,7 +17,8 @@ from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagna
 
 Map = Callable[[Block], Block]
 WINDOW, FACTOR = 200, 0.9  # see `Stagnation`; pauses of up to 118 steps were measured
-_GROWN = 1.5  # times the least residual from which the steps up to that are worth repeating
+LEAST = 5  # steps that are taken whatever the time: none is no answer
+_GROWN = 1.1  # times the least residual from which the steps up to that are worth repeating
 
 
 def block_cg(
@@ -42,8 +43,8 @@ def block_cg(
     A column whose residual has not fallen by a tenth for 200 steps leaves as stagnated, one along
     which A is not positive at once. Where the residual has meanwhile grown, as it does for a
     right-hand side outside the range of A, the steps up to its least are taken again: the answer is
-    the best iterate, and nothing but scalars is kept for it. At the `deadline` all columns leave as
-    they are: for a definite A the error in the norm of A falls in every step.
+    the best iterate, and nothing but scalars is kept for it. At the `deadline`, after five steps at
+    least, all columns leave as they are: for a definite A the error in its norm always falls.
     Cost per step: one product and one preconditioner for the unfinished columns, three
     reductions. Source: Hestenes & Stiefel 1952.
     """
@@ -108,7 +109,7 @@ class _Run:
         Z = self.project(self.precondition(R))
         P = space.copy(Z)
         rz = space.dots(R, Z)
-        while active.size and not self.deadline.is_over:
+        while active.size and not (ended.steps >= LEAST and self.deadline.is_over):
             AP = A(P)
             stiffness = space.dots(P, AP)
             # Where A is not positive along p no step is defined.

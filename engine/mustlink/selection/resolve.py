@@ -10,6 +10,9 @@ from dataclasses import replace
 import numpy as np
 
 from mustlink.cost.method_cost import Size, eigenvectors
+from mustlink.cost.work import search_seconds, smooth_seconds, step_seconds
+from mustlink.deadline import duration_text
+from mustlink.eigen.problem import Solving
 from mustlink.eigen.solver import DENSE_BELOW, is_small, laplacian_of
 from mustlink.errors import InfeasibleError
 from mustlink.operators.laplacian import NormalizedLaplacian
@@ -25,9 +28,13 @@ from mustlink.selection.held_out_choice import (
     choose_smooth,
     subspace_sizes,
 )
+from mustlink.stopping import TIME_LIMIT
 
 _TRUSTED = 0.95  # held-out score from which the smooth subspace is not questioned
 _RIVAL_FOLDS = 2
+_FLOOR = 30.0  # nominal seconds that the full problem may always take as a rival
+_LEAST_STEPS = 15  # of an eigensolver, with fewer of which a trial says nothing
+_GROSS, _GROSS_FLOOR = 4.0, 120.0  # times the clock's seconds before, beyond which it is dropped
 
 
 def resolve(request: Request) -> Choice:
@@ -85,9 +92,11 @@ def _rival(request: Request, choice: Choice) -> Choice:
     """The full problem where the smooth subspace predicts badly, if it predicts better.
 
     That is so for local graphs (pixels) with few labels, whose clusters no smooth vector shows.
-    Only for labels, whose problems are solved in seconds, and for small graphs.
+    Only for labels, whose problems are solved in seconds, and for small graphs. It may take as much
+    work as all before it, counted and not timed (`cost.work`), so that the same seed makes the
+    same choice; the clock has a say only where it takes four times as long as all before it.
     """
-    known, k, seed = request.known, request.k, request.seed
+    known, k, seed, recorder = request.known, request.k, request.seed, request.recorder
     only_labels = known.labels is not None and not known.pairs.size and known.soft is None
     laplacian = laplacian_of(request.work)
     small = is_small(laplacian)
@@ -95,15 +104,24 @@ def _rival(request: Request, choice: Choice) -> Choice:
         return choice
     best, table = choice, list(choice.scores)
     folds = folds_of(known, seed)
+    few = laplacian.size <= DENSE_BELOW
+    folds = folds if few else folds[:_RIVAL_FOLDS]
+    trial = request.rough if small else _within_share(request, choice, len(folds))
+    if trial is None:
+        return choice
     for value in request.formulation.grid.rivals:
         scores: dict[str, list[float]] = {way: [] for way in request.roundings}
-        few = laplacian.size <= DENSE_BELOW
-        for fold in folds if few else folds[:_RIVAL_FOLDS]:
+        for fold in folds:
             formulation = request.formulation_of(fold.kept)
             try:
-                solution = formulation.problem.solve(value, request.rough, request.work)
+                solution = formulation.problem.solve(value, trial, request.work)
             except InfeasibleError:
                 break
+            if solution.convergence.reason == TIME_LIMIT:
+                left = "the full problem was dropped as a rival: it takes too long"
+                over = recorder.deadline.is_over
+                (recorder.leave_out if over else recorder.note)(left)
+                return replace(best, scores=tuple(table))
             sample = sampled_rows(laplacian, fold.nodes, seed)
             U = solution.vectors[sample.rows] * formulation.row_scale[sample.rows, None]
             for way, found in scores.items():
@@ -121,3 +139,30 @@ def _rival(request: Request, choice: Choice) -> Choice:
                     )
                     best = Choice(None, value, way, reason, score)
     return replace(best, scores=tuple(table))
+
+
+def _within_share(request: Request, choice: Choice, n_folds: int) -> Solving | None:
+    """How the rival's trials are solved, or None and a note where its share is too small for any.
+
+    The share is what finding neighbours and the largest subspace took, half a minute at least.
+    """
+    laplacian, info, recorder = laplacian_of(request.work), request.graph.info, request.recorder
+    size = Size(laplacian.size, laplacian.n_entries)
+    tried = max((p for p, *_ in choice.scores), default=request.k)
+    before = smooth_seconds(size, tried)
+    if info.get("kind") == "knn":
+        before += search_seconds(size.n, int(info["n_neighbors"]))
+    solves = n_folds * max(1, len(request.formulation.grid.rivals))
+    step = step_seconds(size, 3 * request.k + 10, pencil=True)
+    steps = int(max(before, _FLOOR) / (solves * step))
+    rough = request.rough
+    if steps < _LEAST_STEPS:
+        recorder.note(
+            f"the full problem was not tried beside the smooth subspace: {solves} solves would "
+            f"take about {duration_text(round(solves * step * rough.max_iter))}, all before them "
+            f'about {duration_text(round(before))}; subspace="exact" solves it'
+        )
+        return None
+    elapsed = sum(stage.seconds for stage in recorder.stages)
+    until = recorder.deadline.sooner(max(_GROSS * elapsed, _GROSS_FLOOR))
+    return replace(rough, max_iter=min(rough.max_iter, steps), deadline=until)
