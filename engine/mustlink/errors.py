@@ -17,6 +17,10 @@ class InputTypeError(InputError, TypeError):
     """Values are of a type that no number can be made of."""
 
 
+class OutOfMemoryError(InputError, MemoryError):
+    """The memory named, or that of the system, does not suffice for a stage."""
+
+
 class InfeasibleError(InputError):
     """No vector satisfies the constraints at this β (WD14 Alg. 1 line 4, Alg. 2 line 4)."""
 

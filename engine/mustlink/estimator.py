@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mustlink.check import as_points, as_random_state, check_choice, check_n_jobs
+from mustlink.check import as_integer, as_points, as_random_state, check_choice, check_n_jobs
 from mustlink.cost.method_cost import Cost, Size, eigenvectors
 from mustlink.cost.process_memory import parse_size, size_text
 from mustlink.errors import InputError
@@ -153,6 +153,9 @@ class GraphEstimator(BaseEstimator):
         if isinstance(X, Graph):
             graph = self._weighing(X, weights, Shelf(recorder, self._keeper))
             return self._view(graph, recorder)
+        held = X.nbytes if isinstance(X, np.ndarray) else 0
+        recorder.keep_within(self._budget, held)
+        self._check_points(X, held)
         shelf = Shelf(recorder, self._keeper)
         made_by = {name: getattr(self, name) for name in _GRAPH_PARAMETERS}
         counted = None
@@ -173,7 +176,7 @@ class GraphEstimator(BaseEstimator):
             graph = graph.beside(counted, _n_rows(X))
         graph.derived.origin = name
         graph = self._weighing(graph, weights, shelf)
-        return self._view(graph, recorder, X.nbytes if isinstance(X, np.ndarray) else 0)
+        return self._view(graph, recorder, held)
 
     def _weighing(self, graph: Graph, weights: Floats | None, shelf: Shelf) -> Graph:
         """The graph in which rows count what the caller says, if he says anything."""
@@ -194,8 +197,17 @@ class GraphEstimator(BaseEstimator):
         `held` are the bytes of the points, which the caller keeps.
         """
         budget = self._budget
+        recorder.keep_within(budget, held)
         single = budget is not None and self._fits_in_single(graph, recorder, budget, held)
-        return Workspace(graph, recorder, self._keeper, budget, single)
+        return Workspace(graph, recorder, self._keeper, budget, single, held)
+
+    def _check_points(self, X: Any, held: int) -> None:
+        """Raise InputError where points are too many for the memory, whatever their graph."""
+        budget, shape = self._budget, tuple(getattr(X, "shape", ()))
+        if budget is None or self.affinity != "knn" or len(shape) != 2:
+            return
+        least = shape[0] * min(as_integer(self.n_neighbors, "n_neighbors", 1), shape[0] - 1)
+        self.cost(self._n_given).check(Size(shape[0], least, 4), budget - held, single=True)
 
     _halved: ClassVar[str] = "graph and vectors are held"
 

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from mustlink.cost.budget import Budget
 from mustlink.cost.process_memory import peak_bytes
 from mustlink.deadline import NEVER, Deadline, duration_text, parse_duration
-from mustlink.errors import DoubtfulResultWarning, MustlinkError
+from mustlink.errors import DoubtfulResultWarning, MustlinkError, OutOfMemoryError
 
+_NO_THREAD = "can't start new thread"  # for want of memory for its stack
 _PACKAGE = str(Path(__file__).parent)
 
 
@@ -73,6 +75,7 @@ class Recorder:
     `warnings` are those of the `notes` that say why the result should not be trusted. `deadline` is
     when the answer shall be there: whatever can end early asks it. What it made a stage leave out
     is in `left_out`; results from there on are not those of a fit without a limit, and not kept.
+    `budget` is looked at whenever a stage advances or ends, see `keep_within`.
     """
 
     def __init__(self, observer: Observer | None = None, deadline: Deadline = NEVER) -> None:
@@ -81,6 +84,7 @@ class Recorder:
         self.stages: list[StageRecord] = []
         self.notes: list[str] = []
         self.warnings: list[str] = []
+        self.budget = Budget(None)
         self.deadline = deadline
         self.left_out: list[str] = []
 
@@ -95,12 +99,21 @@ class Recorder:
         finally:
             self.deadline = before
 
+    def keep_within(self, limit: int | None, held: int = 0) -> None:
+        """Stop with OutOfMemoryError where the process takes more than `limit` bytes from now on.
+
+        `held` are those of the points. The limit of a fit is that of all its steps.
+        """
+        if limit is not None and self.budget.limit is None:
+            self.budget = Budget(limit, held)
+
     @contextmanager
     def stage(self, name: str, since: float | None = None) -> Iterator[Callable[[float], None]]:
         """Run one stage; yields `advance(fraction)`. Stages do not nest.
 
         `since` is when it began, if that was before now, by `time.perf_counter`. What observers
         hear never falls: a fraction below an earlier one of the stage is not passed on.
+        Raises OutOfMemoryError where more than the budget is taken, or the system has no more.
         """
         if self._open is not None:
             raise MustlinkError(f"stage {name!r} opened inside stage {self._open!r}")
@@ -109,6 +122,15 @@ class Recorder:
         started = time.perf_counter() if since is None else since
         try:
             yield self._rising(name)
+            self.budget.check(name)
+        except OutOfMemoryError:
+            raise
+        except MemoryError as error:
+            raise self.budget.exceeded(name) from error
+        except RuntimeError as error:
+            if _NO_THREAD not in str(error):  # Python has no better name for it
+                raise
+            raise self.budget.exceeded(name) from error
         finally:
             self._open = None
             seconds = time.perf_counter() - started
@@ -121,6 +143,7 @@ class Recorder:
 
         def advance(fraction: float) -> None:
             nonlocal most
+            self.budget.check(name)
             if most <= fraction:  # not of NaN
                 most = min(fraction, 1.0)
                 self.observer.advance(name, most)

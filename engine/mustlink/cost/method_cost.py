@@ -15,6 +15,13 @@ RESERVE = 130 * 10**6  # bytes that compiling kernels takes at their first use, 
 _PER_NODE = 80  # bytes: order, degrees, components, grids
 _NEW_EDGES = 1.1  # stored weights of a graph after and before new edges; more for many pairs
 FACTORS = 120 * 10**6  # bytes of the propagation of constraints at least, however few there are
+_TASKS = 64 * 10**6  # bytes: rows of blocks that threads work on, see `kernels.blocks.row_slices`
+_SMALL = 10 * 3 * 3 * 8  # bytes of the Gram matrices of three blocks, a number of one
+_COARSE = (
+    3  # bytes a weight: coarse grids of overlapping clusters, 0.1 or less of points in a plane
+)
+_LINKED = 60  # bytes a weight: the graph with its links, and grids of it
+TOGETHER = 32  # equations solved at a time, as in `linear.by_columns`
 _REST = 20  # bytes a weight: S among the nodes without a label, in both precisions
 _GUARD = 1.2  # columns computed for one that is wanted, see `eigen.nested_iteration.guard`
 _LEAST_GUARD = 3
@@ -49,6 +56,8 @@ class Cost:
 
     * `columns`: vectors computed at a time, as a rule; `least`: without which it can do nothing.
     * `blocks`: blocks as wide that are held at the peak, at most; `usual`: as a rule.
+    * `held`: blocks of all columns that are held beside those, where `together` columns at most
+      are computed at a time.
     * `guarded`: some columns more are computed, that the wanted ones converge.
     * `double`: blocks are in double precision even where the graph is in single.
     * `per_weight`: bytes of what else a stored weight has. `spreads`: a second, adjusted graph is
@@ -59,6 +68,8 @@ class Cost:
     least: int
     blocks: float = 8.5
     usual: float = 6.0
+    held: float = 0.0
+    together: int | None = None
     guarded: bool = True
     double: bool = False
     per_weight: int = 0
@@ -72,17 +83,23 @@ class Cost:
         there = PROGRAM + size.operator(single) + self.per_weight * size.nnz
         return there + (size.adjusted(single) if self.spreads else 0)
 
-    def _column(self, size: Size, single: bool) -> float:
-        """Bytes of a column in all blocks, at most."""
-        return self.blocks * size.n * (8 if self.double else entry_bytes(single))
+    def _in_blocks(self, size: Size, single: bool, columns: int, blocks: float) -> int:
+        """Bytes of all blocks of so many columns, and of what is made on the way."""
+        width = self._width(columns)
+        at_once = width if self.together is None else min(width, self.together)
+        number = size.n * (8 if self.double else entry_bytes(single))
+        rows = min(_TASKS, 3 * number * at_once)
+        small = _SMALL * width**2 if self.guarded else 0
+        return int(number * (blocks * at_once + self.held * width)) + rows + small
 
     def peak(
         self, size: Size, *, single: bool, columns: int | None = None, usual: bool = False
     ) -> int:
         """Bytes of the process at its peak: at most, or as a rule."""
-        width = self._width(self.columns if columns is None else columns)
-        share = self.usual / self.blocks if usual else 1.0
-        return self._beside(size, single) + int(share * width * self._column(size, single))
+        wanted = self.columns if columns is None else columns
+        blocks = self.usual if usual else self.blocks
+        coarse = 0 if usual else _COARSE * size.nnz
+        return self._beside(size, single) + coarse + self._in_blocks(size, single, wanted, blocks)
 
     def wants_single(self, size: Size, memory: int | None) -> bool:
         """Whether what is held in double precision would not fit."""
@@ -93,10 +110,19 @@ class Cost:
         return self.peak(size, single=single, columns=self.least) + RESERVE
 
     def most_columns(self, size: Size, memory: int, *, single: bool) -> int:
-        """Vectors that fit; 0 or less where none do."""
-        room = memory - RESERVE - self._beside(size, single)
-        width = room / self._column(size, single)
-        return int(min(width - _LEAST_GUARD, width / _GUARD) if self.guarded else width)
+        """Vectors that fit; 0 where none do."""
+        low, high = 0, 1
+        while self._fits(size, memory, high, single):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (
+                (middle, high) if self._fits(size, memory, middle, single) else (low, middle)
+            )
+        return low
+
+    def _fits(self, size: Size, memory: int, columns: int, single: bool) -> bool:
+        return self.peak(size, single=single, columns=columns) + RESERVE <= memory
 
     def check(self, size: Size, memory: int, *, single: bool) -> None:
         """Raise InputError where not even the least fits, with the memory that does."""
@@ -118,9 +144,14 @@ def eigenvectors(columns: int, least: int | None = None) -> Cost:
     return Cost(columns, columns if least is None else least)
 
 
+def full_problem(clusters: int) -> Cost:
+    """Constraints on all nodes: products with both sides of a pencil, a graph with links in it."""
+    return Cost(3 * clusters + 10, 3 * clusters + 10, 10.5, 10.5, per_weight=_LINKED)
+
+
 def propagation(classes: int) -> Cost:
     """Equations for so many classes by conjugate gradients, with the distributions."""
-    return Cost(classes, classes, 10, 10, guarded=False, double=True)
+    return Cost(classes, classes, 6, 6, held=4, together=TOGETHER, guarded=False, double=True)
 
 
 def clamped_propagation(classes: int) -> Cost:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from mustlink.eigen.arpack import shift_invert_pencil
+from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.pencil import Pencil, PencilSolution, dense_pencil
 from mustlink.eigen.pencil_lobpcg import leading_pencil
 from mustlink.eigen.problem import DENSE, Solution, Solving, stage
@@ -17,6 +18,7 @@ from mustlink.result import Convergence
 from mustlink.space import Block
 from mustlink.workspace import Workspace
 
+_LEAST_BLOCKS = 9  # of LOBPCG for a pencil, at least: X, P, W and their products with both sides
 _MANY = 60  # feasible pairs up to which all of them are computed
 
 
@@ -50,6 +52,9 @@ def feasible_pairs(
     few = feasible is not None and feasible <= max(_MANY, 4 * k)
     wanted = min(max(feasible, 1) if few and feasible is not None else 3 * k + 10, room)
     tol = pencil_tolerance(m) if how.tol is None else how.tol
+    width = wanted + guard(wanted)
+    blocks = _LEAST_BLOCKS * (4 if work.single else 8) * m * width
+    work.recorder.budget.ask(blocks, f"{width} vectors of the full problem on {m} nodes")
     with stage(work, "pencil"):
         if how.solver == "shift-invert":
             return shift_invert_pencil(

@@ -64,16 +64,17 @@ def _start_block(pencil: Pencil, grids: Grids, b: int, seed: int, start: Block |
     laplacian, space = pencil.laplacian, pencil.laplacian.space
     smooth = nested_start(laplacian, grids, b, seed)
     noise = space.normals(b, seed + 1)
-    both = space.copy(noise)
-    space.blend(both, 1.0, (smooth, 1.0))
-    response = grids.cycle()(laplacian.null.project(pencil.Q.apply(both)))
-    parts = [smooth, response, grids.cycle()(noise)]
+    parts = [smooth, grids.cycle()(noise)]
+    space.blend(noise, 1.0, (smooth, 1.0))
+    parts.insert(1, grids.cycle()(laplacian.null.project(pencil.Q.apply(noise))))
+    del smooth, noise  # blocks as wide as all vectors: as few at a time as can be
     if start is not None:
         parts.insert(0, start)
+    for i in range(len(parts)):
+        parts[i] = pencil.project(parts[i])
+        space.blend(parts[i], 1.0 / np.maximum(space.norms(parts[i]), 1e-300))
     # Rayleigh-Ritz in their span picks the b most promising.
-    parts = [pencil.project(X) for X in parts]
-    for X in parts:
-        space.blend(X, 1.0 / np.maximum(space.norms(X), 1e-300))
     images = [pencil.schur(X) for X in parts], [laplacian.apply(X) for X in parts]
     _, C = rayleigh_ritz(space, parts, *images, count=b, largest=True)
+    del images
     return space.combine(parts, C)

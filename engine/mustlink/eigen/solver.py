@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mustlink.deadline import Deadline
 from mustlink.eigen.arpack import lanczos, shift_invert
 from mustlink.eigen.lapack import dense_smallest
-from mustlink.eigen.nested_iteration import nested
+from mustlink.eigen.nested_iteration import guard, nested
 from mustlink.eigen.smooth_subspace import SmoothBasis, smooth_basis
 from mustlink.graph.derived import Key
 from mustlink.graph.graph import Graph
@@ -30,6 +30,7 @@ SOLVERS = ("auto", "dense", "lobpcg", "shift-invert", "lanczos")
 DENSE_BELOW = 1000  # nodes: below, LAPACK takes about a second and is exact
 _DENSE_COMPLETE = 4000
 _BASIS_STEPS = 200
+_LEAST_BLOCKS = 6  # of LOBPCG, at least: X, P, W and their products
 BASIS_TOL = 1e-2  # a smooth subspace need not be sharper: what is clustered is its whole span
 SINGLE_TOL = 1e-6  # a residual that single precision reaches; rounding alone makes some 1e-7
 
@@ -164,6 +165,10 @@ def smallest_pairs(
 def _compute(work: Workspace, key: PairsKey) -> EigenResult:
     laplacian = laplacian_of(work)
     grids = None if key.solver in ("dense", "lanczos") else grids_of(work)
+    if key.solver == "lobpcg":
+        number, width = laplacian.dtype.itemsize, key.count + guard(key.count)
+        blocks = _LEAST_BLOCKS * number * laplacian.size * width
+        work.recorder.budget.ask(blocks, f"{width} vectors of {laplacian.size} nodes")
     with work.recorder.stage("eigenvectors") as advance:
         found = _solve(laplacian, grids, key, advance, work.recorder.deadline)
     if found.convergence.reason == TIME_LIMIT:

@@ -17,11 +17,17 @@ from numpy.typing import NDArray
 
 Block = NDArray[np.float64]
 
-_ROWS = 1 << 16  # rows per task: a few megabytes
+_ROWS = 1 << 16  # rows per task, fewer where they are wide
+_NUMBERS = 1 << 22  # in the rows of a task: what is made of them takes some tens of megabytes
+_LEAST = 1 << 10
 
 
-def _slices(n: int) -> list[slice]:
-    return [slice(start, min(start + _ROWS, n)) for start in range(0, n, _ROWS)]
+def row_slices(n: int, width: int) -> list[slice]:
+    """Blocks of rows as they are worked on: by size alone, so that sums come out the same."""
+    rows = _ROWS
+    while rows > _LEAST and rows * width > _NUMBERS:
+        rows //= 2
+    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 
 def workers() -> int:
@@ -45,13 +51,15 @@ def gram_of(V: list[Block], U: list[Block]) -> Block:
             return np.asarray(left[0].T @ right[0])
         return np.concatenate([np.concatenate([v.T @ u for u in right], axis=1) for v in left])
 
-    parts = _slices(V[0].shape[0])
+    parts = row_slices(V[0].shape[0], sum(X.shape[1] for X in (*V, *U)))
     if len(parts) < 2:
         return part(slice(None))
     with ThreadPoolExecutor(workers()) as pool:
-        sums = list(pool.map(part, parts))
-    # In order, whatever finished first.
-    return np.asarray(np.add.reduce(sums), dtype=np.float64)
+        sums = pool.map(part, parts)
+        total = next(sums)
+        for one in sums:  # in order, whatever finished first
+            total += one
+    return total
 
 
 def _double(blocks: list[Block], rows: slice) -> list[Block]:
@@ -66,7 +74,8 @@ def combine(V: Block, C: Block) -> Block:
 def combination(V: list[Block], C: Block) -> Block:
     """[V₁ V₂ …]C without joining the blocks, in their precision."""
     out = np.empty((V[0].shape[0], C.shape[1]), dtype=V[0].dtype)
-    _over_rows(lambda rows: _write(out, _combined(V, rows, C), rows), out.shape[0])
+    width = out.shape[1] + V[0].shape[1]
+    _over_rows(lambda rows: _write(out, _combined(V, rows, C), rows), out.shape[0], width)
     return out
 
 
@@ -84,7 +93,7 @@ def recombine(V: list[Block], C: Block, C2: Block) -> tuple[Block, Block]:
         _write(second, _combined(V, rows, C2), rows)
         _write(first, found, rows)
 
-    _over_rows(fill, n)
+    _over_rows(fill, n, first.shape[1] + 2 * second.shape[1])
     return first, second
 
 
@@ -95,7 +104,7 @@ def subtract(X: Block, V: Block, C: Block) -> None:
     def fill(rows: slice) -> None:
         X[rows] -= V[rows].astype(X.dtype, copy=False) @ C
 
-    _over_rows(fill, X.shape[0])
+    _over_rows(fill, X.shape[0], V.shape[1] + X.shape[1])
 
 
 def _combined(V: list[Block], rows: slice, C: Block) -> Block:
@@ -114,8 +123,8 @@ def _write(out: Block, found: Block, rows: slice) -> None:
     out[rows] = found
 
 
-def _over_rows(task: Callable[[slice], None], n: int) -> None:
-    parts = _slices(n)
+def _over_rows(task: Callable[[slice], None], n: int, width: int) -> None:
+    parts = row_slices(n, width)
     if len(parts) < 2:
         task(slice(None))
         return

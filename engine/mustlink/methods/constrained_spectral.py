@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import as_integer, check_choice
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import Cost, eigenvectors
+from mustlink.cost.method_cost import Cost, eigenvectors, full_problem
 from mustlink.eigen.problem import Problem, Solution, Solving
 from mustlink.eigen.solver import SOLVERS, laplacian_of, warn_unconverged
 from mustlink.errors import InputError
@@ -36,7 +36,6 @@ from mustlink.selection.resolve import resolve
 from mustlink.workspace import Workspace
 
 Floats = NDArray[np.float64]
-_BOTH_SIDES = 10.5  # blocks of LOBPCG for a pencil
 _USUAL = 4  # times K: smooth vectors in the subspace that is seldom far from the best
 
 
@@ -81,11 +80,11 @@ class ConstrainedSpectral(InformedClusterer):
     def cost(self, n_classes: int | None = None) -> Cost:
         """As many smooth vectors as `subspace` says; "auto" needs K and mostly takes 4K.
 
-        The full problem holds products with both of its sides.
+        See `cost.method_cost.full_problem`.
         """
         k = self._k_or(n_classes)
         if self.subspace == "exact":
-            return replace(eigenvectors(3 * k + 10), blocks=_BOTH_SIDES, usual=_BOTH_SIDES)
+            return full_problem(k)
         if isinstance(self.subspace, str):
             return eigenvectors(_USUAL * k, least=k)
         return eigenvectors(int(self.subspace))

@@ -98,6 +98,7 @@ def knn_graph(
     n_jobs = check_n_jobs(n_jobs)
     k = as_integer(n_neighbors, "n_neighbors", low=1)
     budget = None if memory is None else parse_size(memory)
+    recorder.keep_within(budget, getattr(points, "nbytes", 0) if not is_rows(points) else 0)
     X = _points(points, metric, budget, recorder)
     equal = _equal(X, recorder) if duplicates == "merge" else None
     if equal is not None:

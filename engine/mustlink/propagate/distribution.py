@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import check_choice, check_number
 from mustlink.errors import InputError
+from mustlink.kernels.blocks import row_slices
 
 Floats = NDArray[np.float64]
 _EMPTY = 1e-6  # share of the largest class mass that counts as none
@@ -81,9 +82,9 @@ def distributions(
     silent = total <= floor * total.max()
     if shares is not None:
         masked = unlabelled.dtype == np.bool_
-        mass = P[unlabelled].sum(axis=0) if masked else unlabelled @ P
+        mass = P.sum(axis=0, where=unlabelled[:, None]) if masked else unlabelled @ P
         # A class without mass outside its labels is not blown up beyond all others.
-        P = P * (shares / np.maximum(mass, max(_EMPTY * mass.max(initial=0.0), 1e-300)))
+        P *= shares / np.maximum(mass, max(_EMPTY * mass.max(initial=0.0), 1e-300))
         total = P.sum(axis=1)
     P /= np.where(silent, 1.0, total)[:, None]
     P[silent] = 0.0
@@ -100,8 +101,11 @@ def onto_simplex(V: Floats) -> Floats:
 
 def confidence(P: Floats) -> Floats:
     """Largest minus second largest entry of every row (m, K): 0 for a tie, 1 for certainty."""
-    top = np.partition(P, -2, axis=1)[:, -2:]
-    return np.asarray(top[:, 1] - top[:, 0], dtype=np.float64)
+    found = np.empty(len(P))
+    for rows in row_slices(*P.shape):
+        top = np.partition(P[rows], -2, axis=1)[:, -2:]
+        found[rows] = top[:, 1] - top[:, 0]
+    return found
 
 
 def lost_classes(

@@ -8,6 +8,7 @@ of Δ. All classes are solved at once, one column each.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.solver import DENSE_BELOW
 from mustlink.errors import NumericalError
+from mustlink.linear.by_columns import TOGETHER, by_columns
 from mustlink.linear.cg import Map, block_cg
 from mustlink.linear.laplacian_solve import EXACT, by_elimination, solve_laplacian
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
@@ -163,13 +165,17 @@ def propagate(
     is_free[held] = False
     free = np.flatnonzero(is_free)
     w = np.zeros(m) if weight is None else weight
+    recorder.budget.ask(2 * Y.nbytes, f"equations for {Y.shape[1]} classes on {m} nodes")
     B = w[:, None] * Y
     if held.size:
-        fixed = np.where(is_free[:, None], 0.0, Y)
-        B = B - energy.apply(fixed)
+        for first in range(0, Y.shape[1], TOGETHER):
+            part = slice(first, first + TOGETHER)
+            B[:, part] -= energy.apply(np.where(is_free[:, None], 0.0, Y[:, part]))
     if balance is not None:
         B = np.column_stack([B, balance])
-    X, convergence = solve(energy, B[free], free, w[free], recorder, solving)
+    B = B[free]
+    X, convergence = solve(energy, B, free, w[free], recorder, solving)
+    del B
     if balance is not None:
         response, X = X[:, -1], X[:, :-1]
         inside = balance[free]
@@ -205,19 +211,25 @@ def solve(
     with recorder.stage("multigrid set-up"):
         system = energy.system(free, weight)
     scale = system.scale[:, None]
-    with recorder.stage("propagating") as advance:
+
+    def part(
+        C: Block, advance: Callable[[float], None], until: Deadline
+    ) -> tuple[Block, Convergence]:
         how: Any = {
             "tol": tol,
             "max_iter": solving.max_iter,
             "precondition": system.precondition,
             "on_step": lambda worst: advance(done(worst, tol)),
-            "deadline": solving.deadline,
+            "deadline": until,
         }
         if system.laplacian is None:
-            X, convergence = block_cg(system.apply, scale * B, **how)
+            X, convergence = block_cg(system.apply, scale * C, **how)
         else:
-            X, convergence = solve_laplacian(system.laplacian, scale * B, **how)
-    return scale * X, convergence
+            X, convergence = solve_laplacian(system.laplacian, scale * C, **how)
+        return scale * X, convergence
+
+    with recorder.stage("propagating") as advance:
+        return by_columns(part, B, advance, solving.deadline)
 
 
 def done(residual: float, tol: float) -> float:

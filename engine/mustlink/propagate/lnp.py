@@ -6,6 +6,7 @@ probability distribution, and labels follow the same combinations.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,9 +14,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from mustlink.check import check_choice, check_positive, check_share
+from mustlink.deadline import Deadline
 from mustlink.kernels.local_fits import convex_weights
 from mustlink.kernels.spmm import spmm_axpby
 from mustlink.linear.bicgstab import block_bicgstab
+from mustlink.linear.by_columns import by_columns
 from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.glp import LaplacianEnergy, done
@@ -84,14 +87,20 @@ def iterated(task: Task, U: sp.csr_matrix, alpha: float, Y: Block) -> tuple[Bloc
         if task.solving.is_dense(task.size):
             F = dense_algebra.solve(np.eye(task.size) - alpha * U.toarray(), B)
             return F, Convergence("LAPACK", "direct", 0, np.zeros(B.shape[1]), tol)
-        return block_bicgstab(
-            lambda X: spmm_axpby(U, X, X, -alpha, 1.0),
-            B,
-            tol=tol,
-            max_iter=task.solving.max_iter,
-            on_step=lambda worst: advance(done(worst, tol)),
-            deadline=task.solving.deadline,
-        )
+
+        def part(
+            C: Block, advance: Callable[[float], None], until: Deadline
+        ) -> tuple[Block, Convergence]:
+            return block_bicgstab(
+                lambda X: spmm_axpby(U, X, X, -alpha, 1.0),
+                C,
+                tol=tol,
+                max_iter=task.solving.max_iter,
+                on_step=lambda worst: advance(done(worst, tol)),
+                deadline=until,
+            )
+
+        return by_columns(part, B, advance, task.solving.deadline)
 
 
 def both_ways(U: sp.csr_matrix) -> NormalizedLaplacian:

@@ -12,9 +12,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from mustlink.deadline import Deadline
 from mustlink.eigen.solver import default_tolerance
 from mustlink.errors import NumericalError
 from mustlink.kernels.local_fits import nearest_listed
+from mustlink.linear.by_columns import by_columns
 from mustlink.linear.cg import Map, block_cg
 from mustlink.linear.multigrid.galerkin import Product, galerkin_cycle
 from mustlink.operators.laplacian import Block
@@ -168,17 +170,23 @@ def _balanced(
     project = _centred if copies is None else partial(_orthogonal, copies)
     with task.recorder.stage("multigrid set-up"):
         system = energy.system(np.arange(task.size), weight)
-    with task.recorder.stage("propagating") as advance:
+
+    def part(
+        C: Block, advance: Callable[[float], None], until: Deadline
+    ) -> tuple[Block, Convergence]:
         return block_cg(
             lambda X: project(system.apply(X)),
-            weight[:, None] * task.Y,
+            C,
             tol=tol,
             max_iter=solving.max_iter,
             precondition=system.precondition,
             project=project,
             on_step=lambda worst: advance(done(worst, tol)),
-            deadline=solving.deadline,
+            deadline=until,
         )
+
+    with task.recorder.stage("propagating") as advance:
+        return by_columns(part, weight[:, None] * task.Y, advance, solving.deadline)
 
 
 def _orthogonal(c: Floats, X: Block) -> Block:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,7 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.deadline import Deadline
 from mustlink.graph import Graph
+from mustlink.linear.by_columns import by_columns
 from mustlink.linear.laplacian_solve import solve_laplacian
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
 from mustlink.linear.pseudo_inverse import dense_inverse
@@ -124,17 +127,23 @@ class Task:
             return X, Convergence("LAPACK", "direct", 0, np.zeros(B.shape[1]), tol)
         with self.recorder.stage("multigrid set-up"):
             cycle = build_grids(laplacian).cycle()
-        with self.recorder.stage("propagating") as advance:
+
+        def part(
+            C: Block, advance: Callable[[float], None], until: Deadline
+        ) -> tuple[Block, Convergence]:
             return solve_laplacian(
                 laplacian,
-                B,
+                C,
                 tol=tol,
                 max_iter=self.solving.max_iter,
                 precondition=cycle,
                 project=laplacian.null.project,
                 on_step=lambda worst: advance(done(worst, tol)),
-                deadline=self.solving.deadline,
+                deadline=until,
             )
+
+        with self.recorder.stage("propagating") as advance:
+            return by_columns(part, B, advance, self.solving.deadline)
 
     @property
     def possible_classes(self) -> NDArray[np.bool_] | None:

@@ -81,8 +81,8 @@ def _variance(space: Space, rows: Block, ones: Block) -> float:
     plain = space.rowwise(_ones, rows)
     total, count = space.sums(Gram(ones, rows), Gram(ones, plain))
     mean = total / count
-    gaps = space.rowwise(lambda X: X - mean, rows)
-    return float((space.dots(space.weighted(gaps), gaps) / count[0]).mean())
+    squares = space.rowwise(lambda X: ((X - mean) ** 2).sum(axis=1, keepdims=True), rows)
+    return float(space.gram(ones, squares)[0, 0] / count[0, 0] / rows.shape[1])
 
 
 def _ones(X: NDArray[Any]) -> NDArray[np.float64]:

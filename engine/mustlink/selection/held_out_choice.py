@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.eigen.smooth_subspace import SmoothBasis
+from mustlink.errors import OutOfMemoryError
 from mustlink.observe import Recorder
 from mustlink.rounding.assign import transform
 from mustlink.selection.formulation import FormulationOf
@@ -112,7 +113,13 @@ def choose_smooth(
         if best and recorder.deadline.is_over:
             recorder.leave_out(f"subspaces of {p} and more smooth vectors were not tried")
             break
-        basis = basis_of(p)
+        try:
+            basis = basis_of(p)
+        except OutOfMemoryError as error:
+            if not trials:
+                raise
+            recorder.note(f"{error}; larger subspaces are not tried")
+            break
         with recorder.stage("choosing by held-out constraints"):
             found = _score(k, p, candidates.values, way, basis, folds, formulation_of, seed)
         trials += found

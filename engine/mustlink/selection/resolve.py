@@ -9,12 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from mustlink.cost.method_cost import Size, eigenvectors
+from mustlink.cost.method_cost import Size, eigenvectors, full_problem
+from mustlink.cost.process_memory import size_text
 from mustlink.cost.work import search_seconds, smooth_seconds, step_seconds
 from mustlink.deadline import duration_text
 from mustlink.eigen.problem import Solving
 from mustlink.eigen.solver import DENSE_BELOW, is_small, laplacian_of
-from mustlink.errors import InfeasibleError
+from mustlink.errors import InfeasibleError, OutOfMemoryError
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.rounding.assign import transform
 from mustlink.selection.constrained_fit import Request
@@ -74,11 +75,10 @@ def resolve(request: Request) -> Choice:
 
 def _room(request: Request, laplacian: NormalizedLaplacian) -> int:
     """Smooth vectors that the graph has and the memory holds."""
-    there, k, memory = laplacian.size - 1, request.k, request.work.memory
+    there, k, memory = laplacian.size - 1, request.k, request.work.room
     if memory is None:
         return there
-    single = laplacian.dtype == np.float32
-    size = Size(laplacian.size, laplacian.n_entries)
+    single, size = _stated(laplacian)
     fit = max(k, eigenvectors(k).most_columns(size, memory, single=single))
     if fit < min(there, FACTORS[-1] * k):
         request.recorder.note(
@@ -86,6 +86,26 @@ def _room(request: Request, laplacian: NormalizedLaplacian) -> int:
             "subspaces are not tried"
         )
     return min(there, fit)
+
+
+def _stated(laplacian: NormalizedLaplacian) -> tuple[bool, Size]:
+    """Whether vectors are in single precision, and the size of the graph."""
+    return laplacian.dtype == np.float32, Size(laplacian.size, laplacian.n_entries)
+
+
+def _fits_whole(request: Request, laplacian: NormalizedLaplacian) -> bool:
+    """Whether the full problem fits into the memory; a note where it does not."""
+    room = request.work.room
+    if room is None or is_small(laplacian):
+        return True
+    single, size = _stated(laplacian)
+    needed = full_problem(request.k).peak(size, single=single)
+    if needed <= room:
+        return True
+    request.recorder.note(
+        f"memory: the full problem needs {size_text(needed, up=True)} and is not tried"
+    )
+    return False
 
 
 def _rival(request: Request, choice: Choice) -> Choice:
@@ -100,7 +120,7 @@ def _rival(request: Request, choice: Choice) -> Choice:
     only_labels = known.labels is not None and not known.pairs.size and known.soft is None
     laplacian = laplacian_of(request.work)
     small = is_small(laplacian)
-    if not (only_labels or small):
+    if not (only_labels or small) or not _fits_whole(request, laplacian):
         return choice
     best, table = choice, list(choice.scores)
     folds = folds_of(known, seed)
@@ -116,6 +136,9 @@ def _rival(request: Request, choice: Choice) -> Choice:
             try:
                 solution = formulation.problem.solve(value, trial, request.work)
             except InfeasibleError:
+                break
+            except OutOfMemoryError as error:
+                request.recorder.note(f"{error}; the full problem is left out")
                 break
             if solution.convergence.reason == TIME_LIMIT:
                 left = "the full problem was dropped as a rival: it takes too long"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from mustlink.graph.derived import Key
@@ -20,8 +20,9 @@ class Workspace:
     """A graph with the recorder, keeper and budget of one fit.
 
     `single`: vectors and S are held in single precision. `memory` is the most that the process may
-    take, in bytes, None where nobody said. What is derived stays with the graph (`Graph.derived`)
-    for the next fit, and with a keeper on disk for the next run; both under the same keys.
+    take, in bytes, None where nobody said, `held` of it the caller's points. What is derived stays
+    with the graph (`Graph.derived`) for the next fit, and with a keeper on disk for the next run;
+    both under the same keys.
     """
 
     graph: Graph
@@ -29,6 +30,12 @@ class Workspace:
     keeper: Keeper | None = None
     memory: int | None = None
     single: bool = False
+    held: int = 0
+
+    @property
+    def room(self) -> int | None:
+        """Memory beside the points."""
+        return None if self.memory is None else self.memory - self.held
 
     @property
     def shelf(self) -> Shelf:
@@ -79,4 +86,4 @@ class Workspace:
 
     def on(self, graph: Graph) -> Workspace:
         """The same fit's view of another graph."""
-        return Workspace(graph, self.recorder, self.keeper, self.memory, self.single)
+        return replace(self, graph=graph)

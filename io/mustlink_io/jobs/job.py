@@ -101,7 +101,18 @@ class Job(ABC):
         made = getattr(mustlink, self.methods[self.method].estimator)
         given = {"n_clusters": getattr(self, "n_clusters", None), **self.params}
         known = made._get_param_names()
-        return made(**{name: value for name, value in given.items() if name in known}).cost()
+        chosen = made(**{name: value for name, value in given.items() if name in known})
+        return chosen.cost(None if given["n_clusters"] else self._classes_named())
+
+    def _classes_named(self) -> int | None:
+        """Classes in the file of the labels; None where it is not there yet, or is no such file."""
+        if self.labels is None or not formats.parse(self.labels).path.exists():
+            return None
+        try:
+            codes = formats.load_classes(self.labels).codes
+        except InputError:  # which is told when it is read
+            return None
+        return int(np.unique(codes[codes >= 0]).size) or None
 
     def check(self) -> None:
         """Raise InputError for what is wrong without looking into a file."""

@@ -24,6 +24,7 @@ from mustlink_io.hdf5.work_folder import WorkFolder, entries, folder_of, remove,
 from mustlink_io.jobs.class_names import names_content, with_class_names
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.left_out_rows import content_of_all, of_kept, outcome_of_all
+from mustlink_io.jobs.memory_limit import LimitedRecorder, limits_kept
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag
 from mustlink_io.jobs.planning import LAZY, Plan, plan_job, tell_time
 from mustlink_io.jobs.provenance import stages_of, versions
@@ -49,9 +50,11 @@ def run(job: Job, observer: Observer) -> Result:
     if job.target is not None:
         annotate.check(job.target)
     planned = None if job.memory is None else plan_job(job)  # refuses what cannot fit
-    with locked(job.output):
+    recorder = Recorder(observer, deadline)
+    if job.memory is not None:
+        recorder = LimitedRecorder(observer, job.memory, deadline)
+    with locked(job.output), limits_kept():
         remove_leftovers(target)
-        recorder = Recorder(observer, deadline)
         if job.time_limit is not None:
             tell_time(planned or plan_job(job), job.time_limit, recorder)
         return _run(job, paths, recorder, planned)

@@ -30,7 +30,7 @@ _STALL = 0.8  # a level that keeps more than this share of its nodes is not wort
 _VISITS = 3  # of every coarse grid in a cycle, see `Cycle`
 _CHEAP = 0.3  # work of all visits, as a share of the fine grid's, up to which they pay
 _LIMIT = 0.1  # below: coarse modes of a penalised problem count as this large
-_ROWS = 1 << 19  # of a matrix multiplied at once
+_ENTRIES = 1 << 22  # of a matrix multiplied at once
 # Eigenvalue below which a coarse mode counts as null; L̄ and all PᵀL̄P are <= 2. With S in single
 # precision D^½1 is null to 1e-8 only: its inverse would drown every other mode.
 _SMALL = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-7}
@@ -211,7 +211,7 @@ def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
         shift, factor = (1.0, -1.0) if A is None else (0.0, 1.0)
         diagonal = shift + factor * matrix.diagonal()
         inverse = inverse_diagonal(diagonal)
-        single = laplacian.single_edges if A is None else A.astype(np.float32)
+        single = laplacian.single_edges if A is None else _rounded(A)
         P = None if step is None else step[0].astype(np.float32)
         R = None if step is None else step[0].T.tocsr().astype(np.float32)
         levels.append(Level(single, shift, factor, inverse.astype(np.float32), P, R))
@@ -219,11 +219,7 @@ def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
         if step is None:
             break
         P64, vector = step
-        product = (P64.T.tocsr() @ _times(matrix, P64)).tocsr()
-        if A is None:  # PᵀL̄P = PᵀP − PᵀSP
-            product = (P64.T @ P64 - product).tocsr()
-        product.sort_indices()
-        A = product
+        A = galerkin_product(matrix, P64, complement=A is None)
         prolongation.append(P64)
     last = levels[-1]
     exact = S if A is None else A
@@ -233,12 +229,53 @@ def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
     return Hierarchy(tuple(levels), tuple(coarse), tuple(prolongation))
 
 
-def _times(matrix: sp.csr_matrix, P: sp.csr_matrix) -> sp.csr_matrix:
-    """matrix·P in double precision; of single ones scipy would make a double copy at once."""
-    if matrix.dtype == np.float64 or matrix.shape[0] <= _ROWS:
-        return sp.csr_matrix(matrix @ P)
-    starts = range(0, matrix.shape[0], _ROWS)
-    return sp.csr_matrix(sp.vstack([matrix[a : a + _ROWS] @ P for a in starts], format="csr"))
+def galerkin_product(
+    matrix: sp.csr_matrix, P: sp.csr_matrix, *, complement: bool = False, entries: int = _ENTRIES
+) -> sp.csr_matrix:
+    """PᵀMP in double precision, sorted; PᵀP − PᵀMP if `complement`.
+
+    By blocks of coarse rows, each of some `entries` of M: of overlapping clusters in many
+    dimensions MP has nearly as many as M. Nothing but the result is ever whole.
+    """
+    R = P.T.tocsr()
+    filled = np.concatenate([[0], np.cumsum(np.diff(matrix.indptr)[R.indices])])[R.indptr]
+    parts: list[Any] = []
+    first = 0
+    while first < R.shape[0]:
+        last = int(np.searchsorted(filled, filled[first] + entries, side="right")) - 1
+        last = min(max(last, first + 1), R.shape[0])
+        own = R[first:last]
+        place = sp.csr_matrix(
+            (own.data, np.arange(own.nnz, dtype=np.int32), own.indptr), (last - first, own.nnz)
+        )
+        part = place @ (matrix[own.indices] @ P)
+        if complement:
+            part = own @ P - part
+        part.sort_indices()
+        parts.append(part)
+        first = last
+    return _stacked(parts, R.shape[0])
+
+
+def _stacked(parts: list[Any], size: int) -> sp.csr_matrix:
+    """Blocks of rows of a square matrix below each other; each goes as soon as it is copied."""
+    counts = np.concatenate([[0], *(np.diff(part.indptr) for part in parts)])
+    indptr = np.cumsum(counts)
+    kind = np.int32 if indptr[-1] < np.iinfo(np.int32).max else np.int64
+    data, indices = np.empty(indptr[-1]), np.empty(indptr[-1], dtype=kind)
+    start = 0
+    parts.reverse()
+    while parts:
+        part = parts.pop()
+        data[start : start + part.nnz] = part.data
+        indices[start : start + part.nnz] = part.indices
+        start += part.nnz
+    return sp.csr_matrix((data, indices, indptr.astype(kind)), shape=(size, size))
+
+
+def _rounded(A: sp.csr_matrix) -> sp.csr_matrix:
+    """A in single precision; shares its indices with A."""
+    return sp.csr_matrix((A.data.astype(np.float32), A.indices, A.indptr), shape=A.shape)
 
 
 def inverse_diagonal(diagonal: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,0 +1,226 @@
+"""The memory that a fit is given holds while it runs: blocks stay narrow, too much is told."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tracemalloc
+
+import h5py
+import numpy as np
+import pytest
+
+import mustlink as ml
+from cases import blobs, random_graph
+from mustlink.cost.budget import Budget
+from mustlink.cost.method_cost import Size, eigenvectors, full_problem, propagation
+from mustlink.cost.process_memory import parse_size, peak_bytes
+from mustlink.deadline import NEVER
+from mustlink.errors import InputError, OutOfMemoryError
+from mustlink.kernels import blocks
+from mustlink.linear.by_columns import TOGETHER, by_columns
+from mustlink.linear.cg import block_cg
+from mustlink.linear.multigrid.hierarchy import aggregate, galerkin_product
+from mustlink.observe import Recorder
+from mustlink.space import LocalSpace
+from mustlink_io.commands.cli import run as cli
+
+
+def most_beside(task) -> int:
+    """Bytes that a task allocates at its peak."""
+    tracemalloc.start()
+    try:
+        task()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+# ------------------------------------------------------------------------------- narrow blocks
+
+
+@pytest.mark.parametrize(("n", "width"), [(1, 1), (70_000, 3), (70_000, 900), (5_000, 10**5)])
+def test_row_slices_are_every_row_once(n, width):
+    parts = blocks.row_slices(n, width)
+    assert np.array_equal(np.concatenate([np.arange(n)[rows] for rows in parts]), np.arange(n))
+    sizes = [rows.stop - rows.start for rows in parts]
+    assert max(sizes) <= max(blocks._NUMBERS // width, blocks._LEAST)
+
+
+def test_wide_blocks_are_multiplied_without_copies_as_large():
+    """Three blocks of 40,000 x 100 singles are 48 MB, as doubles 96."""
+    rng = np.random.default_rng(0)
+    V = [rng.standard_normal((40_000, 100), dtype=np.float32) for _ in range(3)]
+    C = rng.standard_normal((300, 100))
+    assert most_beside(lambda: blocks.gram_of(V, V)) < 48e6 * (1 + 2 / 3)
+    assert most_beside(lambda: blocks.combination(V, C)) < 16e6 + 16e6
+    joined = np.hstack(V).astype(np.float64)
+    assert np.allclose(blocks.gram_of(V, V), joined.T @ joined, rtol=1e-10, atol=1e-6)
+    assert np.allclose(blocks.combination(V, C), joined @ C, rtol=1e-3, atol=1e-3)
+
+
+def test_rows_are_worked_on_in_parts_with_the_same_result():
+    rng = np.random.default_rng(1)
+    X, v = rng.standard_normal((50_000, 200)), rng.standard_normal(50_000)
+    space = LocalSpace(len(X))
+
+    def gaps(E, u):
+        return ((E - u[:, None]) ** 2).sum(axis=1, keepdims=True)
+
+    assert np.array_equal(space.rowwise(gaps, X, v), gaps(X, v))
+    assert most_beside(lambda: space.rowwise(gaps, X, v)) < X.nbytes
+    assert space.rowwise(lambda E: E, X) is X  # rows as they are: no copy
+
+
+@pytest.mark.parametrize("complement", [False, True])
+def test_galerkin_product_by_parts_is_the_product(complement):
+    rng = np.random.default_rng(2)
+    M = random_graph(rng, 400)
+    P, _ = aggregate(M, 1.0 + rng.random(400))
+    found = galerkin_product(M, P, complement=complement, entries=50)
+    dense = P.toarray().T @ M.toarray() @ P.toarray()
+    expected = (P.T @ P).toarray() - dense if complement else dense
+    assert np.allclose(found.toarray(), expected, rtol=0, atol=1e-13)
+    found.check_format(full_check=True)
+    assert found.has_sorted_indices
+    whole = galerkin_product(M, P, complement=complement)
+    assert np.array_equal(whole.data, found.data)
+
+
+def test_equations_solved_some_at_a_time_are_the_same():
+    rng = np.random.default_rng(3)
+    A = np.diag(rng.random(90) + 1.0) + 0.01 * np.ones((90, 90))
+    B = rng.standard_normal((90, 2 * TOGETHER + 5))
+    heard: list[float] = []
+
+    def solve(C, advance, until):
+        assert until is NEVER
+        found = block_cg(lambda X: np.column_stack([A @ x for x in X.T]), C, tol=1e-9)
+        advance(1.0)
+        return found
+
+    X, convergence = by_columns(solve, B, heard.append)
+    assert np.allclose(A @ X, B, rtol=0, atol=1e-7)
+    assert convergence.residuals.shape == (B.shape[1],)
+    assert convergence.converged.all()
+    assert np.allclose(heard, [32 / 69, 64 / 69, 1.0])
+
+
+# ------------------------------------------------------------------------------------- watching
+
+
+def test_a_stage_that_takes_more_than_the_budget_ends_in_one_line():
+    recorder = Recorder()
+    recorder.keep_within(parse_size("400MB"))
+    told = pytest.raises(OutOfMemoryError, match=r"400 MB given, but huge needs more; give \d")
+    with told, recorder.stage("huge"):
+        filled = np.ones(10**8)
+        del filled
+    with recorder.stage("small"):  # what was told once is over
+        assert np.ones(10).sum() == 10
+
+
+def test_what_a_process_held_before_is_not_the_fits():
+    held = np.ones(6 * 10**7)
+    budget = Budget(parse_size("450MB"))
+    budget.check("nothing yet")
+    budget.ask(10**6, "a little")
+    with pytest.raises(OutOfMemoryError, match="450 MB given, but a lot would take it to"):
+        budget.ask(5 * 10**8, "a lot")
+    assert held.sum() == held.size
+
+
+def test_memory_errors_are_told_with_the_stage():
+    told = pytest.raises(OutOfMemoryError, match=r"no more than .* for dreaming")
+    with told as error, Recorder().stage("dreaming"):
+        np.empty(1 << 55)
+    assert isinstance(error.value, MemoryError)
+    with pytest.raises(OutOfMemoryError), Recorder().stage("threads"):
+        raise RuntimeError("can't start new thread")
+    with pytest.raises(RuntimeError, match="else"), Recorder().stage("threads"):
+        raise RuntimeError("something else")
+
+
+def test_costs_grow_with_the_classes_but_not_as_if_all_were_solved_at_once():
+    size = Size(10**5, 10**6)
+
+    def beside(classes):
+        return propagation(classes).peak(size, single=False)
+
+    block = 8 * size.n * 100
+    assert 3.9 * block < beside(200) - beside(100) < 5 * block
+    assert full_problem(100).peak(size, single=True) > eigenvectors(100).peak(size, single=True)
+
+
+def test_points_that_cannot_fit_are_refused_before_their_graph():
+    X, y = blobs(np.random.default_rng(4), 3000, 3, d=4)
+    labels = np.full(len(y), -1)
+    labels[:1500] = np.arange(1500)  # as many classes
+    stages: list[str] = []
+
+    class Seen:
+        def begin(self, stage):
+            stages.append(stage)
+
+        advance = end = note = lambda *_: None
+
+    with pytest.raises(InputError, match="1500 vectors of 3000 nodes"):
+        ml.GFHF(memory="500MB").fit(X, labels, observer=Seen())
+    assert stages == []
+
+
+# -------------------------------------------------------------------------------------- shell
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[1]),) * 2)
+del sys.argv[1]
+from mustlink_io.commands.cli import main
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def many_classes(tmp_path_factory):
+    """12,000 points of 100 round clusters, three labels each."""
+    rng = np.random.default_rng(5)
+    truth = np.repeat(np.arange(100), 120)
+    X = 4.0 * np.stack([truth % 10, truth // 10], axis=1) + rng.normal(size=(12_000, 2))
+    y = np.where(np.arange(12_000) % 120 < 3, truth, -1)
+    path = tmp_path_factory.mktemp("memory") / "points.h5"
+    with h5py.File(path, "w") as file:
+        file["points"], file["labels"] = X.astype(np.float32), y
+    return path
+
+
+def shell(*words, limit=resource.RLIM_INFINITY):
+    line = [sys.executable, "-c", LIMITED, str(limit), *map(str, words)]
+    return subprocess.run(line, capture_output=True, text=True, check=False)
+
+
+def test_the_least_memory_that_is_named_suffices_and_holds(many_classes, capsys):
+    out = many_classes.with_name("out.h5")
+    line = ["propagate", many_classes, "-m", "gfhf", "--labels", f"{many_classes}:/labels"]
+    assert cli([*map(str, line), "-o", str(out), "--memory", "350MB"]) == 2
+    refused = capsys.readouterr().err
+    assert refused.count("\n") == 1
+    assert not out.exists()
+    least = refused.split("at least ")[1].strip()
+    done = shell(*line, "-o", out, "--memory", least.replace(" ", ""), "--quiet", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["peak_bytes"] <= parse_size(least)
+    assert not any("were taken" in note for note in json.loads(done.stdout)["notes"])
+
+
+def test_where_the_system_has_no_more_one_line_says_so(many_classes):
+    out = many_classes.with_name("limited.h5")
+    line = ["cluster", many_classes, "-k", 100, "-m", "ncut", "-o", out, "--quiet"]
+    done = shell(*line, limit=240 * 10**6)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("mustlink: ")
+    assert "memory" in done.stderr
+    assert not out.exists()
+    assert peak_bytes() > 0
