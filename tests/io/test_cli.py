@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from mustlink_io import formats
+from mustlink_io.batch.arguments import keys
 from mustlink_io.commands import cli
 from mustlink_io.formats import matrices
 from mustlink_io.hdf5 import schema, store
+from mustlink_io.jobs import planning
 from mustlink_io.jobs.methods import COMMON_OPTIONS, METHODS, PROPAGATORS, flag
 from mustlink_io.terminal import console, progress
 
@@ -715,3 +717,42 @@ def test_warnings_of_python_are_shown_as_such(capsys):
     with progress.observing(quiet=True):
         warnings.warn("the gap is tiny", UserWarning, stacklevel=1)
     assert capsys.readouterr().err == "  warning: the gap is tiny\n"
+
+
+def test_a_time_limit_is_part_of_the_command(mustlink, tmp_path):
+    code, said, _ = mustlink(f"cluster points.h5 -k 3 --time 1h --json -o {tmp_path}/o.h5")
+    assert code == 0
+    told = json.loads(said)
+    assert "--time 3600" in told["command"]
+    assert told["warnings"] == []
+    again, _, _ = mustlink(f"graph points.h5 --time 5min -o {tmp_path}/g.h5")
+    assert again == 0
+
+
+def test_what_is_no_duration_names_its_option(mustlink, tmp_path):
+    code, _, err = mustlink(f"cluster points.h5 -k 3 --time soon -o {tmp_path}/o.h5")
+    assert code == 2
+    assert "--time: 'soon' is no duration; write it as 20s, 5min or 1h" in err
+
+
+def test_a_limit_that_cannot_hold_is_told_before_anything_runs():
+    def plan(graph, rest):
+        stages = [planning.StagePlan("kNN graph", 0, graph), planning.StagePlan("rest", 0, rest)]
+        return planning.Plan(tuple(stages), (), None, 0)
+
+    assert planning.beyond(plan(4.0, 10.0), 20.0) == []
+    (coarser,) = planning.beyond(plan(45.0, 10.0), 20.0)
+    assert coarser == "--time 20 s: the graph alone takes about 45 s; a coarser search is used"
+    (longer,) = planning.beyond(plan(5.0, 40.0), 20.0)
+    assert "about 45 s would be needed" in longer
+
+
+def test_the_plan_of_a_limit_that_cannot_hold_says_so(mustlink):
+    code, said, _ = mustlink("plan 1000000x32 -k 10 --time 20s --json")
+    assert code == 0
+    assert any("the graph alone takes about" in one for one in json.loads(said)["changes"])
+
+
+@pytest.mark.parametrize("command", ["cluster", "propagate", "graph"])
+def test_a_job_of_a_batch_may_have_a_time(command):
+    assert keys(cli.cli.commands[command])["time"].name == "time_limit"

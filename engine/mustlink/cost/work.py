@@ -14,7 +14,7 @@ _PRODUCT = 1.5e-9  # of a stored weight and a column: product, and multigrid cyc
 _BASIS = 1.5e-9  # of a node and a pair of columns: Gram matrices and combinations
 _BOTH = 1.7  # times as much where both sides of a pencil are products
 _SEARCH = 2.8e-6  # of a point, times log₁₀ points and neighbours over 15
-_STEPS = 10  # that smooth vectors usually take
+_STEPS = 5  # that smooth vectors usually take, their start included
 
 
 def step_seconds(size: Size, columns: int, *, pencil: bool = False) -> float:

@@ -35,7 +35,7 @@ _TRUSTED = 0.95  # held-out score from which the smooth subspace is not question
 _RIVAL_FOLDS = 2
 _FLOOR = 30.0  # nominal seconds that the full problem may always take as a rival
 _LEAST_STEPS = 15  # of an eigensolver, with fewer of which a trial says nothing
-_GROSS, _GROSS_FLOOR = 4.0, 120.0  # times the clock's seconds before, beyond which it is dropped
+_GROSS, _GROSS_FLOOR = 2.0, 60.0  # times the clock's seconds before, beyond which it is dropped
 
 
 def resolve(request: Request) -> Choice:
@@ -51,6 +51,7 @@ def resolve(request: Request) -> Choice:
     if isinstance(request.subspace, str):
         labelled = request.known.counts()["labelled"]
         sizes = subspace_sizes(k, _room(request, laplacian), labelled)
+        sizes = _within_time(request, laplacian, sizes)
     else:
         sizes = (min(int(request.subspace), laplacian.size - 1),)
     values = grid.smooth if not request.by_criterion else grid.smooth[-1:]
@@ -108,13 +109,28 @@ def _fits_whole(request: Request, laplacian: NormalizedLaplacian) -> bool:
     return False
 
 
+def _within_time(
+    request: Request, laplacian: NormalizedLaplacian, sizes: tuple[int, ...]
+) -> tuple[int, ...]:
+    """The sizes whose vectors take about half the time that is left, the first in any case."""
+    recorder, size = request.recorder, Size(laplacian.size, laplacian.n_entries)
+    if not recorder.deadline.is_set or is_small(laplacian):
+        return sizes
+    share = recorder.deadline.share(0.5).remaining()
+    fit = tuple(p for p in sizes[1:] if smooth_seconds(size, p) <= share)
+    if len(fit) < len(sizes) - 1:
+        left = sizes[len(fit) + 1]
+        recorder.leave_out(f"subspaces of {left} and more smooth vectors are not tried")
+    return (sizes[0], *fit)
+
+
 def _rival(request: Request, choice: Choice) -> Choice:
     """The full problem where the smooth subspace predicts badly, if it predicts better.
 
     That is so for local graphs (pixels) with few labels, whose clusters no smooth vector shows.
     Only for labels, whose problems are solved in seconds, and for small graphs. It may take as much
     work as all before it, counted and not timed (`cost.work`), so that the same seed makes the
-    same choice; the clock has a say only where it takes four times as long as all before it.
+    same choice; the clock has a say only where it takes twice as long as all before it.
     """
     known, k, seed, recorder = request.known, request.k, request.seed, request.recorder
     only_labels = known.labels is not None and not known.pairs.size and known.soft is None
@@ -176,7 +192,7 @@ def _within_share(request: Request, choice: Choice, n_folds: int) -> Solving | N
     if info.get("kind") == "knn":
         before += search_seconds(size.n, int(info["n_neighbors"]))
     solves = n_folds * max(1, len(request.formulation.grid.rivals))
-    step = step_seconds(size, 3 * request.k + 10, pencil=True)
+    step = step_seconds(size, request.k, pencil=True)
     steps = int(max(before, _FLOOR) / (solves * step))
     rough = request.rough
     if steps < _LEAST_STEPS:

@@ -1,0 +1,65 @@
+"""The full problem beside the smooth subspace: only within its share of the work, and told."""
+
+import numpy as np
+import pytest
+
+import mustlink as ml
+from mustlink.cost.method_cost import Size
+from mustlink.cost.work import search_seconds, smooth_seconds, step_seconds
+from mustlink.selection import resolve
+
+pytestmark = pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
+
+
+@pytest.fixture(scope="module")
+def picture():
+    """Pixels of two halves with a faint border and much noise, a few labels: 1,600 nodes."""
+    rng = np.random.default_rng(0)
+    halves = (np.arange(40) >= 20)[None, :] * 30.0 + np.zeros((40, 1))
+    image = np.clip(halves + rng.normal(100, 25, (40, 40)), 0, 255).astype(np.uint8)
+    truth = (np.arange(1600) % 40 >= 20).astype(int)
+    few = np.full(1600, -1)
+    chosen = rng.choice(1600, 60, replace=False)
+    few[chosen] = np.where(rng.random(60) < 0.25, 1 - truth[chosen], truth[chosen])
+    return ml.image_graph(image), few
+
+
+def tried(picture):
+    found = ml.CSP(2, random_state=0).fit(*picture)
+    table = found.report_.extra["candidates"]
+    notes = [one for one in found.report_.notes if "the full problem was not tried" in one]
+    return found, sum(row[0] == 0 for row in table), notes
+
+
+def test_a_rival_within_its_share_is_tried(picture):
+    _, full, notes = tried(picture)
+    assert full > 0
+    assert not notes
+
+
+def test_a_rival_beyond_its_share_is_left_out_and_told(picture, monkeypatch):
+    monkeypatch.setattr(resolve, "_FLOOR", 0.0)
+    monkeypatch.setattr(resolve, "smooth_seconds", lambda size, columns: 1e-9)
+    found, full, notes = tried(picture)
+    assert full == 0
+    assert len(notes) == 1
+    assert 'subspace="exact" solves it' in notes[0]
+    assert found.report_.choices["subspace"] != "exact"
+
+
+def test_a_rival_that_takes_far_too_long_by_the_clock_is_dropped(picture, monkeypatch):
+    monkeypatch.setattr(resolve, "_GROSS", 0.0)
+    monkeypatch.setattr(resolve, "_GROSS_FLOOR", 0.0)
+    found = ml.CSP(2, random_state=0).fit(*picture)
+    assert "the full problem was dropped as a rival: it takes too long" in found.report_.notes
+    assert found.report_.choices["subspace"] != "exact"
+
+
+def test_work_grows_with_everything_it_is_made_of():
+    small, large = Size(1000, 20_000), Size(2000, 40_000)
+    assert step_seconds(small, 10) * 2 == pytest.approx(step_seconds(large, 10))
+    assert step_seconds(small, 20) > 2 * step_seconds(small, 10)
+    assert step_seconds(small, 10, pencil=True) > step_seconds(small, 10)
+    assert smooth_seconds(small, 10) > step_seconds(small, 10)
+    assert search_seconds(2000, 15) > 2 * search_seconds(1000, 15)
+    assert search_seconds(1000, 30) == pytest.approx(2 * search_seconds(1000, 15))
