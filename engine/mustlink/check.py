@@ -103,11 +103,13 @@ def _symmetric(W: sp.csr_matrix, where: str) -> sp.csr_matrix:
     return ((W + T) * W.dtype.type(0.5)).tocsr()
 
 
-def as_points(points: Any, where: str = "points") -> NDArray[np.floating]:
+def as_points(
+    points: Any, where: str = "points", *, allow_missing: bool = False
+) -> NDArray[np.floating]:
     """Return points (n, d) as a finite C-contiguous float32 or float64 array; InputError otherwise.
 
     float32 is kept, half precision and integers of up to 16 bits become float32 (exactly), the
-    rest float64. The first rows with NaN or Inf are named.
+    rest float64. Rows with NaN (unless they are allowed) or Inf are counted, the first is named.
     """
     if sp.issparse(points):
         raise InputError(f"{where}: sparse matrix; pass points.toarray() or an affinity graph")
@@ -126,16 +128,29 @@ def as_points(points: Any, where: str = "points") -> NDArray[np.floating]:
     dtype = np.dtype(np.float32) if exact else _float_type(X.dtype, where)
     X = np.ascontiguousarray(X, dtype=dtype)
     rows = max(1, _BLOCK // X.shape[1])
-    for start in range(0, X.shape[0], rows):
-        bad = np.flatnonzero(~np.isfinite(X[start : start + rows]).all(axis=1)) + start
-        if bad.size:
-            named = ", ".join(str(i) for i in bad[:5])
-            more = " …" if bad.size > 5 else ""
-            raise InputError(
-                f"{where}: NaN or Inf in row{'s' if bad.size > 1 else ''} {named}{more}; "
-                "remove or impute"
-            )
+    parts = (X[start : start + rows] for start in range(0, X.shape[0], rows))
+    if not all(np.isfinite(part).all() or (allow_missing and _no_inf(part)) for part in parts):
+        raise _not_finite(X, where, allow_missing)
     return X
+
+
+def _no_inf(X: NDArray[np.floating]) -> bool:
+    return not np.isinf(X).any()
+
+
+def _not_finite(X: NDArray[np.floating], where: str, allow_missing: bool) -> InputError:
+    """The error of NaN or Inf in points: what, in how many rows, the first, what to do."""
+    gap = np.isnan(X)
+    if gap.any() and not allow_missing:
+        bad, what = gap, "NaN"
+        cure = "fill them (sklearn.impute.SimpleImputer()) or leave these rows out"
+    else:
+        bad, what, cure = np.isinf(X), "Inf", "replace it by a number"
+    rows = np.flatnonzero(bad.any(axis=1))
+    return InputError(
+        f"{where}: {what} in {rows.size:,} row{'s' if rows.size > 1 else ''}, the first is row "
+        f"{rows[0]}, column {int(bad[rows[0]].argmax())}; {cure}"
+    )
 
 
 def check_n_clusters(n_clusters: Any, n_nodes: int) -> int:

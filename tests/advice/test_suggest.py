@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from mustlink.advice.observations import Coordinates, Count, Known, Links, Seen
 from mustlink.advice.sample import MOST, sample_size, sampled_rows, take
 from mustlink.advice.suggestion import SHELL
 from mustlink.errors import InputError
+from mustlink.preparation import Preparation
 from mustlink_io.commands import cli
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs.methods import METHODS, PROPAGATORS
@@ -357,12 +359,16 @@ def test_doubts_about_points(points):
     wild[:, 2] *= 1000
     twice = np.vstack([X, X[:40]])
     for data, words in (
-        (wild, "column 2 makes up"),
         (twice, "equal another one"),
         (X[:30], "only 30 nodes"),
         (np.tile(X, (1, 300)), "1,500 columns"),
     ):
         assert any(words in doubt for doubt in ml.suggest(data, n_clusters=K).doubts), words
+    mended = ml.suggest(wild, n_clusters=K)
+    assert any("column 2 makes up" in reason for reason in mended.reasons)
+    as_they_are = replace(mended.seen, preparation=Preparation())
+    assert any("column 2 makes up" in doubt for doubt in doubts.doubts(as_they_are))
+    assert not any("column 2 makes up" in doubt for doubt in mended.doubts)
     assert any(
         "all 10 columns are constant" in d
         for d in doubts.doubts(
@@ -427,7 +433,8 @@ def test_memory_is_compared_with_what_is_needed(points):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"X": np.full((5, 2), np.nan)}, "NaN or Inf"),
+        ({"X": np.full((5, 2), np.nan)}, "NaN in every cell"),
+        ({"X": np.full((5, 2), np.inf)}, "Inf in 5 rows"),
         ({"X": np.zeros((0, 2))}, "0, 2"),
         ({"X": np.zeros((1, 2))}, "one point"),
         ({"X": sp.random(5, 9, 0.5, random_state=0)}, "TruncatedSVD"),

@@ -86,16 +86,23 @@ class Comparison:
 
     def with_points(self, points: Any, metric: str) -> float | None:
         """Agreement with distances between points; None where there is too little to compare."""
+        found = self.rows(points)
+        return None if found is None else self.of_rows(found, metric)
+
+    def rows(self, points: Any) -> Floats | None:
+        """The points that are compared; None where there is too little to compare."""
         if self.by_labels:
-            X = _directions(take(points, self.labelled), metric)
+            return take(points, self.labelled)
+        return take(points, np.unique(self.pairs)) if self.by_pairs else None
+
+    def of_rows(self, rows: Floats, metric: str) -> float | None:
+        """Agreement with distances between the points of `rows`."""
+        X = _directions(rows, metric)
+        if self.by_labels:
             return _nearest_agree(_distances(X), self.classes)
-        if self.by_pairs:
-            nodes, ends = np.unique(self.pairs, return_inverse=True)
-            X = _directions(take(points, nodes), metric)
-            ends = ends.reshape(self.pairs.shape)
-            gap = X[ends[:, 0]] - X[ends[:, 1]]
-            return _chance(-np.einsum("ij,ij->i", gap, gap), self.must)
-        return None
+        ends = np.unique(self.pairs, return_inverse=True)[1].reshape(self.pairs.shape)
+        gap = X[ends[:, 0]] - X[ends[:, 1]]
+        return _chance(-np.einsum("ij,ij->i", gap, gap), self.must)
 
     def with_graph(self, graph: Graph) -> float | None:
         """Agreement with common neighbours in a graph, nodes counting as their own."""

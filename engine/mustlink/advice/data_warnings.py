@@ -35,12 +35,13 @@ def scales(seen: Seen) -> str | None:
     c = seen.coordinates
     if c is None or seen.metric == "cosine" or are_counts(c, seen.d):
         return None
-    if seen.d < 3 or c.spread < _SPREAD or c.dominance < _DOMINANCE:
+    if seen.preparation.standardize or seen.d < 3 or c.spread < _SPREAD or c.dominance < _DOMINANCE:
         return None
     return (
         f"column {c.largest} makes up {c.dominance:.0%} of all variance, its standard deviation is "
         f"{c.spread:.0f} times the median one, so that distances are hardly more than this column: "
-        "divide columns of different units by their standard deviations"
+        "divide columns of different units by their standard deviations: --standardize, or "
+        "sklearn's StandardScaler in Python"
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from mustlink.preparation import Preparation
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ class Seen:
     """All of it.
 
     `kind` is points, or of a given graph: pixels (of a picture), network (relations, with degrees
-    that differ) or graph (all others, of nearest neighbours as a rule). d is 0 for graphs.
+    that differ) or graph (all others, of nearest neighbours as a rule). d is 0 for graphs. Links,
+    agreement and count are of points after `preparation`, coordinates of them as they are.
     """
 
     kind: str
@@ -123,7 +126,8 @@ class Seen:
     known: Known
     count: Count
     memory: int | None = None
+    preparation: Preparation = field(default_factory=Preparation)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return asdict(self)
+        return {**asdict(self), "preparation": self.preparation.to_dict()}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mustlink.check import as_points
 from mustlink.errors import InputError
 from mustlink.neighbours.points_by_rows import is_rows
+from mustlink.preparation import Preparation, prepared
 
 WORK = 6e9  # m²(d + 130) of comparing all pairs of a sample: half a second
 MOST = 6000  # points of a sample
@@ -24,8 +25,11 @@ def is_square(data: Any) -> bool:
     return is_matrix and data.ndim == 2 and data.shape[0] == data.shape[1]
 
 
-def readable(points: Any) -> Any:
-    """Points (n, d) as a checked array, or as rows to be read by blocks; raises InputError."""
+def readable(points: Any) -> tuple[Any, bool]:
+    """Points (n, d) as a checked array, or as rows to be read by blocks; raises InputError.
+
+    Missing values (NaN) of an array are filled with means; tells whether there were some.
+    """
     is_sparse: bool = sp.issparse(points)
     if is_sparse:
         raise InputError(
@@ -33,10 +37,15 @@ def readable(points: Any) -> Any:
             "sklearn.decomposition.TruncatedSVD(100), or pass points.toarray()"
         )
     if not is_rows(points):
-        return as_points(points)
+        X = as_points(points, allow_missing=True)
+        if not np.isnan(X).any():
+            return X, False
+        if np.isnan(X).all():
+            raise InputError("points: NaN in every cell; there is nothing to look at")
+        return prepared(X, Preparation(impute="mean"))[:], True
     if len(points.shape) != 2 or 0 in points.shape:
         raise InputError(f"points: shape {tuple(points.shape)}; give (n points, d features)")
-    return points
+    return points, False
 
 
 def sample_size(n: int, d: int) -> int:

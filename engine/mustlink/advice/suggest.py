@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mustlink.advice.agreement import Comparison, look_at_side
+from mustlink.advice.column_choice import NOT_CHANGED, choose_columns
 from mustlink.advice.coordinates import look_at_points
 from mustlink.advice.data_warnings import doubts
 from mustlink.advice.graph_look import count_clusters, kind_of_graph, look_at_graph
@@ -26,6 +27,7 @@ from mustlink.graph import Graph
 from mustlink.labels import as_labels, encoded
 from mustlink.neighbours import knn_graph
 from mustlink.observe import Observer, Recorder, recorded
+from mustlink.preparation import PreparedRows
 
 _NEIGHBORS = 15
 
@@ -57,6 +59,7 @@ def suggest(
     recorder = recorded(observer)
     rng = as_random_state(0 if random_state is None else random_state)
     given = None if memory is None else parse_size(memory)
+    changes: tuple[str, ...] = ()
     is_graph = isinstance(X, Graph) or is_square(X)
     if is_graph and graph is not None:
         raise InputError("graph: X is a graph itself; leave graph out, or give points as X")
@@ -67,9 +70,13 @@ def suggest(
             known = _known(data.n_nodes, y, constraints)
             seen = _seen_graph(data, known, n_clusters, rng, recorder)
         else:
-            points = readable(X)
+            points, missing = readable(X)
             known = _known(int(points.shape[0]), y, constraints)
-            seen = _seen_points(points, known, n_clusters, graph, rng, recorder)
+            seen, changes = _seen_points(points, known, n_clusters, graph, rng, recorder)
+            if missing:
+                steps = replace(seen.preparation, impute="mean")
+                seen = replace(seen, preparation=steps)
+                changes = ("cells without a value are filled with means", *changes)
     seen = replace(seen, memory=given)
     rule, parameters = applied(seen)
     if seen.kind != "points":
@@ -81,6 +88,7 @@ def suggest(
     need = needs(seen, rule.method, parameters)
     reasons = [rule.reason(seen), *_count_reason(seen, parameters)]
     reasons += [seen.metric_reason] if seen.metric_reason else []
+    reasons += changes
     return Suggestion(
         method=rule.method,
         parameters=parameters,
@@ -118,7 +126,8 @@ def _seen_points(
     graph: Any,
     rng: np.random.Generator,
     recorder: Recorder,
-) -> Seen:
+) -> tuple[Seen, tuple[str, ...]]:
+    """What is seen, and why columns are prepared, if they are."""
     n, d = (int(size) for size in points.shape)
     with recorder.stage("looking at the points"):
         rows = sampled_rows(points, rng)
@@ -127,6 +136,11 @@ def _seen_points(
     with recorder.stage("looking at the side information"):
         comparison = Comparison(known, rng)
         side = look_at_side(known)
+        steps, fitted, changes = NOT_CHANGED
+        if graph is None:
+            steps, fitted, changes = choose_columns(points, X, coordinates, comparison)
+        if fitted is not None:
+            points, X = PreparedRows(points, fitted, None), fitted.transform(X)
         metric, why, agreement = choose_metric(points, coordinates, comparison)
         side = replace(side, agreement=agreement, compared=comparison.size)
     seed = int(rng.integers(2**31 - 1))
@@ -146,7 +160,8 @@ def _seen_points(
     with recorder.stage("looking at the graph"):
         links = look_at_graph(own)
     count = _count(n, n_clusters, side, own, seed, recorder)
-    return _seen("points", (n, d, len(rows)), (metric, why), coordinates, links, side, count)
+    seen = _seen("points", (n, d, len(rows)), (metric, why), coordinates, links, side, count)
+    return replace(seen, preparation=steps), changes
 
 
 def _seen_graph(

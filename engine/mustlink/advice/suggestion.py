@@ -9,8 +9,12 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
+from sklearn.pipeline import make_pipeline
+
 from mustlink.advice.observations import Seen
+from mustlink.advice.scikit_steps import imports, transformer_code, transformers
 from mustlink.cost.process_memory import parse_size
+from mustlink.preparation import Preparation
 
 # Command and -m of the methods that are suggested.
 SHELL = {
@@ -65,11 +69,42 @@ class Suggestion:
         """Whether the method gives every node a class, from labels alone: `fit(X, y)`."""
         return SHELL[self.method][0] == "propagate"
 
+    @property
+    def preparation(self) -> Preparation:
+        """What is to be done to the columns of the points before."""
+        return self.seen.preparation
+
     def estimator(self) -> Any:
-        """The estimator with these parameters, not fitted; a new one at every call."""
+        """The estimator with these parameters, not fitted; a new one at every call.
+
+        Where columns are to be prepared, a pipeline of scikit-learn that does it before.
+        """
         home = "propagate" if self.propagates else "methods"
-        made = getattr(import_module(f"mustlink.{home}"), self.method)
-        return made(**self.parameters)
+        made = getattr(import_module(f"mustlink.{home}"), self.method)(**self.parameters)
+        steps = transformers(self.preparation)
+        return make_pipeline(*steps, made) if steps else made
+
+    @property
+    def code(self) -> str:
+        """Lines of Python that do it, to points `X` with labels `y` or constraints `known`."""
+        values = [f"{name}={value!r}" for name, value in self.parameters.items()]
+        model = f"ml.{self.method}({', '.join(values)})"
+        steps = transformer_code(self.preparation)
+        if steps:
+            model = f"make_pipeline({', '.join([*steps, model])})"
+        known = self.seen.known
+        prefix = f"{self.method.lower()}__" if steps else ""
+        sides = ["y"] if known.labelled and not (known.pairs or known.soft) else []
+        if known.pairs or known.soft:
+            sides = [f"{prefix}constraints=known"]
+        last = f"model = {model}.fit({', '.join(['X', *sides])})"
+        return "\n".join([*imports(self.preparation), last])
+
+    def __str__(self) -> str:
+        """Reasons, doubts, and the code."""
+        told = [f"because {reason}" for reason in self.reasons]
+        told += [f"doubt: {doubt}" for doubt in self.doubts]
+        return "\n".join([*told, "", self.code])
 
     def command(
         self,
@@ -82,6 +117,7 @@ class Suggestion:
         """The line for the shell that does the same with files."""
         command, name = SHELL[self.method]
         words = ["mustlink", command, data, "-m", name]
+        words += self.preparation.options()
         for parameter, value in self.parameters.items():
             words += _words(parameter, value)
         takes = {"--labels": labels, "--constraints": constraints}
@@ -95,6 +131,7 @@ class Suggestion:
         return {
             "method": self.method,
             "parameters": dict(self.parameters),
+            "preparation": self.preparation.to_dict(),
             "reasons": list(self.reasons),
             "alternatives": [{"method": name, "when": when} for name, when in self.alternatives],
             "doubts": list(self.doubts),

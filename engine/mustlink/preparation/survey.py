@@ -115,7 +115,7 @@ def look(
     )
 
 
-def spans_orders(sample: Floats) -> NDArray[np.intp]:
+def spans_orders(sample: NDArray[np.floating]) -> NDArray[np.intp]:
     """Columns (of rows (m, d), NaN allowed) without negative values whose largest is 100 at least,
     and 100 times the median of those above 0.
     """
@@ -128,6 +128,10 @@ def spans_orders(sample: Floats) -> NDArray[np.intp]:
     return np.array(found, dtype=np.intp)
 
 
+class MissingValuesError(InputError):
+    """Rows with NaN that nothing was asked to be done to."""
+
+
 def missing_values(points: Any, where: str, names: Sequence[str] = ()) -> InputError:
     """The error of rows with NaN: how many, the first one, what to do. Reads everything."""
     count, first, columns = 0, (-1, -1), np.zeros(points.shape[1], dtype=bool)
@@ -138,16 +142,16 @@ def missing_values(points: Any, where: str, names: Sequence[str] = ()) -> InputE
             first = (start + int(rows[0]), int(gap[rows[0]].argmax()))
         count += rows.size
         columns |= gap.any(axis=0)
-    return InputError(missing_text(where, count, first, int(columns.sum()), names))
+    return missing_error(where, count, first, int(columns.sum()), names)
 
 
-def missing_text(
+def missing_error(
     where: str, rows: int, first: tuple[int, int], columns: int, names: Sequence[str] = ()
-) -> str:
+) -> MissingValuesError:
     """What is told of NaN in points that the shell reads."""
     has = "row has" if rows == 1 else "rows have"
     of = "1 column" if columns == 1 else f"{columns} columns"
-    return (
+    return MissingValuesError(
         f"{where}: {rows:,} {has} missing values (NaN) in {of}, the first is row {first[0]}, "
         f"{column_title(first[1], names)}; fill them: --impute, or leave these rows out: "
         "--drop-missing"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink.preparation.survey import missing_text
+from mustlink.preparation.survey import missing_error
 
 BLOCK_BYTES = 32 * 2**20
 
@@ -95,7 +95,7 @@ def _check_rows(
         bad.extend((wrong[: max(0, 5 - len(bad))] + start).tolist())
         advance((start + len(block)) / source.shape[0])
     if n_bad and n_bad == n_missing:
-        raise InputError(missing_text(where, n_missing, first, int(columns.sum()), names))
+        raise missing_error(where, n_missing, first, int(columns.sum()), names)
     if n_bad:
         rows = ", ".join(str(row) for row in bad) + (" …" if n_bad > len(bad) else "")
         noun = "row" if n_bad == 1 else "rows"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from mustlink.advice import Suggestion
 from mustlink.advice.suggestion import SHELL
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
+from mustlink.preparation import Preparation
+from mustlink.preparation.survey import MissingValuesError
 from mustlink_io import formats
+from mustlink_io.formats import stream
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.data_shape import Shape
 from mustlink_io.jobs.planning import plan_job
@@ -38,7 +42,9 @@ def suggest_for(
 
     recorder = Recorder(observer)
     with recorder.stage("reading") as advance:
-        loaded = formats.load(data, advance=advance, lazy_above=LAZY_ABOVE)
+        loaded, missing = _load(data, advance)
+        if missing:
+            recorder.note(missing)
         for doubt in loaded.doubts:
             recorder.warn(doubt)
         n_nodes = int(loaded.value.shape[0])
@@ -57,6 +63,13 @@ def suggest_for(
         memory=memory,
         observer=recorder,
     )
+    if missing:
+        steps = replace(found.preparation, impute="mean")
+        found = replace(
+            found,
+            seen=replace(found.seen, preparation=steps),
+            reasons=(*found.reasons, "cells without a value are filled with means: --impute"),
+        )
     size = loaded.place.path.stat().st_size
     return {
         "data": data,
@@ -66,6 +79,15 @@ def suggest_for(
         "notes": recorder.remarks,
         "warnings": list(recorder.warnings),
     }
+
+
+def _load(data: str, advance: stream.Advance) -> tuple[formats.Data, str]:
+    """The data, and what is told of missing values, which means stand for here."""
+    try:
+        return formats.load(data, advance=advance, lazy_above=LAZY_ABOVE), ""
+    except MissingValuesError as error:
+        filled = Preparation(impute="mean")
+        return formats.load(data, None, advance, LAZY_ABOVE, filled), str(error)
 
 
 def _plan(
@@ -79,6 +101,7 @@ def _plan(
         "method": name,
         "params": {key: value for key, value in found.parameters.items() if key not in _ASIDE},
         "memory": found.seen.memory,
+        "steps": found.preparation,
         "labels": None if name == "ncut" else labels,
     }
     job: ClusterJob | PropagateJob

@@ -1,0 +1,175 @@
+"""What to do to columns of different units before distances are taken: by labels, else by scale."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.advice.agreement import Comparison
+from mustlink.advice.coordinates import are_counts
+from mustlink.advice.observations import Coordinates
+from mustlink.advice.sample import Floats
+from mustlink.errors import InputError
+from mustlink.preparation import Fitted, Preparation, prepared
+from mustlink.preparation.survey import spans_orders
+
+_UNLIKE = 10.0  # times the median of the other columns: standard deviation, and range
+_ENOUGH = 30  # labelled nodes or pairs
+_BETTER = 0.05  # agreement that columns of one scale must gain to be changed
+_CODES_BETTER = 0.02
+_FEW_VALUES = 100  # of a column that may be codes
+_MOST_TRIALS = 20
+NOT_CHANGED: tuple[Preparation, Fitted | None, tuple[str, ...]] = (Preparation(), None, ())
+_OF_ONE_KIND = 0.95  # rank correlation of falling deviations, as principal components have them
+
+
+def choose_columns(
+    points: Any, X: Floats, c: Coordinates, comparison: Comparison
+) -> tuple[Preparation, Fitted | None, tuple[str, ...]]:
+    """Steps for the columns, fitted to the sample X (m, d), and the reasons; nothing if d = 1.
+
+    Where labels or pairs are known the nearest of them decides (`Comparison`), with a prior for
+    columns that are alike to stay and for others to be standardised; else the scales alone.
+    """
+    nothing = Preparation()
+    if X.shape[1] < 2 or are_counts(c, X.shape[1]):
+        return NOT_CHANGED
+    unlike = has_unlike_columns(X)
+    trial = _Trial(X, comparison.rows(points), comparison)
+    plain = trial.agreement(nothing)
+    standard = Preparation("standard")
+    if plain is None or comparison.size < _ENOUGH:
+        if not unlike:
+            return NOT_CHANGED
+        logged = tuple(int(at) for at in spans_orders(X))
+        steps = replace(standard, log=logged)
+        return steps, prepared(X, steps).fitted, (_scale_reason(c), *_log_reason(steps))
+    noise = np.sqrt(max(plain * (1 - plain), 0.01) / comparison.size)
+    scaled = trial.agreement(standard)
+    margin = -2 * noise if unlike else max(_BETTER, 3 * noise)
+    changes = scaled >= plain + margin
+    steps, best = (standard, scaled) if changes else (nothing, plain)
+    if changes and (wide := spans_orders(X)).size:
+        logged = tuple(int(at) for at in wide)
+        told = trial.agreement(replace(steps, log=logged))
+        steps, best = (replace(steps, log=logged), told) if told >= best else (steps, best)
+    steps, best = _with_codes(trial, X, steps, best)
+    if steps.is_nothing:
+        return NOT_CHANGED
+    what = "labels" if comparison.by_labels else "pairs"
+    told = f"the nearest of {comparison.size} {what} compared agrees in {best:.0%} so"
+    reasons = [f"{told}, in {plain:.0%} with the columns as they are"]
+    if unlike and changes:
+        reasons.insert(0, _scale_reason(c))
+    return steps, prepared(X, steps).fitted, (*reasons, *_log_reason(steps), *_code_reason(steps))
+
+
+def has_unlike_columns(X: Floats) -> bool:
+    """Whether few columns are nearly all of the distances by their unit alone.
+
+    The largest standard deviation and range are 10 times the median ones of the other columns, and
+    the variance is in at most half of the columns, (Σv)²/Σv² ≤ d/2. Not so of principal components
+    (uncorrelated, falling), nor of shares of a whole.
+    """
+    spread, extent = X.std(axis=0, dtype=np.float64), np.ptp(X, axis=0).astype(np.float64)
+    varies = spread > 0
+    s, e = spread[varies], extent[varies]
+    if s.size < 2:
+        return False
+    far = _ratio(s) >= _UNLIKE and _ratio(e) >= _UNLIKE
+    v = s**2
+    few = v.sum() ** 2 <= np.square(v).sum() * max(s.size / 2, 1.0001)
+    return bool(far and few and not _are_components(X[:, varies], s) and not _are_shares(X))
+
+
+class _Trial:
+    """Agreement of what is known with distances after some steps, fitted to the sample."""
+
+    def __init__(self, X: Floats, known: Floats | None, comparison: Comparison) -> None:
+        self._X, self._known, self._comparison = X, known, comparison
+
+    def agreement(self, steps: Preparation) -> Any:
+        """None where too little is known."""
+        if self._known is None:
+            return None
+        rows = self._known
+        if not steps.is_nothing:
+            try:
+                rows = prepared(self._X, steps).fitted.transform(rows)
+            except InputError:  # a value below 0 outside the sample: these steps are none
+                return -1.0
+        return self._comparison.of_rows(rows, "euclidean")
+
+
+def _with_codes(
+    trial: _Trial, X: Floats, steps: Preparation, best: float
+) -> tuple[Preparation, float]:
+    """One-hot columns of those whole numbers that, one after another, raise the agreement."""
+    for at in _codes(X)[:_MOST_TRIALS]:
+        if at in steps.log:
+            continue
+        more = replace(steps, one_hot=(*steps.one_hot, at))
+        told = trial.agreement(more)
+        if told is not None and told >= best + _CODES_BETTER:
+            steps, best = more, told
+    return steps, best
+
+
+def _codes(X: Floats) -> list[int]:
+    """Columns of 3 to 100 whole numbers, each 20 times on average or more."""
+    found = []
+    for at in range(X.shape[1]):
+        values = np.unique(X[:, at])
+        few = 3 <= values.size <= min(_FEW_VALUES, X.shape[0] // 20)
+        if few and bool(np.all(values == np.rint(values))):
+            found.append(at)
+    return found
+
+
+def _ratio(sizes: NDArray[np.float64]) -> float:
+    """The largest size by the median of the others."""
+    order = np.sort(sizes)
+    return float(order[-1] / np.median(order[:-1]))
+
+
+def _are_components(X: Floats, spread: NDArray[np.float64]) -> bool:
+    d = spread.size
+    if d < 5:
+        return False
+    ranks = np.empty(d)
+    ranks[np.argsort(-spread)] = np.arange(d)
+    falls = np.corrcoef(ranks, np.arange(d))[0, 1] >= _OF_ONE_KIND
+    apart = np.abs(np.corrcoef(X, rowvar=False, dtype=np.float64) - np.eye(d)).mean() < 0.1
+    return bool(falls and apart)
+
+
+def _are_shares(X: Floats) -> bool:
+    total = X.sum(axis=1, dtype=np.float64)
+    return bool(X.min() >= 0 and total.min() > 0 and np.ptp(total) <= 1e-3 * total.mean())
+
+
+def _scale_reason(c: Coordinates) -> str:
+    return (
+        f"column {c.largest} makes up {c.dominance:.0%} of all variance, its standard deviation is "
+        f"{c.spread:,.0f} times the median one: columns are divided by their standard deviations"
+    )
+
+
+def _log_reason(steps: Preparation) -> list[str]:
+    if not steps.log:
+        return []
+    return [f"{_columns(steps.log)}: values over orders of magnitude, log(1 + x)"]
+
+
+def _columns(numbers: tuple[Any, ...]) -> str:
+    return f"column{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+
+
+def _code_reason(steps: Preparation) -> list[str]:
+    if not steps.one_hot:
+        return []
+    told = _columns(steps.one_hot)
+    return [f"{told}: codes as it seems, a column of 0 and 1 for every value agrees better"]

@@ -1,0 +1,155 @@
+"""What `suggest` does to columns of different units, and what it leaves alone."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.decomposition import PCA
+from sklearn.pipeline import Pipeline
+
+import mustlink as ml
+from mustlink.advice.column_choice import has_unlike_columns
+from mustlink.preparation import Preparation, prepared
+from mustlink_io.hdf5 import store
+
+K, N = 4, 600
+
+
+def groups(seed=0, n=N):
+    """Round groups in six columns of one scale."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, K, n)
+    return rng.normal(size=(n, 6)) + 4 * np.eye(K, 6)[y], y
+
+
+def some(y, each=12):
+    """Labels of the first few of every class."""
+    few = np.full(y.size, -1)
+    for c in np.unique(y):
+        few[np.flatnonzero(y == c)[:each]] = c
+    return few
+
+
+def loud(X, seed=1):
+    """The same with a column of noise in small units beside."""
+    return np.column_stack([X, 1e4 * np.random.default_rng(seed).normal(size=len(X))])
+
+
+def steps(X, y=None):
+    return ml.suggest(X, y, n_clusters=K if y is None else None).preparation
+
+
+def power_law(n=500):
+    directions = np.linalg.qr(np.random.default_rng(0).normal(size=(n, 20)))[0]
+    return directions * 30 * np.arange(1, 21) ** -2.0
+
+
+ALIKE = {
+    "groups": groups()[0],
+    "pixels": load_digits().data[:700],
+    "measures of one unit": load_iris().data,
+    "principal components": PCA(30, random_state=0).fit_transform(load_digits().data)[:700],
+    "components of steep spectrum": power_law(),
+    "shares of a whole": np.random.default_rng(0).dirichlet(np.r_[50, np.full(30, 0.1)], 500),
+    "ones and zeros": (np.random.default_rng(0).random((600, 40)) < np.r_[0.5, np.full(39, 0.004)]),
+}
+UNLIKE = {
+    "a loud column": loud(groups()[0]),
+    "three scales": groups()[0] * np.repeat([1, 30, 1000], 2),
+    "chemistry": load_wine().data,
+    "sizes and ratios": load_breast_cancer().data,
+    "two columns": np.random.default_rng(0).normal(size=(300, 2)) * [1, 1e4],
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_columns_that_are_alike_stay(name):
+    assert steps(ALIKE[name].astype(float)).is_nothing
+
+
+@pytest.mark.parametrize("name", UNLIKE)
+def test_columns_of_different_units_are_standardised(name):
+    assert steps(UNLIKE[name]).standardize == "standard"
+    assert has_unlike_columns(UNLIKE[name])
+
+
+def test_labels_overrule_the_scales():
+    X, y = groups()
+    kept = X.copy()
+    kept[:, 4:] *= 3  # noise that is louder, but not by so much that units must differ
+    assert steps(kept, some(y)).is_nothing
+    told = X * [1000, 1000, 1000, 1000, 0.1, 0.1]  # what tells is loud, noise is faint
+    told = np.column_stack([told, np.random.default_rng(0).normal(size=(N, 30)) * 1e-3])
+    assert has_unlike_columns(told)
+    assert steps(told).standardize == "standard"
+    assert steps(told, some(y)).is_nothing
+
+
+def test_codes_become_columns_of_their_own_where_labels_agree_better():
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, K, N)
+    codes = np.array([3, 0, 2, 1])[y] * 2 + rng.integers(0, 2, N)  # two codes a class, no order
+    X = np.column_stack([rng.normal(size=(N, 3)) * [1, 1, 2000], codes, rng.integers(0, 9, N)])
+    found = ml.suggest(X, some(y, 25))
+    assert found.preparation.one_hot == (3,)
+    assert "column 3: codes" in " ".join(found.reasons)
+    assert ml.suggest(X, n_clusters=K).preparation.one_hot == ()
+
+
+def test_columns_over_orders_are_logarithms_only_beside_others():
+    rng = np.random.default_rng(5)
+    X, _ = groups()
+    wide = np.column_stack([np.abs(X), np.exp(rng.normal(0, 3, N))])
+    assert steps(wide) == Preparation("standard", log=(6,))
+    assert steps(X).log == ()
+
+
+def test_missing_cells_are_filled():
+    X, y = groups()
+    X[3, 1] = X[8, 0] = np.nan
+    found = ml.suggest(X, some(y))
+    assert found.preparation == Preparation(impute="mean")
+    assert "SimpleImputer" in found.code
+    assert "--impute" in found.command("a.h5").split()
+
+
+def test_the_code_and_the_command_say_the_same():
+    X, y = groups()
+    X = np.column_stack([loud(X), np.exp(np.random.default_rng(0).normal(0, 3, N))])
+    few = some(y)
+    found = ml.suggest(X, few)
+    assert found.preparation.log == (7,)
+    assert isinstance(found.estimator(), Pipeline)
+    space = {"X": X, "y": few}
+    exec(found.code, space)
+    model = space["model"]
+    assert str(found).endswith(found.code)
+    one = prepared(X, found.preparation).fitted.transform(X)
+    np.testing.assert_allclose(np.sort(model[:-1].transform(X)), np.sort(one), atol=1e-10)
+    for made in (model, found.estimator().fit(X, few)):
+        assert np.mean(made[-1].labels_ == y) > 0.9
+    assert {"--log=7", "--standardize"} <= set(found.command("a.h5").split())
+    assert not any("standard deviation is" in doubt for doubt in found.doubts)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    X, y = groups()
+    X = loud(X)
+    X[5, 2] = np.nan
+    store.write(folder / "holes.h5", {"/points": X, "/labels": some(y), "/classes": np.arange(K)})
+    return folder
+
+
+def test_the_command_of_the_shell_is_followed(mustlink, tmp_path):
+    code, said, err = mustlink("suggest holes.h5 --labels holes.h5:/labels --json")
+    assert code == 0, err
+    told = json.loads(said)
+    assert {"--impute", "--standardize"} <= set(told["command"].split())
+    assert told["preparation"] == {"standardize": "standard", "impute": "mean"}
+    assert "1 row has missing values" in err
+    line = told["command"].removeprefix("mustlink ").replace("out.h5", str(tmp_path / "out.h5"))
+    code, _, err = mustlink(line)
+    assert code == 0, err
