@@ -34,3 +34,18 @@ def listed_nearest(X, lists, k):
         for at, (_, j) in enumerate(order[:k]):
             out[i, at] = j
     return out
+
+
+def joined(X, lists, wide):
+    """Each node's nearest of its own list and of all whom it has met at some node.
+
+    At a node meet the `wide` first of its list and all who name it.
+    """
+    n, k = lists.shape
+    near = [{int(j) for j in row if j >= 0} for row in lists]
+    found = [set(row) for row in near]
+    for m in range(n):
+        there = {int(j) for j in lists[m, :wide] if j >= 0} | {i for i in range(n) if m in near[i]}
+        for i in there:
+            found[i] |= there - {i}
+    return listed_nearest(X, found, k)

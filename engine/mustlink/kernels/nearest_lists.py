@@ -1,4 +1,4 @@
-"""Nearest neighbours in lists of fixed length: selection, merging and refinement by lists."""
+"""Nearest neighbours in lists of fixed length: selection and merging."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 
 from mustlink.kernels.row_sort import sort_row
 
-_CHUNK = 64  # products looked at together before any is taken
+_CHUNK = 32  # values looked at together before any is taken
+_LANES = 64  # columns are dealt to so many lanes, whose smallest bound what can be kept
 _FAST = {"reassoc", "contract", "nsz", "nnan", "ninf"}  # finite input; sums in any order
 
 
@@ -23,19 +24,24 @@ def keep_smallest(products: Any, norms: Any, first: int, values: Any, places: An
     m, w = products.shape
     k = values.shape[1]
     two = np.float32(2.0)
+    score = np.empty(w, dtype=products.dtype)
     for i in range(m):
-        bound = values[i, k - 1]
         row = products[i]
+        for j in range(w):
+            score[j] = norms[j] - two * row[j]
+        bound = values[i, k - 1]
+        # The k-th smallest of the lanes' smallest: k columns at least are no larger.
+        limit = min(bound, _kth_lane(score, k)) if 2 * k <= _LANES and k > 3 else bound
         for start in range(0, w, _CHUNK):
-            stop = min(start + _CHUNK, w)
-            low = np.float32(np.inf)
-            for j in range(start, stop):
-                low = min(low, norms[j] - two * row[j])
-            if low >= bound:
+            chunk = score[start : start + _CHUNK]
+            near = np.int32(0)
+            for j in range(chunk.shape[0]):
+                near += np.int32(chunk[j] <= limit)
+            if near == 0:
                 continue
-            for j in range(start, stop):
-                value = norms[j] - two * row[j]
-                if value >= bound:
+            for j in range(chunk.shape[0]):
+                value = chunk[j]
+                if value > limit or value >= bound:
                     continue
                 at = k - 1
                 while at > 0 and values[i, at - 1] > value:
@@ -43,8 +49,32 @@ def keep_smallest(products: Any, norms: Any, first: int, values: Any, places: An
                     places[i, at] = places[i, at - 1]
                     at -= 1
                 values[i, at] = value
-                places[i, at] = first + j
+                places[i, at] = first + start + j
                 bound = values[i, k - 1]
+
+
+@nb.njit(cache=True, nogil=True, fastmath={"nsz", "nnan"})
+def _kth_lane(score: Any, k: int) -> Any:
+    """The k-th smallest of the smallest of each lane of `score` (w,); Inf where w is small."""
+    best = np.full(k, np.inf, dtype=score.dtype)
+    full = score.shape[0] // _LANES * _LANES
+    if full < 2 * _LANES:
+        return best[k - 1]
+    lanes = score[:_LANES].copy()
+    for start in range(_LANES, full, _LANES):
+        chunk = score[start : start + _LANES]
+        for lane in range(_LANES):
+            lanes[lane] = min(lanes[lane], chunk[lane])
+    for lane in range(_LANES):
+        value = lanes[lane]
+        if value >= best[k - 1]:
+            continue
+        at = k - 1
+        while at > 0 and best[at - 1] > value:
+            best[at] = best[at - 1]
+            at -= 1
+        best[at] = value
+    return best[k - 1]
 
 
 # Squared distances below this share of |q|² came from products of which too few digits are left:
@@ -133,85 +163,14 @@ def nearest_directly(queries: Any, points: Any, places: Any) -> None:
 
 @nb.njit(cache=True, nogil=True)
 def merge(ids: Any, found: Any, squared: Any, indices: Any, lengths: Any) -> None:
-    """Merge lists of a part's nodes `ids` (m,) into the lists of all nodes (n, k)."""
-    m, k = found.shape
+    """Merge lists (m, w) of a part's nodes `ids` (m,) into the lists of all nodes (n, k)."""
+    m, width = found.shape
     for i in range(m):
         node = ids[i]
-        for c in range(k):
+        for c in range(width):
             if found[i, c] < 0:
                 break
             _insert(lengths[node], indices[node], squared[i, c], found[i, c])
-
-
-@nb.njit(cache=True, nogil=True)
-def collect(
-    order: Any, start: int, limit: Any, wide: int, indices: Any, local: Any, found: Any
-) -> tuple[int, int]:
-    """Number the nodes whose coordinates a group of rows order[start:stop] needs to be refined.
-
-    `limit` is the largest group and the largest number of nodes; the group ends before either is
-    exceeded. `local` (n,), -1 everywhere, becomes a node's place in `found`. Returns stop, count.
-    """
-    k = indices.shape[1]
-    most = min(1 + k + wide * wide, local.shape[0])
-    count = 0
-    stop = start
-    last = min(order.shape[0], start + limit[0])
-    while stop < last and (stop == start or count + most <= limit[1]):
-        own = order[stop]
-        for a in range(-1, k):
-            j = own if a < 0 else indices[own, a]
-            if j < 0:
-                break
-            if local[j] < 0:
-                local[j] = count
-                found[count] = j
-                count += 1
-            if a < 0 or a >= wide:
-                continue
-            for b in range(wide):
-                other = indices[j, b]
-                if other < 0:
-                    break
-                if local[other] < 0:
-                    local[other] = count
-                    found[count] = other
-                    count += 1
-        stop += 1
-    return stop, count
-
-
-@nb.njit(cache=True, nogil=True)
-def refine(
-    rows: Any, wide: int, indices: Any, local: Any, points: Any, lengths: Any, nodes: Any
-) -> None:
-    """Compare each of `rows` (g,) with the `wide` nearest of its `wide` nearest, once each.
-
-    `nodes`, `lengths` (g, k) hold the rows' lists and are improved; `indices` (n, k) is read only.
-    `local` (n,) is a node's row in `points`.
-    """
-    seen = np.zeros(points.shape[0], dtype=np.int32)
-    k = nodes.shape[1]
-    for i in range(rows.shape[0]):
-        own = local[rows[i]]
-        stamp = i + 1
-        seen[own] = stamp
-        for a in range(k):
-            if nodes[i, a] < 0:
-                break
-            seen[local[nodes[i, a]]] = stamp
-        for a in range(wide):
-            j = indices[rows[i], a]
-            if j < 0:
-                break
-            for b in range(wide):
-                other = indices[j, b]
-                if other < 0:
-                    break
-                at = local[other]
-                if seen[at] != stamp:
-                    seen[at] = stamp
-                    _insert(lengths[i], nodes[i], _squared(points[own], points[at]), other)
 
 
 @nb.njit(cache=True, nogil=True)

@@ -1,9 +1,9 @@
-"""Neighbour lists by parts: overlapping k-means parts on disk, each searched exactly, then refined.
+"""Neighbour lists by parts: overlapping k-means parts, each searched exactly, then local joins.
 
 Every point goes to its p nearest of C centres, and two points are compared when they share a part.
-p is the least that a sample of nodes with known neighbours asks for. Then every point is compared
-with its neighbours' neighbours, as in NN-descent, once or a few times. Coordinates lie in a
-scratch file, part by part; in memory are the lists, one part a thread, and one group of rows.
+p is the least with which a sample of known neighbours meets often enough for a start. Then whoever
+meets in a list is compared, as in NN-descent, while a sample says that it pays. Coordinates lie in
+memory or in a scratch file, part by part; in memory are the lists, one part a thread, one group.
 """
 
 from __future__ import annotations
@@ -12,41 +12,48 @@ import queue
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.neighbour_graph import Layout
+from mustlink.cost.neighbour_graph import Layout, lists_of
 from mustlink.deadline import NEVER, Deadline
-from mustlink.kernels import nearest_lists
+from mustlink.kernels import local_joins, nearest_lists
+from mustlink.neighbours.coordinates import Coordinates, InMemory, OnDisk
 from mustlink.neighbours.parts import (
     Parts,
     Sample,
     assign,
     centres_of,
-    distribute,
+    in_order,
     known_neighbours,
+    lay_out,
     least_overlap,
+    write_parts,
 )
 from mustlink.neighbours.points_by_rows import Prepared
-from mustlink.neighbours.refine import Lists, Team, complete, sweep
+from mustlink.neighbours.refine import Joins, Lists, Team, complete
 from mustlink.neighbours.scratch import Scratch
 
 TARGET = 0.99  # recall at which refinement stops
-_SWEEPS, _GAIN = 4, 0.002  # at most this many sweeps, and none after one that gained less
+_SWEEPS = 12  # at most
+_GAIN = 2e-5  # recall for each pair compared, a point: no sweep after one that gained less
+_PASS = 50  # pairs whose comparison takes as long as a sweep in which nothing is new
+_RENUMBERED = 1 << 20  # lists whose entries are renumbered at once
 _TALL, _WIDE = 256, 2048  # rows of a part compared at once: products stay in the cache
-_SPARE = 3  # places kept beyond k + 1: products are less exact than distances
+_SPARE = 3  # places kept beyond k: products are less exact than distances
 _SAFE = 1e9  # coordinates beyond this size, or below its inverse, are scaled
 
 Advance = Callable[[float], None]
 
 
-def measured_recall(lists: Lists, known: Sample) -> float:
-    """Share of listed neighbours no farther than the true last one (ties count)."""
+def measured_recall(lists: Lists, k: int, known: Sample) -> float:
+    """Share of the k first of each list that are no farther than the true last one (ties count)."""
     limits = known.reach * (1 + 1e-5) + 1e-12
-    return float(np.mean(np.sqrt(lists.squared[known.nodes]) <= limits[:, None]))
+    return float(np.mean(np.sqrt(lists.squared[known.nodes, :k]) <= limits[:, None]))
 
 
 def partition_lists(
@@ -58,15 +65,18 @@ def partition_lists(
     n_jobs: int = 1,
     sample: int = 500,
     folder: Any = None,
+    in_memory: bool = False,
     deadline: Deadline = NEVER,
     advance: Advance | None = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]:
     """Find about the k nearest of each point but itself: indices, distances (n, k), and how.
 
     Ascending, ties to the smaller index. Recall is measured on `sample` nodes. The same generator
-    gives the same lists for any number of threads. Memory as `budget.knn_bytes` says; disk:
-    p n d single precision numbers in `folder`, or where temporary files go. Cost O(n C d) for C
-    parts and O(p² n² d / C) within them. Raises MustlinkError where the scratch file does not fit.
+    gives the same lists for any number of threads, `in_memory` (all points held) or not: then
+    p n d single precision numbers are written to `folder`, or where temporary files go. After
+    deadline.remaining() seconds no sweep is begun. Memory as `knn_bytes` says. Cost O(n C d) for
+    C parts, O(p² n² d / C) within them, and for each sweep of local joins at most O(n k² d).
+    Raises MustlinkError where the scratch file does not fit.
     """
     from threadpoolctl import threadpool_limits
 
@@ -76,7 +86,11 @@ def partition_lists(
     if not 1 / _SAFE <= rows.size <= _SAFE and rows.size > 0:
         unit = float(2.0 ** -np.round(np.log2(rows.size)))  # a power of two: digits stay
     rows = replace(rows, unit=unit)
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_jobs) as pool:
+    with (
+        threadpool_limits(1, user_api="blas"),
+        ThreadPoolExecutor(n_jobs) as pool,
+        ExitStack() as closing,
+    ):
         team = Team(pool, n_jobs)
         known = known_neighbours(rows, k, sample, rng, layout)
         advance(0.1)
@@ -84,45 +98,99 @@ def partition_lists(
         overlap, shared = least_overlap(centres, known, layout.most_overlap, pool)
         advance(0.15)
         assigned = assign(rows, centres, overlap, layout, pool)
-        advance(0.25)
-        with Scratch(folder, n * overlap, d) as scratch:
-            parts = distribute(rows, assigned, centres.norms.size, layout, scratch)
-            count = parts.starts.size - 1
-            del assigned
-            advance(0.35)
-            lists = Lists(np.full((n, k), -1, np.int32), np.full((n, k), np.inf, np.float32))
-            few = Team(pool, min(n_jobs, layout.desks(overlap, d)))
-            _search(parts, scratch, lists, few, lambda x: advance(0.35 + 0.35 * x))
-            home = parts.home
-            order = parts.members[np.sort(home)]
-            del parts
-            recalls = [measured_recall(lists, known)]
-            while _worth(recalls) and not deadline.is_over:
-                for done in sweep(order, home, scratch, lists, layout, team):
-                    advance(0.7 + 0.06 * (len(recalls) - 1 + done))
-                recalls.append(measured_recall(lists, known))
-        complete(rows, lists, layout)
-    distances = np.sqrt(lists.squared, out=lists.squared)
+        advance(0.3)
+        parts, places = lay_out(assigned, centres.norms.size, layout)
+        del assigned
+        coordinates: Coordinates
+        if in_memory:
+            coordinates = InMemory(in_order(rows, parts, layout))
+        else:
+            scratch = closing.enter_context(Scratch(folder, n * overlap, d))
+            write_parts(rows, places, layout, scratch)
+            coordinates = OnDisk(scratch, parts.home, layout.block_bytes // 4)
+        del places
+        advance(0.35)
+        known = replace(known, nodes=parts.numbers()[known.nodes])
+        lists = Lists.empty(n, lists_of(n, k)[0])
+        few = Team(pool, min(n_jobs, layout.desks(overlap, d)))
+        _search(parts, coordinates, lists, k, few, lambda x: advance(0.35 + 0.35 * x))
+        count, order = parts.starts.size - 1, parts.order
+        del parts
+        joins = Joins(lists, k, layout, coordinates)
+        refined = Refined(n, [measured_recall(lists, k, known)])
+        while refined.go_on(deadline):
+            compared = 0
+            for done, compared in joins.sweep(team):
+                advance(0.7 + 0.3 * (1 - 0.5 ** (refined.sweeps + done)))
+            refined.note(measured_recall(lists, k, known), compared)
+        del joins, coordinates
+    indices, squared = _in_rows(lists, k, order)
+    del lists
+    complete(rows, indices, squared, layout)
+    distances = np.sqrt(squared, out=squared)
     if unit != 1:
         distances /= np.float32(unit)
     advance(1.0)
     info = {
-        "recall": recalls[-1],
+        "recall": refined.recalls[-1],
         "recall_sample": int(known.nodes.size),
         "parts": count,
         "overlap": overlap,
         "shared": shared,
-        "sweeps": len(recalls) - 1,
-        "recall_before": recalls[0],
+        "sweeps": refined.sweeps,
+        "compared": sum(refined.compared) / n,
+        "recall_before": refined.recalls[0],
     }
-    return lists.indices, distances, info
+    return indices, distances, info
 
 
-def _worth(recalls: list[float]) -> bool:
-    """Whether one more sweep is asked for and likely to help."""
-    if recalls[-1] >= TARGET or len(recalls) > _SWEEPS:
-        return False
-    return len(recalls) == 1 or recalls[-1] - recalls[-2] >= _GAIN
+@dataclass
+class Refined:
+    """Recall on a sample before and after each sweep, and the pairs that each compared."""
+
+    n: int
+    recalls: list[float]
+    compared: list[int] = field(default_factory=list)
+
+    @property
+    def sweeps(self) -> int:
+        """How many there were."""
+        return len(self.compared)
+
+    def note(self, recall: float, compared: int) -> None:
+        """Add what a sweep brought and cost."""
+        self.recalls.append(recall)
+        self.compared.append(compared)
+
+    def go_on(self, deadline: Any = None) -> bool:
+        """Whether one more sweep is likely to bring something for what it costs.
+
+        Pairs compared stand for time, as the lists may not depend on a clock, unless a `deadline`
+        is named. The next sweep costs less than the last one did, and brings less in proportion.
+        """
+        if deadline is not None and deadline.remaining() <= 0:
+            return False
+        if self.recalls[-1] >= TARGET or self.sweeps == _SWEEPS:
+            return False
+        if not self.compared:
+            return True
+        gain = self.recalls[-1] - self.recalls[-2]
+        return gain >= _GAIN * (_PASS + self.compared[-1] / self.n)
+
+
+def _in_rows(
+    lists: Lists, k: int, order: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return the k first of every list (n, k), numbered and in the order of the points' rows."""
+    indices = np.ascontiguousarray(lists.indices[:, :k])
+    for start in range(0, indices.shape[0], _RENUMBERED):
+        some = indices[start : start + _RENUMBERED]
+        some[some >= 0] = order[some[some >= 0]]
+    squared = np.ascontiguousarray(lists.squared[:, :k])
+    for values in (indices, squared):
+        local_joins.reorder(values, order, np.zeros(order.size, dtype=np.bool_))
+    local_joins.order_ties(indices, squared)
+    return indices, squared
 
 
 class _Desk:
@@ -137,20 +205,25 @@ class _Desk:
 Found = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]
 
 
-def _search(parts: Parts, scratch: Scratch, lists: Lists, team: Team, advance: Advance) -> None:
-    """Compare all members of every part, and merge what is found into the lists in their order."""
+def _search(
+    parts: Parts, coordinates: Coordinates, lists: Lists, k: int, team: Team, advance: Advance
+) -> None:
+    """Compare all members of every part, and merge what is found into the lists in their order.
+
+    Of each part the k nearest, and what was kept to spare.
+    """
     most = int(np.diff(parts.starts).max())
     desks: queue.SimpleQueue[_Desk] = queue.SimpleQueue()
     for _ in range(team.workers):
-        desks.put(_Desk(most, scratch.width))
-    k = lists.indices.shape[1]
+        desks.put(_Desk(most, coordinates.width))
+    width = min(lists.indices.shape[1], k + _SPARE)
 
     def task(part: int) -> Found:
-        first, stop = parts.starts[part], parts.starts[part + 1]
-        desk = desks.get()
+        first, stop = int(parts.starts[part]), int(parts.starts[part + 1])
+        desk, members = desks.get(), parts.members[first:stop]
         try:
-            scratch.read(int(first), desk.points[: stop - first])
-            return _within(parts.members[first:stop], desk, k)
+            coordinates.part(first, members, desk.points[: stop - first])
+            return _within(members, desk, width)
         finally:
             desks.put(desk)
 
@@ -185,7 +258,7 @@ def _within(ids: NDArray[np.int32], desk: _Desk, k: int) -> Found:
     norms = np.einsum("ij,ij->i", centred, centred)
     found = np.empty((m, k), dtype=np.int32)
     squared = np.empty((m, k), dtype=np.float32)
-    kept = min(k + 1 + _SPARE, m)
+    kept = min(k + 1, m)
     for a in range(0, m, _TALL):
         Q = centred[a : a + _TALL]
         values = np.full((Q.shape[0], kept), np.inf, dtype=np.float32)

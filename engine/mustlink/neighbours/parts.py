@@ -1,4 +1,4 @@
-"""Overlapping parts of the points, each one contiguous in a scratch file."""
+"""Overlapping parts of the points."""
 
 from __future__ import annotations
 
@@ -15,20 +15,28 @@ from mustlink.neighbours.exact import exact_streamed
 from mustlink.neighbours.points_by_rows import Prepared
 from mustlink.neighbours.scratch import Scratch
 
-_SHARED = 0.95  # share of true neighbours that are to share a part
+_SHARED = 0.6  # share of true neighbours that are to share a part: local joins find the others
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Members of all parts, part by part in the order of the scratch file.
+    """Members of all parts, part by part.
 
-    `members` (n p,) are nodes, `starts` the parts' bounds among them, `home` (n,) the place of
-    every node in the part of its nearest centre.
+    Nodes are numbered as they lie in the parts of their nearest centres: `order` (n,) is the row
+    of the points that each is. `members` (n p,) are nodes, `starts` the parts' bounds among them,
+    `home` (n,) is the place of every node in its first part, ascending.
     """
 
+    order: NDArray[np.int32]
     members: NDArray[np.int32]
     starts: NDArray[np.int64]
     home: NDArray[np.int64]
+
+    def numbers(self) -> NDArray[np.int32]:
+        """Node (n,) that every row of the points is."""
+        found = np.empty(self.order.size, dtype=np.int32)
+        found[self.order] = np.arange(self.order.size, dtype=np.int32)
+        return found
 
 
 def centres_of(
@@ -74,7 +82,7 @@ def known_neighbours(
 
 
 def least_overlap(centres: Centres, known: Sample, most: int, pool: Executor) -> tuple[int, float]:
-    """Find the least p for which 0.95 of known neighbours share one of p parts with their node.
+    """Find the least p for which 0.6 of known neighbours share one of p parts with their node.
 
     At least 2, at most `most` and C. Returns p and the share.
     """
@@ -102,10 +110,8 @@ def assign(
     return assigned
 
 
-def distribute(
-    rows: Prepared, assigned: NDArray[np.int32], count: int, layout: Layout, scratch: Scratch
-) -> Parts:
-    """Write every point to the scratch file once for each of its parts (n, p)."""
+def lay_out(assigned: NDArray[np.int32], count: int, layout: Layout) -> tuple[Parts, NDArray[np.int64]]:
+    """Parts from the centres (n, p) near every point; and where its p copies lie, (n, p)."""
     n, p = assigned.shape
     sizes = np.bincount(assigned.ravel(), minlength=count)
     starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -113,13 +119,32 @@ def distribute(
     places = np.empty((n, p), dtype=np.int64)
     nearest_lists.order_members(assigned, starts, members, places)
     starts = _split(assigned, starts, members, places, layout.largest_part(p))
+    home = np.sort(places[:, 0])
+    parts = Parts(members[home], members, starts, home)
+    members[:] = parts.numbers()[members]
+    return parts, places
+
+
+def write_parts(
+    rows: Prepared, places: NDArray[np.int64], layout: Layout, scratch: Scratch
+) -> None:
+    """Write every point to the scratch file once for each of its parts, to `places` (n, p)."""
+    p = places.shape[1]
     for start, block in rows.blocks(layout.block_bytes):
         wanted = places[start : start + block.shape[0]].ravel()
         order = np.argsort(wanted)
         for a in range(0, order.size, block.shape[0]):  # one copy of the block at a time
             some = order[a : a + block.shape[0]]
             scratch.write_many(wanted[some], block[some // p])
-    return Parts(members, starts, places[:, 0].copy())
+
+
+def in_order(rows: Prepared, parts: Parts, layout: Layout) -> NDArray[np.float32]:
+    """All points (n, d), in the order of the parts."""
+    numbers = parts.numbers()
+    points = np.empty(rows.shape, dtype=np.float32)
+    for start, block in rows.blocks(layout.block_bytes):
+        points[numbers[start : start + block.shape[0]]] = block
+    return points
 
 
 def _split(

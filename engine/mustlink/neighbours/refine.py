@@ -1,19 +1,19 @@
-"""Neighbour lists compared with the lists of their own neighbours, coordinates read from disk."""
+"""Neighbour lists improved by local joins: whoever meets in a list is compared."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.neighbour_graph import REFINED, Layout
-from mustlink.kernels import nearest_lists
+from mustlink.cost.neighbour_graph import Layout, lists_of
+from mustlink.kernels import local_joins
+from mustlink.neighbours.coordinates import Coordinates
 from mustlink.neighbours.exact import exact_streamed
 from mustlink.neighbours.points_by_rows import Prepared
-from mustlink.neighbours.scratch import Scratch
 
 
 @dataclass(frozen=True)
@@ -23,79 +23,129 @@ class Team:
     pool: ThreadPoolExecutor
     workers: int
 
+    def slices(self, task: Callable[[int, int, int], int], count: int) -> list[int]:
+        """Run task(i, a, b) on about equal pieces a:b of `count`, one a thread, in order."""
+        bounds = [count * i // self.workers for i in range(self.workers + 1)]
+        return list(self.pool.map(task, range(self.workers), bounds[:-1], bounds[1:]))
+
 
 @dataclass(frozen=True)
 class Lists:
-    """Neighbour lists (n, k) in the making: numbers and squared lengths, ascending, -1 and Inf."""
+    """Neighbour lists (n, l) in the making: numbers and squared lengths, ascending, -1 and Inf.
+
+    `fresh` (n, l) says what was not yet done with an entry, see `local_joins`.
+    """
 
     indices: NDArray[np.int32]
     squared: NDArray[np.float32]
+    fresh: NDArray[np.uint8]
+
+    @staticmethod
+    def empty(n: int, length: int) -> Lists:
+        """Lists without an entry; every one that comes is fresh."""
+        shape = (n, length)
+        return Lists(
+            np.full(shape, -1, np.int32),
+            np.full(shape, np.inf, np.float32),
+            np.full(shape, local_joins.UNJOINED | local_joins.UNTOLD, np.uint8),
+        )
 
 
-def sweep(
-    order: NDArray[np.int32],
-    home: NDArray[np.int64],
-    scratch: Scratch,
-    lists: Lists,
-    layout: Layout,
-    team: Team,
-) -> Iterator[float]:
-    """Compare every point with its neighbours' neighbours, in groups of rows that lie together.
+class Joins:
+    """Sweeps of local joins over all nodes, in groups of those that lie together.
 
-    `order` (n,) lists the nodes as they lie in the scratch file, `home` (n,) says where. Yields
-    the share that is done. Later groups see the lists of earlier ones.
+    At every node meet its own neighbours and those who name it; of two who meet, each is put
+    into the other's list if near enough. Only pairs that have not met there are compared: a
+    sweep costs what the one before has changed. Later groups see what earlier ones found.
     """
-    n, k = lists.indices.shape
-    wide = min(k, REFINED)
-    limit = np.array(layout.group(n, scratch.width, k, wide))
-    local = np.full(n, -1, dtype=np.int32)
-    found = np.empty(limit[1], dtype=np.int32)
-    points = np.empty((limit[1], scratch.width), dtype=np.float32)
-    buffer = np.empty(
-        (max(1, layout.block_bytes // (16 * scratch.width)), scratch.width), np.float32
-    )
-    start = 0
-    while start < n:
-        stop, count = nearest_lists.collect(order, start, limit, wide, lists.indices, local, found)
-        ids = found[:count]
-        ids = ids[np.argsort(home[ids])]
-        local[ids] = np.arange(count, dtype=np.int32)
-        scratch.gather(home[ids], points[:count], buffer)
-        rows = order[start:stop]
-        nodes, squared = lists.indices[rows], lists.squared[rows]
-        step = -(-rows.size // team.workers)
 
-        def task(
-            a: int,
-            rows: NDArray[np.int32] = rows,
-            step: int = step,
-            count: int = count,
-            squared: NDArray[np.float32] = squared,
-            nodes: NDArray[np.int32] = nodes,
-        ) -> None:
-            part = slice(a, a + step)
-            nearest_lists.refine(
-                rows[part], wide, lists.indices, local, points[:count], squared[part], nodes[part]
+    def __init__(self, lists: Lists, k: int, layout: Layout, coordinates: Coordinates) -> None:
+        n, length = lists.indices.shape
+        _, self._wide, told = lists_of(n, k)
+        most = self._wide + told
+        self._lists, self._coordinates = lists, coordinates
+        self._group = layout.group(n, coordinates.width, k)
+        self._pairs_each = most * (most - 1) // 2
+        self._reverse = np.empty((n, told), np.int32)
+        self._count = np.zeros(n, np.int32)
+        self._ids = np.zeros((self._group, most), np.int32)
+        self._sizes = np.zeros((self._group, 2), np.int32)
+        self._pairs = np.empty((self._group * self._pairs_each, 2), np.int32)
+        self._squared = np.empty(self._group * self._pairs_each, np.float32)
+
+    def sweep(self, team: Team) -> Iterator[tuple[float, int]]:
+        """One sweep: yields the share that is done and the pairs compared so far."""
+        lists = self._lists
+        n = lists.indices.shape[0]
+
+        def tell(_: int, a: int, b: int) -> int:
+            local_joins.tell_targets(
+                lists.indices, lists.fresh, a, b, self._reverse, self._count
             )
+            return 0
 
-        list(team.pool.map(task, range(0, rows.size, step)))
-        lists.indices[rows], lists.squared[rows] = nodes, squared
-        local[ids] = -1
-        start = stop
-        yield start / n
+        # Every thread reads all lists, and marks only what it has told.
+        team.slices(tell, n)
+        compared = 0
+        for start in range(0, n, self._group):
+            stop = min(n, start + self._group)
+            compared += self._join(start, stop - start, team)
+            yield stop / n, compared
+
+    def _join(self, start: int, count: int, team: Team) -> int:
+        lists, each = self._lists, self._pairs_each
+        ids, sizes = self._ids[:count], self._sizes[:count]
+        reverse, named = self._reverse, self._count
+
+        def gather(_: int, a: int, b: int) -> int:
+            local_joins.members(
+                lists.indices, lists.fresh, self._wide, reverse, named, start + a,
+                ids[a:b], sizes[a:b],
+            )  # fmt: skip
+            return int(sizes[a:b, 1].sum())
+
+        if sum(team.slices(gather, count)) == 0:
+            return 0
+        points, places = self._coordinates.near(ids, sizes)
+        compared = [0] * team.workers
+
+        def join(i: int, a: int, b: int) -> int:
+            mine = slice(a * each, b * each)
+            kept, compared[i] = local_joins.join(
+                points, places[a:b], ids[a:b], sizes[a:b], lists.squared,
+                self._pairs[mine], self._squared[mine],
+            )  # fmt: skip
+            return int(kept)
+
+        kept = team.slices(join, count)
+        firsts = [count * i // team.workers * each for i in range(team.workers)]
+
+        def take(i: int, _a: int, _b: int) -> int:
+            for first, size in zip(firsts, kept, strict=True):
+                some = slice(first, first + size)
+                local_joins.take_up(
+                    self._pairs[some], self._squared[some], i, team.workers,
+                    lists.indices, lists.squared, lists.fresh,
+                )  # fmt: skip
+            return 0
+
+        team.slices(take, count)
+        return sum(compared)
 
 
-def complete(rows: Prepared, lists: Lists, layout: Layout) -> None:
+def complete(
+    rows: Prepared, indices: NDArray[np.int32], squared: NDArray[np.float32], layout: Layout
+) -> None:
     """Fill lists that are not full, of points in small parts only, by comparing them with all."""
-    k = lists.indices.shape[1]
-    short = np.flatnonzero(lists.indices[:, -1] < 0)
+    k = indices.shape[1]
+    short = np.flatnonzero(indices[:, -1] < 0)
     batch = max(1, min(2048, layout.block_bytes // (8 * k * rows.shape[1])))
     for a in range(0, short.size, batch):
         nodes = short[a : a + batch]
-        indices, _ = exact_streamed(rows, nodes, k, layout.block_bytes)
-        gap = rows.gather(indices.ravel()).reshape(*indices.shape, -1)
+        found, _ = exact_streamed(rows, nodes, k, layout.block_bytes)
+        gap = rows.gather(found.ravel()).reshape(*found.shape, -1)
         gap = gap - rows.gather(nodes)[:, None, :]
-        squared = np.einsum("ijk,ijk->ij", gap, gap)
-        by_length = np.lexsort((indices, squared), axis=1)
-        lists.indices[nodes] = np.take_along_axis(indices, by_length, axis=1)
-        lists.squared[nodes] = np.take_along_axis(squared, by_length, axis=1)
+        lengths = np.einsum("ijk,ijk->ij", gap, gap)
+        by_length = np.lexsort((found, lengths), axis=1)
+        indices[nodes] = np.take_along_axis(found, by_length, axis=1)
+        squared[nodes] = np.take_along_axis(lengths, by_length, axis=1)

@@ -150,14 +150,16 @@ class Search:
                 n_jobs=threads_for(self.n_jobs),
                 sample=self.sample,
                 folder=self.folder,
+                in_memory=self.plan.in_memory,
                 deadline=until,
                 advance=advance,
             )
         give_back()
         self._tell_end(until)
         why = "time is short" if self.recorder.left_out else "a memory was named"
+        where = "" if self.plan.in_memory else " on disk"
         self.recorder.note(
-            f"kNN graph: found in {info['parts']} parts on disk and weighted in single precision, "
+            f"kNN graph: found in {info['parts']} parts{where} and weighted in single precision, "
             f"as {why}; recall {info['recall']:.3f}"
         )
         return indices, distances, {"method": "partition", **info}
