@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,9 +16,9 @@ from mustlink.kernels import local_joins
 from mustlink.neighbours import knn_graph
 from mustlink.neighbours.coordinates import InMemory, OnDisk
 from mustlink.neighbours.exact import exact_neighbours
-from mustlink.neighbours.partition import Refined, partition_lists
+from mustlink.neighbours.partition import partition_lists
 from mustlink.neighbours.points_by_rows import prepare
-from mustlink.neighbours.refine import Joins, Lists, Team
+from mustlink.neighbours.refine import Joins, Lists, Refined, Team
 from mustlink.neighbours.scratch import Scratch
 from mustlink.observe import Recorder
 
@@ -62,9 +63,8 @@ def swept(X, lists, k, sweeps, *, jobs=1, again=False, group_bytes=1 << 26, coor
         for _ in range(sweeps):
             if again:
                 np.bitwise_or(lists.fresh, local_joins.UNJOINED, out=lists.fresh)
-            *_, (done, count) = joins.sweep(Team(pool, jobs))
-            assert done == 1
-            compared.append(count)
+            assert list(joins.sweep(Team(pool, jobs)))[-1] == 1
+            compared.append(joins.compared)
     return lists, compared
 
 
@@ -133,7 +133,7 @@ def test_everyone_is_told_once(seed, n, k, room, shares):
     reverse, count = np.empty((n, room), np.int32), np.zeros(n, np.int32)
     bounds = [n * share // shares for share in range(shares + 1)]
     for _ in range(n):
-        for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+        for a, b in pairwise(bounds):
             local_joins.tell_targets(lists.indices, lists.fresh, a, b, reverse, count)
         for j in range(n):
             told[j] += reverse[j, : count[j]].tolist()
@@ -181,7 +181,7 @@ def test_broad_clusters_from_a_poor_start(noise):
     assert info["recall_before"] < 0.8
     assert recall >= 0.95
     assert info["recall"] == pytest.approx(recall, abs=0.02)
-    assert 2 <= info["sweeps"]
+    assert info["sweeps"] >= 2
 
 
 class Deadline:
@@ -230,6 +230,8 @@ def test_points_are_held_where_they_fit(tmp_path, monkeypatch):
     X = broad(np.random.default_rng(0), 3000, 1.1)
     recorder = Recorder()
     # No file is written: the folder for it does not exist.
-    found = knn_graph(X, 5, memory="2GB", random_state=0, scratch=tmp_path / "no", observer=recorder)
+    found = knn_graph(
+        X, 5, memory="2GB", random_state=0, scratch=tmp_path / "no", observer=recorder
+    )
     assert found.info["method"] == "partition"
     assert not any("on disk" in note for note in recorder.notes)

@@ -43,9 +43,7 @@ def insert(lengths: Any, nodes: Any, fresh: Any, length: Any, node: int) -> bool
 
 
 @nb.njit(cache=True, nogil=True)
-def tell_targets(
-    indices: Any, fresh: Any, first: int, stop: int, reverse: Any, count: Any
-) -> None:
+def tell_targets(indices: Any, fresh: Any, first: int, stop: int, reverse: Any, count: Any) -> None:
     """Collect who names the nodes first:stop since they were told last, `reverse` (n, r).
 
     Up to r for each, by number of the one who names it, those in its own list left out; `count`
@@ -109,7 +107,7 @@ def members(
 
 @nb.njit(cache=True, nogil=True)
 def reorder(rows: Any, order: Any, done: Any) -> None:
-    """Move row i of `rows` (n, k) to row order[i], in place; `done` (n,) is False and becomes True."""
+    """Move row i of `rows` (n, k) to row order[i], in place; `done` (n,) comes False."""
     k = rows.shape[1]
     held = np.empty(k, dtype=rows.dtype)
     for start in range(rows.shape[0]):

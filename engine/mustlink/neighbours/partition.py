@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,13 +35,9 @@ from mustlink.neighbours.parts import (
     write_parts,
 )
 from mustlink.neighbours.points_by_rows import Prepared
-from mustlink.neighbours.refine import Joins, Lists, Team, complete
+from mustlink.neighbours.refine import Joins, Lists, Refined, Team, complete
 from mustlink.neighbours.scratch import Scratch
 
-TARGET = 0.99  # recall at which refinement stops
-_SWEEPS = 12  # at most
-_GAIN = 2e-5  # recall for each pair compared, a point: no sweep after one that gained less
-_PASS = 50  # pairs whose comparison takes as long as a sweep in which nothing is new
 _RENUMBERED = 1 << 20  # lists whose entries are renumbered at once
 _TALL, _WIDE = 256, 2048  # rows of a part compared at once: products stay in the cache
 _SPARE = 3  # places kept beyond k: products are less exact than distances
@@ -110,7 +106,7 @@ def partition_lists(
             coordinates = OnDisk(scratch, parts.home, layout.block_bytes // 4)
         del places
         advance(0.35)
-        known = replace(known, nodes=parts.numbers()[known.nodes])
+        known = replace(known, nodes=parts.numbers()[known.nodes].astype(np.int64))
         lists = Lists.empty(n, lists_of(n, k)[0])
         few = Team(pool, min(n_jobs, layout.desks(overlap, d)))
         _search(parts, coordinates, lists, k, few, lambda x: advance(0.35 + 0.35 * x))
@@ -119,10 +115,9 @@ def partition_lists(
         joins = Joins(lists, k, layout, coordinates)
         refined = Refined(n, [measured_recall(lists, k, known)])
         while refined.go_on(deadline):
-            compared = 0
-            for done, compared in joins.sweep(team):
+            for done in joins.sweep(team):
                 advance(0.7 + 0.3 * (1 - 0.5 ** (refined.sweeps + done)))
-            refined.note(measured_recall(lists, k, known), compared)
+            refined.note(measured_recall(lists, k, known), joins.compared)
         del joins, coordinates
     indices, squared = _in_rows(lists, k, order)
     del lists
@@ -142,40 +137,6 @@ def partition_lists(
         "recall_before": refined.recalls[0],
     }
     return indices, distances, info
-
-
-@dataclass
-class Refined:
-    """Recall on a sample before and after each sweep, and the pairs that each compared."""
-
-    n: int
-    recalls: list[float]
-    compared: list[int] = field(default_factory=list)
-
-    @property
-    def sweeps(self) -> int:
-        """How many there were."""
-        return len(self.compared)
-
-    def note(self, recall: float, compared: int) -> None:
-        """Add what a sweep brought and cost."""
-        self.recalls.append(recall)
-        self.compared.append(compared)
-
-    def go_on(self, deadline: Any = None) -> bool:
-        """Whether one more sweep is likely to bring something for what it costs.
-
-        Pairs compared stand for time, as the lists may not depend on a clock, unless a `deadline`
-        is named. The next sweep costs less than the last one did, and brings less in proportion.
-        """
-        if deadline is not None and deadline.remaining() <= 0:
-            return False
-        if self.recalls[-1] >= TARGET or self.sweeps == _SWEEPS:
-            return False
-        if not self.compared:
-            return True
-        gain = self.recalls[-1] - self.recalls[-2]
-        return gain >= _GAIN * (_PASS + self.compared[-1] / self.n)
 
 
 def _in_rows(

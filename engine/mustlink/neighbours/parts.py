@@ -110,7 +110,9 @@ def assign(
     return assigned
 
 
-def lay_out(assigned: NDArray[np.int32], count: int, layout: Layout) -> tuple[Parts, NDArray[np.int64]]:
+def lay_out(
+    assigned: NDArray[np.int32], count: int, layout: Layout
+) -> tuple[Parts, NDArray[np.int64]]:
     """Parts from the centres (n, p) near every point; and where its p copies lie, (n, p)."""
     n, p = assigned.shape
     sizes = np.bincount(assigned.ravel(), minlength=count)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,11 @@ from mustlink.kernels import local_joins
 from mustlink.neighbours.coordinates import Coordinates
 from mustlink.neighbours.exact import exact_streamed
 from mustlink.neighbours.points_by_rows import Prepared
+
+TARGET = 0.99  # recall at which refinement stops
+_SWEEPS = 12  # at most
+_GAIN = 2e-5  # recall for each pair compared, a point: no sweep after one that gained less
+_PASS = 50  # pairs whose comparison takes as long as a sweep in which nothing is new
 
 
 @dataclass(frozen=True)
@@ -60,9 +66,10 @@ class Joins:
     """
 
     def __init__(self, lists: Lists, k: int, layout: Layout, coordinates: Coordinates) -> None:
-        n, length = lists.indices.shape
+        n = lists.indices.shape[0]
         _, self._wide, told = lists_of(n, k)
         most = self._wide + told
+        self.compared = 0
         self._lists, self._coordinates = lists, coordinates
         self._group = layout.group(n, coordinates.width, k)
         self._pairs_each = most * (most - 1) // 2
@@ -73,24 +80,22 @@ class Joins:
         self._pairs = np.empty((self._group * self._pairs_each, 2), np.int32)
         self._squared = np.empty(self._group * self._pairs_each, np.float32)
 
-    def sweep(self, team: Team) -> Iterator[tuple[float, int]]:
-        """One sweep: yields the share that is done and the pairs compared so far."""
+    def sweep(self, team: Team) -> Iterator[float]:
+        """One sweep: yields the share that is done; `compared` counts its pairs."""
         lists = self._lists
         n = lists.indices.shape[0]
 
         def tell(_: int, a: int, b: int) -> int:
-            local_joins.tell_targets(
-                lists.indices, lists.fresh, a, b, self._reverse, self._count
-            )
+            local_joins.tell_targets(lists.indices, lists.fresh, a, b, self._reverse, self._count)
             return 0
 
         # Every thread reads all lists, and marks only what it has told.
         team.slices(tell, n)
-        compared = 0
+        self.compared = 0
         for start in range(0, n, self._group):
             stop = min(n, start + self._group)
-            compared += self._join(start, stop - start, team)
-            yield stop / n, compared
+            self.compared += self._join(start, stop - start, team)
+            yield stop / n
 
     def _join(self, start: int, count: int, team: Team) -> int:
         lists, each = self._lists, self._pairs_each
@@ -131,6 +136,40 @@ class Joins:
 
         team.slices(take, count)
         return sum(compared)
+
+
+@dataclass
+class Refined:
+    """Recall on a sample before and after each sweep, and the pairs that each compared."""
+
+    n: int
+    recalls: list[float]
+    compared: list[int] = field(default_factory=list)
+
+    @property
+    def sweeps(self) -> int:
+        """How many there were."""
+        return len(self.compared)
+
+    def note(self, recall: float, compared: int) -> None:
+        """Add what a sweep brought and cost."""
+        self.recalls.append(recall)
+        self.compared.append(compared)
+
+    def go_on(self, deadline: Any = None) -> bool:
+        """Whether one more sweep is likely to bring something for what it costs.
+
+        Pairs compared stand for time, as the lists may not depend on a clock, unless a `deadline`
+        is named. The next sweep costs less than the last one did, and brings less in proportion.
+        """
+        if deadline is not None and deadline.remaining() <= 0:
+            return False
+        if self.recalls[-1] >= TARGET or self.sweeps == _SWEEPS:
+            return False
+        if not self.compared:
+            return True
+        gain = self.recalls[-1] - self.recalls[-2]
+        return gain >= _GAIN * (_PASS + self.compared[-1] / self.n)
 
 
 def complete(
