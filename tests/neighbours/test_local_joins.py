@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from numpy.testing import assert_array_equal
 
 import oracles
 from mustlink.cost.neighbour_graph import knn_plan, layout, lists_of
+from mustlink.deadline import Deadline
 from mustlink.kernels import local_joins
 from mustlink.neighbours import knn_graph
 from mustlink.neighbours.coordinates import InMemory, OnDisk
@@ -130,13 +131,13 @@ def test_everyone_is_told_once(seed, n, k, room, shares):
     lists = random_lists(rng, integers(rng, n, 2), min(k, n - 1))
     near = [set(row) - {-1} for row in lists.indices.tolist()]
     told = [[] for _ in range(n)]
-    reverse, count = np.empty((n, room), np.int32), np.zeros(n, np.int32)
+    reverse, told_now = np.empty((n, room), np.int32), np.zeros(n, np.int32)
     bounds = [n * share // shares for share in range(shares + 1)]
     for _ in range(n):
         for a, b in pairwise(bounds):
-            local_joins.tell_targets(lists.indices, lists.fresh, a, b, reverse, count)
+            local_joins.tell_targets(lists.indices, lists.fresh, a, b, reverse, told_now)
         for j in range(n):
-            told[j] += reverse[j, : count[j]].tolist()
+            told[j] += reverse[j, : told_now[j]].tolist()
     for j in range(n):
         assert sorted(told[j]) == [i for i in range(n) if j in near[i] and i not in near[j]]
 
@@ -184,15 +185,6 @@ def test_broad_clusters_from_a_poor_start(noise):
     assert info["sweeps"] >= 2
 
 
-class Deadline:
-    def __init__(self, checks):
-        self.checks = checks
-
-    def remaining(self):
-        self.checks -= 1
-        return float(self.checks)
-
-
 @pytest.mark.parametrize("sweeps", [0, 1])
 def test_a_deadline_ends_the_sweeps(sweeps):
     X = broad(np.random.default_rng(1), 3000, 1.1)
@@ -204,7 +196,7 @@ def test_a_deadline_ends_the_sweeps(sweeps):
         sized,
         sample=50,
         in_memory=True,
-        deadline=Deadline(sweeps + 1),
+        deadline=Deadline(sweeps + 0.5, 0.0, count(1).__next__),  # looked at before each sweep
     )[2]
     assert info["sweeps"] == sweeps
     assert info["recall"] < 0.9

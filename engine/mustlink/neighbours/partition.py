@@ -69,8 +69,8 @@ def partition_lists(
 
     Ascending, ties to the smaller index. Recall is measured on `sample` nodes. The same generator
     gives the same lists for any number of threads, `in_memory` (all points held) or not: then
-    p n d single precision numbers are written to `folder`, or where temporary files go. After
-    deadline.remaining() seconds no sweep is begun. Memory as `knn_bytes` says. Cost O(n C d) for
+    p n d single precision numbers are written to `folder`, or where temporary files go. After the
+    `deadline` no sweep is begun. Memory as `knn_bytes` says. Cost O(n C d) for
     C parts, O(p² n² d / C) within them, and for each sweep of local joins at most O(n k² d).
     Raises MustlinkError where the scratch file does not fit.
     """

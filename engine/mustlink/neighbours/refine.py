@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.cost.neighbour_graph import Layout, lists_of
+from mustlink.deadline import NEVER, Deadline
 from mustlink.kernels import local_joins
 from mustlink.neighbours.coordinates import Coordinates
 from mustlink.neighbours.exact import exact_streamed
@@ -156,15 +156,13 @@ class Refined:
         self.recalls.append(recall)
         self.compared.append(compared)
 
-    def go_on(self, deadline: Any = None) -> bool:
+    def go_on(self, deadline: Deadline = NEVER) -> bool:
         """Whether one more sweep is likely to bring something for what it costs.
 
-        Pairs compared stand for time, as the lists may not depend on a clock, unless a `deadline`
-        is named. The next sweep costs less than the last one did, and brings less in proportion.
+        Pairs compared stand for time, as the lists may not depend on a clock but for a `deadline`.
+        The next sweep costs less than the last one did, and brings less in proportion.
         """
-        if deadline is not None and deadline.remaining() <= 0:
-            return False
-        if self.recalls[-1] >= TARGET or self.sweeps == _SWEEPS:
+        if deadline.is_over or self.recalls[-1] >= TARGET or self.sweeps == _SWEEPS:
             return False
         if not self.compared:
             return True
