@@ -119,6 +119,16 @@ def folded(links: NodeMatrix, constraints: Constraints) -> NodeMatrix:
     return NodeMatrix(_stored(matrix), sp.csr_matrix(P.T @ links.factor), links.core)
 
 
+def between_copies(constraints: Constraints) -> Floats:
+    """Σ of beliefs between copies of one node, (n,): 0 where every row is a node."""
+    n = constraints.n_nodes
+    if constraints.copies is None:
+        return np.zeros(n)
+    both = must_links(constraints) + cannot_links(constraints).times(-1.0)
+    found = both.on_pattern(sp.csr_matrix(sp.identity(n, format="csr"))).diagonal()
+    return np.asarray(found, dtype=np.float64)
+
+
 def capped_links(constraints: Constraints, degrees: Floats) -> tuple[NodeMatrix, NodeMatrix]:
     """P⁺ and P⁻ of pairs whose ends have a degree > 0, where a belief above 1 counts as 1."""
     if constraints.copies is None:

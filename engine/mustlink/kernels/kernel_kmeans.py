@@ -23,7 +23,8 @@ class Penalized(NamedTuple):
     """A' on m nodes: S (m, m) by rows, `root` r (m,), node weights (m,), and P.
 
     P lives on the s constrained nodes: `place` (m,) is a node's row in `pairs` (s, m) and `factor`
-    (s, r), -1 without constraints; `core` (r, r); each by rows. The diagonal of P is zero.
+    (s, r), -1 without constraints; `core` (r, r); each by rows. The diagonal of P is `own` (s,), of
+    pairs of copies inside a node, and beside it zero.
     """
 
     indptr: Any
@@ -41,6 +42,7 @@ class Penalized(NamedTuple):
     core_indptr: NDArray[np.int64]
     core_indices: NDArray[np.int64]
     core_data: NDArray[np.float64]
+    own: NDArray[np.float64]
 
 
 class Clusters(NamedTuple):
@@ -66,7 +68,7 @@ def _links(A: Any, labels: Any, mass: Any, i: Any, links: Any) -> float:
     indptr, indices, data, root, _, place, p_indptr, p_indices, p_data = A[:9]
     f_indptr, f_indices, f_data = A[9:12]
     links[:] = 0.0
-    loops = 0.0
+    loops, inside = 0.0, 0.0
     for q in range(nb.uint64(indptr[i]), nb.uint64(indptr[i + 1])):
         j = nb.uint64(indices[q])
         if j == i:
@@ -77,12 +79,13 @@ def _links(A: Any, labels: Any, mass: Any, i: Any, links: Any) -> float:
         links[c] *= root[i]
     at = place[i]
     if at >= 0:
+        inside = A[15][at]
         for q in range(p_indptr[at], p_indptr[at + 1]):
             links[labels[p_indices[q]]] += p_data[q]
         for q in range(f_indptr[at], f_indptr[at + 1]):
             for c in range(links.size):
                 links[c] += f_data[q] * mass[f_indices[q], c]
-    return loops * root[i]
+    return loops * root[i] + inside
 
 
 @loop()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,6 +37,10 @@ class Field(Protocol):
         """F_ij for every stored (i, j) of a pattern, in its order, (nnz,)."""
         ...
 
+    def scaled(self, by: Floats) -> Self:
+        """diag(by)·F·diag(by), `by` (m,)."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class DenseField:
@@ -51,6 +55,10 @@ class DenseField:
     def on_pattern(self, pattern: Edges) -> NDArray[np.float64]:
         """F_ij for every stored (i, j) of the pattern."""
         return np.asarray(self.matrix[pattern.rows, pattern.indices])
+
+    def scaled(self, by: Floats) -> DenseField:
+        """diag(by)·F·diag(by)."""
+        return DenseField(by[:, None] * self.matrix * by)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +90,10 @@ class LowRankField:
             sampled_product(pattern, Z, Z, theta, found)
         return found
 
+    def scaled(self, by: Floats) -> LowRankField:
+        """diag(by)·F·diag(by)."""
+        return replace(self, terms=tuple((by[:, None] * Z, theta) for Z, theta in self.terms))
+
 
 @dataclass(frozen=True, eq=False)
 class LocalField:
@@ -106,6 +118,11 @@ class LocalField:
     def accuracy(self) -> float:
         """The bound on |ΔF_ij| as a share of the largest |Y_ij|."""
         return self.bound / self.unit
+
+    def scaled(self, by: Floats) -> LocalField:
+        """diag(by)·F·diag(by)."""
+        values = (self.values * by[self.rows, None]).astype(self.values.dtype)
+        return replace(self, values=values, bound=self.bound * float(by.max()) ** 2)
 
     @property
     def reach(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from mustlink.errors import InputError
 from mustlink.lyapunov.dense import solve_dense
 from mustlink.lyapunov.diffusion import Diffusion, solve_diffusion
 from mustlink.lyapunov.equation import LyapunovProblem, Problem
-from mustlink.lyapunov.fields import FLOOR, Field, LowRankField, strongest
+from mustlink.lyapunov.fields import FLOOR, Field, Floats, LowRankField, strongest
 from mustlink.lyapunov.krylov import Batch, convergence, solve_batches
 from mustlink.lyapunov.new_edges import NewEdges, best_of, joined, none
 from mustlink.lyapunov.residual import residual
@@ -25,6 +25,7 @@ from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence
 
+FieldOf = TypeVar("FieldOf", bound=Field)
 SOLVERS = ("auto", "dense", "diffusion", "krylov")
 DENSE_BELOW = 2000  # nodes: below, LAPACK takes a few seconds and gives every entry
 _LOCAL_MU = 0.02  # for smaller μ sources reach most nodes of most graphs
@@ -66,6 +67,7 @@ def solve_pairs(
     solver: str = "auto",
     tol: float = 1e-3,
     memory: int = MEMORY,
+    copies: Floats | None = None,
 ) -> PropagatedPairs:
     """F on the graph's edges, on the given pairs and on at most `new_edges` new edges per node.
 
@@ -74,6 +76,9 @@ def solve_pairs(
     * "krylov": residual tol in the Frobenius norm for any μ; "auto" takes it for μ < 0.02. Above
       20,000 nodes it looks for new edges where diffusion with μ = 0.2 finds F > 0, and says so.
       Raises InputError for E2CP, which needs no such solver.
+
+    Of nodes that stand for `copies` (m,) the problem's solution is C^½FC^½, see `sources_of`, and F
+    of one copy and another is given, as sharp as `tol` says.
 
     Neither of the last two holds much more than `memory` bytes for its factors: the constraints
     are taken in parts where need be.
@@ -86,7 +91,7 @@ def solve_pairs(
         said = "nothing to spread"
         return PropagatedPairs(np.zeros(edges.nnz), none(), done, 0.0, 1.0, 0.0, said, {})
     with recorder.stage("constraint propagation") as advance:
-        asked = _Asked(problem, new_edges, tol, memory, recorder, advance)
+        asked = _Asked(problem, new_edges, tol, memory, recorder, advance, copies)
         return _SOLVERS[chosen](asked)
 
 
@@ -111,6 +116,7 @@ class _Asked:
     memory: int
     recorder: Recorder
     advance: Advance
+    copies: Floats | None = None
 
     @property
     def edges(self) -> Edges:
@@ -122,21 +128,40 @@ class _Asked:
         """The given pairs, where F is always wanted, and their beliefs."""
         return given_pairs(self.problem.sources)
 
+    def of_copies(self, field: FieldOf) -> FieldOf:
+        """F between copies, of the problem's solution."""
+        return field if self.copies is None else field.scaled(1.0 / np.sqrt(self.copies))
+
+    @cached_property
+    def largest(self) -> float:
+        """Largest |Y_ij| of two copies."""
+        Y = self.problem.sources
+        return Y.largest if self.copies is None else Y.scaled(1.0 / np.sqrt(self.copies)).largest
+
+    @cached_property
+    def sharp(self) -> float:
+        """The bound on errors of the problem's solution, as a share of its largest source."""
+        if self.copies is None:
+            return self.tol
+        gain = self.problem.sources.largest / (float(self.copies.min()) * self.largest)
+        return self.tol / max(1.0, gain)
+
     @property
     def floor(self) -> float:
         """|F| that is taken for zero, by the size of the beliefs."""
-        return FLOOR * self.tol * self.problem.sources.largest
+        return FLOOR * self.tol * self.largest
 
     def exact_floor(self, found: list[Block]) -> float:
         """The same where F is not cut off: less where all F is far below the beliefs (small μ)."""
         largest = max(float(np.abs(values).max(initial=0.0)) for values in found)
-        return FLOOR * self.tol * min(self.problem.sources.largest, _SMALL * largest)
+        return FLOOR * self.tol * min(self.largest, _SMALL * largest)
 
     def on(self, fields: Iterable[Field], more: Sequence[Edges] = ()) -> list[Block]:
         """The sum of the fields on the edges, the given pairs and more patterns."""
         patterns = [self.edges, self.given[0], *more]
         found = [np.zeros(pattern.nnz) for pattern in patterns]
-        for field in fields:
+        for one in fields:
+            field = self.of_copies(one)
             for at, pattern in enumerate(patterns):
                 found[at] += field.on_pattern(pattern)
         return found
@@ -158,7 +183,7 @@ def _by_lapack(asked: _Asked) -> PropagatedPairs:
     left = residual(asked.problem, field).relative
     found = asked.on([field])
     floor = asked.exact_floor(found)
-    new = strongest(field, asked.edges, asked.new_edges, floor)
+    new = strongest(asked.of_copies(field), asked.edges, asked.new_edges, floor)
     done = Convergence("dense", "direct", 1, np.array([left]), asked.tol)
     told = f"dense: all of F, relative residual {left:.1e}"
     return asked.answer(found, new, floor, done, told).knowing(residual=left)
@@ -167,12 +192,12 @@ def _by_lapack(asked: _Asked) -> PropagatedPairs:
 def _by_diffusion(asked: _Asked) -> PropagatedPairs:
     """All constraints at once, or in parts within the memory: once for F, once for new edges."""
     problem, Y, advance = asked.problem, asked.problem.sources, asked.advance
-    diffusion = Diffusion.prepare(problem, asked.tol)
+    diffusion = Diffusion.prepare(problem, asked.sharp)
     room = max(2, int(asked.memory / max(1.0, diffusion.bytes_per_source())))
     about: dict[str, Any] = {"terms": int(diffusion.filter.weights.size)}
     if Y.count <= room:
         field = diffusion.spread(Y, lambda fraction: advance(_SPREADING * fraction))
-        new = field.strongest(asked.edges, asked.new_edges)
+        new = asked.of_copies(field).strongest(asked.edges, asked.new_edges)
         found = asked.on([field])
         about["reach"] = field.reach
         about["residual"] = residual(problem, field, probes=_PROBES).relative
@@ -187,14 +212,15 @@ def _by_diffusion(asked: _Asked) -> PropagatedPairs:
             nonlocal candidates
             for done, part in enumerate(cut):
                 field = diffusion.spread(part, _piece(advance, done, 2 * len(cut)))
-                candidates = joined(candidates, field.candidates(asked.edges, asked.new_edges))
+                near = asked.of_copies(field)
+                candidates = joined(candidates, near.candidates(asked.edges, asked.new_edges))
                 yield field
 
         found = asked.on(first())
         beliefs = np.zeros(candidates.nnz)
         for done, part in enumerate(cut, len(cut)):
             field = diffusion.spread(part, _piece(advance, done, 2 * len(cut)))
-            beliefs += field.on_pattern(candidates)
+            beliefs += asked.of_copies(field).on_pattern(candidates)
         new = best_of(candidates, beliefs, asked.new_edges, asked.floor)
         about["parts"] = len(cut)
     accuracy = np.array([diffusion.plan.bound / Y.largest])
@@ -210,7 +236,7 @@ def _by_krylov(asked: _Asked) -> PropagatedPairs:
     assert isinstance(problem, LyapunovProblem)
     whole = problem.size <= _ROWS_BELOW
     outside = [] if whole else [_where_near(asked, problem)]
-    sharp = asked.tol * min(1.0, problem.mu / _SEARCH_MU)  # F is as small as μ
+    sharp = asked.sharp * min(1.0, problem.mu / _SEARCH_MU)  # F is as small as μ
     batches: list[Batch] = []
     fields: list[LowRankField] = []
 
@@ -229,7 +255,7 @@ def _by_krylov(asked: _Asked) -> PropagatedPairs:
     floor = asked.exact_floor(found[:2])
     if whole:
         field = LowRankField(tuple(t for f in fields for t in f.terms), problem.size)
-        new = strongest(field, asked.edges, asked.new_edges, floor)
+        new = strongest(asked.of_copies(field), asked.edges, asked.new_edges, floor)
     else:
         new = best_of(outside[0], found[2], asked.new_edges, floor)
     left = float(done.residuals.max())
@@ -245,7 +271,7 @@ def _where_near(asked: _Asked, problem: LyapunovProblem) -> Edges:
         f"mu = {problem.mu:g} nearly every node reaches every other"
     )
     near = solve_diffusion(replace(problem, mu=_SEARCH_MU), tol=_SEARCH_TOL)
-    return near.strongest(asked.edges, 2 * asked.new_edges).pattern(problem.size)
+    return asked.of_copies(near).strongest(asked.edges, 2 * asked.new_edges).pattern(problem.size)
 
 
 _SOLVERS = {"dense": _by_lapack, "diffusion": _by_diffusion, "krylov": _by_krylov}

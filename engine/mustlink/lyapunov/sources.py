@@ -38,6 +38,10 @@ class Sources:
         """YX for a block (m, b)."""
         return np.asarray(self.B @ (self.C @ (self.B.T @ X)))
 
+    def scaled(self, by: NDArray[np.float64]) -> Sources:
+        """diag(by)·Y·diag(by), `by` (m,)."""
+        return Sources(sp.csc_matrix(sp.diags_array(by) @ self.B), self.C)
+
     @cached_property
     def norm(self) -> float:
         """Frobenius norm of Y: ‖Y‖² = tr(C G C G) with G = BᵀB. Cost O(nnz(GC))."""
@@ -57,12 +61,17 @@ def sources_of(known: Constraints, laplacian: NormalizedLaplacian) -> Sources:
 
     Labels give one source per class, and their own nodes to keep Y_ii = 0. The c sources are the
     constrained nodes, except that a node with more than 16 partners costs two: itself and all its
-    partners together. Cost O(n + number of pairs).
+    partners together. Of nodes that stand for C copies C^-½YC^-½, Y summed over copies: so the
+    solution is C^½FC^½. Cost O(n + number of pairs).
     """
     degrees = np.zeros(laplacian.n_nodes)
     degrees[laplacian.nodes] = 1.0
     must, cannot = capped_links(known, degrees)
     Y = must + cannot.times(-1.0)
+    if laplacian.weights is not None:
+        scale = np.zeros(laplacian.n_nodes)
+        scale[laplacian.nodes] = 1.0 / np.sqrt(laplacian.weights)
+        Y = Y.between(scale)
     pairs = _stored(Y.matrix[laplacian.nodes][:, laplacian.nodes])
     B, C = _stars(pairs)
     if Y.factor is not None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mustlink.eigen.solver import LaplacianKey, WideWeightsKey
 from mustlink.graph import Graph
+from mustlink.graph.multiplicity import fold
 from mustlink.kernels.similarity_adjustment import adjust
 from mustlink.linear.multigrid.smoothed_aggregation import has_wide_weights
 from mustlink.lyapunov.new_edges import NewEdges
@@ -72,16 +73,24 @@ def _shaped(F: NDArray[np.float64], largest: float, power: float) -> NDArray[np.
 
 
 def adjusted_graph(laplacian: NormalizedLaplacian, change: Adjustment, recorder: Recorder) -> Graph:
-    """W* (m, m) of a graph in working order; its own Laplacian needs no other order."""
-    W = laplacian.graph_weights
+    """W* (m, m) of a graph in working order; its own Laplacian needs no other order.
+
+    Where nodes stand for several, weights between copies are moved, and summed again.
+    """
+    W, counts = laplacian.graph_weights, laplacian.weights
+    if counts is not None:
+        W = fold(W, 1.0 / counts)  # between two copies, which F speaks about
     largest = float(W.data.max(initial=0.0))
     if largest > 1.0 + _ROUNDING:
         recorder.note(f"the graph's weights were divided by {largest:.4g}, the largest of them")
         W.data /= largest
     np.minimum(W.data, 1.0, out=W.data)
-    adjusted = Graph(change.apply(W), {"kind": "adjusted"})
+    moved = change.apply(W)
+    if counts is not None:
+        moved = fold(moved, counts)
+    adjusted = Graph(moved, {"kind": "adjusted"}, counts)
     adjusted.derived.put(WideWeightsKey(None), has_wide_weights(laplacian))
     if np.diff(adjusted.affinity.indptr).all():
-        own = NormalizedLaplacian.of_weights(adjusted.affinity)
+        own = NormalizedLaplacian.of_weights(adjusted.affinity, counts)
         adjusted.derived.put(LaplacianKey(own.dtype == np.float32), own)
     return adjusted

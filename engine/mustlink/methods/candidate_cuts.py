@@ -56,8 +56,8 @@ class CandidateCuts:
         """Compare another."""
         labels = np.full(one.place.n_nodes, -1, dtype=np.int64)
         labels[one.place.nodes] = one.cut.clusters
-        known = self.known
-        kept = 1.0 if known.is_empty else satisfaction(labels, known)["kept_weighted"]
+        known, rows = self.known.as_given, self.graph.spread(labels)
+        kept = 1.0 if self.known.is_empty else satisfaction(rows, known)["kept_weighted"]
         cost = mncut(self.graph, labels)
         if all((kept, -cost) > (other.kept, -other.mncut) for other in self.tried):
             self._best = one

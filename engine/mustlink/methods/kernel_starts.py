@@ -9,6 +9,7 @@ from mustlink.constraints import Constraints
 from mustlink.constraints.closure import gather
 from mustlink.eigen.solver import smallest_pairs, smoothest, warn_unconverged
 from mustlink.errors import InputError
+from mustlink.graph import Graph
 from mustlink.kernels.kernel_kmeans import Penalized, cluster_links, clusters_of
 from mustlink.kernels.label_growth import grow
 from mustlink.labels import as_labels
@@ -30,7 +31,7 @@ def spectral_start(work: Workspace, laplacian: NormalizedLaplacian, k: int, seed
     warn_unconverged(work, found.convergence)
     with work.recorder.stage("start: k-means"):
         Z = np.column_stack([laplacian.null.columns(np.arange(count)), found.vectors])
-        return kmeans(Z / laplacian.root_degree[:, None], k, seed).labels
+        return kmeans(Z / laplacian.root_degree[:, None], k, seed, space=laplacian.space).labels
 
 
 def relaxed_starts(
@@ -61,7 +62,7 @@ def relaxed_starts(
                 (links + links.T)[part, part] / 2, (mass + mass.T)[part, part] / 2
             )[1]
             rows = basis.vectors[:, part] @ C[:, ::-1][:, :k] / laplacian.root_degree[:, None]
-            found.append(kmeans(rows, k, seed).labels)
+            found.append(kmeans(rows, k, seed, space=laplacian.space).labels)
     return found
 
 
@@ -115,9 +116,11 @@ def _out_of_reach(laplacian: NormalizedLaplacian, taken: NDArray[np.bool_]) -> i
     return int(np.lexsort((-laplacian.root_degree, heat))[0])
 
 
-def given_start(A: Penalized, laplacian: NormalizedLaplacian, init: object, k: int) -> Ints:
-    """The caller's clusters (n,) in working order; where they say -1, from the neighbours."""
-    labels = as_labels(init, laplacian.n_nodes, "init")
+def given_start(
+    A: Penalized, laplacian: NormalizedLaplacian, graph: Graph, init: object, k: int
+) -> Ints:
+    """The caller's clusters (rows,) in working order; where they say -1, from the neighbours."""
+    labels = as_labels(init, graph.n_rows, "init")[graph.first_rows]
     if labels.max() >= k:
         raise InputError(f"init: cluster {labels.max()} given, but n_clusters is {k}; use 0 … K-1")
     return spread(A, laplacian, laplacian.enter(labels), k)

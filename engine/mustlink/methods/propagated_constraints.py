@@ -26,6 +26,7 @@ from mustlink.eigen.solver import SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import check_tolerance
+from mustlink.graph.multiplicity import fold
 from mustlink.lyapunov.equation import Problem
 from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.lyapunov.pair_propagation import SOLVERS, PropagatedPairs, solve_pairs
@@ -142,12 +143,14 @@ class PropagatedConstraints(InformedClusterer):
         place, cut = cuts.best.place, cuts.best.cut
         labels, changed = self._labels(place, cut.clusters, recorder), None
         if before is not None:
-            labels, changed = aligned(before, labels, k)
+            labels, changed = aligned(before[graph.first_rows], labels, k)
             recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")
+        labels = graph.spread(labels)
         warn_of_gap(cut, recorder)
         kept = warn_if_broken(labels, known, recorder)
         self.graph_, self.labels_ = graph, labels
-        self.embedding_, self.eigenvalues_ = place.leave(cut.embedding), cut.values
+        self.embedding_ = graph.spread(place.leave(cut.embedding))
+        self.eigenvalues_ = cut.values
         self._moved = self._change(F, cuts.best.power)
         self._used_seed, self._k = seed, k
         self.report_ = self._report(F, edges, cuts, kept, recorder, changed)
@@ -167,6 +170,7 @@ class PropagatedConstraints(InformedClusterer):
                 solver=self.solver,
                 tol=float(self.tol),
                 memory=allowed,
+                copies=laplacian.weights,
             )
 
         name = work.shelf.name_of("spread", asked, allowed)
@@ -222,20 +226,26 @@ class PropagatedConstraints(InformedClusterer):
             y, constraints = constraints, y
         recorder = recorded(observer)
         with self._running(recorder):
-            known = side_information(self.graph_.n_nodes, y, constraints, recorder)
+            given = side_information(self.graph_.n_rows, y, constraints, recorder)
             before = self.labels_ if self._k == self.n_clusters else None
-            self._run(self._view(self.graph_, recorder), known, self._used_seed, before)
+            work = self._view(self.graph_, recorder)
+            self._run(work, self._of_nodes(given, work), self._used_seed, before)
         return self
 
     @property
     def affinity_matrix_(self) -> sp.csr_matrix:
-        """W* (n, n) CSR in the caller's order, made on demand; weights in [0, 1]."""
+        """W* (n, n) CSR in the caller's order, made on demand; weights in [0, 1].
+
+        Where equal rows are one node: between one copy of every node of `graph_` and another.
+        """
         work = self._view(self.graph_, Recorder())
         laplacian = laplacian_of(work)
         adjusted = adjusted_graph(laplacian, self._moved, work.recorder)
-        n, m = laplacian.n_nodes, laplacian.size
+        n, m, W = laplacian.n_nodes, laplacian.size, adjusted.affinity
+        if laplacian.weights is not None:
+            W = fold(W, 1.0 / laplacian.weights)
         place = sp.csr_matrix((np.ones(m), (laplacian.nodes, np.arange(m))), shape=(n, m))
-        return sp.csr_matrix(place @ adjusted.affinity @ place.T)
+        return sp.csr_matrix(place @ W @ place.T)
 
     def _check(self) -> None:
         self._check_parameter()
@@ -268,7 +278,7 @@ class PropagatedConstraints(InformedClusterer):
         best, parameter = cuts.best, self._parameter
         return Report(
             method=type(self).__name__,
-            n_nodes=self.graph_.n_nodes,
+            n_nodes=self.graph_.n_rows,
             n_clusters=self.n_clusters,
             choices={
                 parameter: getattr(self, parameter),

@@ -141,8 +141,9 @@ class SSKK(InformedClusterer):
             tried[name] = work.kept(stage, asked, descended, (Descent, Clusters))  # 3
         used = min(tried, key=lambda name: tried[name].objective)
         with recorder.stage("clusters"):
-            self.labels_ = self._labels(laplacian, tried[used].state.labels, recorder)
-            self.embedding_ = _edge_shares(problem, laplacian, tried[used])
+            labels = self._labels(laplacian, tried[used].state.labels, recorder)
+            self.labels_ = graph.spread(labels)
+            self.embedding_ = graph.spread(_edge_shares(problem, laplacian, tried[used]))
         self.graph_ = graph
         note_doubts(known, laplacian, recorder)
         kept = warn_if_broken(self.labels_, known, recorder, "a larger penalty or another method")
@@ -164,7 +165,7 @@ class SSKK(InformedClusterer):
         best = tried[used]
         return Report(
             method="SSKK",
-            n_nodes=self.graph_.n_nodes,
+            n_nodes=self.graph_.n_rows,
             n_clusters=self.n_clusters,
             choices={
                 "init": used,
@@ -233,7 +234,7 @@ class SSKK(InformedClusterer):
             return relaxed_starts(problem, work, laplacian, k, seed)
         with work.recorder.stage(f"start: {name}"):
             if name == "given":
-                return [given_start(problem.A, laplacian, self.init, k)]
+                return [given_start(problem.A, laplacian, work.graph, self.init, k)]
             return [neighbourhood_start(problem.A, laplacian, known, k)]
 
 

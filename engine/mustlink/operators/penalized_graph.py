@@ -9,7 +9,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.constraints.links import NodeMatrix, cannot_links, must_links
+from mustlink.constraints.links import (
+    NodeMatrix,
+    between_copies,
+    cannot_links,
+    must_links,
+)
 from mustlink.kernels.kernel_kmeans import Penalized
 from mustlink.operators.constraint_operator import ConstraintOperator, local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
@@ -19,7 +24,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class PenalizedGraph:
-    """A' = W + wQ without Q's diagonal, on the working nodes.
+    """A' = W + wQ without Q's diagonal, but for pairs of copies of a node, on the working nodes.
 
     `Q` is that Q as an operator, `penalty` w, `bound` at least −λ_min(M^-½A'M^-½).
     """
@@ -73,6 +78,7 @@ def penalized(
         *(indptr, local.support[indices], data),
         *_rows(factor, 1.0),
         *_rows(core, w),
+        w * between_copies(known)[laplacian.nodes[local.support]],
     )
     return PenalizedGraph(A, local, w, float(((degrees + w * both) / weight).max()))
 
