@@ -268,7 +268,7 @@ class GraphEstimator(BaseEstimator):
             observer=recorder,
             memory=self._budget,
             keeper=self._keeper,
-            duplicates="keep",
+            duplicates="merge",
         )
 
 
@@ -292,7 +292,8 @@ def _n_rows(X: Any) -> int:
     """Rows of what a caller gives."""
     if isinstance(X, Graph):
         return X.n_rows
-    return int(X.shape[0]) if getattr(X, "shape", ()) else len(X)
+    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    return int(shape[0]) if shape else 0
 
 
 def _some_rows(X: Any, rows: NDArray[np.int64]) -> Any:

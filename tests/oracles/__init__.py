@@ -7,6 +7,7 @@ from oracles.graph import *
 from oracles.linear import *
 from oracles.local_fits import *
 from oracles.lyapunov import *
+from oracles.multiplicity import *
 from oracles.neighbours import *
 from oracles.operators import *
 from oracles.propagate import *

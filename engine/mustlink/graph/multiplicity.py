@@ -66,5 +66,5 @@ def as_sample_weight(sample_weight: Any, n: int) -> Floats | None:
             f"{where}: row {row} has weight {found[row]:g}; weights are finite and not negative"
         )
     if not found.any():
-        raise InputError(f"{where}: all {n} weights are 0; nothing to cluster")
+        raise InputError(f"{where}: all {n} weights are zero; nothing to cluster")
     return None if (found == 1.0).all() else found

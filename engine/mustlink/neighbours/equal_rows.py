@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,11 +24,11 @@ class EqualRows:
     first: NDArray[np.int64]
     counts: NDArray[np.int64]
 
-    def of(self, X: NDArray[np.float32] | Prepared) -> NDArray[np.float32] | Prepared:
-        """The first row of every kind, (m, d)."""
-        if isinstance(X, Prepared):
-            return replace(X, source=DistinctRows(X.source, self.first))
-        return X[self.first]
+    def of(self, points: Any) -> Any:
+        """The first row of every kind, (m, d), read when asked for where the points are."""
+        if isinstance(points, np.ndarray):
+            return points[self.first]
+        return DistinctRows(points, self.first)
 
 
 def group_equal_rows(points: NDArray[np.float32] | Prepared, advance: Any = None) -> EqualRows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,7 @@ def knn_graph(
     X = _points(points, metric, budget, recorder)
     equal = _equal(X, recorder) if duplicates == "merge" else None
     if equal is not None:
-        X = equal.of(X)
+        X = _distinct(points, X, equal, metric)
     X, plan, k = _planned(X, k, budget, n_jobs, recorder)
     rng = as_random_state(random_state)
     seed = int(rng.integers(2**31 - 1))  # drawn on every path: later draws do not shift
@@ -182,6 +183,18 @@ def _equal(X: NDArray[np.float32] | Prepared, recorder: Recorder) -> EqualRows |
         return None
     recorder.note(f"{n:,} rows, {m:,} distinct: equal rows are one node, which counts them")
     return found
+
+
+def _distinct(
+    points: Any, X: NDArray[np.float32] | Prepared, equal: EqualRows, metric: str
+) -> NDArray[np.float32] | Prepared:
+    """The first row of every kind, as they are compared; how many there are moves no point."""
+    if isinstance(X, Prepared):
+        few = equal.of(X.source)
+        return replace(X, source=few) if X.shift is None else prepare(few, metric)
+    if is_rows(points):
+        return equal.of(X)
+    return single_precision(as_points(points)[equal.first], metric)
 
 
 def _planned(
