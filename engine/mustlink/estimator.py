@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -171,7 +171,9 @@ class GraphEstimator(BaseEstimator):
         if self.affinity in _PRECOMPUTED:  # the caller has it
             graph = self._made(X, recorder, seed)
         else:
-            graph = shelf.kept("graph", name, lambda: self._made(points, recorder, seed), (Graph,))
+            keeper = None if counted is not None else self._keeper  # which knows all rows only
+            made = partial(self._made, points, recorder, seed, keeper)
+            graph = shelf.kept("graph", name, made, (Graph,))
         if counted is not None:
             graph = graph.beside(counted, _n_rows(X))
         graph.derived.origin = name
@@ -235,7 +237,7 @@ class GraphEstimator(BaseEstimator):
         """Classes among the labels of this fit, where it has looked at them."""
         return None
 
-    def _made(self, X: Any, recorder: Recorder, seed: int) -> Graph:
+    def _made(self, X: Any, recorder: Recorder, seed: int, keeper: Keeper | None = None) -> Graph:
         if self.affinity == "precomputed":
             with recorder.stage("checking the graph"):
                 directed = is_connectivity(X)
@@ -267,7 +269,8 @@ class GraphEstimator(BaseEstimator):
             n_jobs=self.n_jobs,
             observer=recorder,
             memory=self._budget,
-            keeper=self._keeper,
+            keeper=keeper,
+            scratch=None if self._keeper is None else self._keeper.scratch,
             duplicates="merge",
         )
 

@@ -76,7 +76,9 @@ def clusters(graph: Any, labels: Labels) -> dict[str, list[Any]]:
     """
     from mustlink.scores import conductances
 
-    names, conductance, share = conductances(graph, labels)
+    # Equal rows are one node and have one label; sizes count rows.
+    of_nodes = labels if graph.rows is None else labels[graph.first_rows]
+    names, conductance, share = conductances(graph, of_nodes)
     sizes = np.bincount(labels[labels >= 0], minlength=int(names.max(initial=-1)) + 1)[names]
     return {
         "names": names.tolist(),
