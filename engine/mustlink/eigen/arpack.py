@@ -1,6 +1,7 @@
 """ARPACK around the operators: shift-invert at 0 by AMG-CG, and plain Lanczos on S.
 
-ARPACK holds its vectors itself: these solvers are for nodes at home (a `LocalSpace`) only.
+ARPACK holds its vectors itself: these solvers are for nodes at home (a `LocalSpace`) only, and
+raise `OutOfTimeError` at a deadline.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.pencil import Pencil, PencilSolution, finish
 from mustlink.linear.cg import Map, block_cg
 from mustlink.linear.multigrid.hierarchy import Hierarchy
@@ -19,6 +21,10 @@ from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.result import Convergence, EigenResult
 
 Vector = NDArray[np.float64]
+
+
+class OutOfTimeError(Exception):
+    """The deadline is over: ARPACK has nothing to give before its end."""
 
 
 def inverse(laplacian: NormalizedLaplacian, grids: Hierarchy, tol: float) -> LinearOperator:
@@ -43,9 +49,10 @@ def shift_invert(
     tol: float,
     max_iter: int = 500,
     seed: int = 0,
+    deadline: Deadline = NEVER,
 ) -> EigenResult:
     """The k smallest pairs of L̄ beyond its null space: ARPACK on L̄⁺, shift 0."""
-    solve = inverse(laplacian, grids, tol * 0.1)
+    solve = _until(deadline, inverse(laplacian, grids, tol * 0.1))
     start = _start(laplacian, seed)
     try:
         values, W = eigsh(solve, k=k, which="LA", tol=tol, maxiter=max_iter, v0=start)
@@ -55,7 +62,13 @@ def shift_invert(
 
 
 def lanczos(
-    laplacian: NormalizedLaplacian, k: int, *, tol: float, max_iter: int = 500, seed: int = 0
+    laplacian: NormalizedLaplacian,
+    k: int,
+    *,
+    tol: float,
+    max_iter: int = 500,
+    seed: int = 0,
+    deadline: Deadline = NEVER,
 ) -> EigenResult:
     """The k smallest pairs of L̄ beyond its null space: ARPACK on S itself, no inverse.
 
@@ -68,7 +81,7 @@ def lanczos(
         X = project(x.reshape(-1, 1))
         return project(3.0 * X - laplacian.apply(X)).ravel()
 
-    operator = _operator(laplacian.size, apply)
+    operator = _until(deadline, _operator(laplacian.size, apply))
     ncv = min(laplacian.size - 1, max(4 * k + 20, 40))
     start = _start(laplacian, seed)
     try:
@@ -79,7 +92,14 @@ def lanczos(
 
 
 def shift_invert_pencil(
-    pencil: Pencil, grids: Hierarchy, k: int, *, tol: float, max_iter: int = 500, seed: int = 0
+    pencil: Pencil,
+    grids: Hierarchy,
+    k: int,
+    *,
+    tol: float,
+    max_iter: int = 500,
+    seed: int = 0,
+    deadline: Deadline = NEVER,
 ) -> tuple[PencilSolution, Convergence]:
     """The k leading pairs of S_B w = μL̄w by ARPACK with L̄⁺ by AMG-CG."""
     laplacian = pencil.laplacian
@@ -91,7 +111,7 @@ def shift_invert_pencil(
     def outside(x: Vector) -> Vector:
         return x - pencil.project(x[:, None]).ravel()
 
-    A, L = within(pencil.schur), within(pencil.metric)
+    A, L = _until(deadline, within(pencil.schur)), within(pencil.metric)
     solve = _confined(pencil, inverse(laplacian, grids, min(tol, 1e-8) * 0.1))
     # The identity outside the space searched makes the metric definite; A is zero there.
     M = _operator(m, lambda x: L @ x + outside(x))
@@ -123,6 +143,17 @@ def _confined(pencil: Pencil, plain: LinearOperator) -> Callable[[Vector], Vecto
         return np.asarray(s - correction @ (H.T @ s), dtype=np.float64)
 
     return solve
+
+
+def _until(deadline: Deadline, operator: LinearOperator) -> LinearOperator:
+    """The same, which raises OutOfTimeError where it is asked after the deadline."""
+
+    def matvec(x: Vector) -> Vector:
+        if deadline.is_over:
+            raise OutOfTimeError
+        return np.asarray(operator @ x)
+
+    return _operator(operator.shape[0], matvec)
 
 
 def _operator(m: int, matvec: object) -> LinearOperator:

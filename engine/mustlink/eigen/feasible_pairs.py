@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
-from mustlink.eigen.arpack import shift_invert_pencil
+from mustlink.eigen.arpack import OutOfTimeError, shift_invert_pencil
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.pencil import Pencil, PencilSolution, dense_pencil
 from mustlink.eigen.pencil_lobpcg import leading_pencil
@@ -57,9 +58,17 @@ def feasible_pairs(
     work.recorder.budget.ask(blocks, f"{width} vectors of the full problem on {m} nodes")
     with stage(work, "pencil"):
         if how.solver == "shift-invert":
-            return shift_invert_pencil(
-                pencil, grids, wanted, tol=tol, max_iter=10 * how.max_iter, seed=how.seed
-            )
+            most = 10 * how.max_iter
+            with suppress(OutOfTimeError):  # LOBPCG has its start to give
+                return shift_invert_pencil(
+                    pencil,
+                    grids,
+                    wanted,
+                    tol=tol,
+                    max_iter=most,
+                    seed=how.seed,
+                    deadline=how.deadline,
+                )
         return leading_pencil(pencil, grids, wanted, how, tol=tol, start=start)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.deadline import Deadline
-from mustlink.eigen.arpack import lanczos, shift_invert
+from mustlink.eigen.arpack import OutOfTimeError, lanczos, shift_invert
 from mustlink.eigen.lapack import dense_smallest
 from mustlink.eigen.nested_iteration import guard, nested
 from mustlink.eigen.smooth_subspace import SmoothBasis, smooth_basis
@@ -169,8 +169,14 @@ def _compute(work: Workspace, key: PairsKey) -> EigenResult:
         number, width = laplacian.dtype.itemsize, key.count + guard(key.count)
         blocks = _LEAST_BLOCKS * number * laplacian.size * width
         work.recorder.budget.ask(blocks, f"{width} vectors of {laplacian.size} nodes")
-    with work.recorder.stage("eigenvectors") as advance:
-        found = _solve(laplacian, grids, key, advance, work.recorder.deadline)
+    deadline = work.recorder.deadline
+    try:
+        with work.recorder.stage("eigenvectors") as advance:
+            found = _solve(laplacian, grids, key, advance, deadline)
+    except OutOfTimeError:  # what coarse grids tell is better than nothing
+        grids, key = grids or grids_of(work), replace(key, solver="lobpcg")
+        with work.recorder.stage("eigenvectors") as advance:
+            found = _solve(laplacian, grids, key, advance, deadline)
     if found.convergence.reason == TIME_LIMIT:
         work.recorder.leave_out(found.convergence.status)
     elif found.convergence.reason == STAGNATED:
@@ -203,10 +209,12 @@ def _solve(
     if solver == "dense":
         return dense_smallest(laplacian, k)
     if solver == "lanczos":
-        return lanczos(laplacian, k, tol=tol, max_iter=10 * max_iter, seed=seed)
+        return lanczos(laplacian, k, tol=tol, max_iter=10 * max_iter, seed=seed, deadline=deadline)
     assert grids is not None
     if solver == "shift-invert":
-        return shift_invert(laplacian, grids, k, tol=tol, max_iter=10 * max_iter, seed=seed)
+        return shift_invert(
+            laplacian, grids, k, tol=tol, max_iter=10 * max_iter, seed=seed, deadline=deadline
+        )
     first: list[float] = []
 
     def on_step(step: int, residuals: Any) -> bool:

@@ -19,7 +19,7 @@ class GlobalLanczos:
     """The blocks V_1 … V_{K+1} of a part in a ring of the last few, and T."""
 
     def __init__(self, problem: LyapunovProblem, part: Part, ring: int) -> None:
-        self.laplacian, self.mu = problem.laplacian, problem.mu
+        self.laplacian, self.mu, self.weight = problem.laplacian, problem.mu, problem.weight
         self.space = problem.laplacian.space
         self.part = part
         self.blocks = self.space.series(ring, part.values.size)

@@ -26,18 +26,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_positive
+from mustlink.deadline import NEVER, Deadline
 from mustlink.errors import InputError
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.fields import LowRankField
 from mustlink.lyapunov.global_lanczos import GlobalLanczos
-from mustlink.lyapunov.source_batches import Part, parts
+from mustlink.lyapunov.source_batches import parts
 from mustlink.result import Convergence
 from mustlink.space import Small
+from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
 
 _COLUMNS = 256  # rank of a part when memory sets no limit
 _ONE_PASS = 24  # blocks: as many are kept, so that they need not be computed again
 _RING = 4  # blocks kept when all of them are computed again; more were measured not to help
 _DROPPED = 0.1  # share of the tolerance for eigenvalues of h that are left out
+_WINDOW = 30  # looks at an estimate that does not fall, see `Stagnation`
 _MARGIN = 0.5  # of the tolerance, by which a first estimate of the residual undercuts it
 
 
@@ -49,7 +52,12 @@ class Batch:
     residual: float
     norm: float
     steps: int
-    converged: bool
+    reason: str
+
+    @property
+    def converged(self) -> bool:
+        """Whether the residual is within its share of the tolerance."""
+        return self.reason == TOLERANCE
 
 
 def solve_krylov(
@@ -86,7 +94,8 @@ def convergence(problem: LyapunovProblem, batches: list[Batch], tol: float) -> C
     whole = problem.weight * problem.sources.norm
     total = sum(b.norm for b in batches)
     residuals = np.array([b.residual / b.norm * (total / whole) for b in batches])
-    reason = "tolerance" if all(b.converged for b in batches) else "max_iter"
+    missed = {b.reason for b in batches if not b.converged}
+    reason = next((one for one in (TIME_LIMIT, MAX_ITER, STAGNATED) if one in missed), TOLERANCE)
     steps = max((b.steps for b in batches), default=0)
     return Convergence("global Krylov", reason, steps, residuals, tol)
 
@@ -99,14 +108,16 @@ def solve_batches(
     max_columns: int | None = None,
     max_iter: int | None = None,
     on_step: Callable[[float], None] | None = None,
+    deadline: Deadline = NEVER,
 ) -> Iterator[Batch]:
     """F = Σ F_b, one part of Y after the other: only one F_b needs to be held.
 
     `memory` bounds the bytes of one batch, result included; `max_columns` the rank of a part
     (default 256). A batch that would need more than `max_iter` products with M (default twice
     what its condition number implies) comes back as not converged. `on_step` hears an estimate of
-    the relative residual. Shares of the tolerance: residuals add up, ‖R‖ <= Σ‖R_b‖, hence
-    ‖R_b‖ <= tol·‖2μY‖·‖Y_b‖/Σ‖Y_b‖.
+    the relative residual. One whose estimate has not fallen by a tenth for 30 looks at it, and any
+    at the `deadline`, comes back as it is. Shares of the tolerance: residuals add up,
+    ‖R‖ <= Σ‖R_b‖, hence ‖R_b‖ <= tol·‖2μY‖·‖Y_b‖/Σ‖Y_b‖.
 
     Cost for rank r and K steps, K ~ ln(1/tol)/(2√μ) at worst: K products of S with r columns,
     twice when more than 24 blocks would have to be kept; (q + 4 … 24)·8mr bytes, q ~ 6 to 15.
@@ -134,7 +145,7 @@ def solve_batches(
     cut = list(parts(problem.sources, columns)) if whole > 0 else []
     share = tol * whole / max(sum(part.norm for part in cut), whole) if cut else tol
     for part in cut:
-        yield _solve_part(problem, part, share, limit, ring, on_step)
+        yield _solve_part(GlobalLanczos(problem, part, ring), share, limit, on_step, deadline)
 
 
 def _steps(mu: float, tol: float) -> int:
@@ -152,42 +163,51 @@ def _terms(mu: float, tol: float) -> int:
 
 
 def _solve_part(
-    problem: LyapunovProblem,
-    part: Part,
+    run: GlobalLanczos,
     tol: float,
     limit: int,
-    ring: int,
     on_step: Callable[[float], None] | None,
+    deadline: Deadline,
 ) -> Batch:
     """Steps until the estimate is small, then F and its true residual; more steps if that is not.
 
     The estimate √2·β‖h e_K‖ is exact when the columns of Y have the same spectrum.
     """
-    run = GlobalLanczos(problem, part, ring)
+    part = run.part
+    watch = Stagnation(1, _WINDOW)
     sign, size = np.sign(part.values), float(np.abs(part.values).sum())
     relative = part.norm / size  # ‖Y‖ in units of ρ²
     target = _MARGIN * tol
     while True:
-        _advance(run, target, limit, on_step)
+        reason = _advance(run, target, limit, on_step, (watch, deadline))
         weights, w = run.solution()
         kept, dropped = _truncate(run, weights, w, _DROPPED * tol * relative)
         Z = run.combined(w[:, kept])
         found = run.rest(Z, weights[kept] * w[-1, kept], sign) + dropped
         found /= relative
-        if found <= tol or run.steps >= limit or run.beta[-1] == 0.0:
+        if found <= tol or reason or run.steps >= limit or run.beta[-1] == 0.0:
             break
         target *= _MARGIN * tol / found
-    scale = problem.weight * size
+    scale = run.weight * size
     terms = tuple((Z[q], weight * sign * scale) for q, weight in enumerate(weights[kept]))
-    field = LowRankField(terms, problem.size)
-    norm = problem.weight * part.norm
-    return Batch(field, found * norm, norm, run.steps, found <= tol)
+    field = LowRankField(terms, run.laplacian.size)
+    norm = run.weight * part.norm
+    reason = TOLERANCE if found <= tol else reason or MAX_ITER
+    return Batch(field, found * norm, norm, run.steps, reason)
 
 
 def _advance(
-    run: GlobalLanczos, target: float, limit: int, on_step: Callable[[float], None] | None
-) -> None:
-    """Steps until the estimated residual is below `target`; looked at less often as they cost."""
+    run: GlobalLanczos,
+    target: float,
+    limit: int,
+    on_step: Callable[[float], None] | None,
+    ends: tuple[Stagnation, Deadline],
+) -> str:
+    """Steps until the estimated residual is below `target`; looked at less often as they cost.
+
+    Why it ended before, if it did: as it stagnated, or at the deadline.
+    """
+    watch, deadline = ends
     check = run.steps + 1
     while run.steps < limit:
         run.step()
@@ -198,7 +218,12 @@ def _advance(
         if on_step is not None:
             on_step(estimate)
         if estimate <= target or run.beta[-1] == 0.0:
-            return
+            return ""
+        if watch.update(np.array([estimate])).all():
+            return STAGNATED
+        if deadline.is_over:
+            return TIME_LIMIT
+    return ""
 
 
 def _truncate(

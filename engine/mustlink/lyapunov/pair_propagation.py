@@ -24,6 +24,7 @@ from mustlink.observe import Recorder
 from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence
+from mustlink.stopping import TIME_LIMIT
 
 FieldOf = TypeVar("FieldOf", bound=Field)
 SOLVERS = ("auto", "dense", "diffusion", "krylov")
@@ -241,8 +242,10 @@ def _by_krylov(asked: _Asked) -> PropagatedPairs:
     fields: list[LowRankField] = []
 
     def each() -> Iterator[Field]:
-        on_step = _towards(sharp, asked.advance)
-        for batch in solve_batches(problem, tol=sharp, memory=asked.memory, on_step=on_step):
+        until, on_step = asked.recorder.deadline, _towards(sharp, asked.advance)
+        for batch in solve_batches(
+            problem, tol=sharp, memory=asked.memory, on_step=on_step, deadline=until
+        ):
             batches.append(replace(batch, field=LowRankField((), problem.size)))
             if whole:
                 fields.append(batch.field)
@@ -251,7 +254,8 @@ def _by_krylov(asked: _Asked) -> PropagatedPairs:
     found = asked.on(each(), outside)
     done = convergence(problem, batches, sharp)
     if not done.converged.all():
-        asked.recorder.warn(done.status)
+        cut = done.reason == TIME_LIMIT
+        (asked.recorder.leave_out if cut else asked.recorder.warn)(done.status)
     floor = asked.exact_floor(found[:2])
     if whole:
         field = LowRankField(tuple(t for f in fields for t in f.terms), problem.size)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from mustlink.check import as_integer, check_choice, check_positive
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors
+from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.kernels.kernel_kmeans import (
@@ -134,7 +135,10 @@ class SSKK(InformedClusterer):
 
             def descended(name: str = name, starts: list[Ints] = starts) -> Descent:
                 with recorder.stage(f"kernel k-means ({name})"):
-                    ends = [descend(problem.A, one, k, sigmas, self.max_iter) for one in starts]
+                    until = recorder.deadline
+                    ends = [
+                        descend(problem.A, one, k, sigmas, self.max_iter, until) for one in starts
+                    ]
                 return min(ends, key=lambda end: end.objective)
 
             stage = f"kernel k-means ({name})"
@@ -148,9 +152,10 @@ class SSKK(InformedClusterer):
         note_doubts(known, laplacian, recorder)
         kept = warn_if_broken(self.labels_, known, recorder, "a larger penalty or another method")
         if not tried[used].settled:
-            recorder.warn(
-                f"single moves still lowered the objective after {tried[used].sweeps} sweeps; "
-                "raise max_iter"
+            cut = recorder.deadline.is_over
+            (recorder.leave_out if cut else recorder.warn)(
+                f"single moves still lowered the objective after {tried[used].sweeps} sweeps"
+                f"{'' if cut else '; raise max_iter'}"
             )
         self.report_ = self._report(kept, problem, tried, used, recorder)
 
@@ -238,26 +243,36 @@ class SSKK(InformedClusterer):
             return [neighbourhood_start(problem.A, laplacian, known, k)]
 
 
-def descend(A: Penalized, labels: Ints, k: int, sigmas: Sequence[float], max_iter: int) -> Descent:
+def descend(
+    A: Penalized,
+    labels: Ints,
+    k: int,
+    sigmas: Sequence[float],
+    max_iter: int,
+    deadline: Deadline = NEVER,
+) -> Descent:
     """From a start (m,) down to a clustering that no batch step and no single move improves.
 
-    A cluster that is empty in the start first gets the one node that J gains most by.
+    A cluster that is empty in the start first gets the one node that J gains most by. J falls in
+    every step, so that what is there at the `deadline` is the best.
     """
     state = clusters_of(A, labels, k)
     if fill_empty(A, state):
         state = clusters_of(A, state.labels, k)
     found = Descent(state, objective(state))
     for sigma in sigmas:
-        found = lloyd(A, found, sigma, max_iter)
-    return local_search(A, found, max_iter)
+        found = lloyd(A, found, sigma, max_iter, deadline)
+    return local_search(A, found, max_iter, deadline)
 
 
-def lloyd(A: Penalized, found: Descent, sigma: float, max_iter: int) -> Descent:
+def lloyd(
+    A: Penalized, found: Descent, sigma: float, max_iter: int, deadline: Deadline = NEVER
+) -> Descent:
     """Batch steps with one shift (Kulis et al. 2005, SS-Kernel-KMeans) while J falls.
 
     With a shift that makes the kernel positive semidefinite no step can raise J.
     """
-    while found.steps < max_iter:
+    while found.steps < max_iter and not deadline.is_over:
         nearest = lloyd_step(A, found.state, sigma)
         if np.array_equal(nearest, found.state.labels):
             break
@@ -268,7 +283,9 @@ def lloyd(A: Penalized, found: Descent, sigma: float, max_iter: int) -> Descent:
     return found
 
 
-def local_search(A: Penalized, found: Descent, max_iter: int) -> Descent:
+def local_search(
+    A: Penalized, found: Descent, max_iter: int, deadline: Deadline = NEVER
+) -> Descent:
     """Single moves until none helps (Dhillon, Guan & Kulis 2007, local search, chains of one).
 
     Nodes are looked at again when a neighbour has moved; all of them, with totals computed anew,
@@ -278,10 +295,10 @@ def local_search(A: Penalized, found: Descent, max_iter: int) -> Descent:
     moves, sweeps, settled = found.moves, 0, False
     state = clusters_of(A, found.state.labels, k)
     awake = np.zeros(state.labels.size, dtype=np.uint8)
-    while sweeps < max_iter and not settled:
+    while sweeps < max_iter and not settled and not deadline.is_over:
         moved = sweep(A, state, awake, every=True)
         moves, sweeps, settled = moves + moved, sweeps + 1, moved == 0
-        while moved and sweeps < max_iter:
+        while moved and sweeps < max_iter and not deadline.is_over:
             moved = sweep(A, state, awake, every=False)
             moves, sweeps = moves + moved, sweeps + 1
         state = clusters_of(A, state.labels, k)
