@@ -15,7 +15,7 @@ from mustlink.preparation import Preparation, prepared
 
 WORK = 6e9  # m²(d + 130) of comparing all pairs of a sample: half a second
 MOST = 6000  # points of a sample
-_RUN = 32  # neighbouring rows read in one go from a file
+RUN = 32  # neighbouring rows read in one go from a file
 Floats = NDArray[np.floating]
 
 
@@ -61,8 +61,8 @@ def sampled_rows(points: Any, rng: np.random.Generator) -> NDArray[np.int64]:
         return np.arange(n)
     if not is_rows(points):
         return np.sort(rng.choice(n, m, replace=False))
-    starts = np.sort(rng.choice(n // _RUN, m // _RUN, replace=False)) * _RUN
-    found: NDArray[np.int64] = (starts[:, None] + np.arange(_RUN)).ravel()
+    starts = np.sort(rng.choice(n // RUN, m // RUN, replace=False)) * RUN
+    found: NDArray[np.int64] = (starts[:, None] + np.arange(RUN)).ravel()
     return found
 
 

@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from mustlink.advice.agreement import Comparison, look_at_side
+from mustlink.advice.baseline import baseline
 from mustlink.advice.column_choice import NOT_CHANGED, choose_columns
 from mustlink.advice.coordinates import look_at_points
 from mustlink.advice.data_warnings import doubts
@@ -53,8 +55,9 @@ def suggest(
     needs.
 
     Of more than some thousand points a sample is looked at: the same `random_state` (None: 0) gives
-    the same suggestion. Nothing is fitted. Raises InputError. Cost: at most a few seconds for a
-    million points, O(n + nnz) for graphs.
+    the same suggestion. Labels are held out of fits to a sample, see `baseline`; all of the data is
+    fitted nowhere. Raises InputError. Cost: at most a few seconds for a million points, O(n + nnz)
+    for graphs.
     """
     recorder = recorded(observer)
     rng = as_random_state(0 if random_state is None else random_state)
@@ -72,7 +75,7 @@ def suggest(
         else:
             points, missing = readable(X)
             known = _known(int(points.shape[0]), y, constraints)
-            seen, changes = _seen_points(points, known, n_clusters, graph, rng, recorder)
+            seen, changes, points = _seen_points(points, known, n_clusters, graph, rng, recorder)
             if missing:
                 steps = replace(seen.preparation, impute="mean")
                 seen = replace(seen, preparation=steps)
@@ -89,7 +92,7 @@ def suggest(
     reasons = [rule.reason(seen), *_count_reason(seen, parameters)]
     reasons += [seen.metric_reason] if seen.metric_reason else []
     reasons += changes
-    return Suggestion(
+    made = Suggestion(
         method=rule.method,
         parameters=parameters,
         reasons=tuple(reasons),
@@ -99,6 +102,14 @@ def suggest(
         peak_bytes=need.peak,
         seen=seen,
     )
+    if is_graph or known.kind != "labels" or known.classes.size < 2:
+        return made
+    with threads(None), recorder.stage("labels held out"):
+        method = made.estimator()
+        method = method[-1] if isinstance(method, Pipeline) else method  # points are prepared
+        found = baseline(points, known.labels, method, random_state=rng)
+    doubted = () if found is None or found.doubt is None else (found.doubt,)
+    return replace(made, baseline=found, doubts=(*doubted, *made.doubts))
 
 
 def _known(n: int, y: Any, constraints: Constraints | None) -> Constraints:
@@ -126,8 +137,8 @@ def _seen_points(
     graph: Any,
     rng: np.random.Generator,
     recorder: Recorder,
-) -> tuple[Seen, tuple[str, ...]]:
-    """What is seen, and why columns are prepared, if they are."""
+) -> tuple[Seen, tuple[str, ...], Any]:
+    """What is seen, why columns are prepared, if they are, and the points as they are then."""
     n, d = (int(size) for size in points.shape)
     with recorder.stage("looking at the points"):
         rows = sampled_rows(points, rng)
@@ -161,7 +172,7 @@ def _seen_points(
         links = look_at_graph(own)
     count = _count(n, n_clusters, side, own, seed, recorder)
     seen = _seen("points", (n, d, len(rows)), (metric, why), coordinates, links, side, count)
-    return replace(seen, preparation=steps), changes
+    return replace(seen, preparation=steps), changes, points
 
 
 def _seen_graph(

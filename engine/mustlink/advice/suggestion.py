@@ -11,6 +11,7 @@ from typing import Any
 
 from sklearn.pipeline import make_pipeline
 
+from mustlink.advice.baseline import Baseline
 from mustlink.advice.observations import Seen
 from mustlink.advice.scikit_steps import imports, transformer_code, transformers
 from mustlink.cost.process_memory import parse_size
@@ -48,7 +49,8 @@ class Suggestion:
 
     `rule` names the row of `mustlink.advice.rules.RULES` that spoke, `alternatives` are pairs of a
     method and when to take it instead, `doubts` what a person should look at first, `peak_bytes`
-    the memory that a fit takes at its peak, about, `seen` what all of it is based on.
+    the memory that a fit takes at its peak, about, `seen` what all of it is based on, `baseline`
+    how the method and answers without a graph do on labels held out, None where they are too few.
     """
 
     method: str
@@ -59,6 +61,7 @@ class Suggestion:
     rule: str
     peak_bytes: int
     seen: Seen = field(repr=False)
+    baseline: Baseline | None = None
 
     def __post_init__(self) -> None:
         """Parameters cannot be changed afterwards either."""
@@ -138,6 +141,7 @@ class Suggestion:
             "rule": self.rule,
             "peak_bytes": self.peak_bytes,
             "seen": self.seen.to_dict(),
+            "baseline": None if self.baseline is None else self.baseline.to_dict(),
         }
 
 

@@ -12,6 +12,7 @@ from mustlink.kernels.nearest_centre import nearest_centre
 from mustlink.space import Block, Gram, GroupSums, Small, Space, Vector
 
 _STEPS = 20
+_NOTHING = 1e-12  # of the largest weight of a cluster: rounding left by a difference
 _TOL = 1e-4  # of the mean variance of the columns: a smaller move of all centres ends it
 
 
@@ -39,7 +40,9 @@ def lloyd(space: Space, rows: Block, centers: Small) -> Assignment:
         total, count = space.sums(GroupSums(weighed, labels, k), GroupSums(ones, labels, k))
         if not count.all():
             _fill(space, (rows, ones), _squares(space, rows, labels, centers), labels, total, count)
-        before, centers = centers, total / np.maximum(count, 1e-300)
+        # A cluster whose only row was taken over stays where it is: nothing has no mean.
+        there = count > _NOTHING * count.max()
+        before, centers = centers, np.where(there, total / np.where(there, count, 1.0), centers)
         labels = space.rowwise(lambda X, C=centers: nearest_centre(X, C), rows)
         if float(((centers - before) ** 2).sum()) <= tol:
             break

@@ -38,6 +38,7 @@ from mustlink_io.terminal.summary import (
     constraints_kept,
     emit,
     feasible,
+    held_out,
     sizes_line,
 )
 
@@ -145,6 +146,7 @@ def show_cluster(result: Result) -> None:
             ("unassigned", f"{told.unassigned:,} nodes (label -1)" if told.unassigned else None),
             ("eigenvalues", values or None),
             ("constraints kept", constraints_kept(told.satisfaction)),
+            ("held-out labels", held_out(told.baseline)),
             ("vectors feasible", feasible(told.feasible)),
             ("edges", _adjusted(told.adjustment)),
             ("  F on them", _spread_of(told.adjustment)),

@@ -33,7 +33,7 @@ from mustlink_io.commands.options import (
 from mustlink_io.commands.preparing_options import PREPARING, PreparingCommand
 from mustlink_io.jobs.methods import PROPAGATORS
 from mustlink_io.terminal.console import clock, facts, size, stage_table, stdout_console
-from mustlink_io.terminal.summary import choice_rows, emit, labels_kept, sizes_line
+from mustlink_io.terminal.summary import choice_rows, emit, held_out, labels_kept, sizes_line
 
 if TYPE_CHECKING:
     from mustlink_io.hdf5.result import Result
@@ -126,6 +126,7 @@ def show_propagate(result: Result) -> None:
             ("method", told.method),
             ("nodes", f"{told.n_nodes:,}"),
             ("labels kept", labels_kept(told)),
+            ("held-out labels", held_out(told.baseline)),
             ("class sizes", sizes_line(told.sizes or (), _class_names(result), "classes")),
             ("unanswered", f"{told.unanswered:,} nodes (label -1)" if told.unanswered else None),
             ("mean confidence", f"{told.mean_confidence or 0:.3f}"),

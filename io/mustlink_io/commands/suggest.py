@@ -20,7 +20,8 @@ def suggest(data: str, quiet: bool, as_json: bool, **given: Any) -> None:
     """Look at DATA and what is known about it; name a method, the reason, and the command.
 
     Nothing is clustered: a sample of the points, or the graph, is looked at, and how far labels or
-    pairs agree with it. What looks wrong is told in plain words.
+    pairs agree with it. Labels are held out and answered by the method and by what knows no graph
+    (1-NN, seeded k-means, extra trees). What looks wrong is told in plain words.
 
     \b
       mustlink suggest points.h5                              how many clusters does it show?
@@ -41,6 +42,7 @@ def suggest(data: str, quiet: bool, as_json: bool, **given: Any) -> None:
 def show_suggestion(result: Mapping[str, Any]) -> None:
     """Print a suggestion; the command on one line of its own, to be copied."""
     from mustlink_io.terminal.console import clock, facts, size, stdout_console
+    from mustlink_io.terminal.summary import held_out
 
     console = stdout_console()
     seen, seconds = result["seen"], result["seconds"]
@@ -55,11 +57,16 @@ def show_suggestion(result: Mapping[str, Any]) -> None:
             ("method", f"{result['method']}({parameters})"),
             *(("because", reason) for reason in result["reasons"]),
             ("time, peak memory", time),
+            ("held-out labels", held_out(result["baseline"])),
             *(("doubt", doubt) for doubt in result["doubts"]),
             *(("or", f"{one['method']}: {one['when']}") for one in result["alternatives"]),
         ],
     )
     click.echo(f"\n{result['command']}")
+    if result["baseline"] is not None and result["baseline"]["lines"]:
+        click.echo(f"\nor, in Python, {result['baseline']['better']}:")
+        for line in result["baseline"]["lines"]:
+            click.echo(f"  {line}")
 
 
 def _data(seen: Mapping[str, Any]) -> str:

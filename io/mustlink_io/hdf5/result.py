@@ -28,6 +28,7 @@ from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.plain_json import to_json
 from mustlink_io.hdf5.result_parts import (
     Adjustment,
+    Baseline,
     Clusters,
     Constraints,
     Convergence,
@@ -91,6 +92,7 @@ class Report(Part):
     convergence: Annotated[Convergence | None, _Optional] = None
     next_eigenvalue: _Number = None
     feasible: Annotated[Feasible | None, _Optional] = None
+    baseline: Annotated[Baseline | None, _Optional] = None
     adjustment: Annotated[Adjustment | None, _Optional] = None
     graph: Annotated[Graph | None, _Optional] = None
     spectrum: Annotated[Spectrum | None, _Optional] = None

@@ -95,6 +95,17 @@ class Satisfaction(Part):
         return sum(shares) / len(shares) if shares else None
 
 
+class Baseline(Part):
+    """Shares of held-out labels answered rightly, by the method ("ours") and without a graph."""
+
+    method: str
+    held_out: Count
+    sampled: Count
+    single: Count = 0
+    right: Annotated[dict[str, Share], Field(max_length=20)]
+    doubt: str | None = None
+
+
 class Feasible(Part):
     """How many of the vectors wanted meet the constraints as the method demands."""
 

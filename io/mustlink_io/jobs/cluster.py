@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
@@ -83,6 +84,12 @@ class ClusterJob(Job):
             estimator.fit(data, side, observer=recorder)
         else:
             estimator.fit(data, constraints=side, observer=recorder)
+
+    def labels_of(self, side: Any) -> NDArray[np.int64] | None:
+        """Labels (n,), -1 unknown, if they are all that `read` found."""
+        if self._labels_only:
+            return np.asarray(side)
+        return side.labels if side is not None and side.kind == "labels" else None
 
     @property
     def command(self) -> str:

@@ -174,6 +174,10 @@ class Job(ABC):
         """Fit to the data with what `read` returned."""
 
     @abstractmethod
+    def labels_of(self, side: Any) -> NDArray[np.int64] | None:
+        """Labels (n,), -1 unknown, if they are all that `read` found."""
+
+    @abstractmethod
     def outcome(self, estimator: Any, side: Any) -> dict[str, Any]:
         """What the summary and `--json` tell beside the report."""
 

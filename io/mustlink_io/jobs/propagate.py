@@ -76,6 +76,10 @@ class PropagateJob(Job):
         """Fit to points, points and their graph, or a graph."""
         estimator.fit(data, side.labels, graph=side.graph, observer=recorder)
 
+    def labels_of(self, side: Sides) -> NDArray[np.int64] | None:
+        """Labels (n,), -1 unknown."""
+        return side.labels
+
     @property
     def command(self) -> str:
         """The command line of this job."""

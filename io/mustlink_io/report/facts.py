@@ -77,6 +77,7 @@ def _facts(
         "graph": None if report.graph is None else report.graph.model_dump(),
         "spectrum": _spectrum(report, held),
         kind: _groups(report, held),
+        "baseline": None if report.baseline is None else report.baseline.model_dump(),
         "feasible": None if report.feasible is None else report.feasible.model_dump(),
         "unassigned": int(np.count_nonzero(held.labels < 0)),
         "constraints": _constraints(report, names),

@@ -14,7 +14,7 @@ from mustlink_io.terminal.console import cell
 
 if TYPE_CHECKING:
     from mustlink_io.hdf5.result import Report
-    from mustlink_io.hdf5.result_parts import Feasible, Satisfaction
+    from mustlink_io.hdf5.result_parts import Baseline, Feasible, Satisfaction
 
 
 def emit(result: Mapping[str, Any], as_json: bool, show: Callable[[Any], None]) -> None:
@@ -42,6 +42,20 @@ def constraints_kept(kept: Satisfaction | None) -> str | None:
         return None
     kinds = ", ".join(f"{share:.1%} of {count:,} {name}" for name, share, count in kept.asked)
     return kinds if len(kept.asked) == 1 else f"{kept.on_balance:.1%} on balance: {kinds}"
+
+
+def held_out(told: Baseline | Mapping[str, Any] | None) -> str | None:
+    """Return who answers how many of the labels held out, in one line."""
+    if told is None:
+        return None
+    found = told if isinstance(told, Mapping) else told.model_dump()
+    shares = ", ".join(
+        f"{found['method'] if name == 'ours' else name} {share:.0%}"
+        for name, share in found["right"].items()
+    )
+    words = f"{shares} of {found['held_out']:,} right, on a sample of {found['sampled']:,} points"
+    single = found["single"]
+    return words + (f"; {single} classes of one label are not held out" if single else "")
 
 
 def feasible(found: Feasible | None) -> str | None:

@@ -1,0 +1,303 @@
+"""Does the graph help? Labels held out, answered by a method and by three that know no graph.
+
+1-NN answers with the class of the nearest labelled point, seeded k-means starts at the means of the
+classes (Basu, Banerjee & Mooney 2002), extra trees see the labelled points only (Geurts, Ernst &
+Wehenkel 2006). All are asked on a sample of the points, so that the cost is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from mustlink.advice.sample import MOST, RUN, is_square, readable, take
+from mustlink.check import as_random_state
+from mustlink.errors import MustlinkError
+from mustlink.estimator import threads
+from mustlink.graph import Graph
+from mustlink.labels import as_labels, encoded
+from mustlink.neighbours import knn_graph
+from mustlink.neighbours.points_by_rows import is_rows
+from mustlink.propagate.propagator import Propagator
+from mustlink.rounding.assign import kmeans
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_LABELS = 600  # that are looked at
+_POINTS, _EACH = 1500, 30  # of the sample, in all and a class
+_FOLDS = 3
+_LEAST = 6  # labels held out, below which nothing is said
+_TREES = 50
+_CHANCE = 0.05  # of a doubt where there is none, over the three rivals together
+_ALL_KNOWN = 0.5  # share of the sample's points above which the labels leave nothing to learn from
+
+NEAREST, SEEDED, TREES = "1-NN", "seeded k-means", "extra trees"
+_LINES = {
+    NEAREST: (
+        "from sklearn.neighbors import KNeighborsClassifier",
+        "answer = KNeighborsClassifier(1).fit(X[y >= 0], y[y >= 0]).predict(X)",
+    ),
+    SEEDED: (
+        "from sklearn.cluster import KMeans",
+        "answer = KMeans(K, init=[X[y == c].mean(0) for c in range(K)], n_init=1).fit_predict(X)",
+    ),
+    TREES: (
+        "from sklearn.ensemble import ExtraTreesClassifier",
+        "answer = ExtraTreesClassifier(500).fit(X[y >= 0], y[y >= 0]).predict(X)",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """How many of `held_out` labels are answered rightly, by whom, on `sampled` points.
+
+    `method` was fitted to the neighbour graph of the sample, `right` maps it (as "ours") and its
+    rivals to shares; "ours" is missing where it could not be fitted. `chance` is the probability
+    that a rival no better than ours is right so much more often where they differ (sign test).
+    `single` classes have one label, which is never held out. `better` names the rival that is
+    better beyond chance, `lines` are two of Python that do as it does, `doubt` says it in words.
+    """
+
+    method: str
+    held_out: int
+    sampled: int
+    single: int
+    right: Mapping[str, float]
+    chance: Mapping[str, float]
+    better: str | None = None
+
+    @property
+    def doubt(self) -> str | None:
+        """Why the graph should not be relied on, where a rival is better beyond chance."""
+        if self.better is None:
+            return None
+        rival, ours = self.right[self.better], self.right["ours"]
+        advice = {
+            SEEDED: 'clusters are round, start from the labels (init="labels")',
+            NEAREST: "near points are of one class, a classifier will do",
+            TREES: "distances hide the classes, prepare the columns or use a classifier",
+        }[self.better]
+        return (
+            f"{self.better} answers {rival:.0%} of {self.held_out} held-out labels rightly, "
+            f"{self.method} on the graph {ours:.0%} (on a sample of {self.sampled:,} points; so "
+            f"much by chance in {_percent(self.chance[self.better])} of cases): {advice}"
+        )
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Python that answers as the rival that is better."""
+        return () if self.better is None else _LINES[self.better]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**asdict(self), "doubt": self.doubt, "lines": list(self.lines)}
+
+
+def baseline(X: Any, y: Any, estimator: Any, *, random_state: Any = None) -> Baseline | None:
+    """Compare an estimator of labels with answers that know no graph, on labels held out.
+
+    Every label of points X (n, d), also rows read by blocks, is held out once, in three stratified
+    parts; `y` (n,) has -1 for unknown. The estimator, fitted or not, is cloned and fitted to the
+    neighbour graph of a sample of 1,500 points (30 a class, at most 6,000) with the labelled ones,
+    at most 600; what it chose before (subspace, parameter) is kept. A cluster answers with the
+    class of most labels in it. None for graphs, and where fewer than six labels can be held out.
+    The same `random_state` (None: 0) gives the same. Raises InputError. Cost: three such fits.
+    """
+    if isinstance(X, Graph) or is_square(X):
+        return None
+    points, _ = readable(X)
+    labels = as_labels(encoded(y, "y")[0], int(points.shape[0]))
+    rng = as_random_state(0 if random_state is None else random_state)
+    rows, known = _sample(labels, is_rows(points), rng)
+    if known.size == 0:
+        return None
+    classes, codes = np.unique(labels[known], return_inverse=True)
+    fold = _folds(codes, rng)
+    held = int(np.count_nonzero(fold >= 0))
+    if classes.size < 2 or held < _LEAST or known.size > _ALL_KNOWN * rows.size:
+        return None
+    S = take(points, rows).astype(np.float64)
+    y_sample = np.full(rows.size, -1, dtype=np.int64)
+    y_sample[np.searchsorted(rows, known)] = codes
+    fold_of = np.full(rows.size, -1, dtype=np.int64)
+    fold_of[np.searchsorted(rows, known)] = fold
+    seed = int(rng.integers(2**31 - 1))
+    right = _judged(S, y_sample, fold_of, _Ours(estimator, S, classes.size, seed), seed)
+    return _compared(_name(estimator), right, rows.size, codes)
+
+
+def _name(estimator: Any) -> str:
+    return type(estimator).__name__
+
+
+def _sample(labels: Ints, by_runs: bool, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Rows that are looked at, and those of them whose label is; both ascending.
+
+    `by_runs`: short runs of neighbouring rows, which a file reads sooner.
+    """
+    known = np.flatnonzero(labels >= 0)
+    if known.size > _LABELS:
+        known = np.sort(rng.choice(known, _LABELS, replace=False))
+    classes = np.unique(labels[known]).size
+    some = min(max(_POINTS, _EACH * classes), MOST, labels.size)
+    if by_runs and labels.size > RUN * some:
+        starts = rng.choice(labels.size // RUN, some // RUN, replace=False) * RUN
+        others = (starts[:, None] + np.arange(RUN)).ravel()
+    else:
+        others = rng.choice(labels.size, some, replace=False)
+    others = others[labels[others] < 0]  # labels beyond those looked at are not used unseen
+    return np.union1d(others, known).astype(np.int64), known
+
+
+def _folds(codes: Ints, rng: np.random.Generator) -> Ints:
+    """Part (l,) in which a label is held out, classes dealt evenly; -1 for a class's only one."""
+    fold = np.full(codes.size, -1, dtype=np.int64)
+    next_part = 0
+    for c in range(int(codes.max(initial=-1)) + 1):
+        own = rng.permutation(np.flatnonzero(codes == c))
+        if own.size > 1:
+            fold[own] = (next_part + np.arange(own.size)) % _FOLDS
+            next_part += own.size
+    return fold
+
+
+def _judged(S: Floats, y: Ints, fold: Ints, ours: _Ours, seed: int) -> dict[str, NDArray[np.bool_]]:
+    """Whether every held-out label is answered rightly, by whom."""
+    from sklearn.ensemble import ExtraTreesClassifier
+    from sklearn.neighbors import KNeighborsClassifier
+
+    found: dict[str, list[NDArray[np.bool_]]] = {}
+    with threads(1):
+        for part in range(_FOLDS):
+            held = np.flatnonzero(fold == part)
+            train = np.where(fold == part, -1, y)
+            own = np.flatnonzero(train >= 0)
+            answers = {
+                "ours": ours.answer(train, held),
+                NEAREST: KNeighborsClassifier(1).fit(S[own], train[own]).predict(S[held]),
+                SEEDED: seeded_kmeans(S, train, seed)[held],
+                TREES: ExtraTreesClassifier(_TREES, random_state=seed)
+                .fit(S[own], train[own])
+                .predict(S[held]),
+            }
+            for name, answer in answers.items():
+                if answer is not None:
+                    found.setdefault(name, []).append(answer == y[held])
+    return {name: np.concatenate(parts) for name, parts in found.items()}
+
+
+def seeded_kmeans(X: Floats, labels: Ints, seed: int) -> Ints:
+    """Class of every point (n,): k-means that starts at the means of the classes 0 … C − 1."""
+    count = int(labels.max()) + 1
+    means = np.stack([X[labels == c].mean(axis=0) for c in range(count)])
+    found: Ints = kmeans(X, count, seed, centers=means).labels
+    return found
+
+
+def _compared(
+    method: str, right: Mapping[str, NDArray[np.bool_]], sampled: int, codes: Ints
+) -> Baseline:
+    from scipy.stats import binomtest
+
+    shares = {name: float(kept.mean()) for name, kept in right.items()}
+    held = next(iter(right.values())).size
+    chance = {}
+    if "ours" in right:
+        for name, kept in right.items():
+            more = int(np.count_nonzero(kept & ~right["ours"]))
+            less = int(np.count_nonzero(right["ours"] & ~kept))
+            if name != "ours":
+                test = binomtest(more, more + less, alternative="greater") if more + less else None
+                chance[name] = 1.0 if test is None else float(test.pvalue)
+    sure = [name for name, p in chance.items() if p < _CHANCE / len(chance)]
+    best = max(sure, key=shares.__getitem__, default=None)
+    single = int(np.count_nonzero(np.bincount(codes) == 1))
+    return Baseline(method, held, sampled, single, shares, chance, best)
+
+
+def _percent(p: float) -> str:
+    return f"{p:.1%}" if p >= 1e-3 else "less than 0.1%"
+
+
+class _Ours:
+    """An estimator as it was asked for, what it chose kept, on the graph of a sample."""
+
+    def __init__(self, estimator: Any, S: Floats, n_classes: int, seed: int) -> None:
+        self._made = clone(estimator)
+        given = self._made.get_params()
+        changed = {"random_state": seed, "memory": None, "n_jobs": 1}
+        if given.get("subspace") == "auto":
+            chosen = _chosen(estimator)
+            k = given.get("n_clusters") or n_classes
+            p = chosen.get("subspace", 4 * int(k))
+            changed["subspace"] = p if p == "exact" else max(2, min(int(p), len(S) // 4))
+            for name in ("beta", "gamma"):
+                if given.get(name) == "auto" and isinstance(chosen.get(name), float):
+                    changed[name] = chosen[name]
+        self._made.set_params(**changed)
+        self._S = S
+        self._graph: Graph | None = None
+        if given["affinity"] == "knn":
+            n_neighbors = min(int(given["n_neighbors"]), len(S) - 1)
+            self._graph = knn_graph(
+                S,
+                n_neighbors,
+                metric=given["metric"],
+                weights=given["weights"],
+                random_state=seed,
+                observer=_Deaf(),
+            )
+
+    def answer(self, train: Ints, held: Ints) -> Ints | None:
+        """Class of the held-out points; None where the sample cannot be fitted."""
+        est = self._made
+        try:
+            if isinstance(est, Propagator):
+                est.fit(self._S, train, graph=self._graph, observer=_Deaf())
+                return np.asarray(est.labels_)[held]
+            data = self._S if self._graph is None else self._graph
+            est.fit(data, train, observer=_Deaf())
+        except MustlinkError:
+            return None
+        return _classes_of(np.asarray(est.labels_), train)[held]
+
+
+def _chosen(estimator: Any) -> Mapping[str, Any]:
+    """What a fitted estimator chose."""
+    report = getattr(estimator, "report_", None)
+    return {} if report is None else report.choices
+
+
+def _classes_of(clusters: Ints, train: Ints) -> Ints:
+    """The class of most labels of every node's cluster (n,), -1 where it has none."""
+    known = (train >= 0) & (clusters >= 0)
+    count = np.zeros((int(clusters.max(initial=0)) + 1, int(train.max()) + 1), dtype=np.int64)
+    np.add.at(count, (clusters[known], train[known]), 1)
+    classes = np.where(count.any(axis=1), count.argmax(axis=1), -1)
+    return np.where(clusters >= 0, classes[np.maximum(clusters, 0)], -1)
+
+
+class _Deaf:
+    """Observer of fits of a sample: what they tell is not about the data as a whole."""
+
+    def begin(self, stage: str) -> None:
+        """Ignore."""
+
+    def advance(self, stage: str, fraction: float) -> None:
+        """Ignore."""
+
+    def end(self, stage: str, seconds: float) -> None:
+        """Ignore."""
+
+    def note(self, message: str) -> None:
+        """Ignore."""
+
+    def warn(self, message: str) -> None:
+        """Ignore."""
