@@ -475,7 +475,7 @@ def test_an_observer_hears_what_would_be_a_python_warning(recwarn):
     ("case", "words"),
     [
         ("unconverged", "above 1e-12 after 1 steps"),
-        ("broken", "of the constraints are kept"),
+        ("broken", "on balance: the graph says otherwise"),
         ("giant", "one cluster holds"),
         ("contradiction", "contradiction"),
         ("unreachable", "no edge: their constraints cannot act"),

@@ -24,7 +24,7 @@ from mustlink.labels import as_labels, encoded
 from mustlink.neighbours import knn_graph
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.propagate.propagator import Propagator
-from mustlink.rounding.assign import kmeans
+from mustlink.rounding.seeded import dealt, seeded_kmeans
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -85,8 +85,8 @@ class Baseline:
             TREES: "distances hide the classes, prepare the columns or use a classifier",
         }[self.better]
         return (
-            f"{self.better} answers {rival:.0%} of {self.held_out} held-out labels rightly, "
-            f"{self.method} on the graph {ours:.0%} (on a sample of {self.sampled:,} points; so "
+            f"{self.better} on the points: {rival:.0%} of {self.held_out} held-out labels right, "
+            f"{self.method} on the graph: {ours:.0%} (on a sample of {self.sampled:,} points; so "
             f"much by chance in {_percent(self.chance[self.better])} of cases): {advice}"
         )
 
@@ -119,7 +119,7 @@ def baseline(X: Any, y: Any, estimator: Any, *, random_state: Any = None) -> Bas
     if known.size == 0:
         return None
     classes, codes = np.unique(labels[known], return_inverse=True)
-    fold = _folds(codes, rng)
+    fold = dealt(codes, rng, _FOLDS)
     held = int(np.count_nonzero(fold >= 0))
     if classes.size < 2 or held < _LEAST or known.size > _ALL_KNOWN * rows.size:
         return None
@@ -156,18 +156,6 @@ def _sample(labels: Ints, by_runs: bool, rng: np.random.Generator) -> tuple[Ints
     return np.union1d(others, known).astype(np.int64), known
 
 
-def _folds(codes: Ints, rng: np.random.Generator) -> Ints:
-    """Part (l,) in which a label is held out, classes dealt evenly; -1 for a class's only one."""
-    fold = np.full(codes.size, -1, dtype=np.int64)
-    next_part = 0
-    for c in range(int(codes.max(initial=-1)) + 1):
-        own = rng.permutation(np.flatnonzero(codes == c))
-        if own.size > 1:
-            fold[own] = (next_part + np.arange(own.size)) % _FOLDS
-            next_part += own.size
-    return fold
-
-
 def _judged(S: Floats, y: Ints, fold: Ints, ours: _Ours, seed: int) -> dict[str, NDArray[np.bool_]]:
     """Whether every held-out label is answered rightly, by whom."""
     from sklearn.ensemble import ExtraTreesClassifier
@@ -182,7 +170,7 @@ def _judged(S: Floats, y: Ints, fold: Ints, ours: _Ours, seed: int) -> dict[str,
             answers = {
                 "ours": ours.answer(train, held),
                 NEAREST: KNeighborsClassifier(1).fit(S[own], train[own]).predict(S[held]),
-                SEEDED: seeded_kmeans(S, train, seed)[held],
+                SEEDED: seeded_kmeans(S, train, int(y.max()) + 1, seed)[held],
                 TREES: ExtraTreesClassifier(_TREES, random_state=seed)
                 .fit(S[own], train[own])
                 .predict(S[held]),
@@ -191,14 +179,6 @@ def _judged(S: Floats, y: Ints, fold: Ints, ours: _Ours, seed: int) -> dict[str,
                 if answer is not None:
                     found.setdefault(name, []).append(answer == y[held])
     return {name: np.concatenate(parts) for name, parts in found.items()}
-
-
-def seeded_kmeans(X: Floats, labels: Ints, seed: int) -> Ints:
-    """Class of every point (n,): k-means that starts at the means of the classes 0 … C − 1."""
-    count = int(labels.max()) + 1
-    means = np.stack([X[labels == c].mean(axis=0) for c in range(count)])
-    found: Ints = kmeans(X, count, seed, centers=means).labels
-    return found
 
 
 def _compared(

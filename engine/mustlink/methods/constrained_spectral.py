@@ -36,6 +36,7 @@ from mustlink.selection.resolve import resolve
 from mustlink.workspace import Workspace
 
 Floats = NDArray[np.float64]
+INITS = ("auto", "labels", "k-means++")
 _USUAL = 4  # times K: smooth vectors in the subspace that is seldom far from the best
 
 
@@ -59,11 +60,15 @@ class ConstrainedSpectral(InformedClusterer):
       makes new constraints a matter of seconds (`refit`); "auto" chooses p by constraints held out
       of the fit, or the full problem where that predicts better.
     * `assign`: "kmeans", "sphere" (rows of length 1), "auto".
+    * `init`: where k-means on the rows starts: "labels", at the means of the classes, more clusters
+      by k-means++; "k-means++", at random; "auto" takes the means where every cluster has labels,
+      else, of twelve random starts, the one that ends with most constraints kept.
     * `solver`: auto, dense, lobpcg; `tol` bounds the residuals, `max_iter` the steps.
     """
 
     subspace: int | str = "auto"
     assign: str = "auto"
+    init: str = "auto"
     solver: str = "auto"
     tol: float | None = None
     max_iter: int = 300
@@ -139,6 +144,7 @@ class ConstrainedSpectral(InformedClusterer):
 
     def _check(self) -> None:
         check_choice(self.assign, self._assignments, "assign")
+        check_choice(self.init, INITS, "init")
         check_choice(self.solver, SOLVERS, "solver")
         if isinstance(self.subspace, str):
             check_choice(self.subspace, ("auto", "exact"), "subspace")
@@ -181,7 +187,13 @@ class ConstrainedSpectral(InformedClusterer):
             formulation.roundings if self.assign == "auto" else (self.assign,),
             Solving(self.solver, self.tol, self.max_iter, seed, recorder.deadline),
             self._by_criterion,
+            self.init,
         )
+        if self.init == "labels" and not 2 <= known.classes.size <= k:
+            raise InputError(
+                f"init: labels of {known.classes.size} classes for {k} clusters; give labels of at "
+                f"least two classes and at most {k}"
+            )
         depends = type(self).__name__, self._depends(), seed, work.memory, fixed, known
         asked = work.name("constrained", *depends)
 

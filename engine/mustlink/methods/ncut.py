@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mustlink.check import check_choice
+from mustlink.check import as_points, check_choice
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.solver import SOLVERS, laplacian_of, smallest_pairs, warn_unconverged
 from mustlink.errors import InputError
 from mustlink.estimator import check_tolerance
+from mustlink.graph import Graph
+from mustlink.labels import as_labels, class_labels
 from mustlink.methods.clusterer import GraphClusterer, Ints
+from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.result import Convergence, EigenResult, Report
 from mustlink.rounding.assign import kmeans, transform
+from mustlink.rounding.seeded import held_out_right, seeded_kmeans
 from mustlink.rounding.split import best_split
 from mustlink.scores import satisfaction
 from mustlink.workspace import Workspace
 
 VARIANTS = ("luxburg", "ng", "shi-malik")
+INITS = ("k-means++", "labels")
+_POINTS = 8  # times the bytes of the points that must be free for k-means on them
 # Share of λ_{K+1}: a single cloud in 20 dimensions has gaps of 0.003 to 0.024, the digits 0.13 at
 # K = 10 and 0.03 at 15, separate blobs 0.8 and more at the right K.
 _TINY_GAP = 0.025
@@ -39,13 +46,18 @@ class NCut(GraphClusterer):
     * variant="ng": k-means on the rows of Z scaled to length 1 (Ng, Jordan & Weiss 2001)
     * variant="shi-malik": K = 2, the second vector cut at the value of least NCut
 
-    `tol` bounds ‖L̄z − λz‖; None takes 1e-8, and 1e-4 / 1e-3 from 20,000 / 200,000 nodes on.
+    `init` is where k-means starts: "k-means++" in ten ways at random, "labels" at the means of the
+    classes of `y`, one cluster a class in their order, more by k-means++ (Basu, Banerjee & Mooney
+    2002): in the embedding, or in the points themselves, where that answers more of the labels held
+    out, as round clusters want. `tol` bounds ‖L̄z − λz‖; None takes 1e-8, and 1e-4 / 1e-3 from
+    20,000 / 200,000 nodes on.
     `solver` is auto, dense, lobpcg, shift-invert or lanczos. After `fit`: `labels_` (n,),
     `embedding_` (n, K), `eigenvalues_` (K,), `graph_`, `report_`. Cost: a few tens of products
     with a block of K + 3 columns; about 5 s for 10⁶ nodes and K = 10 once the graph is there.
     """
 
     variant: str = "luxburg"
+    init: str = "k-means++"
     solver: str = "auto"
     tol: float | None = None
     max_iter: int = 200
@@ -65,10 +77,11 @@ class NCut(GraphClusterer):
         """Cluster points (n, d), an affinity (n, n) or a Graph.
 
         `sample_weight` (n,) >= 0 tells how often every row counts; those of 0 are in no cluster.
-        `y` is ignored (scikit-learn's convention); `constraints` are not used either, only how
-        many of them the result happens to keep is reported.
+        `y` is ignored (scikit-learn's convention) but for init="labels", -1 for unknown;
+        `constraints` are not used, only how many of them the result happens to keep is reported.
         """
         check_choice(self.variant, VARIANTS, "variant")
+        check_choice(self.init, INITS, "init")
         check_choice(self.solver, SOLVERS, "solver")
         check_tolerance(self.tol)
         recorder = recorded(observer)
@@ -77,6 +90,7 @@ class NCut(GraphClusterer):
             work = self._work(X, recorder, seed, sample_weight)
             graph = work.graph
             k = self._check_clusters(graph)
+            labels = self._starting_labels(y, graph, k)
             cut = normalized_cut(
                 work,
                 k,
@@ -87,6 +101,9 @@ class NCut(GraphClusterer):
                 seed=seed,
             )
             laplacian = laplacian_of(work)
+            start = {}
+            if labels is not None:
+                cut, start["init"] = self._from_labels(work, cut, labels, k, seed)
             self.labels_ = graph.spread(self._labels(laplacian, cut.clusters, recorder))
         warn_of_gap(cut, recorder)
         self.graph_ = graph
@@ -99,13 +116,54 @@ class NCut(GraphClusterer):
             method=f"NCut ({self.variant})",
             n_nodes=graph.n_rows,
             n_clusters=k,
-            choices={"solver": cut.convergence.solver, "graph": dict(graph.info)},
+            choices={**start, "solver": cut.convergence.solver, "graph": dict(graph.info)},
             convergence=cut.convergence,
             satisfaction=kept,
             **recorder.told(),
             extra={"n_components": graph.n_components, "next_eigenvalue": cut.beyond},
         )
         return self
+
+    def _starting_labels(self, y: Any, graph: Graph, k: int) -> Ints | None:
+        """Labels (n,) of the nodes that k-means starts from; raises InputError."""
+        if self.init != "labels":
+            return None
+        if self.variant == "shi-malik":
+            raise InputError('init: "shi-malik" cuts one vector and starts nowhere; leave init out')
+        labels = as_labels(class_labels(y)[0], graph.n_rows, "y")
+        classes = np.unique(labels[labels >= 0])
+        if classes.size > k:
+            raise InputError(
+                f"init: labels of {classes.size} classes for {k} clusters; ask for as many"
+            )
+        if graph.rows is None:
+            return labels
+        of_nodes = np.full(graph.n_nodes, -1, dtype=np.int64)
+        known = np.flatnonzero(labels >= 0)[::-1]  # of equal rows with labels the first counts
+        of_nodes[graph.rows[known]] = labels[known]
+        return of_nodes
+
+    def _from_labels(
+        self, work: Workspace, cut: Cut, labels: Ints, k: int, seed: int
+    ) -> tuple[Cut, str]:
+        """The clusters that k-means finds from the classes, and where it looked for them."""
+        laplacian, given = laplacian_of(work), labels[laplacian_of(work).nodes]
+        if np.unique(given[given >= 0]).size < 2:
+            raise InputError("init: labelled nodes with an edge are of less than two classes")
+        where = "labels"
+        spaces: list[NDArray[np.floating]] = [cut.embedding]
+        points = None if self._points is None or is_rows(self._points) else as_points(self._points)
+        if points is not None and (self._budget is None or _POINTS * points.nbytes < self._budget):
+            spaces.append(points[work.graph.first_rows[laplacian.nodes]])
+        with work.recorder.stage("clusters"):
+            if len(spaces) > 1:
+                right = held_out_right(tuple(spaces), given, k, seed, laplacian.weights)
+                best = int(right[1] > right[0])
+                where += f", in the {('embedding', 'points')[best]}: {right[best]} held-out labels "
+                where += f"right, in the {('points', 'embedding')[best]} {right[1 - best]}"
+                spaces = [spaces[best]]
+            found = seeded_kmeans(spaces[0], given, k, seed, laplacian.weights)
+            return replace(cut, clusters=found), where
 
 
 @dataclass(frozen=True)

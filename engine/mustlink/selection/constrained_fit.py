@@ -15,6 +15,7 @@ from mustlink.graph import Graph
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.rounding.assign import assign, kmeans, transform
+from mustlink.rounding.seeded import label_centers
 from mustlink.rounding.split import cut_profile, splitting_value
 from mustlink.selection.formulation import Formulation, FormulationOf
 from mustlink.selection.held_out import sampled_rows, starting_centers
@@ -31,7 +32,8 @@ _ROUGH_STEPS = 60
 class Request:
     """What was asked for: graph, K, constraints, the method's formulation, and what is left open.
 
-    `by_criterion` chooses the parameter by WHC11's E instead of constraints held out.
+    `by_criterion` chooses the parameter by WHC11's E instead of constraints held out; `init` is
+    where the last k-means starts.
     """
 
     work: Workspace
@@ -43,6 +45,7 @@ class Request:
     roundings: tuple[str, ...]
     solving: Solving
     by_criterion: bool = False
+    init: str = "auto"
 
     @property
     def graph(self) -> Graph:
@@ -102,7 +105,10 @@ def cluster(request: Request, choice: Choice, solution: Solution) -> NDArray[np.
         return _split(request, rows[:, 0], laplacian)
     seen = transform(rows, way, solution.cost)
     centers = None
-    if not known.is_empty:
+    if request.init == "labels" and known.labels is not None:
+        given = known.labels[laplacian.nodes]
+        centers = label_centers(seen, given, k, request.seed, laplacian.weights)
+    elif request.init == "auto" and not known.is_empty:
         sample = sampled_rows(laplacian, known.nodes, request.seed)
         if sample.nodes.size:
             centers = starting_centers(seen[sample.rows], sample, known, k, request.seed)
