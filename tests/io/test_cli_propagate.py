@@ -63,7 +63,7 @@ def propagated(mustlink, tmp_path):
         out = tmp_path / "out.h5"
         code, said, err = mustlink(f"propagate {line} --json --quiet -o {out}")
         assert code == 0, err
-        assert err == ""
+        assert err.splitlines() == [f"  warning: {one}" for one in json.loads(said)["warnings"]]
         assert said.count("\n") == 1
         with h5py.File(out) as file:
             names = ("labels", "label_distributions", "confidence", "classes")
