@@ -26,7 +26,7 @@ def label_centers(
 
     `labels` (m,) have -1 for unknown and at most k classes; `weights` (m,) tell how often a row
     counts. Centres beyond the classes are rows drawn with a chance in proportion to the squared
-    distance from the nearest centre so far (k-means++, Arthur & Vassilvitskii 2007), at O(m r) each.
+    distance from the nearest centre so far (k-means++, Arthur & Vassilvitskii 2007).
     """
     often = np.ones(len(rows)) if weights is None else weights
     classes = np.unique(labels[labels >= 0])
