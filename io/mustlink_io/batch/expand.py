@@ -21,7 +21,7 @@ Values = dict[str, Scalar]
 Fits = Callable[[str, Mapping[str, Scalar], str], bool]  # (command, values, key of [defaults])
 
 MOST = 10_000  # jobs of one file
-TEMPLATES = ("labels", "constraints", "graph")  # beside name and output
+TEMPLATES = ("labels", "constraints", "graph", "weights")  # beside name and output
 _WILD = re.compile(r"[*?\[]")
 
 

@@ -27,6 +27,7 @@ from mustlink_io.commands.options import (
     THREADS,
     TIME,
     TOL,
+    WEIGHTS,
     output_of,
     several,
 )
@@ -67,7 +68,7 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
 )
 @click.option("--strict", is_flag=True, help="Contradictory constraints are an error.")
 @several(*CLUSTER_OWN)
-@several(*PREPARING)
+@several(WEIGHTS, *PREPARING)
 @several(AFFINITY, NEIGHBORS, METRIC, EDGE_WEIGHTS)
 @click.option(
     "--solver",
@@ -119,6 +120,7 @@ def cluster(
     job = ClusterJob(
         **asked,
         steps=steps,
+        sample_weight=given.pop("sample_weight"),
         **limits,
         **into,
         method=method or ("csp" if labels or constraints else "ncut"),

@@ -17,6 +17,7 @@ from mustlink_io.commands.options import (
     SEED,
     THREADS,
     TIME,
+    WEIGHTS,
     several,
 )
 from mustlink_io.commands.preparing_options import PREPARING, PreparingCommand
@@ -27,7 +28,7 @@ from mustlink_io.terminal.summary import emit
 @click.command(cls=PreparingCommand, short_help="Points, or a picture's pixels, to a graph.")
 @click.argument("data")
 @click.option("-o", "output", required=True, help="HDF5 file to write.")
-@several(*PREPARING)
+@several(WEIGHTS, *PREPARING)
 @NEIGHBORS
 @METRIC
 @EDGE_WEIGHTS
@@ -55,10 +56,11 @@ def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> 
     from mustlink_io.terminal.progress import observing
 
     limits = {name: params.pop(name) for name in ("threads", "memory", "time_limit")}
+    weights = params.pop("sample_weight")
     steps = steps_of(params)
     given = {name: value for name, value in params.items() if value is not None}
     with observing(quiet) as observer:
-        result = run_graph(data, output, given, observer, steps=steps, **limits)
+        result = run_graph(data, output, given, observer, weights=weights, steps=steps, **limits)
     emit(result, as_json, show_graph)
 
 

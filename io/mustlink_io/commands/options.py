@@ -95,6 +95,27 @@ MAX_ITER = click.option(
     "--max-iter", type=click.IntRange(min=1), help="Most iterations of the solver."
 )
 METRIC = click.option("--metric", type=click.Choice(["euclidean", "cosine"]))
+
+
+def weights_file(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> str | None:
+    """The name of a file; raises InputError for a kernel, which the option was of before."""
+    if value is not None:
+        from mustlink_io.formats.sample_weights import refuse_kernel
+
+        refuse_kernel(value)
+    return value
+
+
+WEIGHTS = click.option(
+    "--weights",
+    "sample_weight",
+    metavar="FILE[:DATASET]",
+    callback=weights_file,
+    help="How often every row counts, a number >= 0 each: HDF5, .npy, .csv[:COLUMN] (the column "
+    "may be one of DATA, which then is no coordinate).",
+)
 EDGE_WEIGHTS = click.option(
     "--edge-weights",
     "weights",

@@ -43,7 +43,7 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     asked = {name: given.pop(name) for name in ("labels", "memory", "time_limit")}
     method, constraints = given.pop("method"), given.pop("constraints")
     n_clusters = given.pop("n_clusters")
-    asked["steps"] = steps_of(given)
+    asked["steps"], asked["sample_weight"] = steps_of(given), given.pop("sample_weight")
     params = {name: value for name, value in given.items() if value is not None}
     job: Any
     if command == "propagate":

@@ -27,6 +27,7 @@ from mustlink_io.commands.options import (
     THREADS,
     TIME,
     TOL,
+    WEIGHTS,
     output_of,
     several,
 )
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     help="Neighbour graph of the points, made before; lnp, llelp, ltsalp fit to --neighbors of it.",
 )
 @several(*PROPAGATE_OWN)
-@several(*PREPARING)
+@several(WEIGHTS, *PREPARING)
 @several(AFFINITY, NEIGHBORS, METRIC, EDGE_WEIGHTS)
 @click.option("--solver", type=click.Choice(["auto", "dense", "cg"]), help="Of the equations.")
 @several(TOL, MAX_ITER, SEED, THREADS, MEMORY, TIME, RESUME, FRESH, QUIET, JSON)
@@ -103,10 +104,11 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
     }
     limits |= {name: given.pop(name) for name in ("key", "in_place", "overwrite")}
     asked["output"] = output_of(asked["data"], asked["output"], limits["in_place"])
-    steps = steps_of(given)
+    steps, weights = steps_of(given), given.pop("sample_weight")
     params = {name: value for name, value in given.items() if value is not None}
     with observing(quiet) as observer:
-        result = run(PropagateJob(**asked, **limits, steps=steps, params=params), observer)
+        job = PropagateJob(**asked, **limits, sample_weight=weights, steps=steps, params=params)
+        result = run(job, observer)
     emit(result.flat(), as_json, lambda _: show_propagate(result))
 
 

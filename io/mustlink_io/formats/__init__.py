@@ -8,6 +8,7 @@ from mustlink_io.formats.labels import (
     load_labels,
 )
 from mustlink_io.formats.pairs import PairFile, load_matrix, load_pairs
+from mustlink_io.formats.sample_weights import load_weights
 from mustlink_io.hdf5.file_names import HDF5, METIS, SUFFIXES, Place, parse
 
 __all__ = [
@@ -28,5 +29,6 @@ __all__ = [
     "load_labels",
     "load_matrix",
     "load_pairs",
+    "load_weights",
     "parse",
 ]

@@ -83,28 +83,30 @@ def load(
     advance: stream.Advance = stream.silent,
     lazy_above: int | None = None,
     steps: Preparation = _NOTHING,
+    apart: str | None = None,
 ) -> Data:
     """Load points or a graph; the file's contents decide unless `want` does.
 
     Square sparse matrices are graphs, dense ones points; `want="graph"` takes a dense square
     matrix as an affinity, `want="points"` a sparse one as points. Points in HDF5 that need more
     than `lazy_above` bytes are checked but not kept: the value is `stream.PointRows`, or
-    `PreparedRows` where `steps` prepare their columns. Raises InputError.
+    `PreparedRows` where `steps` prepare their columns. The column `apart` of a table is left out.
+    Raises InputError.
     """
     place = parse(text)
     store.check_readable(place.path)
-    asked = preparing.Asked(steps, lazy_above)
+    asked = preparing.Asked(steps, lazy_above, apart)
     if place.suffix in HDF5:
         return _load_h5(place, want, advance, asked)
     if place.part and place.suffix != ".npz":
         raise InputError(f"{place}: a table of points has no parts; give {place.path}")
-    found = _read(place, steps)
+    found = _read(place, asked)
     data = _decide(found, want, place, advance, asked)
     notes = () if found.note is None else (found.note,)
     return replace(data, names=found.names, notes=(*notes, *data.notes), doubts=found.doubts)
 
 
-def _read(place: Place, steps: Preparation) -> _Found:
+def _read(place: Place, asked: preparing.Asked) -> _Found:
     """The matrix in a file that is not HDF5."""
     path = place.path
     if place.suffix == ".npy":
@@ -121,9 +123,9 @@ def _read(place: Place, steps: Preparation) -> _Found:
     if place.suffix in EDGES:
         return _Found(*edges.read_edges(path), is_graph=True)
     if place.suffix == ".parquet":
-        return _of_table(frames.read_parquet(path), str(path), steps)
+        return _of_table(frames.read_parquet(path), str(path), asked)
     if place.suffix == ".csv":
-        return _of_csv(place, steps)
+        return _of_csv(place, asked)
     if place.suffix in PICTURES:
         raise InputError(
             f"{place}: a picture; make a graph of its pixels first: mustlink graph {path.name} -o "
@@ -132,7 +134,7 @@ def _read(place: Place, steps: Preparation) -> _Found:
     raise InputError(f"{place}: unknown ending {place.suffix!r}; readable are {SUFFIXES}")
 
 
-def _of_csv(place: Place, steps: Preparation) -> _Found:
+def _of_csv(place: Place, asked: preparing.Asked) -> _Found:
     header = tables.first_line(place.path)[1]
     words = [word.strip().strip('"') for word in header.split(tables.delimiter(header))]
     if edges.is_edge_table(words):
@@ -140,16 +142,16 @@ def _of_csv(place: Place, steps: Preparation) -> _Found:
     try:
         names, numbers = tables.read_csv(place.path)
         table = tables.Table(tuple(names), tuple(numbers.T))
-        if tables.find_column(names[:1], tables.NODE) is None:
+        if tables.find_column(names[:1], tables.NODE) is None and asked.apart is None:
             doubts = coordinates.doubtful(table, str(place))
             return _Found(numbers, doubts=doubts, columns=table.header)
     except tables.WordError as error:
         table = tables.read_table(place.path)
         if tables.find_column(words[:1], tables.NODE) is None and coordinates.words_among(
-            table, steps.one_hot
+            table, asked.steps.one_hot
         ):
             raise _hinted(error, place, words) from error
-    return _of_table(table, str(place), steps)
+    return _of_table(table, str(place), asked)
 
 
 def _hinted(error: InputError, place: Place, header: list[str]) -> InputError:
@@ -168,11 +170,13 @@ def _hinted(error: InputError, place: Place, header: list[str]) -> InputError:
     )
 
 
-def _of_table(table: tables.Table, where: str, steps: Preparation) -> _Found:
+def _of_table(table: tables.Table, where: str, asked: preparing.Asked) -> _Found:
     """Edges or points of a table, as its header says."""
     if edges.is_edge_table(table.header):
         return _Found(*edges.of_table(table, where), is_graph=True)
-    values, texts = coordinates.points_of(table, where, steps.one_hot)
+    if asked.apart is not None:
+        table = coordinates.without(table, asked.apart, where)
+    values, texts = coordinates.points_of(table, where, asked.steps.one_hot)
     doubts = coordinates.doubtful(table, where)
     columns = coordinates.titles(table)
     if texts is None:

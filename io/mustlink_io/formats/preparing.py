@@ -17,10 +17,14 @@ from mustlink_io.hdf5 import size_checks
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be done to points, and from how many bytes on they are left on disk."""
+    """What is to be done to points, and from how many bytes on they are left on disk.
+
+    `apart` is a column of a table that is none of the points, by its name or number.
+    """
 
     steps: Preparation
     lazy_above: int | None = None
+    apart: str | None = None
 
 
 @dataclass(frozen=True)

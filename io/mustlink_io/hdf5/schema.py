@@ -100,6 +100,10 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
             ),
         ),
     ),
+    "weights": (
+        "How often every node counts; a file of points, a graph or of weights alone may have it.",
+        (Item("/weights", ("float64",), ("n",), _FLOAT, "finite and not negative"),),
+    ),
     "names": (
         "What nodes and classes are called, where they have names.",
         (

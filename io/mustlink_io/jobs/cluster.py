@@ -78,12 +78,12 @@ class ClusterJob(Job):
         found = {"n_clusters": self.n_clusters, **super().parameters(side)}
         return self.with_class_shares(found, side) if self._labels_only else found
 
-    def fit(self, estimator: Any, data: Any, side: Any, recorder: Recorder) -> None:
+    def fit(self, estimator: Any, data: Any, side: Any, **given: Any) -> None:
         """Fit to points or a graph."""
         if self._labels_only:
-            estimator.fit(data, side, observer=recorder)
+            estimator.fit(data, side, **given)
         else:
-            estimator.fit(data, constraints=side, observer=recorder)
+            estimator.fit(data, constraints=side, **given)
 
     def labels_of(self, side: Any) -> NDArray[np.int64] | None:
         """Labels (n,), -1 unknown, if they are all that `read` found."""

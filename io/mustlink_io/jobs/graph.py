@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mustlink.cost.process_memory import peak_bytes
 from mustlink.deadline import NEVER, Deadline
 from mustlink.errors import InputError
@@ -15,7 +18,9 @@ from mustlink.observe import Observer, Recorder
 from mustlink.preparation import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import matrices
+from mustlink_io.formats.names import NodeNames
 from mustlink_io.formats.photographs import load_image
+from mustlink_io.formats.sample_weights import column_of
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import PICTURES
 from mustlink_io.hdf5.locks import locked
@@ -37,12 +42,15 @@ def run_graph(
     params: Mapping[str, Any],
     observer: Observer,
     *,
+    weights: str | None = None,
     steps: Preparation = _NOTHING,
     threads: int | None = None,
     memory: int | None = None,
     time_limit: float | None = None,
 ) -> dict[str, Any]:
     """Make the graph of points or of a picture, or check one, and write it; returns its health.
+
+    `weights` of its nodes are written beside it, for `--weights` of other commands.
 
     Raises InputError.
     """
@@ -52,7 +60,7 @@ def run_graph(
     deadline = NEVER if time_limit is None else Deadline.after(time_limit)
     with locked(output):
         remove_leftovers(target)
-        asked = _Asked(data, target, params, steps, threads, memory)
+        asked = _Asked(data, target, params, steps, weights, threads, memory)
         found = _run(asked, Recorder(observer, deadline))
     return {**found, "output": output}
 
@@ -65,6 +73,7 @@ class _Asked:
     target: Path
     params: Mapping[str, Any]
     steps: Preparation
+    weights: str | None
     threads: int | None
     memory: int | None
 
@@ -81,12 +90,15 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
             _refuse(asked, f"{place}: is a picture, whose pixels have their neighbours")
             with recorder.stage("reading"):
                 image = load_image(place.path, str(place))
+                weights = _weights(asked, image.shape[0] * image.shape[1], None)
             with recorder.stage("pixel graph"):
                 graph = image_graph(image, n_similar=N_SIMILAR)
         else:
             with recorder.stage("reading") as advance:
                 lazy_above = None if memory is None else memory // LAZY
-                loaded = formats.load(asked.data, None, advance, lazy_above, asked.steps)
+                apart = column_of(asked.weights, asked.data)
+                loaded = formats.load(asked.data, None, advance, lazy_above, asked.steps, apart)
+                weights = _weights(asked, loaded.n_rows, loaded.names)
             for note in loaded.notes:
                 recorder.note(note)
             for doubt in loaded.doubts:
@@ -109,6 +121,8 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
             content["/names"] = loaded.names.texts
         if loaded is not None and loaded.fitted is not None:
             content["/@preparation"] = to_json(loaded.fitted.to_dict())
+        if weights is not None:
+            content["/weights"] = weights
         if image is not None:
             content["/image"] = image
         store.write(asked.target, content)
@@ -120,6 +134,10 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
         "notes": recorder.remarks,
         "warnings": list(recorder.warnings),
     }
+
+
+def _weights(asked: _Asked, n: int, names: NodeNames | None) -> NDArray[np.float64] | None:
+    return None if asked.weights is None else formats.load_weights(asked.weights, n, names)
 
 
 def _refuse(asked: _Asked, why: str) -> None:

@@ -30,7 +30,7 @@ _NOT_RESULTS = [ending for ending, form in FORMS.items() if form not in ("h5", "
 @dataclass(frozen=True, kw_only=True)
 class Job(ABC):
     """An estimator to be fitted to a file; `params` holds only what was given, `steps` prepare the
-    columns of points before.
+    columns of points before. `sample_weight` is a file that says how often every row counts.
 
     `resume` keeps the results of stages after the run, `fresh` ignores those of earlier runs.
     Where the output is AnnData, the data with the result under `key` added, `in_place` lets it be
@@ -41,6 +41,7 @@ class Job(ABC):
     output: str
     method: str
     labels: str | None = None
+    sample_weight: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     steps: Preparation = field(default_factory=Preparation)
     threads: int | None = None
@@ -58,7 +59,8 @@ class Job(ABC):
     @property
     def inputs(self) -> dict[str, str]:
         """Role of every file that is read."""
-        given = {"data": self.data, "labels": self.labels, **self._more_inputs()}
+        given = {"data": self.data, "labels": self.labels, "weights": self.sample_weight}
+        given |= self._more_inputs()
         return {role: text for role, text in given.items() if text is not None}
 
     def _more_inputs(self) -> dict[str, str | None]:
@@ -83,8 +85,8 @@ class Job(ABC):
 
     @property
     def preparing_flags(self) -> dict[str, Any]:
-        """What a user types for the preparation of the columns."""
-        return dict.fromkeys(self.steps.options(), True)
+        """What a user types for the preparation of the columns, and the weights of rows."""
+        return {**dict.fromkeys(self.steps.options(), True), "--weights": self.sample_weight}
 
     @property
     def neighbours(self) -> int:
@@ -170,8 +172,8 @@ class Job(ABC):
         return {**rest, "class_mass": shares}
 
     @abstractmethod
-    def fit(self, estimator: Any, data: Any, side: Any, recorder: Recorder) -> None:
-        """Fit to the data with what `read` returned."""
+    def fit(self, estimator: Any, data: Any, side: Any, **given: Any) -> None:
+        """Fit to the data with what `read` returned; `given` are observer and sample_weight."""
 
     @abstractmethod
     def labels_of(self, side: Any) -> NDArray[np.int64] | None:

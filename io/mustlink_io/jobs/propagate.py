@@ -72,9 +72,9 @@ class PropagateJob(Job):
         """Parameters of the estimator, where given."""
         return self.with_class_shares(super().parameters(side), side.labels)
 
-    def fit(self, estimator: Any, data: Any, side: Sides, recorder: Recorder) -> None:
+    def fit(self, estimator: Any, data: Any, side: Sides, **given: Any) -> None:
         """Fit to points, points and their graph, or a graph."""
-        estimator.fit(data, side.labels, graph=side.graph, observer=recorder)
+        estimator.fit(data, side.labels, graph=side.graph, **given)
 
     def labels_of(self, side: Sides) -> NDArray[np.int64] | None:
         """Labels (n,), -1 unknown."""

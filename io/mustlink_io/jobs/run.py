@@ -15,6 +15,7 @@ from mustlink.observe import Observer, Recorder
 from mustlink.workspace.keeper import digest
 from mustlink_io import formats
 from mustlink_io.formats import annotate, stream
+from mustlink_io.formats.sample_weights import column_of
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.plain_json import to_json
@@ -65,16 +66,21 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
     with recorder.stage("reading") as advance:
         data, labels = _read(job, advance)
         side = job.read(data, labels, recorder)
+        weights = None
+        if job.sample_weight is not None:
+            weights = formats.load_weights(job.sample_weight, data.n_rows, data.names)
+            weights = weights if data.kept is None else weights[data.kept]
     for note in (*data.notes, *(() if labels is None else labels.notes)):
         recorder.note(note)
     for doubt in data.doubts:
         recorder.warn(doubt)
     inputs = _checksums(job, paths, recorder)
-    source = digest((inputs[0].sha256, data.place.part, data.kind, *job.steps.options()))
+    apart = [word for word in [column_of(job.sample_weight, job.data)] if word]
+    source = digest((inputs[0].sha256, data.place.part, data.kind, *job.steps.options(), *apart))
     work = WorkFolder(folder_of(job.output), source, fresh=job.fresh)
     estimator = _estimator(job, data, side).keep_in(work)
     try:
-        job.fit(estimator, data.value, side, recorder)
+        job.fit(estimator, data.value, side, observer=recorder, sample_weight=weights)
     except InputError:
         _put_away(job, work, recorder)
         raise
@@ -141,7 +147,8 @@ def _read(job: Job, advance: stream.Advance) -> tuple[formats.Data, formats.Labe
     """The data, and the labels where there are some."""
     wanted: formats.Kind | None = "graph" if job.params.get("affinity") == "precomputed" else None
     lazy_above = None if job.memory is None else job.memory // LAZY
-    data = formats.load(job.data, wanted, advance, lazy_above, job.steps)
+    apart = column_of(job.sample_weight, job.data)
+    data = formats.load(job.data, wanted, advance, lazy_above, job.steps, apart)
     if job.labels is None:
         return data, None
     pixels = None if data.image is None else data.image.shape[:2]

@@ -1,0 +1,107 @@
+"""How often every row counts, from a file: one number a row, finite and not negative."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+from mustlink_io.formats import anndata, arrays, frames, npz, tables
+from mustlink_io.formats.names import NodeNames, node_rows
+from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.file_names import HDF5, Place, parse
+
+NAMES = ("weight", "weights", "count", "counts", "sample_weight")
+KERNELS = ("local", "gaussian", "connectivity")  # that the option was of before
+
+
+def refuse_kernel(text: str) -> None:
+    """Raise InputError for the name of a kernel of graph edges."""
+    name = parse(text).path.name
+    if name in KERNELS and not parse(text).path.exists():
+        raise InputError(
+            f"--weights {name}: is a kernel of the graph's edges, --edge-weights {name}; --weights "
+            "is a file with one weight a row"
+        )
+
+
+def load_weights(text: str, n_rows: int, names: NodeNames | None = None) -> NDArray[np.float64]:
+    """Load weights (n_rows,): HDF5 (`/weights` if nothing is named), a column of obs in AnnData,
+    .npy, .npz, or a table: one number a line, FILE.csv:COLUMN, or a column `node` and one of
+    weights. Raises InputError.
+    """
+    refuse_kernel(text)
+    place = parse(text)
+    store.check_readable(place.path)
+    values = np.asarray(_read(place, n_rows, names))
+    if values.dtype.kind not in "fiub" or values.shape != (n_rows,):
+        raise InputError(
+            f"{place}: shape {values.shape} of type {values.dtype}; weights are numbers, one for "
+            f"each of the {n_rows} rows"
+        )
+    found = values.astype(np.float64)
+    bad = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+    if bad.size:
+        raise InputError(
+            f"{place}: row {bad[0]} has weight {found[bad[0]]:g}; weights are finite and not "
+            "negative"
+        )
+    return found
+
+
+def column_of(text: str | None, data: str) -> str | None:
+    """The column of the data's own table that holds the weights, None if they are elsewhere."""
+    if text is None:
+        return None
+    place = parse(text)
+    tabular = place.suffix in (".csv", ".tsv", ".parquet")
+    return place.part if tabular and place.path == parse(data).path else None
+
+
+def _read(place: Place, n_rows: int, names: NodeNames | None) -> Any:
+    if place.suffix in HDF5:
+        with store.open_h5(place.path) as file:
+            name = place.part or "/weights"
+            if anndata.is_column(file, name):
+                return anndata.column(file, name)
+            return store.read(file, name, {}, "/weights")
+    if place.suffix == ".npy":
+        return arrays.load_npy(place.path)
+    if place.suffix == ".npz":
+        with arrays.open_npz(place.path) as archive:
+            return npz.member(archive, place.part or "weights", str(place))
+    if place.suffix == ".parquet":
+        return _column(frames.read_parquet(place.path), place, n_rows, names)
+    try:
+        header, numbers = tables.read_csv(place.path)
+        table = tables.Table(tuple(header), tuple(numbers.T))
+    except tables.WordError:
+        table = tables.read_table(place.path)
+    return _column(table, place, n_rows, names)
+
+
+def _column(
+    table: tables.Table, place: Place, n_rows: int, names: NodeNames | None
+) -> NDArray[Any]:
+    """The column that is named, called as weights are, or the only one beside `node`."""
+    node = tables.find_column(table.header[:1], tables.NODE) if len(table.columns) > 1 else None
+    wanted = NAMES if place.part is None else (place.part.lower(),)
+    at = tables.find_column(table.header, wanted)
+    rest = [i for i in range(len(table.columns)) if i != node]
+    if at is None and place.part is None and len(rest) == 1:
+        at = rest[0]
+    if at is None:
+        listed = ", ".join(store.text(name) for name in table.header[:12]) or "no header"
+        raise InputError(f"{place}: which column has the weights? write {place.path.name}:COLUMN "
+                         f"(it has {listed})")  # fmt: skip
+    values = table.text(at)
+    if node is None or values.dtype.kind == "O":
+        return values
+    rows = node_rows(table.text(node), names, str(place))
+    if not np.array_equal(np.sort(rows), np.arange(n_rows)):
+        raise InputError(f"{place}: wanted is every node once, of 0 to {n_rows - 1}")
+    found = np.empty(n_rows)
+    found[rows] = values
+    return found

@@ -1,0 +1,135 @@
+"""Weights of rows from files: a row of weight 3 is three rows, in every command that takes them."""
+
+import json
+import re
+
+import h5py
+import numpy as np
+import pytest
+
+import mustlink as ml
+from mustlink.errors import InputError
+from mustlink_io import formats
+from mustlink_io.batch import arguments, expand, spec
+from mustlink_io.commands import cli
+from mustlink_io.hdf5 import store
+
+N = 90
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Three round groups, how often every row counts, and the rows so often."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1, 2], 30)
+    X = (rng.normal(size=(N, 3)) + 5 * np.eye(3)[truth]).astype("f4")
+    w = rng.integers(1, 4, N).astype(float)
+    store.write(folder / "points.h5", {"/points": X, "/weights": w})
+    store.write(folder / "many.h5", {"/points": np.repeat(X, w.astype(int), axis=0)})
+    few = np.full(N, -1)
+    few[[0, 1, 30, 31, 60, 61]] = truth[[0, 1, 30, 31, 60, 61]]
+    np.savetxt(folder / "few.txt", few, fmt="%d")
+    np.save(folder / "w.npy", w)
+    np.savetxt(folder / "w.txt", w)
+    order = rng.permutation(N)
+    lines = "\n".join(f"{i},{w[i]}" for i in order)
+    (folder / "w.csv").write_text(f"node,weight\n{lines}\n")
+    lines = "\n".join(",".join(map(repr, map(float, [*x, c]))) for x, c in zip(X, w, strict=True))
+    (folder / "table.csv").write_text(f"a,b,c,times\n{lines}\n")
+    np.save(folder / "short.npy", w[:-1])
+    np.save(folder / "below.npy", w - 2)
+    return folder
+
+
+def labels(path):
+    with h5py.File(path) as file:
+        return file["labels"][:]
+
+
+@pytest.mark.parametrize("file", ["points.h5", "points.h5:/weights", "w.npy", "w.txt", "w.csv"])
+def test_weights_are_read_from_any_file(data, file):
+    with h5py.File(data / "points.h5") as h5:
+        np.testing.assert_array_equal(formats.load_weights(str(data / file), N), h5["weights"][:])
+
+
+def test_a_row_of_weight_3_is_three_rows(mustlink, data, tmp_path):
+    out, many = tmp_path / "out.h5", tmp_path / "many.h5"
+    code, _, err = mustlink(f"cluster points.h5 -k 3 -m ncut --weights w.npy -o {out}")
+    assert code == 0, err
+    assert mustlink(f"cluster many.h5 -k 3 -m ncut -o {many}")[0] == 0
+    w = np.load(data / "w.npy").astype(int)
+    found = np.repeat(labels(out), w)
+    assert len(set(zip(found.tolist(), labels(many).tolist(), strict=True))) == 3
+
+
+def test_the_shell_does_what_sample_weight_does(mustlink, data, tmp_path):
+    out = tmp_path / "out.h5"
+    line = f"propagate points.h5 --labels few.txt -m gfhf --weights w.npy -o {out} --json"
+    code, said, err = mustlink(line)
+    assert code == 0, err
+    X, w = formats.load(str(data / "points.h5")).value, np.load(data / "w.npy")
+    y = np.loadtxt(data / "few.txt", dtype=int)
+    wanted = ml.GFHF(random_state=0).fit(X, y, sample_weight=w)
+    with h5py.File(out) as file:
+        np.testing.assert_allclose(
+            file["label_distributions"][:], wanted.label_distributions_, atol=1e-6
+        )
+    assert "--weights w.npy" in json.loads(said)["command"]
+
+
+def test_a_column_of_the_table_is_no_coordinate(mustlink, data, tmp_path):
+    a, b = tmp_path / "a.h5", tmp_path / "b.h5"
+    line = "cluster {} -k 3 -m ncut --weights {} -o {} --json"
+    code, said, err = mustlink(line.format("table.csv", "table.csv:times", a))
+    assert code == 0, err
+    assert json.loads(said)["data"]["shape"] == [N, 3]
+    assert mustlink(line.format("points.h5", "points.h5", b))[0] == 0
+    np.testing.assert_array_equal(labels(a), labels(b))
+
+
+def test_a_graph_keeps_weights_for_later(mustlink, tmp_path):
+    graph, out = tmp_path / "graph.h5", tmp_path / "out.h5"
+    assert mustlink(f"graph points.h5 --weights w.npy -o {graph}")[0] == 0
+    code, _, err = mustlink(f"cluster {graph} -k 3 -m ncut --weights {graph} -o {out}")
+    assert code == 0, err
+    W, w = formats.load(str(graph)).value, formats.load_weights(str(graph), N)
+    cut = ml.NCut(n_clusters=3, affinity="precomputed", random_state=0).fit(W, sample_weight=w)
+    np.testing.assert_array_equal(labels(out), cut.labels_)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("cluster points.h5 -k 3 --weights local -o o.h5", "--edge-weights local"),
+        ("graph points.h5 --weights=gaussian -o o.h5", "--edge-weights gaussian"),
+        ("cluster points.h5 -k 3 --weights short.npy -o o.h5", r"shape \(89,\).*each of the 90"),
+        ("cluster points.h5 -k 3 --weights below.npy -o o.h5", "has weight -1; .*not negative"),
+        ("cluster points.h5 -k 3 --weights none.npy -o o.h5", "none.npy"),
+        ("cluster points.h5 -k 3 --weights table.csv -o o.h5", r"which column .*\(it has a, b, c"),
+        ("cluster points.h5 -k 3 --edge-weights w.npy -o o.h5", "'w.npy' is not one of 'local'"),
+    ],
+)
+def test_what_cannot_be_is_one_line(mustlink, data, line, words):
+    code, _, err = mustlink(line)
+    told = [one for one in err.splitlines() if one.startswith("mustlink: ")]
+    assert code == 2
+    assert len(told) == 1, err
+    assert re.search(words, told[0]), err
+    assert not (data / "o.h5").exists()
+
+
+def test_a_jobs_file_takes_both(data, tmp_path):
+    def jobs(text):
+        (tmp_path / "jobs.toml").write_text(
+            f'[[job]]\nname = "one"\ndata = "{data}/points.h5"\nk = 3\noutput = "o.h5"\n{text}\n'
+        )
+        where = spec.Where(tmp_path / "jobs.toml")
+        found = expand.expand(spec.load(where), where, lambda *_: True)
+        return [arguments.check(job, where, cli.cli.commands) for job in found]
+
+    ready = jobs(f'weights = "{data}/w.npy"\nedge-weights = "gaussian"')
+    assert ready[0].job.sample_weight == f"{data}/w.npy"
+    assert ready[0].job.params == {"weights": "gaussian"}
+    with pytest.raises(InputError, match=r'job "one": .*--edge-weights local'):
+        jobs('weights = "local"')
