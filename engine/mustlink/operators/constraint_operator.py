@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -12,11 +13,13 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import NodeMatrix
+from mustlink.errors import NumericalError
 from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.space import Block, Small, Space
 
 _DENSE_SUPPORT = 2500  # constrained nodes up to which Q̄'s spectrum is found densely
+_SHARP, _RESTARTS = (1e-6, 1e-4, 1e-2), 300  # of ARPACK, one tolerance after the other
 _ROUNDING = 1e-12  # relative size below which an eigenvalue of Q̄ is taken for zero
 
 
@@ -145,14 +148,31 @@ class ConstraintOperator:
         return dense
 
     def _lanczos(self, k: int, which: Literal["LA", "SA"]) -> NDArray[np.float64]:
-        """Return k eigenvalues from one end, to 1e-6."""
-        from scipy.sparse.linalg import LinearOperator, eigsh
+        """Return k eigenvalues from one end, to 1e-6, or less sharp where 300 restarts miss that.
+
+        Raises NumericalError where they are not found to 1e-2 either.
+        """
+        from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
         s = self.support.size
         operator = LinearOperator((s, s), matvec=self._column, dtype=np.float64)
         start = np.ones(s) + np.linspace(0, 0.5, s)
-        found = eigsh(operator, k=k, which=which, v0=start, return_eigenvectors=False, tol=1e-6)
-        return np.asarray(found, dtype=np.float64)
+        for tol in _SHARP:
+            with suppress(ArpackNoConvergence):
+                found = eigsh(
+                    operator,
+                    k=k,
+                    which=which,
+                    v0=start,
+                    return_eigenvectors=False,
+                    tol=tol,
+                    maxiter=_RESTARTS,
+                )
+                return np.asarray(found, dtype=np.float64)
+        raise NumericalError(
+            f"constraints: the {k} extreme eigenvalues of their matrix on {s} nodes were not "
+            "found; weigh the constraints alike, or give fewer"
+        )
 
     def _column(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.inner(x.reshape(-1, 1)).ravel()
