@@ -490,7 +490,7 @@ def test_every_option_is_a_parameter_of_its_estimator():
         assert {flag(name) for name in taken} <= known
         renamed = {"class_shares"} if "class_mass" in taken else set()
         assert taken - renamed <= set(parameters)
-        untold = set(parameters) - taken - {"n_clusters", "n_jobs", "memory"}
+        untold = set(parameters) - taken - {"n_clusters", "n_jobs", "memory", "time_limit"}
         assert untold == set(), "parameters that the command line cannot set"
 
 
