@@ -39,12 +39,37 @@ def info(file: str, as_json: bool) -> None:
       mustlink info out.h5 --json | jq .parameters
     """
     from mustlink_io.hdf5 import work_folder
+    from mustlink_io.hdf5.locks import lock_file
     from mustlink_io.jobs.info import Contents, describe
 
     kept = work_folder.listing(file)
-    there = Path(file).is_file() or not kept  # a run that was killed leaves its work only
-    found = describe(file) if there else Contents(file, 0, [])
-    emit(found.plain() | kept, as_json, lambda _: show_info(found, kept.get("work")))
+    begun = work_folder.folder_of(file).is_dir() or lock_file(file).exists()
+    if Path(file).is_file() or not begun:
+        found = describe(file)
+        emit(found.plain() | kept, as_json, lambda _: show_info(found, kept.get("work")))
+        return
+    unfinished = _unfinished(file, kept)
+    told = Contents(file, 0, []).plain() | {"unfinished": unfinished} | kept
+    emit(told, as_json, lambda _: show_unfinished(unfinished, kept.get("work")))
+
+
+def _unfinished(file: str, kept: Mapping[str, Any]) -> str:
+    """What is told of an output of which there is only what its run left, or still holds."""
+    from mustlink_io.hdf5.locks import is_locked
+
+    if is_locked(file):
+        return f"{file}: a run is writing it, it is not there yet"
+    if kept:
+        return f"{file}: unfinished; the same command again goes on from {kept['work']['folder']}"
+    return f"{file}: unfinished, and nothing is kept of it; run the same command again"
+
+
+def show_unfinished(words: str, work: Mapping[str, Any] | None) -> None:
+    """Print that an output is not there yet, and what is kept for it."""
+    console = stdout_console()
+    console.print(words, highlight=False, markup=False, soft_wrap=True)
+    if work is not None:
+        _show_work(console, work)
 
 
 def show_info(found: Contents, work: Mapping[str, Any] | None) -> None:
@@ -64,12 +89,17 @@ def show_info(found: Contents, work: Mapping[str, Any] | None) -> None:
     if found.result is not None:
         _show_result(console, found.result)
     if work is not None:
-        results = [
-            (one["stage"], size(one["bytes"]), clock(one["seconds"]), one["made"], _age(one))
-            for one in work["results"]
-        ]
-        title(console, f"{work['folder']}  kept for other runs")
-        table(console, ("stage", "size", "took", "made", ""), results)
+        _show_work(console, work)
+
+
+def _show_work(console: Console, work: Mapping[str, Any]) -> None:
+    """Print what stages left for other runs."""
+    results = [
+        (one["stage"], size(one["bytes"]), clock(one["seconds"]), one["made"], _age(one))
+        for one in work["results"]
+    ]
+    title(console, f"{work['folder']}  kept for other runs")
+    table(console, ("stage", "size", "took", "made", ""), results)
 
 
 def _show_result(console: Console, result: Result) -> None:

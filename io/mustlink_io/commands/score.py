@@ -2,34 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from mustlink_io.commands.options import JSON
-from mustlink_io.terminal.console import facts, stdout_console
+from mustlink_io.terminal.console import facts, stdout_console, table
 from mustlink_io.terminal.summary import constraints_kept, emit, sizes_line
 
 
 @click.command(short_help="How good labels are.")
-@click.argument("labels")
+@click.argument("labels", nargs=-1, required=True)
 @click.option("--truth", help="True classes, -1 unknown.")
 @click.option("--constraints", help="Pairs to count as kept or broken.")
 @click.option("--graph", "graph_file", help="Graph on which to measure the normalised cut.")
 @JSON
 def score(
-    labels: str, truth: str | None, constraints: str | None, graph_file: str | None, as_json: bool
+    labels: tuple[str, ...],
+    truth: str | None,
+    constraints: str | None,
+    graph_file: str | None,
+    as_json: bool,
 ) -> None:
-    """Compare the labels in OUT.h5 with the truth, constraints, or a graph.
+    """Compare the labels in OUT.h5 with the truth, constraints, or a graph; of several files, a row
+    each.
 
     \b
       mustlink score out.h5 --truth data.h5:/labels
       mustlink score out.h5 --constraints pairs.csv --graph graph.h5 --json
+      mustlink score out/*.h5 --truth data.h5:/labels         the best last
     """
     from mustlink_io.jobs.score import score as compute
 
-    emit(compute(labels, truth, constraints, graph_file), as_json, show_score)
+    found = [compute(one, truth, constraints, graph_file) for one in labels]
+    if len(found) == 1:
+        emit(found[0], as_json, show_score)
+        return
+    emit({"scores": found}, as_json, lambda _: show_scores(found))
+
+
+def show_scores(found: Sequence[Mapping[str, Any]]) -> None:
+    """Print a row a file, by the adjusted Rand index, else the constraints kept, rising."""
+
+    def figures(one: Mapping[str, Any]) -> list[float | None]:
+        truth, kept = one.get("truth") or {}, one.get("satisfaction") or {}
+        told = [truth.get("ari"), truth.get("nmi"), truth.get("accuracy"), truth.get("right")]
+        return [*told, kept.get("balanced", kept.get("kept")), one.get("mncut")]
+
+    names = ("file", "clusters", "-1", "ARI", "NMI", "accuracy", "right", "kept", "cut")
+    ranked = sorted(found, key=lambda one: [-1.0 if v is None else v for v in figures(one)])
+    rows = [
+        (
+            one["labels"],
+            len(one["sizes"]),
+            one["unassigned"],
+            *("" if value is None else f"{value:.4f}" for value in figures(one)),
+        )
+        for one in ranked
+    ]
+    used = [at for at in range(len(names)) if any(row[at] != "" for row in rows)]
+    table(stdout_console(), [names[at] for at in used], [[row[at] for at in used] for row in rows])
 
 
 def show_score(result: Mapping[str, Any]) -> None:

@@ -19,6 +19,8 @@ from mustlink_io.formats.stream import row_blocks
 from mustlink_io.hdf5 import store, writing
 
 Notes = list[str]
+WITH_LABELS = ("h5", "npz")  # forms of points, the first of graphs too, that hold labels beside
+Ints = NDArray[np.int64]
 Points = Callable[[str, Any, NodeNames | None], Notes]
 Graph = Callable[[str, sp.csr_matrix, NodeNames | None], Notes]
 
@@ -30,11 +32,16 @@ def _without_names(path: str, names: NodeNames | None) -> Notes:
     return [] if names is None else [f"{path}: the format has no place for the names of nodes"]
 
 
-def points_h5(path: str, points: Any, names: NodeNames | None) -> Notes:
-    """The format of mustlink, with the names."""
-    more = {} if names is None else {"/names": names.texts}
-    writing.write(path, {"/points": points, **more})
+def points_h5(path: str, points: Any, names: NodeNames | None, labels: Ints | None = None) -> Notes:
+    """The format of mustlink, with the names and labels."""
+    writing.write(path, {"/points": points, **_beside(names, labels)})
     return []
+
+
+def _beside(names: NodeNames | None, labels: Ints | None) -> dict[str, Any]:
+    """Names and labels of nodes as entries of a file."""
+    found: dict[str, Any] = {} if names is None else {"/names": names.texts}
+    return found if labels is None else {**found, "/labels": labels}
 
 
 def points_h5ad(path: str, points: Any, names: NodeNames | None) -> Notes:
@@ -70,10 +77,13 @@ def points_npy(path: str, points: Any, names: NodeNames | None) -> Notes:
     return _without_names(path, names)
 
 
-def points_npz(path: str, points: Any, names: NodeNames | None) -> Notes:
-    """The array X."""
+def points_npz(
+    path: str, points: Any, names: NodeNames | None, labels: Ints | None = None
+) -> Notes:
+    """The array X, and labels as y."""
+    more: dict[str, Any] = {} if labels is None else {"y": labels}
     with writing.atomic(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, X=points)
+        np.savez(file, X=points, **more)
     return _without_names(path, names)
 
 
@@ -108,10 +118,11 @@ def points_parquet(path: str, points: Any, names: NodeNames | None) -> Notes:
     return []
 
 
-def graph_h5(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> Notes:
-    """The format of mustlink, with the names."""
-    more = {} if names is None else {"/names": names.texts}
-    writing.write(path, {**matrices.graph_content(affinity), **more})
+def graph_h5(
+    path: str, affinity: sp.csr_matrix, names: NodeNames | None, labels: Ints | None = None
+) -> Notes:
+    """The format of mustlink, with the names and labels."""
+    writing.write(path, {**matrices.graph_content(affinity), **_beside(names, labels)})
     return []
 
 

@@ -45,6 +45,21 @@ def lock_file(path: str | Path, folder: Path | None = None) -> Path:
     return (folder or target.parent) / f".{name}.lock"
 
 
+def is_locked(path: str | Path) -> bool:
+    """Whether a run holds the lock on `path`; nothing is made or changed."""
+    try:
+        descriptor = os.open(lock_file(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in _BUSY
+    finally:
+        os.close(descriptor)
+    return False
+
+
 @contextlib.contextmanager
 def locked(
     path: str | Path, what: str = "output", *, folder: Path | None = None, wait: float = 0.0

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io import formats
-from mustlink_io.formats import annotate, frames, networks, results, writers
+from mustlink_io.formats import annotate, arrays, frames, networks, results, writers
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.hdf5.file_names import FORMS, USUAL
 from mustlink_io.hdf5.locks import locked
@@ -116,8 +117,49 @@ def _data(source: str, output: str, form: str) -> dict[str, Any]:
         raise InputError(
             f"{output}: {form} cannot hold {noun}, which {data.place} is; write {able}"
         )
-    notes = [*data.notes, *known[form](output, data.value, data.names)]
+    labels = _known_labels(data)
+    notes, more = list(data.notes), {}
+    if labels is not None and form in writers.WITH_LABELS and (form, data.kind) != ("npz", "graph"):
+        more = {"labels": labels}
+    elif labels is not None:
+        notes.append(f"{output}: has no place for the labels in {data.place.path}; .h5 has")
+    notes += known[form](output, data.value, data.names, **more)
+    if data.kind == "points" and _is_double(data.place):
+        notes.append(f"{output}: float64 became float32, about 7 digits of every value")
     return _told(str(data.place), output, data.kind, form, list(data.value.shape), notes)
+
+
+def _known_labels(data: formats.Data) -> NDArray[np.int64] | None:
+    """Labels that the file of the data has beside them, under a usual name and one a node."""
+    path, n = data.place.path, int(data.value.shape[0])
+    found: str | None = None
+    if data.place.suffix == ".npz":
+        with arrays.open_npz(path) as archive:
+            names = [name for name in ("labels", "y") if name in archive]
+            found = next((name for name in names if archive.declares(name)[0] == (n,)), None)
+    elif data.place.suffix in formats.HDF5 and data.place.suffix != annotate.ENDING:
+        with store.open_h5(path) as file:
+            for name in formats.LABEL_NAMES:
+                item = store.find(file, name)
+                if found is None and getattr(item, "shape", None) == (n,):
+                    found = name
+    return None if found is None else formats.load_classes(f"{path}:{found}", n).codes
+
+
+def _is_double(place: formats.Place) -> bool:
+    """Whether the file declares points in double precision."""
+    if place.suffix == ".npy":
+        return arrays.load_npy(place.path).dtype == np.float64
+    if place.suffix == ".npz":
+        with arrays.open_npz(place.path) as archive:
+            usual = [place.part] if place.part else ["points", "X", *archive]
+            name = next((name for name in usual if name in archive), None)
+            return name is not None and archive.declares(name)[1] == np.float64
+    if place.suffix in formats.HDF5 and place.part:
+        with store.open_h5(place.path) as file:
+            item = store.find(file, place.part)
+            return getattr(item, "dtype", None) == np.float64
+    return False
 
 
 def convert_into(
