@@ -12,7 +12,7 @@ from mustlink_io.commands.cluster import cluster
 from mustlink_io.commands.options import JSON
 from mustlink_io.commands.preparing_options import PreparingCommand
 from mustlink_io.commands.propagate import propagate
-from mustlink_io.terminal.console import clock, facts, size, stdout_console, table
+from mustlink_io.terminal.console import clock, facts, planned_time, size, stdout_console, table
 from mustlink_io.terminal.summary import emit
 
 _OUTPUT = {"output", "key", "in_place", "overwrite"}
@@ -125,7 +125,8 @@ def show_plan(result: Mapping[str, Any]) -> None:
         [
             ("data", f"{result['data']}: {what}"),
             ("method", result["method"]),
-            ("time, peak memory", f"{clock(result['seconds'])}, {size(result['peak_bytes'])}"),
+            ("time, peak memory", f"{planned_time(result)}, {size(result['peak_bytes'])}"),
+            *(("time", why) for why in result["why"]),
             ("memory given", None if memory is None else size(memory)),
             ("least that works", size_text(result["least_memory"], up=True)),
             *(("to fit", change) for change in result["changes"]),

@@ -41,13 +41,13 @@ def suggest(data: str, quiet: bool, as_json: bool, **given: Any) -> None:
 
 def show_suggestion(result: Mapping[str, Any]) -> None:
     """Print a suggestion; the command on one line of its own, to be copied."""
-    from mustlink_io.terminal.console import clock, facts, size, stdout_console
+    from mustlink_io.terminal.console import facts, planned_time, size, stdout_console
     from mustlink_io.terminal.summary import held_out
 
     console = stdout_console()
     seen, seconds = result["seen"], result["seconds"]
     parameters = ", ".join(f"{name}={value!r}" for name, value in result["parameters"].items())
-    time = None if seconds is None else f"{clock(seconds)}, {size(result['peak_bytes'])}"
+    time = None if seconds is None else f"{planned_time(result)}, {size(result['peak_bytes'])}"
     facts(
         console,
         [

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from mustlink.cost.method_cost import FACTORS, Cost, Size, entry_bytes
-from mustlink.cost.neighbour_graph import LOOPS_BYTES, MOST_SYMMETRIC, SYMMETRIC, knn_plan
+from mustlink.cost.neighbour_graph import LOOPS_BYTES, MOST_SYMMETRIC, knn_plan
 from mustlink.cost.neighbour_graph import Plan as GraphPlan
 from mustlink.cost.process_memory import PROGRAM, size_text
 from mustlink.deadline import duration_text
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
+from mustlink_io.jobs.data_probe import Probe, probe_of
 from mustlink_io.jobs.data_shape import Shape, shape_of
 from mustlink_io.jobs.methods import PROPAGATORS
 from mustlink_io.jobs.rates import COMPILING, START, duration
@@ -26,6 +27,8 @@ _READER = 90 * 10**6  # bytes of the program before the engine is loaded
 _BLOCK = 96 * 10**6  # of a block that is read, checked and converted
 _GRAPH = ("kNN graph", "weights", "components")
 _SHARE = 0.4  # of the time, beyond which neighbours are searched in another way
+_NARROW = 60  # columns up to which products with the graph take longest
+_SAMPLE = 50_000  # rows of k-means with all its starts
 LAZY = 8  # points of more than this part of the memory are read when needed, block by block
 
 
@@ -41,12 +44,18 @@ class StagePlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """The stages of a job, what is changed to fit `memory`, and the least memory that works."""
+    """The stages of a job, what is changed to fit `memory`, and the least memory that works.
+
+    `promise` is what the seconds are, "at least" for one, where the data are of a kind whose rate
+    is not known, and `why`.
+    """
 
     stages: tuple[StagePlan, ...]
     changes: tuple[str, ...]
     memory: int | None
     least: int
+    promise: str = ""
+    why: tuple[str, ...] = ()
 
     @property
     def peak_bytes(self) -> int:
@@ -68,6 +77,8 @@ class Plan:
             "stages": rows,
             "peak_bytes": self.peak_bytes,
             "seconds": self.seconds,
+            "seconds_are": self.promise,
+            "why": list(self.why),
             "memory": self.memory,
             "least_memory": self.least,
             "changes": list(self.changes),
@@ -99,10 +110,11 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     stages += [_reading(shape, held, lazy), _checksums(shape, held)]
     changes = ["points are read by blocks of rows, not held"] if lazy else []
     graph: GraphPlan | None = None
-    size = Size(shape.n, shape.nnz)
+    size, seen = Size(shape.n, shape.nnz), Probe()
     if is_points:
+        seen = _probed(job)
         graph = _graph_plan(shape, k, memory, held)
-        size = Size(shape.n, int(SYMMETRIC * shape.n * k), 4 if graph.lean else 8)
+        size = Size(shape.n, int(seen.symmetric * shape.n * k), 4 if graph.lean else 8)
         stages += _graph_stages(graph, shape, k, size.nnz)
         if graph.method == "partition":
             parts = graph.layout.parts if graph.layout else 0
@@ -126,7 +138,13 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
         held += LOOPS_BYTES  # stays
     stages += _solving(cost, size, held, single, job)
     slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
-    return Plan(slow, tuple(changes), memory, least)
+    why = tuple(sentence for sentence in (seen.later, seen.sooner) if sentence)
+    return Plan(slow, tuple(changes), memory, least, seen.promise, why)
+
+
+def _probed(job: Any) -> Probe:
+    """What a sample of the points says; nothing of data that are prepared, or not there yet."""
+    return probe_of(job.data) if job.steps.is_nothing else Probe()
 
 
 def tell_time(plan: Plan, limit: float, recorder: Recorder) -> None:
@@ -197,6 +215,12 @@ def _graph_stages(graph: GraphPlan, shape: Shape, k: int, nnz: int) -> list[Stag
     ]
 
 
+def _clustering(n: int, clusters: int) -> float:
+    """Seconds of k-means: on a sample many times, then on all."""
+    sample = duration("k-means", min(n, _SAMPLE) * clusters**2)
+    return duration("clusters", n * clusters) + sample
+
+
 def _fitting(
     cost: Cost, size: Size, memory: int | None, held: int, single: bool
 ) -> tuple[Cost, str]:
@@ -227,10 +251,11 @@ def _solving(cost: Cost, size: Size, held: int, single: bool, job: Any) -> list[
         found.append(StagePlan("constraint propagation", peak, duration("spread", n), how))
     name = "propagating" if job.methods is PROPAGATORS else "eigenvectors"
     peak = held + cost.peak(size, single=single, usual=True)
-    found.append(StagePlan(name, peak, duration("eigenvectors", nnz * cost.columns)))
-    found.append(
-        StagePlan("clusters", at_rest + vectors + 3 * embedding, duration("clusters", n * clusters))
-    )
+    seconds = duration("eigenvectors", nnz * cost.columns)
+    if name == "eigenvectors":
+        seconds += duration("wide blocks", n * cost.columns * max(cost.columns - _NARROW, 0))
+    found.append(StagePlan(name, peak, seconds))
+    found.append(StagePlan("clusters", at_rest + vectors + 3 * embedding, _clustering(n, clusters)))
     found.append(StagePlan("looking at the result", at_rest, duration("looking", nnz)))
     out = n * (8 + 8 * clusters)
     found.append(StagePlan("writing", at_rest + vectors + 2 * out, duration("writing", out)))

@@ -25,6 +25,8 @@ _RATES = {
     "Laplacian": 0.04,
     "multigrid set-up": 0.03,
     "eigenvectors": 0.015,  # stored weights times columns
+    "wide blocks": 0.004,  # nodes times columns squared
+    "k-means": 0.06,  # rows of the sample times clusters squared
     "spread": 3.0,  # nodes
     "clusters": 0.045,  # numbers in the embedding
     "looking": 0.02,  # stored weights

@@ -116,4 +116,5 @@ def _plan(
         plan = plan_job(job, shape=shape, speed=measured_speed())
     except InputError:  # too little memory, which is among the doubts
         return {"seconds": None}
-    return {"seconds": plan.seconds, "peak_bytes": plan.peak_bytes}
+    told = plan.to_dict()
+    return {name: told[name] for name in ("seconds", "seconds_are", "why", "peak_bytes")}

@@ -5,7 +5,7 @@ rich is imported when something is drawn, so that `--help` answers at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,6 +34,11 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def planned_time(plan: Mapping[str, Any]) -> str:
+    """The seconds of a plan, after "at least" or the like where that is all it says."""
+    return f"{plan['seconds_are']} {clock(plan['seconds'])}".strip()
 
 
 def stdout_console() -> Console:
