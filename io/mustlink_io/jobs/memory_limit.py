@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mustlink.deadline import NEVER, Deadline
+from mustlink.deadline import Deadline
 from mustlink.observe import Observer, Recorder
 
 _STATUS = Path("/proc/self/status")
@@ -21,7 +21,7 @@ class LimitedRecorder(Recorder):
     is set anew before every stage, by how the process stands then.
     """
 
-    def __init__(self, observer: Observer, memory: int, deadline: Deadline = NEVER) -> None:
+    def __init__(self, observer: Observer, memory: int, deadline: Deadline) -> None:
         super().__init__(observer, deadline)
         self._memory = memory
 
@@ -31,6 +31,13 @@ class LimitedRecorder(Recorder):
         set_limit(self._memory)
         with super().stage(name, since) as advance:
             yield advance
+
+
+def recorder_within(memory: int | None, observer: Observer, deadline: Deadline) -> Recorder:
+    """A recorder for a run with so much memory, None for all there is."""
+    if memory is None:
+        return Recorder(observer, deadline)
+    return LimitedRecorder(observer, memory, deadline)
 
 
 @contextmanager
