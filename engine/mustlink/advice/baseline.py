@@ -35,6 +35,8 @@ _FOLDS = 3
 _LEAST = 6  # labels held out, below which nothing is said
 _TREES = 50
 _CHANCE = 0.05  # of a doubt where there is none, over the three rivals together
+# Where seeded k-means will do: labels held out, its share of them, and what it may be behind.
+_TELLING, _ROUND, _AS_GOOD = 20, 0.9, 0.01
 _ALL_KNOWN = 0.5  # share of the sample's points above which the labels leave nothing to learn from
 
 NEAREST, SEEDED, TREES = "1-NN", "seeded k-means", "extra trees"
@@ -62,7 +64,7 @@ class Baseline:
     rivals to shares; "ours" is missing where it could not be fitted. `chance` is the probability
     that a rival no better than ours is right so much more often where they differ (sign test).
     `single` classes have one label, which is never held out. `better` names the rival that is
-    better beyond chance, `lines` are two of Python that do as it does, `doubt` says it in words.
+    better beyond chance, `doubt` says it in words; `lines` are two of Python, see `instead`.
     """
 
     method: str
@@ -91,13 +93,24 @@ class Baseline:
         )
 
     @property
+    def instead(self) -> str | None:
+        """The rival that is better, or seeded k-means where clusters are so round that it does.
+
+        That is the quickest by far, and taken for as good within a percent, from 90 % on.
+        """
+        seeded, ours = self.right[SEEDED], self.right.get("ours", 0.0)
+        does = self.held_out >= _TELLING and seeded >= max(_ROUND, ours - _AS_GOOD)
+        return self.better or (SEEDED if does else None)
+
+    @property
     def lines(self) -> tuple[str, ...]:
-        """Python that answers as the rival that is better."""
-        return () if self.better is None else _LINES[self.better]
+        """Python that answers as `instead` does."""
+        return () if self.instead is None else _LINES[self.instead]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {**asdict(self), "doubt": self.doubt, "lines": list(self.lines)}
+        told = {"doubt": self.doubt, "instead": self.instead, "lines": list(self.lines)}
+        return {**asdict(self), **told}
 
 
 def baseline(X: Any, y: Any, estimator: Any, *, random_state: Any = None) -> Baseline | None:
@@ -218,8 +231,8 @@ class _Ours:
             k = given.get("n_clusters") or n_classes
             p = chosen.get("subspace", 4 * int(k))
             changed["subspace"] = p if p == "exact" else max(2, min(int(p), len(S) // 4))
-            for name in ("beta", "gamma"):
-                if given.get(name) == "auto" and isinstance(chosen.get(name), float):
+            for name in {"beta", "gamma", "assign"} & set(chosen):
+                if given.get(name) == "auto":
                     changed[name] = chosen[name]
         self._made.set_params(**changed)
         self._S = S
