@@ -226,14 +226,13 @@ class _Ours:
         self._made = clone(estimator)
         given = self._made.get_params()
         changed = {"random_state": seed, "memory": None, "n_jobs": 1}
+        chosen = _chosen(estimator)
         if given.get("subspace") == "auto":
-            chosen = _chosen(estimator)
-            k = given.get("n_clusters") or n_classes
-            p = chosen.get("subspace", 4 * int(k))
+            p = chosen.get("subspace", 4 * int(given.get("n_clusters") or n_classes))
             changed["subspace"] = p if p == "exact" else max(2, min(int(p), len(S) // 4))
-            for name in {"beta", "gamma", "assign"} & set(chosen):
-                if given.get(name) == "auto":
-                    changed[name] = chosen[name]
+        for name in {"beta", "gamma", "assign"} & set(chosen):
+            if given.get(name) == "auto":
+                changed[name] = chosen[name]
         self._made.set_params(**changed)
         self._S = S
         self._graph: Graph | None = None

@@ -123,7 +123,7 @@ def _tiles(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         balance = ", on balance" if len(kept) > 1 else ""
         tiles.append((f"constraints kept{balance}", words.percent(sum(shares) / len(shares))))
     if len(kept) > 1:
-        tiles += [(name, words.percent(share)) for name, share, _ in kept]
+        tiles += [(f"{name} kept", words.percent(share)) for name, share, _ in kept]
     if facts["feasible"] is not None:
         found = facts["feasible"]
         tiles.append(("vectors feasible", f"{found['found']} of {found['wanted']}"))
