@@ -228,3 +228,14 @@ def test_labels_that_are_all_unknown_are_a_doubt_in_the_shell_too(mustlink, tmp_
     assert code == 0
     assert err.startswith("  warning: labels, constraints: none of the 120 nodes has any")
     assert err.count("\n") == 1
+
+
+def test_labels_can_be_a_start_where_the_method_takes_none(mustlink, tmp_path):
+    line = f"cluster points.npy -k 3 -m ncut --labels wrong.txt -o {tmp_path}/out.h5 --json"
+    assert "--init labels" in mustlink(line)[2]
+    code, said, _ = mustlink(f"{line} --init labels")
+    assert code == 0
+    assert json.loads(said)["choices"]["init"].startswith("labels, in the ")
+    code, _, err = mustlink(f"cluster points.npy -k 3 -m ncut --init labels -o {tmp_path}/no.h5")
+    assert code == 2
+    assert "give --labels" in err

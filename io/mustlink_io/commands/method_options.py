@@ -104,7 +104,7 @@ CLUSTER_OWN = (
     click.option(
         "--init",
         type=click.Choice(["auto", "labels", "k-means++", "spectral", "relaxed", "neighborhoods"]),
-        help="csp, sssc, sl, ap, fast-ge: k-means starts at the labels, k-means++, auto. "
+        help="ncut, csp, sssc, sl, ap, fast-ge: k-means starts at the labels, k-means++, auto. "
         "sskk: auto, spectral, relaxed, neighborhoods.",
     ),
     click.option("--penalty", callback=number_or("auto"), help="sskk: of a broken constraint."),

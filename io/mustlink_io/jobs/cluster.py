@@ -43,12 +43,13 @@ class ClusterJob(Job):
         """Raise InputError for what is wrong without looking into a file."""
         if self.n_clusters < 2:
             raise InputError(f"-k {self.n_clusters}: ask for at least 2 clusters")
-        takes = self.methods[self.method].takes
+        takes = self._takes
         if not takes and (self.labels or self.constraints):
             able = ", ".join(name for name, m in METHODS.items() if m.takes)
             raise InputError(
                 f"-m {self.method}: uses no labels or constraints; choose -m {able}, or leave "
                 "them out"
+                + ("; or let k-means start from them: --init labels" if self._may_start else "")
             )
         if self.constraints is not None and "constraints" not in takes:
             raise InputError(
@@ -70,8 +71,20 @@ class ClusterJob(Job):
         return constraints if constraints is None or data.kept is None else constraints[data.kept]
 
     @property
+    def _takes(self) -> frozenset[str]:
+        """Side information that is used: by the method, or by where its k-means starts."""
+        starts = self._may_start and self.params.get("init") == "labels"
+        return frozenset({"labels"}) if starts else self.methods[self.method].takes
+
+    @property
+    def _may_start(self) -> bool:
+        """Whether labels are of use to a method that takes nothing, as a start."""
+        method = self.methods[self.method]
+        return not method.takes and "init" in method.options
+
+    @property
     def _labels_only(self) -> bool:
-        return self.methods[self.method].takes == {"labels"}
+        return self._takes == {"labels"}
 
     def parameters(self, side: Any) -> dict[str, Any]:
         """Parameters of the estimator, where given."""

@@ -49,7 +49,7 @@ METHODS: dict[str, Method] = {
     "ncut": Method(
         "NCut",
         "normalised cut, without side information",
-        _EIGEN | {"variant"},
+        _EIGEN | {"variant", "init"},
         takes=_NOTHING,
     ),
     "csp": _constrained(
