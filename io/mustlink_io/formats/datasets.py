@@ -45,7 +45,8 @@ class Data:
     `doubts` what is hardly meant so.
     `image` (h, w, 3) is the picture whose pixels, row by row, are the nodes of a graph. Of points
     that were prepared `fitted` says how, and `kept` which of the `n_rows` rows are left where rows
-    with missing values are left out; names are of all rows.
+    with missing values are left out; names are of all rows. The nodes of a graph may stand for
+    several, `weights` (g,), and be several of the `rows` (n,), as `mustlink.graph.Graph` has them.
     """
 
     kind: Kind
@@ -58,11 +59,28 @@ class Data:
     fitted: Fitted | None = None
     kept: NDArray[np.int64] | None = None
     left_out: int = 0
+    weights: NDArray[np.float64] | None = None
+    rows: NDArray[Any] | None = None
+
+    @property
+    def n_fitted(self) -> int:
+        """Rows that are fitted: of a graph whose nodes stand for several all of them."""
+        return int(self.value.shape[0] if self.rows is None else self.rows.size)
 
     @property
     def n_rows(self) -> int:
         """Rows of the file, those among them that were left out."""
-        return int(self.value.shape[0]) + self.left_out
+        return self.n_fitted + self.left_out
+
+    def to_fit(self, source: str) -> Any:
+        """The value, or the engine's graph where nodes stand for several; `source` names it."""
+        if self.weights is None:
+            return self.value
+        from mustlink.graph import Graph
+
+        graph = replace(Graph.from_affinity(self.value), weights=self.weights, rows=self.rows)
+        graph.derived.origin = source
+        return graph
 
 
 @dataclass(frozen=True)
@@ -252,7 +270,10 @@ def _of_h5(
     name = str(named.part)
     if matrices.is_sparse_group(store.find(file, name)):
         anndata.refuse_distances(file, name)
-        return _decide(_Found(matrices.read_sparse(file, name)), want, named, advance, asked)
+        found = _Found(matrices.read_sparse(file, name))
+        data = _decide(found, want, named, advance, asked)
+        weights, rows = matrices.read_copies(file, name, int(found.value.shape[0]))
+        return replace(data, weights=weights, rows=rows) if data.kind == "graph" else data
     found = _Found(store.dataset(file, name))
     return _decide(
         found, want, named, advance, asked, lambda raw: stream.PointRows(named.path, name, raw=raw)

@@ -125,9 +125,39 @@ def read_sparse(file: h5py.File, name: str) -> sp.csr_matrix:
     return as_csr(data, indices, indptr, shape, where)
 
 
-def graph_content(affinity: sp.csr_matrix, info: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def read_copies(
+    file: h5py.File, name: str, n_nodes: int
+) -> tuple[NDArray[np.float64] | None, NDArray[Any] | None]:
+    """How many every node of a graph stands for, and the node of every row, where a file says.
+
+    Raises InputError.
+    """
+    base = name.rstrip("/")
+    if base.strip("/") != "graph" or store.find(file, f"{base}/weights") is None:
+        return None, None
+    dims, where = {"g": n_nodes}, f"{file.filename}:{base}"
+    weights = store.read(file, f"{base}/weights", dims, "/graph/weights").astype(np.float64)
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise InputError(f"{where}/weights: numbers that are finite and not negative are wanted")
+    if store.find(file, f"{base}/rows") is None:
+        return weights, None
+    rows = store.read(file, f"{base}/rows", dims, "/graph/rows")
+    known = rows.size and rows.min() >= 0 and rows.max() < n_nodes
+    if not known or np.bincount(rows, minlength=n_nodes).min() == 0:
+        raise InputError(f"{where}/rows: wanted are nodes from 0 to {n_nodes - 1}, each of them")
+    return weights, rows
+
+
+def graph_content(
+    affinity: sp.csr_matrix,
+    info: Mapping[str, Any] | None = None,
+    weights: NDArray[np.float64] | None = None,
+    rows: NDArray[Any] | None = None,
+) -> dict[str, Any]:
     """Return the entries of `schema.ITEMS` that hold a graph, for `store.write`."""
+    copies = {"/graph/weights": weights, "/graph/rows": rows}
     return {
+        **{name: values for name, values in copies.items() if values is not None},
         "/graph@encoding-type": schema.CSR_TYPE,
         "/graph@encoding-version": schema.CSR_VERSION,
         "/graph@shape": np.asarray(affinity.shape, dtype=np.int64),

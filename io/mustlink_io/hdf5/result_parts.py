@@ -160,6 +160,7 @@ class Graph(Part):
     """Health of the graph."""
 
     n_nodes: Count
+    n_rows: Count | None = None
     n_edges: Count
     neighbours: Spread
     degree: Spread

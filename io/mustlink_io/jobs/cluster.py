@@ -59,7 +59,7 @@ class ClusterJob(Job):
 
     def read(self, data: formats.Data, labels: formats.Labels | None, recorder: Recorder) -> Any:
         """Labels of a method that takes nothing else, else Constraints or None."""
-        n_nodes = int(data.value.shape[0])
+        n_nodes = data.n_fitted
         if self.n_clusters > n_nodes:
             raise InputError(f"-k {self.n_clusters}: more clusters than the {n_nodes} nodes")
         if self._labels_only:

@@ -34,6 +34,7 @@ def graph_health(graph: Any) -> dict[str, Any]:
     sizes = np.bincount(graph.components)
     return {
         "n_nodes": graph.n_nodes,
+        **({} if graph.rows is None else {"n_rows": graph.n_rows}),
         "n_edges": graph.n_edges,
         "neighbours": _spread(neighbours),
         "degree": _spread(graph.degrees),

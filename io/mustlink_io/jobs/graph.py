@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -107,17 +107,30 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
             image = loaded.image
             if loaded.kind == "graph":
                 _refuse(asked, f"{loaded.place}: is a graph already")
-                graph = Graph.from_affinity(loaded.value)
+                graph = replace(
+                    Graph.from_affinity(loaded.value), weights=loaded.weights, rows=loaded.rows
+                )
             else:
                 folder = asked.target.parent
                 options = {"random_state": 0, "memory": memory, "scratch": folder, **params}
-                graph = knn_graph(loaded.value, n_jobs=asked.threads, observer=recorder, **options)
+                graph = knn_graph(
+                    loaded.value,
+                    n_jobs=asked.threads,
+                    observer=recorder,
+                    duplicates="merge",
+                    **options,
+                )
     result = graph_health(graph)
     with recorder.stage("writing"):
         affinity = graph.affinity
         if loaded is not None and loaded.kept is not None:
-            affinity = graph_of_all(affinity, loaded.kept, loaded.n_rows)
-        content = matrices.graph_content(affinity, json.loads(to_json(graph.info)))
+            if graph.rows is None:
+                affinity = graph_of_all(affinity, loaded.kept, loaded.n_rows)
+            else:  # those left out are one node without edges
+                graph = graph.beside(loaded.kept, loaded.n_rows)
+                affinity = graph.affinity
+        told = json.loads(to_json(graph.info))
+        content = matrices.graph_content(affinity, told, graph.weights, graph.rows)
         if loaded is not None and loaded.names is not None:
             content["/names"] = loaded.names.texts
         if loaded is not None and loaded.fitted is not None:

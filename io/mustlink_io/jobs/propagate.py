@@ -129,9 +129,16 @@ def _load_graph(text: str, data: formats.Data) -> Any:
     from mustlink.graph import Graph
 
     loaded = formats.load(text, "graph")
-    if loaded.value.shape[0] != data.n_rows:
+    if loaded.n_rows != data.n_rows:
         raise InputError(
-            f"{loaded.place}: {loaded.value.shape[0]} nodes, but the data has {data.n_rows} points"
+            f"{loaded.place}: {loaded.n_rows} nodes, but the data has {data.n_rows} points"
         )
+    if loaded.weights is not None:
+        if data.kept is not None:
+            raise InputError(
+                f"{loaded.place}: its nodes are equal rows, of which some are left out here; make "
+                "the graph anew with the same preparation"
+            )
+        return loaded.to_fit("")
     whole = loaded.value if data.kept is None else loaded.value[data.kept][:, data.kept]
     return Graph.from_affinity(whole)

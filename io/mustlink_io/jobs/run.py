@@ -78,7 +78,8 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
     work = WorkFolder(folder_of(job.output), source, fresh=job.fresh)
     estimator = _estimator(job, data, side).keep_in(work)
     try:
-        job.fit(estimator, data.value, side, observer=recorder, sample_weight=weights)
+        value = data.to_fit(digest(("graph of rows", source)))
+        job.fit(estimator, value, side, observer=recorder, sample_weight=weights)
     except InputError:
         _put_away(job, work, recorder)
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -54,11 +55,10 @@ def score(
         from mustlink.scores import mncut
 
         loaded = formats.load(graph, "graph")
-        if loaded.value.shape[0] != found.size:
-            raise InputError(
-                f"{loaded.place}: {loaded.value.shape[0]} nodes, but {found.size} labels"
-            )
-        result["mncut"] = float(mncut(Graph.from_affinity(loaded.value).affinity, found))
+        if loaded.n_rows != found.size:
+            raise InputError(f"{loaded.place}: {loaded.n_rows} nodes, but {found.size} labels")
+        whole = replace(Graph.from_affinity(loaded.value), rows=loaded.rows)
+        result["mncut"] = float(mncut(whole.affinity, found[whole.first_rows]))
     return result
 
 
