@@ -44,7 +44,9 @@ class GraphEstimator(BaseEstimator):
     scikit-learn reads them from the constructor, and nothing else happens there. `affinity`: "knn"
     (`n_neighbors`, `metric`, `weights`, see `knn_graph`), "rbf" (dense), "precomputed": X is an
     affinity (n, n) or scikit-learn's `kneighbors_graph` of ones, "precomputed_nearest_neighbors": X
-    holds distances to the neighbours, as its `KNeighborsTransformer` makes. `memory` is the
+    holds distances to the neighbours, as its `KNeighborsTransformer` makes. Rows of points that are
+    equal in single precision are one node of a "knn" graph, which counts them; answers have a line
+    for every row, `graph_` the nodes. `memory` is the
     most that the process may take, in bytes or as "4GB": neighbours are then searched by parts,
     vectors held in single precision where doubles do not fit, and InputError names the least that
     works. None sets no limit.
