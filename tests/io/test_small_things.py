@@ -1,11 +1,18 @@
 """Conversions that keep labels, scores of many files, what is told of an output not yet there."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from mustlink.errors import InputError
 from mustlink_io import formats
+from mustlink_io.batch import arguments, expand, spec
+from mustlink_io.batch import table as batch_table
+from mustlink_io.batch.run import Item
+from mustlink_io.batch.state import State
+from mustlink_io.commands import cli
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.locks import locked
 
@@ -77,3 +84,52 @@ def test_info_of_an_output_that_is_not_there_yet(mustlink, tmp_path):
     with locked(out):
         assert "a run is writing it" in " ".join(mustlink(f"info {out}")[1].split())
     assert mustlink(f"info {tmp_path / 'other.h5'}")[0] == 2
+
+
+def jobs_of(tmp_path, text):
+    (tmp_path / "jobs.toml").write_text(text)
+    where = spec.Where(tmp_path / "jobs.toml")
+    file = spec.load(where)
+    commands = cli.cli.commands
+    arguments.check_keys(file, where, commands)
+    found = expand.expand(file, where, lambda c, v, k: arguments.fits(commands, c, v, k))
+    return [arguments.check(job, where, commands) for job in found]
+
+
+JOBS = """[defaults]
+output = "{{name}}.h5"
+method = "ncut"
+k = {{ set = 3, other = 5 }}
+truth = "{data}/{{data}}.h5:/labels"
+[[job]]
+name = "{{data}}"
+data = ["{data}/set.h5", "{data}/other.h5"]
+"""
+
+
+def test_a_batch_has_k_and_truth_by_data_set(data, tmp_path):
+    (data / "other.h5").write_bytes((data / "set.h5").read_bytes())
+    ready = jobs_of(tmp_path, JOBS.format(data=data))
+    assert [one.job.n_clusters for one in ready] == [3, 5]
+    assert [one.truth for one in ready] == [
+        f"{data}/set.h5:/labels", f"{data}/other.h5:/labels",
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="k: its table has no value for other; there are set"):
+        jobs_of(tmp_path, JOBS.format(data=data).replace(", other = 5", ""))
+    with pytest.raises(InputError, match=r'job "set": truth: .*no such file'):
+        jobs_of(tmp_path, JOBS.format(data=data).replace("{data}.h5:/labels", "{data}.no"))
+
+
+def test_the_table_of_a_batch_scores_what_is_done(mustlink, data, tmp_path):
+    (data / "other.h5").write_bytes((data / "set.h5").read_bytes())
+    ready = jobs_of(tmp_path, JOBS.format(data=data))
+    assert mustlink(f"cluster set.h5 -k 3 -m ncut -o {tmp_path / 'set.h5'} --quiet")[0] == 0
+    state = State(tmp_path / "state")
+    first = batch_table.row(Item(ready[0], phase="done"), state)
+    assert first["ari"] == first["accuracy"] == 1
+    waiting = batch_table.row(Item(ready[1]), state)
+    assert waiting["ari"] is None
+    assert {"ari", "accuracy"} <= set(batch_table.columns([first, waiting]))
+    (data / "short.txt").write_text("0\n1\n")
+    short = replace(ready[0], truth=str(data / "short.txt"))
+    assert "2 labels" in batch_table.row(Item(short, phase="done"), state)["error"]

@@ -12,7 +12,7 @@ import click
 
 from mustlink.errors import InputError
 from mustlink_io import formats
-from mustlink_io.batch.expand import JobSpec, one_spelling
+from mustlink_io.batch.expand import TRUTH, JobSpec, one_spelling
 from mustlink_io.batch.spec import COMMANDS, JobsFile, Scalar, Where, did_you_mean
 from mustlink_io.batch.templates import FILES
 from mustlink_io.hdf5 import store
@@ -32,11 +32,12 @@ _KINDS: dict[str, type[Job]] = {"cluster": ClusterJob, "propagate": PropagateJob
 
 @dataclass(frozen=True)
 class Ready:
-    """A job that was checked; `job` is what its plan is made from."""
+    """A job that was checked; `job` is what its plan is made from, `truth` a file of labels."""
 
     spec: JobSpec
     job: Job
     command: click.Command
+    truth: str | None = None
 
     @property
     def method(self) -> str | None:
@@ -112,7 +113,7 @@ def check_keys(file: JobsFile, where: Where, commands: Commands) -> None:
 
     This comes first: a key that is misspelt is told, not that the right one is missing.
     """
-    known = {"command", *(key for name in COMMANDS for key in keys(commands[name]))}
+    known = {"command", TRUTH, *(key for name in COMMANDS for key in keys(commands[name]))}
     for key in file.defaults:
         if key.replace("_", "-") not in known:
             raise where.wrong(None, f"[defaults]: {key}", f"unknown{_meant(key, known, commands)}")
@@ -121,10 +122,11 @@ def check_keys(file: JobsFile, where: Where, commands: Commands) -> None:
         raise where.wrong(None, "[defaults]: command", f"{command!r} is none of {COMMANDS}")
     for entry in file.job:
         name = entry.command or command
-        own = keys(commands[name])
+        own = {*keys(commands[name]), TRUTH}
         for key in one_spelling(entry.__pydantic_extra__, where, entry.name):
             if key not in own:
-                raise where.wrong(entry.name, key, _unknown(name, key, own, commands))
+                known_here = keys(commands[name])
+                raise where.wrong(entry.name, key, _unknown(name, key, known_here, commands))
 
 
 def fits(commands: Commands, command: str, values: Mapping[str, Scalar], key: str) -> bool:
@@ -171,7 +173,8 @@ def check(spec: JobSpec, where: Where, commands: Commands) -> Ready:
     except InputError as error:
         # begins with the option, written as on the command line
         raise where.wrong(spec.name, None, str(error).removeprefix("--")) from error
-    ready = Ready(spec, job, command)
+    truth = None if spec.truth is None else where.path(spec.truth)
+    ready = Ready(spec, job, command, truth)
     _check_files(ready, where)
     return ready
 
@@ -237,7 +240,10 @@ def _job(command: str, params: Mapping[str, Any]) -> Job:
 
 def _check_files(ready: Ready, where: Where) -> None:
     """Raise InputError for a missing input, or an output that cannot be written."""
-    for role, text in ready.job.inputs.items():
+    read = dict(ready.job.inputs)
+    if ready.truth is not None:
+        read[TRUTH] = ready.truth
+    for role, text in read.items():
         try:
             store.check_readable(formats.parse(text).path)
         except InputError as error:

@@ -21,7 +21,8 @@ Values = dict[str, Scalar]
 Fits = Callable[[str, Mapping[str, Scalar], str], bool]  # (command, values, key of [defaults])
 
 MOST = 10_000  # jobs of one file
-TEMPLATES = ("labels", "constraints", "graph", "weights")  # beside name and output
+TRUTH = "truth"  # a key that is no option: it is for the table of the batch
+TEMPLATES = ("labels", "constraints", "graph", "weights", TRUTH)  # beside name and output
 _WILD = re.compile(r"[*?\[]")
 
 
@@ -29,12 +30,14 @@ _WILD = re.compile(r"[*?\[]")
 class JobSpec:
     """One job: its options as written in the file, without lists and templates.
 
-    `values` has `data`, `output` and option names of the command line without their dashes.
+    `values` has `data`, `output` and option names of the command line without their dashes, `truth`
+    is a file of true labels for the table of the batch.
     """
 
     name: str
     command: str
     values: Mapping[str, Scalar]
+    truth: str | None = None
 
 
 def expand(file: JobsFile, where: Where, fits: Fits) -> list[JobSpec]:
@@ -87,8 +90,10 @@ def _entry(
         raise where.wrong(entry.name, None, f"its lists make {size:,} jobs; at most {MOST:,}")
     found: dict[str, Values] = {}
     for combination in itertools.product(*lists.values()):
-        whole: Values = dict(zip(lists, combination, strict=True))
-        point = {k: v for k, v in whole.items() if k in own or fits(command, whole, k)}
+        given = dict(zip(lists, combination, strict=True))
+        whole = {k: _for_data(v, k, given["data"], entry.name, where) for k, v in given.items()}
+        kept = {*own, TRUTH}
+        point = {k: v for k, v in whole.items() if k in kept or fits(command, whole, k)}
         found.setdefault(repr(point), point)  # equal once defaults that do not fit are left out
     points = list(found.values())
     varying = [
@@ -99,6 +104,19 @@ def _entry(
     jobs = [_fill(entry.name, command, point, varying, where) for point in points]
     _check_globs(lists, merged["data"], jobs, where)
     return jobs
+
+
+def _for_data(value: Any, key: str, data: Any, job: str, where: Where) -> Scalar:
+    """A value, or that of a data set in a table by the names of their files without ending."""
+    if not isinstance(value, Mapping):
+        found: Scalar = value
+        return found
+    name = PurePath(split(str(data))[0]).stem
+    if name not in value:
+        listed = ", ".join(value)
+        raise where.wrong(job, key, f"its table has no value for {name}; there are {listed}")
+    chosen: Scalar = value[name]
+    return chosen
 
 
 def _glob(text: Scalar, job: str, where: Where) -> list[str]:
@@ -139,7 +157,8 @@ def _fill(name: str, command: str, values: Values, varying: Sequence[str], where
         values[key] = fill(str(values[key]), {**known, "name": full})
     except InputError as error:
         raise where.wrong(name, key, str(error)) from error
-    return JobSpec(full, command, values)
+    truth = values.pop(TRUTH, None)
+    return JobSpec(full, command, values, None if truth is None else str(truth))
 
 
 # ---------------------------------------------------------------- what must not be

@@ -22,7 +22,11 @@ _SECTIONS = ("batch", "defaults", "job")
 
 
 def _value(value: Any) -> Any:
-    """A scalar, or a list of scalars that is not empty."""
+    """A scalar, a list of scalars that is not empty, or a table of scalars by data set."""
+    if isinstance(value, dict):
+        if not value or not all(isinstance(one, Scalar) for one in value.values()):
+            raise ValueError("a table has a value for every data set: { iris = 3, wine = 3 }")
+        return value
     if isinstance(value, list) and not value:
         raise ValueError("an empty list; a list has one value for every job")
     for one in value if isinstance(value, list) else [value]:

@@ -18,6 +18,7 @@ from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.plain_json import to_json
 from mustlink_io.hdf5.result import Report
 from mustlink_io.jobs.provenance import versions
+from mustlink_io.jobs.score import score
 from mustlink_io.terminal.console import clock, size, stdout_console, table
 
 ENDINGS = (".csv", ".json", ".h5", ".hdf5")
@@ -30,6 +31,7 @@ def row(item: Item, state: State) -> dict[str, Any]:
     told = Report.model_validate((state.result(spec.name) if item.phase == "done" else None) or {})
     kept = told.satisfaction
     shares = {name: share for name, share, _ in kept.asked} if kept else {}
+    scores, wrong = _scores(item)
     values = {key: value for key, value in spec.values.items() if key not in ("output", "method")}
     return {
         "job": spec.name,
@@ -43,6 +45,7 @@ def row(item: Item, state: State) -> dict[str, Any]:
         "kept": kept.on_balance if kept else None,
         "must_kept": shares.get("must-links"),
         "cannot_kept": shares.get("cannot-links"),
+        **scores,
         "converged": told.convergence.reason if told.convergence else None,
         "seconds": status.seconds if status else None,
         "peak_bytes": status.peak_bytes if status else None,
@@ -50,9 +53,23 @@ def row(item: Item, state: State) -> dict[str, Any]:
         "planned_bytes": status.plan_bytes if status else None,
         "attempts": status.attempts if status else 0,
         "exit_code": status.exit_code if status else None,
-        "error": status.error if status else None,
+        "error": (status.error if status else None) or wrong,
         "log": str(log) if (log := state.place(spec.name) / "log.txt").exists() else None,
     }
+
+
+def _scores(item: Item) -> tuple[dict[str, Any], str | None]:
+    """How a result agrees with the truth of the job, if it has one; what is wrong with these."""
+    if item.ready.truth is None:
+        return {}, None
+    nothing = {"ari": None, "accuracy": None}
+    if item.phase != "done" or item.ready.method is None:
+        return nothing, None
+    try:
+        found = score(str(item.ready.output), item.ready.truth)["truth"]
+    except InputError as error:
+        return nothing, str(error)
+    return {"ari": found["ari"], "accuracy": found["accuracy"]}, None
 
 
 def columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -117,6 +134,7 @@ def _is_number(value: Any) -> bool:
 def show(result: Mapping[str, Any]) -> None:
     """Print the table of a batch that ended."""
     console = stdout_console()
+    scored = any("ari" in one for one in result["jobs"])
     rows = [
         (
             one["job"],
@@ -124,13 +142,25 @@ def show(result: Mapping[str, Any]) -> None:
             "" if one["n_nodes"] is None else one["n_nodes"],
             "" if one["n_clusters"] is None else one["n_clusters"],
             _kept(one),
+            *([_share(one.get("ari"))] if scored else []),
             "" if one["seconds"] is None else clock(one["seconds"]),
             "" if one["peak_bytes"] is None else size(one["peak_bytes"]),
             _short(one["error"]) if one["error"] else one["output"],
         )
         for one in result["jobs"]
     ]
-    names = ("job", "status", "nodes", "clusters", "kept", "time", "memory", "output or error")
+    more = ["ARI"] if scored else []
+    names = (
+        "job",
+        "status",
+        "nodes",
+        "clusters",
+        "kept",
+        *more,
+        "time",
+        "memory",
+        "output or error",
+    )
     table(console, names, rows)
     counts = ", ".join(f"{number} {name}" for name, number in result["counts"].items())
     console.print(f"{counts}; logs in {result['state']}", highlight=False, markup=False)
@@ -143,6 +173,10 @@ def _kept(one: Mapping[str, Any]) -> str:
     kinds = [one[name] for name in ("must_kept", "cannot_kept")]
     told = "/".join("-" if share is None else f"{share:.0%}" for share in kinds)
     return f"{one['kept']:.1%} ({told})"
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
 
 
 def _short(words: str) -> str:

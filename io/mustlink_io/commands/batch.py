@@ -62,6 +62,9 @@ def batch(
     name = "cut"
     data = "in/*.h5:/points"         one job a file
     method = ["ncut", "csp"]         and a method: lists are grids
+    k = { iris = 3, wine = 3 }       by the name of the data's file
+    standardize = true               or "robust"
+    truth = "true/{data}.csv"        the table tells ari and accuracy
 
     Keys are the long options of cluster, propagate and graph (`command = "propagate"`); relative
     paths start at the file. A failed job does not stop the others. Exit code 0: all done; 1: some
