@@ -3,10 +3,13 @@
     python bench/partition.py                    all data sets
     python bench/partition.py --only sheets128   one of them
     python bench/partition.py --n 20000          synthetic ones small
+    python bench/partition.py --broad            10^7 points of 12 broad overlapping clusters
+    python bench/partition.py --broad --n 1000000
 
 Every row is a process of its own that reads an HDF5 file. "least" is the smallest budget that the
 plan accepts, "most" the largest one with which NN-descent does not fit. Files are kept in the
-output folder and used again; --fresh makes them anew.
+output folder and used again; --fresh makes them anew. --broad searches at a fixed budget, with
+clusters ever less apart: the points of a million take 80 MB, of 10^7 0.8 GB on disk each.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import common
 NEIGHBOURS, BLOCK, SHEETS = 15, 65_536, 10
 DATA = ("sheets128", "sheets32", "sheets16", "mixture64", "mnist")
 SIZES = {"sheets128": 1_000_000, "sheets32": 1_000_000, "sheets16": 3_000_000, "mixture64": 300_000}
+BROAD, CLUSTERS, WIDTH = (0.6, 1.1, 1.6), 12, 20
 
 
 # ---------------------------------------------------------------- jobs (each in its own child)
@@ -58,6 +62,24 @@ def write_points(path: str, name: str, n: int, seed: int) -> dict[str, Any]:
     return {"bytes": Path(path).stat().st_size}
 
 
+def write_broad(path: str, noise: float, n: int, seed: int) -> dict[str, Any]:
+    """Points in row blocks: centres of deviation 1.3 a coordinate, with round noise about them."""
+    import h5py
+    import numpy as np
+
+    from mustlink_io.hdf5 import store
+
+    rng = np.random.default_rng(seed)
+    centres = 1.3 * rng.standard_normal((CLUSTERS, WIDTH))
+    with store.atomic(path) as temporary, h5py.File(temporary, "w") as file:
+        points = file.create_dataset("points", (n, WIDTH), dtype="f4")
+        for start in range(0, n, BLOCK):
+            m = min(BLOCK, n - start)
+            rows = centres[rng.integers(CLUSTERS, size=m)]
+            points[start : start + m] = rows + noise * rng.standard_normal((m, WIDTH))
+    return {"bytes": Path(path).stat().st_size}
+
+
 def write_mnist(path: str, source: str) -> dict[str, Any]:
     """Raw pixels as float32."""
     import h5py
@@ -90,8 +112,10 @@ def graph(path: str, memory: int | None) -> dict[str, Any]:
     import numpy as np
 
     from mustlink.cost.neighbour_graph import knn_plan
+    from mustlink.cost.search_time import parts_work
     from mustlink.neighbours import knn_graph
     from mustlink.observe import Recorder
+    from mustlink_io.jobs.rates import duration, measured_speed
 
     recorder = Recorder()
     with h5py.File(path) as file:
@@ -99,9 +123,11 @@ def graph(path: str, memory: int | None) -> dict[str, Any]:
         points = np.asarray(data) if memory is None else data
         options = {"memory": memory, "random_state": 0, "observer": recorder}
         made, seconds, cpu = common.cpu_timed(lambda: knn_graph(points, NEIGHBOURS, **options))
-        plan = None if memory is None else knn_plan(*data.shape, NEIGHBOURS, memory).peak_bytes
+        shape = data.shape
+        plan = None if memory is None else knn_plan(*shape, NEIGHBOURS, memory).peak_bytes
     return {
         "seconds": seconds,
+        "plan_seconds": duration("partition", parts_work(*shape, NEIGHBOURS)) * measured_speed(),
         "cpu_seconds": cpu,
         "peak_bytes": common.own_peak_bytes(),
         "plan_bytes": plan,
@@ -144,6 +170,37 @@ def compare(path: Path, name: str) -> list[dict[str, Any]]:
     return rows
 
 
+def broad(out: Path, noise: float, n: int, memory: int, seed: int, fresh: bool) -> dict[str, Any]:
+    """One search of broad clusters within `memory` bytes."""
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"partition-broad{noise}-{n}-{seed}.h5"
+    if fresh or not path.exists():
+        common.say(f"writing {n:,} points of noise {noise}")
+        common.call("partition:write_broad", path=str(path), noise=noise, n=n, seed=seed)
+    common.say(f"noise {noise}: {memory / 1e9:.0f} GB")
+    found = common.call("partition:graph", path=str(path), memory=memory)
+    return {"data": f"broad {noise} {n:,} x {WIDTH}", "how": f"{memory / 1e9:.0f} GB", **found}
+
+
+def shown_broad(row: dict[str, Any]) -> list[Any]:
+    """Cells of one row of --broad."""
+    info = row["info"]
+    return [
+        row["data"],
+        f"{info['parts']} x {info['overlap']}",
+        info["recall_before"],
+        info["sweeps"],
+        info["compared"],
+        info["recall"],
+        row["stages"]["kNN graph"],
+        row["plan_seconds"],
+        row["seconds"],
+        row["cpu_seconds"],
+        common.gigabytes(row["rss_bytes"]),
+        common.gigabytes(row["plan_bytes"]),
+    ]
+
+
 def shown(row: dict[str, Any]) -> list[Any]:
     """Cells of one row."""
     info, stages = row["info"], row["stages"]
@@ -169,9 +226,21 @@ def main() -> None:
     parser.add_argument("--n", type=int, help="points of the synthetic sets")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fresh", action="store_true", help="make the points anew")
+    parser.add_argument("--broad", action="store_true", help="only broad overlapping clusters")
+    parser.add_argument("--noise", nargs="+", type=float, default=BROAD, help="of --broad")
+    parser.add_argument("--memory", type=float, default=12.0, help="GB, of --broad")
     args = parser.parse_args()
     common.say(f"machine: {common.machine()}")
-    rows = []
+    rows: list[dict[str, Any]] = []
+    if args.broad:
+        n, memory = args.n or 10**7, int(args.memory * 1e9)
+        for noise in args.noise:
+            rows.append(broad(args.out, noise, n, memory, args.seed, args.fresh))
+        headers: tuple[str, ...] = ("points", "parts", "before", "sweeps", "compared", "recall")
+        headers = (*headers, "search s", "planned s", "graph s", "CPU s", "peak", "planned")
+        common.table("Neighbours of broad clusters by parts", headers, map(shown_broad, rows))
+        common.write_json(args.out, "partition-broad", rows)
+        return
     for name in args.only:
         path = points_file(args.out, name, args.n, args.seed, args.fresh)
         if path is not None:

@@ -72,10 +72,10 @@ def knn_graph(
     Up to about 35,000 points of 32 coordinates all pairs are compared; above, NN-descent
     (approximate): the recall on `recall_sample` random points is measured and kept in `info`.
     `memory` is a budget for the whole process in bytes, or as "2GB". Points may then be anything
-    with a shape and blocks of rows [a:b], such as an HDF5 dataset, and larger than memory. Where
-    NN-descent does not fit, neighbours are found by parts, with a temporary file in the folder
-    `scratch` or where temporary files go, and weights are in single precision; `info` and a note
-    say so. A `keeper` keeps the neighbours for a later run, and names a folder for that file.
+    with a shape and blocks of rows [a:b], such as an HDF5 dataset, and larger than memory.
+    Neighbours are then found by parts, with points that do not fit in a temporary file in the
+    folder `scratch` or where temporary files go, and weights are in single precision; `info` and a
+    note say so. A `keeper` keeps the neighbours for a later run, and names a folder for that file.
 
     `duplicates`: "keep" makes every row a node; with "merge" rows that are equal in single
     precision are one node, of which the graph tells `weights` (how many) and `rows`; copies of one

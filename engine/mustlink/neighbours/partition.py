@@ -91,7 +91,7 @@ def partition_lists(
         known = known_neighbours(rows, k, sample, rng, layout)
         advance(0.1)
         centres = centres_of(rows, k, rng, layout, pool)
-        overlap, shared = least_overlap(centres, known, layout.most_overlap, pool)
+        overlap, shared = least_overlap(centres, known, layout, pool)
         advance(0.15)
         assigned = assign(rows, centres, overlap, layout, pool)
         advance(0.3)

@@ -15,7 +15,9 @@ from mustlink.neighbours.exact import exact_streamed
 from mustlink.neighbours.points_by_rows import Prepared
 from mustlink.neighbours.scratch import Scratch
 
-_SHARED = 0.6  # share of true neighbours that are to share a part: local joins find the others
+# Share of true neighbours that are to share a part, local joins find the others: what is wanted
+# while a point is compared with no more than so many in its parts, and what is needed.
+_WANTED, _CHEAP, _NEEDED = 0.75, 10_000, 0.55
 
 
 @dataclass(frozen=True)
@@ -81,12 +83,14 @@ def known_neighbours(
     return Sample(nodes, points, others, where, reach)
 
 
-def least_overlap(centres: Centres, known: Sample, most: int, pool: Executor) -> tuple[int, float]:
-    """Find the least p for which 0.6 of known neighbours share one of p parts with their node.
+def least_overlap(
+    centres: Centres, known: Sample, layout: Layout, pool: Executor
+) -> tuple[int, float]:
+    """Find the least p for which enough known neighbours share one of p parts with their node.
 
-    At least 2, at most `most` and C. Returns p and the share.
+    At least 2, at most C and what the parts' sizes allow. Returns p and the share.
     """
-    most = min(most, centres.norms.size)
+    most = min(layout.most_overlap, centres.norms.size)
     if most == 1:
         return 1, 1.0
     of_nodes = centres.nearest(known.points, most, pool)
@@ -95,7 +99,8 @@ def least_overlap(centres: Centres, known: Sample, most: int, pool: Executor) ->
         mine = of_nodes[:, None, :p, None]
         met = (mine == of_neighbours[:, :, None, :p]).any(axis=(2, 3))
         share = float(met.mean())
-        if share >= _SHARED or p == most:
+        cheap = (p + 1) ** 2 * layout.mean <= _CHEAP
+        if share >= (_WANTED if cheap else _NEEDED) or p == most:
             break
     return p, share
 

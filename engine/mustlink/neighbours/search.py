@@ -1,4 +1,4 @@
-"""How neighbours are searched: all pairs compared, NN-descent, or by parts on disk."""
+"""How neighbours are searched: all pairs compared, NN-descent, or by parts."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Search:
             self.recorder.leave_out("neighbours are searched with fewer sweeps")
 
     def _by_parts(self, rows: Prepared) -> Found:
-        """By parts on disk, and a note that it was the budget's doing."""
+        """By parts, and a note that it was the budget's doing."""
         from mustlink.neighbours.partition import partition_lists
 
         assert self.plan is not None

@@ -15,6 +15,7 @@ from mustlink.cost.method_cost import FACTORS, Cost, Size, entry_bytes
 from mustlink.cost.neighbour_graph import LOOPS_BYTES, MOST_SYMMETRIC, knn_plan
 from mustlink.cost.neighbour_graph import Plan as GraphPlan
 from mustlink.cost.process_memory import PROGRAM, size_text
+from mustlink.cost.search_time import parts_work
 from mustlink.deadline import duration_text
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
@@ -118,7 +119,8 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
         stages += _graph_stages(graph, shape, k, size.nnz)
         if graph.method == "partition":
             parts = graph.layout.parts if graph.layout else 0
-            changes.append(f"neighbours are searched in {parts} parts, from a file on disk")
+            where = "" if graph.in_memory else ", from a file on disk"
+            changes.append(f"neighbours are searched in {parts} parts{where}")
         if graph.lean:
             changes.append("weights of the graph are in single precision")
     else:
@@ -202,11 +204,10 @@ def _graph_plan(shape: Shape, k: int, memory: int | None, held: int) -> GraphPla
 def _graph_stages(graph: GraphPlan, shape: Shape, k: int, nnz: int) -> list[StagePlan]:
     n, d = shape.n, shape.d
     work = n * np.sqrt(d) * np.log10(max(n, 10)) * k / 15
-    parts = n**1.5 * (1 + d / 120) * k / 15
     seconds = {
         "brute": duration("brute", n * n * (d + 130.0) / 130.0),
         "pynndescent": COMPILING + duration("pynndescent", work),
-        "partition": duration("partition", parts),
+        "partition": duration("partition", parts_work(n, d, k)),
     }
     return [
         StagePlan("kNN graph", graph.stages["kNN graph"], seconds[graph.method], graph.method),

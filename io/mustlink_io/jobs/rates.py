@@ -17,7 +17,7 @@ _RATES = {
     "checksums": 0.001,  # bytes
     "brute": 4e-3,  # pairs of points, times coordinates over 130
     "pynndescent": 0.5,  # points times √coordinates times log₁₀ points
-    "partition": 0.011,  # points to the power 1.5, times 1 + coordinates / 120
+    "partition": 0.6,  # microseconds of one core: two share the work
     "weights": 0.10,  # stored weights
     "components": 0.03,
     "checking the graph": 0.045,
