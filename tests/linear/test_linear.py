@@ -10,9 +10,10 @@ import oracles
 from cases import random_graph
 from mustlink.graph import Graph
 from mustlink.linear.cg import block_cg, jacobi
+from mustlink.linear.laplacian_solve import solve_laplacian
 from mustlink.linear.multigrid import hierarchy as amg
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
-from mustlink.operators.laplacian import normalized_laplacian
+from mustlink.operators.laplacian import GroundedLaplacian, normalized_laplacian
 
 seeds = st.integers(0, 2**31)
 
@@ -171,3 +172,15 @@ def test_the_cycle_makes_iterations_few_on_a_grid(monkeypatch):
 def test_jacobi_leaves_zero_entries_out():
     apply = jacobi(np.array([2.0, 0.0, -4.0]))
     assert apply(np.ones((3, 1))).ravel().tolist() == [0.5, 0.0, -0.25]
+
+
+def test_a_system_without_a_preconditioner_may_take_its_steps():
+    """A ring with a little of the identity, condition about 2000: some 150 steps, no elimination."""
+    n = 400
+    ring = sp.csr_matrix((np.full(n, 0.5), (np.arange(n), (np.arange(n) + 1) % n)), shape=(n, n))
+    operator = GroundedLaplacian(sp.csr_matrix(0.999 * (ring + ring.T)), np.ones(n))
+    B = np.random.default_rng(0).standard_normal((n, 2))
+    X, found = solve_laplacian(operator, B, tol=1e-10, max_iter=1000)
+    assert found.solver == "block CG"
+    assert found.iterations > 60
+    assert np.allclose(operator.to_dense() @ X, B, rtol=0, atol=1e-8)

@@ -48,18 +48,20 @@ def solve_laplacian(
     max|Δf| <= tol·max|f|, f = D^-½x, with that of approximate elimination. Raises NumericalError
     where the answer is beyond doubles.
     """
+    # Without one the system is well conditioned: many steps are as they should be.
+    patience = max_iter if precondition is None else min(max_iter, _PATIENCE)
     with np.errstate(all="ignore"):  # of a preconditioner that is at its end: it is checked
         X, found = block_cg(
             laplacian.apply,
             B,
             tol=tol,
-            max_iter=min(max_iter, _PATIENCE),
+            max_iter=patience,
             precondition=precondition,
             project=project,
             on_step=on_step,
             deadline=deadline,
         )
-    ended = found.converged.all() or max_iter <= _PATIENCE or deadline.is_over
+    ended = found.converged.all() or max_iter <= patience or deadline.is_over
     if np.isfinite(X).all() and ended:
         return X, found
     return by_elimination(
