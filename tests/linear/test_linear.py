@@ -175,7 +175,7 @@ def test_jacobi_leaves_zero_entries_out():
 
 
 def test_a_system_without_a_preconditioner_may_take_its_steps():
-    """A ring with a little of the identity, condition about 2000: some 150 steps, no elimination."""
+    """A ring with a little of the identity, condition 2000: some 150 steps, no elimination."""
     n = 400
     ring = sp.csr_matrix((np.full(n, 0.5), (np.arange(n), (np.arange(n) + 1) % n)), shape=(n, n))
     operator = GroundedLaplacian(sp.csr_matrix(0.999 * (ring + ring.T)), np.ones(n))
