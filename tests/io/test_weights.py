@@ -88,13 +88,18 @@ def test_a_column_of_the_table_is_no_coordinate(mustlink, data, tmp_path):
     np.testing.assert_array_equal(labels(a), labels(b))
 
 
-def test_a_graph_keeps_weights_for_later(mustlink, tmp_path):
+def test_a_graph_keeps_weights_for_later(mustlink, data, tmp_path):
     graph, out = tmp_path / "graph.h5", tmp_path / "out.h5"
     assert mustlink(f"graph points.h5 --weights w.npy -o {graph}")[0] == 0
-    code, _, err = mustlink(f"cluster {graph} -k 3 -m ncut --weights {graph} -o {out}")
+    code, _, err = mustlink(f"cluster {graph} -k 3 -m ncut -o {out}")
     assert code == 0, err
-    W, w = formats.load(str(graph)).value, formats.load_weights(str(graph), N)
-    cut = ml.NCut(n_clusters=3, affinity="precomputed", random_state=0).fit(W, sample_weight=w)
+    X, w = formats.load(str(data / "points.h5")).value, np.load(data / "w.npy")
+    cut = ml.NCut(n_clusters=3, random_state=0).fit(X, sample_weight=w)
+    np.testing.assert_array_equal(labels(out), cut.labels_)
+    plain = tmp_path / "plain.h5"
+    assert mustlink(f"graph points.h5 -o {plain}")[0] == 0
+    code, _, err = mustlink(f"cluster {plain} -k 3 -m ncut --weights w.npy -o {out}")
+    assert code == 0, err
     np.testing.assert_array_equal(labels(out), cut.labels_)
 
 

@@ -100,7 +100,7 @@ def _option(parameter: click.Parameter, value: Scalar) -> list[str]:
         off = parameter.secondary_opts
         return names[:1] if value else off[:1]
     usual = getattr(parameter, "flag_value", None)  # of an option whose value may be left out
-    if isinstance(value, bool) and usual:
+    if isinstance(value, bool) and isinstance(usual, str):
         return [f"{names[0]}={usual}"] if value else []
     if isinstance(value, bool):
         raise InputError(f"{str(value).lower()} given; it takes a value")

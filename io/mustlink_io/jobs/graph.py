@@ -51,7 +51,7 @@ def run_graph(
 ) -> dict[str, Any]:
     """Make the graph of points or of a picture, or check one, and write it; returns its health.
 
-    `weights` of its nodes are written beside it, for `--weights` of other commands.
+    `weights` say how often every row counts, for whatever is done with the graph.
 
     Raises InputError.
     """
@@ -120,6 +120,9 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
                     duplicates="merge",
                     **options,
                 )
+    kept = None if loaded is None else loaded.kept
+    if weights is not None:
+        graph = graph.weighing(weights if kept is None else weights[kept])
     result = graph_health(graph)
     with recorder.stage("writing"):
         affinity = graph.affinity
@@ -135,8 +138,6 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
             content["/names"] = loaded.names.texts
         if loaded is not None and loaded.fitted is not None:
             content["/@preparation"] = to_json(loaded.fitted.to_dict())
-        if weights is not None:
-            content["/weights"] = weights
         if image is not None:
             content["/image"] = image
         store.write(asked.target, content)
