@@ -71,7 +71,7 @@ def swept(X, lists, k, sweeps, *, jobs=1, again=False, group_bytes=1 << 26, coor
 
 
 @settings(max_examples=30, deadline=None)
-@given(seeds, st.integers(12, 30), st.integers(1, 5), st.integers(1, 3))
+@given(seeds, st.integers(12, 30), st.integers(1, 5), st.sampled_from([1, 2, 3, 60]))
 def test_a_sweep_compares_all_who_meet(seed, n, k, d):
     rng = np.random.default_rng(seed)
     X = integers(rng, n, d)

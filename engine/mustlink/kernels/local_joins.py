@@ -11,8 +11,11 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from mustlink.kernels.nearest_lists import squared_gap
+
 UNJOINED, UNTOLD = np.uint8(1), np.uint8(2)  # not met by its list's others; not told to its target
 _FAST = {"reassoc", "contract", "nsz"}  # sums in any order
+_FEW = 48  # coordinates up to which sums for several nodes are taken at a time
 
 
 @nb.njit(cache=True, nogil=True)
@@ -149,7 +152,8 @@ def join(
     g, wide = ids.shape
     d = points.shape[1]
     k = lengths.shape[1]
-    near = np.empty((d, wide), dtype=np.float32)  # transposed: many sums at a time
+    few = d <= _FEW
+    near = np.empty((d if few else 0, wide), dtype=np.float32)  # transposed: many sums at a time
     total = np.empty(wide, dtype=np.float32)
     bounds = np.empty(wide, dtype=np.float32)
     kept, compared = 0, 0
@@ -157,19 +161,22 @@ def join(
         new, size = sizes[o, 0], sizes[o, 1]
         for a in range(size):
             at = places[o, a]
-            for c in range(d):
+            for c in range(near.shape[0]):
                 near[c, a] = points[at, c]
             bounds[a] = lengths[ids[o, a], k - 1]
         for a in range(new):
             # Views from 0 on: only loops over these become vector instructions.
             sums = total[a + 1 : size]
             sums[:] = 0.0
-            for c in range(d):
+            for c in range(near.shape[0]):
                 own = near[c, a]
                 row = near[c, a + 1 : size]
                 for b in range(row.shape[0]):
                     gap = own - row[b]
                     sums[b] += gap * gap
+            if not few:
+                for b in range(sums.shape[0]):
+                    sums[b] = squared_gap(points[places[o, a]], points[places[o, a + 1 + b]])
             compared += sums.shape[0]
             bound, others = bounds[a], bounds[a + 1 : size]
             for b in range(sums.shape[0]):

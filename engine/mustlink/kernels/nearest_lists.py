@@ -83,8 +83,8 @@ DOUBTFUL = 1e-4
 
 
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)
-def _squared(a: Any, b: Any) -> Any:
-    """|a - b|² in single precision."""
+def squared_gap(a: Any, b: Any) -> Any:
+    """|a - b|² in single precision, the same as |b - a|²."""
     total = np.float32(0.0)
     for c in range(a.shape[0]):
         gap = a[c] - b[c]
@@ -133,7 +133,7 @@ def measure(points: Any, rows: Any, places: Any, ids: Any, lengths: Any, nodes: 
             at = places[i, c]
             if at < 0 or at == own:
                 continue
-            _insert(lengths[i], nodes[i], _squared(points[own], points[at]), ids[at])
+            _insert(lengths[i], nodes[i], squared_gap(points[own], points[at]), ids[at])
 
 
 @nb.njit(cache=True, nogil=True)
@@ -149,7 +149,7 @@ def nearest_directly(queries: Any, points: Any, places: Any) -> None:
         lengths[:] = np.inf
         places[i, :] = -1
         for j in range(points.shape[0]):
-            length = _squared(queries[i], points[j])
+            length = squared_gap(queries[i], points[j])
             if length >= lengths[k - 1]:
                 continue
             at = k - 1
