@@ -92,7 +92,7 @@ GRAPHS = {
     "steep chain": lambda: chain(60, 1e-4),
     "huge": lambda: random_graph(80) * 1e307,
     "tiny": lambda: random_graph(80) * 1e-307,
-    "single huge": lambda: (random_graph(80) * 3e38).astype(np.float32),
+    "single huge": lambda: (random_graph(80) * 1e38).astype(np.float32),
     "single denormal": lambda: (random_graph(80) * 1e-42).astype(np.float32),
     "wide": lambda: spread(random_graph(90), 1e-16),
     "very wide": lambda: spread(random_graph(90), 1e-200),

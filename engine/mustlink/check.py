@@ -100,7 +100,8 @@ def _symmetric(W: sp.csr_matrix, where: str) -> sp.csr_matrix:
                 f"{where}: not symmetric, entry ({i}, {j}) is {W[i, j]:g} but ({j}, {i}) is "
                 f"{W[j, i]:g}; pass (A + A.T) / 2 or A.maximum(A.T)"
             )
-    return ((W + T) * W.dtype.type(0.5)).tocsr()
+    half = W.dtype.type(0.5)  # halves first: sums may overflow
+    return (W * half + T * half).tocsr()
 
 
 def as_points(

@@ -22,6 +22,7 @@ from mustlink.errors import InputError
 from mustlink.graph import Graph, rbf_graph
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.scikit_graphs import graph_of_connectivity, graph_of_distances, is_connectivity
+from mustlink.graph.weight_range import range_notes
 from mustlink.neighbours import knn_graph
 from mustlink.neighbours.knn import WEIGHTS
 from mustlink.neighbours.points_by_rows import DistinctRows, is_rows
@@ -200,6 +201,8 @@ class GraphEstimator(BaseEstimator):
 
         `held` are the bytes of the points, which the caller keeps.
         """
+        for note in range_notes(graph.info):
+            recorder.note(note)
         budget = self._budget
         recorder.keep_within(budget, held)
         single = budget is not None and self._fits_in_single(graph, recorder, budget, held)

@@ -15,6 +15,7 @@ from mustlink.check import as_affinity
 from mustlink.graph.components import component_labels
 from mustlink.graph.derived import Derived
 from mustlink.graph.multiplicity import fold
+from mustlink.graph.weight_range import within_range
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +40,13 @@ class Graph:
 
     @classmethod
     def from_affinity(cls, affinity: Any, info: Mapping[str, Any] | None = None) -> Graph:
-        """Check a square symmetric non-negative matrix and wrap it; raises InputError."""
-        return cls(as_affinity(affinity), dict(info or {"kind": "precomputed"}))
+        """Check a square symmetric non-negative matrix and wrap it; raises InputError.
+
+        Weights far from 1 are scaled and those lost beside the heaviest left out, see
+        `graph.weight_range`; `info` tells.
+        """
+        W, told = within_range(as_affinity(affinity))
+        return cls(W, {**(info or {"kind": "precomputed"}), **told})
 
     @property
     def n_nodes(self) -> int:

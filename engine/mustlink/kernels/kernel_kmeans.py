@@ -122,7 +122,7 @@ def _nearest(A: Any, state: Any, sigma: Any, best: Any, extra: Any) -> None:
             stay, least, chosen = 0.0, np.inf, own
             for c in range(k):
                 s = weight[c]
-                distance = (sigma + inside[c] / s) / s - 2 * links[c] / (degree * s)
+                distance = (sigma + inside[c] / s) / s - 2 * (links[c] / degree) / s
                 if c == own:
                     distance -= 2 * sigma / s
                     stay = distance
@@ -193,7 +193,7 @@ def _sweep(A: Any, state: Any, awake: Any, every: Any) -> int:
         if not (every or awake[i]):
             continue
         awake[i] = 0
-        if size[own] == 1:
+        if size[own] == 1 or not weight[own] > mine[i]:  # the others weigh nothing beside it
             continue
         loops = _links(A, labels, mass, nb.uint64(i), links)
         degree = mine[i]
@@ -223,7 +223,7 @@ def _split_off(A: Any, state: Any, empty: Any) -> None:
     best, chosen, kept_loops = -np.inf, -1, 0.0
     for i in range(labels.size):
         own = labels[i]
-        if size[own] == 1:
+        if size[own] == 1 or not weight[own] > mine[i]:  # the others weigh nothing beside it
             continue
         loops = _links(A, labels, mass, nb.uint64(i), links)
         degree = mine[i]

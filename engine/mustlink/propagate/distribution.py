@@ -13,6 +13,7 @@ from mustlink.kernels.blocks import row_slices
 
 Floats = NDArray[np.float64]
 _EMPTY = 1e-6  # share of the largest class mass that counts as none
+_BEYOND = 1e6  # times the usual range of a row: a root mean square that a few rows make
 _LOST = 1e-2  # times as many nodes as its labels' share promises: a class that came out empty
 _PROMISED = 10  # nodes from which that is no chance
 
@@ -69,11 +70,7 @@ def distributions(
     if scores.size == 0:
         return np.zeros_like(scores)
     if not masses:
-        if copies is None:
-            size = np.sqrt(np.mean(scores**2))
-        else:
-            size = np.sqrt(np.average(np.mean(scores**2, axis=1), weights=copies))
-        V = scores / max(size, 1e-300)
+        V = scores / _unit(scores, copies)
         return onto_simplex(V if possible is None else np.where(possible, V, -np.inf))
     P = np.maximum(scores, 0.0)
     if possible is not None:
@@ -84,15 +81,34 @@ def distributions(
         masked = unlabelled.dtype == np.bool_
         mass = P.sum(axis=0, where=unlabelled[:, None]) if masked else unlabelled @ P
         # A class without mass outside its labels is not blown up beyond all others.
-        P *= shares / np.maximum(mass, max(_EMPTY * mass.max(initial=0.0), 1e-300))
+        factor = shares / np.maximum(mass, max(_EMPTY * mass.max(initial=0.0), 1e-300))
+        # Rows first: values of 10⁻³⁰⁰ times a factor would be 0.
+        P /= np.where(silent, 1.0, total)[:, None]
+        P *= factor / factor.max()
         total = P.sum(axis=1)
     P /= np.where(silent, 1.0, total)[:, None]
     P[silent] = 0.0
     return P
 
 
+def _unit(scores: Floats, copies: Floats | None) -> float:
+    """Root mean square of the values, or what most rows have where a few are beyond all others.
+
+    A part that hardly hangs on has potentials 10⁹ times as large: beside them all others would
+    be ties.
+    """
+    largest = float(np.abs(scores).max())
+    if largest == 0.0:
+        return 1.0
+    squares = np.mean((scores / largest) ** 2, axis=1)
+    size = largest * float(np.sqrt(np.average(squares, weights=copies)))
+    usual = float(np.median(np.ptp(scores / largest, axis=1))) * largest
+    return min(size, _BEYOND * usual) if usual > 0 else size
+
+
 def onto_simplex(V: Floats) -> Floats:
     """Nearest probability distribution of every row (m, K), in O(m K log K) (Held et al. 1974)."""
+    V = np.maximum(V - V.max(axis=1, keepdims=True), -2.0)  # the same point, whatever their size
     ordered = np.sort(V, axis=1)[:, ::-1]
     excess = (np.cumsum(ordered, axis=1) - 1.0) / np.arange(1, V.shape[1] + 1)
     last = np.count_nonzero(ordered > excess, axis=1) - 1
