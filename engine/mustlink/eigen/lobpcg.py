@@ -20,6 +20,7 @@ from mustlink.space import Block, Dots, Gram, LocalSpace, Small, Space
 from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
 
 _WINDOW, _FACTOR = 80, 0.9  # see `Stagnation`; pauses of up to 44 steps were measured
+_SHORTEST = 1e-30  # largest entry of a column, whose square is sound in single precision too
 _LOST = 1e-28  # squared length of a direction, the new vectors having length 1, that is none
 
 
@@ -87,7 +88,7 @@ def lobpcg(
         W = R if active.all() else space.columns(R, active)
         del R  # here and below: blocks that are done with go before new ones come
         if precondition is not None:  # which may blow up what is left along a null space
-            W = precondition(project(W))
+            W = _bounded(space, precondition(project(W)))
             W = W if W.dtype == dtype else space.copy(W, dtype)
         W, MW = _new_directions(space, project(W), (X, P), (MX, MP), M, project)
         if W.shape[1] == 0:
@@ -133,6 +134,17 @@ def _ending(
     if method.deadline.is_over:
         return TIME_LIMIT
     return MAX_ITER if step >= method.max_iter else ""
+
+
+def _bounded(space: Space, W: Block) -> Block:
+    """W with columns of a length whose square is no number brought to 1, and without NaN."""
+    size = np.abs(space.peaks(W))
+    if np.all((size >= _SHORTEST) & (size <= 1 / _SHORTEST)):
+        return W
+    sound = np.isfinite(size) & (size > 0)
+    W = space.columns(W, sound)
+    space.blend(W, 1.0 / size[sound])
+    return W
 
 
 def _residuals(space: Space, X: Block, MX: Block, R: Block, theta: Small, method: Lobpcg) -> Small:

@@ -17,28 +17,30 @@ from numpy.typing import NDArray
 
 from mustlink.kernels.elimination import eliminate, grounded_product, substitute
 from mustlink.operators.laplacian import Block, GroundedLaplacian
+from mustlink.operators.null_space import NullSpace
 from mustlink.space import LocalSpace
 
 _SEED = 0  # of the random trees: part of the method, like a power method's start
 
 
 class ApproximateCholesky:
-    """Fixed symmetric positive map R -> ≈(I − S)⁺R on blocks (m, b), in double precision.
+    """Fixed symmetric positive map R -> ≈A⁺R on blocks (m, b), A = T⁻¹LT⁻¹, in double precision.
 
-    (I − S) = D^-½LD^-½ with L the Laplacian of W = D^½SD^½ with the ground, D^½ the operator's
-    `root_degree`. Components without ground are held at one of their nodes: project on the range.
-    Cost: one pass over some nnz/2 entries for each of two substitutions.
+    L is the Laplacian of W = D^½SD^½ with the ground, D^½ the operator's `root_degree`, and T is
+    D^½ rounded to powers of two: A is I − S up to factors between 1/2 and 2, and what is constant
+    on the nodes stays so to the last digit. `enter` and `leave` lead from I − S to A and back.
+    Components without ground are held at one of their nodes: project on the range. Cost: one pass
+    over some nnz/2 entries for each of two substitutions.
     """
 
     def __init__(self, laplacian: GroundedLaplacian) -> None:
-        self.laplacian = laplacian
         S, root = laplacian.edges, laplacian.root_degree
-        # A power of two near the largest: squares of roots stay within range.
-        self.unit = 2.0 ** np.round(np.log2(float(root.max(initial=1e-300))))
-        self.root = root / self.unit
-        rows = np.repeat(self.root, np.diff(S.indptr))
-        weights = S.data.astype(np.float64) * (self.root[S.indices] * rows)
-        self.ground = laplacian.grounding / self.unit**2
+        self.unit = np.ldexp(1.0, np.round(np.log2(root)).astype(np.int64))
+        self.ratio = root / self.unit
+        self.matrix = S
+        rows = np.repeat(root, np.diff(S.indptr))
+        weights = S.data.astype(np.float64) * (root[S.indices] * rows)
+        self.root, self.ground = root, laplacian.grounding
         self.factor: Any = eliminate(S.indptr, S.indices, weights, self.ground, _SEED)
 
     @cached_property
@@ -48,25 +50,38 @@ class ApproximateCholesky:
 
     def __call__(self, R: Block, /) -> Block:
         """Apply to a block (m, b)."""
-        Y = np.zeros((self.root.size + 1, R.shape[1]))
-        np.multiply(R, self.root[:, None], out=Y[:-1])
+        Y = np.zeros((self.unit.size + 1, R.shape[1]))
+        np.multiply(R, self.unit[:, None], out=Y[:-1])
         order, starts, rows, shares, pivots = self.factor
         substitute(order, starts, rows, shares, pivots, Y)
-        found = Y[:-1] * self.root[:, None]
-        return found if R.dtype == np.float64 else found.astype(R.dtype)
+        return Y[:-1] * self.unit[:, None]
 
     def product(self, X: Block) -> Block:
-        """(I − S)X by differences along edges: exact to a share of itself, however small."""
-        S = self.laplacian.edges
-        F = np.ascontiguousarray(X / self.root[:, None])
+        """AX by differences along edges: exact to a share of itself, however small."""
+        S = self.matrix
+        F = np.ascontiguousarray(X / self.unit[:, None])
         Y = np.empty_like(F)
         grounded_product(S.indptr, S.indices, S.data, self.root, self.ground, F, Y)
-        Y /= self.root[:, None]
+        Y /= self.unit[:, None]
         return Y
 
+    def enter(self, B: Block) -> Block:
+        """The right side of AY = … for that of (I − S)X = B."""
+        return B * self.ratio[:, None]
+
+    def leave(self, Y: Block) -> Block:
+        """The solution X of a solution Y."""
+        return Y * self.ratio[:, None]
+
+    def null(self, component: NDArray[np.integer[Any]], count: int) -> NullSpace:
+        """The null space of A without ground, T1 on every component."""
+        squares = np.bincount(component, weights=self.unit**2, minlength=count)
+        return NullSpace(component, self.unit / np.sqrt(squares[component]), count)
+
     def heights(self, X: Block) -> NDArray[np.float64]:
-        """Largest |f| a column, (b,), f = D^-½x."""
-        return np.abs(X / self.root[:, None]).max(axis=0, initial=0.0)
+        """Largest |f| a column, (b,), f = T⁻¹x."""
+        found: NDArray[np.float64] = np.abs(X / self.unit[:, None]).max(axis=0, initial=0.0)
+        return found
 
     @property
     def entries(self) -> int:

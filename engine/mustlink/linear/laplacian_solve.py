@@ -18,7 +18,7 @@ from mustlink.deadline import NEVER, Deadline
 from mustlink.errors import NumericalError
 from mustlink.linear.approximate_cholesky import ApproximateCholesky
 from mustlink.linear.cg import Map, block_cg
-from mustlink.operators.laplacian import Block, GroundedLaplacian
+from mustlink.operators.laplacian import Block, GroundedLaplacian, NormalizedLaplacian
 from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence
 from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE
@@ -83,11 +83,14 @@ def by_elimination(
     Residuals are taken by differences along edges, so that they are right to a share of
     themselves. Those told are the largest corrections still missing, relative to the answer.
     """
-    inside = project or (lambda V: V)
     cholesky = ApproximateCholesky(laplacian)
+    inside: Map = lambda V: V  # noqa: E731
+    if isinstance(laplacian, NormalizedLaplacian) and project is not None:
+        B, null = project(B), laplacian.null
+        inside = cholesky.null(null.component, null.n_components).project
     size = np.abs(B).max(axis=0, initial=0.0)
     unit = np.where(size > 0, size, 1.0)
-    B = inside(B / unit)
+    B = inside(cholesky.enter(B / unit))
     X, R = np.zeros_like(B), B
     left, steps, reason = np.full(B.shape[1], np.inf), 0, MAX_ITER
     for _ in range(_ROUNDS):
@@ -107,7 +110,8 @@ def by_elimination(
         X[:, active] += step
         steps += taken
         R = inside(B - cholesky.product(X))
-    X *= unit
+    X = cholesky.leave(X) * unit
+    X = X if project is None else project(X)
     if not np.isfinite(X).all():
         raise NumericalError(
             "graph: the answer of a linear system is beyond doubles; its weights differ too much, "

@@ -179,7 +179,9 @@ def propagate(
     if balance is not None:
         response, X = X[:, -1], X[:, :-1]
         inside = balance[free]
-        X = X - np.outer(response, (inside @ X) / (inside @ response))
+        across = float(inside @ response)
+        if across > 0:  # 0 where Δ is rounding beside all else
+            X = X - np.outer(response, (inside @ X) / across)
     F = np.array(Y, dtype=np.float64)
     F[free] = X
     return F, convergence
