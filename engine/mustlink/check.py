@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.errors import InputError, InputTypeError
+from mustlink.errors import InputError, InputTypeError, NumericalError
 
 _SYMMETRY = 1e-6  # relative to the largest entry: single-precision files pass
 _BLOCK = 1 << 22  # entries looked at in one go
@@ -152,6 +152,15 @@ def _not_finite(X: NDArray[np.floating], where: str, allow_missing: bool) -> Inp
         f"{where}: {what} in {rows.size:,} row{'s' if rows.size > 1 else ''}, the first is row "
         f"{rows[0]}, column {int(bad[rows[0]].argmax())}; {cure}"
     )
+
+
+def check_answer(values: Any, what: str) -> None:
+    """Raise NumericalError if a solver's answer has a NaN or Inf: none leaves the engine."""
+    if not np.isfinite(values).all():
+        raise NumericalError(
+            f"{what}: NaN or Inf came out; the graph's weights differ by more than doubles hold, "
+            "so raise the smallest, or leave out nodes that hardly hang on"
+        )
 
 
 def check_n_clusters(n_clusters: Any, n_nodes: int) -> int:

@@ -15,14 +15,16 @@ from mustlink.eigen.arpack import OutOfTimeError, lanczos, shift_invert
 from mustlink.eigen.lapack import dense_smallest
 from mustlink.eigen.nested_iteration import guard, nested
 from mustlink.eigen.smooth_subspace import SmoothBasis, smooth_basis
+from mustlink.errors import NumericalError
 from mustlink.graph.derived import Key
 from mustlink.graph.graph import Graph
 from mustlink.graph.order import cuthill_mckee
+from mustlink.linear.approximate_cholesky import ApproximateCholesky
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy
 from mustlink.linear.multigrid.smoothed_aggregation import build_smoothed, has_wide_weights
 from mustlink.operators.laplacian import NormalizedLaplacian, normalized_laplacian
 from mustlink.result import Convergence, EigenResult
-from mustlink.stopping import STAGNATED, TIME_LIMIT
+from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT
 from mustlink.workspace import Workspace
 from mustlink.workspace.keys import SolutionKey
 
@@ -172,15 +174,44 @@ def _compute(work: Workspace, key: PairsKey) -> EigenResult:
     deadline = work.recorder.deadline
     try:
         with work.recorder.stage("eigenvectors") as advance:
-            found = _solve(laplacian, grids, key, advance, deadline)
+            found: EigenResult | None = _solve(laplacian, grids, key, advance, deadline)
+    except NumericalError:
+        if grids is None or grids.sure is not None:
+            raise
+        found = None
     except OutOfTimeError:  # what coarse grids tell is better than nothing
         grids, key = grids or grids_of(work), replace(key, solver="lobpcg")
         with work.recorder.stage("eigenvectors") as advance:
             found = _solve(laplacian, grids, key, advance, deadline)
+    failed = found is None or found.convergence.reason in (STAGNATED, MAX_ITER)
+    if failed and grids is not None and grids.sure is None and key.solver == "lobpcg":
+        found = _surer(work, grids, key, found)
+    assert found is not None
     if found.convergence.reason == TIME_LIMIT:
         work.recorder.leave_out(found.convergence.status)
     elif found.convergence.reason == STAGNATED:
         work.recorder.warn(unconverged(work, found.convergence))
+    return found
+
+
+def _surer(
+    work: Workspace, grids: Hierarchy, key: PairsKey, before: EigenResult | None
+) -> EigenResult:
+    """The pairs with approximate elimination in the place of multigrid, which is kept if better."""
+    laplacian, recorder = laplacian_of(work), work.recorder
+    with recorder.stage("approximate elimination"):
+        grids = replace(grids, sure=ApproximateCholesky(laplacian).inverse)
+    with recorder.stage("eigenvectors") as advance:
+        found = _solve(laplacian, grids, key, advance, recorder.deadline)
+    if before is not None:
+        worst, had = (float(r.convergence.residuals.max(initial=0.0)) for r in (found, before))
+        if worst >= had:
+            return before
+    work.graph.derived.put(GridsKey(work.single), grids)
+    recorder.note(
+        "eigenvectors: multigrid did not converge on these weights; found with approximate "
+        "elimination"
+    )
     return found
 
 

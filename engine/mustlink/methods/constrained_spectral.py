@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mustlink.check import as_integer, check_choice
+from mustlink.check import as_integer, check_answer, check_choice
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors, full_problem
 from mustlink.eigen.problem import Problem, Solution, Solving
@@ -215,6 +215,7 @@ class ConstrainedSpectral(InformedClusterer):
                 labels, changed = aligned(before[graph.first_rows], labels, k)
             labels = graph.spread(labels)
             rows = solution.vectors * formulation.row_scale[:, None]
+            check_answer(rows, "embedding")
             self.embedding_ = graph.spread(laplacian.leave(rows))
         if solution.note:
             recorder.note(solution.note)

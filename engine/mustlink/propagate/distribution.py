@@ -97,12 +97,16 @@ def _unit(scores: Floats, copies: Floats | None) -> float:
     A part that hardly hangs on has potentials 10⁹ times as large: beside them all others would
     be ties.
     """
-    largest = float(np.abs(scores).max())
+    largest = max(float(scores.max()), -float(scores.min()))
     if largest == 0.0:
         return 1.0
-    squares = np.mean((scores / largest) ** 2, axis=1)
+    squares, spread = np.empty((2, len(scores)))
+    for rows in row_slices(*scores.shape):
+        part = scores[rows] / largest
+        spread[rows] = np.ptp(part, axis=1)
+        squares[rows] = np.mean(np.square(part, out=part), axis=1)
     size = largest * float(np.sqrt(np.average(squares, weights=copies)))
-    usual = float(np.median(np.ptp(scores / largest, axis=1))) * largest
+    usual = float(np.median(spread)) * largest
     return min(size, _BEYOND * usual) if usual > 0 else size
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from mustlink.blind_scoring import refuse_blind_scoring
-from mustlink.check import as_integer, as_points, check_choice
+from mustlink.check import as_integer, as_points, check_answer, check_choice
 from mustlink.cost.method_cost import Cost, propagation
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
@@ -292,6 +292,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         last: bool,
     ) -> None:
         recorder, laplacian, graph = task.recorder, task.laplacian, task.graph
+        check_answer(solution.scores, "label propagation")
         convergence = solution.convergence
         cut = convergence is not None and convergence.reason == TIME_LIMIT
         if convergence is not None and not convergence.converged.all() and not cut:

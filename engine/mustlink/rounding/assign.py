@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.check import check_answer
 from mustlink.errors import InputError
 from mustlink.kernels.nearest_centre import nearest_centre
 from mustlink.rounding.lloyd import Assignment, lloyd
@@ -89,6 +90,7 @@ def kmeans(
     for several, `space.weights`, every row counts as often.
     """
     space = LocalSpace(rows.shape[0]) if space is None else space
+    check_answer(space.dots(rows, rows), "embedding")
     if centers is None:
         n = space.size
         if n <= _SAMPLE:

@@ -1,0 +1,150 @@
+"""Every estimator on graphs and tables that break solvers: a valid answer, or one line why not.
+
+Warnings of numpy are errors here: nothing may overflow, divide by zero or make a NaN on the way.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mustlink as ml
+from degenerate import GRAPHS, POINTS, labels_of, random_graph
+from mustlink.errors import DoubtfulResultWarning, InputError, MustlinkError, NumericalError
+from mustlink.rounding.assign import kmeans
+from oracles.elimination import harmonic_by_elimination
+
+CLUSTERERS = ["NCut", "CSP", "SRCP", "SSSC", "SpectralLearning", "SSKK", "ConstrainedAP", "FastGE"]
+PROPAGATORS = [
+    "GFHF", "LLGC", "TikReg", "ClusterKernel", "GWEM", "LELP", "NCutPropagation", "GreenFunction",
+    "Poisson",
+]  # fmt: skip
+OF_POINTS = ["LNP", "LLELP", "LTSALP"]
+ITERATED = {"NCut": "lobpcg", "GFHF": "cg", "LLGC": "cg", "Poisson": "cg", "TikReg": "cg"}
+
+
+def fitted(name, X, y, **parameters):
+    """The estimator, fitted, or None where it said in one line why it cannot be."""
+    est = getattr(ml, name)(random_state=0, **parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", DoubtfulResultWarning)
+        try:
+            if name in CLUSTERERS or name == "E2CP":
+                est.set_params(n_clusters=2)
+                return est.fit(X, constraints=ml.Constraints.from_labels(y))
+            return est.fit(X, y)
+        except MustlinkError as error:
+            said = str(error)
+    assert said
+    assert "\n" not in said
+    return None
+
+
+def assert_valid(est, n):
+    """Finite everywhere; rows of distributions sum to 1, or are 0 and answered with -1."""
+    assert est.labels_.shape == (n,)
+    for name in ("embedding_", "eigenvalues_", "confidence_", "label_distributions_"):
+        values = getattr(est, name, None)
+        assert values is None or np.isfinite(np.asarray(values, dtype=float)).all(), name
+    P = getattr(est, "label_distributions_", None)
+    if P is not None:
+        total = P.sum(axis=1)
+        np.testing.assert_allclose(total[total > 0], 1.0, rtol=1e-9)
+        np.testing.assert_array_equal(est.labels_ == -1, total == 0)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_every_estimator_on_every_graph(graph):
+    W = GRAPHS[graph]()
+    y = labels_of(W)
+    for name in CLUSTERERS + PROPAGATORS:
+        est = fitted(name, W, y, affinity="precomputed")
+        assert est is not None, (name, graph)  # all of them can be solved
+        assert_valid(est, W.shape[0])
+
+
+@pytest.mark.parametrize("name", ITERATED)
+def test_iterations_on_every_graph(name):
+    for graph, make in GRAPHS.items():
+        W = make()
+        est = fitted(name, W, labels_of(W), affinity="precomputed", solver=ITERATED[name])
+        assert est is not None, (name, graph)
+        assert_valid(est, W.shape[0])
+
+
+@pytest.mark.parametrize("table", POINTS)
+def test_every_estimator_on_every_table(table):
+    X = POINTS[table]()
+    y = np.full(len(X), -1)
+    y[:6] = [0, 1, 0, 1, 0, 1]
+    for name in ["NCut", "CSP", "FastGE", "GFHF", "Poisson", *OF_POINTS]:
+        est = fitted(name, X, y, n_neighbors=7)
+        if est is not None:
+            assert_valid(est, len(X))
+        else:
+            assert table in ("huge", "tiny"), name
+
+
+@pytest.mark.parametrize("solver", ["dense", "cg"])
+@pytest.mark.parametrize("graph", ["floor", "blocks 1e-12", "blocks 1e-30", "star", "wide"])
+def test_harmonic_labels_are_right_and_not_only_finite(graph, solver):
+    """Against elimination that never subtracts; what hangs on by 10⁻³⁰ follows its neighbour."""
+    W = GRAPHS[graph]()
+    y = labels_of(W, per_class=2)
+    given = np.flatnonzero(y >= 0)
+    Y = np.eye(2)[np.maximum(y, 0)] * (y >= 0)[:, None]
+    F = harmonic_by_elimination(W.toarray(), given, Y)
+    est = fitted("GFHF", W, y, affinity="precomputed", solver=solver)
+    np.testing.assert_allclose(est.label_distributions_, F, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-290, 1e-40, 1e40, 1e290])
+def test_the_unit_of_weights_does_not_matter(unit):
+    """A power of two is taken out and told: the answers are those of weights near 1."""
+    W = random_graph(70)
+    y = labels_of(W)
+    for name in ("NCut", "GFHF", "Poisson", "CSP"):
+        plain = fitted(name, W, y, affinity="precomputed")
+        est = fitted(name, W * unit, y, affinity="precomputed")
+        np.testing.assert_array_equal(est.labels_, plain.labels_)
+        assert any("multiplied by 2^" in note for note in est.report_.notes)
+        assert not any("multiplied by 2^" in note for note in plain.report_.notes)
+
+
+def test_lost_edges_are_left_out_and_told():
+    W = GRAPHS["hanging 1e-300"]()
+    y = np.append(labels_of(W[:-1, :-1].tocsr()), -1)
+    est = fitted("GFHF", W, y, affinity="precomputed")
+    assert est.labels_[-1] == -1
+    assert any("1 edges below 1e-271" in note for note in est.report_.notes)
+    assert W.nnz == GRAPHS["hanging 1e-300"]().nnz  # the caller's matrix is as it was
+
+
+def test_single_precision_on_faint_edges():
+    """Rounded weights made the matrix indefinite, and masses NaN, under a budget."""
+    W = sp.csr_matrix(GRAPHS["floor"]())
+    y = labels_of(W)
+    exact = fitted("GFHF", W, y, affinity="precomputed", solver="cg")
+    from mustlink.observe import Recorder
+    from mustlink.workspace import Workspace
+
+    est = ml.GFHF(affinity="precomputed", solver="cg")
+    work = Workspace(ml.Graph.from_affinity(W), Recorder(), None, None, True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", DoubtfulResultWarning)
+        est.fit_on(work, y, 0)
+    assert_valid(est, W.shape[0])
+    # What single precision rounds are weights, by 6e-8 of themselves.
+    np.testing.assert_allclose(est.label_distributions_, exact.label_distributions_, atol=1e-5)
+
+
+def test_nan_ends_at_the_door():
+    with pytest.raises(NumericalError, match="embedding: NaN or Inf came out"):
+        kmeans(np.full((5, 2), np.nan), 2, 0)
+    W = random_graph(30).tolil()
+    W[0, 1] = W[1, 0] = np.inf
+    with pytest.raises(InputError, match="not finite"):
+        ml.GFHF(affinity="precomputed").fit(W.tocsr(), labels_of(random_graph(30)))
