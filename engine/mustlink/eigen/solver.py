@@ -15,11 +15,11 @@ from mustlink.eigen.arpack import OutOfTimeError, lanczos, shift_invert
 from mustlink.eigen.lapack import dense_smallest
 from mustlink.eigen.nested_iteration import guard, nested
 from mustlink.eigen.smooth_subspace import SmoothBasis, smooth_basis
-from mustlink.errors import NumericalError
+from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.graph.derived import Key
 from mustlink.graph.graph import Graph
 from mustlink.graph.order import cuthill_mckee
-from mustlink.linear.approximate_cholesky import ApproximateCholesky
+from mustlink.linear.approximate_cholesky import ApproximateCholesky, elimination_bytes
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy
 from mustlink.linear.multigrid.smoothed_aggregation import build_smoothed, has_wide_weights
 from mustlink.operators.laplacian import NormalizedLaplacian, normalized_laplacian
@@ -199,6 +199,12 @@ def _surer(
 ) -> EigenResult:
     """The pairs with approximate elimination in the place of multigrid, which is kept if better."""
     laplacian, recorder = laplacian_of(work), work.recorder
+    try:
+        recorder.budget.ask(elimination_bytes(laplacian), "approximate elimination")
+    except OutOfMemoryError:
+        if before is None:
+            raise
+        return before
     with recorder.stage("approximate elimination"):
         grids = replace(grids, sure=ApproximateCholesky(laplacian).inverse)
     with recorder.stage("eigenvectors") as advance:

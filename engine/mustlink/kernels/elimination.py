@@ -71,8 +71,8 @@ def _edges(indptr: Any, indices: Any, data: Any, ground: Any) -> Any:
         edges += ground[i] > 0
         for q in range(indptr[i], indptr[i + 1]):
             edges += indices[q] > i and data[q] > 0
-    first, following = np.full(m + 1, -1, np.int64), np.empty(2 * edges, np.int64)
-    far, weight = np.empty(2 * edges, np.int64), np.empty(2 * edges, np.float64)
+    first, following = np.full(m + 1, -1, np.int32), np.empty(2 * edges, np.int32)
+    far, weight = np.empty(2 * edges, np.int32), np.empty(2 * edges, np.float64)
     degree, at = np.zeros(m + 1, np.int64), 0
     for i in range(m):
         for q in range(indptr[i], indptr[i + 1] + 1):
@@ -157,7 +157,7 @@ def eliminate(indptr: Any, indices: Any, data: Any, ground: Any, seed: Any) -> A
 
     Returns `order` (m,), `starts` (m + 1,), `rows` and `shares` (nnz,), `pivots` (m,): the t-th
     node is order[t], the shares of its elimination go to `rows`, node m being the ground. Nodes of
-    few neighbours come first. Cost: a few µs and 100 bytes an edge.
+    few neighbours come first. For up to 10⁹ edges. Cost: a few µs and 70 bytes an edge.
     """
     m = indptr.size - 1
     edges, degree = _edges(indptr, indices, data, ground)
@@ -166,8 +166,8 @@ def eliminate(indptr: Any, indices: Any, data: Any, ground: Any, seed: Any) -> A
         _enter(i, queue)
     state, met = np.array([seed], np.uint64), np.full(m + 1, -1, np.int64)
     order, pivots, starts = np.empty(m, np.int64), np.zeros(m), np.zeros(m + 1, np.int64)
-    room = max(edges[2].size, 16)
-    rows, shares = np.empty(room, np.int64), np.empty(room)
+    room = max(edges[2].size // 2, 16)
+    rows, shares = np.empty(room, np.int32), np.empty(room)
     used, slots = 0, np.empty(64, np.int64)
     least = 0
     for t in range(m):
@@ -179,8 +179,8 @@ def eliminate(indptr: Any, indices: Any, data: Any, ground: Any, seed: Any) -> A
         slots, chosen, values = _neighbours(v, edges, met, queue, slots)
         count = chosen.size
         while used + count > rows.size:
-            rows = np.concatenate((rows, np.empty(rows.size, np.int64)))
-            shares = np.concatenate((shares, np.empty(shares.size)))
+            rows = np.concatenate((rows, np.empty(rows.size // 4 + count, np.int32)))
+            shares = np.concatenate((shares, np.empty(rows.size - shares.size)))
         for c in range(count):
             rows[used + c] = edges[2][chosen[c]]
         if count:

@@ -10,13 +10,15 @@ that the correction still missing, as the elimination estimates it, is below the
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.cost.budget import Budget
 from mustlink.deadline import NEVER, Deadline
-from mustlink.errors import NumericalError
-from mustlink.linear.approximate_cholesky import ApproximateCholesky
+from mustlink.errors import NumericalError, OutOfMemoryError
+from mustlink.linear.approximate_cholesky import ApproximateCholesky, elimination_bytes
 from mustlink.linear.cg import Map, block_cg
 from mustlink.operators.laplacian import Block, GroundedLaplacian, NormalizedLaplacian
 from mustlink.operators.protocol import Preconditioner
@@ -41,29 +43,33 @@ def solve_laplacian(
     project: Map | None = None,
     on_step: Callable[[float], None] | None = None,
     deadline: Deadline = NEVER,
+    budget: Budget | None = None,
 ) -> tuple[Block, Convergence]:
     """Solve (I − S)X = B, (m, b), by conjugate gradients; `project` onto the range if singular.
 
     ‖b − Ax‖ <= tol·‖b‖ with the preconditioner given; where it takes too many steps,
     max|Δf| <= tol·max|f|, f = D^-½x, with that of approximate elimination. Raises NumericalError
-    where the answer is beyond doubles.
+    where the answer is beyond doubles. Elimination that the budget does not allow is left out.
     """
     # Without one the system is well conditioned: many steps are as they should be.
     patience = max_iter if precondition is None else min(max_iter, _PATIENCE)
+    how: Any = {
+        "tol": tol,
+        "precondition": precondition,
+        "project": project,
+        "on_step": on_step,
+        "deadline": deadline,
+    }
     with np.errstate(all="ignore"):  # of a preconditioner that is at its end: it is checked
-        X, found = block_cg(
-            laplacian.apply,
-            B,
-            tol=tol,
-            max_iter=patience,
-            precondition=precondition,
-            project=project,
-            on_step=on_step,
-            deadline=deadline,
-        )
+        X, found = block_cg(laplacian.apply, B, max_iter=patience, **how)
     ended = found.converged.all() or max_iter <= patience or deadline.is_over
     if np.isfinite(X).all() and ended:
         return X, found
+    try:
+        if budget is not None:
+            budget.ask(elimination_bytes(laplacian), "approximate elimination")
+    except OutOfMemoryError:
+        return block_cg(laplacian.apply, B, max_iter=max_iter, **how)
     return by_elimination(
         laplacian, B, tol=tol, max_iter=max_iter, project=project, deadline=deadline
     )

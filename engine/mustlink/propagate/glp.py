@@ -227,7 +227,9 @@ def solve(
         if system.laplacian is None:
             X, convergence = block_cg(system.apply, scale * C, **how)
         else:
-            X, convergence = solve_laplacian(system.laplacian, scale * C, **how)
+            X, convergence = solve_laplacian(
+                system.laplacian, scale * C, budget=recorder.budget, **how
+            )
         return scale * X, convergence
 
     with recorder.stage("propagating") as advance:

@@ -140,6 +140,7 @@ class Task:
                 project=laplacian.null.project,
                 on_step=lambda worst: advance(done(worst, tol)),
                 deadline=until,
+                budget=self.recorder.budget,
             )
 
         with self.recorder.stage("propagating") as advance:

@@ -45,6 +45,7 @@ def _text(path: str, meaning: str, shape: tuple[str, ...] = ()) -> Item:
 
 
 _FLOAT, _INT = "fiub", "iu"
+_ANSWERS = ("/embedding", "/eigenvalues", "/label_distributions", "/confidence")
 
 PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
     "file": (
@@ -255,6 +256,8 @@ def to_writable(item: Item, value: Any, dims: dict[str, int]) -> NDArray[Any] | 
     if item.is_text:
         return np.asarray([str(v) for v in array], dtype=object)
     check_dtype(item, array.dtype, item.path)
+    if item.path in _ANSWERS and not np.isfinite(array).all():
+        raise InputError(f"{item.path}: NaN or Inf in the answer; nothing is written")
     return array if array.dtype.name in item.dtypes else array.astype(item.dtypes[0])
 
 
