@@ -62,7 +62,8 @@ def solve_laplacian(
     }
     with np.errstate(all="ignore"):  # of a preconditioner that is at its end: it is checked
         X, found = block_cg(laplacian.apply, B, max_iter=patience, **how)
-    ended = found.converged.all() or max_iter <= patience or deadline.is_over
+    spent = max_iter <= patience and found.reason != STAGNATED
+    ended = found.converged.all() or spent or deadline.is_over
     if np.isfinite(X).all() and ended:
         return X, found
     try:
