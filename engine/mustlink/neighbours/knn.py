@@ -116,7 +116,10 @@ def knn_graph(
     name = shelf.name_of("neighbours", shelf.source, *depends)
     indices, distances, info = shelf.kept("neighbours", name, lambda: search.lists(X, looked_at))
     search.tell_recall(info)
-    search.tell_equal(distances)
+    if equal is None:
+        search.tell_equal(distances)
+    else:
+        search.tell_copies(int(equal.counts[equal.counts > int(n_neighbors)].sum()), equal.nodes.size)
 
     with recorder.stage("weights"):
         scale: NDArray[np.float64] | float = 1.0

@@ -107,7 +107,10 @@ class Search:
     def tell_equal(self, distances: NDArray[np.float32]) -> None:
         """Warn where (nearly) no point is at any distance from its neighbours, lists (n, k)."""
         n = distances.shape[0]
-        equal = n - int(np.count_nonzero(distances.any(axis=1)))
+        self.tell_copies(n - int(np.count_nonzero(distances.any(axis=1))), n)
+
+    def tell_copies(self, equal: int, n: int) -> None:
+        """Warn where (nearly) all of n points, `equal` of them, have copies for neighbours."""
         if equal >= _ALL_EQUAL * n and n > 1:
             self.recorder.warn(
                 f"kNN graph: {equal} of {n} points are equal to all their neighbours, distances "
