@@ -119,7 +119,8 @@ def knn_graph(
     if equal is None:
         search.tell_equal(distances)
     else:
-        search.tell_copies(int(equal.counts[equal.counts > int(n_neighbors)].sum()), equal.nodes.size)
+        many = equal.counts > int(n_neighbors)
+        search.tell_copies(int(equal.counts[many].sum()), equal.nodes.size)
 
     with recorder.stage("weights"):
         scale: NDArray[np.float64] | float = 1.0
