@@ -10,7 +10,8 @@ from sklearn.pipeline import Pipeline
 
 import mustlink as ml
 from mustlink.advice.column_choice import has_unlike_columns
-from mustlink.preparation import Preparation, prepared
+from mustlink.preparation.prepared_rows import prepared
+from mustlink.preparation.request import Preparation
 from mustlink_io.hdf5 import store
 
 K, N = 4, 600

@@ -19,7 +19,7 @@ from mustlink.advice.observations import Coordinates, Count, Known, Links, Seen
 from mustlink.advice.sample import MOST, sample_size, sampled_rows, take
 from mustlink.advice.suggestion import SHELL
 from mustlink.errors import InputError
-from mustlink.preparation import Preparation
+from mustlink.preparation.request import Preparation
 from mustlink_io.commands import cli
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs.methods import METHODS, PROPAGATORS

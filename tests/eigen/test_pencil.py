@@ -10,6 +10,7 @@ from cases import KINDS, random_constraints, random_graph
 from mustlink.eigen.arpack import shift_invert_pencil
 from mustlink.eigen.pencil import Pencil, dense_pencil
 from mustlink.eigen.pencil_lobpcg import leading_pencil
+from mustlink.eigen.problem import Solving
 from mustlink.eigen.solver import smoothest
 from mustlink.graph import Graph
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
@@ -117,8 +118,11 @@ def test_every_path_agrees_with_the_dense_one(seed):
     grids = build_hierarchy(laplacian)
     room = laplacian.size - laplacian.null.n_components - 1
     wanted = min(feasible if feasible <= 20 else 3 * k + 10, room)
-    for solve, tol in ((leading_pencil, 1e-9), (shift_invert_pencil, 1e-10)):
-        found, convergence = solve(pencil, grids, wanted, tol=tol, max_iter=1000)
+    ways = (
+        leading_pencil(pencil, grids, wanted, Solving(max_iter=1000), tol=1e-9),
+        shift_invert_pencil(pencil, grids, wanted, tol=1e-10, max_iter=1000),
+    )
+    for found, convergence in ways:
         assert convergence.converged.all(), convergence.status
         assert found.lam.size == min(wanted, feasible)
         assert found.complete == (wanted >= feasible)

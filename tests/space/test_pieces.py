@@ -313,8 +313,8 @@ def test_the_exact_pencil(twins, rng):
     grids = build_hierarchy(twins.home)
     home = Pencil(twins.home, Q, beta)
     split = Pencil(twins.split, replace(Q, space=twins.space), beta)
-    here, first = leading_pencil(home, grids, 3, tol=1e-11)
-    there, second = leading_pencil(split, SplitGrids(twins.split, grids), 3, tol=1e-11)
+    here, first = leading_pencil(home, grids, 3, Solving(), tol=1e-11)
+    there, second = leading_pencil(split, SplitGrids(twins.split, grids), 3, Solving(), tol=1e-11)
     assert first.reason == second.reason == "tolerance"
     np.testing.assert_allclose(there.lam, here.lam, rtol=VALUES)
     W = twins.leave(there.vectors)

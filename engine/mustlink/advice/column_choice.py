@@ -13,7 +13,9 @@ from mustlink.advice.coordinates import are_counts
 from mustlink.advice.observations import Coordinates
 from mustlink.advice.sample import Floats
 from mustlink.errors import InputError
-from mustlink.preparation import Fitted, Preparation, prepared
+from mustlink.preparation.fitted import Fitted
+from mustlink.preparation.prepared_rows import prepared
+from mustlink.preparation.request import Preparation
 from mustlink.preparation.survey import spans_orders
 
 _UNLIKE = 10.0  # times the median of the other columns: standard deviation, and range

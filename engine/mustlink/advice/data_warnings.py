@@ -59,8 +59,8 @@ def duplicates(seen: Seen) -> str | None:
     if c is None or c.duplicates < _DUPLICATES:
         return None
     return (
-        f"{c.duplicates:.0%} of the points equal another one: neighbours may all be copies and the "
-        "graph fall apart; keep one of each"
+        f"{c.duplicates:.0%} of the points equal another one: equal rows are one node that counts "
+        "them; where copies are an accident, keep one of each"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from mustlink.preparation import Preparation
+from mustlink.preparation.request import Preparation
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from mustlink.check import as_points
 from mustlink.errors import InputError
 from mustlink.neighbours.points_by_rows import is_rows
-from mustlink.preparation import Preparation, prepared
+from mustlink.preparation.prepared_rows import prepared
+from mustlink.preparation.request import Preparation
 
 WORK = 6e9  # m²(d + 130) of comparing all pairs of a sample: half a second
 MOST = 6000  # points of a sample

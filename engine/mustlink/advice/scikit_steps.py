@@ -9,7 +9,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, RobustScaler, StandardScaler
 
-from mustlink.preparation import Preparation
+from mustlink.preparation.request import Preparation
 
 _SCALERS = {"standard": StandardScaler, "robust": RobustScaler}
 

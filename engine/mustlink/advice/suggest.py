@@ -29,7 +29,7 @@ from mustlink.graph import Graph
 from mustlink.labels import as_labels, encoded
 from mustlink.neighbours import knn_graph
 from mustlink.observe import Observer, Recorder, recorded
-from mustlink.preparation import PreparedRows
+from mustlink.preparation.prepared_rows import PreparedRows
 
 _NEIGHBORS = 15
 

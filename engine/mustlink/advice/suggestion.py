@@ -15,7 +15,7 @@ from mustlink.advice.baseline import Baseline
 from mustlink.advice.observations import Seen
 from mustlink.advice.scikit_steps import imports, transformer_code, transformers
 from mustlink.cost.process_memory import parse_size
-from mustlink.preparation import Preparation
+from mustlink.preparation.request import Preparation
 
 # Command and -m of the methods that are suggested.
 SHELL = {

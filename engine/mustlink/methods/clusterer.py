@@ -87,8 +87,8 @@ class GraphClusterer(
         check_choice(self.isolated, ISOLATED, "isolated")
         if self.n_clusters is not None and self.n_clusters == GraphClusterer.n_clusters:
             recorder.note(
-                f"n_clusters: {self.n_clusters}, as it is where nobody names it; name it if you "
-                "know how many there are"
+                f"n_clusters: {self.n_clusters}, which is also what is taken where no number is "
+                "named; name it if you know how many there are"
             )
         return super()._work(X, recorder, seed, sample_weight)
 

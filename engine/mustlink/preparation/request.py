@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mustlink.check import check_choice
 from mustlink.errors import InputError
 
 STANDARDIZE = ("standard", "robust")
@@ -35,6 +34,8 @@ class Preparation:
 
     def __post_init__(self) -> None:
         """Raise InputError for what is unknown or contradicts itself."""
+        from mustlink.check import check_choice  # NumPy comes with it: --help does without
+
         if self.standardize is not None:
             check_choice(self.standardize, STANDARDIZE, "standardize")
         if self.impute is not None:

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink.preparation import Fitted, Preparation
+from mustlink.preparation.fitted import Fitted
+from mustlink.preparation.request import Preparation
 from mustlink_io.formats import (
     anndata,
     arrays,

@@ -9,7 +9,7 @@ from pathlib import Path
 import h5py
 
 from mustlink.errors import InputError
-from mustlink.preparation import Preparation
+from mustlink.preparation.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import metis
 from mustlink_io.hdf5 import store

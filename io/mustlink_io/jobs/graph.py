@@ -15,7 +15,7 @@ from mustlink.cost.process_memory import peak_bytes
 from mustlink.deadline import NEVER, Deadline
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
-from mustlink.preparation import Preparation
+from mustlink.preparation.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import matrices
 from mustlink_io.formats.names import NodeNames
@@ -28,7 +28,6 @@ from mustlink_io.hdf5.plain_json import to_json
 from mustlink_io.hdf5.work_folder import remove_leftovers
 from mustlink_io.jobs.diagnostics import graph_health
 from mustlink_io.jobs.left_out_rows import graph_of_all
-from mustlink_io.jobs.memory_limit import limits_kept, recorder_within
 from mustlink_io.jobs.methods import flag
 from mustlink_io.jobs.planning import LAZY
 from mustlink_io.jobs.provenance import stages_of, thread_limit
@@ -59,10 +58,10 @@ def run_graph(
     store.check_readable(path)
     target = store.check_output(output, [path])
     deadline = NEVER if time_limit is None else Deadline.after(time_limit)
-    with locked(output), limits_kept():
+    with locked(output):
         remove_leftovers(target)
         asked = _Asked(data, target, params, steps, weights, threads, memory)
-        found = _run(asked, recorder_within(memory, observer, deadline))
+        found = _run(asked, Recorder(observer, deadline))
     return {**found, "output": output}
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
-from mustlink.preparation import Preparation
+from mustlink.preparation.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import annotate
 from mustlink_io.hdf5.file_names import FORMS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mustlink.preparation import Preparation
+from mustlink.preparation.request import Preparation
 
 GRAPH_OPTIONS = frozenset({"affinity", "n_neighbors", "metric", "weights"})
 COMMON_OPTIONS = GRAPH_OPTIONS | {"max_iter", "isolated", "random_state"}

@@ -25,7 +25,6 @@ from mustlink_io.hdf5.work_folder import WorkFolder, entries, folder_of, remove,
 from mustlink_io.jobs.class_names import names_content, with_class_names
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.left_out_rows import content_of_all, of_kept, outcome_of_all
-from mustlink_io.jobs.memory_limit import limits_kept, recorder_within
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag
 from mustlink_io.jobs.planning import LAZY, Plan, plan_job, tell_time
 from mustlink_io.jobs.provenance import stages_of, versions
@@ -51,8 +50,8 @@ def run(job: Job, observer: Observer) -> Result:
     if job.target is not None:
         annotate.check(job.target)
     planned = None if job.memory is None else plan_job(job)  # refuses what cannot fit
-    recorder = recorder_within(job.memory, observer, deadline)
-    with locked(job.output), limits_kept():
+    recorder = Recorder(observer, deadline)
+    with locked(job.output):
         remove_leftovers(target)
         if job.time_limit is not None:
             tell_time(planned or plan_job(job), job.time_limit, recorder)

@@ -9,7 +9,7 @@ from mustlink.advice import Suggestion
 from mustlink.advice.suggestion import SHELL
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
-from mustlink.preparation import Preparation
+from mustlink.preparation.request import Preparation
 from mustlink.preparation.survey import MissingValuesError
 from mustlink_io import formats
 from mustlink_io.formats import stream
