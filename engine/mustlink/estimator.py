@@ -24,6 +24,7 @@ from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.scikit_graphs import graph_of_connectivity, graph_of_distances, is_connectivity
 from mustlink.graph.weight_range import range_notes
 from mustlink.neighbours import knn_graph
+from mustlink.neighbours.equal_rows import count_distinct
 from mustlink.neighbours.knn import WEIGHTS
 from mustlink.neighbours.points_by_rows import DistinctRows, is_rows
 from mustlink.observe import Recorder
@@ -213,8 +214,14 @@ class GraphEstimator(BaseEstimator):
         budget, shape = self._budget, tuple(getattr(X, "shape", ()))
         if budget is None or self.affinity != "knn" or len(shape) != 2:
             return
-        least = shape[0] * min(as_integer(self.n_neighbors, "n_neighbors", 1), shape[0] - 1)
-        self.cost(self._n_given).check(Size(shape[0], least, 4), budget - held, single=True)
+        cost, room = self.cost(self._n_given), budget - held
+        k = as_integer(self.n_neighbors, "n_neighbors", 1)
+
+        def size(n: int) -> Size:
+            return Size(n, n * min(k, n - 1), 4)
+
+        if cost.least_memory(size(shape[0])) > room:  # equal rows are one node
+            cost.check(size(count_distinct(X)), room, single=True)
 
     _halved: ClassVar[str] = "graph and vectors are held"
 

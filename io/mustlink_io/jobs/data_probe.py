@@ -6,7 +6,7 @@ clusters in many dimensions, hubs and many equal rows a count says little.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_points
 from mustlink.cost.neighbour_graph import MOST_SYMMETRIC, SYMMETRIC
+from mustlink.neighbours.equal_rows import count_distinct
 from mustlink_io import formats
 
 _PLACES, _ROWS = 100, 20  # places in the file, rows at each of them
@@ -27,12 +28,14 @@ _EQUAL = 0.05  # share of rows that are equal to another one of the sample
 class Probe:
     """What a sample says: weights stored for a neighbour asked for, and what is hard, in words.
 
-    `sooner`: the time counted is not reached, `later`: it may be exceeded.
+    `sooner`: the time counted is not reached, `later`: it may be exceeded. `distinct` are the rows
+    that differ, counted among all where the sample has equal ones.
     """
 
     symmetric: float = SYMMETRIC
     later: str = ""
     sooner: str = ""
+    distinct: int | None = None
 
     @property
     def promise(self) -> str:
@@ -45,7 +48,8 @@ class Probe:
 def probe_of(text: str) -> Probe:
     """Look at 2,000 rows of points in a file that has rows to be read alone; 0.1 s or so.
 
-    Whatever else it is, and less than four times as many rows, is taken to be ordinary.
+    All rows are read once where many of these are equal: only that tells how many differ. Whatever
+    else it is, and less than four times as many rows, is taken to be ordinary.
     """
     place = formats.parse(text)
     if place.suffix not in (*formats.HDF5, ".npy") or not place.path.exists():
@@ -56,7 +60,8 @@ def probe_of(text: str) -> Probe:
         return Probe()
     starts = np.linspace(0, n - _ROWS, _PLACES).astype(np.int64)
     rows = [np.asarray(loaded.value[int(a) : int(a) + _ROWS], np.float32) for a in starts]
-    return probe(np.concatenate(rows))
+    found = probe(np.concatenate(rows))
+    return replace(found, distinct=count_distinct(loaded.value)) if found.sooner else found
 
 
 def probe(sample: NDArray[Any]) -> Probe:

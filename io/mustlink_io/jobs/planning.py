@@ -98,7 +98,9 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     if getattr(job, "n_clusters", 0) > shape.n:
         raise InputError(f"-k {job.n_clusters}: more clusters than the {shape.n} nodes")
     cost: Cost = job.stated_cost()
-    least = _least(shape, k, cost, is_points)
+    seen = _probed(job) if is_points else Probe()
+    nodes = shape if seen.distinct is None else replace(shape, n=seen.distinct)
+    least = _least(shape, nodes, k, cost, is_points)
     if memory is not None and least > memory:
         raise InputError(
             f"--memory: {size_text(memory)} given, but {job.data} with -m {job.method} needs at "
@@ -111,12 +113,14 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     stages += [_reading(shape, held, lazy), _checksums(shape, held)]
     changes = ["points are read by blocks of rows, not held"] if lazy else []
     graph: GraphPlan | None = None
-    size, seen = Size(shape.n, shape.nnz), Probe()
+    size = Size(shape.n, shape.nnz)
     if is_points:
-        seen = _probed(job)
-        graph = _graph_plan(shape, k, memory, held)
-        size = Size(shape.n, int(seen.symmetric * shape.n * k), 4 if graph.lean else 8)
-        stages += _graph_stages(graph, shape, k, size.nnz)
+        graph = _graph_plan(nodes, k, memory, held)
+        size = Size(nodes.n, int(seen.symmetric * nodes.n * k), 4 if graph.lean else 8)
+        stages += _graph_stages(graph, nodes, k, size.nnz)
+        if nodes.n < shape.n:
+            changes.append(f"{shape.n:,} rows are {nodes.n:,} nodes: equal rows are one")
+            held += _spread(shape, nodes, cost)
         if graph.method == "partition":
             parts = graph.layout.parts if graph.layout else 0
             where = "" if graph.in_memory else ", from a file on disk"
@@ -145,8 +149,14 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
 
 
 def _probed(job: Any) -> Probe:
-    """What a sample of the points says; nothing of data that are prepared, or not there yet."""
-    return probe_of(job.data) if job.steps.is_nothing else Probe()
+    """What a sample of the points says; of data that are prepared only which rows are equal."""
+    found = probe_of(job.data)
+    return found if job.steps.is_nothing else Probe(distinct=found.distinct)
+
+
+def _spread(shape: Shape, nodes: Shape, cost: Cost) -> int:
+    """Bytes of answers for all rows beside those of the nodes: numbers of nodes, two blocks."""
+    return 8 * shape.n + 16 * (shape.n - nodes.n) * cost.least
 
 
 def tell_time(plan: Plan, limit: float, recorder: Recorder) -> None:
@@ -167,13 +177,17 @@ def beyond(plan: Plan, limit: float) -> list[str]:
     return [f"--time {given}: about {whole} would be needed; the best answer by then is written"]
 
 
-def _least(shape: Shape, k: int, cost: Cost, is_points: bool) -> int:
-    """The least memory of a job, with as many weights as neighbours of high dimension have."""
+def _least(shape: Shape, nodes: Shape, k: int, cost: Cost, is_points: bool) -> int:
+    """The least memory of a job, with as many weights as neighbours of high dimension have.
+
+    `nodes` is the shape of the rows that differ.
+    """
     if not is_points:
         size = Size(shape.n, shape.nnz)
         return max(cost.least_memory(size), _checking(size))
-    least = cost.least_memory(Size(shape.n, int(MOST_SYMMETRIC * shape.n * k)))
-    least = max(least, knn_plan(shape.n, shape.d, k, None, by_rows=True).least)
+    least = cost.least_memory(Size(nodes.n, int(MOST_SYMMETRIC * nodes.n * k)))
+    least = max(least, knn_plan(nodes.n, nodes.d, k, None, by_rows=True).least)
+    least += _spread(shape, nodes, cost) if nodes.n < shape.n else 0
     points = 4 * shape.n * shape.d
     return least if points > least // LAZY else least + points  # few points are held
 
