@@ -146,7 +146,7 @@ def _not_finite(X: NDArray[np.floating], where: str, allow_missing: bool) -> Inp
         bad, what = gap, "NaN"
         cure = "fill them (sklearn.impute.SimpleImputer()) or leave these rows out"
     else:
-        bad, what, cure = np.isinf(X), "Inf", "replace it by a number"
+        bad, what, cure = np.isinf(X), "infinite values", "replace them by numbers"
     rows = np.flatnonzero(bad.any(axis=1))
     return InputError(
         f"{where}: {what} in {rows.size:,} row{'s' if rows.size > 1 else ''}, the first is row "

@@ -206,8 +206,10 @@ def test_balanced_constraints_at_beta_zero(components):
     reference, U, _ = oracles.pencil(L, Q, 0.0, laplacian.volume)
     assert_same_pairs((lam, V), (reference, U), lam.size, 1e-6, 1e-5)
     grids = build_hierarchy(laplacian)
-    for solve in (leading_pencil, shift_invert_pencil):
-        found, convergence = solve(pencil, grids, components, tol=1e-10)
+    for found, convergence in (
+        leading_pencil(pencil, grids, components, Solving(), tol=1e-10),
+        shift_invert_pencil(pencil, grids, components, tol=1e-10),
+    ):
         assert convergence.converged.all()
         assert_same_pairs(ordered(found), (lam, V), lam.size, 1e-9, 1e-6)  # the tolerance given
     if components == 1:

@@ -358,7 +358,10 @@ def test_bad_rows_of_streamed_points_are_named(data, lazy, capsys):
     with h5py.File("data.h5", "a") as file:
         file["points"][7, 3] = file["points"][390, 0] = np.nan
     assert cli(["cluster", "data.h5", "-k", "3", "-o", "a.h5", "--memory", "1GB"]) == 2
-    assert "rows 7, 390" in capsys.readouterr().err
+    assert (
+        "2 rows have missing values (NaN) in 2 columns, the first is row 7,"
+        in capsys.readouterr().err
+    )
 
 
 def test_streamed_points_are_the_rows_of_the_file(data, lazy):

@@ -164,16 +164,16 @@ def test_points():
     refuses(check.as_points, np.array([["a", "b"]]), words="convert to real numbers")
     X = np.ones((9, 2))
     X[4, 1] = np.nan
-    refuses(check.as_points, X, words="NaN or Inf in row 4;")
-    X[1:8, 0] = np.inf
-    refuses(check.as_points, X, words="in rows 1, 2, 3, 4, 5 …")
+    refuses(check.as_points, X, words="in 1 row, the first is row 4,")
+    X[1:8, 0] = np.inf  # what is missing is told first
+    refuses(check.as_points, X, words="NaN in 1 row, the first is row 4,")
 
 
 def test_points_in_blocks(monkeypatch):
     monkeypatch.setattr(check, "_BLOCK", 4)
     X = np.ones((9, 2))
     X[7, 1] = np.nan
-    refuses(check.as_points, X, words="row 7;")
+    refuses(check.as_points, X, words="the first is row 7,")
 
 
 def test_labels():

@@ -221,7 +221,10 @@ def test_low_recall_is_said(monkeypatch):
         ({"points": np.ones((4, 2)), "n_neighbors": 2.5}, "not a whole number"),
         ({"points": np.ones((4, 2)), "sigma": -1}, "above 0"),
         ({"points": np.eye(4) * 1e30}, "single precision"),
-        ({"points": np.array([[1.0], [np.nan], [2.0], [np.inf]])}, "rows 1, 3"),
+        (
+            {"points": np.array([[1.0], [np.nan], [2.0], [np.inf]])},
+            "NaN in 1 row, the first is row 1, column 0",
+        ),
     ],
 )
 def test_bad_knn_input(arguments, words):

@@ -17,6 +17,7 @@ SEE = {
     "eigen/solver.py": "asks for the order of the nodes before there is a Laplacian",
     "estimator.py": "checks the graph as given, before there are operators",
     "linear/local_solve.py": "factors the rows of the constrained nodes",
+    "linear/approximate_cholesky.py": "eliminates nodes one after the other",
     "linear/multigrid/hierarchy.py": "makes coarse grids: PᵀSP",
     "linear/multigrid/linked_cycle.py": "makes the graph with the links",
     "linear/multigrid/smoothed_aggregation.py": "makes coarse grids by strength of connection",

@@ -32,6 +32,7 @@ SOLVERS = ("auto", "dense", "lobpcg", "shift-invert", "lanczos")
 DENSE_BELOW = 1000  # nodes: below, LAPACK takes about a second and is exact
 _DENSE_COMPLETE = 4000
 _BASIS_STEPS = 200
+_TELLING = 100  # steps of LOBPCG within which grids that fit the weights let it converge
 _LEAST_BLOCKS = 6  # of LOBPCG, at least: X, P, W and their products
 BASIS_TOL = 1e-2  # a smooth subspace need not be sharper: what is clustered is its whole span
 SINGLE_TOL = 1e-6  # a residual that single precision reaches; rounding alone makes some 1e-7
@@ -183,7 +184,9 @@ def _compute(work: Workspace, key: PairsKey) -> EigenResult:
         grids, key = grids or grids_of(work), replace(key, solver="lobpcg")
         with work.recorder.stage("eigenvectors") as advance:
             found = _solve(laplacian, grids, key, advance, deadline)
-    failed = found is None or found.convergence.reason in (STAGNATED, MAX_ITER)
+    # A few steps that the caller allows say nothing about the grids.
+    signs = (STAGNATED, MAX_ITER) if key.max_iter >= _TELLING else (STAGNATED,)
+    failed = found is None or found.convergence.reason in signs
     if failed and grids is not None and grids.sure is None and key.solver == "lobpcg":
         found = _surer(work, grids, key, found)
     assert found is not None

@@ -99,12 +99,12 @@ def knn_graph(
     n_jobs = check_n_jobs(n_jobs)
     k = as_integer(n_neighbors, "n_neighbors", low=1)
     budget = None if memory is None else parse_size(memory)
-    recorder.keep_within(budget, getattr(points, "nbytes", 0) if not is_rows(points) else 0)
     X = _points(points, metric, budget, recorder)
     equal = _equal(X, recorder) if duplicates == "merge" else None
     if equal is not None:
         X = _distinct(points, X, equal, metric)
     X, plan, k = _planned(X, k, budget, n_jobs, recorder)
+    recorder.keep_within(budget, 0 if is_rows(points) else getattr(points, "nbytes", 0))
     rng = as_random_state(random_state)
     seed = int(rng.integers(2**31 - 1))  # drawn on every path: later draws do not shift
 

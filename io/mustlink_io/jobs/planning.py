@@ -26,6 +26,7 @@ from mustlink_io.jobs.rates import COMPILING, START, duration
 
 _READER = 90 * 10**6  # bytes of the program before the engine is loaded
 _BLOCK = 96 * 10**6  # of a block that is read, checked and converted
+_ROW = 40  # bytes of finding out which rows are equal
 _GRAPH = ("kNN graph", "weights", "components")
 _SHARE = 0.4  # of the time, beyond which neighbours are searched in another way
 _NARROW = 60  # columns up to which products with the graph take longest
@@ -116,6 +117,8 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     size = Size(shape.n, shape.nnz)
     if is_points:
         graph = _graph_plan(nodes, k, memory, held)
+        seconds = duration("equal rows", shape.n * shape.d)
+        stages.append(StagePlan("equal rows", PROGRAM + held + _ROW * shape.n + _BLOCK, seconds))
         size = Size(nodes.n, int(seen.symmetric * nodes.n * k), 4 if graph.lean else 8)
         stages += _graph_stages(graph, nodes, k, size.nnz)
         if nodes.n < shape.n:

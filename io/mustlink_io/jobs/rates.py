@@ -15,6 +15,7 @@ import numpy as np
 _RATES = {
     "reading": 0.0025,  # bytes read and checked
     "checksums": 0.001,  # bytes
+    "equal rows": 0.002,  # coordinates
     "brute": 4e-3,  # pairs of points, times coordinates over 130
     "pynndescent": 0.5,  # points times √coordinates times log₁₀ points
     "partition": 0.6,  # microseconds of one core: two share the work
