@@ -19,6 +19,7 @@ from mustlink.observe import Recorder
 # n²(d + 130) up to which all pairs are compared: 8 s, when the other way took 16 s to compile in
 # every process. A fixed rule, not one that asks what is compiled: same seed, same graph.
 BRUTE_WORK = 2e11
+_FEW = 150  # points whose lists are compared with exact ones where time is short
 _SHARE = 0.4  # of the time that is left when the search begins, after which no sweep is begun
 # Seconds of NN-descent, on two cores at 3 GHz: of its kernels in a new process, and for a point,
 # times √coordinates, log₁₀ points and neighbours over 15.
@@ -144,6 +145,8 @@ class Search:
         assert self.plan is not None
         assert self.plan.layout is not None
         until = self.recorder.deadline.share(_SHARE)
+        n, d = rows.shape
+        hurried = too_slow(n, d, self.k, self.recorder.deadline) > 0
         with self.recorder.stage("kNN graph") as advance:
             indices, distances, info = partition_lists(
                 rows,
@@ -151,7 +154,7 @@ class Search:
                 np.random.default_rng(self.seed),
                 self.plan.layout,
                 n_jobs=threads_for(self.n_jobs),
-                sample=self.sample,
+                sample=min(self.sample, _FEW) if hurried else self.sample,
                 folder=self.folder,
                 in_memory=self.plan.in_memory,
                 deadline=until,
