@@ -434,7 +434,7 @@ def test_memory_is_compared_with_what_is_needed(points):
     ("arguments", "words"),
     [
         ({"X": np.full((5, 2), np.nan)}, "NaN in every cell"),
-        ({"X": np.full((5, 2), np.inf)}, "Inf in 5 rows"),
+        ({"X": np.full((5, 2), np.inf)}, "infinite values in 5 rows"),
         ({"X": np.zeros((0, 2))}, "0, 2"),
         ({"X": np.zeros((1, 2))}, "one point"),
         ({"X": sp.random(5, 9, 0.5, random_state=0)}, "TruncatedSVD"),
