@@ -51,7 +51,7 @@ def write(path: Path, name: str, n: int) -> dict[str, Any]:
             group = file.create_group("graph")
             for part in ("data", "indices", "indptr"):
                 group[part] = getattr(made.data, part)
-            group["shape"] = made.data.shape
+            group.attrs["shape"] = made.data.shape
         else:
             file["points"] = made.data
         file["labels"] = made.labels
