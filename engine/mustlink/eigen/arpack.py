@@ -7,6 +7,7 @@ raise `OutOfTimeError` at a deadline.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,10 +55,7 @@ def shift_invert(
     """The k smallest pairs of L̄ beyond its null space: ARPACK on L̄⁺, shift 0."""
     solve = _until(deadline, inverse(laplacian, grids, tol * 0.1))
     start = _start(laplacian, seed)
-    try:
-        values, W = eigsh(solve, k=k, which="LA", tol=tol, maxiter=max_iter, v0=start)
-    except ArpackNoConvergence as failure:
-        values, W = failure.eigenvalues, failure.eigenvectors
+    values, W = _leading(solve, k, tol=tol, maxiter=max_iter, v0=start)
     return _measured(laplacian, 1.0 / values, W, "ARPACK shift-invert", tol)
 
 
@@ -84,10 +82,7 @@ def lanczos(
     operator = _until(deadline, _operator(laplacian.size, apply))
     ncv = min(laplacian.size - 1, max(4 * k + 20, 40))
     start = _start(laplacian, seed)
-    try:
-        values, W = eigsh(operator, k=k, which="LA", tol=tol, maxiter=max_iter, v0=start, ncv=ncv)
-    except ArpackNoConvergence as failure:
-        values, W = failure.eigenvalues, failure.eigenvectors
+    values, W = _leading(operator, k, tol=tol, maxiter=max_iter, v0=start, ncv=ncv)
     return _measured(laplacian, 3.0 - values, W, "ARPACK Lanczos", tol)
 
 
@@ -117,10 +112,7 @@ def shift_invert_pencil(
     M = _operator(m, lambda x: L @ x + outside(x))
     Minv = _operator(m, lambda x: solve(pencil.project(x[:, None]).ravel()) + outside(x))
     start = _start(laplacian, seed)
-    try:
-        mu, W = eigsh(A, k=k, M=M, Minv=Minv, which="LA", tol=tol, maxiter=max_iter, v0=start)
-    except ArpackNoConvergence as failure:
-        mu, W = failure.eigenvalues, failure.eigenvectors
+    mu, W = _leading(A, k, M=M, Minv=Minv, tol=tol, maxiter=max_iter, v0=start)
     order = np.argsort(mu)[::-1]
     feasible = pencil.n_feasible()
     complete = feasible is not None and feasible <= k
@@ -158,6 +150,15 @@ def _until(deadline: Deadline, operator: LinearOperator) -> LinearOperator:
 
 def _operator(m: int, matvec: object) -> LinearOperator:
     return LinearOperator((m, m), matvec=matvec, dtype=np.float64)  # type: ignore[call-overload]
+
+
+def _leading(A: LinearOperator, k: int, **how: Any) -> tuple[Vector, Vector]:
+    """The k largest pairs of A, or those that were found when the steps were used up."""
+    try:
+        values, W = eigsh(A, k=k, which="LA", **how)
+    except ArpackNoConvergence as failure:
+        values, W = failure.eigenvalues, failure.eigenvectors
+    return values, W
 
 
 def _start(laplacian: NormalizedLaplacian, seed: int) -> Vector:

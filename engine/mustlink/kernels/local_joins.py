@@ -11,7 +11,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from mustlink.kernels.nearest_lists import squared_gap
+from mustlink.kernels.nearest_lists import insert, squared_gap
 
 UNJOINED, UNTOLD = np.uint8(1), np.uint8(2)  # not met by its list's others; not told to its target
 _FAST = {"reassoc", "contract", "nsz"}  # sums in any order
@@ -19,28 +19,13 @@ _FEW = 48  # coordinates up to which sums for several nodes are taken at a time
 
 
 @nb.njit(cache=True, nogil=True)
-def insert(lengths: Any, nodes: Any, fresh: Any, length: Any, node: int) -> bool:
-    """Put a node into one ascending list unless it is there or too far; whether it went in.
-
-    Order is by (length, node), so the list does not depend on the order of arrival.
-    """
-    k = lengths.shape[0]
-    last = lengths[k - 1]
-    if length > last or (length == last and nodes[k - 1] >= 0 and node >= nodes[k - 1]):
+def insert_fresh(lengths: Any, nodes: Any, fresh: Any, length: Any, node: int) -> bool:
+    """`insert` into a list whose entries have flags: what goes in is new; whether it did."""
+    at = insert(lengths, nodes, length, node)
+    if at < 0:
         return False
-    for c in range(k):
-        if nodes[c] == node:
-            return False
-    at = k - 1
-    while at > 0 and (
-        lengths[at - 1] > length or (lengths[at - 1] == length and nodes[at - 1] > node)
-    ):
-        lengths[at] = lengths[at - 1]
-        nodes[at] = nodes[at - 1]
-        fresh[at] = fresh[at - 1]
-        at -= 1
-    lengths[at] = length
-    nodes[at] = node
+    for c in range(fresh.shape[0] - 1, at, -1):
+        fresh[c] = fresh[c - 1]
     fresh[at] = UNJOINED | UNTOLD
     return True
 
@@ -202,5 +187,5 @@ def take_up(
         for side in range(2):
             i, j = pairs[e, side], pairs[e, 1 - side]
             if (i >> 6) % shares == share:
-                changed += insert(lengths[i], indices[i], fresh[i], squared[e], j)
+                changed += insert_fresh(lengths[i], indices[i], fresh[i], squared[e], j)
     return changed

@@ -93,18 +93,18 @@ def squared_gap(a: Any, b: Any) -> Any:
 
 
 @nb.njit(cache=True, nogil=True)
-def _insert(lengths: Any, nodes: Any, length: Any, node: int) -> bool:
-    """Put a node into one ascending list unless it is there or too far; whether it went in.
+def insert(lengths: Any, nodes: Any, length: Any, node: int) -> int:
+    """Put a node into one ascending list unless it is there or too far; its place, -1 if not.
 
     Order is by (length, node), so the list does not depend on the order of arrival.
     """
     k = lengths.shape[0]
     last = lengths[k - 1]
     if length > last or (length == last and nodes[k - 1] >= 0 and node >= nodes[k - 1]):
-        return False
+        return -1
     for c in range(k):
         if nodes[c] == node:
-            return False
+            return -1
     at = k - 1
     while at > 0 and (
         lengths[at - 1] > length or (lengths[at - 1] == length and nodes[at - 1] > node)
@@ -114,7 +114,7 @@ def _insert(lengths: Any, nodes: Any, length: Any, node: int) -> bool:
         at -= 1
     lengths[at] = length
     nodes[at] = node
-    return True
+    return at
 
 
 @nb.njit(cache=True, nogil=True)
@@ -133,7 +133,7 @@ def measure(points: Any, rows: Any, places: Any, ids: Any, lengths: Any, nodes: 
             at = places[i, c]
             if at < 0 or at == own:
                 continue
-            _insert(lengths[i], nodes[i], squared_gap(points[own], points[at]), ids[at])
+            insert(lengths[i], nodes[i], squared_gap(points[own], points[at]), ids[at])
 
 
 @nb.njit(cache=True, nogil=True)
@@ -170,7 +170,7 @@ def merge(ids: Any, found: Any, squared: Any, indices: Any, lengths: Any) -> Non
         for c in range(width):
             if found[i, c] < 0:
                 break
-            _insert(lengths[node], indices[node], squared[i, c], found[i, c])
+            insert(lengths[node], indices[node], squared[i, c], found[i, c])
 
 
 @nb.njit(cache=True, nogil=True)
