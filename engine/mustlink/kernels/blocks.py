@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 Block = NDArray[np.float64]
 
 _ROWS = 1 << 16  # rows per task, fewer where they are wide
-_NUMBERS = 1 << 22  # in the rows of a task: what is made of them takes some tens of megabytes
+_NUMBERS = 1 << 20  # in the rows of a task: what each thread makes of them takes some megabytes
 _LEAST = 1 << 10
 
 
