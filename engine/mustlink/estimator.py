@@ -21,6 +21,7 @@ from mustlink.cost.process_memory import parse_size, size_text
 from mustlink.errors import InputError
 from mustlink.graph import Graph, rbf_graph
 from mustlink.graph.multiplicity import as_sample_weight
+from mustlink.graph.network_objects import unwrapped
 from mustlink.graph.scikit_graphs import graph_of_connectivity, graph_of_distances, is_connectivity
 from mustlink.graph.weight_range import range_notes
 from mustlink.neighbours import knn_graph
@@ -152,6 +153,7 @@ class GraphEstimator(BaseEstimator):
         `sample_weight` (n,): how often every row counts.
         """
         check_choice(self.affinity, AFFINITIES, "affinity")
+        X = unwrapped(X)
         self._remember(X)
         weights = None if sample_weight is None else as_sample_weight(sample_weight, _n_rows(X))
         if isinstance(X, Graph):

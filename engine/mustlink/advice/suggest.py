@@ -26,6 +26,7 @@ from mustlink.cost.process_memory import parse_size
 from mustlink.errors import InputError
 from mustlink.estimator import threads
 from mustlink.graph import Graph
+from mustlink.graph.network_objects import unwrapped
 from mustlink.labels import as_labels, encoded
 from mustlink.neighbours import knn_graph
 from mustlink.observe import Observer, Recorder, recorded
@@ -63,6 +64,7 @@ def suggest(
     rng = as_random_state(0 if random_state is None else random_state)
     given = None if memory is None else parse_size(memory)
     changes: tuple[str, ...] = ()
+    X = unwrapped(X)
     is_graph = isinstance(X, Graph) or is_square(X)
     if is_graph and graph is not None:
         raise InputError("graph: X is a graph itself; leave graph out, or give points as X")

@@ -19,6 +19,7 @@ from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator, check_tolerance
 from mustlink.graph import Graph
 from mustlink.graph.multiplicity import as_sample_weight
+from mustlink.graph.network_objects import unwrapped
 from mustlink.labels import (
     as_labels,
     check_two_classes,
@@ -232,6 +233,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         self, X: Any, graph: Any, recorder: Recorder, seed: int, sample_weight: Any
     ) -> tuple[Any, Workspace]:
         """Points, where there are any, and the graph; points on disk stay there if they can."""
+        X, graph = unwrapped(X), unwrapped(graph)
         is_graph = isinstance(X, Graph) or self.affinity == "precomputed"
         if is_graph and graph is not None:
             raise InputError("graph: X is a graph already; give points as X, or one graph only")
