@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.kernels.elimination import eliminate, grounded_product, substitute
-from mustlink.operators.laplacian import Block, GroundedLaplacian
+from mustlink.operators.grounded_laplacian import Block, GroundedLaplacian
 from mustlink.operators.null_space import NullSpace
 from mustlink.space import LocalSpace
 

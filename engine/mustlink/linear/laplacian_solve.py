@@ -20,7 +20,8 @@ from mustlink.deadline import NEVER, Deadline
 from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.linear.approximate_cholesky import ApproximateCholesky, elimination_bytes
 from mustlink.linear.cg import Map, block_cg
-from mustlink.operators.laplacian import Block, GroundedLaplacian, NormalizedLaplacian
+from mustlink.operators.grounded_laplacian import GroundedLaplacian
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence
 from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from mustlink.lyapunov.fields import Field
 from mustlink.lyapunov.sources import Sources
-from mustlink.operators.laplacian import Block, GroundedLaplacian
+from mustlink.operators.grounded_laplacian import Block, GroundedLaplacian
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.diffused_columns import diffused_columns, workspace
-from mustlink.operators.laplacian import GroundedLaplacian
+from mustlink.operators.grounded_laplacian import GroundedLaplacian
 
 Floats = NDArray[np.float64]
 Columns = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]

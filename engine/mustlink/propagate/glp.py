@@ -24,7 +24,8 @@ from mustlink.linear.laplacian_solve import EXACT, by_elimination, solve_laplaci
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
 from mustlink.numeric import dense_algebra
 from mustlink.observe import Recorder
-from mustlink.operators.laplacian import Block, GroundedLaplacian, NormalizedLaplacian
+from mustlink.operators.grounded_laplacian import GroundedLaplacian
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.result import Convergence
 
 Floats = NDArray[np.float64]

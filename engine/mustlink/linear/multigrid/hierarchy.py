@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mustlink.kernels.spmm import chebyshev_step, spmm, spmm_axpby
 from mustlink.linear.multigrid.cycle import Cycle
 from mustlink.numeric import dense_algebra
-from mustlink.operators.laplacian import Block, GroundedLaplacian
+from mustlink.operators.grounded_laplacian import Block, GroundedLaplacian
 from mustlink.operators.null_space import NullSpace
 from mustlink.operators.protocol import Preconditioner
 from mustlink.operators.sparse_operator import SparseOperator

@@ -24,7 +24,7 @@ from mustlink.linear.multigrid.hierarchy import (
     pseudo_inverse,
 )
 from mustlink.linear.multigrid.power_method import largest_eigenvalue
-from mustlink.operators.laplacian import GroundedLaplacian
+from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.space import LocalSpace
 
 _STRENGTH = 0.05  # |a_ij| >= θ√(a_ii a_jj); 0 and 0.25 were five times slower

@@ -1,11 +1,10 @@
-"""How good a clustering is: constraints kept, multiple normalised cut, and WHC11's criterion E."""
+"""Constraints that a clustering keeps: counted, weighted by belief, and named one by one."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
@@ -14,9 +13,6 @@ from mustlink.errors import InputError
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-# Stored entries of the affinity looked at together: temporary arrays of a few megabytes.
-BLOCK = 1 << 19
 
 
 def satisfaction(
@@ -45,14 +41,14 @@ def satisfaction(
     """
     if given is not None:
         return satisfaction_added(labels, constraints + given, given)
-    found = _as_clusters(labels)
+    found = as_clusters(labels)
     constraints.require_nodes(found.size)
     return _shares(_tally(found, constraints))
 
 
 def satisfaction_added(labels: Any, both: Constraints, given: Constraints) -> dict[str, float]:
     """As `satisfaction`, of what `both` hold beyond `given`; raises InputError for another n."""
-    found = _as_clusters(labels)
+    found = as_clusters(labels)
     both.require_nodes(found.size)
     return _shares(_tally(found, both) - _tally(found, given))
 
@@ -87,7 +83,7 @@ def kept_by_kind(labels: Any, constraints: Constraints) -> dict[str, dict[str, f
 
     Counted as in `satisfaction`; raises InputError for another n.
     """
-    found = _as_clusters(labels)
+    found = as_clusters(labels)
     constraints.require_nodes(found.size)
     must, must_kept, cannot, cannot_kept, *weights = _tally(found, constraints).tolist()
     return {
@@ -107,7 +103,7 @@ def broken_pairs(labels: Any, constraints: Constraints, most: int = 10) -> tuple
     first; pairs that only follow from labels are left to `stray_labels`. What is broken is said
     in `satisfaction`. Raises InputError for another n.
     """
-    found = _as_clusters(labels)
+    found = as_clusters(labels)
     constraints.require_nodes(found.size)
     pairs, belief = constraints.merged
     if constraints.soft is not None:
@@ -121,7 +117,7 @@ def broken_pairs(labels: Any, constraints: Constraints, most: int = 10) -> tuple
 
 def pairs_kept(labels: Any, pairs: Ints, belief: Floats) -> NDArray[np.bool_]:
     """Which of the pairs (m, 2) the clustering keeps, (m,); a belief of 0 asks for nothing."""
-    found = _as_clusters(labels)
+    found = as_clusters(labels)
     first, second = found[pairs[:, 0]], found[pairs[:, 1]]
     same = first == second
     return (belief == 0) | np.where(belief > 0, same & (first >= 0), ~same)
@@ -134,7 +130,7 @@ def stray_labels(labels: Any, given: Ints) -> tuple[Ints, Ints]:
     clusters where the rest of their class is; of equally large parts the lowest cluster. A class
     of which most is unassigned has cluster -1 and no strays but the assigned ones. O(n log n).
     """
-    found = _as_clusters(labels)
+    found = as_clusters(labels)
     known = np.flatnonzero(given >= 0)
     if known.size == 0:
         return known.astype(np.int64), np.empty(0, dtype=np.int64)
@@ -149,99 +145,7 @@ def stray_labels(labels: Any, given: Ints) -> tuple[Ints, Ints]:
     return known[stray], clusters[home[row[stray]]]
 
 
-def conductances(affinity: Any, labels: Any) -> tuple[Ints, Floats, Floats]:
-    """Clusters (K,), their conductance (K,) in [0, 1] and their share (K,) of the volume.
-
-    φ(C) = Cut(C, rest) / min(Vol(C), Vol(rest)): the share of its edges' weight that a cluster, or
-    what is outside of it if that is smaller, has across the border; 0 is a component of its own.
-    Cost O(nnz) in blocks of rows; raises InputError for another n.
-    """
-    clusters, cut, volume = _cuts(affinity, labels)
-    total = float(volume.sum())
-    smaller = np.minimum(volume, total - volume)
-    part = np.divide(cut, smaller, out=np.zeros_like(cut), where=smaller > 0)
-    share = volume / total if total > 0 else np.zeros_like(volume)
-    assigned = clusters >= 0
-    # The two sums of a cluster with all but nothing of the volume differ by rounding.
-    return clusters[assigned], np.minimum(part, 1.0)[assigned], share[assigned]
-
-
-def cluster_cuts(affinity: Any, labels: Any) -> tuple[Ints, Floats, Floats]:
-    """Clusters (K,), Cut(C_k, rest) (K,) and Vol(C_k) (K,) of a clustering (WHC11 §2.1.1).
-
-    `affinity` is W (n, n), dense, sparse or a Graph. Unassigned nodes (-1) form no cluster, but
-    edges to them are cut. Cost O(nnz) in blocks; raises InputError for another n.
-    """
-    clusters, cut, volume = _cuts(affinity, labels)
-    assigned = clusters >= 0
-    return clusters[assigned], cut[assigned], volume[assigned]
-
-
-def _cuts(affinity: Any, labels: Any) -> tuple[Ints, Floats, Floats]:
-    """As `cluster_cuts`, with the unassigned nodes as cluster -1.
-
-    A walk over the matrix, for nodes at home: its cost does not grow with K. The same by verbs,
-    EᵀWE with indicators E (n, K), costs K times as much: on 200,000 nodes with 4 million entries
-    half the time of the walk for K = 5, twice for K = 10, four times for K = 30.
-    """
-    found = _as_clusters(labels)
-    given = getattr(affinity, "affinity", affinity)
-    csr = given if isinstance(given, sp.csr_matrix | sp.csr_array) else sp.csr_matrix(given)
-    if csr.shape != (found.size, found.size):
-        raise InputError(
-            f"scores: {found.size} labels for an affinity of shape {csr.shape}; give one per node"
-        )
-    clusters, place = np.unique(found, return_inverse=True)
-    place, count = np.asarray(place).ravel(), clusters.size
-    volume, inside = np.zeros(count), np.zeros(count)
-    starts = csr.indptr.astype(np.int64)
-    first = 0
-    while first < found.size:
-        last = int(np.searchsorted(starts, starts[first] + BLOCK, side="right")) - 1
-        last = max(last, first + 1)
-        entries = slice(starts[first], starts[last])
-        own = np.repeat(place[first:last], np.diff(starts[first : last + 1]))
-        same = own == place[csr.indices[entries]]
-        volume += np.bincount(own, weights=csr.data[entries], minlength=count)
-        inside += np.bincount(own[same], weights=csr.data[entries][same], minlength=count)
-        first = last
-    # Summation in two orders may leave a cut of -1e-17.
-    return clusters, np.maximum(volume - inside, 0.0), volume
-
-
-def mncut(affinity: Any, labels: Any) -> float:
-    """MNCut = Σ_k Cut(C_k, rest) / Vol(C_k), in [0, K] (WHC11 eq. 2).
-
-    A cluster without any edge (volume 0) adds 0: nothing was cut. Cost O(nnz).
-    """
-    _, cut, volume = cluster_cuts(affinity, labels)
-    return float((cut[volume > 0] / volume[volume > 0]).sum())
-
-
-def criterion_e(
-    affinity: Any,
-    labels: Any,
-    constraints: Constraints,
-    *,
-    average: bool = True,
-    weight: float = 1.0,
-) -> float:
-    """E = (1 - MNCut) + rate of must-links kept + rate of cannot-links kept (WHC11 eq. 17).
-
-    By default MNCut is the mean over clusters, MNCut / K, as WHC11 §2.1 describes it in words,
-    so that all three terms are in [0, 1] and weigh the same for every K; `average=False` takes the
-    sum of eq. 2. A kind of constraint that was not given has rate 1. `weight` is that of the two
-    rates. Larger is better. Cost O(nnz).
-    """
-    clusters, cut, volume = cluster_cuts(affinity, labels)
-    ratio = float((cut[volume > 0] / volume[volume > 0]).sum())
-    kept = satisfaction(labels, constraints)
-    if average:
-        ratio /= max(clusters.size, 1)
-    return 1.0 - ratio + weight * (kept["must_kept"] + kept["cannot_kept"])
-
-
-def _as_clusters(labels: Any) -> Ints:
+def as_clusters(labels: Any) -> Ints:
     """Cluster numbers as (n,) int64, everything negative as -1."""
     array = np.asarray(labels)
     if array.ndim != 1 or array.dtype.kind not in "iub":

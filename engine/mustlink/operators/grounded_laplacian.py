@@ -1,0 +1,132 @@
+"""I − S with T >= the degrees: a Laplacian with a diagonal added, or with nodes taken out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.kernels.lanczos_steps import next_term
+from mustlink.kernels.spmm import spmm, spmm_axpby
+from mustlink.operators.edges import Edges
+from mustlink.space import LocalSpace
+
+Block = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class GroundedLaplacian:
+    """I − S with S = T^-½WT^-½, `root_degree` T^½, T >= the degrees of W, on m nodes.
+
+    Positive definite where T exceeds the degree somewhere in every component: by a diagonal added
+    to the Laplacian, or by edges to nodes that were taken out (a Dirichlet problem). `ground` (m,)
+    is by how much, in the weights of W, and known without a difference; None where it is 0.
+    """
+
+    S: sp.csr_matrix
+    root_degree: NDArray[np.float64]
+    ground: NDArray[np.float64] | None = field(default=None, kw_only=True, repr=False)
+
+    @property
+    def size(self) -> int:
+        """Number m of nodes."""
+        return int(self.S.shape[0])
+
+    @cached_property
+    def space(self) -> LocalSpace:
+        """Where its blocks live: all nodes at home."""
+        return LocalSpace(self.size)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of S, in which blocks of vectors are held."""
+        return self.S.dtype
+
+    @property
+    def grounding(self) -> NDArray[np.float64]:
+        """By how much T exceeds the degrees, (m,)."""
+        return np.zeros(self.size) if self.ground is None else self.ground
+
+    @property
+    def norm(self) -> float:
+        """A bound on ‖I − S‖₂."""
+        return 2.0
+
+    @property
+    def diagonal(self) -> NDArray[np.float64]:
+        """1 − s_ii, (m,)."""
+        return np.asarray(1.0 - self.S.diagonal(), dtype=np.float64)
+
+    @property
+    def n_entries(self) -> int:
+        """Stored entries of S: two an edge."""
+        return int(self.S.nnz)
+
+    @property
+    def edges(self) -> sp.csr_matrix:
+        """S by rows, for work that walks along the edges of nodes at home; not to be changed."""
+        return self.S
+
+    @property
+    def pattern(self) -> Edges:
+        """Where there are edges."""
+        return Edges(self.S.indptr, self.S.indices)
+
+    @cached_property
+    def single_edges(self) -> sp.csr_matrix:
+        """S in single precision for preconditioners; shares its indices with S."""
+        S = self.S
+        if S.dtype == np.float32:
+            return S
+        return sp.csr_matrix((S.data.astype(np.float32), S.indices, S.indptr), shape=S.shape)
+
+    def apply(self, X: Block) -> Block:
+        """(I − S)X for a block (m, b), in the block's precision."""
+        X = np.ascontiguousarray(X)
+        return spmm_axpby(self.S, X, X, -1.0, 1.0)
+
+    def neighbours(self, X: Block) -> Block:
+        """SX for a block (m, b): sums over neighbours."""
+        return spmm(self.S, np.ascontiguousarray(X))
+
+    def smooth(self, X: Block, times: int) -> Block:
+        """((I + S)/2)^times X in single precision: damps rough vectors, keeps smooth ones."""
+        Y = np.ascontiguousarray(X, dtype=np.float32)
+        for _ in range(times):
+            Y = spmm_axpby(self.single_edges, Y, Y, 0.5, 0.5)
+        return Y.astype(self.S.dtype, copy=False)
+
+    def three_terms(
+        self, V: Block, old: Block, weights: tuple[float, float, float], out: Block
+    ) -> tuple[float, float]:
+        """Write out = a·SV + b·V + c·old, `weights` (a, b, c); ⟨out, V⟩ and ‖out‖² (Frobenius).
+
+        `out` is neither V nor old. Cost: one product and nothing else.
+        """
+        return next_term(self.S, V, old, weights, out)
+
+    def grounded(
+        self,
+        free: NDArray[np.integer[Any]],
+        ratio: NDArray[np.float64],
+        smooth: Any,
+        ground: NDArray[np.float64] | None = None,
+    ) -> GroundedLaplacian:
+        """I − RSR on the rows `free`, R = diag(ratio) <= 1; `smooth` (f,) spans what is smooth.
+
+        `ground` (f,) is smooth·(I − RSR)smooth, entry by entry.
+        """
+        S = self.S
+        if free.size < S.shape[0]:
+            S = S[free][:, free]
+        data = S.data * ratio[S.indices] * np.repeat(ratio, np.diff(S.indptr))
+        inner = sp.csr_matrix((data, S.indices, S.indptr), shape=S.shape)
+        return GroundedLaplacian(inner, smooth, ground=ground)
+
+    def to_dense(self) -> Block:
+        """I − S as a dense matrix; for small graphs."""
+        return np.eye(self.size) - self.S.toarray()
