@@ -281,3 +281,11 @@ def check_share(value: Any, where: str) -> float:
     if not 0 < number < 1:
         raise InputError(f"{where}: {value!r} given; it must lie between 0 and 1, both excluded")
     return number
+
+
+def check_tolerance(tol: float | None, where: str = "tol") -> None:
+    """Raise InputError unless tol is None or a positive number."""
+    if tol is not None and not 0 < float(tol) < np.inf:
+        raise InputError(
+            f"{where}: {tol} is no residual to reach; give a number above 0, such as 1e-4"
+        )

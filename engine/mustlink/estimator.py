@@ -5,28 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mustlink.check import as_integer, as_points, as_random_state, check_choice, check_n_jobs
+from mustlink.check import as_integer, as_points, as_random_state, check_choice
 from mustlink.cost.method_cost import Cost, Size, eigenvectors
 from mustlink.cost.process_memory import parse_size, size_text
 from mustlink.errors import InputError
-from mustlink.graph import Graph, rbf_graph
+from mustlink.graph import Graph
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.network_objects import unwrapped
-from mustlink.graph.scikit_graphs import graph_of_connectivity, graph_of_distances, is_connectivity
 from mustlink.graph.weight_range import range_notes
-from mustlink.neighbours import knn_graph
+from mustlink.kernels.threads import threads
+from mustlink.neighbours.affinities import AFFINITIES, PRECOMPUTED, affinity_graph
 from mustlink.neighbours.equal_rows import count_distinct
-from mustlink.neighbours.knn import WEIGHTS
+from mustlink.neighbours.new_points import NewPoints
 from mustlink.neighbours.points_by_rows import DistinctRows, is_rows
 from mustlink.observe import Recorder
 from mustlink.workspace import Workspace
@@ -34,8 +33,6 @@ from mustlink.workspace.keeper import Keeper
 from mustlink.workspace.shelf import Shelf
 
 Floats = NDArray[np.float64]
-_PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")  # scikit-learn's names
-AFFINITIES = ("knn", "rbf", *_PRECOMPUTED)
 _COLUMNS = 10  # where the method does not say
 _GRAPH_PARAMETERS = ("affinity", "n_neighbors", "metric", "weights")
 
@@ -104,7 +101,7 @@ class GraphEstimator(BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         """What scikit-learn should know: rows and columns of a graph are split together."""
         tags = super().__sklearn_tags__()
-        is_graph = self.affinity in _PRECOMPUTED
+        is_graph = self.affinity in PRECOMPUTED
         tags.input_tags.pairwise = is_graph
         tags.input_tags.sparse = is_graph
         return tags
@@ -119,7 +116,7 @@ class GraphEstimator(BaseEstimator):
 
     def _remember(self, X: Any) -> None:
         """Keep a reference to the points for new ones to be compared with, and their columns."""
-        is_graph = isinstance(X, Graph) or self.affinity in _PRECOMPUTED
+        is_graph = isinstance(X, Graph) or self.affinity in PRECOMPUTED
         self._points = None if is_graph else X
         if isinstance(X, Graph):
             for name in {"n_features_in_", "feature_names_in_"} & set(vars(self)):
@@ -127,8 +124,8 @@ class GraphEstimator(BaseEstimator):
         else:
             validate_data(self, X, skip_check_array=True)
 
-    def _fitted_and_new(self, X: Any) -> tuple[Fitted, NDArray[np.floating]]:
-        """The points that were fitted, and new ones of the same columns; raises InputError."""
+    def _new_points(self, X: Any) -> NewPoints:
+        """Points of the same columns beside those that were fitted; raises InputError."""
         check_is_fitted(self)
         if self._points is None:
             raise InputError(
@@ -136,21 +133,25 @@ class GraphEstimator(BaseEstimator):
             )
         new = as_points(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        points, graph = as_points(self._points), self.graph_
-        if graph.rows is None and graph.weights is None:
-            return Fitted(points, None, None), new
-        weights = np.ones(graph.n_nodes) if graph.weights is None else graph.weights
-        rows = graph.first_rows[weights > 0]  # equal points are one neighbour, which counts them
-        return Fitted(points[rows], rows, weights[weights > 0]), new
+        near = self.n_neighbors, self.metric
+        return NewPoints.beside(as_points(self._points), self.graph_, new, *near)
 
     def _seed(self) -> int:
         """One integer for everything random in this fit."""
         return int(as_random_state(self.random_state).integers(2**31))
 
-    def _work(self, X: Any, recorder: Recorder, seed: int, sample_weight: Any = None) -> Workspace:
+    def _work(
+        self,
+        X: Any,
+        recorder: Recorder,
+        seed: int,
+        sample_weight: Any = None,
+        cost: Cost | None = None,
+    ) -> Workspace:
         """Points, a matrix or a Graph as a graph with what is derived from it; InputError.
 
-        `sample_weight` (n,): how often every row counts.
+        `sample_weight` (n,): how often every row counts; `cost` of this fit, where labels tell
+        more of it than the parameters.
         """
         check_choice(self.affinity, AFFINITIES, "affinity")
         X = unwrapped(X)
@@ -158,10 +159,10 @@ class GraphEstimator(BaseEstimator):
         weights = None if sample_weight is None else as_sample_weight(sample_weight, _n_rows(X))
         if isinstance(X, Graph):
             graph = self._weighing(X, weights, Shelf(recorder, self._keeper))
-            return self._view(graph, recorder)
+            return self._view(graph, recorder, 0, weights, cost)
         held = X.nbytes if isinstance(X, np.ndarray) else 0
         recorder.keep_within(self._budget, held)
-        self._check_points(X, held)
+        self._check_points(X, held, cost or self.cost())
         shelf = Shelf(recorder, self._keeper)
         made_by = {name: getattr(self, name) for name in _GRAPH_PARAMETERS}
         counted = None
@@ -169,37 +170,46 @@ class GraphEstimator(BaseEstimator):
             silent = int(np.count_nonzero(weights == 0))
             noun = "row has" if silent == 1 else "rows have"
             recorder.note(f"sample_weight: {silent} {noun} weight 0 and no part in the problem")
-            if self.affinity not in _PRECOMPUTED:  # nobody's neighbour, either
+            if self.affinity not in PRECOMPUTED:  # nobody's neighbour, either
                 counted = np.flatnonzero(weights)
         depends = (made_by, seed, self._budget, *(() if counted is None else (counted,)))
         name = shelf.name_of("graph", shelf.source, *depends)
         points = X if counted is None else _some_rows(X, counted)
-        if self.affinity in _PRECOMPUTED:  # the caller has it
-            graph = self._made(X, recorder, seed)
-        else:
-            keeper = None if counted is not None else self._keeper  # which knows all rows only
-            made = partial(self._made, points, recorder, seed, keeper)
-            graph = shelf.kept("graph", name, made, (Graph,))
+        make = partial(
+            affinity_graph,
+            points,
+            recorder,
+            **made_by,
+            random_state=seed,
+            n_jobs=self.n_jobs,
+            memory=self._budget,
+            keeper=None if counted is not None else self._keeper,  # which knows all rows only
+            scratch=None if self._keeper is None else self._keeper.scratch,
+        )
+        is_given = self.affinity in PRECOMPUTED  # the caller has it
+        graph = make() if is_given else shelf.kept("graph", name, make, (Graph,))
         if counted is not None:
             graph = graph.beside(counted, _n_rows(X))
         graph.derived.origin = name
         graph = self._weighing(graph, weights, shelf)
-        return self._view(graph, recorder, held)
+        return self._view(graph, recorder, held, weights, cost)
 
     def _weighing(self, graph: Graph, weights: Floats | None, shelf: Shelf) -> Graph:
         """The graph in which rows count what the caller says, if he says anything."""
-        self._row_weights = graph.row_weights() if weights is None else weights
         if weights is None:
             return graph
         found = graph.weighing(weights)
         found.derived.origin = shelf.name_of("weighted graph", graph.derived.origin, weights)
         return found
 
-    def _weight_of_rows(self, graph: Graph) -> Floats:
-        """What every row counts in this fit, (n,)."""
-        return np.ones(graph.n_rows) if self._row_weights is None else self._row_weights
-
-    def _view(self, graph: Graph, recorder: Recorder, held: int = 0) -> Workspace:
+    def _view(
+        self,
+        graph: Graph,
+        recorder: Recorder,
+        held: int = 0,
+        row_weights: Floats | None = None,
+        cost: Cost | None = None,
+    ) -> Workspace:
         """A fit's view of a graph: single precision where double does not fit; InputError.
 
         `held` are the bytes of the points, which the caller keeps.
@@ -208,16 +218,17 @@ class GraphEstimator(BaseEstimator):
             recorder.note(note)
         budget = self._budget
         recorder.keep_within(budget, held)
-        single = budget is not None and self._fits_in_single(graph, recorder, budget, held)
-        return Workspace(graph, recorder, self._keeper, budget, single, held)
+        single = budget is not None and self._fits_in_single(
+            graph, recorder, budget, held, cost or self.cost()
+        )
+        return Workspace(graph, recorder, self._keeper, budget, single, held, row_weights)
 
-    def _check_points(self, X: Any, held: int) -> None:
+    def _check_points(self, X: Any, held: int, cost: Cost) -> None:
         """Raise InputError where points are too many for the memory, whatever their graph."""
         budget, shape = self._budget, tuple(getattr(X, "shape", ()))
         if budget is None or self.affinity != "knn" or len(shape) != 2:
             return
-        cost, room = self.cost(self._n_given), budget - held
-        k = as_integer(self.n_neighbors, "n_neighbors", 1)
+        room, k = budget - held, as_integer(self.n_neighbors, "n_neighbors", 1)
 
         def size(n: int) -> Size:
             return Size(n, n * min(k, n - 1), 4)
@@ -234,10 +245,12 @@ class GraphEstimator(BaseEstimator):
         """
         return eigenvectors(_COLUMNS)
 
-    def _fits_in_single(self, graph: Graph, recorder: Recorder, budget: int, held: int) -> bool:
+    def _fits_in_single(
+        self, graph: Graph, recorder: Recorder, budget: int, held: int, cost: Cost
+    ) -> bool:
         """Whether only single precision fits; raises InputError where not even that does."""
         memory, W = budget - held, graph.affinity
-        cost, size = self.cost(self._n_given), Size(graph.n_nodes, W.nnz, W.dtype.itemsize)
+        size = Size(graph.n_nodes, W.nnz, W.dtype.itemsize)
         single = cost.wants_single(Size(size.n, size.nnz), memory)
         if single:
             cost.check(size, memory, single=True)
@@ -245,64 +258,6 @@ class GraphEstimator(BaseEstimator):
                 f"memory: {self._halved} in single precision to stay within {size_text(budget)}"
             )
         return single
-
-    @property
-    def _n_given(self) -> int | None:
-        """Classes among the labels of this fit, where it has looked at them."""
-        return None
-
-    def _made(self, X: Any, recorder: Recorder, seed: int, keeper: Keeper | None = None) -> Graph:
-        if self.affinity == "precomputed":
-            with recorder.stage("checking the graph"):
-                directed = is_connectivity(X)
-                graph = graph_of_connectivity(X) if directed else Graph.from_affinity(X)
-            if directed:
-                recorder.note(
-                    f"affinity: {graph.info['n_neighbors']} neighbours in every row and not "
-                    "symmetric, taken for a kneighbors_graph A: (A + A.T) / 2 is clustered"
-                )
-            return graph
-        if self.affinity == "precomputed_nearest_neighbors":
-            check_choice(self.weights, WEIGHTS, "weights")
-            with recorder.stage("weights"):
-                return graph_of_distances(X, self.weights)
-        if sp.issparse(X):
-            raise InputError(
-                'affinity: X is a sparse matrix; say affinity="precomputed" if it is a graph, '
-                "or give points as a dense array"
-            )
-        if self.affinity == "rbf":
-            with recorder.stage("rbf graph"):
-                return rbf_graph(X)
-        return knn_graph(
-            X,
-            self.n_neighbors,
-            metric=self.metric,
-            weights=self.weights,
-            random_state=seed,
-            n_jobs=self.n_jobs,
-            observer=recorder,
-            memory=self._budget,
-            keeper=keeper,
-            scratch=None if self._keeper is None else self._keeper.scratch,
-            duplicates="merge",
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """Fitted points (m, d) for new ones to be compared with: distinct, and what they count.
-
-    `rows` (m,) are theirs among the caller's; None: all of them, and all count 1.
-    """
-
-    points: NDArray[np.floating]
-    rows: NDArray[np.int64] | None
-    weights: Floats | None
-
-    def of(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Their values, of those of all rows (n, …)."""
-        return values if self.rows is None else values[self.rows]
 
 
 def _n_rows(X: Any) -> int:
@@ -316,38 +271,3 @@ def _n_rows(X: Any) -> int:
 def _some_rows(X: Any, rows: NDArray[np.int64]) -> Any:
     """Some rows of points, read when they are asked for where these are."""
     return DistinctRows(X, rows) if is_rows(X) else as_points(X)[rows]
-
-
-@cache
-def _blas() -> Any:
-    """The BLAS libraries that NumPy and SciPy bring: looking for them takes some milliseconds."""
-    import scipy.linalg  # noqa: F401  its BLAS is loaded with it, and may be one of its own
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController().select(user_api="blas")
-
-
-@contextmanager
-def threads(n_jobs: int | None) -> Iterator[None]:
-    """Run with at most n_jobs threads of our own (None: all), and one inside BLAS.
-
-    Our kernels and row-block products split the work; see `kernels.tall` for why BLAS does not.
-    """
-    wanted = check_n_jobs(n_jobs)
-    import numba
-
-    before = numba.get_num_threads()
-    numba.set_num_threads(before if wanted is None else min(wanted, before))
-    try:
-        with _blas().limit(limits=1):
-            yield
-    finally:
-        numba.set_num_threads(before)
-
-
-def check_tolerance(tol: float | None, where: str = "tol") -> None:
-    """Raise InputError unless tol is None or a positive number."""
-    if tol is not None and not 0 < float(tol) < np.inf:
-        raise InputError(
-            f"{where}: {tol} is no residual to reach; give a number above 0, such as 1e-4"
-        )

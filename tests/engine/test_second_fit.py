@@ -21,6 +21,7 @@ from cases import planted_graph
 from mustlink.eigen.solver import PairsKey
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
+from mustlink.propagate.propagator import Propagator
 
 N, K = 240, 3
 TOL = 1e-8  # of eigenvectors, where none is asked for
@@ -93,11 +94,12 @@ def tight(planted):
     @cache
     def least(method):
         est = METHODS[method][0](affinity="precomputed")
-        fitted(est, graph, known)  # it knows its classes then
+        classes = np.unique(known[known >= 0]).size
+        cost = est.cost(classes if isinstance(est, Propagator) else None)
 
         def fits(memory):
             try:
-                est.set_params(memory=memory)._view(graph, Recorder())
+                est.set_params(memory=memory)._view(graph, Recorder(), cost=cost)
             except InputError:
                 return False
             return True

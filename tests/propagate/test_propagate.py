@@ -21,9 +21,9 @@ from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.propagate.distribution import (
     confidence,
     distributions,
-    lost_classes,
     onto_simplex,
 )
+from mustlink.propagate.doubts import lost_classes
 from mustlink.propagate.gwem import WalkEnergy
 
 LINEAR = {

@@ -18,8 +18,8 @@ from sklearn.base import clone
 from mustlink.advice.sample import MOST, RUN, is_square, readable, take
 from mustlink.check import as_random_state
 from mustlink.errors import MustlinkError
-from mustlink.estimator import threads
 from mustlink.graph import Graph
+from mustlink.kernels.threads import threads
 from mustlink.labels import as_labels, encoded
 from mustlink.neighbours import knn_graph
 from mustlink.neighbours.points_by_rows import is_rows

@@ -24,9 +24,9 @@ from mustlink.check import as_integer, as_random_state, check_n_clusters
 from mustlink.constraints import Constraints
 from mustlink.cost.process_memory import parse_size
 from mustlink.errors import InputError
-from mustlink.estimator import threads
 from mustlink.graph import Graph
 from mustlink.graph.network_objects import unwrapped
+from mustlink.kernels.threads import threads
 from mustlink.labels import as_labels, encoded
 from mustlink.neighbours import knn_graph
 from mustlink.observe import Observer, Recorder, recorded

@@ -17,7 +17,6 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
-from mustlink.neighbours.new_points import neighbour_mean, neighbour_vote
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Report
@@ -58,9 +57,7 @@ class GraphClusterer(
 
         A fitted point keeps its own. Weights as in `transform`.
         """
-        fitted, new = self._fitted_and_new(X)
-        labels, near = fitted.of(self.labels_), (self.n_neighbors, self.metric)
-        return neighbour_vote(fitted.points, labels, new, *near, fitted.weights)
+        return self._new_points(X).vote(self.labels_)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Embedding of new points (q, d): the mean of their nearest fitted points' rows.
@@ -68,9 +65,7 @@ class GraphClusterer(
         z(x) = Σ_j w_j z_j / Σ_j w_j over the `n_neighbors` nearest, w_j = exp(−d_j²/s²), s the
         distance of the 7th; a fitted point keeps its own row. Cost O(q n d).
         """
-        fitted, new = self._fitted_and_new(X)
-        rows, near = fitted.of(self.embedding_), (self.n_neighbors, self.metric)
-        return neighbour_mean(fitted.points, rows, new, *near, fitted.weights)
+        return self._new_points(X).mean(self.embedding_)
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> NDArray[np.float64]:
         """`fit(X, y, ...)`, then `embedding_`, one row a node."""
@@ -83,14 +78,21 @@ class GraphClusterer(
         """Columns of the embedding."""
         return int(self.embedding_.shape[1])
 
-    def _work(self, X: Any, recorder: Recorder, seed: int, sample_weight: Any = None) -> Workspace:
+    def _work(
+        self,
+        X: Any,
+        recorder: Recorder,
+        seed: int,
+        sample_weight: Any = None,
+        cost: Cost | None = None,
+    ) -> Workspace:
         check_choice(self.isolated, ISOLATED, "isolated")
         if self.n_clusters is not None and self.n_clusters == GraphClusterer.n_clusters:
             recorder.note(
                 f"n_clusters: {self.n_clusters}, which is also what is taken where no number is "
                 "named; name it if you know how many there are"
             )
-        return super()._work(X, recorder, seed, sample_weight)
+        return super()._work(X, recorder, seed, sample_weight, cost)
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """K eigenvectors of the graph at a time; see `GraphEstimator.cost`."""

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mustlink.check import as_integer, check_answer, check_choice
+from mustlink.check import as_integer, check_answer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors, full_problem
 from mustlink.eigen.problem import Problem, Solution, Solving
 from mustlink.eigen.solver import SOLVERS, laplacian_of, warn_unconverged
 from mustlink.errors import InputError
-from mustlink.estimator import check_tolerance
 from mustlink.graph import Graph
 from mustlink.methods.clusterer import Ints
 from mustlink.methods.informed_clusterer import (
@@ -127,7 +126,7 @@ class ConstrainedSpectral(InformedClusterer):
         before, choice = self.labels_, self._choice
         with self._running(recorder):
             given = side_information(self.graph_.n_rows, y, constraints, recorder)
-            work = self._view(self.graph_, recorder)
+            work = self._view(self.graph_, recorder, row_weights=self._row_weights)
             known = self._of_nodes(given, work)
             amount = known.n_constraints
             similar = 0.5 <= (amount + 1) / (self._amount + 1) <= 2

@@ -18,13 +18,12 @@ from typing import Any, Self
 import numpy as np
 
 from mustlink.blind_scoring import refuse_blind_scoring
-from mustlink.check import as_integer, check_choice, check_positive
+from mustlink.check import as_integer, check_choice, check_positive, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, clamped_propagation
 from mustlink.eigen.low_rank_pencil import LowRankSolution, low_rank_pencil, solve_low_rank
 from mustlink.eigen.solver import default_tolerance, grids_of, is_small, laplacian_of
 from mustlink.errors import InputError
-from mustlink.estimator import check_tolerance
 from mustlink.graph import Graph
 from mustlink.labels import as_labels, encoded
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
@@ -187,7 +186,7 @@ class CSCGFHF(GraphClusterer):
             random_state=seed,
             n_jobs=self.n_jobs,
         )
-        return method.fit_on(work, y, seed, self._row_weights)
+        return method.fit_on(work, y, seed)
 
     def _stationary(
         self, work: Workspace, part: NormalizedLaplacian, points: Block, k: int

@@ -56,6 +56,7 @@ class InformedClusterer(GraphClusterer):
         with self._running(recorder):
             seed = self._seed()
             work = self._work(X, recorder, seed, sample_weight)
+            self._row_weights = work.row_weights  # of which `refit` is told, too
             given = side_information(work.graph.n_rows, y, constraints, recorder)
             self._run(work, self._of_nodes(given, work), seed)
         return self
@@ -68,7 +69,7 @@ class InformedClusterer(GraphClusterer):
         if given.is_empty:
             return Constraints.none(graph.n_nodes)
         rows = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
-        known, doubts = on_nodes(given, rows, self._weight_of_rows(graph), graph.n_nodes)
+        known, doubts = on_nodes(given, rows, work.weight_of_rows, graph.n_nodes)
         for doubt in doubts:
             work.recorder.warn(doubt)
         return known

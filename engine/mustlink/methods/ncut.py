@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.check import as_points, check_choice
+from mustlink.check import as_points, check_choice, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.solver import SOLVERS, laplacian_of, smallest_pairs, warn_unconverged
 from mustlink.errors import InputError
-from mustlink.estimator import check_tolerance
 from mustlink.graph import Graph
 from mustlink.labels import as_labels, class_labels
 from mustlink.methods.clusterer import GraphClusterer, Ints

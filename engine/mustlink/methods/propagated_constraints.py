@@ -19,13 +19,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from mustlink.check import as_integer, check_choice, check_positive
+from mustlink.check import as_integer, check_choice, check_positive, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, adjusted_cut
 from mustlink.eigen.solver import SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
-from mustlink.estimator import check_tolerance
 from mustlink.graph.multiplicity import fold
 from mustlink.lyapunov.equation import Problem
 from mustlink.lyapunov.new_edges import NewEdges
@@ -228,7 +227,7 @@ class PropagatedConstraints(InformedClusterer):
         with self._running(recorder):
             given = side_information(self.graph_.n_rows, y, constraints, recorder)
             before = self.labels_ if self._k == self.n_clusters else None
-            work = self._view(self.graph_, recorder)
+            work = self._view(self.graph_, recorder, row_weights=self._row_weights)
             self._run(work, self._of_nodes(given, work), self._used_seed, before)
         return self
 

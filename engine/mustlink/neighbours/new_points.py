@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.graph.graph import Graph
 from mustlink.graph.weights import local_scales
 from mustlink.neighbours.exact import nearest_points
 from mustlink.neighbours.knn import prepared_pair
@@ -14,65 +17,77 @@ from mustlink.neighbours.knn import prepared_pair
 _BLOCK = 1 << 16  # new points at a time
 
 Points = NDArray[np.floating]
-Counts = NDArray[np.float64] | None  # what the fitted points count, (n,); None: 1 each
 Weighted = tuple[slice, NDArray[np.int32], NDArray[np.float64]]
 
 
-def _neighbours(
-    points: Points, new: Points, n_neighbors: int, metric: str, counts: Counts
-) -> Iterator[Weighted]:
-    """Blocks of new points: nearest fitted points j and c_j w_j, w_j = exp(−d_j²/s²), (b, k) each.
+@dataclass(frozen=True, eq=False)
+class NewPoints:
+    """New points (q, d) beside fitted ones (m, d), which are distinct.
 
-    c_j are the counts, s is the distance to the 7th neighbour. Where a new point is a fitted one,
-    only that counts. Cost O(q n d), exact.
+    `rows` (m,) are those of the fitted among the caller's n and `counts` (m,) what they count;
+    None: all of them, and all count 1.
     """
-    base, queries = prepared_pair(points, new, metric)
-    k = min(n_neighbors, base.shape[0])
-    for start in range(0, queries.shape[0], _BLOCK):
-        part = slice(start, min(start + _BLOCK, queries.shape[0]))
-        indices, distances = nearest_points(base, queries[part], k)
-        d = distances.astype(np.float64)
-        s = local_scales(d)[:, None]
-        gap = (d - d[:, :1]) * (d + d[:, :1])  # the nearest weighs 1, however far it is
-        weights = np.exp(-gap / s**2)
-        known = (base[indices[:, 0]] == queries[part]).all(axis=1)
-        weights[known, 1:] = 0.0
-        if counts is not None:
-            weights *= counts[indices]
-        yield part, indices, weights
 
+    new: Points
+    fitted: Points
+    n_neighbors: int
+    metric: str
+    rows: NDArray[np.int64] | None = None
+    counts: NDArray[np.float64] | None = None
 
-def neighbour_mean(
-    points: Points,
-    values: NDArray[np.floating],
-    new: Points,
-    n_neighbors: int,
-    metric: str,
-    counts: Counts = None,
-) -> NDArray[np.float64]:
-    """Σ_j w_j c_j v_j / Σ_j w_j c_j (q, K) over the nearest of the fitted points, values (n, K)."""
-    found = np.empty((new.shape[0], values.shape[1]))
-    for part, indices, weights in _neighbours(points, new, n_neighbors, metric, counts):
-        mean = np.einsum("ij,ijk->ik", weights, values[indices].astype(np.float64, copy=False))
-        found[part] = mean / weights.sum(axis=1, keepdims=True)
-    return found
+    @classmethod
+    def beside(
+        cls, points: Points, graph: Graph, new: Points, n_neighbors: int, metric: str
+    ) -> NewPoints:
+        """Beside points (n, d) and their graph: equal rows are one neighbour, which counts them."""
+        if graph.rows is None and graph.weights is None:
+            return cls(new, points, n_neighbors, metric)
+        weights = np.ones(graph.n_nodes) if graph.weights is None else graph.weights
+        rows, counts = graph.first_rows[weights > 0], weights[weights > 0]
+        return cls(new, points[rows], n_neighbors, metric, rows, counts)
 
+    def mean(self, values: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Σ_j w_j c_j v_j / Σ_j w_j c_j (q, K) over the nearest, of values (n, K) of all rows."""
+        values = self._of(values)
+        found = np.empty((self.new.shape[0], values.shape[1]))
+        for part, indices, weights in self._neighbours():
+            mean = np.einsum("ij,ijk->ik", weights, values[indices].astype(np.float64, copy=False))
+            found[part] = mean / weights.sum(axis=1, keepdims=True)
+        return found
 
-def neighbour_vote(
-    points: Points,
-    labels: NDArray[np.integer],
-    new: Points,
-    n_neighbors: int,
-    metric: str,
-    counts: Counts = None,
-) -> NDArray[np.int64]:
-    """The label (q,) with the largest Σ_j w_j c_j among the nearest; of equals, the smallest."""
-    numbers, codes = np.unique(labels, return_inverse=True)
-    codes = codes.ravel()
-    found = np.empty(new.shape[0], dtype=np.int64)
-    for part, indices, weights in _neighbours(points, new, n_neighbors, metric, counts):
-        rows, k = indices.shape
-        cells = np.repeat(np.arange(rows), k) * numbers.size + codes[indices].ravel()
-        votes = np.bincount(cells, weights.ravel(), minlength=rows * numbers.size)
-        found[part] = numbers[votes.reshape(rows, numbers.size).argmax(axis=1)]
-    return found
+    def vote(self, labels: NDArray[np.integer]) -> NDArray[np.int64]:
+        """The label (q,) with the largest Σ_j w_j c_j, of labels (n,); of equals, the smallest."""
+        numbers, codes = np.unique(self._of(labels), return_inverse=True)
+        codes = codes.ravel()
+        found = np.empty(self.new.shape[0], dtype=np.int64)
+        for part, indices, weights in self._neighbours():
+            rows, k = indices.shape
+            cells = np.repeat(np.arange(rows), k) * numbers.size + codes[indices].ravel()
+            votes = np.bincount(cells, weights.ravel(), minlength=rows * numbers.size)
+            found[part] = numbers[votes.reshape(rows, numbers.size).argmax(axis=1)]
+        return found
+
+    def _of(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values of the fitted points, of those of all rows (n, …)."""
+        return values if self.rows is None else values[self.rows]
+
+    def _neighbours(self) -> Iterator[Weighted]:
+        """Blocks of new points: nearest fitted points j and c_j w_j, w_j = exp(−d_j²/s²), (b, k).
+
+        c_j are the counts, s is the distance to the 7th neighbour. Where a new point is a fitted
+        one, only that counts. Cost O(q n d), exact.
+        """
+        base, queries = prepared_pair(self.fitted, self.new, self.metric)
+        k = min(self.n_neighbors, base.shape[0])
+        for start in range(0, queries.shape[0], _BLOCK):
+            part = slice(start, min(start + _BLOCK, queries.shape[0]))
+            indices, distances = nearest_points(base, queries[part], k)
+            d = distances.astype(np.float64)
+            s = local_scales(d)[:, None]
+            gap = (d - d[:, :1]) * (d + d[:, :1])  # the nearest weighs 1, however far it is
+            weights = np.exp(-gap / s**2)
+            known = (base[indices[:, 0]] == queries[part]).all(axis=1)
+            weights[known, 1:] = 0.0
+            if self.counts is not None:
+                weights *= self.counts[indices]
+            yield part, indices, weights

@@ -14,8 +14,6 @@ from mustlink.kernels.blocks import row_slices
 Floats = NDArray[np.float64]
 _EMPTY = 1e-6  # share of the largest class mass that counts as none
 _BEYOND = 1e6  # times the usual range of a row: a root mean square that a few rows make
-_LOST = 1e-2  # times as many nodes as its labels' share promises: a class that came out empty
-_PROMISED = 10  # nodes from which that is no chance
 
 
 def class_shares(
@@ -126,17 +124,3 @@ def confidence(P: Floats) -> Floats:
         top = np.partition(P[rows], -2, axis=1)[:, -2:]
         found[rows] = top[:, 1] - top[:, 0]
     return found
-
-
-def lost_classes(
-    classes: NDArray[np.int64], given: NDArray[np.int64], answers: NDArray[np.int64]
-) -> int:
-    """How many classes (K,) have hardly a node among the `answers` (n,) beside the `given` ones.
-
-    Expected of a class with m_c of m labels are n_u m_c/m of the n_u answered nodes without one.
-    """
-    known, new = given >= 0, (given < 0) & (answers >= 0)
-    labels = np.bincount(np.searchsorted(classes, given[known]), minlength=classes.size)
-    nodes = np.bincount(np.searchsorted(classes, answers[new]), minlength=classes.size)
-    promised = nodes.sum() * labels / max(int(labels.sum()), 1)
-    return int(np.count_nonzero((promised >= _PROMISED) & (nodes <= _LOST * promised)))

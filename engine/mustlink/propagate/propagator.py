@@ -12,56 +12,32 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from mustlink.blind_scoring import refuse_blind_scoring
-from mustlink.check import as_integer, as_points, check_answer, check_choice
+from mustlink.check import as_integer, as_points, check_answer, check_choice, check_tolerance
 from mustlink.cost.method_cost import Cost, propagation
-from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
-from mustlink.estimator import GraphEstimator, check_tolerance
+from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.network_objects import unwrapped
 from mustlink.labels import (
     as_labels,
-    check_two_classes,
     class_labels,
     encoded,
-    labels_of_nodes,
     named,
 )
-from mustlink.neighbours.new_points import neighbour_mean
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block
-from mustlink.propagate.distribution import (
-    class_shares,
-    confidence,
-    distributions,
-    lost_classes,
-)
-from mustlink.propagate.glp import SOLVERS, Floats, Ints, Solving
-from mustlink.propagate.task import Solution, Task
+from mustlink.propagate.distribution import class_shares, confidence, distributions
+from mustlink.propagate.doubts import doubt_answers, note_shares, warn_unreached
+from mustlink.propagate.glp import SOLVERS, Ints, Solving
+from mustlink.propagate.task import Solution, Task, Told
 from mustlink.result import Convergence, Report
 from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
 from mustlink.workspace.shelf import Shelf
 
 _USUAL_CLASSES = 10  # for a plan, where nobody says how many
-_MANY = 50  # labels of the rarest class from which the graph says how far it reaches
-_UNEQUAL = 3.0  # times as many labels in one class as in another that a person should hear about
-_CHANGED = 0.1  # share of the given labels answered otherwise from which a result is doubtful
-_BELOW = 1e-2  # times the tolerance: values this small are noise of the solver
-
-
-@dataclass(frozen=True, eq=False)
-class Told:
-    """Labels of rows (n,) as given, of nodes (m,), and how many copies of a node have its label.
-
-    `counts` (m,) is None where every row is a node.
-    """
-
-    rows: Ints
-    nodes: Ints
-    counts: Floats | None
 
 
 @dataclass(eq=False, repr=False)
@@ -126,19 +102,15 @@ class Propagator(ClassifierMixin, GraphEstimator):
             seed = self._seed()
             refuse_blind_scoring(y)
             labels, names = class_labels(y)
-            self._classes_given = np.unique(labels[labels >= 0]).size
-            points, work = self._input(X, graph, recorder, seed, sample_weight)
+            cost = self.cost(np.unique(labels[labels >= 0]).size)
+            points, work = self._input(X, graph, recorder, seed, sample_weight, cost)
             self._run(work, points, labels, seed, last=True)
         if names is not None:
             self._rename(names)
         return self
 
-    def fit_on(self, work: Workspace, y: Any, seed: int, row_weights: Floats | None = None) -> Self:
-        """`fit` as a step of another method, on its view of the graph; classes are numbers.
-
-        `row_weights` (n,) are what rows count, None: what the graph says.
-        """
-        self._row_weights = work.graph.row_weights() if row_weights is None else row_weights
+    def fit_on(self, work: Workspace, y: Any, seed: int) -> Self:
+        """`fit` as a step of another method, on its view of the graph; classes are numbers."""
         self._check()
         self._run(work, None, class_labels(y)[0], seed)
         return self
@@ -147,10 +119,12 @@ class Propagator(ClassifierMixin, GraphEstimator):
         self, work: Workspace, points: Any, labels: Ints, seed: int, *, last: bool = False
     ) -> None:
         labels = as_labels(labels, work.graph.n_rows, "y")
-        told = self._told(work, labels)
+        told = Told.of(labels, work)
         nodes = told.nodes
-        self.classes_, codes = np.unique(nodes[nodes >= 0], return_inverse=True)
-        task = self._task(work, points, told, codes.ravel(), seed)
+        self.classes_ = np.unique(nodes[nodes >= 0])
+        solving = Solving(self.solver, self.tol, int(self.max_iter), work.recorder.deadline)
+        needed = points if self._needs_points else None
+        task = Task.of(work, needed, told, self.classes_, seed, solving)
         depends = type(self).__name__, self._depends(), seed, work.memory, nodes, told.counts
         solution = work.kept(
             "propagation",
@@ -159,21 +133,6 @@ class Propagator(ClassifierMixin, GraphEstimator):
             (Solution, Convergence),
         )
         self._finish(task, solution, told, last)
-
-    def _told(self, work: Workspace, labels: Ints) -> Told:
-        """What labels of rows (n,) say of the nodes that they are; tells of contradictions."""
-        graph = work.graph
-        if graph.rows is None and graph.weights is None:
-            return Told(labels, labels, None)
-        rows = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
-        weights = self._weight_of_rows(graph)
-        nodes, doubt = labels_of_nodes(labels, rows, weights, graph.n_nodes)
-        if doubt:
-            work.recorder.warn(doubt)
-        check_two_classes(nodes, "y")
-        agree = (labels >= 0) & (labels == nodes[rows])
-        counts = np.bincount(rows[agree], weights[agree], graph.n_nodes).astype(np.float64)
-        return Told(labels, nodes, counts)
 
     def _solved(self, task: Task) -> Solution:
         """The method's solution, and a word where the time was up before it was found."""
@@ -195,9 +154,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         exp(−d_j²/s²), s the distance of the 7th; a fitted point keeps its own. Neighbours without
         an answer do not count; where there is no other, p is 0. Cost O(q n d).
         """
-        fitted, new = self._fitted_and_new(X)
-        values, near = fitted.of(self.label_distributions_), (self.n_neighbors, self.metric)
-        mean = neighbour_mean(fitted.points, values, new, *near, fitted.weights)
+        mean = self._new_points(X).mean(self.label_distributions_)
         return mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -214,10 +171,6 @@ class Propagator(ClassifierMixin, GraphEstimator):
         """One equation for each class, all at a time; see `GraphEstimator.cost`."""
         return propagation(_USUAL_CLASSES if n_classes is None else n_classes)
 
-    @property
-    def _n_given(self) -> int | None:
-        return getattr(self, "_classes_given", None)
-
     def _check(self) -> None:
         check_choice(self.solver, SOLVERS, "solver")
         check_tolerance(self.tol)
@@ -230,7 +183,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         self._check_parameters()
 
     def _input(
-        self, X: Any, graph: Any, recorder: Recorder, seed: int, sample_weight: Any
+        self, X: Any, graph: Any, recorder: Recorder, seed: int, sample_weight: Any, cost: Cost
     ) -> tuple[Any, Workspace]:
         """Points, where there are any, and the graph; points on disk stay there if they can."""
         X, graph = unwrapped(X), unwrapped(graph)
@@ -243,7 +196,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
                 "given; pass the points as X (and the graph as graph=)"
             )
         if graph is None:
-            built = self._work(X, recorder, seed, sample_weight)
+            built = self._work(X, recorder, seed, sample_weight, cost)
             if is_graph or (is_rows(X) and not self._needs_points):
                 return (None if is_graph else X), built  # read when `predict` asks for them
             return as_points(X), built
@@ -257,34 +210,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
             raise InputError(f"graph: {graph.n_rows} nodes, but X has {points.shape[0]} points")
         weights = as_sample_weight(sample_weight, graph.n_rows)
         graph = self._weighing(graph, weights, Shelf(recorder, self._keeper))
-        return points, self._view(graph, recorder, points.nbytes)
-
-    def _task(
-        self,
-        work: Workspace,
-        points: NDArray[np.floating] | None,
-        told: Told,
-        codes: Ints,
-        seed: int,
-    ) -> Task:
-        whole, graph = laplacian_of(work), work.graph
-        part = whole.reached_from(whole.enter(told.nodes) >= 0)
-        numbered = np.full(graph.n_nodes, -1, dtype=np.int64)
-        numbered[told.nodes >= 0] = codes
-        inside = part.enter(numbered)
-        labelled = np.flatnonzero(inside >= 0)
-        needed = points if self._needs_points else None
-        return Task(
-            work,
-            part,
-            None if needed is None else needed[graph.first_rows[part.nodes]],
-            labelled,
-            inside[labelled],
-            self.classes_.size,
-            seed,
-            Solving(self.solver, self.tol, int(self.max_iter), work.recorder.deadline),
-            None if told.counts is None else part.enter(told.counts)[labelled],
-        )
+        return points, self._view(graph, recorder, points.nbytes, weights, cost)
 
     def _finish(
         self,
@@ -301,14 +227,14 @@ class Propagator(ClassifierMixin, GraphEstimator):
             recorder.warn(convergence.status)
         held = task.labels_held[task.labelled]
         shares = class_shares(self.class_mass, task.codes, task.n_classes, held)
-        if shares is None or self.class_mass is True:
-            self._note_shares(task)
+        if self._scales_classes() and (shares is None or self.class_mass is True):
+            note_shares(task, always=self._counts_labels)
         found = distributions(
             solution.scores,
             shares,
             task.unlabelled,
             masses=self._are_masses(),
-            floor=_noise(solution),
+            floor=solution.noise,
             possible=task.possible_classes,
             copies=laplacian.weights,
         )
@@ -323,12 +249,11 @@ class Propagator(ClassifierMixin, GraphEstimator):
         self.label_distributions_ = P
         self.confidence_ = confidence(P)
         self.graph_ = graph
-        far = not found.any(axis=1).all() and _noise(solution) > 0
+        far = not found.any(axis=1).all() and solution.noise > 0
         advice = "; some are too far for the solver's residual, lower tol" if far else ""
-        _note_unreached(labels.size - int(answered.sum()), advice, recorder)
-        kept = float(np.mean(self.labels_[given] == labels[given]))
+        warn_unreached(labels.size - int(answered.sum()), advice, recorder)
         if last:  # as a step of another method, classes are not the answer
-            self._doubt(task, labels, 1 - kept)
+            doubt_answers(self.classes_, labels, self.labels_, self._remedy(), recorder)
         self.report_ = Report(
             method=type(self).__name__,
             n_nodes=labels.size,
@@ -345,65 +270,23 @@ class Propagator(ClassifierMixin, GraphEstimator):
             extra={
                 "n_components": task.graph.n_components,
                 "n_labels": int(given.size),
-                "labels_kept": kept,
+                "labels_kept": float(np.mean(self.labels_[given] == labels[given])),
                 "unanswered": int(labels.size - answered.sum()),
             },
         )
+
+    def _remedy(self) -> str:
+        """What to try where answers are doubtful."""
+        scalable = self._scales_classes() and isinstance(self.class_mass, bool)
+        equal = 'class_mass="equal" (--class-shares equal) or ' if scalable else ""
+        return f"try {equal}GFHF(class_mass=True)"
 
     def _rename(self, names: NDArray[Any]) -> None:
         """Numbers of classes back to their names."""
         self.labels_ = named(names, self.labels_)
         self.classes_ = names[self.classes_]
 
-    def _note_shares(self, task: Task) -> None:
-        """Tell where labels that are unequally many decide about the sizes of the classes."""
-        held = task.labels_held[task.labelled]
-        count = np.bincount(task.codes, held, task.n_classes)
-        few = self._counts_labels or count.min() < _MANY
-        unequal = count.max(initial=0) > _UNEQUAL * max(count.min(), 1)
-        if self._scales_classes() and few and unequal:
-            task.recorder.note(
-                f"classes have from {count.min():g} to {count.max():g} labels, which weighs on "
-                'their sizes; if those differ less, say so: class_mass="equal" (--class-shares '
-                "equal) or the shares"
-            )
-
-    def _doubt(self, task: Task, labels: Ints, changed: float) -> None:
-        """Tell where classes that have labels come out empty, or labels are not kept."""
-        recorder = task.recorder
-        scalable = self._scales_classes() and isinstance(self.class_mass, bool)
-        equal = 'class_mass="equal" (--class-shares equal) or ' if scalable else ""
-        remedy = f"try {equal}GFHF(class_mass=True)"
-        known = np.where(np.isin(labels, self.classes_), labels, -1)
-        lost = lost_classes(self.classes_, known, self.labels_)
-        if lost:
-            recorder.warn(
-                f"{lost} of {self.classes_.size} classes have hardly a node beside their labels; "
-                f"{remedy}"
-            )
-        if changed > _CHANGED:
-            recorder.warn(
-                f"{changed:.1%} of the given labels were answered with another class; "
-                f"where they are right, {remedy}"
-            )
-        elif changed > 0:
-            recorder.note(f"{changed:.1%} of the given labels were answered with another class")
-
     @property
     def transduction_(self) -> Any:
         """`labels_` under scikit-learn's name."""
         return self.labels_
-
-
-def _noise(solution: Solution) -> float:
-    """Share of the largest values below which others are noise of the solver; 0 if it is direct."""
-    convergence = solution.convergence
-    if convergence is None or convergence.reason == "direct":
-        return 0.0
-    return _BELOW * convergence.tolerance
-
-
-def _note_unreached(count: int, advice: str, recorder: Recorder) -> None:
-    if count:
-        nodes = "node is" if count == 1 else "nodes are"
-        recorder.warn(f"{count} {nodes} not reached by any label and labelled -1{advice}")

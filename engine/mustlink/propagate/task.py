@@ -12,7 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.deadline import Deadline
+from mustlink.eigen.solver import laplacian_of
 from mustlink.graph import Graph
+from mustlink.labels import check_two_classes, labels_of_nodes
 from mustlink.linear.by_columns import by_columns
 from mustlink.linear.laplacian_solve import solve_laplacian
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
@@ -22,6 +24,36 @@ from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.glp import Energy, Floats, Ints, Solving, done, propagate
 from mustlink.result import Convergence
 from mustlink.workspace import Workspace
+
+_BELOW = 1e-2  # times the tolerance: values this small are noise of the solver
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """Labels of rows (n,) as given, of nodes (m,), and how many copies of a node have its label.
+
+    `counts` (m,) is None where every row is a node.
+    """
+
+    rows: Ints
+    nodes: Ints
+    counts: Floats | None
+
+    @classmethod
+    def of(cls, labels: Ints, work: Workspace) -> Told:
+        """What labels of rows (n,) say of the nodes that they are; tells of contradictions."""
+        graph = work.graph
+        if graph.rows is None and graph.weights is None:
+            return cls(labels, labels, None)
+        rows = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
+        weights = work.weight_of_rows
+        nodes, doubt = labels_of_nodes(labels, rows, weights, graph.n_nodes)
+        if doubt:
+            work.recorder.warn(doubt)
+        check_two_classes(nodes, "y")
+        agree = (labels >= 0) & (labels == nodes[rows])
+        counts = np.bincount(rows[agree], weights[agree], graph.n_nodes).astype(np.float64)
+        return cls(labels, nodes, counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +77,33 @@ class Task:
     seed: int
     solving: Solving
     label_counts: Floats | None = None
+
+    @classmethod
+    def of(
+        cls,
+        work: Workspace,
+        points: NDArray[np.floating] | None,
+        told: Told,
+        classes: Ints,
+        seed: int,
+        solving: Solving,
+    ) -> Task:
+        """The part of a graph that labels reach; `points` (n, d) of all rows, `classes` (K,)."""
+        part, graph = laplacian_of(work), work.graph
+        part = part.reached_from(part.enter(told.nodes) >= 0)
+        inside = part.enter(told.nodes)
+        labelled = np.flatnonzero(inside >= 0)
+        return cls(
+            work,
+            part,
+            None if points is None else points[graph.first_rows[part.nodes]],
+            labelled,
+            np.searchsorted(classes, inside[labelled]),
+            classes.size,
+            seed,
+            solving,
+            None if told.counts is None else part.enter(told.counts)[labelled],
+        )
 
     @property
     def graph(self) -> Graph:
@@ -171,3 +230,10 @@ class Solution:
     scores: Block
     convergence: Convergence | None
     choices: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def noise(self) -> float:
+        """Share of the largest values below which others are the solver's; 0 if it is direct."""
+        if self.convergence is None or self.convergence.reason == "direct":
+            return 0.0
+        return _BELOW * self.convergence.tolerance

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mustlink.graph.derived import Key
 from mustlink.graph.graph import Graph
 from mustlink.observe import Recorder
@@ -22,7 +25,8 @@ class Workspace:
     `single`: vectors and S are held in single precision. `memory` is the most that the process may
     take, in bytes, None where nobody said, `held` of it the caller's points. What is derived stays
     with the graph (`Graph.derived`) for the next fit, and with a keeper on disk for the next run;
-    both under the same keys.
+    both under the same keys. `row_weights` (rows,) are what the caller's rows count, None: what the
+    graph says.
     """
 
     graph: Graph
@@ -31,11 +35,18 @@ class Workspace:
     memory: int | None = None
     single: bool = False
     held: int = 0
+    row_weights: NDArray[np.float64] | None = None
 
     @property
     def room(self) -> int | None:
         """Memory beside the points."""
         return None if self.memory is None else self.memory - self.held
+
+    @property
+    def weight_of_rows(self) -> NDArray[np.float64]:
+        """What every row of the caller counts, (rows,)."""
+        found = self.graph.row_weights() if self.row_weights is None else self.row_weights
+        return np.ones(self.graph.n_rows) if found is None else found
 
     @property
     def shelf(self) -> Shelf:
@@ -86,4 +97,4 @@ class Workspace:
 
     def on(self, graph: Graph) -> Workspace:
         """The same fit's view of another graph."""
-        return replace(self, graph=graph)
+        return replace(self, graph=graph, row_weights=None)

@@ -1,0 +1,79 @@
+"""What a person should hear of labels that were spread: of unequal shares, and of answers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.observe import Recorder
+from mustlink.propagate.task import Task
+
+_MANY = 50  # labels of the rarest class from which the graph says how far it reaches
+_UNEQUAL = 3.0  # times as many labels in one class as in another that a person should hear about
+_CHANGED = 0.1  # share of the given labels answered otherwise from which a result is doubtful
+_LOST = 1e-2  # times as many nodes as its labels' share promises: a class that came out empty
+_PROMISED = 10  # nodes from which that is no chance
+
+
+def note_shares(task: Task, *, always: bool) -> None:
+    """Tell of labels that are unequally many, where they decide about the sizes of the classes.
+
+    `always`: however many there are.
+    """
+    held = task.labels_held[task.labelled]
+    count = np.bincount(task.codes, held, task.n_classes)
+    few = always or count.min() < _MANY
+    if few and count.max(initial=0) > _UNEQUAL * max(count.min(), 1):
+        task.recorder.note(
+            f"classes have from {count.min():g} to {count.max():g} labels, which weighs on "
+            'their sizes; if those differ less, say so: class_mass="equal" (--class-shares '
+            "equal) or the shares"
+        )
+
+
+def doubt_answers(
+    classes: NDArray[np.int64],
+    given: NDArray[np.int64],
+    answers: NDArray[np.int64],
+    remedy: str,
+    recorder: Recorder,
+) -> None:
+    """Tell where classes (K,) that have labels come out empty, or labels `given` (n,) are not kept.
+
+    `answers` (n,) are the classes answered.
+    """
+    lost = lost_classes(classes, np.where(np.isin(given, classes), given, -1), answers)
+    if lost:
+        recorder.warn(
+            f"{lost} of {classes.size} classes have hardly a node beside their labels; {remedy}"
+        )
+    known = given >= 0
+    changed = 1 - float(np.mean(answers[known] == given[known]))
+    if changed > _CHANGED:
+        recorder.warn(
+            f"{changed:.1%} of the given labels were answered with another class; "
+            f"where they are right, {remedy}"
+        )
+    elif changed > 0:
+        recorder.note(f"{changed:.1%} of the given labels were answered with another class")
+
+
+def warn_unreached(count: int, advice: str, recorder: Recorder) -> None:
+    """Tell of nodes that no label reaches."""
+    if count:
+        nodes = "node is" if count == 1 else "nodes are"
+        recorder.warn(f"{count} {nodes} not reached by any label and labelled -1{advice}")
+
+
+def lost_classes(
+    classes: NDArray[np.int64], given: NDArray[np.int64], answers: NDArray[np.int64]
+) -> int:
+    """How many classes (K,) have hardly a node among the `answers` (n,) beside the `given` ones.
+
+    Expected of a class with m_c of m labels are n_u m_c/m of the n_u answered nodes without one.
+    """
+    known, new = given >= 0, (given < 0) & (answers >= 0)
+    labels = np.bincount(np.searchsorted(classes, given[known]), minlength=classes.size)
+    nodes = np.bincount(np.searchsorted(classes, answers[new]), minlength=classes.size)
+    promised = nodes.sum() * labels / max(int(labels.sum()), 1)
+    return int(np.count_nonzero((promised >= _PROMISED) & (nodes <= _LOST * promised)))
