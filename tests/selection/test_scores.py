@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
-from mustlink import scores
 from mustlink.constraints import Constraints
 from mustlink.errors import InputError
 from mustlink.scores import (
@@ -15,6 +14,7 @@ from mustlink.scores import (
     cluster_cuts,
     conductances,
     criterion_e,
+    cuts,
     kept_by_kind,
     mncut,
     pairs_kept,
@@ -141,7 +141,7 @@ def test_mncut_is_the_dense_sum(n, seed):
 
 @pytest.mark.parametrize("block", [1, 7, 10**6])
 def test_mncut_does_not_depend_on_the_block(block, monkeypatch):
-    monkeypatch.setattr(scores, "BLOCK", block)
+    monkeypatch.setattr(cuts, "BLOCK", block)
     W, found = affinity(40, 1), np.random.default_rng(2).integers(0, 4, 40)
     W[5] = W[:, 5] = 0
     assert mncut(W, found) == pytest.approx(oracles.mncut_dense(W, found))
@@ -195,8 +195,8 @@ def test_conductance_is_the_share_of_weight_across_the_border(n, seed):
 
 def test_conductance_of_components_and_of_everything_is_zero(monkeypatch):
     W = sp.block_diag([np.ones((3, 3)), np.ones((2, 2)), [[0.0]]]).tocsr().astype(np.float32)
-    for block in (2, scores.BLOCK):  # rows in several blocks, or in one
-        monkeypatch.setattr(scores, "BLOCK", block)
+    for block in (2, cuts.BLOCK):  # rows in several blocks, or in one
+        monkeypatch.setattr(cuts, "BLOCK", block)
         _, conductance, share = conductances(W, np.array([0, 0, 0, 1, 1, 2]))
         assert conductance.tolist() == [0, 0, 0]
         assert share == pytest.approx([9 / 13, 4 / 13, 0])
