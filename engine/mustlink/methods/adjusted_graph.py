@@ -94,3 +94,15 @@ def adjusted_graph(laplacian: NormalizedLaplacian, change: Adjustment, recorder:
         own = NormalizedLaplacian.of_weights(adjusted.affinity, counts)
         adjusted.derived.put(LaplacianKey(own.dtype == np.float32), own)
     return adjusted
+
+
+def adjusted_affinity(
+    laplacian: NormalizedLaplacian, change: Adjustment, recorder: Recorder
+) -> sp.csr_matrix:
+    """W* (n, n) CSR in the graph's order; between copies, where nodes stand for several."""
+    n, m = laplacian.n_nodes, laplacian.size
+    W = adjusted_graph(laplacian, change, recorder).affinity
+    if laplacian.weights is not None:
+        W = fold(W, 1.0 / laplacian.weights)
+    place = sp.csr_matrix((np.ones(m), (laplacian.nodes, np.arange(m))), shape=(n, m))
+    return sp.csr_matrix(place @ W @ place.T)

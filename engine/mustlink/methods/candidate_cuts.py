@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from mustlink.constraints import Constraints
+from mustlink.eigen.solver import laplacian_of
 from mustlink.graph import Graph
 from mustlink.methods.ncut import Cut
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.scores import mncut, satisfaction
+from mustlink.workspace import Workspace
 
 
 class Tried(NamedTuple):
@@ -74,3 +76,9 @@ class CandidateCuts:
         if equal == 1:
             return f"keeps most constraints of {len(self.tried)} candidates"
         return f"least normalised cut of {equal} candidates that keep most constraints"
+
+
+def place_of(adjusted: Workspace, laplacian: NormalizedLaplacian) -> NormalizedLaplacian:
+    """The adjusted graph's nodes among those of the graph as given."""
+    inner = laplacian_of(adjusted).without_edges()
+    return replace(inner, nodes=laplacian.nodes[inner.nodes], n_nodes=laplacian.n_nodes)

@@ -7,7 +7,8 @@
     12-14  all f of L̄f = λQ̄f with λ ≠ 0
     15-16  that of the largest fᵀQ̄f; for K classes the K − 1 largest (§V)
 
-`CSCGFHF.fit` takes these steps in this order, with their numbers beside them.
+`CSCGFHF.fit` takes these steps in this order, with their numbers beside them; lines 4 to 16 are in
+`label_kernel`.
 """
 
 from __future__ import annotations
@@ -21,20 +22,17 @@ from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.check import as_integer, check_choice, check_positive, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, clamped_propagation
-from mustlink.eigen.low_rank_pencil import LowRankSolution, low_rank_pencil, solve_low_rank
-from mustlink.eigen.solver import default_tolerance, grids_of, is_small, laplacian_of
+from mustlink.eigen.low_rank_pencil import LowRankSolution
+from mustlink.eigen.solver import default_tolerance, laplacian_of
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.labels import as_labels, encoded
-from mustlink.linear.multigrid.smoothed_aggregation import build_grids
-from mustlink.linear.pseudo_inverse import Inverse, dense_inverse, rough_inverse
 from mustlink.methods.clusterer import GraphClusterer, Ints, warn_of_sizes
 from mustlink.methods.informed_clusterer import warn_if_broken
+from mustlink.methods.label_kernel import LARGE, LabelKernel, Stationary
 from mustlink.observe import Observer, Recorder, recorded
-from mustlink.operators.gaussian_kernel import gaussian_factor, normalized_factor
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.gfhf import GFHF
-from mustlink.propagate.glp import done
 from mustlink.result import Convergence, Report
 from mustlink.rounding.assign import assign
 from mustlink.rounding.renumber import as_classes
@@ -44,22 +42,8 @@ from mustlink.workspace import Workspace
 ASSIGN = ("auto", "sign", "kmeans", "sphere")
 SOLVERS = ("auto", "dense", "cg")
 FARTHEST = float(np.sqrt(2.0))  # between two nodes that certainly belong to different classes
-_LARGE = 20_000  # nodes above which solves and kernel are as sharp as labels need, no sharper
 _ROUGH = 10.0  # propagated values so much less sharp than the vectors give the same clusters
-_FEW, _MANY = 5, 25  # steps of conjugate gradients in a round
-_DROPPED = 100.0  # eigenvalues of Q̄ below this many kernel tolerances are left out
 _MISSING = 0.1  # share of the kernel that a person should hear is missing
-
-
-@dataclass(frozen=True)
-class Stationary:
-    """Vectors to cluster and how the kernel was resolved: rank, and shares as `FactoredKernel`."""
-
-    solution: LowRankSolution
-    solver: str
-    rank: int
-    error: float
-    spread: float
 
 
 @dataclass(eq=False, repr=False)
@@ -147,7 +131,7 @@ class CSCGFHF(GraphClusterer):
             found = work.kept(
                 "stationary labelings",
                 asked,
-                lambda: self._stationary(work, part, part.enter(P), k),  # 4-16
+                lambda: self._kernel().stationary(work, part, part.enter(P), k),  # 4-16
                 (Stationary, LowRankSolution, Convergence),
             )
 
@@ -176,7 +160,7 @@ class CSCGFHF(GraphClusterer):
     def _propagated(self, work: Workspace, y: Any, seed: int) -> GFHF:
         """Lines 1 to 3: harmonic values, on large graphs no sharper than the vectors need them."""
         tol, n = self.tol, work.graph.n_nodes
-        if tol is None and n > _LARGE:
+        if tol is None and n > LARGE:
             tol = _ROUGH * default_tolerance(n)
         method = GFHF(
             class_mass=self.class_mass,
@@ -188,61 +172,16 @@ class CSCGFHF(GraphClusterer):
         )
         return method.fit_on(work, y, seed)
 
-    def _stationary(
-        self, work: Workspace, part: NormalizedLaplacian, points: Block, k: int
-    ) -> Stationary:
-        """Lines 4 to 16 on a part of the graph: the k − 1 unit vectors with the largest fᵀQ̄f.
-
-        `points` (m, C) are the propagated values there.
-        """
-        m, sharp, recorder = part.size, self.kernel_tol, work.recorder
-        sharp = sharp if sharp is not None else 1e-8 if m <= _LARGE else 1e-3
-        with recorder.stage("kernel of the labels"):
-            Q = gaussian_factor(  # 4-8: Q ≈ ΦΦᵀ
-                points,
-                self._width,
-                tol=sharp,
-                least=k + 1,
-                max_rank=int(self.max_rank),
-                copies=part.weights,
-            )
-            pencil = low_rank_pencil(  # 12
-                part,
-                normalized_factor(Q.factor, part.weights),  # 9-10: Q̄ ≈ Φ̄Φ̄ᵀ
-                least=k - 1,
-                tol=min(0.1, _DROPPED * sharp),
-            )
-        rank, error, spread = int(Q.pivots.size), Q.error, Q.spread
-        del Q  # n·r numbers
-        tol = default_tolerance(m, single=work.single) if self.tol is None else self.tol
-        steps = min(_FEW if tol >= 1e-5 else _MANY, int(self.max_iter))
-        inverse, solver = self._inverse(work, part, steps)
-        with recorder.stage("stationary labelings") as advance:
-            solution = solve_low_rank(  # 12-16
-                pencil,
-                k - 1,
-                inverse,
-                tol=tol,
-                max_rounds=max(1, int(self.max_iter) // steps),
-                on_round=lambda worst: advance(done(worst, tol)),
-                deadline=recorder.deadline,
-            )
-        if solution.convergence.reason == TIME_LIMIT:
-            recorder.leave_out(solution.convergence.status)
-        return Stationary(solution, solver, rank, error, spread)
-
-    def _inverse(
-        self, work: Workspace, part: NormalizedLaplacian, steps: int
-    ) -> tuple[Inverse, str]:
-        """L̄⁺ on the part, and by what."""
-        if self.solver == "dense" or (self.solver == "auto" and is_small(part)):
-            return dense_inverse(part), "LAPACK"
-        if part is laplacian_of(work):
-            grids = grids_of(work)
-        else:
-            with work.recorder.stage("multigrid set-up"):
-                grids = build_grids(part)
-        return rough_inverse(part, grids, steps, work.recorder.deadline), "block CG"
+    def _kernel(self) -> LabelKernel:
+        """Lines 4 to 16, as accurate as asked for."""
+        return LabelKernel(
+            width=self._width,
+            kernel_tol=self.kernel_tol,
+            max_rank=int(self.max_rank),
+            solver=self.solver,
+            tol=self.tol,
+            max_iter=int(self.max_iter),
+        )
 
     @property
     def _width(self) -> float:

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,13 +25,12 @@ from mustlink.cost.method_cost import Cost, adjusted_cut
 from mustlink.eigen.solver import SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
-from mustlink.graph.multiplicity import fold
 from mustlink.lyapunov.equation import Problem
 from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.lyapunov.pair_propagation import SOLVERS, PropagatedPairs, solve_pairs
 from mustlink.lyapunov.sources import Sources, sources_of
-from mustlink.methods.adjusted_graph import Adjustment, adjusted_graph
-from mustlink.methods.candidate_cuts import Candidate, CandidateCuts
+from mustlink.methods.adjusted_graph import Adjustment, adjusted_affinity, adjusted_graph
+from mustlink.methods.candidate_cuts import Candidate, CandidateCuts, place_of
 from mustlink.methods.clusterer import Ints
 from mustlink.methods.informed_clusterer import (
     InformedClusterer,
@@ -125,7 +124,7 @@ class PropagatedConstraints(InformedClusterer):
                 recorder.leave_out(f"{left} of the graph's cuts were not tried")
                 break
             adjusted = self._adjusted(work, laplacian, F, power, name)  # 4
-            place = _place(adjusted, laplacian)
+            place = place_of(adjusted, laplacian)
             for variant in variants:
                 cut = normalized_cut(  # 5
                     adjusted,
@@ -238,13 +237,7 @@ class PropagatedConstraints(InformedClusterer):
         Where equal rows are one node: between one copy of every node of `graph_` and another.
         """
         work = self._view(self.graph_, Recorder())
-        laplacian = laplacian_of(work)
-        adjusted = adjusted_graph(laplacian, self._moved, work.recorder)
-        n, m, W = laplacian.n_nodes, laplacian.size, adjusted.affinity
-        if laplacian.weights is not None:
-            W = fold(W, 1.0 / laplacian.weights)
-        place = sp.csr_matrix((np.ones(m), (laplacian.nodes, np.arange(m))), shape=(n, m))
-        return sp.csr_matrix(place @ W @ place.T)
+        return adjusted_affinity(laplacian_of(work), self._moved, work.recorder)
 
     def _check(self) -> None:
         self._check_parameter()
@@ -302,9 +295,3 @@ class PropagatedConstraints(InformedClusterer):
                 **({} if changed is None else {"changed": changed}),
             },
         )
-
-
-def _place(adjusted: Workspace, laplacian: NormalizedLaplacian) -> NormalizedLaplacian:
-    """The adjusted graph's nodes among those of the graph as given."""
-    inner = laplacian_of(adjusted).without_edges()
-    return replace(inner, nodes=laplacian.nodes[inner.nodes], n_nodes=laplacian.n_nodes)
