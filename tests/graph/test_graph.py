@@ -242,9 +242,13 @@ def test_components_match_flood_filling(seed, count, isolated, index):
     rng = np.random.default_rng(seed)
     A = cases.random_graph(rng, 40 + isolated, count, isolated)
     A.indices, A.indptr = A.indices.astype(index), A.indptr.astype(index)
-    labels = component_labels(A)
-    assert labels.dtype == np.int32
-    assert_array_equal(labels, oracles.components(A.toarray()))
+    expected = oracles.components(A.toarray())
+    for few in (0, 1 << 18):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("mustlink.graph.components._FEW", few)
+            labels = component_labels(A)
+        assert labels.dtype == np.int32
+        assert_array_equal(labels, expected)
     assert labels.max() + 1 == count + isolated
     assert np.all(np.diff(np.bincount(labels)) <= 0)
 

@@ -180,7 +180,7 @@ def test_scratch_without_room(tmp_path):
 
 
 @settings(max_examples=40, deadline=None)
-@given(seeds, st.integers(1, 200), st.integers(1, 9), st.booleans())
+@given(seeds, st.integers(1, 500), st.integers(1, 20), st.booleans())
 def test_smallest_are_kept(seed, w, k, ties):
     rng = np.random.default_rng(seed)
     products = rng.standard_normal((5, w)).astype(np.float32)
@@ -196,6 +196,31 @@ def test_smallest_are_kept(seed, w, k, ties):
     assert_array_equal(places[:, : order.shape[1]], order)
     assert_array_equal(values[:, : order.shape[1]], expected)
     assert np.all(places[:, order.shape[1] :] == -1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds, st.integers(1, 12), st.integers(1, 12), st.integers(1, 30))
+def test_merged_lists_are_the_nearest_of_both(seed, width, spare, n):
+    rng = np.random.default_rng(seed)
+    k, apart = width + spare, rng.integers(0, 9, (20, n)).astype(np.float32)  # with ties
+    indices, lengths = np.full((20, k), -1, np.int32), np.full((20, k), np.inf, np.float32)
+    known = [set() for _ in range(20)]
+    for _ in range(4):
+        ids = np.flatnonzero(rng.random(20) < 0.7).astype(np.int32)
+        found = np.full((ids.size, width), -1, np.int32)
+        squared = np.full((ids.size, width), np.inf, np.float32)
+        for row, i in enumerate(ids):
+            met = rng.choice(n, rng.integers(0, min(width, n) + 1), replace=False)
+            met = met[np.lexsort((met, apart[i, met]))]
+            found[row, : met.size], squared[row, : met.size] = met, apart[i, met]
+            known[i] |= set(met.tolist())
+        nearest.merge(ids, found, squared, indices, lengths)
+    for i in range(20):
+        best = sorted((float(apart[i, j]), j) for j in known[i])[:k]
+        assert [j for _, j in best] == indices[i, : len(best)].tolist()
+        assert [gap for gap, _ in best] == lengths[i, : len(best)].tolist()
+        assert np.all(indices[i, len(best) :] == -1)
+        assert np.all(np.isinf(lengths[i, len(best) :]))
 
 
 def test_centres_do_without_the_small_and_the_equal():

@@ -160,8 +160,9 @@ def join(
                     gap = own - row[b]
                     sums[b] += gap * gap
             if not few:
+                point = points[places[o, a]]
                 for b in range(sums.shape[0]):
-                    sums[b] = squared_gap(points[places[o, a]], points[places[o, a + 1 + b]])
+                    sums[b] = squared_gap(point, points[places[o, a + 1 + b]])
             compared += sums.shape[0]
             bound, others = bounds[a], bounds[a + 1 : size]
             for b in range(sums.shape[0]):

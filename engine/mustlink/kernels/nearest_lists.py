@@ -9,8 +9,9 @@ import numpy as np
 
 from mustlink.kernels.row_sort import sort_row
 
-_CHUNK = 32  # values looked at together before any is taken
+_CHUNK = 64  # values looked at together before any is taken
 _LANES = 64  # columns are dealt to so many lanes, whose smallest bound what can be kept
+_HALVINGS = 8  # steps towards that bound
 _FAST = {"reassoc", "contract", "nsz", "nnan", "ninf"}  # finite input; sums in any order
 
 
@@ -23,58 +24,68 @@ def keep_smallest(products: Any, norms: Any, first: int, values: Any, places: An
     """
     m, w = products.shape
     k = values.shape[1]
-    two = np.float32(2.0)
-    score = np.empty(w, dtype=products.dtype)
+    two, one, last = np.float32(2.0), np.uint64(1), np.uint64(k - 1)
+    score, lanes = np.empty(w, products.dtype), np.empty(_LANES, products.dtype)
+    near = np.empty(w + 1, np.int32)
     for i in range(m):
-        row = products[i]
+        row, kept, columns = products[i], values[i], places[i]
         for j in range(w):
             score[j] = norms[j] - two * row[j]
-        bound = values[i, k - 1]
-        # The k-th smallest of the lanes' smallest: k columns at least are no larger.
-        limit = min(bound, _kth_lane(score, k)) if 2 * k <= _LANES and k > 3 else bound
+        limit = kept[last]
+        if w >= 2 * _LANES and k <= _LANES:
+            limit = min(limit, _bound(score, lanes, k, limit))
+        found = np.uint64(0)
         for start in range(0, w, _CHUNK):
             chunk = score[start : start + _CHUNK]
-            near = np.int32(0)
+            some = np.int32(0)
             for j in range(chunk.shape[0]):
-                near += np.int32(chunk[j] <= limit)
-            if near == 0:
+                some += np.int32(chunk[j] <= limit)
+            if some == 0:
                 continue
-            for j in range(chunk.shape[0]):
-                value = chunk[j]
-                if value > limit or value >= bound:
-                    continue
-                at = k - 1
-                while at > 0 and values[i, at - 1] > value:
-                    values[i, at] = values[i, at - 1]
-                    places[i, at] = places[i, at - 1]
-                    at -= 1
-                values[i, at] = value
-                places[i, at] = first + start + j
-                bound = values[i, k - 1]
+            for j in range(chunk.shape[0]):  # without a branch: which are near is hard to guess
+                near[found] = start + j
+                found += np.uint64(chunk[j] <= limit)
+        for c in range(found):
+            value = score[near[c]]
+            if value >= kept[last]:
+                continue
+            at = last
+            while at > 0 and kept[at - one] > value:
+                kept[at] = kept[at - one]
+                columns[at] = columns[at - one]
+                at -= one
+            kept[at] = value
+            columns[at] = first + near[c]
 
 
 @nb.njit(cache=True, nogil=True, fastmath={"nsz", "nnan"})
-def _kth_lane(score: Any, k: int) -> Any:
-    """The k-th smallest of the smallest of each lane of `score` (w,); Inf where w is small."""
-    best = np.full(k, np.inf, dtype=score.dtype)
-    full = score.shape[0] // _LANES * _LANES
-    if full < 2 * _LANES:
-        return best[k - 1]
-    lanes = score[:_LANES].copy()
-    for start in range(_LANES, full, _LANES):
+def _bound(score: Any, lanes: Any, k: int, known: Any) -> Any:
+    """A value that at least k of `score` (w,) do not exceed; any where none is within `known`.
+
+    The smallest of each lane are k columns at least: halving finds about the k-th of them.
+    """
+    for lane in range(_LANES):
+        lanes[lane] = score[lane]
+    for start in range(_LANES, score.shape[0] // _LANES * _LANES, _LANES):
         chunk = score[start : start + _LANES]
         for lane in range(_LANES):
             lanes[lane] = min(lanes[lane], chunk[lane])
+    low, high = lanes[0], lanes[0]
     for lane in range(_LANES):
-        value = lanes[lane]
-        if value >= best[k - 1]:
-            continue
-        at = k - 1
-        while at > 0 and best[at - 1] > value:
-            best[at] = best[at - 1]
-            at -= 1
-        best[at] = value
-    return best[k - 1]
+        low, high = min(low, lanes[lane]), max(high, lanes[lane])
+    half = lanes.dtype.type(0.5)
+    for _ in range(_HALVINGS):
+        middle = half * low + half * high
+        count = np.int32(0)
+        for lane in range(_LANES):
+            count += np.int32(lanes[lane] <= middle)
+        if count < k:
+            low = middle
+        else:
+            high = middle
+        if count == k or low > known:
+            break
+    return high
 
 
 # Squared distances below this share of |q|² came from products of which too few digits are left:
@@ -98,14 +109,26 @@ def insert(lengths: Any, nodes: Any, length: Any, node: int) -> int:
 
     Order is by (length, node), so the list does not depend on the order of arrival.
     """
-    k = lengths.shape[0]
-    last = lengths[k - 1]
-    if length > last or (length == last and nodes[k - 1] >= 0 and node >= nodes[k - 1]):
+    if _is_beyond(lengths, nodes, length, node):
         return -1
-    for c in range(k):
+    for c in range(lengths.shape[0]):
         if nodes[c] == node:
             return -1
-    at = k - 1
+    return _put(lengths, nodes, length, node)
+
+
+@nb.njit(cache=True, nogil=True)
+def _is_beyond(lengths: Any, nodes: Any, length: Any, node: int) -> bool:
+    """Whether a node comes after all of a full list."""
+    k = lengths.shape[0]
+    last = lengths[k - 1]
+    return length > last or (length == last and nodes[k - 1] >= 0 and node >= nodes[k - 1])
+
+
+@nb.njit(cache=True, nogil=True)
+def _put(lengths: Any, nodes: Any, length: Any, node: int) -> int:
+    """Put a node that is neither in the list nor beyond it where it belongs; that place."""
+    at = lengths.shape[0] - 1
     while at > 0 and (
         lengths[at - 1] > length or (lengths[at - 1] == length and nodes[at - 1] > node)
     ):
@@ -127,13 +150,16 @@ def measure(points: Any, rows: Any, places: Any, ids: Any, lengths: Any, nodes: 
     m, count = places.shape
     for i in range(m):
         own = rows[i]
-        lengths[i, :] = np.inf
-        nodes[i, :] = -1
+        point, far, near = points[own], lengths[i], nodes[i]
+        far[:] = np.inf
+        near[:] = -1
         for c in range(count):
             at = places[i, c]
             if at < 0 or at == own:
                 continue
-            insert(lengths[i], nodes[i], squared_gap(points[own], points[at]), ids[at])
+            length = squared_gap(point, points[at])
+            if not _is_beyond(far, near, length, ids[at]):  # it is not in the list
+                _put(far, near, length, ids[at])
 
 
 @nb.njit(cache=True, nogil=True)
@@ -163,14 +189,36 @@ def nearest_directly(queries: Any, points: Any, places: Any) -> None:
 
 @nb.njit(cache=True, nogil=True)
 def merge(ids: Any, found: Any, squared: Any, indices: Any, lengths: Any) -> None:
-    """Merge lists (m, w) of a part's nodes `ids` (m,) into the lists of all nodes (n, k)."""
+    """Merge lists (m, w) of a part's nodes `ids` (m,) into the lists of all nodes (n, k), w <= k.
+
+    Both ascend by (length, node); who is in two lists of a node is as far off in both.
+    """
     m, width = found.shape
+    k = indices.shape[1]
+    old_nodes, old_lengths = np.empty(k, indices.dtype), np.empty(k, lengths.dtype)
     for i in range(m):
-        node = ids[i]
-        for c in range(width):
-            if found[i, c] < 0:
-                break
-            insert(lengths[node], indices[node], squared[i, c], found[i, c])
+        nodes, far = indices[ids[i]], lengths[ids[i]]
+        if nodes[0] < 0:
+            nodes[:width] = found[i]
+            far[:width] = squared[i]
+            continue
+        if squared[i, 0] > far[k - 1]:
+            continue
+        old_nodes[:] = nodes
+        old_lengths[:] = far
+        a = b = 0
+        for at in range(k):
+            node, length = old_nodes[a], old_lengths[a]
+            if b < width and found[i, b] >= 0:
+                other, gap = found[i, b], squared[i, b]
+                same = other == node
+                if same or node < 0 or gap < length or (gap == length and other < node):
+                    node, length = other, gap
+                    b += 1
+                    a -= not same
+            nodes[at] = node
+            far[at] = length
+            a += 1
 
 
 @nb.njit(cache=True, nogil=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mustlink.kernels import nearest_lists
 
 _TALL, _WIDE = 512, 512  # rows and centres compared at once: products stay in the cache
+_TASK = 8 * _TALL  # rows of a task
 _ROUNDS = 8  # of Lloyd's algorithm; the parts need not be optimal
 _SPLITS = 4  # times that large parts are split
 
@@ -27,30 +28,39 @@ class Centres:
     def nearest(self, X: NDArray[np.float32], count: int, pool: Executor) -> NDArray[np.int32]:
         """Find the `count` <= C nearest centres of each point (m, d), nearest first, (m, count).
 
-        Blocks of products by BLAS, O(m C d). Each block is one task on one thread, so that the
-        outcome does not depend on the number of threads.
+        Blocks of products by BLAS, O(m C d), each on one thread, so that the outcome does not
+        depend on the number of threads.
         """
         out = np.empty((X.shape[0], count), dtype=np.int32)
 
-        def fill(start: int) -> None:
-            Q = X[start : start + _TALL] - self.middle
-            values = np.full((Q.shape[0], count), np.inf, dtype=np.float32)
-            places = out[start : start + _TALL]
-            places[:] = -1
-            for c in range(0, self.at.shape[0], _WIDE):
-                products = Q @ self.at[c : c + _WIDE].T
-                nearest_lists.keep_smallest(products, self.norms[c : c + _WIDE], c, values, places)
-            size = np.einsum("ij,ij->i", Q, Q)
-            first = Q - self.at[places[:, 0]]
-            close = np.einsum("ij,ij->i", first, first)
-            doubtful = np.flatnonzero((close > 0) & (close < nearest_lists.DOUBTFUL * size))
-            if doubtful.size:
-                again = np.empty((doubtful.size, count), dtype=np.int32)
-                nearest_lists.nearest_directly(Q[doubtful], self.at, again)
-                places[doubtful] = again
+        def fill(first: int) -> None:
+            products = np.empty(_TALL * _WIDE, dtype=np.float32)  # one for all blocks of a task
+            for start in range(first, min(first + _TASK, X.shape[0]), _TALL):
+                rows = slice(start, start + _TALL)
+                self._nearest(X[rows] - self.middle, out[rows], products)
 
-        list(pool.map(fill, range(0, X.shape[0], _TALL)))
+        list(pool.map(fill, range(0, X.shape[0], _TASK)))
         return out
+
+    def _nearest(
+        self, Q: NDArray[np.float32], places: NDArray[np.int32], products: NDArray[np.float32]
+    ) -> None:
+        """Fill `places` (m, count) for points about the middle, through a buffer of products."""
+        values = np.full(places.shape, np.inf, dtype=np.float32)
+        places[:] = -1
+        for c in range(0, self.at.shape[0], _WIDE):
+            at = self.at[c : c + _WIDE]
+            block = products[: Q.shape[0] * at.shape[0]].reshape(Q.shape[0], at.shape[0])
+            np.matmul(Q, at.T, out=block)
+            nearest_lists.keep_smallest(block, self.norms[c : c + _WIDE], c, values, places)
+        size = np.einsum("ij,ij->i", Q, Q)
+        first = Q - self.at[places[:, 0]]
+        close = np.einsum("ij,ij->i", first, first)
+        doubtful = np.flatnonzero((close > 0) & (close < nearest_lists.DOUBTFUL * size))
+        if doubtful.size:
+            again = np.empty((doubtful.size, places.shape[1]), dtype=np.int32)
+            nearest_lists.nearest_directly(Q[doubtful], self.at, again)
+            places[doubtful] = again
 
 
 def find_centres(
