@@ -42,32 +42,39 @@ def about(path: str) -> dict[str, Any]:
 
 
 def fits(
-    path: str, cell: dict[str, str], k: int, truth: bool, draws: list[int], limit: int, out: str
+    path: str,
+    cells: list[tuple[dict[str, str], list[int]]],
+    k: int,
+    truth: bool,
+    limit: int,
+    out: str,
 ) -> dict[str, Any]:
-    """The draws of one cell, a line of `out` each; SIGALRM ends a fit that is too slow."""
+    """Cells of one setting and their draws, a line of `out` each; SIGALRM ends a slow fit."""
     import numpy as np
 
-    method = next(m for m in METHODS if m.name == cell["method"])
-    setting = Setting.parse(cell["setting"].removesuffix(" labels"))
     commit = common.commit()
-    small = network_models.planted(network_models.Planted(600, 3, 8, 0.1))
-    method.fit(draw(*small, 3, setting, 0), 0, **method.options)  # compiles, loads
     W, y = read(path)
     y = np.full(W.shape[0], -1) if y is None else y
-    for seed in draws:
-        known = draw(W, y, k, setting, seed)
+    for cell, draws in cells:
+        method = next(m for m in METHODS if m.name == cell["method"])
+        setting = Setting.parse(cell["setting"].removesuffix(" labels"))
+        small = network_models.planted(network_models.Planted(600, 3, 8, 0.1))
         signal.alarm(limit)
-        (labels, more), seconds, cpu = common.cpu_timed(
-            partial(method.fit, known, seed, **method.options)
-        )
-        signal.alarm(0)
-        line = {
-            **cell, "draw": seed, "k": k, "commit": commit, "seconds": seconds, "cpu_seconds": cpu,
-            "peak_bytes": common.own_peak_bytes(), **scores(known, np.asarray(labels), truth),
-            **more,
-        }  # fmt: skip
-        with Path(out).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line, default=common.plain) + "\n")
+        method.fit(draw(*small, 3, setting, 0), 0, **method.options)  # compiles, loads
+        for seed in draws:
+            known = draw(W, y, k, setting, seed)
+            signal.alarm(limit)
+            fit = partial(method.fit, known, seed, **method.options)
+            (labels, more), seconds, cpu = common.cpu_timed(fit)
+            signal.alarm(0)
+            line = {
+                **cell, "draw": seed, "k": k, "commit": commit,
+                "seconds": seconds, "cpu_seconds": cpu,
+                "peak_bytes": common.own_peak_bytes() if len(cells) == 1 else None,
+                **scores(known, np.asarray(labels), truth), **more,
+            }  # fmt: skip
+            with Path(out).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line, default=common.plain) + "\n")
     return {}
 
 

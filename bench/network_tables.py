@@ -29,7 +29,8 @@ def _mean(group: Sequence[Cell]) -> Cell:
     if not done:
         return {"error": group[0]["error"]}
     mean = {key: statistics.fmean(f[key] for f in done) for key in MEANS if key in done[0]}
-    return {**mean, "draws": len(done), "peak_bytes": max(f["peak_bytes"] for f in done)}
+    peaks = [f["peak_bytes"] for f in done if f["peak_bytes"] is not None]
+    return {**mean, "draws": len(done), "peak_bytes": max(peaks, default=None)}
 
 
 def show(cells: Cells, about: Mapping[str, Cell], methods: Sequence[Method]) -> None:
@@ -60,8 +61,9 @@ def _agreement(cell: Cell, _: Cell) -> str:
 
 
 def _costs(cell: Cell, _: Cell) -> str:
-    size = common.gigabytes(cell["peak_bytes"])
-    return f"{cell['seconds']:.1f} ({cell['cpu_seconds']:.1f}), {size}"
+    peak = cell["peak_bytes"]
+    size = f", {common.gigabytes(peak)}" if peak else ""
+    return f"{cell['seconds']:.1f} ({cell['cpu_seconds']:.1f}){size}"
 
 
 def _sizes(cell: Cell, facts: Cell) -> str:
@@ -76,7 +78,7 @@ def crowded(cell: Cell, facts: Cell) -> bool:
 
 VIEWS: dict[str, Callable[[Cell, Cell], str]] = {
     "ARI / NMI": _agreement,
-    "wall seconds (CPU), peak memory of the process": _costs,
+    "wall seconds (CPU seconds), peak memory": _costs,
     f"largest cluster (! over {CROWDED:.0%}), clusters, modularity": _sizes,
 }
 

@@ -26,6 +26,7 @@ import network_tables
 from network_methods import METHODS, Method, Setting
 
 ASKED = {"com_dblp": 20, "notredame_actors_bipartite": 20}  # clusters where classes say no number
+Cell = dict[str, str]  # graph, setting, method
 LARGE = {  # 10 labels a class are 200 in the million
     "sbm_50000": ("none",),
     "LFR_N100000_ad5_mc50_mu0.3": ("none",),
@@ -66,28 +67,43 @@ def forget(done: Path, methods: list[str], graphs: set[str]) -> None:
     done.write_text("".join(json.dumps(f) + "\n" for f in kept), encoding="utf-8")
 
 
+def left(done: Path, cells: list[Cell], draws: int) -> list[tuple[Cell, list[int]]]:
+    """Cells with the draws that are not done; one that was too slow or failed stays so."""
+    found = []
+    for cell in cells:
+        known = [f for f in lines(done) if cell.items() <= f.items()]
+        todo = sorted(set(range(draws)) - {f.get("draw") for f in known})
+        if todo and not any("error" in f for f in known):
+            found.append((cell, todo))
+    return found
+
+
 def run(
-    file: Path, classes: int, setting: Setting, method: Method, asked: argparse.Namespace
+    file: Path, classes: int, setting: Setting, methods: list[Method], asked: argparse.Namespace
 ) -> None:
-    """The draws of one cell that are not done; a cell that was too slow or failed stays so."""
-    cell = {"graph": file.stem, "setting": str(setting), "method": method.name}
+    """Methods one after the other in one process, or in one each where memory is asked.
+
+    A process that fails or is late ends with its method; the next one goes on with the rest.
+    """
     done = asked.out / "networks.jsonl"
-    known = [f for f in lines(done) if cell.items() <= f.items()]
-    draws = sorted(set(range(asked.draws)) - {f.get("draw") for f in known})
-    if not draws or any("error" in f for f in known):
-        return
-    common.say(", ".join(cell.values()))
-    try:
-        common.call(
-            "network_fits:fits", path=file, cell=cell, k=ASKED.get(file.stem, classes),
-            truth=classes > 0 and file.stem not in ASKED, draws=draws, limit=asked.limit, out=done,
-        )  # fmt: skip
-    except common.ChildError as error:
-        late = f"exit code {-signal.SIGALRM}\n" in str(error) + "\n"
-        why = f"> {asked.limit} s" if late else str(error).splitlines()[-1]
-        common.say(why)
-        with done.open("a", encoding="utf-8") as target:
-            target.write(json.dumps({**cell, "error": why}) + "\n")
+    base = {"graph": file.stem, "setting": str(setting)}
+    cells = [{**base, "method": m.name} for m in methods if setting.kind in m.told]
+    k, truth = ASKED.get(file.stem, classes), classes > 0 and file.stem not in ASKED
+    while todo := left(done, cells, asked.draws):
+        now = todo[:1] if asked.large else todo
+        common.say(f"{file.stem}, {setting}: {', '.join(cell['method'] for cell, _ in now)}")
+        try:
+            common.call(
+                "network_fits:fits", path=file, cells=now, k=k, truth=truth, limit=asked.limit,
+                out=done,
+            )  # fmt: skip
+        except common.ChildError as error:
+            late = f"exit code {-signal.SIGALRM}\n" in f"{error}\n"
+            why = f"> {asked.limit} s" if late else str(error).splitlines()[-1]
+            failed = left(done, cells, asked.draws)[0][0]
+            common.say(f"{failed['method']}: {why}")
+            with done.open("a", encoding="utf-8") as target:
+                target.write(json.dumps({**failed, "error": why}) + "\n")
 
 
 def main() -> None:
@@ -116,9 +132,7 @@ def main() -> None:
             setting = Setting.parse(spelled)
             if setting.kind != "none" and (classes == 0 or file.stem in ASKED):
                 continue
-            for method in chosen:
-                if setting.kind in method.told:
-                    run(file, classes, setting, method, asked)
+            run(file, classes, setting, chosen, asked)
     fits = [f for f in lines(asked.out / "networks.jsonl") if f["graph"] in about]
     found = network_tables.means(fits)
     name = "networks_large" if asked.large else "networks"
