@@ -104,7 +104,7 @@ def modularity(W: Any, labels: Any) -> float:
     import numpy as np
 
     own = np.where(labels < 0, labels.max() + 1 + np.arange(len(labels)), labels)
-    degrees = np.asarray(W.sum(axis=1)).ravel()
+    degrees = np.asarray(W.sum(axis=1, dtype=float)).ravel()
     row = np.repeat(own, np.diff(W.indptr))
     inside = W.data[row == own[W.indices]].sum(dtype=float)
     return float(inside / degrees.sum() - ((np.bincount(own, degrees) / degrees.sum()) ** 2).sum())

@@ -96,6 +96,11 @@ class Method:
         """Whether it is an estimator of this package."""
         return self.package == "mustlink"
 
+    @property
+    def distribution(self) -> str:
+        """What the package is installed as."""
+        return {"sknetwork": "scikit-network"}.get(self.package, self.package)
+
 
 def ours(name: str, estimator: str, *told: str, **options: Any) -> Method:
     """An estimator of this package with options."""

@@ -17,6 +17,7 @@ import argparse
 import importlib.util
 import json
 import signal
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -136,9 +137,10 @@ def main() -> None:
     fits = [f for f in lines(asked.out / "networks.jsonl") if f["graph"] in about]
     found = network_tables.means(fits)
     name = "networks_large" if asked.large else "networks"
-    common.write_json(asked.out, name, {"networks": about, "fits": fits})
+    peers = {m.package: version(m.distribution) for m in methods if not m.ours}
+    common.write_json(asked.out, name, {"networks": about, "peers": peers, "fits": fits})
     network_tables.show(found, about, methods)
-    common.record(name, network_tables.figures(found, about))
+    common.record(name, {"peers": peers, **network_tables.figures(found, about)})
 
 
 if __name__ == "__main__":
