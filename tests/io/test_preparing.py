@@ -143,6 +143,29 @@ def test_text_and_empty_cells_of_a_table(mustlink, data, tmp_path):
     assert len(set(zip(np.delete(found, 4), np.delete(truth, 4), strict=True))) == 3
 
 
+@pytest.mark.parametrize("ending", ["csv", "npy", "h5"])
+def test_missing_values_that_are_filled_are_planned(mustlink, data, tmp_path, ending):
+    with h5py.File(data / "holes.h5") as file:
+        X = np.tile(file["points"][:], (80, 1))  # enough rows to be probed
+    path = tmp_path / f"holes.{ending}"
+    if ending == "csv":
+        np.savetxt(path, X[:N], delimiter=",")
+    elif ending == "npy":
+        np.save(path, X)
+    else:
+        store.write(path, {"/points": X})
+    for step in ("--impute", "--drop-missing"):
+        code, out, err = mustlink(f"plan {path} -k 3 {step} --json")
+        assert code == 0, err
+        assert json.loads(out)["peak_bytes"] > 0
+    code, out, err = mustlink(f"suggest {path} -k 3 --json")
+    assert code == 0, err
+    assert json.loads(out)["seconds"] is not None
+    line = f"cluster {path} -k 3 -m ncut --impute=median --memory 1GB -o {tmp_path / 'out.h5'}"
+    code, _, err = mustlink(line)
+    assert code == 0, err
+
+
 def test_points_on_disk_stay_there(data):
     asked = Preparation("standard", (), (2,), "mean")
     held = formats.load(str(data / "holes.h5"), steps=asked)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mustlink.check import as_points
 from mustlink.cost.neighbour_graph import MOST_SYMMETRIC, SYMMETRIC
 from mustlink.neighbours.equal_rows import count_distinct
+from mustlink.preparation.request import Preparation
 from mustlink_io import formats
 
 _PLACES, _ROWS = 100, 20  # places in the file, rows at each of them
@@ -45,7 +46,7 @@ class Probe:
         return "at most" if self.sooner else ""
 
 
-def probe_of(text: str) -> Probe:
+def probe_of(text: str, steps: Preparation) -> Probe:
     """Look at 2,000 rows of points in a file that has rows to be read alone; 0.1 s or so.
 
     All rows are read once where many of these are equal: only that tells how many differ. Whatever
@@ -54,7 +55,8 @@ def probe_of(text: str) -> Probe:
     place = formats.parse(text)
     if place.suffix not in (*formats.HDF5, ".npy") or not place.path.exists():
         return Probe()
-    loaded = formats.load(text, None, lambda _: None, 0)
+    whole = Preparation(impute=steps.impute, drop_missing=steps.drop_missing)
+    loaded = formats.load(text, None, lambda _: None, 0, whole)
     n = int(loaded.value.shape[0])
     if loaded.kind != "points" or n < 4 * _PLACES * _ROWS:
         return Probe()

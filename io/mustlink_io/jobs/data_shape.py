@@ -35,8 +35,8 @@ def shape_of(text: str, steps: Preparation = _NOTHING) -> Shape:
     place = formats.parse(text)
     store.check_readable(place.path)
     size = place.path.stat().st_size
+    counted = replace(steps, standardize=None, log=())
     if steps.one_hot or steps.drop_missing:
-        counted = replace(steps, standardize=None, log=())
         found = formats.load(text, lazy_above=0, steps=counted).value.shape
         return Shape(int(found[0]), int(found[1]), 0, size)
     if place.suffix in formats.METIS:
@@ -44,7 +44,7 @@ def shape_of(text: str, steps: Preparation = _NOTHING) -> Shape:
         return Shape(nodes, 0, 2 * edges, size)
     declared = formats.declared_shape(text)
     if declared is None or len(declared) != 2:
-        loaded = formats.load(text)
+        loaded = formats.load(text, steps=counted)
         n, d = (int(part) for part in loaded.value.shape)
         is_graph = loaded.kind == "graph"
         return Shape(n, 0 if is_graph else d, int(loaded.value.nnz) if is_graph else 0, size)

@@ -153,7 +153,7 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
 
 def _probed(job: Any) -> Probe:
     """What a sample of the points says; of data that are prepared only which rows are equal."""
-    found = probe_of(job.data)
+    found = probe_of(job.data, job.steps)
     return found if job.steps.is_nothing else Probe(distinct=found.distinct)
 
 
