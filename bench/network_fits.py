@@ -49,7 +49,7 @@ def fits(
     limit: int,
     out: str,
 ) -> dict[str, Any]:
-    """Cells of one setting and their draws, a line of `out` each; SIGALRM ends a slow fit."""
+    """Cells of one setting and their draws, a line of `out` each; SIGPROF ends a slow fit."""
     import numpy as np
 
     commit = common.commit()
@@ -59,14 +59,14 @@ def fits(
         method = next(m for m in METHODS if m.name == cell["method"])
         setting = Setting.parse(cell["setting"].removesuffix(" labels"))
         small = network_models.planted(network_models.Planted(600, 3, 8, 0.1))
-        signal.alarm(limit)
+        signal.setitimer(signal.ITIMER_PROF, limit)
         method.fit(draw(*small, 3, setting, 0), 0, **method.options)  # compiles, loads
         for seed in draws:
             known = draw(W, y, k, setting, seed)
-            signal.alarm(limit)
+            signal.setitimer(signal.ITIMER_PROF, limit)
             fit = partial(method.fit, known, seed, **method.options)
             (labels, more), seconds, cpu = common.cpu_timed(fit)
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
             line = {
                 **cell, "draw": seed, "k": k, "commit": commit,
                 "seconds": seconds, "cpu_seconds": cpu,

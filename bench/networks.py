@@ -99,8 +99,8 @@ def run(
                 out=done,
             )  # fmt: skip
         except common.ChildError as error:
-            late = f"exit code {-signal.SIGALRM}\n" in f"{error}\n"
-            why = f"> {asked.limit} s" if late else str(error).splitlines()[-1]
+            late = f"exit code {-signal.SIGPROF}\n" in f"{error}\n"
+            why = f"> {asked.limit} CPU s" if late else str(error).splitlines()[-1]
             failed = left(done, cells, asked.draws)[0][0]
             common.say(f"{failed['method']}: {why}")
             with done.open("a", encoding="utf-8") as target:
@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=[m.name for m in METHODS])
     parser.add_argument("--settings", nargs="+", default=["none", "5", "20", "pairs"])
     parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument("--limit", type=int, default=600, help="seconds of a fit")
+    parser.add_argument("--limit", type=int, default=600, help="CPU seconds of a fit")
     parser.add_argument("--again", nargs="+", default=[], help="methods to be run again")
     parser.add_argument("--large", action="store_true")
     asked = parser.parse_args()
