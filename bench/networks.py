@@ -65,7 +65,9 @@ def lines(done: Path) -> list[dict[str, Any]]:
 def forget(done: Path, methods: list[str], graphs: set[str]) -> None:
     """Drop the fits of methods to graphs, so that they are run again."""
     kept = [f for f in lines(done) if f["method"] not in methods or f["graph"] not in graphs]
-    done.write_text("".join(json.dumps(f) + "\n" for f in kept), encoding="utf-8")
+    temporary = done.with_suffix(".tmp")
+    temporary.write_text("".join(json.dumps(f) + "\n" for f in kept), encoding="utf-8")
+    temporary.replace(done)
 
 
 def left(done: Path, cells: list[Cell], draws: int) -> list[tuple[Cell, list[int]]]:
@@ -125,7 +127,8 @@ def main() -> None:
         print(f"not installed, left out: {', '.join(sorted(missing))}")
     methods = [m for m in METHODS if m.name not in missing]
     chosen = [m for m in methods if not asked.methods or m.name in asked.methods]
-    forget(asked.out / "networks.jsonl", asked.again, {f.stem for f in files})
+    if asked.again:
+        forget(asked.out / "networks.jsonl", asked.again, {f.stem for f in files})
     about = {f.stem: common.call("network_fits:about", path=f) for f in files}
     for file in files:
         classes = about[file.stem]["classes"]
