@@ -14,7 +14,25 @@ from mustlink_io.hdf5 import store
 
 _NUMBERS_OF_ROWS = ("id", "node", "name", "index", "", "unnamed: 0")  # also whatever ends in _id
 _MISSING = frozenset({"", "NA", "N/A", "<NA>", "nan", "NaN", "null", "NULL", "None", "?"})
+_TRUTH = frozenset({"true", "false"})
 _CLASSES = (*tables.LABEL, "classes", "target", "y")
+
+
+class TextColumnsError(InputError):
+    """Columns of text among coordinates that nothing was asked to be done to.
+
+    `columns` are all of them: name or number, and how many different words it has.
+    """
+
+    def __init__(self, where: str, columns: Sequence[tuple[str | int, int]]) -> None:
+        self.columns = tuple(columns)
+        shown = store.text(str(columns[0][0]))[:40]
+        more = f" (so {'is' if len(columns) == 2 else 'are'} {len(columns) - 1} more)"
+        super().__init__(
+            f"{where}: column {shown!r} is text, where coordinates are numbers"
+            f"{more if len(columns) > 1 else ''}; leave it out, make it columns of 0 and 1 by "
+            "--one-hot, or call it `node` and put it first if it names the points"
+        )
 
 
 def points_of(
@@ -23,16 +41,22 @@ def points_of(
     """Return the columns of numbers as points (n, d), and names of their rows if it has some.
 
     Text in the columns of `one_hot` (names or numbers) becomes 0, 1, … by the alphabet, and an
-    empty cell NaN, as is a word such as NA among numbers. Raises InputError for any other text.
+    empty cell NaN, as is a word such as NA among numbers. Columns of true and false are 1 and 0.
+    Raises TextColumnsError for any other text.
     """
     names, rest = tables.split_names(table)
     codes = _places(table, one_hot)
-    columns = []
+    columns, words = [], []
     for place, at in enumerate(rest):
-        numbers = _numbers(table.text(at), as_codes=place in codes)
+        cells = table.text(at)
+        numbers = _numbers(cells, as_codes=place in codes)
         if numbers is None:
-            raise text_column(where, table.header[at] if table.header else str(at))
-        columns.append(numbers)
+            title = table.header[at] if table.header else place
+            words.append((title, len(set(cells.tolist()) - _MISSING)))
+        else:
+            columns.append(numbers)
+    if words:
+        raise TextColumnsError(where, words)
     return np.column_stack(columns), names
 
 
@@ -49,13 +73,6 @@ def without(table: tables.Table, column: str, where: str) -> tables.Table:
 def titles(table: tables.Table) -> tuple[str, ...]:
     """What the header calls the coordinates; nothing without a header."""
     return tuple(table.header[at] for at in tables.split_names(table)[1]) if table.header else ()
-
-
-def words_among(table: tables.Table, one_hot: Sequence[str | int]) -> bool:
-    """Whether a column is text that neither is missing values nor becomes one-hot."""
-    codes = _places(table, one_hot)
-    rest = tables.split_names(table)[1]
-    return any(_numbers(table.text(at), place in codes) is None for place, at in enumerate(rest))
 
 
 def _places(table: tables.Table, wanted: Sequence[str | int]) -> set[int]:
@@ -75,20 +92,15 @@ def _numbers(cells: NDArray[Any], as_codes: bool) -> NDArray[np.float64] | None:
     if as_codes:
         found[~missing] = np.unique(cells[~missing].astype(str), return_inverse=True)[1]
         return found
+    words = {word.lower() for word in cells[~missing]}
+    if words and words <= _TRUTH:
+        found[~missing] = [word.lower() == "true" for word in cells[~missing]]
+        return found
     try:
         found[~missing] = [float(word) for word in cells[~missing]]
     except ValueError:
         return None
     return found
-
-
-def text_column(where: str, name: str) -> InputError:
-    """The error of a column of text among coordinates."""
-    return InputError(
-        f"{where}: column {store.text(name)[:40]!r} is text, where coordinates are numbers; leave "
-        "it out, make it columns of 0 and 1 by --one-hot, or call it `node` and put it first if it "
-        "names the points"
-    )
 
 
 def doubtful(table: tables.Table, where: str) -> tuple[str, ...]:
@@ -104,7 +116,9 @@ def doubtful(table: tables.Table, where: str) -> tuple[str, ...]:
         if names[at] in _CLASSES and not (names[at] == "y" and "x" in names):
             what = "a class is given by --labels: leave it out of the points"
         elif names[at] in _NUMBERS_OF_ROWS or names[at].endswith("_id"):
-            column = np.asarray(table.columns[at], dtype=np.float64)
+            column = table.text(at)
+            if column.dtype.kind == "O":
+                continue  # one-hot
             if (column == np.rint(column)).all() and len(np.unique(column)) == len(column):
                 what = "if it names the points call it `node` and put it first, else leave it out"
         if what is not None:

@@ -166,22 +166,24 @@ def _of_csv(place: Place, asked: preparing.Asked) -> _Found:
             return _Found(numbers, doubts=doubts, columns=table.header)
     except tables.WordError as error:
         table = tables.read_table(place.path)
-        if tables.find_column(words[:1], tables.NODE) is None and coordinates.words_among(
-            table, asked.steps.one_hot
-        ):
-            raise _hinted(error, place, words) from error
+        try:
+            return _of_table(table, str(place), asked)
+        except coordinates.TextColumnsError as found:
+            if tables.find_column(words[:1], tables.NODE) is None:
+                raise _hinted(error, found, place, words) from error
+            raise
     return _of_table(table, str(place), asked)
 
 
-def _hinted(error: InputError, place: Place, header: list[str]) -> InputError:
-    """The error of a table whose words may name points or be the ends of edges, with what to do."""
+def _hinted(error: InputError, found: InputError, place: Place, header: list[str]) -> InputError:
+    """The error of a table whose words may be the ends of edges: with what to do."""
+    if all(map(tables.is_number, header)):
+        return error  # no header: the place of the word says more
     number, line = tables.first_line(place.path)
     below = edges.second_line(place.path, number, line)[1].split(tables.delimiter(line))
     text = [bool(word.strip()) and not tables.is_number(word.strip(' "')) for word in below]
-    if not any(text) or len(below) != len(header) or all(map(tables.is_number, header)):
-        return error
-    if len(header) not in (2, 3) or not all(text[:2]):
-        return coordinates.text_column(str(place), header[text.index(True)])
+    if len(header) not in (2, 3) or len(below) != len(header) or not all(text[:2]):
+        return found
     columns = ",".join(("source", "target", "weight")[: len(header)])
     return InputError(
         f"{place}: has words where coordinates of points are numbers; if it is a list of edges, "

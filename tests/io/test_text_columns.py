@@ -1,0 +1,58 @@
+"""Tables with columns of text, as people have them: the shell reads them, or names the column."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mustlink.errors import InputError
+from mustlink.preparation.request import Preparation
+from mustlink_io import formats
+
+N = 240
+ENDINGS = ("csv", "parquet")
+
+
+def table(path, **more):
+    """Three groups, told apart by a number and a word; written as the ending of `path` says."""
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1, 2], N // 3)
+    columns = {
+        "size": truth + rng.normal(scale=0.1, size=N),
+        "kind": np.array(["tcp", "udp", "icmp"])[truth],
+        **more,
+    }
+    frame = pd.DataFrame(columns)
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path, index=False)
+    return str(path)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_column_that_is_still_text_is_named(tmp_path, ending):
+    path = table(tmp_path / f"t.{ending}", day=pd.date_range("2024", periods=N).strftime("%F"))
+    with pytest.raises(InputError, match=r"column 'kind' is text.*\(so is 1 more\)"):
+        formats.load(path)
+    with pytest.raises(InputError, match=r"column 'day' is text, where coordinates are numbers; l"):
+        formats.load(path, steps=Preparation(one_hot=("kind",)))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_true_and_false_are_1_and_0(tmp_path, ending):
+    flag = np.arange(N) % 3 == 0
+    path = table(tmp_path / f"t.{ending}", flag=flag)
+    found = formats.load(path, steps=Preparation(one_hot=("kind",)))
+    np.testing.assert_array_equal(found.value[:, -1], flag)
+    holes = pd.Series(flag, dtype="boolean").mask(np.arange(N) == 5)
+    path = table(tmp_path / f"h.{ending}", flag=holes)
+    steps = Preparation(one_hot=("kind",), impute="most_frequent")
+    flag[5] = False
+    np.testing.assert_array_equal(formats.load(path, steps=steps).value[:, -1], flag)
+
+
+def test_ids_that_are_words_become_columns_if_asked(tmp_path):
+    path = table(tmp_path / "t.csv", user_id=np.array(list("abcd"))[np.arange(N) % 4])
+    found = formats.load(path, steps=Preparation(one_hot=("kind", "user_id")))
+    assert found.value.shape == (N, 8)
+    assert not found.doubts
