@@ -16,7 +16,7 @@ from cases import blobs, planted_graph, random_graph
 from mustlink.cost.method_cost import RESERVE, Size, adjusted_cut, eigenvectors, propagation
 from mustlink.cost.process_memory import PROGRAM, parse_size, peak_bytes, resident_bytes
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.solver import default_tolerance
+from mustlink.eigen.sharpness import default_tolerance
 from mustlink.errors import InputError
 from mustlink.kernels.permuted_matrix import scaled_permutation
 from mustlink.linear.multigrid.hierarchy import build_hierarchy

@@ -20,7 +20,7 @@ from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.commands import cli
 from mustlink_io.formats import matrices
-from mustlink_io.hdf5 import sandbox, size_checks, store
+from mustlink_io.hdf5 import opening, sandbox, size_checks, store
 from mustlink_io.jobs import info
 
 ROOT = Path(__file__).parents[2]
@@ -632,8 +632,8 @@ def test_a_file_replaced_while_it_is_opened(monkeypatch, tmp_path):
             os.replace(other, path)
         return opened(*arguments)
 
-    opened = store._File
-    monkeypatch.setattr(store, "_File", replaced)
+    opened = opening._File
+    monkeypatch.setattr(opening, "_File", replaced)
     with pytest.raises(InputError, match=r"x.h5: was replaced while it was opened; try again"):
         formats.load(str(path))
 

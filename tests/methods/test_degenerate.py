@@ -59,7 +59,7 @@ def assert_valid(est, n):
 def test_every_estimator_on_every_graph(graph):
     W = GRAPHS[graph]()
     y = labels_of(W)
-    for name in CLUSTERERS + PROPAGATORS:
+    for name in [*CLUSTERERS, *PROPAGATORS, "E2CP", "CSCGFHF"]:
         est = fitted(name, W, y, affinity="precomputed")
         assert est is not None, (name, graph)  # all of them can be solved
         assert_valid(est, W.shape[0])

@@ -14,6 +14,7 @@ from mustlink.deadline import Deadline
 from mustlink.eigen.arpack import OutOfTimeError, lanczos, shift_invert
 from mustlink.eigen.lapack import dense_smallest
 from mustlink.eigen.nested_iteration import guard, nested
+from mustlink.eigen.sharpness import default_tolerance, unconverged
 from mustlink.eigen.smooth_subspace import SmoothBasis, smooth_basis
 from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.graph.derived import Key
@@ -23,6 +24,7 @@ from mustlink.linear.approximate_cholesky import ApproximateCholesky, eliminatio
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy
 from mustlink.linear.multigrid.smoothed_aggregation import build_smoothed, has_wide_weights
 from mustlink.operators.laplacian import NormalizedLaplacian, normalized_laplacian
+from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence, EigenResult
 from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT
 from mustlink.workspace import Workspace
@@ -35,33 +37,6 @@ _BASIS_STEPS = 200
 _TELLING = 100  # steps of LOBPCG within which grids that fit the weights let it converge
 _LEAST_BLOCKS = 6  # of LOBPCG, at least: X, P, W and their products
 BASIS_TOL = 1e-2  # a smooth subspace need not be sharper: what is clustered is its whole span
-SINGLE_TOL = 1e-6  # a residual that single precision reaches; rounding alone makes some 1e-7
-
-
-def default_tolerance(n: int, *, single: bool = False) -> float:
-    """Residual asked for when the caller names none: 1e-8, 1e-4 from 20,000, 1e-3 from 200,000.
-
-    Measured on well and badly separated graphs: the labels do not change below these. With vectors
-    in single precision it is at least 1e-6.
-    """
-    usual = 1e-8 if n <= 20_000 else 1e-4 if n <= 200_000 else 1e-3
-    return max(usual, SINGLE_TOL) if single else usual
-
-
-def warn_unconverged(work: Workspace, convergence: Convergence) -> None:
-    """Warn of what was missed, unless the time limit was, which has been told where it was."""
-    if not convergence.converged.all() and convergence.reason != TIME_LIMIT:
-        work.recorder.warn(unconverged(work, convergence))
-
-
-def unconverged(work: Workspace, convergence: Convergence) -> str:
-    """What was missed and what to do, also where the precision is not made for the tolerance."""
-    if work.single and convergence.tolerance < SINGLE_TOL:
-        return (
-            f"{convergence.status}, or give more memory: single precision, all that fits, "
-            f"reaches about {SINGLE_TOL:.0e}"
-        )
-    return convergence.status
 
 
 @dataclass(frozen=True)
@@ -82,6 +57,11 @@ class WideWeightsKey(Key[bool]):
 @dataclass(frozen=True)
 class GridsKey(Key[Hierarchy]):
     """Multigrid of L̄."""
+
+
+@dataclass(frozen=True)
+class EliminationKey(Key[Preconditioner]):
+    """Approximate elimination of L̄, where grids did not do."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +112,9 @@ def grids_of(work: Workspace) -> Hierarchy:
                 grids = replace(grids, stronger=build_smoothed(laplacian))
             return grids
 
-    return work.remember(GridsKey(work.single), built)
+    grids = work.remember(GridsKey(work.single), built)
+    sure = work.graph.derived.find(EliminationKey(work.single))
+    return grids if sure is None else replace(grids, sure=sure)
 
 
 def is_small(laplacian: NormalizedLaplacian) -> bool:
@@ -209,14 +191,15 @@ def _surer(
             raise
         return before
     with recorder.stage("approximate elimination"):
-        grids = replace(grids, sure=ApproximateCholesky(laplacian).inverse)
+        sure = ApproximateCholesky(laplacian).inverse
     with recorder.stage("eigenvectors") as advance:
-        found = _solve(laplacian, grids, key, advance, recorder.deadline)
+        surer = replace(grids, sure=sure)
+        found = _solve(laplacian, surer, key, advance, recorder.deadline)
     if before is not None:
         worst, had = (float(r.convergence.residuals.max(initial=0.0)) for r in (found, before))
         if worst >= had:
             return before
-    work.graph.derived.put(GridsKey(work.single), grids)
+    work.graph.derived.put(EliminationKey(work.single), sure)
     recorder.note(
         "eigenvectors: multigrid did not converge on these weights; found with approximate "
         "elimination"

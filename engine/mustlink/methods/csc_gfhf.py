@@ -23,7 +23,8 @@ from mustlink.check import as_integer, check_choice, check_positive, check_toler
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, clamped_propagation
 from mustlink.eigen.low_rank_pencil import LowRankSolution
-from mustlink.eigen.solver import default_tolerance, laplacian_of
+from mustlink.eigen.sharpness import default_tolerance
+from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.labels import as_labels, encoded

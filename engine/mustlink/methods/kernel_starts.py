@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.constraints.closure import gather
-from mustlink.eigen.solver import smallest_pairs, smoothest, warn_unconverged
+from mustlink.eigen.sharpness import warn_unconverged
+from mustlink.eigen.solver import smallest_pairs, smoothest
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.kernels.kernel_kmeans import Penalized, cluster_links, clusters_of

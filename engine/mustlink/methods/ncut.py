@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from mustlink.check import as_points, check_choice, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors
-from mustlink.eigen.solver import SOLVERS, laplacian_of, smallest_pairs, warn_unconverged
+from mustlink.eigen.sharpness import warn_unconverged
+from mustlink.eigen.solver import SOLVERS, laplacian_of, smallest_pairs
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.labels import as_labels, class_labels

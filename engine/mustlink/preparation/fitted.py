@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import RobustScaler, StandardScaler
 
 from mustlink.errors import InputError
 from mustlink.preparation.request import (
@@ -123,6 +121,8 @@ def fit(
         found = replace(found, notes=(*found.notes, words))
     if asked.standardize is None:
         return found
+    from sklearn.preprocessing import RobustScaler, StandardScaler  # a second of every start
+
     scaler = StandardScaler() if asked.standardize == "standard" else RobustScaler()
     with np.errstate(over="ignore", invalid="ignore"):  # looked at below
         if asked.standardize == "standard":
@@ -160,6 +160,8 @@ def _fill(asked: Preparation, survey: Survey) -> Floats:
     """Value for missing cells of every column; of codes the most frequent one."""
     if asked.impute is None:
         return np.empty(0)
+    from sklearn.impute import SimpleImputer
+
     if asked.impute == "mean":
         fill = survey.mean.copy()
     else:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from mustlink.deadline import Deadline
-from mustlink.eigen.solver import default_tolerance
+from mustlink.eigen.sharpness import default_tolerance
 from mustlink.errors import NumericalError
 from mustlink.kernels.local_fits import nearest_listed
 from mustlink.linear.by_columns import by_columns

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.eigen.problem import Solution, Solving
+from mustlink.eigen.sharpness import default_tolerance
 from mustlink.eigen.smooth_subspace import SmoothBasis
-from mustlink.eigen.solver import default_tolerance, laplacian_of, smoothest
+from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.graph import Graph
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from mustlink.kernels.spmm import spmm
 from mustlink.linear.multigrid.cycle import Cycle
-from mustlink.linear.multigrid.hierarchy import Level, aggregate, inverse_diagonal
+from mustlink.linear.multigrid.hierarchy import aggregate, inverse_diagonal
+from mustlink.linear.multigrid.level import Level
 from mustlink.linear.multigrid.power_method import largest_eigenvalue
 from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import Block

@@ -8,23 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.spmm import chebyshev_step, spmm, spmm_axpby
 from mustlink.linear.multigrid.cycle import Cycle
+from mustlink.linear.multigrid.level import Level
 from mustlink.numeric import dense_algebra
 from mustlink.operators.grounded_laplacian import Block, GroundedLaplacian
 from mustlink.operators.null_space import NullSpace
 from mustlink.operators.protocol import Preconditioner
 from mustlink.operators.sparse_operator import SparseOperator
-from mustlink.space import LocalSpace
-
-Single = NDArray[np.float32]
 
 _COARSEST = 200  # nodes below which coarsening stops
 _STALL = 0.8  # a level that keeps more than this share of its nodes is not worth having
@@ -35,77 +31,6 @@ _ENTRIES = 1 << 22  # of a matrix multiplied at once
 # Eigenvalue below which a coarse mode counts as null; L̄ and all PᵀL̄P are <= 2. With S in single
 # precision D^½1 is null to 1e-8 only: its inverse would drown every other mode.
 _SMALL = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-7}
-
-
-@dataclass(frozen=True, eq=False)
-class Level:
-    """One grid: A_l = shift·I + factor·matrix, with PᵀP = I to the next coarser grid.
-
-    `coarse_inverse` is A_l⁺ on the last one. For every Laplacian D⁻¹A <= 2, so that the smoother's
-    interval needs no eigenvalue estimate.
-    """
-
-    matrix: sp.csr_matrix
-    shift: float
-    factor: float
-    inverse_diagonal: NDArray[np.float32]
-    P: sp.csr_matrix | None = None
-    R: sp.csr_matrix | None = None
-    coarse_inverse: Block | None = None
-    interval: tuple[float, float] = (0.475, 1.9)
-
-    @property
-    def size(self) -> int:
-        """Number of nodes of this level."""
-        return int(self.matrix.shape[0])
-
-    @cached_property
-    def space(self) -> LocalSpace:
-        """Where its blocks live."""
-        return LocalSpace(self.size)
-
-    @property
-    def is_last(self) -> bool:
-        """Whether there is no coarser grid."""
-        return self.P is None
-
-    def first(self, B: Single, new: float) -> Single:
-        """new·D⁻¹B."""
-        step = self.inverse_diagonal[:, None] * B
-        step *= np.float32(new)
-        return step
-
-    def relax(self, B: Single, X: Single, step: Single, old: float, new: float) -> Single:
-        """X + step after step = old·step + new·D⁻¹(B − A_l X), in one pass."""
-        weights = (self.shift, self.factor, old, new)
-        return chebyshev_step(self.matrix, X, B, self.inverse_diagonal, step, weights)
-
-    def residual(self, B: Single, X: Single) -> Single:
-        """B − A_l X."""
-        if self.shift:
-            B = B - np.float32(self.shift) * X
-        return spmm_axpby(self.matrix, X, B, -self.factor, 1.0)
-
-    def down(self, R: Single) -> Single:
-        """PᵀR."""
-        return spmm(self.R, R)
-
-    def up(self, C: Single) -> Single:
-        """PC."""
-        return spmm(self.P, C)
-
-    def solve(self, B: Single) -> Single | None:
-        """A_l⁺B, in double precision, where it is known."""
-        if self.coarse_inverse is None:
-            return None
-        return (self.coarse_inverse @ B.astype(np.float64)).astype(np.float32)
-
-    def dense(self, exact: sp.csr_matrix) -> Block:
-        """A_l from its `exact` matrix in double precision."""
-        A: Any = exact.toarray().astype(np.float64) * self.factor
-        A += self.shift * np.eye(self.size)
-        found: Block = A
-        return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from mustlink.linear.multigrid.hierarchy import (
     Hierarchy,
-    Level,
     build_hierarchy,
     inverse_diagonal,
     pseudo_inverse,
 )
+from mustlink.linear.multigrid.level import Level
 from mustlink.linear.multigrid.power_method import largest_eigenvalue
 from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.space import LocalSpace
