@@ -28,7 +28,7 @@ def smallest_members(indptr: Any, indices: Any) -> Any:
     count = np.zeros(n, dtype=np.int64)
     for i in range(n):
         count[parent[i]] += 1
-    largest = np.argmax(count) if n else 0
+    largest = int(np.argmax(count)) if n else 0
     for i in range(n):
         if _root(parent, i) != _root(parent, largest):
             for q in range(indptr[i] + _FIRST, indptr[i + 1]):
