@@ -372,6 +372,13 @@ def test_lean_weights_are_the_weights(seed, n, k, missing):
         assert_array_equal(W.indices, expected.indices)
         assert_allclose(W.data, expected.data, rtol=2e-7)
         assert abs(W - W.T).max() == 0
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("mustlink.graph.weights._FEW", 0)
+            compiled = neighbour_affinity(indices, lengths, kind, scale)
+        assert compiled.dtype == np.float64
+        assert_array_equal(compiled.indptr, expected.indptr)
+        assert_array_equal(compiled.indices, expected.indices)
+        assert_array_equal(compiled.data, expected.data)
 
 
 def test_lean_weights_of_a_hub():

@@ -149,7 +149,7 @@ def knn_bytes(
         _DESCENT: _shifted({"kNN graph": descent, **whole}, LOOPS_BYTES),
         "partition": {
             "kNN graph": _partition_bytes(n, d, k, threads, room),
-            "weights": lists + 8 * entries + 32 * n,
+            "weights": lists + n * k + 8 * entries + 32 * n,
             "components": 8 * entries + 64 * n + _BRIDGES // 4,
         },
     }

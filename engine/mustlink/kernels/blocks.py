@@ -75,7 +75,7 @@ def combination(V: list[Block], C: Block) -> Block:
     """[V₁ V₂ …]C without joining the blocks, in their precision."""
     out = np.empty((V[0].shape[0], C.shape[1]), dtype=V[0].dtype)
     width = out.shape[1] + V[0].shape[1]
-    _over_rows(lambda rows: _write(out, _combined(V, rows, C), rows), out.shape[0], width)
+    _over_rows(lambda rows: _combined(V, rows, C, out[rows]), out.shape[0], width)
     return out
 
 
@@ -89,9 +89,10 @@ def recombine(V: list[Block], C: Block, C2: Block) -> tuple[Block, Block]:
     second = np.empty((n, C2.shape[1]), dtype=dtype)
 
     def fill(rows: slice) -> None:
-        found = _combined(V, rows, C)
-        _write(second, _combined(V, rows, C2), rows)
-        _write(first, found, rows)
+        found = np.empty((V[0][rows].shape[0], C.shape[1]), dtype=dtype)
+        _combined(V, rows, C, found)
+        _combined(V, rows, C2, second[rows])
+        first[rows] = found
 
     _over_rows(fill, n, first.shape[1] + 2 * second.shape[1])
     return first, second
@@ -107,20 +108,16 @@ def subtract(X: Block, V: Block, C: Block) -> None:
     _over_rows(fill, X.shape[0], V.shape[1] + X.shape[1])
 
 
-def _combined(V: list[Block], rows: slice, C: Block) -> Block:
-    """Rows of [V₁ V₂ …]C."""
-    if len(V) == 1:
-        return np.asarray(V[0][rows] @ C.astype(V[0].dtype, copy=False))
+def _combined(V: list[Block], rows: slice, C: Block, out: Block) -> None:
+    """Write rows of [V₁ V₂ …]C to `out`, which is none of them."""
     ends = np.cumsum([0, *(v.shape[1] for v in V)])
-    found = np.zeros((V[0][rows].shape[0], C.shape[1]), dtype=V[0].dtype)
-    for v, (a, b) in zip(V, pairwise(ends), strict=True):
-        if b > a:
-            found += v[rows] @ C[a:b].astype(v.dtype, copy=False)
-    return found
-
-
-def _write(out: Block, found: Block, rows: slice) -> None:
-    out[rows] = found
+    terms = [
+        (v, C[a:b].astype(v.dtype, copy=False)) for v, (a, b) in zip(V, pairwise(ends), strict=True)
+    ]
+    np.matmul(V[0][rows], terms[0][1], out=out)
+    for v, part in terms[1:]:
+        if len(part):
+            out += v[rows] @ part
 
 
 def _over_rows(task: Callable[[slice], None], n: int, width: int) -> None:

@@ -7,8 +7,6 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from mustlink.kernels.row_sort import sort_row
-
 _CHUNK = 64  # values looked at together before any is taken
 _LANES = 64  # columns are dealt to so many lanes, whose smallest bound what can be kept
 _HALVINGS = 8  # steps towards that bound
@@ -236,49 +234,3 @@ def order_members(assigned: Any, starts: Any, members: Any, places: Any) -> None
             members[at[part]] = i
             places[i, level] = at[part]
             at[part] += 1
-
-
-@nb.njit(cache=True, nogil=True)
-def count_symmetric(indices: Any) -> Any:
-    """Length of every row of A + Aᵀ, (n,), for neighbour lists (n, k), -1 where one is missing."""
-    n, k = indices.shape
-    count = np.zeros(n, dtype=np.int64)
-    for i in range(n):
-        for a in range(k):
-            j = indices[i, a]
-            if j < 0:
-                continue
-            count[i] += 1
-            mutual = False
-            for b in range(k):
-                mutual |= indices[j, b] == i
-            if not mutual:
-                count[j] += 1
-    return count
-
-
-@nb.njit(cache=True, nogil=True)
-def fill_symmetric(indices: Any, weights: Any, indptr: Any, columns: Any, data: Any) -> None:
-    """Write (A + Aᵀ)/2 of lists (n, k) with weights (n, k) as CSR rows with ascending columns."""
-    n, k = indices.shape
-    at = indptr[:-1].copy()
-    half = weights.dtype.type(0.5)
-    for i in range(n):
-        for a in range(k):
-            j = indices[i, a]
-            if j < 0:
-                continue
-            back = -1
-            for b in range(k):
-                if indices[j, b] == i:
-                    back = b
-            weight = weights[i, a] if back < 0 else weights[i, a] + weights[j, back]
-            columns[at[i]] = j
-            data[at[i]] = half * weight
-            at[i] += 1
-            if back < 0:
-                columns[at[j]] = i
-                data[at[j]] = half * weight
-                at[j] += 1
-    for i in range(n):
-        sort_row(columns, data, indptr[i], indptr[i + 1])

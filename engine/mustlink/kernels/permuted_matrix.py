@@ -53,7 +53,10 @@ def scaled_permutation(
     positions = np.full(W.shape[0], -1, dtype=W.indices.dtype)
     positions[nodes] = np.arange(m, dtype=positions.dtype)
     rows = np.zeros(m + 1, dtype=np.int64)
-    _count(W.nnz, W.indptr, W.indices, nodes, positions, rows)
+    if m == W.shape[0]:
+        rows[1:] = np.diff(W.indptr)[nodes]
+    else:
+        _count(W.nnz, W.indptr, W.indices, nodes, positions, rows)
     np.cumsum(rows, out=rows)
     columns = np.empty(rows[-1], dtype=W.indices.dtype)
     values = np.empty(rows[-1], dtype=dtype)
