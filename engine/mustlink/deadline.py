@@ -34,6 +34,13 @@ class Deadline:
         """So many seconds from now."""
         return cls(seconds, clock(), clock)
 
+    @classmethod
+    def of(cls, limit: float | None, began: float | None = None) -> Deadline:
+        """So many seconds from when a program `began`, or from now; never where None are given."""
+        if limit is None:
+            return NEVER
+        return cls.after(limit) if began is None else cls(limit, began)
+
     @property
     def is_set(self) -> bool:
         """Whether there is a limit at all."""

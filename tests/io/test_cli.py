@@ -729,6 +729,16 @@ def test_a_time_limit_is_part_of_the_command(mustlink, tmp_path):
     assert again == 0
 
 
+def test_a_time_limit_counts_from_the_start_of_the_program(data, tmp_path, capsys):
+    words = ["cluster", f"{data}/points.h5", "-k", "3", "-m", "csp", "--labels", f"{data}/few.txt"]
+    words += ["--time", "1h", "--json", "-o", f"{tmp_path}/o.h5"]
+    assert cli.run(words, began=time.perf_counter() - 7200) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert any("time limit of 1 h" in warning for warning in told["warnings"])
+    assert cli.run(words, began=time.perf_counter()) == 0
+    assert json.loads(capsys.readouterr().out)["warnings"] == []
+
+
 def test_what_is_no_duration_names_its_option(mustlink, tmp_path):
     code, _, err = mustlink(f"cluster points.h5 -k 3 --time soon -o {tmp_path}/o.h5")
     assert code == 2

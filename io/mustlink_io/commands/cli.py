@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -41,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         signal.signal(signal.SIGTERM, _terminate)
     end_at_second_interrupt()
     return_large_blocks()
-    sys.exit(run(arguments))
+    # Until here the processor had nothing else to do: starting Python and importing this.
+    sys.exit(run(arguments, time.perf_counter() - time.process_time()))
 
 
 def _terminate(*_: Any) -> NoReturn:
@@ -49,11 +51,14 @@ def _terminate(*_: Any) -> NoReturn:
     raise SystemExit(TERMINATED)
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
+def run(arguments: Sequence[str] | None = None, began: float | None = None) -> int:
+    """Run the command line; returns the exit code.
+
+    `began` is when the process did, by `time.perf_counter`: a time limit counts from there.
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return cli.main(args=given, prog_name="mustlink", standalone_mode=False) or 0
+        return cli.main(args=given, prog_name="mustlink", standalone_mode=False, obj=began) or 0
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "mustlink"
         return _complain(f"{error.format_message().rstrip('.')}; see {command} --help")

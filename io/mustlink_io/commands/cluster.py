@@ -29,6 +29,7 @@ from mustlink_io.commands.options import (
     TOL,
     WEIGHTS,
     output_of,
+    program_began,
     several,
 )
 from mustlink_io.commands.preparing_options import PREPARING, PreparingCommand
@@ -123,6 +124,7 @@ def cluster(
         sample_weight=given.pop("sample_weight"),
         **limits,
         **into,
+        began=program_began(),
         method=method or ("csp" if labels or constraints else "ncut"),
         labels=labels,
         constraints=constraints,

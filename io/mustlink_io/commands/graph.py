@@ -18,6 +18,7 @@ from mustlink_io.commands.options import (
     THREADS,
     TIME,
     WEIGHTS,
+    program_began,
     several,
 )
 from mustlink_io.commands.preparing_options import PREPARING, PreparingCommand
@@ -56,6 +57,7 @@ def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> 
     from mustlink_io.terminal.progress import observing
 
     limits = {name: params.pop(name) for name in ("threads", "memory", "time_limit")}
+    limits["began"] = program_began()
     weights = params.pop("sample_weight")
     steps = steps_of(params)
     given = {name: value for name, value in params.items() if value is not None}

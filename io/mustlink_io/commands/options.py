@@ -37,6 +37,12 @@ def duration(context: click.Context, parameter: click.Parameter, value: str | No
     return None if value is None else parse_duration(value)
 
 
+def program_began() -> float | None:
+    """When the process of this command began, if it is one of its own; by `time.perf_counter`."""
+    found: float | None = click.get_current_context().find_root().obj
+    return found
+
+
 QUIET = click.option(
     "--quiet", is_flag=True, help="No progress and no notes on stderr, only warnings."
 )

@@ -29,6 +29,7 @@ from mustlink_io.commands.options import (
     TOL,
     WEIGHTS,
     output_of,
+    program_began,
     several,
 )
 from mustlink_io.commands.preparing_options import PREPARING, PreparingCommand
@@ -103,6 +104,7 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
         name: given.pop(name) for name in ("threads", "memory", "time_limit", "resume", "fresh")
     }
     limits |= {name: given.pop(name) for name in ("key", "in_place", "overwrite")}
+    limits["began"] = program_began()
     asked["output"] = output_of(asked["data"], asked["output"], limits["in_place"])
     steps, weights = steps_of(given), given.pop("sample_weight")
     params = {name: value for name, value in given.items() if value is not None}

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.cost.process_memory import peak_bytes
-from mustlink.deadline import NEVER, Deadline
+from mustlink.deadline import Deadline
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
 from mustlink.preparation.request import Preparation
@@ -47,6 +47,7 @@ def run_graph(
     threads: int | None = None,
     memory: int | None = None,
     time_limit: float | None = None,
+    began: float | None = None,
 ) -> dict[str, Any]:
     """Make the graph of points or of a picture, or check one, and write it; returns its health.
 
@@ -57,7 +58,7 @@ def run_graph(
     path = formats.parse(data).path
     store.check_readable(path)
     target = store.check_output(output, [path])
-    deadline = NEVER if time_limit is None else Deadline.after(time_limit)
+    deadline = Deadline.of(time_limit, began)
     with locked(output):
         remove_leftovers(target)
         asked = _Asked(data, target, params, steps, weights, threads, memory)

@@ -31,6 +31,7 @@ _NOT_RESULTS = [ending for ending, form in FORMS.items() if form not in ("h5", "
 class Job(ABC):
     """An estimator to be fitted to a file; `params` holds only what was given, `steps` prepare the
     columns of points before. `sample_weight` is a file that says how often every row counts.
+    `time_limit` counts from when the program `began` by `time.perf_counter`, None: from the run.
 
     `resume` keeps the results of stages after the run, `fresh` ignores those of earlier runs.
     Where the output is AnnData, the data with the result under `key` added, `in_place` lets it be
@@ -47,6 +48,7 @@ class Job(ABC):
     threads: int | None = None
     memory: int | None = None
     time_limit: float | None = None
+    began: float | None = None
     resume: bool = False
     fresh: bool = False
     key: str = annotate.KEY

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mustlink.cost.process_memory import peak_bytes, size_text
-from mustlink.deadline import NEVER, Deadline
+from mustlink.deadline import Deadline
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
 from mustlink.workspace.keeper import digest
@@ -40,7 +40,7 @@ def run(job: Job, observer: Observer) -> Result:
     found is kept in a folder beside it, from which a run that was killed goes on. Raises
     InputError, also where another run writes the same output.
     """
-    deadline = NEVER if job.time_limit is None else Deadline.after(job.time_limit)
+    deadline = Deadline.of(job.time_limit, job.began)
     job.check()
     paths = {role: formats.parse(text).path for role, text in job.inputs.items()}
     for path in paths.values():
