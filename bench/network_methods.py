@@ -178,9 +178,13 @@ def _graphlearning_poisson(known: Known, seed: int) -> Answer:
     import graphlearning
     import numpy as np
 
-    nodes = np.flatnonzero(known.labels >= 0)
-    model = graphlearning.ssl.poisson(known.W)
-    return model.fit_predict(nodes, known.labels[nodes]), {}
+    linked = np.diff(known.W.indptr) > 0  # it divides by degrees: one isolated node spoils all
+    given = known.labels[linked]
+    nodes = np.flatnonzero(given >= 0)
+    labels = np.full(len(linked), -1)
+    model = graphlearning.ssl.poisson(known.W[linked][:, linked])
+    labels[linked] = model.fit_predict(nodes, given[nodes])
+    return labels, {}
 
 
 def _scikit(name: str) -> Method:
