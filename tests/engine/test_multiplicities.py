@@ -30,6 +30,7 @@ PROPAGATORS = {
     "LLGC": ml.LLGC(),
     "Poisson": ml.Poisson(),
     "Poisson, equal": ml.Poisson(class_mass="equal"),
+    "Poisson, rows": ml.Poisson(center="rows"),
     "TikReg": ml.TikReg(),
     "LELPC": ml.LELP(orthogonal=True),
     "Green": ml.GreenFunction(),
@@ -182,7 +183,8 @@ def restricted_scores(method, W, P, Y):
     if isinstance(method, ml.GreenFunction):
         return mean @ oracles.green_dense(R, Y, method.normalized)
     if isinstance(method, ml.Poisson):
-        return mean @ oracles.poisson_dense(R, Y)
+        center = "degrees" if method.center == "auto" else method.center
+        return mean @ oracles.poisson_dense(R, Y, center)
     if isinstance(method, ml.LLGC):
         return mean @ oracles.llgc_dense(R, Y, method.alpha)
     return oracles.gfhf_dense(P.T @ R @ P, (P.T @ Y > 0) * 1.0)
@@ -190,7 +192,18 @@ def restricted_scores(method, W, P, Y):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
-    "name", ["TikReg", "LELPC", "NCut", "Green", "Green, normalised", "Poisson", "LLGC", "GFHF"]
+    "name",
+    [
+        "TikReg",
+        "LELPC",
+        "NCut",
+        "Green",
+        "Green, normalised",
+        "Poisson",
+        "Poisson, rows",
+        "LLGC",
+        "GFHF",
+    ],
 )
 def test_labels_of_some_copies_count_once_each(name, seed):
     W, graph, labels, P = merged(seed)

@@ -105,6 +105,7 @@ OPTIONS = {
     "lnp --alpha 0.9 --variant minimizer": {"alpha": 0.9, "variant": "minimizer"},
     "llelp --orthogonal --reg 0.01": {"orthogonal": True, "reg": 0.01},
     "ltsalp --orthogonal --components 2": {"orthogonal": True, "n_components": 2},
+    "poisson --center degrees": {"center": "degrees"},
     "poisson --solver cg --tol 1e-4 --max-iter 50": {"solver": "cg", "tol": 1e-4, "max_iter": 50},
     "poisson --neighbors 7 --metric cosine --seed 5": {
         "n_neighbors": 7,

@@ -45,7 +45,11 @@ LINEAR = {
         ml.GreenFunction(normalized=True),
         lambda W, Y: oracles.green_dense(W, Y, True),
     ),
-    "poisson": (ml.Poisson(), oracles.poisson_dense),
+    "poisson": (ml.Poisson(center="degrees"), oracles.poisson_dense),
+    "poisson rows": (
+        ml.Poisson(center="rows"),
+        lambda W, Y: oracles.poisson_dense(W, Y, "rows"),
+    ),
     "gwem 1": (ml.GWEM(variant="fixed-point", n_steps=1), lambda W, Y: oracles.gwem_dense(W, Y, 1)),
     "gwem 5": (ml.GWEM(variant="fixed-point", n_steps=5), lambda W, Y: oracles.gwem_dense(W, Y, 5)),
 }
@@ -127,11 +131,29 @@ def test_components_have_their_own_zero_mode():
             F, _, _ = values(est, W, y)
             true = oracles.green_dense(W.toarray(), one_hot(y, 2), normalized)
             np.testing.assert_allclose(F, true, atol=1e-8)
-        F, _, _ = values(ml.Poisson(solver=solver, tol=1e-12), W, y)
-        for c in range(3):
-            at = np.flatnonzero(parts == c)
-            true = oracles.poisson_dense(W[at][:, at].toarray(), one_hot(y[at], 2))
-            np.testing.assert_allclose(F[at], true, atol=1e-8)
+        for center in ("degrees", "rows"):
+            F, _, _ = values(ml.Poisson(solver=solver, tol=1e-12, center=center), W, y)
+            for c in range(3):
+                at = np.flatnonzero(parts == c)
+                true = oracles.poisson_dense(W[at][:, at].toarray(), one_hot(y[at], 2), center)
+                np.testing.assert_allclose(F[at], true, atol=1e-8)
+
+
+def test_poisson_centers_rows_of_points_and_degrees_of_given_graphs():
+    rng = np.random.default_rng(0)
+    X, _ = make_blobs(60, centers=2, random_state=0)
+    X = np.repeat(X, rng.integers(1, 9, 60), axis=0)
+    graph = ml.knn_graph(X, 15, duplicates="merge", random_state=0)
+    assert graph.n_nodes == 60
+    y = np.full(len(X), -1)
+    y[graph.first_rows[[0, 59]]] = 0, 1
+    F, solution, _ = values(ml.Poisson(), graph, y)
+    assert solution.choices["center"] == "rows"
+    np.testing.assert_allclose(graph.weights @ F, 0, atol=1e-9 * graph.count)
+    nodes = y[graph.first_rows]
+    F, solution, _ = values(ml.Poisson(), graph.affinity, nodes)
+    assert solution.choices["center"] == "degrees"
+    np.testing.assert_allclose(graph.degrees @ F, 0, atol=1e-9 * graph.volume)
 
 
 # --- identities of AB09
@@ -232,10 +254,10 @@ def test_two_classes_are_the_signs_of_one_vector(problem):
     y = np.where(y == 2, 1, y)
     sign = np.where(y >= 0, np.where(y == 0, 1.0, -1.0), 0.0)[:, None]
     for estimator, oracle in LINEAR.values():
-        F, _, est = values(estimator, W, y)
-        f = oracle(W.toarray(), sign)[:, 0] if oracle is not LINEAR["poisson"][1] else None
-        if f is None:
+        if isinstance(estimator, ml.Poisson):
             continue
+        F, _, est = values(estimator, W, y)
+        f = oracle(W.toarray(), sign)[:, 0]
         np.testing.assert_allclose(F[:, 0] - F[:, 1], f, atol=1e-7 * np.abs(f).max())
         clear = np.abs(f) > 1e-6 * np.abs(f).max()
         assert (est.labels_[clear] == np.where(f > 0, 0, 1)[clear]).all()

@@ -139,6 +139,12 @@ CLUSTER_OWN = (
 
 PROPAGATE_OWN = (
     click.option(
+        "--center",
+        type=click.Choice(["auto", "rows", "degrees"]),
+        help="poisson: what has mean 0, which decides between classes. Default auto: rows where "
+        "the graph is one of points, degrees (Calder et al.) where it was given.",
+    ),
+    click.option(
         "--class-mass",
         is_flag=True,
         default=None,

@@ -91,7 +91,7 @@ def _propagation(estimator: str, summary: str, *own: str, points: bool = False) 
 
 PROPAGATORS: dict[str, Method] = {
     "poisson": _propagation(
-        "Poisson", "labels as charges, for few labels (Calder et al.)", "class_shares"
+        "Poisson", "labels as charges, for few labels (Calder et al.)", "center", "class_shares"
     ),
     "gfhf": _propagation(
         "GFHF", "harmonic values, labels kept as given (Zhu et al.); try --class-mass", *_MASS
