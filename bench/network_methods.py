@@ -177,13 +177,14 @@ def _scikit_classifier(known: Known, seed: int, classifier: str) -> Answer:
 def _graphlearning_poisson(known: Known, seed: int) -> Answer:
     import graphlearning
     import numpy as np
+    from scipy.sparse.csgraph import connected_components
 
-    linked = np.diff(known.W.indptr) > 0  # it divides by degrees: one isolated node spoils all
-    given = known.labels[linked]
+    component = connected_components(known.W, directed=False)[1]
+    one = component == np.bincount(component).argmax()  # with several its system has no solution
+    given = known.labels[one]
     nodes = np.flatnonzero(given >= 0)
-    labels = np.full(len(linked), -1)
-    model = graphlearning.ssl.poisson(known.W[linked][:, linked])
-    labels[linked] = model.fit_predict(nodes, given[nodes])
+    labels = np.full(len(one), -1)
+    labels[one] = graphlearning.ssl.poisson(known.W[one][:, one]).fit_predict(nodes, given[nodes])
     return labels, {}
 
 
