@@ -1,6 +1,7 @@
 """What is in a file: points, a graph, labels or pairs, from `FILE` or `FILE:PART`."""
 
-from mustlink_io.formats.datasets import DATA_NAMES, Data, Kind, declared_shape, default_part, load
+from mustlink_io.formats.data import Data, Kind
+from mustlink_io.formats.datasets import DATA_NAMES, declared_shape, default_part, load
 from mustlink_io.formats.labels import (
     LABEL_NAMES,
     Labels,

@@ -100,10 +100,7 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
                 apart = column_of(asked.weights, asked.data)
                 loaded = formats.load(asked.data, None, advance, lazy_above, asked.steps, apart)
                 weights = _weights(asked, loaded.n_rows, loaded.names)
-            for note in loaded.notes:
-                recorder.note(note)
-            for doubt in loaded.doubts:
-                recorder.warn(doubt)
+            loaded.tell(recorder)
             image = loaded.image
             if loaded.kind == "graph":
                 _refuse(asked, f"{loaded.place}: is a graph already")

@@ -67,10 +67,9 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
         if job.sample_weight is not None:
             weights = formats.load_weights(job.sample_weight, data.n_rows, data.names)
             weights = weights if data.kept is None else weights[data.kept]
-    for note in (*data.notes, *(() if labels is None else labels.notes)):
+    data.tell(recorder)
+    for note in () if labels is None else labels.notes:
         recorder.note(note)
-    for doubt in data.doubts:
-        recorder.warn(doubt)
     inputs = _checksums(job, paths, recorder)
     apart = [word for word in [column_of(job.sample_weight, job.data)] if word]
     source = digest((inputs[0].sha256, data.place.part, data.kind, *job.steps.options(), *apart))
