@@ -18,6 +18,7 @@ import oracles
 from mustlink.cost import neighbour_graph as sizes
 from mustlink.cost.neighbour_graph import held_beside, knn_bytes, knn_plan, layout
 from mustlink.cost.process_memory import resident_bytes
+from mustlink.deadline import NEVER, Deadline
 from mustlink.errors import InputError, MustlinkError
 from mustlink.graph.weights import lean_affinity, local_scales, neighbour_affinity, with_edges
 from mustlink.kernels import nearest_lists as nearest
@@ -47,13 +48,15 @@ class Stored:
         return block
 
 
-def lists_of(X, k, seed=0, n_jobs=1, source=Stored, room=1 << 28, in_memory=False, **changes):
+def lists_of(
+    X, k, seed=0, n_jobs=1, source=Stored, room=1 << 28, in_memory=False, deadline=NEVER, **changes
+):
     """Neighbours by parts in small blocks, so that little data takes every path."""
     rows = prepare(source(X), "euclidean")
     small = {"block_bytes": 1 << 14, "group_bytes": 1 << 20, **changes}
     sized = replace(layout(*rows.shape, k, room), **small)
     rng = np.random.default_rng(seed)
-    how = {"n_jobs": n_jobs, "in_memory": in_memory}
+    how = {"n_jobs": n_jobs, "in_memory": in_memory, "deadline": deadline}
     return partition_lists(rows, k, rng, sized, sample=100, **how)
 
 
@@ -342,6 +345,18 @@ def test_short_lists_are_completed(monkeypatch):
     indices, lengths, _ = lists_of(X, 7)
     check_lists(X, indices, lengths)
     assert recall_of(X, lengths) == 1.0
+
+
+def test_a_sweep_ends_where_it_is_when_the_time_is_up():
+    X = np.random.default_rng(0).standard_normal((6000, 12)).astype(np.float32)
+    _, _, whole = lists_of(X, 8)
+    looks = iter(range(1000))  # the clock moves when it is looked at
+    indices, lengths, cut = lists_of(X, 8, deadline=Deadline(3.5, 0.0, lambda: next(looks)))
+    check_lists(X, indices, lengths)
+    assert whole["sweeps"] >= 1
+    assert cut["sweeps"] == 1
+    assert 0 < cut["compared"] < 0.5 * whole["compared"]
+    assert cut["recall_before"] <= cut["recall"] < whole["recall"]
 
 
 def test_nothing_is_held_of_the_points():

@@ -85,7 +85,8 @@ def knn_graph(
     and noted. Distances are single precision. The same `random_state` gives the same graph for
     any `n_jobs`.
     Where the `observer` is a recorder with a deadline, the search aims at less than half the time
-    left: where NN-descent would take longer, neighbours are found by parts, and sweeps end.
+    left: where NN-descent would take longer, neighbours are found by parts, and a sweep ends where
+    it is by then.
     Raises InputError. Cost about O(n log n) and 1.2 GB for 10⁶ x 32.
     """
     recorder = recorded(observer)

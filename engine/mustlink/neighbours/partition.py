@@ -69,8 +69,8 @@ def partition_lists(
 
     Ascending, ties to the smaller index. Recall is measured on `sample` nodes. The same generator
     gives the same lists for any number of threads, `in_memory` (all points held) or not: then
-    p n d single precision numbers are written to `folder`, or where temporary files go. After the
-    `deadline` no sweep is begun. Memory as `knn_bytes` says. Cost O(n C d) for
+    p n d single precision numbers are written to `folder`, or where temporary files go. At the
+    `deadline` a sweep ends where it is. Memory as `knn_bytes` says. Cost O(n C d) for
     C parts, O(p² n² d / C) within them, and for each sweep of local joins at most O(n k² d).
     Raises MustlinkError where the scratch file does not fit.
     """
@@ -117,6 +117,8 @@ def partition_lists(
         while refined.go_on(deadline):
             for done in joins.sweep(team):
                 advance(0.7 + 0.3 * (1 - 0.5 ** (refined.sweeps + done)))
+                if deadline.is_over:  # lists are lists at any time
+                    break
             refined.note(measured_recall(lists, k, known), joins.compared)
         del joins, coordinates
     indices, squared = _in_rows(lists, k, order)

@@ -20,7 +20,7 @@ from mustlink.observe import Recorder
 # every process. A fixed rule, not one that asks what is compiled: same seed, same graph.
 BRUTE_WORK = 2e11
 _FEW = 150  # points whose lists are compared with exact ones where time is short
-_SHARE = 0.4  # of the time that is left when the search begins, after which no sweep is begun
+_SHARE = 0.4  # of the time that is left when the search begins, after which sweeps end
 # Seconds of NN-descent, on two cores at 3 GHz: of its kernels in a new process, and for a point,
 # times √coordinates, log₁₀ points and neighbours over 15.
 _COMPILING, _DESCENDING = 16.0, 5e-7
