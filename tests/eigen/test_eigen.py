@@ -13,8 +13,9 @@ from mustlink.eigen.arpack import lanczos, shift_invert
 from mustlink.eigen.lapack import dense_smallest
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested_iteration import nested, nested_start
+from mustlink.eigen.plain_solve import choose
 from mustlink.eigen.sharpness import default_tolerance
-from mustlink.eigen.solver import choose, smallest_pairs, smoothest
+from mustlink.eigen.solver import smallest_pairs, smoothest
 from mustlink.graph import Graph
 from mustlink.linear.multigrid import hierarchy as amg
 from mustlink.linear.multigrid.hierarchy import build_hierarchy

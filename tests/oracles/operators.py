@@ -15,6 +15,15 @@ def laplacian(W):
     return np.eye(nodes.size) - W[np.ix_(nodes, nodes)] / np.outer(root, root), root, nodes
 
 
+def regularized_laplacian(W, tau, counts=None):
+    """I − T^-½WT^-½ and T^½, T = D + τd̄·diag(counts), d̄ = Σd/Σcounts, on nodes with an edge."""
+    d = W.sum(axis=1)
+    nodes = np.flatnonzero(d > 0)
+    counts = np.ones(nodes.size) if counts is None else counts[nodes]
+    root = np.sqrt(d[nodes] + tau * d.sum() / counts.sum() * counts)
+    return np.eye(nodes.size) - W[np.ix_(nodes, nodes)] / np.outer(root, root), root, nodes
+
+
 def null_space(W):
     """Z (m, c): D^½1_c/√vol_c for every component of the nodes that have an edge."""
     _, root, nodes = laplacian(W)

@@ -55,3 +55,14 @@ def mncut_dense(W, found):
 def ncut_of(W, side):
     """NCut of one cut, WHC11 eq. 2 for two clusters."""
     return mncut_dense(W, side.astype(int))
+
+
+def edge_information(W, labels):
+    """Σ_rs p_rs log(p_rs/(p_r p_s)), p_rs the share of W between clusters r and s."""
+    total, found = W.sum(), 0.0
+    for r in np.unique(labels):
+        for s in np.unique(labels):
+            p = W[labels == r][:, labels == s].sum() / total
+            p_r, p_s = W[labels == r].sum() / total, W[labels == s].sum() / total
+            found += p * np.log(p / (p_r * p_s)) if p > 0 else 0.0
+    return found

@@ -24,12 +24,13 @@ SEE = {
     "lyapunov/pair_propagation.py": "none: what it calls edges are new ones between pairs of nodes",
     "methods/adjusted_graph.py": "makes the adjusted graph, eq. 9 of FLI11",
     "methods/kernel_starts.py": "grows clusters along edges",
-    "methods/ncut.py": "sweeps over splitting values: cuts of the graph as given",
+    "methods/normalized_cut.py": "sweeps over splitting values: cuts of the graph as given",
     "methods/propagated_constraints.py": "hands out the adjusted graph",
     "methods/spectral_learning.py": "makes the graph with constraints written into it",
     "propagate/cluster_kernel.py": "makes the graph of the nodes that count",
     "selection/constrained_fit.py": "measures cuts of the graph as given",
     "selection/criterion_choice.py": "measures cuts of the graph as given",
+    "selection/regularization.py": "asks what clusters tell about edges of the graph as given",
 }
 
 

@@ -11,9 +11,10 @@ from mustlink.eigen.arpack import OutOfTimeError, shift_invert_pencil
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.pencil import Pencil, PencilSolution, dense_pencil
 from mustlink.eigen.pencil_lobpcg import leading_pencil
+from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.problem import DENSE, Solution, Solving, stage
 from mustlink.eigen.smooth_subspace import smooth_basis
-from mustlink.eigen.solver import grids_of, is_small, laplacian_of, smallest_pairs
+from mustlink.eigen.solver import grids_of, laplacian_of, smallest_pairs
 from mustlink.errors import InputError
 from mustlink.result import Convergence
 from mustlink.space import Block

@@ -17,10 +17,11 @@ from typing import Self
 import numpy as np
 
 from mustlink.eigen.penalized_lobpcg import smallest_penalized
+from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.problem import DENSE, Floats, Problem, Solution, Solving, stage
 from mustlink.eigen.sharpness import SINGLE_TOL, default_tolerance
 from mustlink.eigen.smooth_subspace import SmoothBasis, dense_operator
-from mustlink.eigen.solver import grids_of, is_small
+from mustlink.eigen.solver import grids_of
 from mustlink.eigen.wide_spectrum import NOISE, is_definite, smallest_quotients
 from mustlink.errors import InputError
 from mustlink.numeric import dense_algebra

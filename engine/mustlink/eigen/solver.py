@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.deadline import Deadline
-from mustlink.eigen.arpack import OutOfTimeError, lanczos, shift_invert
-from mustlink.eigen.lapack import dense_smallest
-from mustlink.eigen.nested_iteration import guard, nested
-from mustlink.eigen.sharpness import default_tolerance, unconverged
+from mustlink.eigen.arpack import OutOfTimeError
+from mustlink.eigen.nested_iteration import guard
+from mustlink.eigen.plain_solve import WITHOUT_GRIDS, choose, plain_solve
+from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance, unconverged
 from mustlink.eigen.smooth_subspace import SmoothBasis, smooth_basis
 from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.graph.derived import Key
@@ -25,14 +23,12 @@ from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy
 from mustlink.linear.multigrid.smoothed_aggregation import build_smoothed, has_wide_weights
 from mustlink.operators.laplacian import NormalizedLaplacian, normalized_laplacian
 from mustlink.operators.protocol import Preconditioner
+from mustlink.operators.regularized_laplacian import RegularizedLaplacian
 from mustlink.result import Convergence, EigenResult
 from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT
 from mustlink.workspace import Workspace
 from mustlink.workspace.keys import SolutionKey
 
-SOLVERS = ("auto", "dense", "lobpcg", "shift-invert", "lanczos")
-DENSE_BELOW = 1000  # nodes: below, LAPACK takes about a second and is exact
-_DENSE_COMPLETE = 4000
 _BASIS_STEPS = 200
 _TELLING = 100  # steps of LOBPCG within which grids that fit the weights let it converge
 _LEAST_BLOCKS = 6  # of LOBPCG, at least: X, P, W and their products
@@ -83,6 +79,11 @@ class BasisKey(SolutionKey[SmoothBasis]):
 def laplacian_of(work: Workspace) -> NormalizedLaplacian:
     """The graph's Laplacian in the precision of the fit, built at the first call."""
     graph, recorder = work.graph, work.recorder
+    if work.tau > 0.0:
+        plain = laplacian_of(work.regularized(0.0))
+        return work.remember(
+            LaplacianKey(work.single), lambda: RegularizedLaplacian.of_plain(plain, work.tau)
+        )
 
     def ordered() -> NDArray[np.int64]:
         with recorder.stage("order of the nodes"):
@@ -107,20 +108,14 @@ def grids_of(work: Workspace) -> Hierarchy:
     def built() -> Hierarchy:
         with work.recorder.stage("multigrid set-up"):
             grids = build_hierarchy(laplacian)
-            told = work.graph.derived.find(WideWeightsKey(None))
+            told = work.derived.find(WideWeightsKey(None))
             if has_wide_weights(laplacian) if told is None else told:
                 grids = replace(grids, stronger=build_smoothed(laplacian))
             return grids
 
     grids = work.remember(GridsKey(work.single), built)
-    sure = work.graph.derived.find(EliminationKey(work.single))
+    sure = work.derived.find(EliminationKey(work.single))
     return grids if sure is None else replace(grids, sure=sure)
-
-
-def is_small(laplacian: NormalizedLaplacian) -> bool:
-    """Whether LAPACK is the solver of choice: few nodes, or a complete graph of some more."""
-    n = laplacian.size
-    return n <= DENSE_BELOW or (n <= _DENSE_COMPLETE and 10 * laplacian.n_entries > n * n)
 
 
 def smallest_pairs(
@@ -138,7 +133,9 @@ def smallest_pairs(
     one would be the same, see `SolutionKey`.
     """
     laplacian = laplacian_of(work)
-    tol = default_tolerance(laplacian.size, single=work.single) if tol is None else tol
+    if tol is None:
+        tol = default_tolerance(laplacian.size, single=work.single)
+        tol = max(tol, regularized_tolerance(laplacian.size)) if work.tau else tol
     solver = choose(laplacian, k, solver)
     k = min(k, laplacian.size - laplacian.null.n_components)
     limit = work.recorder.deadline.limit
@@ -149,7 +146,7 @@ def smallest_pairs(
 
 def _compute(work: Workspace, key: PairsKey) -> EigenResult:
     laplacian = laplacian_of(work)
-    grids = None if key.solver in ("dense", "lanczos") else grids_of(work)
+    grids = None if key.solver in WITHOUT_GRIDS else grids_of(work)
     if key.solver == "lobpcg":
         number, width = laplacian.dtype.itemsize, key.count + guard(key.count)
         blocks = _LEAST_BLOCKS * number * laplacian.size * width
@@ -157,7 +154,7 @@ def _compute(work: Workspace, key: PairsKey) -> EigenResult:
     deadline = work.recorder.deadline
     try:
         with work.recorder.stage("eigenvectors") as advance:
-            found: EigenResult | None = _solve(laplacian, grids, key, advance, deadline)
+            found: EigenResult | None = plain_solve(laplacian, grids, key, advance, deadline)
     except NumericalError:
         if grids is None or grids.sure is not None:
             raise
@@ -165,7 +162,7 @@ def _compute(work: Workspace, key: PairsKey) -> EigenResult:
     except OutOfTimeError:  # what coarse grids tell is better than nothing
         grids, key = grids or grids_of(work), replace(key, solver="lobpcg")
         with work.recorder.stage("eigenvectors") as advance:
-            found = _solve(laplacian, grids, key, advance, deadline)
+            found = plain_solve(laplacian, grids, key, advance, deadline)
     # A few steps that the caller allows say nothing about the grids.
     signs = (STAGNATED, MAX_ITER) if key.max_iter >= _TELLING else (STAGNATED,)
     failed = found is None or found.convergence.reason in signs
@@ -194,69 +191,17 @@ def _surer(
         sure = ApproximateCholesky(laplacian).inverse
     with recorder.stage("eigenvectors") as advance:
         surer = replace(grids, sure=sure)
-        found = _solve(laplacian, surer, key, advance, recorder.deadline)
+        found = plain_solve(laplacian, surer, key, advance, recorder.deadline)
     if before is not None:
         worst, had = (float(r.convergence.residuals.max(initial=0.0)) for r in (found, before))
         if worst >= had:
             return before
-    work.graph.derived.put(EliminationKey(work.single), sure)
+    work.derived.put(EliminationKey(work.single), sure)
     recorder.note(
         "eigenvectors: multigrid did not converge on these weights; found with approximate "
         "elimination"
     )
     return found
-
-
-def choose(laplacian: NormalizedLaplacian, k: int, solver: str) -> str:
-    """The rule behind `solver="auto"`: LAPACK for small graphs, nested LOBPCG otherwise.
-
-    ARPACK needs a basis of more than 2k vectors; where that is most of the space, LAPACK it is.
-    """
-    n = laplacian.size
-    if solver == "auto":
-        return "dense" if is_small(laplacian) or 5 * k >= n else "lobpcg"
-    return "dense" if solver in ("shift-invert", "lanczos") and 3 * k >= n - 20 else solver
-
-
-def _solve(
-    laplacian: NormalizedLaplacian,
-    grids: Hierarchy | None,
-    key: PairsKey,
-    advance: Callable[[float], None],
-    deadline: Deadline,
-) -> EigenResult:
-    k, solver, tol, max_iter, seed = key.count, key.solver, key.tol, key.max_iter, key.seed
-    if k == 0:
-        empty = np.empty((laplacian.size, 0))
-        return EigenResult(np.empty(0), empty, Convergence(solver, "direct", 0, np.empty(0), tol))
-    if solver == "dense":
-        return dense_smallest(laplacian, k)
-    if solver == "lanczos":
-        return lanczos(laplacian, k, tol=tol, max_iter=10 * max_iter, seed=seed, deadline=deadline)
-    assert grids is not None
-    if solver == "shift-invert":
-        return shift_invert(
-            laplacian, grids, k, tol=tol, max_iter=10 * max_iter, seed=seed, deadline=deadline
-        )
-    first: list[float] = []
-
-    def on_step(step: int, residuals: Any) -> bool:
-        worst = float(residuals.max())
-        first.append(worst)
-        if worst > 0 and first[0] > tol:  # residuals fall geometrically
-            advance(min(1.0, np.log(first[0] / worst) / np.log(first[0] / tol)))
-        return False
-
-    return nested(
-        laplacian,
-        grids,
-        k,
-        tol=tol,
-        max_iter=max_iter,
-        seed=seed,
-        on_step=on_step,
-        deadline=deadline,
-    )
 
 
 def smoothest(

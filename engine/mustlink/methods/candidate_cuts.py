@@ -10,7 +10,7 @@ import numpy as np
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import laplacian_of
 from mustlink.graph import Graph
-from mustlink.methods.ncut import Cut
+from mustlink.methods.normalized_cut import Cut
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.scores import mncut, satisfaction
 from mustlink.workspace import Workspace

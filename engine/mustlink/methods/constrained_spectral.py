@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from mustlink.check import as_integer, check_answer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors, full_problem
+from mustlink.eigen.plain_solve import SOLVERS
 from mustlink.eigen.problem import Problem, Solution, Solving
 from mustlink.eigen.sharpness import warn_unconverged
-from mustlink.eigen.solver import SOLVERS, laplacian_of
+from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.methods.clusterer import Ints

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mustlink.eigen.low_rank_pencil import LowRankSolution, low_rank_pencil, solve_low_rank
+from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.sharpness import default_tolerance
-from mustlink.eigen.solver import grids_of, is_small, laplacian_of
+from mustlink.eigen.solver import grids_of, laplacian_of
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
 from mustlink.linear.pseudo_inverse import Inverse, dense_inverse, rough_inverse
 from mustlink.operators.gaussian_kernel import gaussian_factor, normalized_factor

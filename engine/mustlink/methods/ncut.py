@@ -11,28 +11,29 @@ from numpy.typing import NDArray
 from mustlink.check import as_points, check_choice, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors
-from mustlink.eigen.sharpness import warn_unconverged
-from mustlink.eigen.solver import SOLVERS, laplacian_of, smallest_pairs
+from mustlink.eigen.plain_solve import PLAIN_SOLVERS
+from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.labels import as_labels, class_labels
 from mustlink.methods.clusterer import GraphClusterer, Ints
+from mustlink.methods.normalized_cut import Cut, normalized_cut, rows_of, warn_of_gap
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.result import Convergence, EigenResult, Report
-from mustlink.rounding.assign import kmeans, transform
+from mustlink.result import EigenResult, Report
 from mustlink.rounding.seeded import held_out_right, seeded_kmeans
-from mustlink.rounding.split import best_split
 from mustlink.scores import satisfaction
+from mustlink.selection.regularization import (
+    Regularization,
+    check_regularization,
+    regularization_of,
+)
 from mustlink.workspace import Workspace
 
 VARIANTS = ("luxburg", "ng", "shi-malik")
 INITS = ("k-means++", "labels")
 _POINTS = 8  # times the bytes of the points that must be free for k-means on them
-# Share of λ_{K+1}: a single cloud in 20 dimensions has gaps of 0.003 to 0.024, the digits 0.13 at
-# K = 10 and 0.03 at 15, separate blobs 0.8 and more at the right K.
-_TINY_GAP = 0.025
 
 
 @dataclass(eq=False, repr=False)
@@ -45,6 +46,14 @@ class NCut(GraphClusterer):
     * variant="luxburg": k-means on the rows of U = D^-½Z (von Luxburg 2007)
     * variant="ng": k-means on the rows of Z scaled to length 1 (Ng, Jordan & Weiss 2001)
     * variant="shi-malik": K = 2, the second vector cut at the value of least NCut
+
+    `regularization` t > 0 adds t times the mean degree to every degree, T = D + t·d̄·I, in the place
+    of D: on sparse networks the cut is least for sets that hang on the rest by one edge, a giant
+    with crumbs, and that makes them dear (Qin & Rohe 2013). There is no null space then, and rows
+    of Z(I − Λ) are scaled to length 1, whatever the variant. "auto" tries 0, 0.1, 0.3 and 1 on
+    graphs that are given and takes the one whose clusters tell most about the edges, in graphs made
+    from points 0, and the report says why.
+
 
     `init` is where k-means starts: "k-means++" in ten ways at random, "labels" at the means of the
     classes of `y`, one cluster a class in their order, more by k-means++ (Basu, Banerjee & Mooney
@@ -61,6 +70,7 @@ class NCut(GraphClusterer):
     solver: str = "auto"
     tol: float | None = None
     max_iter: int = 200
+    regularization: float | str = "auto"
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """K − 1 eigenvectors: the constant one is known."""
@@ -82,8 +92,9 @@ class NCut(GraphClusterer):
         """
         check_choice(self.variant, VARIANTS, "variant")
         check_choice(self.init, INITS, "init")
-        check_choice(self.solver, SOLVERS, "solver")
+        check_choice(self.solver, PLAIN_SOLVERS, "solver")
         check_tolerance(self.tol)
+        check_regularization(self.regularization)
         recorder = recorded(observer)
         with self._running(recorder):
             seed = self._seed()
@@ -91,6 +102,8 @@ class NCut(GraphClusterer):
             graph = work.graph
             k = self._check_clusters(graph)
             labels = self._starting_labels(y, graph, k)
+            regular = self._regularization(work, k, seed)
+            work = work.regularized(regular.tau)
             cut = normalized_cut(
                 work,
                 k,
@@ -116,13 +129,37 @@ class NCut(GraphClusterer):
             method=f"NCut ({self.variant})",
             n_nodes=graph.n_rows,
             n_clusters=k,
-            choices={**start, "solver": cut.convergence.solver, "graph": dict(graph.info)},
+            choices={
+                **start,
+                "regularization": [regular.tau, regular.reason],
+                "solver": cut.convergence.solver,
+                "graph": dict(graph.info),
+            },
             convergence=cut.convergence,
             satisfaction=kept,
             **recorder.told(),
-            extra={"n_components": graph.n_components, "next_eigenvalue": cut.beyond},
+            extra={
+                "n_components": graph.n_components,
+                "next_eigenvalue": cut.beyond,
+                "regularizations_tried": regular.table,
+            },
         )
         return self
+
+    def _regularization(self, work: Workspace, k: int, seed: int) -> Regularization:
+        """What to add to the degrees; raises InputError where the variant takes none."""
+        if self.variant == "shi-malik":
+            if self.regularization not in ("auto", 0):
+                raise InputError(
+                    'regularization: "shi-malik" cuts at the least NCut of the degrees as they '
+                    'are; use variant="ng"'
+                )
+            return Regularization(0.0, "shi-malik")
+
+        def rows(laplacian: NormalizedLaplacian, found: EigenResult) -> Block:
+            return rows_of(laplacian, found, k, self.variant)[0]
+
+        return regularization_of(work, self.regularization, k, rows, seed)
 
     def _starting_labels(self, y: Any, graph: Graph, k: int) -> Ints | None:
         """Labels (n,) of the nodes that k-means starts from; raises InputError."""
@@ -164,89 +201,3 @@ class NCut(GraphClusterer):
                 spaces = [spaces[best]]
             found = seeded_kmeans(spaces[0], given, k, seed, laplacian.weights)
             return replace(cut, clusters=found), where
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Clusters (m,), rows (m, K) they were made of, eigenvalues (K,), in working order.
-
-    `beyond` is the eigenvalue after them, as in `EigenResult`.
-    """
-
-    clusters: Ints
-    embedding: Block
-    values: Block
-    convergence: Convergence
-    beyond: float | None
-
-
-def warn_of_gap(cut: Cut, recorder: Recorder) -> None:
-    """Warn where λ_{K+1} is so near to λ_K that the K vectors might be others as well.
-
-    A change E of L̄ turns their span by an angle of up to ‖E‖ / (λ_{K+1} − λ_K) (Davis & Kahan).
-    """
-    k, last = cut.values.size, float(cut.values[-1])
-    if cut.beyond is not None and cut.beyond - last < _TINY_GAP * cut.beyond:
-        recorder.warn(
-            f"the gap after eigenvalue {k} is tiny ({last:.4g}, then {cut.beyond:.4g}): the graph "
-            f"hardly tells {k} clusters from {k + 1}; try other numbers, or say more about nodes"
-        )
-
-
-def normalized_cut(
-    work: Workspace,
-    k: int,
-    *,
-    variant: str = "luxburg",
-    solver: str = "auto",
-    tol: float | None = None,
-    max_iter: int = 200,
-    seed: int = 0,
-) -> Cut:
-    """Cut a graph into k clusters, see `NCut`; raises InputError for shi-malik with k ≠ 2."""
-    if variant == "shi-malik" and k != 2:
-        raise InputError(f'variant: "shi-malik" makes 2 clusters, not {k}; use "luxburg"')
-    graph, recorder, laplacian = work.graph, work.recorder, laplacian_of(work)
-    wanted = max(0, k - laplacian.null.n_components)
-    found = smallest_pairs(work, wanted, solver=solver, tol=tol, max_iter=max_iter, seed=seed)
-    warn_unconverged(work, found.convergence)
-    Z, values = _with_null(laplacian, found, k)
-    _note_components(laplacian, k, recorder)
-    if variant == "ng":
-        embedding = transform(Z, "sphere")
-    else:
-        embedding = Z / laplacian.root_degree[:, None].astype(Z.dtype, copy=False)
-
-    def clustered() -> Ints:
-        with recorder.stage("clusters"):
-            if variant != "shi-malik":
-                return kmeans(embedding, k, seed, space=laplacian.space).labels
-            split, ncut = best_split(graph.affinity, laplacian.leave(embedding[:, 1]))
-            recorder.note(f"cut at {split:.4g}, NCut {ncut:.4g}")
-            return (embedding[:, 1] > split).astype(np.int64)
-
-    name = work.name("clusters", k, variant, solver, tol, max_iter, seed, work.memory)
-    clusters = work.kept("clusters", name, clustered)
-    return Cut(clusters, embedding, values, found.convergence, found.beyond)
-
-
-def _with_null(laplacian: NormalizedLaplacian, found: EigenResult, k: int) -> tuple[Block, Block]:
-    """The k smoothest vectors (m, k) and values: null vectors of the largest components first."""
-    count = min(k, laplacian.null.n_components)
-    null = laplacian.null.columns(np.arange(count)).astype(found.vectors.dtype, copy=False)
-    Z = np.column_stack([null, found.vectors])
-    return Z[:, :k], np.concatenate([np.zeros(count), found.values])[:k]
-
-
-def _note_components(laplacian: NormalizedLaplacian, k: int, recorder: Recorder) -> None:
-    count = laplacian.null.n_components
-    if count > 1:
-        recorder.note(
-            f"the graph has {count} connected components beside isolated nodes; their exact "
-            "null vectors are "
-            + (
-                f"part of the {k} eigenvectors"
-                if count <= k
-                else f"more than the {k} clusters, so the {k} largest components decide alone"
-            )
-        )

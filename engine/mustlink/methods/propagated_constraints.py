@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from mustlink.check import as_integer, check_choice, check_positive, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, adjusted_cut
-from mustlink.eigen.solver import SOLVERS as EIGEN_SOLVERS
+from mustlink.eigen.plain_solve import PLAIN_SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.lyapunov.equation import Problem
@@ -38,7 +38,8 @@ from mustlink.methods.informed_clusterer import (
     side_information,
     warn_if_broken,
 )
-from mustlink.methods.ncut import VARIANTS, normalized_cut, warn_of_gap
+from mustlink.methods.ncut import VARIANTS
+from mustlink.methods.normalized_cut import normalized_cut, warn_of_gap
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, Report

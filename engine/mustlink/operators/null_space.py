@@ -26,6 +26,11 @@ class NullSpace:
     n_components: int
     place: Space | None = None
 
+    @classmethod
+    def empty(cls, size: int, place: Space | None = None) -> NullSpace:
+        """That of a positive definite matrix."""
+        return cls(np.zeros(size, dtype=np.int32), np.zeros(size), 0, place)
+
     @cached_property
     def space(self) -> Space:
         """Where its blocks live."""
@@ -33,16 +38,22 @@ class NullSpace:
 
     def coefficients(self, X: Block) -> Small:
         """ZᵀX, (c, b)."""
+        if self.n_components == 0:
+            return np.zeros((0, X.shape[1]))
         if self.n_components == 1:
             return self.space.gram(self.space.column(self.weight), X)
         return self.space.sums(GroupSums(X, self.component, self.n_components, self.weight))[0]
 
     def expand(self, A: Small, dtype: Any = np.float64) -> Block:
         """ZA, (m, b), for A (c, b)."""
+        if self.n_components == 0:
+            return self.space.zeros(A.shape[1], dtype)
         return self.space.spread(A, self.component, self.weight, dtype)
 
     def project(self, X: Block) -> Block:
         """X − ZZᵀX: the part of a block that is orthogonal to the null space."""
+        if self.n_components == 0:
+            return X
         A = self.coefficients(X)
         if self.n_components == 1:
             found = self.space.copy(X)
@@ -60,6 +71,8 @@ class NullSpace:
 
     def rows(self, nodes: NDArray[np.integer[Any]]) -> sp.csr_matrix:
         """Z on a few nodes, (len(nodes), c) CSR."""
+        if self.n_components == 0:
+            return sp.csr_matrix((len(nodes), 0))
         component = self.space.take(self.space.column(self.component), nodes)[:, 0]
         weight = self.space.take(self.space.column(self.weight), nodes)[:, 0]
         ends = np.arange(len(nodes) + 1)
@@ -69,6 +82,8 @@ class NullSpace:
     def matrix(self) -> sp.csr_matrix:
         """Z as CSR, one entry a row; of nodes at home only."""
         m = self.component.size
+        if self.n_components == 0:
+            return sp.csr_matrix((m, 0))
         return sp.csr_matrix(
             (self.weight, self.component, np.arange(m + 1)), shape=(m, self.n_components)
         )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.deadline import NEVER, Deadline
-from mustlink.eigen.solver import DENSE_BELOW
+from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.errors import NumericalError
 from mustlink.linear.by_columns import TOGETHER, by_columns
 from mustlink.linear.cg import Map, block_cg

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mustlink.eigen.solver import is_small, laplacian_of
+from mustlink.eigen.plain_solve import is_small
+from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InfeasibleError
 from mustlink.scores import criterion_e
 from mustlink.selection.constrained_fit import Request, cluster, solve

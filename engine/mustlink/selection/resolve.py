@@ -13,8 +13,9 @@ from mustlink.cost.method_cost import Size, eigenvectors, full_problem
 from mustlink.cost.process_memory import size_text
 from mustlink.cost.work import search_seconds, smooth_seconds, step_seconds
 from mustlink.deadline import duration_text
+from mustlink.eigen.plain_solve import DENSE_BELOW, is_small
 from mustlink.eigen.problem import Solving
-from mustlink.eigen.solver import DENSE_BELOW, is_small, laplacian_of
+from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InfeasibleError, OutOfMemoryError
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.rounding.assign import transform

@@ -9,13 +9,20 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.graph.derived import Key
+from mustlink.graph.derived import Derived, Key
 from mustlink.graph.graph import Graph
 from mustlink.observe import Recorder
 from mustlink.workspace.keeper import Keeper
 from mustlink.workspace.shelf import Shelf
 
 Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class RegularizedKey(Key[Derived]):
+    """What is derived from a graph with regularised degrees."""
+
+    tau: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +33,8 @@ class Workspace:
     take, in bytes, None where nobody said, `held` of it the caller's points. What is derived stays
     with the graph (`Graph.derived`) for the next fit, and with a keeper on disk for the next run;
     both under the same keys. `row_weights` (rows,) are what the caller's rows count, None: what the
-    graph says.
+    graph says. `tau` is added to every degree, in units of the mean one: a graph has a Laplacian,
+    grids and vectors for each.
     """
 
     graph: Graph
@@ -36,6 +44,25 @@ class Workspace:
     single: bool = False
     held: int = 0
     row_weights: NDArray[np.float64] | None = None
+    tau: float = 0.0
+
+    def regularized(self, tau: float) -> Workspace:
+        """The view in which every degree has τ times the mean one added."""
+        return replace(self, tau=tau)
+
+    @property
+    def derived(self) -> Derived:
+        """What memory keeps: for the degrees as they are, and for the latest τ beside them."""
+        plain = self.graph.derived
+        if self.tau == 0.0:
+            return plain
+        key = RegularizedKey(None, self.tau)
+        found = plain.find(key)
+        if found is None:
+            found = Derived()
+            found.origin = self.shelf.name_of("regularized degrees", plain.origin, self.tau)
+            plain.put(key, found)
+        return found
 
     @property
     def room(self) -> int | None:
@@ -73,7 +100,7 @@ class Workspace:
 
     def remember(self, key: Key[Value], compute: Callable[[], Value]) -> Value:
         """As `derive`, in memory only: what is quicker made than read."""
-        derived = self.graph.derived
+        derived = self.derived
         found = derived.find(key)
         if found is None:
             derived.drop(type(key))
@@ -83,7 +110,7 @@ class Workspace:
 
     def name(self, stage: str, *depends: Any) -> str | None:
         """Name of a result made from this graph; None where it cannot be kept."""
-        return self.shelf.name_of(stage, self.graph.derived.origin, *depends)
+        return self.shelf.name_of(stage, self.derived.origin, *depends)
 
     def kept(
         self,

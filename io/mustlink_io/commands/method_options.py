@@ -122,6 +122,11 @@ CLUSTER_OWN = (
         help="ncut: default luxburg; srcp, e2cp: default auto.",
     ),
     click.option(
+        "--regularization",
+        callback=number_or("auto"),
+        help="ncut: added to every degree, in units of the mean one; auto, 0, or such as 0.3.",
+    ),
+    click.option(
         "--class-mass/--no-class-mass",
         default=None,
         help="csc-gfhf: scale every class to its share of the labels; default yes.",

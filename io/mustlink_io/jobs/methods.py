@@ -49,7 +49,7 @@ METHODS: dict[str, Method] = {
     "ncut": Method(
         "NCut",
         "normalised cut, without side information",
-        _EIGEN | {"variant", "init"},
+        _EIGEN | {"variant", "init", "regularization"},
         takes=_NOTHING,
     ),
     "csp": _constrained(

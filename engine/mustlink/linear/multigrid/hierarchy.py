@@ -101,6 +101,9 @@ class Hierarchy:
         found = [fine]
         for P in self.prolongation:
             last = found[-1]
+            if last.n_components == 0:
+                found.append(NullSpace.empty(P.shape[1]))
+                continue
             component = np.zeros(P.shape[1], dtype=np.int64)
             component[P.indices] = last.component[np.flatnonzero(np.diff(P.indptr))]
             kept, number = np.unique(component, return_inverse=True)

@@ -1,0 +1,104 @@
+"""Smallest pairs of L̄ by the solver that was asked for, and the rule behind "auto"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.deadline import Deadline
+from mustlink.eigen.arpack import lanczos, shift_invert
+from mustlink.eigen.chebyshev import chebyshev
+from mustlink.eigen.lapack import dense_smallest
+from mustlink.eigen.nested_iteration import guard, nested
+from mustlink.linear.multigrid.hierarchy import Hierarchy
+from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.result import Convergence, EigenResult
+from mustlink.workspace.keys import SolutionKey
+
+SOLVERS = ("auto", "dense", "lobpcg", "shift-invert", "lanczos")
+PLAIN_SOLVERS = (*SOLVERS, "chebyshev")  # which is for L̄ alone, without a pencil
+WITHOUT_GRIDS = ("dense", "lanczos", "chebyshev")
+DENSE_BELOW = 1000  # nodes: below, LAPACK takes about a second and is exact
+_DENSE_COMPLETE = 4000
+
+
+def is_small(laplacian: NormalizedLaplacian) -> bool:
+    """Whether LAPACK is the solver of choice: few nodes, or a complete graph of some more."""
+    n = laplacian.size
+    return n <= DENSE_BELOW or (n <= _DENSE_COMPLETE and 10 * laplacian.n_entries > n * n)
+
+
+def choose(laplacian: NormalizedLaplacian, k: int, solver: str) -> str:
+    """The rule behind `solver="auto"`: LAPACK for small graphs, nested LOBPCG otherwise.
+
+    With regularised degrees Chebyshev filters: no eigenvalue is near 0, and on networks coarse
+    grids are no smaller than the fine one (DBLP, K = 20, CPU seconds: 4 where LOBPCG takes 26).
+    ARPACK needs a basis of more than 2k vectors; where that is most of the space, LAPACK it is.
+    """
+    n = laplacian.size
+    if solver == "auto":
+        large = "lobpcg" if laplacian.null.n_components else "chebyshev"
+        return "dense" if is_small(laplacian) or 5 * k >= n else large
+    return "dense" if solver in ("shift-invert", "lanczos") and 3 * k >= n - 20 else solver
+
+
+def plain_solve(
+    laplacian: NormalizedLaplacian,
+    grids: Hierarchy | None,
+    key: SolutionKey[EigenResult],
+    advance: Callable[[float], None],
+    deadline: Deadline,
+) -> EigenResult:
+    """The pairs that the key asks for; `grids` for solvers that use them, see `WITHOUT_GRIDS`."""
+    k, solver, tol, max_iter, seed = key.count, key.solver, key.tol, key.max_iter, key.seed
+    if k == 0:
+        empty = np.empty((laplacian.size, 0))
+        return EigenResult(np.empty(0), empty, Convergence(solver, "direct", 0, np.empty(0), tol))
+    if solver == "dense":
+        return dense_smallest(laplacian, k)
+    if solver == "lanczos":
+        return lanczos(laplacian, k, tol=tol, max_iter=10 * max_iter, seed=seed, deadline=deadline)
+    if solver == "chebyshev":
+        width = min(k + guard(k), laplacian.size - laplacian.null.n_components)
+        return chebyshev(
+            laplacian,
+            laplacian.space.normals(width, seed).astype(laplacian.dtype, copy=False),
+            k,
+            tol=tol,
+            max_iter=max_iter,
+            on_step=_telling(tol, advance),
+            deadline=deadline,
+        )
+    assert grids is not None
+    if solver == "shift-invert":
+        return shift_invert(
+            laplacian, grids, k, tol=tol, max_iter=10 * max_iter, seed=seed, deadline=deadline
+        )
+    return nested(
+        laplacian,
+        grids,
+        k,
+        tol=tol,
+        max_iter=max_iter,
+        seed=seed,
+        on_step=_telling(tol, advance),
+        deadline=deadline,
+    )
+
+
+def _telling(
+    tol: float, advance: Callable[[float], None]
+) -> Callable[[int, NDArray[np.float64]], bool]:
+    """What an iteration calls after every step: residuals fall geometrically."""
+    first: list[float] = []
+
+    def on_step(step: int, residuals: NDArray[np.float64]) -> bool:
+        worst = float(residuals.max())
+        first.append(worst)
+        if worst > 0 and first[0] > tol:
+            advance(min(1.0, np.log(first[0] / worst) / np.log(first[0] / tol)))
+        return False
+
+    return on_step

@@ -1,0 +1,125 @@
+"""One cut of a graph: the smoothest vectors to rows, the rows to clusters (WHC11 §2.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.eigen.sharpness import warn_unconverged
+from mustlink.eigen.solver import laplacian_of, smallest_pairs
+from mustlink.errors import InputError
+from mustlink.observe import Recorder
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.result import Convergence, EigenResult
+from mustlink.rounding.assign import kmeans, transform
+from mustlink.rounding.split import best_split
+from mustlink.workspace import Workspace
+
+Ints = NDArray[np.int64]
+# Share of λ_{K+1}: a single cloud in 20 dimensions has gaps of 0.003 to 0.024, the digits 0.13 at
+# K = 10 and 0.03 at 15, separate blobs 0.8 and more at the right K.
+_TINY_GAP = 0.025
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Clusters (m,), rows (m, K) they were made of, eigenvalues (K,), in working order.
+
+    `beyond` is the eigenvalue after them, as in `EigenResult`.
+    """
+
+    clusters: Ints
+    embedding: Block
+    values: Block
+    convergence: Convergence
+    beyond: float | None
+
+
+def warn_of_gap(cut: Cut, recorder: Recorder) -> None:
+    """Warn where λ_{K+1} is so near to λ_K that the K vectors might be others as well.
+
+    A change E of L̄ turns their span by an angle of up to ‖E‖ / (λ_{K+1} − λ_K) (Davis & Kahan).
+    """
+    k, last = cut.values.size, float(cut.values[-1])
+    if cut.beyond is not None and cut.beyond - last < _TINY_GAP * cut.beyond:
+        recorder.warn(
+            f"the gap after eigenvalue {k} is tiny ({last:.4g}, then {cut.beyond:.4g}): the graph "
+            f"hardly tells {k} clusters from {k + 1}; try other numbers, or say more about nodes"
+        )
+
+
+def normalized_cut(
+    work: Workspace,
+    k: int,
+    *,
+    variant: str = "luxburg",
+    solver: str = "auto",
+    tol: float | None = None,
+    max_iter: int = 200,
+    seed: int = 0,
+) -> Cut:
+    """Cut a graph into k clusters, see `NCut`; raises InputError for shi-malik with k ≠ 2.
+
+    With the degrees of the view, `Workspace.tau`.
+    """
+    if variant == "shi-malik" and k != 2:
+        raise InputError(f'variant: "shi-malik" makes 2 clusters, not {k}; use "luxburg"')
+    graph, recorder, laplacian = work.graph, work.recorder, laplacian_of(work)
+    wanted = max(0, k - laplacian.null.n_components)
+    found = smallest_pairs(work, wanted, solver=solver, tol=tol, max_iter=max_iter, seed=seed)
+    warn_unconverged(work, found.convergence)
+    embedding, values = rows_of(laplacian, found, k, variant)
+    _note_components(laplacian, k, recorder)
+
+    def clustered() -> Ints:
+        with recorder.stage("clusters"):
+            if variant != "shi-malik":
+                return kmeans(embedding, k, seed, space=laplacian.space).labels
+            split, ncut = best_split(graph.affinity, laplacian.leave(embedding[:, 1]))
+            recorder.note(f"cut at {split:.4g}, NCut {ncut:.4g}")
+            return (embedding[:, 1] > split).astype(np.int64)
+
+    name = work.name("clusters", k, variant, solver, tol, max_iter, seed, work.memory)
+    clusters = work.kept("clusters", name, clustered)
+    return Cut(clusters, embedding, values, found.convergence, found.beyond)
+
+
+def rows_of(
+    laplacian: NormalizedLaplacian, found: EigenResult, k: int, variant: str
+) -> tuple[Block, Block]:
+    """What k-means sees (m, k), and the eigenvalues (k,); `found` lacks the null space.
+
+    With regularised degrees rows of Z(I − Λ) at length 1: products with S^½ would be inner products
+    of the rows then, and directions that hardly hold together count less (ARI .64 -> .65 on 16
+    networks).
+    """
+    Z, values = _with_null(laplacian, found, k)
+    if laplacian.null.n_components == 0:
+        return transform(Z * (1.0 - values).astype(Z.dtype), "sphere"), values
+    if variant == "ng":
+        return transform(Z, "sphere"), values
+    return Z / laplacian.root_degree[:, None].astype(Z.dtype, copy=False), values
+
+
+def _with_null(laplacian: NormalizedLaplacian, found: EigenResult, k: int) -> tuple[Block, Block]:
+    """The k smoothest vectors (m, k) and values: null vectors of the largest components first."""
+    count = min(k, laplacian.null.n_components)
+    null = laplacian.null.columns(np.arange(count)).astype(found.vectors.dtype, copy=False)
+    Z = np.column_stack([null, found.vectors])
+    return Z[:, :k], np.concatenate([np.zeros(count), found.values])[:k]
+
+
+def _note_components(laplacian: NormalizedLaplacian, k: int, recorder: Recorder) -> None:
+    count = laplacian.null.n_components
+    if count > 1:
+        recorder.note(
+            f"the graph has {count} connected components beside isolated nodes; their exact "
+            "null vectors are "
+            + (
+                f"part of the {k} eigenvectors"
+                if count <= k
+                else f"more than the {k} clusters, so the {k} largest components decide alone"
+            )
+        )

@@ -1,0 +1,150 @@
+"""How much to add to the degrees of a network: decided by what the clusters say about its edges.
+
+The normalised cut of a sparse network is least for sets that hang on it by one edge. With enough
+added to every degree they are dear, with too much clusters that are there are missed; what is
+enough depends on the network. Candidates are cut at moderate sharpness, and the one is taken whose
+clusters, as the vectors give them, tell most about the edges (`edge_information`). Measured on 27
+networks with known classes: mean ARI .38 and .72 (real, generated), where modularity takes .36 and
+.72, conductance .31 and .49, the best candidate of each .42 and .72; edges held out do as well at
+twice the cost, and clusters refined to the likeliest ones tell less about which vectors were good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from mustlink.eigen.chebyshev import chebyshev
+from mustlink.eigen.nested_iteration import guard
+from mustlink.eigen.plain_solve import is_small
+from mustlink.eigen.solver import laplacian_of, smallest_pairs
+from mustlink.errors import InputError
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.result import EigenResult
+from mustlink.rounding.assign import kmeans
+from mustlink.scores.block_model import edge_information
+from mustlink.workspace import Workspace
+
+CANDIDATES = (1.0, 0.3, 0.1, 0.0)
+_EVEN = 0.6  # of the median number of edges, which all but 1 % have where every node chose as many
+_CLEARLY = 1.05  # times what the cut as it is tells of the edges
+_LARGE = 50_000  # nodes from which candidates are cut at a tenth of the sharpness
+_SHARP, _ROUGH = 1e-3, 1e-2
+_FILTERS, _RESTARTS = 12, 3
+
+_STAGE = "candidate regularisations"
+
+Rows = Callable[[NormalizedLaplacian, EigenResult], Block]
+
+
+@dataclass(frozen=True)
+class RegularizationTried:
+    """A candidate: τ, nats that its clusters tell about an edge, share of its largest cluster."""
+
+    tau: float
+    information: float
+    largest: float
+
+
+@dataclass(frozen=True)
+class Regularization:
+    """τ in units of the mean degree, why, and the candidates that were compared."""
+
+    tau: float
+    reason: str
+    tried: tuple[RegularizationTried, ...] = ()
+
+    @property
+    def table(self) -> list[dict[str, float]]:
+        """The candidates for a report."""
+        return [asdict(one) for one in self.tried]
+
+
+def choose_regularization(work: Workspace, k: int, rows: Rows, seed: int) -> Regularization:
+    """τ of K clusters of a graph that was given; 0 unless another tells clearly more.
+
+    `rows(laplacian, pairs)` are what k-means sees, (m, r). Every candidate starts from the vectors
+    of the one before.
+    """
+    plain, recorder = laplacian_of(work), work.recorder
+    edges = np.diff(work.graph.affinity.indptr)[plain.nodes]
+    if k == 1 or np.quantile(edges, 0.01) >= _EVEN * np.median(edges):
+        why = "one cluster" if k == 1 else "no node has far fewer edges than most"
+        return Regularization(0.0, why)
+    tried: list[RegularizationTried] = []
+    start: Block | None = None
+    for number, tau in enumerate(CANDIDATES):
+        if tried and recorder.deadline.is_over:
+            left = len(CANDIDATES) - number
+            recorder.leave_out(f"{left} of {len(CANDIDATES)} regularisations were not tried")
+            break
+        view = work.regularized(tau)
+        found, start = _pairs(view, k, start, seed)
+        with recorder.stage(_STAGE):
+            tried.append(_judged(view, rows(laplacian_of(view), found), k, seed))
+    best = max(tried, key=lambda one: one.information * (1.0 if one.tau else _CLEARLY))
+    table = ", ".join(f"{one.information:.3f} at {one.tau:g}" for one in tried)
+    reason = f"what the clusters tell about an edge, in nats: {table}"
+    recorder.note(f"regularization: {best.tau:g} of the mean degree; {reason}")
+    return Regularization(best.tau, reason, tuple(tried))
+
+
+def check_regularization(value: float | str) -> None:
+    """Raise InputError unless it is "auto" or a number from 0."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if value != "auto" and not (number and 0 <= float(value) < np.inf):
+        raise InputError(
+            f"regularization: {value!r} cannot be added to degrees; give auto, or a share of the "
+            "mean degree such as 0.3 (0 adds nothing)"
+        )
+
+
+def regularization_of(
+    work: Workspace, asked: float | str, k: int, rows: Rows, seed: int
+) -> Regularization:
+    """What was asked for; "auto": decided by evidence on graphs that were given, else 0.
+
+    Graphs that are made from points have no nodes that hang on by one edge.
+    """
+    if asked != "auto":
+        return Regularization(float(asked), "given")
+    if work.graph.info.get("kind") != "precomputed":
+        return Regularization(0.0, "a graph made from points")
+    return choose_regularization(work, k, rows, seed)
+
+
+def _pairs(
+    view: Workspace, k: int, start: Block | None, seed: int
+) -> tuple[EigenResult, Block | None]:
+    """The k smoothest pairs beside the null space, roughly; and a start for the next τ."""
+    laplacian = laplacian_of(view)
+    space, room = laplacian.space, laplacian.size - laplacian.null.n_components
+    wanted = max(0, k - laplacian.null.n_components)
+    tol = _SHARP if laplacian.size <= _LARGE else _ROUGH
+    width = k + guard(k)
+    if wanted == 0 or is_small(laplacian) or 5 * width >= room:
+        return smallest_pairs(view, wanted, tol=tol, seed=seed), start
+
+    def noise(columns: int) -> Block:
+        return space.normals(columns, seed).astype(laplacian.dtype, copy=False)
+
+    begun = noise(width) if start is None else start
+    deadline = view.recorder.deadline
+    with view.recorder.stage(_STAGE):
+        found = chebyshev(laplacian, begun, wanted, tol=tol, max_iter=_FILTERS, deadline=deadline)
+    if not found.convergence.converged.all() and laplacian.size <= _LARGE and not view.tau:
+        return smallest_pairs(view, wanted, tol=tol, seed=seed), start
+    return found, space.stack([found.vectors, noise(width - wanted)])
+
+
+def _judged(view: Workspace, rows: Block, k: int, seed: int) -> RegularizationTried:
+    """A candidate's clusters, by what they tell about the edges."""
+    laplacian, graph = laplacian_of(view), view.graph
+    found = kmeans(rows, k, seed, restarts=_RESTARTS, space=laplacian.space).labels
+    labels = np.zeros(graph.n_nodes, dtype=np.int64)  # nodes without an edge tell nothing
+    labels[laplacian.nodes] = found
+    sizes = np.bincount(found, laplacian.weights)
+    told = edge_information(graph.affinity, labels)
+    return RegularizationTried(view.tau, told, float(sizes.max() / sizes.sum()))
