@@ -156,7 +156,7 @@ def warn_of_sizes(
     there = clusters >= 0
     sizes = np.bincount(clusters[there], None if weights is None else weights[there])
     largest = sizes.max() / sizes.sum()
-    if largest > _GIANT and 1 < k < 1 / (1 - _GIANT):
+    if largest > _GIANT and k > 1:
         recorder.warn(
             f"one cluster holds {largest:.1%} of the nodes, the others are small groups on its "
             "rim; look before relying on it"

@@ -28,12 +28,14 @@ from mustlink.scores.block_model import edge_information
 from mustlink.workspace import Workspace
 
 CANDIDATES = (1.0, 0.3, 0.1, 0.0)
+_FEWEST = 200  # nodes: below (karate, polbooks, football) the cut as it is was as good
 _EVEN = 0.6  # of the median number of edges, which all but 1 % have where every node chose as many
 _CLEARLY = 1.05  # times what the cut as it is tells of the edges
 _LARGE = 50_000  # nodes from which candidates are cut at a tenth of the sharpness
 _SHARP, _ROUGH = 1e-3, 1e-2
 _FILTERS, _RESTARTS = 12, 3
 
+_OF_POINTS = ("knn", "kneighbors", "rbf", "image", "adjusted")
 _STAGE = "candidate regularisations"
 
 Rows = Callable[[NormalizedLaplacian, EigenResult], Block]
@@ -70,9 +72,10 @@ def choose_regularization(work: Workspace, k: int, rows: Rows, seed: int) -> Reg
     """
     plain, recorder = laplacian_of(work), work.recorder
     edges = np.diff(work.graph.affinity.indptr)[plain.nodes]
-    if k == 1 or np.quantile(edges, 0.01) >= _EVEN * np.median(edges):
-        why = "one cluster" if k == 1 else "no node has far fewer edges than most"
-        return Regularization(0.0, why)
+    if k == 1 or edges.size < _FEWEST:
+        return Regularization(0.0, "one cluster" if k == 1 else f"less than {_FEWEST} nodes")
+    if np.quantile(edges, 0.01) >= _EVEN * np.median(edges):
+        return Regularization(0.0, "no node has far fewer edges than most")
     tried: list[RegularizationTried] = []
     start: Block | None = None
     for number, tau in enumerate(CANDIDATES):
@@ -110,7 +113,7 @@ def regularization_of(
     """
     if asked != "auto":
         return Regularization(float(asked), "given")
-    if work.graph.info.get("kind") != "precomputed":
+    if work.graph.info.get("kind") in _OF_POINTS:
         return Regularization(0.0, "a graph made from points")
     return choose_regularization(work, k, rows, seed)
 
