@@ -1,0 +1,226 @@
+"""One run of `bench/hard.py`: the command a user types, in a limited process, and how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import multiprocessing
+import os
+import re
+import resource
+import sys
+import time
+import traceback
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from common import maxrss_bytes
+
+# A server without threads that has imported everything: its children start in milliseconds.
+FORK = multiprocessing.get_context("forkserver")
+FORK.set_forkserver_preload(["mustlink", "mustlink_io.commands.cli", "mustlink_io.jobs.run"])
+PATIENCE = 5.0  # times the planned seconds
+LEAST = 1.0  # planned seconds at least: below it loading compiled kernels decides
+KILLED = 120.0  # seconds after which a run is not waited for
+BAD = (
+    "traceback", "raw warning", "no message", "not finite", "over budget", "too long", "killed",
+    "out of memory",
+)  # fmt: skip
+_RAW = re.compile(r"\w+Warning: |encountered in |Ill-conditioned|did not converge")
+_SLOW = re.compile(
+    r"(note|warning): .*(seconds|time limit|takes too long| the full problem is tried)"
+)
+
+
+@dataclass(frozen=True)
+class Data:
+    """A file of data and labels, and what a command needs to know of it."""
+
+    path: Path
+    part: str
+    k: int
+
+    @classmethod
+    def write(cls, path: Path, name: str, n: int) -> Data:
+        """Write the data of a kind."""
+        import h5py
+        import numpy as np
+
+        from hard_kinds import KINDS
+
+        made = KINDS[name](np.random.default_rng(zlib.crc32(name.encode())), n)
+        with h5py.File(path, "w") as file:
+            if made.is_graph:
+                group = file.create_group("graph")
+                for part in ("data", "indices", "indptr"):
+                    group[part] = getattr(made.data, part)
+                group.attrs["shape"] = made.data.shape
+            else:
+                file["points"] = made.data
+            file["labels"], file["truth"] = made.labels, made.truth
+        return cls(path, "graph" if made.is_graph else "points", made.k)
+
+    def command(self, run: str, memory: str) -> list[str]:
+        """The words of a run such as "cluster csp", without its output."""
+        from mustlink_io.jobs.cluster import ClusterJob
+
+        verb, method = run.split()
+        words = [verb, f"{self.path}:/{self.part}", "-m", method, "--memory", memory]
+        if verb == "cluster":
+            words += ["-k", str(self.k)]
+        if verb == "propagate" or ClusterJob.methods[method].takes:
+            words += ["--labels", f"{self.path}:/labels"]
+        return [*words, "--impute"] if "missing" in self.path.name else words
+
+
+def _say(words: list[str]) -> tuple[int, str, str, str]:
+    """Exit code, stdout, stderr and an escaped traceback of the command line."""
+    from mustlink_io.commands.cli import run
+
+    out, err, code, escaped = io.StringIO(), io.StringIO(), -1, ""
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = run(words)
+    except BaseException:
+        escaped = traceback.format_exc(limit=-4)
+    return code, out.getvalue(), err.getvalue(), escaped
+
+
+def _planned(command: list[str]) -> dict[str, Any]:
+    """What `mustlink plan` promises, without the start of the program, on a free machine.
+
+    How busy the machine is just now stretches all of a plan alike, its start too, which is told
+    by itself.
+    """
+    from mustlink_io.jobs.rates import START
+
+    verb, data, *rest = command
+    code, out, said, escaped = _say(["plan", data, "--for", verb, *rest, "--json"])
+    if code or escaped:
+        return {"code": code, "said": escaped or said}
+    told = json.loads(out.strip().splitlines()[-1])
+    start = told["stages"][0]["seconds"]
+    return {"code": 0, "seconds": (told["seconds"] - start) * START / start}
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _child(pipe: Any, command: list[str], out: Path, limit: int) -> None:
+    """One run; sends how it went. What is planned counts in its peak, not in its seconds."""
+    plan = _planned(command)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    wall, cpu = time.perf_counter(), _cpu()
+    code, told, said, escaped = _say([*command, "-o", str(out), "--fresh", "--json"])
+    found = {
+        "code": code,
+        "wall": time.perf_counter() - wall,
+        "cpu": _cpu() - cpu,
+        "plan": plan,
+        "peak": maxrss_bytes(resource.getrusage(resource.RUSAGE_SELF)),
+        "told": told,
+        "said": said,
+        "escaped": escaped,
+    }
+    pipe.send(found)
+    pipe.close()
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def attempt(data: Data, run: str, memory: str) -> dict[str, Any]:
+    """Run a command on a file within a budget; how it went."""
+    from mustlink.cost.process_memory import parse_size
+
+    command = data.command(run, memory)
+    out = data.path.with_name(f"{data.path.stem}-{run.replace(' ', '-')}-{memory}.h5")
+    mine, theirs = FORK.Pipe(duplex=False)
+    found = {"command": command, "limit": parse_size(memory)}
+    process = FORK.Process(target=_child, args=(theirs, command, out, found["limit"]))
+    process.start()
+    theirs.close()
+    try:
+        if mine.poll(KILLED):
+            found |= mine.recv()
+        else:
+            process.kill()
+            found["said"] = f"no answer within {KILLED:.0f} seconds"
+    except EOFError:
+        found["said"] = "the process ended without a word"
+    finally:
+        process.join()
+    if found.get("code") == 0:
+        found |= _answer(out, data, found["told"])
+    found.pop("told", None)
+    out.unlink(missing_ok=True)
+    return found
+
+
+def _answer(out: Path, data: Data, told: str) -> dict[str, Any]:
+    """What in an answer is no number or no cluster, and how near it is to the truth."""
+    import h5py
+    import numpy as np
+    from sklearn.metrics import adjusted_rand_score
+
+    wrong: list[str] = []
+
+    def look(name: str, entry: Any) -> None:
+        parts = {name: entry} if isinstance(entry, h5py.Dataset) else {}
+        parts |= {f"{name}@{key}": value for key, value in entry.attrs.items()}
+        for where, value in parts.items():
+            if getattr(value, "dtype", np.dtype(object)).kind in "fc":
+                wrong.extend([where] * (not np.isfinite(np.asarray(value)).all()))
+
+    with h5py.File(data.path) as file:
+        truth = file["truth"][()]
+    with h5py.File(out) as file:
+        file.visititems(look)
+        labels = file["labels"][()]
+    if labels.dtype.kind not in "iu" or not ((labels >= -1) & (labels < data.k)).all():
+        wrong.append("labels")
+    if labels.size != truth.size:
+        return {"wrong": [*wrong, "size"]}
+    if re.search(r"\b(NaN|Infinity)\b", told):
+        wrong.append("--json")
+    return {"wrong": wrong, "ari": adjusted_rand_score(truth, labels)}
+
+
+def verdict(found: dict[str, Any]) -> str:
+    """How a run ended: "done", "refused", or one of `BAD`."""
+    said, plan = found.get("said", ""), found.get("plan", {})
+    code = found.get("code")
+    if code is None:
+        return "killed"
+    if found["escaped"] or "Traceback" in said + plan.get("said", "") or code not in (0, 2):
+        return "traceback"
+    if plan["code"] not in (0, 2):
+        return "traceback"
+    if _RAW.search(said):
+        return "raw warning"
+    complaints = [line for line in said.splitlines() if line.startswith("mustlink: ")]
+    if "out of memory" in said:
+        return "out of memory"
+    if len(complaints) != (code == 2):
+        return "no message"
+    if found.get("wrong"):
+        return "not finite"
+    if found["peak"] > found["limit"]:
+        return "over budget"
+    if times(found) > PATIENCE and not _SLOW.search(said):
+        return "too long"
+    return "refused" if code else "done"
+
+
+def times(found: dict[str, Any]) -> float:
+    """How many times longer than planned a run took; 0 where nothing was planned.
+
+    Seconds are those of the wall clock, or the CPU's where they are less: on a busy machine.
+    """
+    if "wall" not in found or "seconds" not in found["plan"]:
+        return 0.0
+    return float(min(found["wall"], found["cpu"]) / max(found["plan"]["seconds"], LEAST))
