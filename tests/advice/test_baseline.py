@@ -8,7 +8,7 @@ import pytest
 
 import mustlink as ml
 from cases import blobs
-from mustlink.advice.baseline import NEAREST, SEEDED, TREES, _compared, baseline
+from mustlink.advice.baseline import NEAREST, SEEDED, TREES, _compared, _Ours, baseline
 from mustlink_io.commands import cli
 
 N, K = 400, 3
@@ -91,6 +91,15 @@ def test_nothing_is_said_without_points_or_labels_to_hold_out(round_points):
     assert baseline(X, some_labels(y, 1), ml.GFHF()) is None
     assert baseline(X, y, ml.GFHF()) is None  # nothing is left to learn from
     assert baseline(X, np.where(y == 0, 0, -1), ml.GFHF()) is None
+
+
+def test_equal_rows_of_the_sample_are_one_node_as_in_a_fit(round_points):
+    X, y = (np.repeat(part, 30, axis=0) for part in round_points)
+    few = some_labels(y, 10)
+    ours = _Ours(ml.Poisson(), X, K, 0)
+    assert (ours._graph.n_nodes, ours._graph.n_rows) == (N, 30 * N)
+    assert np.array_equal(ours.answer(few, np.arange(y.size)), ml.Poisson().fit(X, few).labels_)
+    assert baseline(X, few, ml.SRCP(n_clusters=K)).right["ours"] == 1
 
 
 def test_an_estimator_is_not_changed_and_the_same_seed_gives_the_same(round_points):

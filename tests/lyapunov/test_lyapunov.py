@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import mustlink as ml
 import oracles
 from cases import KINDS, random_constraints, random_graph
-from mustlink.errors import InputError
+from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.kernels.diffused_columns import diffused_columns, workspace
 from mustlink.kernels.similarity_adjustment import adjust
 from mustlink.lyapunov import exponentials, filters, sources
@@ -32,7 +32,7 @@ from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.lyapunov.pair_propagation import solve_pairs
 from mustlink.lyapunov.residual import residual
 from mustlink.lyapunov.sources import Sources, given_pairs, sources_of
-from mustlink.methods.adjusted_graph import Adjustment
+from mustlink.methods.adjusted_graph import Adjustment, _with_every_node
 from mustlink.observe import Recorder
 from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import normalized_laplacian
@@ -804,6 +804,27 @@ def test_the_adjusted_graph(seed, with_new):
     assert np.array_equal(W.indices, kept.indices)
 
 
+def test_nodes_that_would_lose_every_edge_keep_a_little_of_them():
+    W = sp.csr_matrix(np.array([[0, 0.5, 0.2, 0], [0.5, 0, 0.3, 0], [0.2, 0.3, 0, 0], [0] * 4]))
+    F = np.array([-1.0, -1.0, -1.0, 0.0, -1.0, 0.0])  # node 0 loses both edges
+    found = _with_every_node(Adjustment(F, edges.none()).apply(W), W).toarray()
+    np.testing.assert_array_equal(found, found.T)
+    np.testing.assert_allclose(found[:3, 0], [0, 5e-7, 2e-7], rtol=1e-9)
+    np.testing.assert_allclose(found[1, 2], 0.3)
+    assert not found[3].any()
+
+
+@pytest.mark.parametrize("method", [ml.SRCP, ml.E2CP])
+def test_two_nodes_whose_only_edge_goes_are_two_clusters(method):
+    X = np.repeat([[0.0, 1.0], [5.0, 2.0]], 30, axis=0)
+    y = np.full(60, -1)
+    y[:3], y[30:33] = 0, 1
+    with pytest.warns(DoubtfulResultWarning):
+        labels = method(n_clusters=2, random_state=0).fit_predict(X, y)
+    assert np.array_equal(labels, np.repeat(labels[[0, -1]], 30))
+    assert labels[0] != labels[-1]
+
+
 def test_edges_that_go_leave_the_graph_alone():
     """F = −1 takes an edge out of W*, not out of W."""
     W = sp.csr_matrix(np.array([[0, 0.5, 0.2], [0.5, 0, 0.3], [0.2, 0.3, 0]]))
@@ -917,7 +938,7 @@ def test_all_solvers_say_the_same(shape):
 
 def test_auto_looks_at_size_and_mu(monkeypatch):
     W, known = case("pairs")
-    monkeypatch.setattr(solve, "DENSE_BELOW", 10)
+    monkeypatch.setattr(solve, "SPREAD_DENSE_BELOW", 10)
     for mu, alpha, name in (
         (0.2, None, "diffusion"),
         (0.01, None, "global Krylov"),

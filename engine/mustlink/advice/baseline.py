@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from mustlink.advice.sample import MOST, RUN, is_square, readable, take
+from mustlink.advice.sample import RUN, is_square, readable, take
 from mustlink.check import as_random_state
+from mustlink.cost.held_out import sample_rows
 from mustlink.errors import MustlinkError
 from mustlink.graph import Graph
 from mustlink.kernels.threads import threads
@@ -30,7 +31,6 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _LABELS = 600  # that are looked at
-_POINTS, _EACH = 1500, 30  # of the sample, in all and a class
 _FOLDS = 3
 _LEAST = 6  # labels held out, below which nothing is said
 _TREES = 50
@@ -159,7 +159,7 @@ def _sample(labels: Ints, by_runs: bool, rng: np.random.Generator) -> tuple[Ints
     if known.size > _LABELS:
         known = np.sort(rng.choice(known, _LABELS, replace=False))
     classes = np.unique(labels[known]).size
-    some = min(max(_POINTS, _EACH * classes), MOST, labels.size)
+    some = sample_rows(labels.size, classes)
     if by_runs and labels.size > RUN * some:
         starts = rng.choice(labels.size // RUN, some // RUN, replace=False) * RUN
         others = (starts[:, None] + np.arange(RUN)).ravel()
@@ -245,6 +245,7 @@ class _Ours:
                 weights=given["weights"],
                 random_state=seed,
                 observer=_Deaf(),
+                duplicates="merge",  # as in a fit
             )
 
     def answer(self, train: Ints, held: Ints) -> Ints | None:

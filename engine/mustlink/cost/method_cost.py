@@ -14,6 +14,7 @@ from mustlink.errors import InputError
 RESERVE = 130 * 10**6  # bytes that compiling kernels takes at their first use, the first time ever
 _PER_NODE = 80  # bytes: order, degrees, components, grids
 _NEW_EDGES = 1.1  # stored weights of a graph after and before new edges; more for many pairs
+SPREAD_DENSE_BELOW = 2000  # nodes: below, LAPACK spreads constraints in a few seconds, exactly
 FACTORS = 120 * 10**6  # bytes of the propagation of constraints at least, however few there are
 _TASKS = 64 * 10**6  # bytes: rows of blocks that threads work on, see `kernels.blocks.row_slices`
 _SMALL = 10 * 3 * 3 * 8  # bytes of the Gram matrices of three blocks, a number of one

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from mustlink.cost.method_cost import SPREAD_DENSE_BELOW
 from mustlink.errors import InputError
 from mustlink.lyapunov.dense import solve_dense
 from mustlink.lyapunov.diffusion import Diffusion, solve_diffusion
@@ -28,7 +29,6 @@ from mustlink.stopping import TIME_LIMIT
 
 FieldOf = TypeVar("FieldOf", bound=Field)
 SOLVERS = ("auto", "dense", "diffusion", "krylov")
-DENSE_BELOW = 2000  # nodes: below, LAPACK takes a few seconds and gives every entry
 _LOCAL_MU = 0.02  # for smaller μ sources reach most nodes of most graphs
 _SEARCH_MU, _SEARCH_TOL = 0.2, 1e-3  # where new edges are looked for when F is nowhere small
 _ROWS_BELOW = 20_000  # nodes: below, all of a low-rank F is looked through for new edges
@@ -101,7 +101,7 @@ def _choose(problem: Problem, solver: str) -> str:
         raise InputError('solver: "krylov" is for SRCP; use "diffusion" or "dense" for E2CP')
     if solver != "auto":
         return solver
-    if problem.size <= DENSE_BELOW:
+    if problem.size <= SPREAD_DENSE_BELOW:
         return "dense"
     far = isinstance(problem, LyapunovProblem) and problem.mu < _LOCAL_MU
     return "krylov" if far else "diffusion"

@@ -18,6 +18,7 @@ from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 
 _ROUNDING = 1e-6  # weights in single precision may exceed 1 by as much
+_KEPT = 1e-6  # of the weights of a node that would lose every edge, and be nowhere
 _QUANTILES = (0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0)
 
 
@@ -72,9 +73,22 @@ def _shaped(F: NDArray[np.float64], largest: float, power: float) -> NDArray[np.
     return np.asarray(np.copysign(size if power == 1.0 else size**power, F))
 
 
+def _with_every_node(moved: sp.csr_matrix, W: sp.csr_matrix) -> sp.csr_matrix:
+    """Nodes that lost every edge of W keep a millionth of the weights: else they were nowhere."""
+    alone = (np.diff(W.indptr) > 0) & (np.diff(moved.indptr) == 0)
+    if not alone.any():
+        return moved
+    ends = alone[W.indices] | np.repeat(alone, np.diff(W.indptr))
+    kept = np.where(ends, _KEPT * W.data, 0.0).astype(W.dtype, copy=False)
+    together = sp.csr_matrix(moved + sp.csr_matrix((kept, W.indices, W.indptr), W.shape))
+    together.eliminate_zeros()
+    return together
+
+
 def adjusted_graph(laplacian: NormalizedLaplacian, change: Adjustment, recorder: Recorder) -> Graph:
     """W* (m, m) of a graph in working order; its own Laplacian needs no other order.
 
+    A node that cannot-links would take every edge keeps a millionth of their weights.
     Where nodes stand for several, weights between copies are moved, and summed again.
     """
     W, counts = laplacian.graph_weights, laplacian.weights
@@ -85,7 +99,7 @@ def adjusted_graph(laplacian: NormalizedLaplacian, change: Adjustment, recorder:
         recorder.note(f"the graph's weights were divided by {largest:.4g}, the largest of them")
         W.data /= largest
     np.minimum(W.data, 1.0, out=W.data)
-    moved = change.apply(W)
+    moved = _with_every_node(change.apply(W), W)
     if counts is not None:
         moved = fold(moved, counts)
     adjusted = Graph(moved, {"kind": "adjusted"}, counts)

@@ -203,6 +203,11 @@ def _within_share(request: Request, choice: Choice, n_folds: int) -> Solving | N
             f'about {duration_text(round(before))}; subspace="exact" solves it'
         )
         return None
+    most = min(rough.max_iter, steps)
+    recorder.note(
+        f"the smooth subspace keeps only {choice.score:.0%} of held-out constraints: the full "
+        f"problem is tried, too, for at most about {duration_text(round(solves * step * most))}"
+    )
     elapsed = sum(stage.seconds for stage in recorder.stages)
     until = recorder.deadline.sooner(max(_GROSS * elapsed, _GROSS_FLOOR))
-    return replace(rough, max_iter=min(rough.max_iter, steps), deadline=until)
+    return replace(rough, max_iter=most, deadline=until)

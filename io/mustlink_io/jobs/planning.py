@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mustlink.cost.held_out import sample_bytes
 from mustlink.cost.method_cost import FACTORS, Cost, Size, entry_bytes
 from mustlink.cost.neighbour_graph import LOOPS_BYTES, MOST_SYMMETRIC, knn_plan
 from mustlink.cost.neighbour_graph import Plan as GraphPlan
@@ -21,6 +22,7 @@ from mustlink.errors import InputError
 from mustlink.observe import Recorder
 from mustlink_io.jobs.data_probe import Probe, probe_of
 from mustlink_io.jobs.data_shape import Shape, shape_of
+from mustlink_io.jobs.held_out import STAGE, seconds_for, spreading_seconds
 from mustlink_io.jobs.methods import PROPAGATORS
 from mustlink_io.jobs.rates import COMPILING, START, duration
 
@@ -145,7 +147,7 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
         changes.append(note)
     if graph is not None and graph.method == "pynndescent":
         held += LOOPS_BYTES  # stays
-    stages += _solving(cost, size, held, single, job)
+    stages += _solving(cost, size, held, single, job, shape)
     slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
     why = tuple(sentence for sentence in (seen.later, seen.sooner) if sentence)
     return Plan(slow, tuple(changes), memory, least, seen.promise, why)
@@ -252,8 +254,10 @@ def _fitting(
     return replace(cost, columns=fewer), f"at most {fewer} smooth vectors instead of {cost.columns}"
 
 
-def _solving(cost: Cost, size: Size, held: int, single: bool, job: Any) -> list[StagePlan]:
-    """The stages after the graph."""
+def _solving(
+    cost: Cost, size: Size, held: int, single: bool, job: Any, shape: Shape
+) -> list[StagePlan]:
+    """The stages after the graph, which has `size`."""
     n, nnz, clusters = size.n, size.nnz, int(getattr(job, "n_clusters", 0) or cost.columns)
     at_rest = PROGRAM + held + size.operator(single)
     vectors = cost.columns * n * entry_bytes(single)
@@ -266,7 +270,7 @@ def _solving(cost: Cost, size: Size, held: int, single: bool, job: Any) -> list[
     if cost.spreads:
         how = "more with thousands of pairs"
         peak = at_rest + FACTORS
-        found.append(StagePlan("constraint propagation", peak, duration("spread", n), how))
+        found.append(StagePlan("constraint propagation", peak, spreading_seconds(n), how))
     name = "propagating" if job.methods is PROPAGATORS else "eigenvectors"
     peak = held + cost.peak(size, single=single, usual=True)
     seconds = duration("eigenvectors", nnz * cost.columns)
@@ -274,6 +278,9 @@ def _solving(cost: Cost, size: Size, held: int, single: bool, job: Any) -> list[
         seconds += duration("wide blocks", n * cost.columns * max(cost.columns - _NARROW, 0))
     found.append(StagePlan(name, peak, seconds))
     found.append(StagePlan("clusters", at_rest + vectors + 3 * embedding, _clustering(n, clusters)))
+    peak = at_rest + vectors + sample_bytes(shape.n, shape.d, clusters, cost)
+    if shape.d and job.labels is not None and (job.memory is None or peak <= job.memory):
+        found.append(StagePlan(STAGE, peak, seconds_for(shape.n, clusters, cost)))
     found.append(StagePlan("looking at the result", at_rest, duration("looking", nnz)))
     out = n * (8 + 8 * clusters)
     found.append(StagePlan("writing", at_rest + vectors + 2 * out, duration("writing", out)))

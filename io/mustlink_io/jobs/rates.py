@@ -29,6 +29,8 @@ _RATES = {
     "wide blocks": 0.004,  # nodes times columns squared
     "k-means": 0.06,  # rows of the sample times clusters squared
     "spread": 3.0,  # nodes
+    "dense spread": 4.5e-4,  # cubes of nodes
+    "fit of a sample": 100.0,  # points
     "clusters": 0.045,  # numbers in the embedding
     "looking": 0.02,  # stored weights
     "writing": 0.004,  # bytes

@@ -22,6 +22,7 @@ from mustlink_io.hdf5.plain_json import to_json
 from mustlink_io.hdf5.result import Report, Result
 from mustlink_io.hdf5.result_parts import Input
 from mustlink_io.hdf5.work_folder import WorkFolder, entries, folder_of, remove, remove_leftovers
+from mustlink_io.jobs import held_out
 from mustlink_io.jobs.class_names import names_content, with_class_names
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.left_out_rows import content_of_all, of_kept, outcome_of_all
@@ -81,7 +82,7 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
     except InputError:
         _put_away(job, work, recorder)
         raise
-    found = _held_out(job, estimator, data, side, recorder)
+    found = held_out.look(job.labels_of(side), estimator, data, recorder)
     with recorder.stage("looking at the result"):
         kept_labels = of_kept(labels, data.kept)
         outcome = with_class_names(job.outcome(estimator, side), labels)
@@ -120,24 +121,6 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
         recorder.note(notes[-1])
     seconds = result.seconds + recorder.stages[-1].seconds
     return result.told(*notes, output=job.output, seconds=seconds, peak_bytes=peak, work=kept)
-
-
-def _held_out(
-    job: Job, estimator: Any, data: formats.Data, side: Any, recorder: Recorder
-) -> dict[str, Any] | None:
-    """How the method and answers that know no graph do on labels held out, see `baseline`."""
-    from mustlink.advice.baseline import baseline
-
-    labels = job.labels_of(side)
-    if labels is None or data.kind == "graph" or data.image is not None:
-        return None
-    with recorder.stage("labels held out"):
-        found = baseline(data.value, labels, estimator)
-    if found is None:
-        return None
-    if found.doubt is not None:
-        recorder.warn(found.doubt)
-    return found.to_dict()
 
 
 def _read(job: Job, advance: stream.Advance) -> tuple[formats.Data, formats.Labels | None]:
