@@ -32,7 +32,7 @@ from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.lyapunov.pair_propagation import solve_pairs
 from mustlink.lyapunov.residual import residual
 from mustlink.lyapunov.sources import Sources, given_pairs, sources_of
-from mustlink.methods.adjusted_graph import Adjustment, _with_every_node
+from mustlink.methods.adjusted_graph import Adjustment
 from mustlink.observe import Recorder
 from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import normalized_laplacian
@@ -802,16 +802,6 @@ def test_the_adjusted_graph(seed, with_new):
         np.testing.assert_array_equal(ours.toarray(), theirs.toarray())
     assert np.array_equal(W.indptr, kept.indptr)
     assert np.array_equal(W.indices, kept.indices)
-
-
-def test_nodes_that_would_lose_every_edge_keep_a_little_of_them():
-    W = sp.csr_matrix(np.array([[0, 0.5, 0.2, 0], [0.5, 0, 0.3, 0], [0.2, 0.3, 0, 0], [0] * 4]))
-    F = np.array([-1.0, -1.0, -1.0, 0.0, -1.0, 0.0])  # node 0 loses both edges
-    found = _with_every_node(Adjustment(F, edges.none()).apply(W), W).toarray()
-    np.testing.assert_array_equal(found, found.T)
-    np.testing.assert_allclose(found[:3, 0], [0, 5e-7, 2e-7], rtol=1e-9)
-    np.testing.assert_allclose(found[1, 2], 0.3)
-    assert not found[3].any()
 
 
 @pytest.mark.parametrize("method", [ml.SRCP, ml.E2CP])

@@ -18,7 +18,7 @@ from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 
 _ROUNDING = 1e-6  # weights in single precision may exceed 1 by as much
-_KEPT = 1e-6  # of the weights of a node that would lose every edge, and be nowhere
+_KEPT = 1e-6  # of the weights of W where W* has too few edges
 _QUANTILES = (0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0)
 
 
@@ -73,22 +73,19 @@ def _shaped(F: NDArray[np.float64], largest: float, power: float) -> NDArray[np.
     return np.asarray(np.copysign(size if power == 1.0 else size**power, F))
 
 
-def _with_every_node(moved: sp.csr_matrix, W: sp.csr_matrix) -> sp.csr_matrix:
-    """Nodes that lost every edge of W keep a millionth of the weights: else they were nowhere."""
-    alone = (np.diff(W.indptr) > 0) & (np.diff(moved.indptr) == 0)
-    if not alone.any():
+def _with_enough_nodes(moved: sp.csr_matrix, W: sp.csr_matrix, least: int) -> sp.csr_matrix:
+    """W*, or with a millionth of W where W* leaves less than `least` nodes to be cut."""
+    if np.count_nonzero(np.diff(moved.indptr)) >= least:
         return moved
-    ends = alone[W.indices] | np.repeat(alone, np.diff(W.indptr))
-    kept = np.where(ends, _KEPT * W.data, 0.0).astype(W.dtype, copy=False)
-    together = sp.csr_matrix(moved + sp.csr_matrix((kept, W.indices, W.indptr), W.shape))
-    together.eliminate_zeros()
-    return together
+    return sp.csr_matrix(moved + _KEPT * W)
 
 
-def adjusted_graph(laplacian: NormalizedLaplacian, change: Adjustment, recorder: Recorder) -> Graph:
+def adjusted_graph(
+    laplacian: NormalizedLaplacian, change: Adjustment, recorder: Recorder, least: int = 0
+) -> Graph:
     """W* (m, m) of a graph in working order; its own Laplacian needs no other order.
 
-    A node that cannot-links would take every edge keeps a millionth of their weights.
+    Nodes may lose every edge; where fewer than `least` keep one, all keep a millionth of W.
     Where nodes stand for several, weights between copies are moved, and summed again.
     """
     W, counts = laplacian.graph_weights, laplacian.weights
@@ -99,7 +96,7 @@ def adjusted_graph(laplacian: NormalizedLaplacian, change: Adjustment, recorder:
         recorder.note(f"the graph's weights were divided by {largest:.4g}, the largest of them")
         W.data /= largest
     np.minimum(W.data, 1.0, out=W.data)
-    moved = _with_every_node(change.apply(W), W)
+    moved = _with_enough_nodes(change.apply(W), W, least)
     if counts is not None:
         moved = fold(moved, counts)
     adjusted = Graph(moved, {"kind": "adjusted"}, counts)
@@ -111,11 +108,11 @@ def adjusted_graph(laplacian: NormalizedLaplacian, change: Adjustment, recorder:
 
 
 def adjusted_affinity(
-    laplacian: NormalizedLaplacian, change: Adjustment, recorder: Recorder
+    laplacian: NormalizedLaplacian, change: Adjustment, recorder: Recorder, least: int = 0
 ) -> sp.csr_matrix:
     """W* (n, n) CSR in the graph's order; between copies, where nodes stand for several."""
     n, m = laplacian.n_nodes, laplacian.size
-    W = adjusted_graph(laplacian, change, recorder).affinity
+    W = adjusted_graph(laplacian, change, recorder, least).affinity
     if laplacian.weights is not None:
         W = fold(W, 1.0 / laplacian.weights)
     place = sp.csr_matrix((np.ones(m), (laplacian.nodes, np.arange(m))), shape=(n, m))

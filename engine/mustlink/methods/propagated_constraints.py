@@ -124,7 +124,7 @@ class PropagatedConstraints(InformedClusterer):
                 left = len(powers) * len(variants) - len(cuts.tried)
                 recorder.leave_out(f"{left} of the graph's cuts were not tried")
                 break
-            adjusted = self._adjusted(work, laplacian, F, power, name)  # 4
+            adjusted = self._adjusted(work, laplacian, F, power, name, k)  # 4
             place = place_of(adjusted, laplacian)
             for variant in variants:
                 cut = normalized_cut(  # 5
@@ -200,10 +200,11 @@ class PropagatedConstraints(InformedClusterer):
         F: PropagatedPairs,
         power: float,
         name: str | None,
+        k: int,
     ) -> Workspace:
         """Step 4: W* for one power of F."""
         with work.recorder.stage("adjusted graph"):
-            adjusted = adjusted_graph(laplacian, self._change(F, power), work.recorder)
+            adjusted = adjusted_graph(laplacian, self._change(F, power), work.recorder, k)
         adjusted.derived.origin = work.shelf.name_of("adjusted graph", name, power)
         return work.on(adjusted)
 
@@ -238,7 +239,7 @@ class PropagatedConstraints(InformedClusterer):
         Where equal rows are one node: between one copy of every node of `graph_` and another.
         """
         work = self._view(self.graph_, Recorder())
-        return adjusted_affinity(laplacian_of(work), self._moved, work.recorder)
+        return adjusted_affinity(laplacian_of(work), self._moved, work.recorder, self._k)
 
     def _check(self) -> None:
         self._check_parameter()
