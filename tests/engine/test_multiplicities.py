@@ -27,7 +27,7 @@ PROPAGATORS = {
     "GFHF": ml.GFHF(),
     "GFHF, masses": ml.GFHF(class_mass=True),
     "GFHF, equal masses": ml.GFHF(class_mass="equal"),
-    "LLGC": ml.LLGC(),
+    "LLGC": ml.LLGC(alpha=0.99),
     "Poisson": ml.Poisson(),
     "Poisson, equal": ml.Poisson(class_mass="equal"),
     "Poisson, rows": ml.Poisson(center="rows"),

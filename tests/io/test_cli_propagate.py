@@ -200,7 +200,9 @@ def test_a_graph_made_before(propagated, data, method):
     assert "kNN graph" not in [stage["name"] for stage in result["stages"]]
     assert (found["labels"] == TRUTH).mean() > 0.95
     if method == "gfhf":
-        _, alone = propagated("graph.h5 --labels few.txt -m gfhf")
+        words = "--graph graph.h5 --labels few.txt -m gfhf --class-shares equal"
+        _, found = propagated(f"points.npy {words}")
+        _, alone = propagated("graph.h5 --labels few.txt -m gfhf")  # nobody knows of the points
         assert (found["label_distributions"] == alone["label_distributions"]).all()
 
 
@@ -443,3 +445,14 @@ def test_a_node_with_two_labels(mustlink, tmp_path):
     )
     assert code == 2
     assert "node 0 is labelled 1 and 2" in err
+
+
+def test_without_a_method_the_data_decide(propagated):
+    result, _ = propagated("points.npy --labels few.txt")
+    assert result["method"] == "Poisson"
+    result, found = propagated("graph.h5 --labels few.txt")
+    assert result["method"] == "LLGC"
+    assert " -m llgc " in result["command"]
+    assert (found["labels"] == TRUTH).mean() > 0.95
+    result, _ = propagated("graph.h5 --labels few.txt -m llgc --alpha 0.9 --no-refine")
+    assert result["choices"]["alpha"] == 0.9

@@ -27,10 +27,13 @@ from mustlink.propagate.doubts import lost_classes
 from mustlink.propagate.gwem import WalkEnergy
 
 LINEAR = {
-    "gfhf": (ml.GFHF(), oracles.gfhf_dense),
+    "gfhf": (ml.GFHF(class_mass=False), oracles.gfhf_dense),
     "lelp": (ml.LELP(), oracles.gfhf_dense),
-    "llgc": (ml.LLGC(alpha=0.9), lambda W, Y: oracles.llgc_dense(W, Y, 0.9)),
-    "llgc far": (ml.LLGC(alpha=0.999), lambda W, Y: oracles.llgc_dense(W, Y, 0.999)),
+    "llgc": (ml.LLGC(alpha=0.9, class_mass=False), lambda W, Y: oracles.llgc_dense(W, Y, 0.9)),
+    "llgc far": (
+        ml.LLGC(alpha=0.999, class_mass=False),
+        lambda W, Y: oracles.llgc_dense(W, Y, 0.999),
+    ),
     "tikreg": (ml.TikReg(gamma=0.3), lambda W, Y: oracles.tikreg_dense(W, Y, 0.3)),
     "ncut": (
         ml.NCutPropagation(alpha=0.7),
@@ -174,7 +177,7 @@ def test_gf_is_lelp(problem):
 
 def test_gfhf_is_harmonic_and_a_distribution(problem):
     W, y, _ = problem
-    F, _, est = values(ml.GFHF(), W, y)
+    F, _, est = values(ml.GFHF(class_mass=False), W, y)
     P = W.toarray() / W.toarray().sum(axis=1)[:, None]
     np.testing.assert_allclose((P @ F)[y < 0], F[y < 0], atol=1e-10)
     np.testing.assert_allclose(F.sum(axis=1), 1, atol=1e-10)
@@ -305,9 +308,10 @@ def test_far_nodes_are_answered_as_far_as_numbers_go():
     """LLGC falls off exponentially: LAPACK tells apart what a residual of 1e-6 cannot."""
     line = sp.diags([1.0, 1.0], [-1, 1], shape=(60, 60)).tocsr()
     y = np.where(np.arange(60) < 2, np.arange(60), -1)
-    exact = ml.LLGC(alpha=0.5, affinity="precomputed", solver="dense").fit(line, y)
+    half = ml.LLGC(alpha=0.5, class_mass=False, affinity="precomputed")
+    exact = clone(half).set_params(solver="dense").fit(line, y)
     assert (exact.labels_[1:] == 1).all()
-    rough = ml.LLGC(alpha=0.5, affinity="precomputed", solver="cg", tol=1e-6).fit(line, y)
+    rough = clone(half).set_params(solver="cg", tol=1e-6).fit(line, y)
     assert (rough.labels_[:8] == exact.labels_[:8]).all()
     assert (rough.labels_[-1]) == -1
     assert any("lower tol" in note for note in rough.report_.notes)
@@ -663,8 +667,9 @@ def test_duplicate_points_and_loops(method):
     assert np.isfinite(est.label_distributions_).all()
     W = random_graph(rng, 30).toarray() + np.diag(rng.random(30))
     y = some_labels(rng, 30, 2, 5)
-    cg = method(affinity="precomputed", solver="cg", tol=1e-12).fit(W, y)
-    dense = method(affinity="precomputed", solver="dense").fit(W, y)
+    est = method(affinity="precomputed", refine=False)
+    cg = clone(est).set_params(solver="cg", tol=1e-12).fit(W, y)
+    dense = clone(est).set_params(solver="dense").fit(W, y)
     np.testing.assert_allclose(cg.label_distributions_, dense.label_distributions_, atol=1e-6)
 
 

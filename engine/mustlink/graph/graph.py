@@ -17,6 +17,8 @@ from mustlink.graph.derived import Derived
 from mustlink.graph.multiplicity import fold
 from mustlink.graph.weight_range import within_range
 
+_KERNEL = 0.5  # share of the pairs that are edges in a kernel
+
 
 @dataclass(frozen=True, eq=False)
 class Graph:
@@ -47,6 +49,15 @@ class Graph:
         """
         W, told = within_range(as_affinity(affinity))
         return cls(W, {**(info or {"kind": "precomputed"}), **told})
+
+    @property
+    def is_network(self) -> bool:
+        """Whether the edges were given, and nobody told of what they were made.
+
+        Where more than half of the pairs are edges they are values of a kernel.
+        """
+        n = float(self.n_nodes)
+        return self.info.get("kind") == "precomputed" and self.affinity.nnz <= _KERNEL * n * n
 
     @property
     def n_nodes(self) -> int:

@@ -165,6 +165,7 @@ class CSCGFHF(GraphClusterer):
             tol = _ROUGH * default_tolerance(n)
         method = GFHF(
             class_mass=self.class_mass,
+            refine=False,
             solver=self.solver,
             tol=tol,
             max_iter=self.max_iter,

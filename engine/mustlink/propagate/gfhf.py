@@ -6,6 +6,7 @@ Labels stay as given, every other node is the mean of its neighbours: f_u = (D_u
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from mustlink.cost.method_cost import Cost, clamped_propagation
 from mustlink.operators.laplacian import Block
@@ -23,7 +24,11 @@ class GFHF(Propagator):
     few labels on many nodes they are nearly constant and one class takes all: use
     `class_mass="equal"`, or `Poisson`. Also the unnormalised cut of AB09 §4.1, relaxed. Cost: about
     15 multigrid cycles. See `Propagator` for the other parameters and what `fit` sets.
+
+    * `class_mass`: "auto" is "equal" on a network, a graph that was given; False for points.
     """
+
+    class_mass: Any = "auto"
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """One equation for each class among the nodes without a label."""

@@ -6,29 +6,50 @@ Every node may change its label: f = (1 − α)(I − αS)⁻¹y, the limit of f
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from mustlink.check import check_share
 from mustlink.propagate.glp import LaplacianEnergy
-from mustlink.propagate.propagator import Propagator
+from mustlink.propagate.propagator import Propagator, is_auto
 from mustlink.propagate.task import Solution, Task
+
+_FAR, _HALF_WAY, _NEAR = 0.99, 0.9, 0.7
 
 
 @dataclass(eq=False, repr=False)
 class LLGC(Propagator):
     """Soft labels on the normalised Laplacian: min fᵀL̄f + μ‖f − y‖², μ = (1 − α)/α (AB09 eq. 14).
 
-    * `alpha` in (0, 1): how far labels travel; 0.99 (scikit-learn's LabelSpreading takes 0.2).
+    * `alpha` in (0, 1): how far labels travel (scikit-learn's LabelSpreading takes 0.2). "auto":
+      0.99; on a network, a graph that was given, 0.99 or 0.9 with equal class masses or 0.7 with
+      the masses as they are, each refined or not, as answers labels held out of the fit best.
+    * `class_mass`: "auto" is "equal" on a network where `alpha` was given, else False.
+    * `refine`: "auto" is False where `alpha` was given.
 
     y is 0 on unlabelled nodes, which are drawn to 0 too. Cost: some √(1/(1 − α)) products, or a few
-    multigrid cycles for α close to 1. See `Propagator` for the rest.
+    multigrid cycles for α close to 1; 15 rough solves to choose. See `Propagator` for the rest.
     """
 
-    alpha: float = 0.99
+    alpha: float | str = "auto"
+    class_mass: Any = "auto"
+    refine: bool | str = "auto"
 
     def _check_parameters(self) -> None:
-        check_share(self.alpha, "alpha")
+        if not is_auto(self.alpha):
+            check_share(self.alpha, "alpha")
+
+    def _ways(self, *, network: bool) -> list[Self]:
+        if not is_auto(self.alpha):
+            return super()._ways(network=network)
+        if not network:
+            return [self._with(network=False, alpha=_FAR)]
+        # Near its labels a class weighs what its labels do; far from them the heaviest drowns all.
+        near: dict[str, Any] = {"class_mass": False} if is_auto(self.class_mass) else {}
+        places = [{"alpha": _FAR}, {"alpha": _HALF_WAY}, {"alpha": _NEAR, **near}]
+        both = [{"refine": True}, {"refine": False}] if is_auto(self.refine) else [{}]
+        return [self._with(network=True, **place, **how) for how in both for place in places]
 
     def _solve(self, task: Task) -> Solution:
         alpha, root = float(self.alpha), np.sqrt(task.copies)[:, None]

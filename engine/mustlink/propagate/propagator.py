@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 
 from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.check import as_integer, as_points, check_answer, check_choice, check_tolerance
 from mustlink.cost.method_cost import Cost, propagation
 from mustlink.errors import InputError
-from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.network_objects import unwrapped
 from mustlink.labels import (
     as_labels,
     class_labels,
-    encoded,
-    named,
 )
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block
+from mustlink.propagate.answers import Answers
+from mustlink.propagate.block_answers import refined
 from mustlink.propagate.distribution import class_shares, confidence, distributions
 from mustlink.propagate.doubts import doubt_answers, note_shares, warn_unreached
 from mustlink.propagate.glp import SOLVERS, Ints, Solving
+from mustlink.propagate.held_out_labels import best_way
+from mustlink.propagate.reporting import report_of
 from mustlink.propagate.task import Solution, Task, Told
-from mustlink.result import Convergence, Report
+from mustlink.propagate.trials import Trials
+from mustlink.result import Convergence
 from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
 from mustlink.workspace.shelf import Shelf
@@ -41,7 +43,7 @@ _USUAL_CLASSES = 10  # for a plan, where nobody says how many
 
 
 @dataclass(eq=False, repr=False)
-class Propagator(ClassifierMixin, GraphEstimator):
+class Propagator(Answers):
     """Base of the methods that spread labels of a few nodes over a graph.
 
     * `class_mass`: True scales every class so that its mass Σ_i f_ic over unlabelled nodes is its
@@ -49,6 +51,8 @@ class Propagator(ClassifierMixin, GraphEstimator):
       masses equal, numbers (K,) are the shares themselves. With few labels plain harmonic values
       are nearly constant and give most nodes to one class; then the shares decide: True is right
       only where labels were drawn at random and not too few.
+    * `refine`: True goes on to the classes that a degree-corrected block model of the graph finds
+      likelier (`rounding.block_model`), labels held; for networks, not for graphs of points.
     * `solver`: "dense" (LAPACK), "cg", "auto" (dense up to 1,000 nodes); `tol` the relative
       residual, `max_iter` the most steps.
 
@@ -59,6 +63,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
     """
 
     class_mass: Any = False
+    refine: bool | str = False
     solver: str = "auto"
     tol: float | None = None
     max_iter: int = 1000
@@ -81,6 +86,23 @@ class Propagator(ClassifierMixin, GraphEstimator):
 
     def _check_parameters(self) -> None:
         """Raise InputError for parameters of the method that make no sense."""
+
+    def _ways(self, *, network: bool) -> list[Self]:
+        """The method with all that "auto" may stand for, the usual first."""
+        return [self._with(network=network)]
+
+    def _with(self, *, network: bool, **given: Any) -> Self:
+        """The method with the usual where "auto" stands, and what else is given; or itself."""
+        if is_auto(self.class_mass):
+            given = {"class_mass": "equal" if network else False} | given
+        if is_auto(self.refine):
+            given = {"refine": False} | given
+        if not given:
+            return self
+        found = copy(self)
+        for name, value in given.items():
+            setattr(found, name, value)
+        return found
 
     def fit(
         self,
@@ -123,16 +145,19 @@ class Propagator(ClassifierMixin, GraphEstimator):
         nodes = told.nodes
         self.classes_ = np.unique(nodes[nodes >= 0])
         solving = Solving(self.solver, self.tol, int(self.max_iter), work.recorder.deadline)
+        ways = self._ways(network=points is None and work.graph.is_network)
+        trials = Trials(work, told, self.classes_, seed)
+        way, why = best_way(ways, trials.of(ways), nodes, seed, work.recorder)
         needed = points if self._needs_points else None
         task = Task.of(work, needed, told, self.classes_, seed, solving)
-        depends = type(self).__name__, self._depends(), seed, work.memory, nodes, told.counts
+        depends = type(self).__name__, way._depends(), seed, work.memory, nodes, told.counts
         solution = work.kept(
             "propagation",
             work.name("propagation", *depends),
-            lambda: self._solved(task) if task.size else Solution(task.Y, None),
+            lambda: way._solved(task) if task.size else Solution(task.Y, None),
             (Solution, Convergence),
         )
-        self._finish(task, solution, told, last)
+        self._finish(task, solution, told, last, way, why)
 
     def _solved(self, task: Task) -> Solution:
         """The method's solution, and a word where the time was up before it was found."""
@@ -140,32 +165,6 @@ class Propagator(ClassifierMixin, GraphEstimator):
         if found.convergence is not None and found.convergence.reason == TIME_LIMIT:
             task.recorder.leave_out(found.convergence.status)
         return found
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Class of new points (q, d): the largest entry of `predict_proba`, as in `labels_`."""
-        P = self.predict_proba(X)
-        best = np.where(P.any(axis=1), P.argmax(axis=1), -1)
-        return named(self.classes_, best)
-
-    def predict_proba(self, X: Any) -> Block:
-        """Distributions (q, K) of new points: the mean of their neighbours', as harmonic values.
-
-        p(x) = Σ_j w_j p_j / Σ_j w_j over the `n_neighbors` nearest fitted points, w_j =
-        exp(−d_j²/s²), s the distance of the 7th; a fitted point keeps its own. Neighbours without
-        an answer do not count; where there is no other, p is 0. Cost O(q n d).
-        """
-        mean = self._new_points(X).mean(self.label_distributions_)
-        return mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the points X (q, d) whose class is as in `y` (q,); unknown ones do not count."""
-        codes, _ = encoded(y, "y")
-        known = np.asarray(codes) != -1
-        if not known.any():
-            raise InputError("y: all labels are -1; give some points their class")
-        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
-        right = self.predict(X)[known] == np.asarray(y)[known]
-        return float(np.average(right, weights=weight))
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """One equation for each class, all at a time; see `GraphEstimator.cost`."""
@@ -180,6 +179,8 @@ class Propagator(ClassifierMixin, GraphEstimator):
                 f"class_mass: the values of {type(self).__name__} have either sign, they are no "
                 "masses; leave it out"
             )
+        if not isinstance(self.refine, bool) and not is_auto(self.refine):
+            raise InputError(f'refine: {self.refine!r} given; give True, False or "auto"')
         self._check_parameters()
 
     def _input(
@@ -212,38 +213,43 @@ class Propagator(ClassifierMixin, GraphEstimator):
         graph = self._weighing(graph, weights, Shelf(recorder, self._keeper))
         return points, self._view(graph, recorder, points.nbytes, weights, cost)
 
+    def _answer(self, task: Task, solution: Solution) -> Block:
+        """Distributions (m, K) in working order."""
+        P = distributions(
+            solution.scores,
+            self._shares(task),
+            task.unlabelled,
+            masses=self._are_masses(),
+            floor=solution.noise,
+            possible=task.possible_classes,
+            copies=task.laplacian.weights,
+        )
+        return refined(task, P) if self.refine else P
+
+    def _shares(self, task: Task) -> NDArray[np.float64] | None:
+        """Shares (K,) that the masses of the classes are scaled to, None: they are not."""
+        held = task.labels_held[task.labelled]
+        return class_shares(self.class_mass, task.codes, task.n_classes, held)
+
     def _finish(
-        self,
-        task: Task,
-        solution: Solution,
-        told: Told,
-        last: bool,
+        self, task: Task, solution: Solution, told: Told, last: bool, way: Self, why: str
     ) -> None:
+        """Set what was found `way`, the method with all decided."""
         recorder, laplacian, graph = task.recorder, task.laplacian, task.graph
         check_answer(solution.scores, "label propagation")
         convergence = solution.convergence
         cut = convergence is not None and convergence.reason == TIME_LIMIT
         if convergence is not None and not convergence.converged.all() and not cut:
             recorder.warn(convergence.status)
-        held = task.labels_held[task.labelled]
-        shares = class_shares(self.class_mass, task.codes, task.n_classes, held)
-        if self._scales_classes() and (shares is None or self.class_mass is True):
+        shares = way._shares(task)
+        if self._scales_classes() and (shares is None or way.class_mass is True):
             note_shares(task, always=self._counts_labels)
-        found = distributions(
-            solution.scores,
-            shares,
-            task.unlabelled,
-            masses=self._are_masses(),
-            floor=solution.noise,
-            possible=task.possible_classes,
-            copies=laplacian.weights,
-        )
+        found = way._answer(task, solution)
         P, labels = laplacian.leave(found), told.rows
         # A labelled node without edges keeps its own.
         alone = np.flatnonzero((told.nodes >= 0) & (laplacian.positions < 0))
         P[alone, np.searchsorted(self.classes_, told.nodes[alone])] = 1.0
         P = graph.spread(P)
-        given = np.flatnonzero(labels >= 0)
         answered = P.any(axis=1)
         self.labels_ = np.where(answered, self.classes_[P.argmax(axis=1)], -1)
         self.label_distributions_ = P
@@ -253,27 +259,11 @@ class Propagator(ClassifierMixin, GraphEstimator):
         advice = "; some are too far for the solver's residual, lower tol" if far else ""
         warn_unreached(labels.size - int(answered.sum()), advice, recorder)
         if last:  # as a step of another method, classes are not the answer
-            doubt_answers(self.classes_, labels, self.labels_, self._remedy(), recorder)
-        self.report_ = Report(
-            method=type(self).__name__,
-            n_nodes=labels.size,
-            n_clusters=task.n_classes,
-            choices={
-                **solution.choices,
-                "class_mass": False if shares is None else [round(float(q), 6) for q in shares],
-                "solver": "none" if solution.convergence is None else solution.convergence.solver,
-                "graph": dict(task.graph.info),
-            },
-            convergence=solution.convergence,
-            satisfaction=None,
-            **recorder.told(),
-            extra={
-                "n_components": task.graph.n_components,
-                "n_labels": int(given.size),
-                "labels_kept": float(np.mean(self.labels_[given] == labels[given])),
-                "unanswered": int(labels.size - answered.sum()),
-            },
-        )
+            doubt_answers(self.classes_, labels, self.labels_, way._remedy(), recorder)
+        masses = False if shares is None else [round(float(q), 6) for q in shares]
+        choices = {"class_mass": masses, "refine": way.refine, **({"why": why} if why else {})}
+        name = type(self).__name__
+        self.report_ = report_of(name, task, solution, choices, labels, self.labels_)
 
     def _remedy(self) -> str:
         """What to try where answers are doubtful."""
@@ -281,12 +271,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         equal = 'class_mass="equal" (--class-shares equal) or ' if scalable else ""
         return f"try {equal}GFHF(class_mass=True)"
 
-    def _rename(self, names: NDArray[Any]) -> None:
-        """Numbers of classes back to their names."""
-        self.labels_ = named(names, self.labels_)
-        self.classes_ = names[self.classes_]
 
-    @property
-    def transduction_(self) -> Any:
-        """`labels_` under scikit-learn's name."""
-        return self.labels_
+def is_auto(value: Any) -> bool:
+    """Whether a parameter, which may be an array, is left to be decided."""
+    return isinstance(value, str) and value == "auto"

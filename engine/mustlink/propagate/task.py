@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -54,6 +54,12 @@ class Told:
         agree = (labels >= 0) & (labels == nodes[rows])
         counts = np.bincount(rows[agree], weights[agree], graph.n_nodes).astype(np.float64)
         return cls(labels, nodes, counts)
+
+    def without(self, held: Ints) -> Told:
+        """The same with the labels of the nodes `held` kept back."""
+        nodes = self.nodes.copy()
+        nodes[held] = -1
+        return replace(self, nodes=nodes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from mustlink_io.hdf5 import store
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.methods import steps_of
-from mustlink_io.jobs.propagate import PropagateJob
+from mustlink_io.jobs.propagate import ON_GRAPHS, USUAL, PropagateJob
 
 Commands = Mapping[str, click.Command]
 
@@ -149,9 +149,8 @@ def fits(commands: Commands, command: str, values: Mapping[str, Scalar], key: st
 
 def _usual(command: click.Command, values: Mapping[str, Any]) -> str:
     """The method that the command takes when none is given."""
-    default = keys(command)["method"].default
-    if isinstance(default, str):
-        return default
+    if command.name == "propagate":
+        return USUAL
     return "csp" if values.get("labels") or values.get("constraints") else "ncut"
 
 
@@ -235,6 +234,8 @@ def _job(command: str, params: Mapping[str, Any]) -> Job:
     if command == "cluster" and "method" not in direct:
         sides = direct.get("labels") or direct.get("constraints")
         direct["method"] = "csp" if sides else "ncut"
+    if command == "propagate" and "method" not in direct:
+        direct |= {"method": USUAL, "on_graphs": ON_GRAPHS}
     return kind(**direct, steps=steps, params=own)
 
 

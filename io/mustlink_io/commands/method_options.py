@@ -164,9 +164,16 @@ PROPAGATE_OWN = (
     ),
     click.option(
         "--alpha",
-        type=float,
-        help="llgc, lnp: in (0, 1), how far labels travel; default 0.99. ncut, and lelp, llelp, "
-        "ltsalp with --orthogonal: weight of the labels.",
+        callback=number_or("auto"),
+        help="llgc, lnp: in (0, 1), how far labels travel; default 0.99, for llgc on a graph what "
+        "labels held out choose. ncut, and lelp, llelp, ltsalp with --orthogonal: weight of the "
+        "labels.",
+    ),
+    click.option(
+        "--refine/--no-refine",
+        default=None,
+        help="Go on to what a block model of the network finds likelier, labels held; default no, "
+        "for llgc on a graph what labels held out choose.",
     ),
     click.option("--gamma", type=float, help="tik-reg: weight of smoothness; default 0.01."),
     click.option(

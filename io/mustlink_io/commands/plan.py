@@ -36,7 +36,7 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     from mustlink_io.jobs.data_shape import shape_named, shape_of
     from mustlink_io.jobs.methods import steps_of
     from mustlink_io.jobs.planning import beyond, plan_job
-    from mustlink_io.jobs.propagate import PropagateJob
+    from mustlink_io.jobs.propagate import ON_GRAPHS, USUAL, PropagateJob
     from mustlink_io.jobs.rates import measured_speed
 
     command = given.pop("command")
@@ -46,8 +46,9 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     asked["steps"], asked["sample_weight"] = steps_of(given), given.pop("sample_weight")
     params = {name: value for name, value in given.items() if value is not None}
     job: Any
+    shape = shape_named(data) or shape_of(data, asked["steps"])
     if command == "propagate":
-        name = method or "poisson"
+        name = method or (ON_GRAPHS if shape.d == 0 else USUAL)
         job = PropagateJob(data=data, output="", method=name, params=params, **asked)
     else:
         known = asked["labels"] or constraints
@@ -66,7 +67,6 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
         replace(job, labels="labels").check()  # which need not be there yet
     else:
         job.check()
-    shape = shape_named(data) or shape_of(data, job.steps)
     plan = plan_job(job, shape=shape, speed=measured_speed())
     size = {"n": shape.n, "d": shape.d, "nnz": shape.nnz, "data": data, "method": job.method}
     told = plan.to_dict()

@@ -53,9 +53,10 @@ if TYPE_CHECKING:
     "-m",
     "method",
     type=click.Choice(list(PROPAGATORS)),
-    default="poisson",
-    help=method_help(PROPAGATORS) + " Default: poisson, as it does well from one label a class on; "
-    "where classes have unequally many labels, add --class-shares.",
+    help=method_help(PROPAGATORS)
+    + " Default: poisson for points, as it does well from one label a "
+    "class on; where classes have unequally many labels, add --class-shares. llgc for a graph, how "
+    "far labels travel chosen by labels held out.",
 )
 @several(OUTPUT, IN_PLACE, KEY, OVERWRITE)
 @click.option(
@@ -95,7 +96,7 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
                  17,1           the answers are among them
     """
     from mustlink_io.jobs.methods import steps_of
-    from mustlink_io.jobs.propagate import PropagateJob
+    from mustlink_io.jobs.propagate import ON_GRAPHS, USUAL, PropagateJob
     from mustlink_io.jobs.run import run
     from mustlink_io.terminal.progress import observing
 
@@ -106,6 +107,8 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
     limits |= {name: given.pop(name) for name in ("key", "in_place", "overwrite")}
     limits["began"] = program_began()
     asked["output"] = output_of(asked["data"], asked["output"], limits["in_place"])
+    if asked["method"] is None:
+        asked |= {"method": USUAL, "on_graphs": ON_GRAPHS}
     steps, weights = steps_of(given), given.pop("sample_weight")
     params = {name: value for name, value in given.items() if value is not None}
     with observing(quiet) as observer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,6 +117,10 @@ class Job(ABC):
         except InputError:  # which is told when it is read
             return None
         return int(np.unique(codes[codes >= 0]).size) or None
+
+    def settled(self, data: formats.Data) -> Self:
+        """The same job where the data have decided what was left open."""
+        return self
 
     def check(self) -> None:
         """Raise InputError for what is wrong without looking into a file."""

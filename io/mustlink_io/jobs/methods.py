@@ -86,7 +86,8 @@ METHODS: dict[str, Method] = {
 
 def _propagation(estimator: str, summary: str, *own: str, points: bool = False) -> Method:
     needs = frozenset({"labels", "points"} if points else {"labels"})
-    return Method(estimator, summary, _SYSTEM | set(own), frozenset({"labels"}), needs)
+    own_too = _SYSTEM | {"refine"} | set(own)
+    return Method(estimator, summary, own_too, frozenset({"labels"}), needs)
 
 
 PROPAGATORS: dict[str, Method] = {
@@ -96,7 +97,9 @@ PROPAGATORS: dict[str, Method] = {
     "gfhf": _propagation(
         "GFHF", "harmonic values, labels kept as given (Zhu et al.); try --class-mass", *_MASS
     ),
-    "llgc": _propagation("LLGC", "labels may be corrected (Zhou et al.)", "alpha", *_MASS),
+    "llgc": _propagation(
+        "LLGC", "labels may be corrected (Zhou et al.); the default for graphs", "alpha", *_MASS
+    ),
     "tik-reg": _propagation("TikReg", "balanced smooth regression (Belkin et al.)", "gamma"),
     "ncut": _propagation("NCutPropagation", "normalised cut near the labels", "alpha"),
     "green": _propagation("GreenFunction", "Green's function (Ding et al.)", "normalized"),
@@ -112,7 +115,7 @@ PROPAGATORS: dict[str, Method] = {
     "cluster-kernel": Method(
         "ClusterKernel",
         "classifier on eigenvectors (Chapelle et al.)",
-        frozenset({"n_components", "rows"}) | _MASS,
+        frozenset({"n_components", "rows", "refine"}) | _MASS,
         takes=frozenset({"labels"}),
         needs=frozenset({"labels"}),
     ),

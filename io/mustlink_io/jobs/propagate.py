@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from mustlink_io.jobs.methods import GRAPH_OPTIONS, PROPAGATION_OPTIONS, PROPAGA
 from mustlink_io.jobs.provenance import command_line, now
 from mustlink_io.jobs.side_information import class_labels
 
+USUAL, ON_GRAPHS = "poisson", "llgc"  # methods where none is named
+
 
 @dataclass(frozen=True)
 class Sides:
@@ -30,15 +32,25 @@ class Sides:
 
 @dataclass(frozen=True, kw_only=True)
 class PropagateJob(Job):
-    """What `mustlink propagate` was asked to do; `graph` is a graph of the points in `data`."""
+    """What `mustlink propagate` was asked to do; `graph` is a graph of the points in `data`.
+
+    `on_graphs` is the method where the data are a graph, None: the same.
+    """
 
     graph: str | None = None
+    on_graphs: str | None = None
 
     methods: ClassVar[Mapping[str, Method]] = PROPAGATORS
     common: ClassVar[frozenset[str]] = PROPAGATION_OPTIONS
 
     def _more_inputs(self) -> dict[str, str | None]:
         return {"graph": self.graph}
+
+    def settled(self, data: formats.Data) -> Self:
+        """With the method for what the data are."""
+        if self.on_graphs is None or data.kind != "graph":
+            return self
+        return replace(self, method=self.on_graphs)
 
     @property
     def neighbours(self) -> int:
