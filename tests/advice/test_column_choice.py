@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.decomposition import PCA
@@ -10,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 import mustlink as ml
 from mustlink.advice.column_choice import has_unlike_columns
+from mustlink.errors import InputError
 from mustlink.preparation.prepared_rows import prepared
 from mustlink.preparation.request import Preparation
 from mustlink_io.hdf5 import store
@@ -150,7 +152,26 @@ def test_the_command_of_the_shell_is_followed(mustlink, tmp_path):
     told = json.loads(said)
     assert {"--impute", "--standardize"} <= set(told["command"].split())
     assert told["preparation"] == {"standardize": "standard", "impute": "mean"}
-    assert "1 row has missing values" in err
+    assert "1 missing cells in columns 2 are filled (mean)" in err
     line = told["command"].removeprefix("mustlink ").replace("out.h5", str(tmp_path / "out.h5"))
     code, _, err = mustlink(line)
     assert code == 0, err
+
+
+def test_logarithms_are_tried_where_scales_alone_do_not_agree_better():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, K, N)
+    size = np.exp(3.0 * y + rng.normal(0, 1, N))  # classes are orders of magnitude
+    X = np.column_stack([size, 0.01 * (y % 2 + rng.normal(0, 0.3, N))])
+    found = ml.suggest(X, some(y, 25))
+    assert found.preparation == Preparation("standard", log=(0,))
+
+
+def test_columns_are_called_by_their_names():
+    X, y = groups()
+    frame = pd.DataFrame(loud(X), columns=[*"abcdef", "bytes"])
+    assert any("column 'bytes' makes up" in one for one in ml.suggest(frame, some(y)).reasons)
+    named = ml.suggest(loud(X), n_clusters=K, feature_names=frame.columns)
+    assert named.reasons == ml.suggest(frame, n_clusters=K).reasons
+    with pytest.raises(InputError, match="feature_names: 2 given for 7 columns"):
+        ml.suggest(loud(X), feature_names=["a", "b"])

@@ -1,5 +1,8 @@
 """Tables with columns of text, as people have them: the shell reads them, or names the column."""
 
+import json
+import shlex
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +13,12 @@ from mustlink_io import formats
 
 N = 240
 ENDINGS = ("csv", "parquet")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """The folder in which commands run."""
+    return tmp_path_factory.mktemp("data")
 
 
 def table(path, **more):
@@ -56,3 +65,26 @@ def test_ids_that_are_words_become_columns_if_asked(tmp_path):
     found = formats.load(path, steps=Preparation(one_hot=("kind", "user_id")))
     assert found.value.shape == (N, 8)
     assert not found.doubts
+
+
+def test_a_suggestion_takes_text_and_empty_cells(mustlink, tmp_path):
+    size = np.exp(np.random.default_rng(1).normal(0, 3, N))
+    size[7] = np.nan
+    path = table(tmp_path / "t.csv", bytes=size, flag=np.arange(N) % 2 == 0)
+    code, out, err = mustlink(f"suggest {path} -k 3 --json")
+    assert code == 0, err
+    told = json.loads(out)
+    words = shlex.split(told["command"])
+    assert {"--one-hot=kind", "--impute", "--log=bytes", "--standardize"} <= set(words)
+    assert any("column 'bytes'" in reason for reason in told["reasons"])
+    assert told["seconds"] is not None
+    words[words.index("-o") + 1] = str(tmp_path / "out.h5")
+    code, _, err = mustlink(" ".join(words[1:]))
+    assert code == 0, err
+
+
+def test_text_that_is_no_category_is_not_suggested(mustlink, tmp_path):
+    path = table(tmp_path / "t.csv", day=pd.date_range("2024", periods=N).strftime("%F"))
+    code, _, err = mustlink(f"suggest {path} -k 3")
+    assert code == 2
+    assert "column 'day' is text of 240 different words, no category; leave it out" in err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from mustlink.advice.sample import Floats
 from mustlink.errors import InputError
 from mustlink.preparation.fitted import Fitted
 from mustlink.preparation.prepared_rows import prepared
-from mustlink.preparation.request import Preparation
+from mustlink.preparation.request import Preparation, column_title, listed
 from mustlink.preparation.survey import spans_orders
 
 _UNLIKE = 10.0  # times the median of the other columns: standard deviation, and range
@@ -29,12 +30,13 @@ _OF_ONE_KIND = 0.95  # rank correlation of falling deviations, as principal comp
 
 
 def choose_columns(
-    points: Any, X: Floats, c: Coordinates, comparison: Comparison
+    points: Any, X: Floats, c: Coordinates, comparison: Comparison, names: Sequence[str] = ()
 ) -> tuple[Preparation, Fitted | None, tuple[str, ...]]:
     """Steps for the columns, fitted to the sample X (m, d), and the reasons; nothing if d = 1.
 
     Where labels or pairs are known the nearest of them decides (`Comparison`), with a prior for
     columns that are alike to stay and for others to be standardised; else the scales alone.
+    `names` of the columns are for the reasons.
     """
     nothing = Preparation()
     if X.shape[1] < 2 or are_counts(c, X.shape[1]):
@@ -48,25 +50,26 @@ def choose_columns(
             return NOT_CHANGED
         logged = tuple(int(at) for at in spans_orders(X))
         steps = replace(standard, log=logged)
-        return steps, prepared(X, steps).fitted, (_scale_reason(c), *_log_reason(steps))
+        reasons = [_scale_reason(c, names), *_log_reason(steps, names)]
+        return steps, prepared(X, steps).fitted, tuple(reasons)
     noise = np.sqrt(max(plain * (1 - plain), 0.01) / comparison.size)
-    scaled = trial.agreement(standard)
     margin = -2 * noise if unlike else max(_BETTER, 3 * noise)
-    changes = scaled >= plain + margin
-    steps, best = (standard, scaled) if changes else (nothing, plain)
-    if changes and (wide := spans_orders(X)).size:
-        logged = tuple(int(at) for at in wide)
-        told = trial.agreement(replace(steps, log=logged))
-        steps, best = (replace(steps, log=logged), told) if told >= best else (steps, best)
+    logged = tuple(int(at) for at in spans_orders(X))
+    candidates = [replace(standard, log=logged), standard] if logged else [standard]
+    told = [trial.agreement(one) for one in candidates]
+    changes = max(told) >= plain + margin
+    first = int(np.argmax(told))  # of equals that with logarithms
+    steps, best = (candidates[first], told[first]) if changes else (nothing, plain)
     steps, best = _with_codes(trial, X, steps, best)
     if steps.is_nothing:
         return NOT_CHANGED
     what = "labels" if comparison.by_labels else "pairs"
-    told = f"the nearest of {comparison.size} {what} compared agrees in {best:.0%} so"
-    reasons = [f"{told}, in {plain:.0%} with the columns as they are"]
+    nearest = f"the nearest of {comparison.size} {what} compared agrees in {best:.0%} so"
+    reasons = [f"{nearest}, in {plain:.0%} with the columns as they are"]
     if unlike and changes:
-        reasons.insert(0, _scale_reason(c))
-    return steps, prepared(X, steps).fitted, (*reasons, *_log_reason(steps), *_code_reason(steps))
+        reasons.insert(0, _scale_reason(c, names))
+    reasons += [*_log_reason(steps, names), *_code_reason(steps, names)]
+    return steps, prepared(X, steps).fitted, tuple(reasons)
 
 
 def has_unlike_columns(X: Floats) -> bool:
@@ -153,25 +156,28 @@ def _are_shares(X: Floats) -> bool:
     return bool(X.min() >= 0 and total.min() > 0 and np.ptp(total) <= 1e-3 * total.mean())
 
 
-def _scale_reason(c: Coordinates) -> str:
+def _scale_reason(c: Coordinates, names: Sequence[str]) -> str:
     return (
-        f"column {c.largest} makes up {c.dominance:.0%} of all variance, its standard deviation is "
-        f"{c.spread:,.0f} times the median one: columns are divided by their standard deviations"
+        f"{column_title(c.largest, names)} makes up {c.dominance:.0%} of all variance, its "
+        f"standard deviation is {c.spread:,.0f} times the median one: columns are divided by their "
+        "standard deviations"
     )
 
 
-def _log_reason(steps: Preparation) -> list[str]:
+def _log_reason(steps: Preparation, names: Sequence[str]) -> list[str]:
     if not steps.log:
         return []
-    return [f"{_columns(steps.log)}: values over orders of magnitude, log(1 + x)"]
+    return [f"{_columns(steps.log, names)}: values over orders of magnitude, log(1 + x)"]
 
 
-def _columns(numbers: tuple[Any, ...]) -> str:
-    return f"column{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+def _columns(numbers: tuple[Any, ...], names: Sequence[str]) -> str:
+    if len(numbers) == 1:
+        return column_title(numbers[0], names)
+    return f"columns {listed(numbers, names)}"
 
 
-def _code_reason(steps: Preparation) -> list[str]:
+def _code_reason(steps: Preparation, names: Sequence[str]) -> list[str]:
     if not steps.one_hot:
         return []
-    told = _columns(steps.one_hot)
+    told = _columns(steps.one_hot, names)
     return [f"{told}: codes as it seems, a column of 0 and 1 for every value agrees better"]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from mustlink.advice.coordinates import are_counts
 from mustlink.advice.observations import Seen
+from mustlink.preparation.request import column_title
 
 _TINY = 50  # nodes
 _WIDE = 1000  # coordinates
@@ -38,8 +39,9 @@ def scales(seen: Seen) -> str | None:
     if seen.preparation.standardize or seen.d < 3 or c.spread < _SPREAD or c.dominance < _DOMINANCE:
         return None
     return (
-        f"column {c.largest} makes up {c.dominance:.0%} of all variance, its standard deviation is "
-        f"{c.spread:.0f} times the median one, so that distances are hardly more than this column: "
+        f"{column_title(c.largest, seen.columns)} makes up {c.dominance:.0%} of all variance, its "
+        f"standard deviation is {c.spread:,.0f} times the median one, so that distances are hardly "
+        "more than this column: "
         "divide columns of different units by their standard deviations: --standardize, or "
         "sklearn's StandardScaler in Python"
     )

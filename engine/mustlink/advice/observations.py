@@ -113,6 +113,7 @@ class Seen:
     `kind` is points, or of a given graph: pixels (of a picture), network (relations, with degrees
     that differ) or graph (all others, of nearest neighbours as a rule). d is 0 for graphs. Links,
     agreement and count are of points after `preparation`, coordinates of them as they are.
+    `columns` are the names of these, if they have some.
     """
 
     kind: str
@@ -127,7 +128,9 @@ class Seen:
     count: Count
     memory: int | None = None
     preparation: Preparation = field(default_factory=Preparation)
+    columns: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {**asdict(self), "preparation": self.preparation.to_dict()}
+        told = {**asdict(self), "columns": list(self.columns)}
+        return {**told, "preparation": self.preparation.to_dict()}

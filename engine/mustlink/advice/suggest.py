@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,6 +44,7 @@ def suggest(
     n_clusters: int | None = None,
     graph: Any = None,
     memory: int | str | None = None,
+    feature_names: Sequence[str] | None = None,
     random_state: Any = None,
     observer: Observer | Recorder | None = None,
 ) -> Suggestion:
@@ -53,7 +55,7 @@ def suggest(
     numbers with -1 for unknown or names of classes, `constraints` as of the clusterers. Without
     `n_clusters` K is the number of classes among the labels, else that of the widest gap of the
     spectrum. `memory`, as "2GB", goes into the parameters and is compared with what the method
-    needs.
+    needs. `feature_names` (d,), those of a data frame by default, are what reasons call columns.
 
     Of more than some thousand points a sample is looked at: the same `random_state` (None: 0) gives
     the same suggestion. Labels are held out of fits to a sample, see `baseline`; all of the data is
@@ -75,9 +77,13 @@ def suggest(
             known = _known(data.n_nodes, y, constraints)
             seen = _seen_graph(data, known, n_clusters, rng, recorder)
         else:
+            names = getattr(X, "columns", ()) if feature_names is None else feature_names
             points, missing = readable(X)
             known = _known(int(points.shape[0]), y, constraints)
-            seen, changes, points = _seen_points(points, known, n_clusters, graph, rng, recorder)
+            columns = tuple(str(name) for name in names)
+            seen, changes, points = _seen_points(
+                points, columns, known, n_clusters, graph, rng, recorder
+            )
             if missing:
                 steps = replace(seen.preparation, impute="mean")
                 seen = replace(seen, preparation=steps)
@@ -134,6 +140,7 @@ def _known(n: int, y: Any, constraints: Constraints | None) -> Constraints:
 
 def _seen_points(
     points: Any,
+    columns: tuple[str, ...],
     known: Constraints,
     n_clusters: int | None,
     graph: Any,
@@ -142,6 +149,8 @@ def _seen_points(
 ) -> tuple[Seen, tuple[str, ...], Any]:
     """What is seen, why columns are prepared, if they are, and the points as they are then."""
     n, d = (int(size) for size in points.shape)
+    if columns and len(columns) != d:
+        raise InputError(f"feature_names: {len(columns)} given for {d} columns; give one a column")
     with recorder.stage("looking at the points"):
         rows = sampled_rows(points, rng)
         X = take(points, rows)
@@ -151,7 +160,7 @@ def _seen_points(
         side = look_at_side(known)
         steps, fitted, changes = NOT_CHANGED
         if graph is None:
-            steps, fitted, changes = choose_columns(points, X, coordinates, comparison)
+            steps, fitted, changes = choose_columns(points, X, coordinates, comparison, columns)
         if fitted is not None:
             points, X = PreparedRows(points, fitted, None), fitted.transform(X)
         metric, why, agreement = choose_metric(points, coordinates, comparison)
@@ -174,7 +183,7 @@ def _seen_points(
         links = look_at_graph(own)
     count = _count(n, n_clusters, side, own, seed, recorder)
     seen = _seen("points", (n, d, len(rows)), (metric, why), coordinates, links, side, count)
-    return replace(seen, preparation=steps), changes, points
+    return replace(seen, preparation=steps, columns=columns), changes, points
 
 
 def _seen_graph(

@@ -45,6 +45,14 @@ class Fitted:
         made = sum(values.size for _, values in self.categories)
         return self.n_features_in - len(self.categories) + made
 
+    @property
+    def sources(self) -> NDArray[np.intp]:
+        """Column (n_features_out,) of the points that every column of `transform` comes from."""
+        own = [np.full(values.size, at) for at, values in self.categories]
+        given = np.arange(self.n_features_in)
+        rest = np.delete(given, [at for at, _ in self.categories])
+        return np.concatenate([*own, rest]).astype(np.intp)
+
     def transform(self, rows: Any) -> Floats:
         """Rows (m, d) prepared, (m, n_features_out); raises InputError for NaN without a fill."""
         X = as_doubles(rows)

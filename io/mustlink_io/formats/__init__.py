@@ -1,5 +1,6 @@
 """What is in a file: points, a graph, labels or pairs, from `FILE` or `FILE:PART`."""
 
+from mustlink_io.formats.coordinates import TextColumnsError
 from mustlink_io.formats.data import Data, Kind
 from mustlink_io.formats.datasets import DATA_NAMES, declared_shape, default_part, load
 from mustlink_io.formats.labels import (
@@ -23,6 +24,7 @@ __all__ = [
     "Labels",
     "PairFile",
     "Place",
+    "TextColumnsError",
     "declared_shape",
     "default_part",
     "load",

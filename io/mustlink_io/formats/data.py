@@ -20,8 +20,8 @@ Kind = Literal["points", "graph"]
 class Data:
     """What was loaded: points (n, d) float32, or an affinity (n, n) CSR.
 
-    `names` are those that the file gives to its nodes, if any; `notes` say what was decided, and
-    `doubts` what is hardly meant so.
+    `names` are those that the file gives to its nodes, `columns` to its columns, if any; `notes`
+    say what was decided, and `doubts` what is hardly meant so.
     `image` (h, w, 3) is the picture whose pixels, row by row, are the nodes of a graph. Of points
     that were prepared `fitted` says how, and `kept` which of the `n_rows` rows are left where rows
     with missing values are left out; names are of all rows. The nodes of a graph may stand for
@@ -35,6 +35,7 @@ class Data:
     notes: tuple[str, ...] = ()
     image: NDArray[Any] | None = None
     doubts: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     fitted: Fitted | None = None
     kept: NDArray[np.int64] | None = None
     left_out: int = 0

@@ -197,6 +197,7 @@ def _decide(
         made.value,
         place,
         notes=made.notes,
+        columns=found.columns,
         fitted=made.fitted,
         kept=made.kept,
         left_out=left_out,

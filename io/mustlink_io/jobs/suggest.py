@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from mustlink.preparation.request import Preparation
 from mustlink.preparation.survey import MissingValuesError
 from mustlink_io import formats
 from mustlink_io.formats import stream
+from mustlink_io.hdf5 import store
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.data_shape import Shape
 from mustlink_io.jobs.planning import plan_job
@@ -21,6 +23,7 @@ from mustlink_io.jobs.rates import measured_speed
 from mustlink_io.jobs.side_information import load_constraints
 
 LAZY_ABOVE = 1 << 29  # bytes of points from which a sample is read, not all of them
+_MOST_WORDS = 100  # of a column of text that is a category rather than a text
 _ASIDE = ("n_clusters", "memory", "affinity", "class_mass")  # not options of that name
 
 
@@ -42,9 +45,9 @@ def suggest_for(
 
     recorder = Recorder(observer)
     with recorder.stage("reading") as advance:
-        loaded, missing = _load(data, advance)
-        if missing:
-            recorder.note(missing)
+        loaded, before = _load(data, advance)
+        for note in loaded.notes:
+            recorder.note(note)
         for doubt in loaded.doubts:
             recorder.warn(doubt)
         n_nodes = int(loaded.value.shape[0])
@@ -61,15 +64,12 @@ def suggest_for(
         constraints=known,
         n_clusters=n_clusters,
         memory=memory,
+        feature_names=_names_of_columns(loaded),
         observer=recorder,
     )
-    if missing:
-        steps = replace(found.preparation, impute="mean")
-        found = replace(
-            found,
-            seen=replace(found.seen, preparation=steps),
-            reasons=(*found.reasons, "cells without a value are filled with means: --impute"),
-        )
+    steps = _in_the_file(found.preparation, before, loaded)
+    reasons = (*found.reasons, *_reasons(before))
+    found = replace(found, seen=replace(found.seen, preparation=steps), reasons=reasons)
     size = loaded.place.path.stat().st_size
     return {
         "data": data,
@@ -81,13 +81,66 @@ def suggest_for(
     }
 
 
-def _load(data: str, advance: stream.Advance) -> tuple[formats.Data, str]:
-    """The data, and what is told of missing values, which means stand for here."""
-    try:
-        return formats.load(data, advance=advance, lazy_above=LAZY_ABOVE), ""
-    except MissingValuesError as error:
-        filled = Preparation(impute="mean")
-        return formats.load(data, None, advance, LAZY_ABOVE, filled), str(error)
+def _load(data: str, advance: stream.Advance) -> tuple[formats.Data, Preparation]:
+    """The data, and what must be done to all of its columns before they can be looked at."""
+    steps = Preparation()
+    while True:
+        try:
+            return formats.load(data, None, advance, LAZY_ABOVE, steps), steps
+        except MissingValuesError:
+            if steps.impute is not None:
+                raise
+            steps = replace(steps, impute="mean")
+        except formats.TextColumnsError as error:
+            if steps.one_hot:
+                raise
+            _refuse_many_words(data, error.columns)
+            steps = replace(steps, one_hot=tuple(name for name, _ in error.columns))
+
+
+def _refuse_many_words(data: str, columns: Sequence[tuple[str | int, int]]) -> None:
+    for name, words in columns:
+        if words > _MOST_WORDS:
+            raise InputError(
+                f"{data}: column {store.text(str(name))[:40]!r} is text of {words:,} different "
+                "words, no category; leave it out, or call it `node` and put it first if it names "
+                "the points"
+            )
+
+
+def _names_of_columns(loaded: formats.Data) -> tuple[str, ...]:
+    """Of the columns as they are looked at: those of one word keep the name of all of them."""
+    if loaded.fitted is None or not loaded.columns:
+        return loaded.columns
+    return tuple(loaded.columns[at] for at in loaded.fitted.sources)
+
+
+def _in_the_file(steps: Preparation, before: Preparation, loaded: formats.Data) -> Preparation:
+    """Both, with columns called as the file does: by names where these are no lists themselves."""
+    sources = None if loaded.fitted is None else loaded.fitted.sources
+
+    def called(at: str | int) -> str | int:
+        place = int(at) if sources is None else int(sources[int(at)])
+        if not loaded.columns:
+            return place
+        name = loaded.columns[place]
+        plain = loaded.columns.count(name) == 1 and name == name.strip() and "," not in name
+        return name if plain and name else place
+
+    log = tuple(called(at) for at in steps.log)
+    one_hot = (*before.one_hot, *(called(at) for at in steps.one_hot))
+    return replace(steps, log=log, one_hot=one_hot, impute=before.impute)
+
+
+def _reasons(before: Preparation) -> list[str]:
+    """Why columns were changed that could not be looked at as they are."""
+    found = []
+    if before.impute is not None:
+        found.append("cells without a value are filled with means: --impute")
+    if before.one_hot:
+        words = ", ".join(map(str, before.one_hot))
+        found.append(f"text becomes columns of 0 and 1, one a word: {words}")
+    return found
 
 
 def _plan(
