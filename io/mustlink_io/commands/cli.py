@@ -33,6 +33,7 @@ from mustlink_io.commands.score import score
 from mustlink_io.commands.suggest import suggest
 
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
 _FILES = ("graph", "labels", "constraints")  # what is wrong is in them, not in their option
 
 
@@ -101,7 +102,7 @@ def _version(context: click.Context, parameter: click.Parameter, wanted: bool) -
         context.exit()
 
 
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(invoke_without_command=True, context_settings=_SETTINGS)
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version,
     help="Show the version.",
@@ -136,4 +137,5 @@ def cli(context: click.Context) -> None:
 for command in (
     cluster, propagate, plan, batch, convert, report, suggest, graph, info, clean, score, demo
 ):  # fmt: skip
+    command.context_settings = _SETTINGS  # also where it is parsed by itself, as jobs are
     cli.add_command(command)
