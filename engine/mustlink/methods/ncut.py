@@ -17,7 +17,7 @@ from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.labels import as_labels, class_labels
 from mustlink.methods.clusterer import GraphClusterer, Ints
-from mustlink.methods.normalized_cut import Cut, normalized_cut, rows_of, warn_of_gap
+from mustlink.methods.normalized_cut import Cut, normalized_cut, refined_cut, rows_of, warn_of_gap
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
@@ -55,6 +55,9 @@ class NCut(GraphClusterer):
     from points 0, and the report says why.
 
 
+    `refine` moves nodes, after k-means, to the clusters that a degree-corrected block model finds
+    likeliest from their edges, 15 sweeps at most: for networks (mean ARI of 12 real ones .388 to
+    .393, of 15 planted ones .73 to .74; never for graphs made from points).
     `init` is where k-means starts: "k-means++" in ten ways at random, "labels" at the means of the
     classes of `y`, one cluster a class in their order, more by k-means++ (Basu, Banerjee & Mooney
     2002): in the embedding, or in the points themselves, where that answers more of the labels held
@@ -71,6 +74,7 @@ class NCut(GraphClusterer):
     tol: float | None = None
     max_iter: int = 200
     regularization: float | str = "auto"
+    refine: bool = False
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """K − 1 eigenvectors: the constant one is known."""
@@ -95,6 +99,8 @@ class NCut(GraphClusterer):
         check_choice(self.solver, PLAIN_SOLVERS, "solver")
         check_tolerance(self.tol)
         check_regularization(self.regularization)
+        if not isinstance(self.refine, bool | np.bool_):
+            raise InputError(f"refine: {self.refine!r} is neither True nor False")
         recorder = recorded(observer)
         with self._running(recorder):
             seed = self._seed()
@@ -117,6 +123,8 @@ class NCut(GraphClusterer):
             start = {}
             if labels is not None:
                 cut, start["init"] = self._from_labels(work, cut, labels, k, seed)
+            if self.refine:
+                cut, start["refine"] = refined_cut(work, cut, k, seed)
             self.labels_ = graph.spread(self._labels(laplacian, cut.clusters, recorder))
         warn_of_gap(cut, recorder)
         self.graph_ = graph

@@ -127,6 +127,12 @@ CLUSTER_OWN = (
         help="ncut: added to every degree, in units of the mean one; auto, 0, or such as 0.3.",
     ),
     click.option(
+        "--refine",
+        is_flag=True,
+        default=None,
+        help="ncut: go on to the clusters that a block model finds likelier; for networks.",
+    ),
+    click.option(
         "--class-mass/--no-class-mass",
         default=None,
         help="csc-gfhf: scale every class to its share of the labels; default yes.",

@@ -49,7 +49,7 @@ METHODS: dict[str, Method] = {
     "ncut": Method(
         "NCut",
         "normalised cut, without side information",
-        _EIGEN | {"variant", "init", "regularization"},
+        _EIGEN | {"variant", "init", "regularization", "refine"},
         takes=_NOTHING,
     ),
     "csp": _constrained(
