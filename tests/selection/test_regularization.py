@@ -98,6 +98,23 @@ def test_even_graphs_and_graphs_of_points_stay_as_they_are():
     assert (plain.labels_ == ml.NCut(3, random_state=0).fit(X).labels_).all()
 
 
+def test_even_degrees_with_a_giant_and_crumbs_are_looked_at():
+    """Two random rings make 600 nodes of 4 edges; rings of 10 nodes hang on them by one edge."""
+    rng, n = np.random.default_rng(8), 600
+    A = sp.lil_matrix((n + 30, n + 30))
+    for order in (rng.permutation(n), rng.permutation(n)):
+        A[order, np.roll(order, 1)] = 1.0
+    for first in range(n, n + 30, 10):
+        own = np.arange(first, first + 10)
+        for step in (1, 2):
+            A[own, np.roll(own, step)] = 1.0
+        A[first, first - n] = 1.0
+    W = sp.csr_matrix(((A + A.T) > 0).astype(float))
+    plain, auto = ncut(4, regularization=0).fit(W), ncut(4).fit(W)
+    assert np.bincount(plain.labels_).max() == n
+    assert len(auto.report_.extra["regularizations_tried"]) == 4
+
+
 def test_components_need_no_case_of_their_own():
     W = sp.block_diag([planted_graph(np.random.default_rng(s), 40, 1)[0] for s in range(3)])
     est = ncut(3, regularization=0.3).fit(sp.csr_matrix(W))

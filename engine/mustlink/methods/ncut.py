@@ -12,7 +12,7 @@ from mustlink.check import as_points, check_choice, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS
-from mustlink.eigen.solver import laplacian_of
+from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.labels import as_labels, class_labels
@@ -167,7 +167,12 @@ class NCut(GraphClusterer):
         def rows(laplacian: NormalizedLaplacian, found: EigenResult) -> Block:
             return rows_of(laplacian, found, k, self.variant)[0]
 
-        return regularization_of(work, self.regularization, k, rows, seed)
+        def sharp() -> EigenResult:
+            wanted = max(0, k - laplacian_of(work).null.n_components)
+            solver, tol, steps = self.solver, self.tol, self.max_iter
+            return smallest_pairs(work, wanted, solver=solver, tol=tol, max_iter=steps, seed=seed)
+
+        return regularization_of(work, self.regularization, k, rows, sharp, seed)
 
     def _starting_labels(self, y: Any, graph: Graph, k: int) -> Ints | None:
         """Labels (n,) of the nodes that k-means starts from; raises InputError."""

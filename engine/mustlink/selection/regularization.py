@@ -28,6 +28,7 @@ from mustlink.scores.block_model import edge_information
 from mustlink.workspace import Workspace
 
 CANDIDATES = (1.0, 0.3, 0.1, 0.0)
+_GIANT = 0.9  # share of the nodes in one cluster
 _FEWEST = 200  # nodes: below (karate, polbooks, football) the cut as it is was as good
 _EVEN = 0.6  # of the median number of edges, which all but 1 % have where every node chose as many
 _CLEARLY = 1.05  # times what the cut as it is tells of the edges
@@ -39,6 +40,7 @@ _OF_POINTS = ("knn", "kneighbors", "rbf", "image", "adjusted")
 _STAGE = "candidate regularisations"
 
 Rows = Callable[[NormalizedLaplacian, EigenResult], Block]
+Sharp = Callable[[], EigenResult]
 
 
 @dataclass(frozen=True)
@@ -64,18 +66,25 @@ class Regularization:
         return [asdict(one) for one in self.tried]
 
 
-def choose_regularization(work: Workspace, k: int, rows: Rows, seed: int) -> Regularization:
+def choose_regularization(
+    work: Workspace, k: int, rows: Rows, sharp: Sharp, seed: int
+) -> Regularization:
     """τ of K clusters of a graph that was given; 0 unless another tells clearly more.
 
     `rows(laplacian, pairs)` are what k-means sees, (m, r). Every candidate starts from the vectors
-    of the one before.
+    of the one before. Where all nodes have about as many edges, as in graphs of neighbours, the cut
+    as it is, of the pairs that `sharp()` finds, need only be no giant with crumbs.
     """
     plain, recorder = laplacian_of(work), work.recorder
     edges = np.diff(work.graph.affinity.indptr)[plain.nodes]
     if k == 1 or edges.size < _FEWEST:
         return Regularization(0.0, "one cluster" if k == 1 else f"less than {_FEWEST} nodes")
     if np.quantile(edges, 0.01) >= _EVEN * np.median(edges):
-        return Regularization(0.0, "no node has far fewer edges than most")
+        with_sharp = rows(plain, sharp())
+        with recorder.stage(_STAGE):
+            if _judged(work, with_sharp, k, seed).largest <= _GIANT:
+                why = "no giant cluster, and no node has far fewer edges than most"
+                return Regularization(0.0, why)
     tried: list[RegularizationTried] = []
     start: Block | None = None
     for number, tau in enumerate(CANDIDATES):
@@ -105,7 +114,7 @@ def check_regularization(value: float | str) -> None:
 
 
 def regularization_of(
-    work: Workspace, asked: float | str, k: int, rows: Rows, seed: int
+    work: Workspace, asked: float | str, k: int, rows: Rows, sharp: Sharp, seed: int
 ) -> Regularization:
     """What was asked for; "auto": decided by evidence on graphs that were given, else 0.
 
@@ -115,7 +124,7 @@ def regularization_of(
         return Regularization(float(asked), "given")
     if work.graph.info.get("kind") in _OF_POINTS:
         return Regularization(0.0, "a graph made from points")
-    return choose_regularization(work, k, rows, seed)
+    return choose_regularization(work, k, rows, sharp, seed)
 
 
 def _pairs(
