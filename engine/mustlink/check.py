@@ -257,8 +257,17 @@ def numeric_array(values: Any, where: str) -> NDArray[Any]:
 
 def _without_objects(values: Any, where: str) -> Any:
     """Numbers held as Python objects, as tables of mixed columns have them, as floats."""
+    columns = getattr(values, "columns", ())  # of a data frame
+    values = np.asarray(values) if len(columns) else values
     if getattr(values, "dtype", np.dtype(float)).kind != "O":
         return values
+    for name, cells in zip(columns, values.T, strict=False):
+        try:
+            np.asarray(cells, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"{where}: column {name!r}: {error}; leave it out, or use pandas.get_dummies(X)"
+            ) from None
     try:
         return np.asarray(values, dtype=np.float64)
     except TypeError as error:

@@ -14,7 +14,10 @@ _UNKNOWN = frozenset({"", "-1", "-1.0", "None", "nan", "NaN", "<NA>"})  # of Pyt
 
 
 def as_labels(labels: Any, n_nodes: int, where: str = "labels") -> NDArray[np.int64]:
-    """Return labels (n,) as int64, -1 for unknown; whole floats are accepted. Raises InputError."""
+    """Return labels (n,) as int64, -1 for unknown. Raises InputError.
+
+    Whole floats are accepted; NaN among them is unknown, too.
+    """
     y = numeric_array(labels, where)
     if y.ndim == 2 and (y.shape[1] == 1 or y.size == n_nodes):  # those of a picture, row by row
         y = y.ravel()
@@ -25,6 +28,7 @@ def as_labels(labels: Any, n_nodes: int, where: str = "labels") -> NDArray[np.in
             f"{where}: {y.shape[0]} labels for {n_nodes} nodes; give one per node, -1 for unknown"
         )
     if y.dtype.kind == "f":
+        y = np.where(np.isnan(y), -1, y)
         bad = np.flatnonzero(~np.isfinite(y) | (y != np.round(y)))
         if bad.size:
             i = int(bad[0])
@@ -133,12 +137,13 @@ def class_labels(y: Any) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
         from sklearn.utils.validation import column_or_1d
 
         raw = column_or_1d(raw, warn=True)
-    if raw.dtype.kind == "f" and not np.array_equal(raw, np.round(raw)) and np.isfinite(raw).all():
-        bad = int(np.argmax(raw != np.round(raw)))
-        raise InputError(
-            f"y: Unknown label type: continuous, {raw.flat[bad]:g} is no class; number the classes "
-            "from 0, -1 for unknown"
-        )
+    if raw.dtype.kind == "f":
+        between = np.isfinite(raw) & (raw != np.round(raw))
+        if between.any():
+            raise InputError(
+                f"y: Unknown label type: continuous, {raw[between][0]:g} is no class; number the "
+                "classes from 0, -1 for unknown"
+            )
     labels = as_labels(raw, raw.size, "y")  # a picture's row by row
     check_two_classes(labels, "y")
     return labels, names

@@ -181,7 +181,7 @@ def test_labels():
     assert labels.as_labels(np.array([[1], [2]], dtype=np.uint8), 2).dtype == np.int64
     refuses(labels.as_labels, [0, 1], 3, words="2 labels for 3 nodes")
     refuses(labels.as_labels, [0.5, 1], 2, words="label 0.5 of node 0")
-    refuses(labels.as_labels, [0, np.nan], 2, words="label nan of node 1")
+    refuses(labels.as_labels, [0, np.inf], 2, words="label inf of node 1")
     refuses(labels.as_labels, [0, -2], 2, words="label -2 of node 1 is below -1")
     refuses(labels.as_labels, np.ones((2, 2)), 2, words="shape (2, 2)")
     refuses(labels.as_labels, ["a", "b"], 2, words="convert to real numbers")

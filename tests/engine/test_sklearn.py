@@ -205,6 +205,24 @@ def test_tables_in_tables_out():
     named = ml.GFHF().fit(X, categories.astype("category"))
     assert named.classes_.tolist() == ["0", "1"]
     assert np.array_equal(named.labels_.astype(int), ml.GFHF().fit(X, few_labels()).labels_)
+    some = pandas.Series(few_labels())
+    for given in (some.where(some >= 0), some.where(some >= 0).astype("Int64")):
+        assert np.array_equal(ml.GFHF().fit(X, given).labels_, ml.GFHF().fit(X, some).labels_)
+
+
+def test_columns_of_a_table_that_are_no_numbers_are_named():
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(moons()[0], columns=["east", "north"])
+    held = X.assign(north=X.north.astype(object))
+    assert np.array_equal(
+        ml.NCut(2, random_state=0).fit(held).labels_, ml.NCut(2, random_state=0).fit(X).labels_
+    )
+    for column in (np.where(X.east > 0, "tcp", "udp"), pandas.date_range("2024", periods=len(X))):
+        with pytest.raises(InputError, match=r"column 'kind': .*get_dummies") as error:
+            ml.NCut(2).fit(X.assign(kind=column))
+        assert "\n" not in str(error.value)
+        with pytest.raises(InputError, match="column 'kind'"):
+            ml.suggest(X.assign(kind=column), n_clusters=2)
 
 
 @pytest.mark.parametrize(

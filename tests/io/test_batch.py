@@ -430,7 +430,7 @@ def test_resume_leaves_alone_what_ended_unless_something_changed(fake, run):
     rows = list(csv.DictReader(Path("sum.csv").read_text().splitlines()))
     assert [row["status"] for row in rows] == ["done", "failed", "done"]
     assert rows[1]["error"] == "seed: 666 is refused"
-    assert "neighbours: 50%" in Path(rows[0]["log"]).read_text()
+    assert "neighbours: 50%" in Path(rows[0]["log_file"]).read_text()
 
     code, _, err = run("jobs.toml")
     assert code == 2

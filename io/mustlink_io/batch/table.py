@@ -54,7 +54,7 @@ def row(item: Item, state: State) -> dict[str, Any]:
         "attempts": status.attempts if status else 0,
         "exit_code": status.exit_code if status else None,
         "error": (status.error if status else None) or wrong,
-        "log": str(log) if (log := state.place(spec.name) / "log.txt").exists() else None,
+        "log_file": str(log) if (log := state.place(spec.name) / "log.txt").exists() else None,
     }
 
 
