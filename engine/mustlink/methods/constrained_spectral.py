@@ -210,7 +210,7 @@ class ConstrainedSpectral(InformedClusterer):
         choice, solution = work.kept("embedding", asked, embedding, (Choice, Solution, Convergence))
         found = work.kept("clusters", asked, clustered)
         with recorder.stage("labels"):
-            labels = self._labels(laplacian, found, recorder)
+            labels = self._labels_knowing(laplacian, found, work, known, seed)
             changed = None
             if before is not None:
                 labels, changed = aligned(before[graph.first_rows], labels, k)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from mustlink.constraints.on_nodes import on_nodes
 from mustlink.errors import InputError
 from mustlink.labels import as_labels, encoded
 from mustlink.methods.clusterer import GraphClusterer, Ints
+from mustlink.methods.refined_clusters import refined_clusters
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.scores import kept_by_kind, satisfaction
@@ -26,7 +27,14 @@ _CHANCE = 0.55  # on balance, where 0.5 is what trivial answers keep
 
 @dataclass(eq=False, repr=False)
 class InformedClusterer(GraphClusterer):
-    """Base of the clusterers that take labels and constraints."""
+    """Base of the clusterers that take labels and constraints.
+
+    * `refine`: True goes on to the clusters that a degree-corrected block model of the graph finds
+      likelier (`rounding.block_model`), nodes that something is said of held; for networks.
+    """
+
+    _: KW_ONLY
+    refine: bool = False
 
     @abstractmethod
     def _check(self) -> None:
@@ -52,6 +60,8 @@ class InformedClusterer(GraphClusterer):
         0 are in no cluster.
         """
         self._check()
+        if not isinstance(self.refine, bool | np.bool_):
+            raise InputError(f"refine: {self.refine!r} is neither True nor False")
         recorder = recorded(observer)
         with self._running(recorder):
             seed = self._seed()
@@ -60,6 +70,21 @@ class InformedClusterer(GraphClusterer):
             given = side_information(work.graph.n_rows, y, constraints, recorder)
             self._run(work, self._of_nodes(given, work), seed)
         return self
+
+    def _labels_knowing(
+        self,
+        laplacian: NormalizedLaplacian,
+        found: Ints,
+        work: Workspace,
+        known: Constraints,
+        seed: int,
+    ) -> Ints:
+        """`_labels` of clusters that are refined where that was asked for."""
+        if self.refine:
+            clusters = np.full(laplacian.n_nodes, -1, dtype=np.int64)
+            clusters[laplacian.nodes] = found
+            found = refined_clusters(work, clusters, known.nodes, seed)[laplacian.nodes]
+        return self._labels(laplacian, found, work.recorder)
 
     def _of_nodes(self, given: Constraints, work: Workspace) -> Constraints:
         """What was said of rows, of the nodes that they are; tells what contradicts itself."""

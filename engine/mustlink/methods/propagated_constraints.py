@@ -140,7 +140,7 @@ class PropagatedConstraints(InformedClusterer):
                 del cut
             del adjusted  # before the next is made
         place, cut = cuts.best.place, cuts.best.cut
-        labels, changed = self._labels(place, cut.clusters, recorder), None
+        labels, changed = self._labels_knowing(place, cut.clusters, work, known, seed), None
         if before is not None:
             labels, changed = aligned(before[graph.first_rows], labels, k)
             recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")

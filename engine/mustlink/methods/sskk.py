@@ -115,7 +115,7 @@ class SSKK(InformedClusterer):
             tried[name] = work.kept(stage, asked, descended, (Descent, Clusters))  # 3
         used = min(tried, key=lambda name: tried[name].objective)
         with recorder.stage("clusters"):
-            labels = self._labels(laplacian, tried[used].state.labels, recorder)
+            labels = self._labels_knowing(laplacian, tried[used].state.labels, work, known, seed)
             self.labels_ = graph.spread(labels)
             self.embedding_ = graph.spread(_edge_shares(problem, laplacian, tried[used]))
         self.graph_ = graph

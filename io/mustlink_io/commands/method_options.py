@@ -130,7 +130,8 @@ CLUSTER_OWN = (
         "--refine",
         is_flag=True,
         default=None,
-        help="ncut: go on to the clusters that a block model finds likelier; for networks.",
+        help="All but csc-gfhf: go on to the clusters that a block model finds likelier, "
+        "constrained nodes held; for networks.",
     ),
     click.option(
         "--class-mass/--no-class-mass",

@@ -14,7 +14,7 @@ EQUAL = "equal"  # class shares, one a class
 _NOTHING: frozenset[str] = frozenset()
 _ANY_SIDE = frozenset({"labels", "constraints"})
 _EIGEN = frozenset({"solver", "tol"})
-_CONSTRAINED = _EIGEN | {"subspace", "assign", "init"}
+_CONSTRAINED = _EIGEN | {"subspace", "assign", "init", "refine"}
 _SPREAD = _EIGEN | {
     "new_edges",
     "normalize",
@@ -22,6 +22,7 @@ _SPREAD = _EIGEN | {
     "variant",
     "eigen_solver",
     "eigen_tol",
+    "refine",
 }
 _SYSTEM = _EIGEN | {"max_iter"}
 _MASS = frozenset({"class_mass", "class_shares"})
@@ -72,7 +73,7 @@ METHODS: dict[str, Method] = {
     "sskk": Method(
         "SSKK",
         "kernel k-means with penalties (Kulis et al.)",
-        frozenset({"init", "penalty", "volume", "sigma"}),
+        frozenset({"init", "penalty", "volume", "sigma", "refine"}),
     ),
     "csc-gfhf": Method(
         "CSCGFHF",
