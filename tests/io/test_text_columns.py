@@ -10,6 +10,7 @@ import pytest
 from mustlink.errors import InputError
 from mustlink.preparation.request import Preparation
 from mustlink_io import formats
+from mustlink_io.jobs.data_shape import shape_of
 
 N = 240
 ENDINGS = ("csv", "parquet")
@@ -83,8 +84,48 @@ def test_a_suggestion_takes_text_and_empty_cells(mustlink, tmp_path):
     assert code == 0, err
 
 
-def test_text_that_is_no_category_is_not_suggested(mustlink, tmp_path):
-    path = table(tmp_path / "t.csv", day=pd.date_range("2024", periods=N).strftime("%F"))
-    code, _, err = mustlink(f"suggest {path} -k 3")
-    assert code == 2
-    assert "column 'day' is text of 240 different words, no category; leave it out" in err
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_text_that_is_no_category_is_left_out(mustlink, tmp_path, ending):
+    path = table(tmp_path / f"t.{ending}", day=pd.date_range("2024", periods=N))
+    code, out, err = mustlink(f"suggest {path} -k 3 --json")
+    assert code == 0, err
+    told = json.loads(out)
+    words = shlex.split(told["command"])
+    assert {"--one-hot=kind", "--drop=day"} <= set(words)
+    assert any("left out: day" in reason for reason in told["reasons"])
+    words[words.index("-o") + 1] = str(tmp_path / "out.h5")
+    code, _, err = mustlink(" ".join(words[1:]))
+    assert code == 0, err
+    assert "drop: columns day are left out" in err
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("day", ["day", 2])
+def test_columns_that_are_left_out_are_as_if_they_were_not_there(tmp_path, ending, day):
+    more = {"day": pd.date_range("2024", periods=N), "none": np.full(N, np.nan), "id": np.arange(N)}
+    path = table(tmp_path / f"t.{ending}", **more, size_too=np.arange(N) % 7)
+    steps = Preparation(one_hot=("kind",), drop=(day, "none", "id"), drop_missing=True)
+    found = formats.load(path, steps=steps)
+    plain = table(tmp_path / f"p.{ending}", size_too=np.arange(N) % 7)
+    wanted = formats.load(plain, steps=Preparation(one_hot=("kind",)))
+    np.testing.assert_array_equal(found.value, wanted.value)
+    assert not found.doubts
+    assert found.left_out == 0
+    shape = shape_of(path, steps)
+    assert (shape.n, shape.d) == found.value.shape
+
+
+def test_empty_columns_are_named_with_the_cure(tmp_path):
+    path = table(
+        tmp_path / "t.csv", none=np.full(N, np.nan), some=np.where(np.arange(N), 1, np.nan)
+    )
+    one_hot = ("kind",)
+    for steps in ({}, {"standardize": "standard"}, {"drop_missing": True}):
+        asked = Preparation(one_hot=one_hot, **steps)
+        with pytest.raises(InputError, match=r"none is empty, leave it out: --drop none$"):
+            formats.load(path, steps=asked)
+    with pytest.raises(InputError, match=r"1 row has missing values .*--drop-missing$"):
+        formats.load(path, steps=Preparation(one_hot=one_hot, drop=("none",)))
+    np.savetxt(tmp_path / "n.csv", [[1, np.nan], [2, np.nan]], delimiter=",")
+    with pytest.raises(InputError, match=r"1 is empty, leave it out: --drop 1$"):
+        formats.load(str(tmp_path / "n.csv"))

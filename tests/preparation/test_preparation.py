@@ -125,6 +125,27 @@ def test_rows_that_are_left_out_are_as_if_they_were_not_there(table, block_rows)
     assert f"{N - kept.size} rows" in found.fitted.notes[0]
 
 
+def test_columns_that_are_left_out_are_not_looked_at(table, block_rows):
+    X = np.insert(with_gaps(table), [0, 3], np.nan, axis=1)
+    X[::2, 0] = np.inf
+    for more in ({"impute": "median"}, {"drop_missing": True}):
+        asked = Preparation("standard", (WIDE + 2,), (CODES + 1,), drop=(0, 4), **more)
+        found = prepared(Rows(X), asked)
+        plain = Preparation("standard", (WIDE,), (CODES,), **more)
+        wanted = prepared(np.delete(X, [0, 4], axis=1), plain)
+        # blocks of other sizes: means are summed in another order
+        np.testing.assert_allclose(found[:], wanted[:], rtol=1e-6, atol=1e-7)
+        assert found.fitted.n_features_out == wanted.shape[1]
+        assert not np.isin(found.fitted.sources, [0, 4]).any()
+        again = Fitted.of(found.fitted.to_dict())
+        rows = np.nan_to_num(X, nan=1, posinf=np.nan)
+        np.testing.assert_array_equal(again.transform(rows), found.fitted.transform(rows))
+    with pytest.raises(InputError, match=r"drop: all 8 columns are left out"):
+        prepared(X, Preparation(drop=tuple(range(8))))
+    with pytest.raises(InputError, match=r"log: column 3 is also in drop"):
+        Preparation(log=(3,), drop=(3,))
+
+
 def test_new_points_are_prepared_by_the_figures_of_the_old(table):
     asked = Preparation("standard", (WIDE,), (CODES,), "median")
     X = with_gaps(table)

@@ -19,7 +19,9 @@ def transformers(steps: Preparation) -> list[Any]:
     found: list[Any] = []
     if steps.impute:
         found.append(SimpleImputer(strategy=steps.impute))
-    columns = []
+    columns: list[tuple[Any, list[str | int]]] = []
+    if steps.drop:
+        columns.append(("drop", list(steps.drop)))
     if steps.log:
         columns.append((FunctionTransformer(np.log1p), list(steps.log)))
     if steps.one_hot:
@@ -38,6 +40,8 @@ def transformer_code(steps: Preparation) -> list[str]:
     if steps.impute:
         found.append(f"SimpleImputer(strategy={steps.impute!r})")
     columns = []
+    if steps.drop:
+        columns.append(f'("drop", {list(steps.drop)})')
     if steps.log:
         columns.append(f"(FunctionTransformer(np.log1p), {list(steps.log)})")
     if steps.one_hot:
@@ -56,7 +60,7 @@ def imports(steps: Preparation) -> list[str]:
     named += ["OneHotEncoder"] if steps.one_hot else []
     named += [_SCALERS[steps.standardize].__name__] if steps.standardize else []
     found = ["import mustlink as ml"] + (["import numpy as np"] if steps.log else [])
-    if steps.log or steps.one_hot:
+    if steps.log or steps.one_hot or steps.drop:
         found.append("from sklearn.compose import make_column_transformer")
     if steps.impute:
         found.append("from sklearn.impute import SimpleImputer")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from mustlink.preparation.request import (
     column_title,
     listed,
 )
-from mustlink.preparation.survey import Floats, Survey, as_doubles, blocks, spans_orders
+from mustlink.preparation.survey import Floats, Survey, as_doubles, blocks, spans_orders, without
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Fitted:
 
     Columns of z: for every column of `categories`, in this order, one a value; then all others in
     theirs (as scikit-learn's ColumnTransformer has them). A value that was not seen is 0 in all
-    columns of its own. `n_features_in` columns become `n_features_out`; `notes` say what was
-    decided. Empty arrays stand for steps that are not taken.
+    columns of its own. Columns `dropped` are in none of z. `n_features_in` columns become
+    `n_features_out`; `notes` say what was decided. Empty arrays stand for steps that are not taken.
     """
 
     n_features_in: int
@@ -38,26 +38,32 @@ class Fitted:
     centre: Floats
     scale: Floats
     notes: tuple[str, ...] = ()
+    dropped: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     @property
     def n_features_out(self) -> int:
         """Columns of what `transform` returns."""
-        made = sum(values.size for _, values in self.categories)
-        return self.n_features_in - len(self.categories) + made
+        return int(self.sources.size)
 
     @property
     def sources(self) -> NDArray[np.intp]:
         """Column (n_features_out,) of the points that every column of `transform` comes from."""
         own = [np.full(values.size, at) for at, values in self.categories]
         given = np.arange(self.n_features_in)
-        rest = np.delete(given, [at for at, _ in self.categories])
+        rest = np.delete(given, self._elsewhere)
         return np.concatenate([*own, rest]).astype(np.intp)
+
+    @property
+    def _elsewhere(self) -> list[int]:
+        """Columns that are not among those that stay what they are."""
+        return [*(at for at, _ in self.categories), *self.dropped.tolist()]
 
     def transform(self, rows: Any) -> Floats:
         """Rows (m, d) prepared, (m, n_features_out); raises InputError for NaN without a fill."""
         X = as_doubles(rows)
         if X.ndim != 2 or X.shape[1] != self.n_features_in:
             raise InputError(f"points: shape {X.shape}; wanted are {self.n_features_in} columns")
+        X = without(X, self.dropped)
         gap = np.isnan(X)
         if gap.any():
             if not self.fill.size:
@@ -67,9 +73,9 @@ class Fitted:
         if self.logged.size:
             X = X.copy()
             X[:, self.logged] = self._logarithms(X[:, self.logged])
-        if self.categories:
+        if self._elsewhere:
             own = [X[:, [at]] == values for at, values in self.categories]
-            rest = np.delete(X, [at for at, _ in self.categories], axis=1)
+            rest = np.delete(X, self._elsewhere, axis=1)
             X = np.hstack([*own, rest])
         return (X - self.centre) / self.scale if self.scale.size else X
 
@@ -82,6 +88,7 @@ class Fitted:
             "one_hot": [[at, values.tolist()] for at, values in self.categories],
             "centre": self.centre.tolist(),
             "scale": self.scale.tolist(),
+            "drop": self.dropped.tolist(),
         }
 
     @classmethod
@@ -90,8 +97,11 @@ class Fitted:
         try:
             arrays = [np.array(told[k], dtype=np.float64) for k in ("fill", "centre", "scale")]
             own = tuple((int(at), np.array(v, dtype=np.float64)) for at, v in told["one_hot"])
-            logged = np.array(told["log"], dtype=np.intp)
-            return cls(int(told["n_features_in"]), arrays[0], logged, own, arrays[1], arrays[2])
+            logged, dropped = (
+                np.array(columns, dtype=np.intp) for columns in (told["log"], told.get("drop", ()))
+            )
+            d, (fill, centre, scale) = int(told["n_features_in"]), arrays
+            return cls(d, fill, logged, own, centre, scale, dropped=dropped)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"preparation: damaged ({error}); run it again") from None
 
@@ -122,6 +132,7 @@ def fit(
         np.empty(0),
         np.empty(0),
         notes=tuple(_notes(asked, survey, names)),
+        dropped=survey.dropped,
     )
     if found.logged.size or asked.log == (AUTO,):
         told = listed(found.logged.tolist(), names)
@@ -134,7 +145,8 @@ def fit(
     scaler = StandardScaler() if asked.standardize == "standard" else RobustScaler()
     with np.errstate(over="ignore", invalid="ignore"):  # looked at below
         if asked.standardize == "standard":
-            for start, block in blocks(points):
+            for start, read in blocks(points):
+                block = without(read, survey.dropped)
                 whole = block if survey.kept is None else block[~np.isnan(block).any(axis=1)]
                 if len(whole):
                     scaler.partial_fit(found.transform(whole))
@@ -186,7 +198,7 @@ def _fill(asked: Preparation, survey: Survey) -> Floats:
 
 
 def _logged(asked: Preparation, survey: Survey, names: Sequence[str], d: int) -> NDArray[np.intp]:
-    codes = [at for at, _ in survey.categories]
+    codes = [*(at for at, _ in survey.categories), *survey.dropped.tolist()]
     if asked.log == (AUTO,) and AUTO not in names:
         wide = spans_orders(survey.sample)
         return np.array([a for a in wide if survey.low[a] >= 0 and a not in codes], dtype=np.intp)
@@ -205,6 +217,9 @@ def _logged(asked: Preparation, survey: Survey, names: Sequence[str], d: int) ->
 
 def _notes(asked: Preparation, survey: Survey, names: Sequence[str]) -> list[str]:
     found = []
+    if survey.dropped.size:
+        told = listed(survey.dropped.tolist(), names)
+        found.append(f"drop: columns {told} are left out")
     at = np.flatnonzero(survey.missing)
     if asked.impute is not None:
         cells, told = int(survey.missing.sum()), listed(at.tolist(), names)

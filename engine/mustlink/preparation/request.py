@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -18,6 +19,7 @@ AUTO, ALL = "auto", "all"  # of --log: columns that span orders, all columns
 class Preparation:
     """Steps in the order they are taken; columns by name or by number from 0.
 
+    The columns of `drop` are left out, whatever is in them; others keep their numbers.
     Rows with missing values (NaN) are left out (`drop_missing`) or filled with the mean, median or
     most frequent value of the column (`impute`). x becomes log(1 + x) in the columns of `log`:
     names, ("all",), or ("auto",), those that are not negative and span orders of magnitude. Every
@@ -31,6 +33,7 @@ class Preparation:
     one_hot: tuple[str | int, ...] = ()
     impute: str | None = None
     drop_missing: bool = False
+    drop: tuple[str | int, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise InputError for what is unknown or contradicts itself."""
@@ -42,9 +45,10 @@ class Preparation:
             check_choice(self.impute, IMPUTE, "impute")
             if self.drop_missing:
                 raise InputError("drop_missing: leaves out what impute would fill; give one")
-        both = set(self.log) & set(self.one_hot)
-        if both:
-            raise InputError(f"log: column {both.pop()!r} is also in one_hot; give it once")
+        for one, two in (("log", "one_hot"), ("log", "drop"), ("one_hot", "drop")):
+            both = set(getattr(self, one)) & set(getattr(self, two))
+            if both:
+                raise InputError(f"{one}: column {both.pop()!r} is also in {two}; give it once")
 
     @property
     def is_nothing(self) -> bool:
@@ -61,6 +65,7 @@ class Preparation:
         return [
             "--" + name.replace("_", "-") + ("" if value is True else f"={value}")
             for name, value in (
+                ("drop", ",".join(map(str, self.drop))),
                 ("impute", self.impute == "mean" or self.impute),
                 ("drop_missing", self.drop_missing),
                 ("log", self.log == (AUTO,) or ",".join(map(str, self.log))),
@@ -108,6 +113,17 @@ def listed(columns: Sequence[int], names: Sequence[str], most: int = 8) -> str:
     """Columns in a message: names or numbers, the first ones."""
     shown = [names[at] if at < len(names) else str(at) for at in columns[:most]]
     return ", ".join(shown) + (f", … ({len(columns)} in all)" if len(columns) > most else "")
+
+
+def as_option(columns: Sequence[int], names: Sequence[str]) -> str:
+    """What is typed for columns: names, or numbers where a shell has another use for a name."""
+
+    def word(at: int) -> str:
+        name = names[at] if at < len(names) else ""
+        plain = re.fullmatch(r"\w[\w.-]*", name) and not name.isdecimal()
+        return name if plain and list(names).count(name) == 1 else str(at)
+
+    return ",".join(map(word, columns))
 
 
 def _unknown(text: str, names: Sequence[str], d: int) -> str:

@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink.preparation.request import Preparation, column_numbers, column_title
+from mustlink.preparation.request import (
+    Preparation,
+    as_option,
+    column_numbers,
+    column_title,
+    listed,
+)
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +34,7 @@ class Survey:
     `kept` are the numbers of the rows without missing values where the others are left out, else
     None; `sample` (m, d) are rows by chance, all of them up to 100,000; `missing` (d,) counts cells
     without a value, `low`, `high` and `mean` (d,) are of the others; `categories` are the values of
-    the columns that become one-hot.
+    the columns that become one-hot. In the columns `dropped` all is 0.
     """
 
     n: int
@@ -39,6 +45,7 @@ class Survey:
     high: Floats
     mean: Floats
     categories: tuple[tuple[int, Floats], ...]
+    dropped: NDArray[np.intp]
 
 
 def blocks(points: Any, nbytes: int | None = None) -> Iterator[tuple[int, Floats]]:
@@ -72,16 +79,21 @@ def look(
     """
     n, d = (int(size) for size in points.shape)
     columns = column_numbers(asked.one_hot, names, d, "one_hot")
+    dropped = np.array(column_numbers(asked.drop, names, d, "drop"), dtype=np.intp)
+    if dropped.size == d:
+        raise InputError(f"drop: all {d} columns are left out; leave some")
     values: dict[int, Floats] = {at: np.empty(0) for at in columns}
     chosen = _sample_rows(n, d)
     low, high = np.full(d, np.inf), np.full(d, -np.inf)
     missing, mean, there = np.zeros(d, dtype=np.int64), np.zeros(d), np.zeros(d)
-    kept, sample = [], []
-    for start, read in blocks(points):
+    kept, sample, empty = [], [], np.ones(d, dtype=bool)
+    for start, raw in blocks(points):
+        read = without(raw, dropped)
         _refuse_infinite(read, start, where, names)
         block, rows = read, np.arange(start, start + len(read))
         if asked.drop_missing:
-            whole = ~np.isnan(read).any(axis=1)
+            there_not = np.isnan(read)
+            whole, empty = ~there_not.any(axis=1), empty & there_not.all(axis=0)
             block, rows = (read, rows) if whole.all() else (read[whole], rows[whole])
             kept.append(rows)
         gap = np.isnan(block)
@@ -99,9 +111,11 @@ def look(
         advance((start + len(read)) / n)
     left = np.concatenate(kept) if kept else None
     if left is not None and left.size == 0:
-        raise InputError(f"{where}: every row has a missing value; fill them: --impute")
+        raise InputError(
+            f"{where}: every row has a missing value; fill them: --impute{_cure(empty, names)}"
+        )
     if missing.any() and asked.impute is None:
-        raise missing_values(points, where, names)
+        raise missing_values(points, where, names, dropped)
     found_sample = np.concatenate(sample) if sample else np.empty((0, d))
     return Survey(
         n if left is None else int(left.size),
@@ -112,7 +126,17 @@ def look(
         high,
         mean,
         tuple(values.items()),
+        dropped,
     )
+
+
+def without(rows: Floats, columns: NDArray[np.intp]) -> Floats:
+    """Rows with 0 in some columns: whatever was there is not looked at."""
+    if not columns.size:
+        return rows
+    rows = rows.copy()
+    rows[:, columns] = 0.0
+    return rows
 
 
 def spans_orders(sample: NDArray[np.floating]) -> NDArray[np.intp]:
@@ -132,30 +156,49 @@ class MissingValuesError(InputError):
     """Rows with NaN that nothing was asked to be done to."""
 
 
-def missing_values(points: Any, where: str, names: Sequence[str] = ()) -> InputError:
+def missing_values(
+    points: Any, where: str, names: Sequence[str], dropped: NDArray[np.intp]
+) -> InputError:
     """The error of rows with NaN: how many, the first one, what to do. Reads everything."""
     count, first, columns = 0, (-1, -1), np.zeros(points.shape[1], dtype=bool)
+    empty = ~columns
     for start, block in blocks(points):
-        gap = np.isnan(block)
+        gap = np.isnan(without(block, dropped))
         rows = np.flatnonzero(gap.any(axis=1))
         if rows.size and count == 0:
             first = (start + int(rows[0]), int(gap[rows[0]].argmax()))
         count += rows.size
         columns |= gap.any(axis=0)
-    return missing_error(where, count, first, int(columns.sum()), names)
+        empty &= gap.all(axis=0)
+    return missing_error(where, count, first, int(columns.sum()), empty, names)
 
 
 def missing_error(
-    where: str, rows: int, first: tuple[int, int], columns: int, names: Sequence[str] = ()
+    where: str,
+    rows: int,
+    first: tuple[int, int],
+    columns: int,
+    empty: NDArray[np.bool_],
+    names: Sequence[str] = (),
 ) -> MissingValuesError:
-    """What is told of NaN in points that the shell reads."""
+    """What is told of NaN in points that the shell reads; `empty` (d,) has no other values."""
     has = "row has" if rows == 1 else "rows have"
     of = "1 column" if columns == 1 else f"{columns} columns"
     return MissingValuesError(
         f"{where}: {rows:,} {has} missing values (NaN) in {of}, the first is row {first[0]}, "
         f"{column_title(first[1], names)}; fill them: --impute, or leave these rows out: "
-        "--drop-missing"
+        f"--drop-missing{_cure(empty, names)}"
     )
+
+
+def _cure(empty: NDArray[np.bool_], names: Sequence[str]) -> str:
+    """What is added to an error where columns have no value at all."""
+    columns = np.flatnonzero(empty).tolist()
+    if not columns:
+        return ""
+    what = "is empty, leave it out" if len(columns) == 1 else "are empty, leave them out"
+    typed = as_option(columns, names)
+    return f"; {listed(columns, names)} {what}: --drop {typed}"
 
 
 def _sample_rows(n: int, d: int) -> NDArray[np.int64]:

@@ -63,6 +63,8 @@ def _option(flag: str, **given: Any) -> Any:
 
 
 PREPARING = (
+    click.option("--drop", callback=_columns, metavar="COLUMNS",
+        help="As id,3: leave out these columns (names, or numbers from 0), whatever is in them."),
     click.option("--drop-missing", is_flag=True, default=None,
         help="Leave out rows with missing values (NaN, empty cells); their label is -1."),
     _option("--impute", type=click.Choice(IMPUTE),

@@ -30,26 +30,32 @@ class TextColumnsError(InputError):
         more = f" (so {'is' if len(columns) == 2 else 'are'} {len(columns) - 1} more)"
         super().__init__(
             f"{where}: column {shown!r} is text, where coordinates are numbers"
-            f"{more if len(columns) > 1 else ''}; leave it out, make it columns of 0 and 1 by "
-            "--one-hot, or call it `node` and put it first if it names the points"
+            f"{more if len(columns) > 1 else ''}; leave it out by --drop, make it columns of 0 and "
+            "1 by --one-hot, or call it `node` and put it first if it names the points"
         )
 
 
 def points_of(
-    table: tables.Table, where: str, one_hot: Sequence[str | int] = ()
+    table: tables.Table,
+    where: str,
+    one_hot: Sequence[str | int] = (),
+    drop: Sequence[str | int] = (),
 ) -> tuple[NDArray[np.float64], NDArray[np.object_] | None]:
     """Return the columns of numbers as points (n, d), and names of their rows if it has some.
 
     Text in the columns of `one_hot` (names or numbers) becomes 0, 1, … by the alphabet, and an
     empty cell NaN, as is a word such as NA among numbers. Columns of true and false are 1 and 0.
+    Those of `drop` are 0, whatever is in them: they are still to be left out.
     Raises TextColumnsError for any other text.
     """
     names, rest = tables.split_names(table)
-    codes = _places(table, one_hot)
+    codes, dropped = places(table, one_hot), places(table, drop)
     columns, words = [], []
     for place, at in enumerate(rest):
         cells = table.text(at)
         numbers = _numbers(cells, as_codes=place in codes)
+        if place in dropped:
+            numbers = np.zeros(table.n_rows)
         if numbers is None:
             title = table.header[at] if table.header else place
             words.append((title, len(set(cells.tolist()) - _MISSING)))
@@ -75,7 +81,7 @@ def titles(table: tables.Table) -> tuple[str, ...]:
     return tuple(table.header[at] for at in tables.split_names(table)[1]) if table.header else ()
 
 
-def _places(table: tables.Table, wanted: Sequence[str | int]) -> set[int]:
+def places(table: tables.Table, wanted: Sequence[str | int]) -> set[int]:
     """Coordinates that are named; what is none of them is told later, when all are known."""
     names = titles(table)
     texts = [str(word) for word in wanted]
@@ -103,24 +109,29 @@ def _numbers(cells: NDArray[Any], as_codes: bool) -> NDArray[np.float64] | None:
     return found
 
 
-def doubtful(table: tables.Table, where: str) -> tuple[str, ...]:
+def doubtful(table: tables.Table, where: str, drop: Sequence[str | int] = ()) -> tuple[str, ...]:
     """Return a warning for every coordinate whose header says that it numbers or labels the rows.
 
     A column `y` beside a column `x` is a coordinate.
     """
     _, rest = tables.split_names(table)
+    dropped = places(table, drop)
+    rest = [at for place, at in enumerate(rest) if place not in dropped]
     names = [name.strip().lower() for name in table.header]
     found = []
     for at in rest if names else ():
         what = None
         if names[at] in _CLASSES and not (names[at] == "y" and "x" in names):
-            what = "a class is given by --labels: leave it out of the points"
+            what = "a class is given by --labels: leave it out of the points by --drop"
         elif names[at] in _NUMBERS_OF_ROWS or names[at].endswith("_id"):
             column = table.text(at)
             if column.dtype.kind == "O":
                 continue  # one-hot
             if (column == np.rint(column)).all() and len(np.unique(column)) == len(column):
-                what = "if it names the points call it `node` and put it first, else leave it out"
+                what = (
+                    "if it names the points call it `node` and put it first, else leave it out by "
+                    "--drop"
+                )
         if what is not None:
             shown = store.text(table.header[at])[:40]
             found.append(f"{where}: its column {shown!r} is taken as a coordinate; {what}")

@@ -115,7 +115,7 @@ def _of_csv(place: Place, asked: preparing.Asked) -> _Found:
         names, numbers = tables.read_csv(place.path)
         table = tables.Table(tuple(names), tuple(numbers.T))
         if tables.find_column(names[:1], tables.NODE) is None and asked.apart is None:
-            doubts = coordinates.doubtful(table, str(place))
+            doubts = coordinates.doubtful(table, str(place), asked.steps.drop)
             return _Found(numbers, doubts=doubts, columns=table.header)
     except tables.WordError as error:
         table = tables.read_table(place.path)
@@ -150,8 +150,8 @@ def _of_table(table: tables.Table, where: str, asked: preparing.Asked) -> _Found
         return _Found(*edges.of_table(table, where), is_graph=True)
     if asked.apart is not None:
         table = coordinates.without(table, asked.apart, where)
-    values, texts = coordinates.points_of(table, where, asked.steps.one_hot)
-    doubts = coordinates.doubtful(table, where)
+    values, texts = coordinates.points_of(table, where, asked.steps.one_hot, asked.steps.drop)
+    doubts = coordinates.doubtful(table, where, asked.steps.drop)
     columns = coordinates.titles(table)
     if texts is None:
         return _Found(values, doubts=doubts, columns=columns)

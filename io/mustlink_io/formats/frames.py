@@ -90,6 +90,9 @@ def _column(pyarrow: Any, column: Any, name: str, path: Path) -> NDArray[Any] | 
         return _words(column, kind, types, f"{path}:{store.text(name)}")
     if types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind):
         return np.array([word or "" for word in column.to_pylist()], dtype=object)
+    if types.is_temporal(kind):
+        words = column.cast("string").to_pylist()
+        return np.array([word or "" for word in words], dtype=object)
     if types.is_boolean(kind) or types.is_integer(kind):
         if column.null_count:
             return np.asarray(column.cast("float64", safe=False).to_numpy())

@@ -79,6 +79,7 @@ def _check_rows(
     bad: list[int] = []
     n_bad = n_missing = 0
     first, columns = (0, 0), np.zeros(source.shape[1], dtype=bool)
+    empty = ~columns
     for start, block in row_blocks(source):
         part = _single(block) if into is None else into[start : start + len(block)]
         if into is not None:
@@ -90,12 +91,13 @@ def _check_rows(
             at = int(gap.any(axis=1).argmax())
             first = (start + int(wrong[at]), int(gap[at].argmax()))
         columns |= gap.any(axis=0)
+        empty &= gap.all(axis=0) & (wrong.size == len(block))
         n_missing += missing.size
         n_bad += wrong.size
         bad.extend((wrong[: max(0, 5 - len(bad))] + start).tolist())
         advance((start + len(block)) / source.shape[0])
     if n_bad and n_bad == n_missing:
-        raise missing_error(where, n_missing, first, int(columns.sum()), names)
+        raise missing_error(where, n_missing, first, int(columns.sum()), empty, names)
     if n_bad:
         rows = ", ".join(str(row) for row in bad) + (" …" if n_bad > len(bad) else "")
         noun = "row" if n_bad == 1 else "rows"

@@ -55,7 +55,7 @@ def probe_of(text: str, steps: Preparation) -> Probe:
     place = formats.parse(text)
     if place.suffix not in (*formats.HDF5, ".npy") or not place.path.exists():
         return Probe()
-    whole = Preparation(impute=steps.impute, drop_missing=steps.drop_missing)
+    whole = Preparation(impute=steps.impute, drop_missing=steps.drop_missing, drop=steps.drop)
     loaded = formats.load(text, None, lambda _: None, 0, whole)
     n = int(loaded.value.shape[0])
     if loaded.kind != "points" or n < 4 * _PLACES * _ROWS:

@@ -30,13 +30,13 @@ class Shape:
 def shape_of(text: str, steps: Preparation = _NOTHING) -> Shape:
     """Sizes of a data set, from the header where the format has one; raises InputError.
 
-    Where `steps` leave out rows or make columns of categories, all rows are read once.
+    Where `steps` leave out rows or columns, or make columns of categories, all rows are read once.
     """
     place = formats.parse(text)
     store.check_readable(place.path)
     size = place.path.stat().st_size
     counted = replace(steps, standardize=None, log=())
-    if steps.one_hot or steps.drop_missing:
+    if steps.one_hot or steps.drop_missing or steps.drop:
         found = formats.load(text, lazy_above=0, steps=counted).value.shape
         return Shape(int(found[0]), int(found[1]), 0, size)
     if place.suffix in formats.METIS:

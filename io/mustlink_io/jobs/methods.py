@@ -131,7 +131,7 @@ PROPAGATORS: dict[str, Method] = {
     ),
 }
 
-PREPARING = ("standardize", "log", "one_hot", "impute", "drop_missing")
+PREPARING = ("standardize", "log", "one_hot", "impute", "drop_missing", "drop")
 
 
 def steps_of(given: dict[str, Any]) -> Preparation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,6 @@ from mustlink.preparation.request import Preparation
 from mustlink.preparation.survey import MissingValuesError
 from mustlink_io import formats
 from mustlink_io.formats import stream
-from mustlink_io.hdf5 import store
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.data_shape import Shape
 from mustlink_io.jobs.planning import plan_job
@@ -92,20 +90,11 @@ def _load(data: str, advance: stream.Advance) -> tuple[formats.Data, Preparation
                 raise
             steps = replace(steps, impute="mean")
         except formats.TextColumnsError as error:
-            if steps.one_hot:
+            if steps.one_hot or steps.drop:
                 raise
-            _refuse_many_words(data, error.columns)
-            steps = replace(steps, one_hot=tuple(name for name, _ in error.columns))
-
-
-def _refuse_many_words(data: str, columns: Sequence[tuple[str | int, int]]) -> None:
-    for name, words in columns:
-        if words > _MOST_WORDS:
-            raise InputError(
-                f"{data}: column {store.text(str(name))[:40]!r} is text of {words:,} different "
-                "words, no category; leave it out, or call it `node` and put it first if it names "
-                "the points"
-            )
+            few = tuple(name for name, words in error.columns if words <= _MOST_WORDS)
+            many = tuple(name for name, words in error.columns if words > _MOST_WORDS)
+            steps = replace(steps, one_hot=few, drop=many)
 
 
 def _names_of_columns(loaded: formats.Data) -> tuple[str, ...]:
@@ -129,7 +118,7 @@ def _in_the_file(steps: Preparation, before: Preparation, loaded: formats.Data) 
 
     log = tuple(called(at) for at in steps.log)
     one_hot = (*before.one_hot, *(called(at) for at in steps.one_hot))
-    return replace(steps, log=log, one_hot=one_hot, impute=before.impute)
+    return replace(steps, log=log, one_hot=one_hot, impute=before.impute, drop=before.drop)
 
 
 def _reasons(before: Preparation) -> list[str]:
@@ -137,6 +126,12 @@ def _reasons(before: Preparation) -> list[str]:
     found = []
     if before.impute is not None:
         found.append("cells without a value are filled with means: --impute")
+    if before.drop:
+        words = ", ".join(map(str, before.drop))
+        found.append(
+            f"text of more than {_MOST_WORDS} different words is no category and left out: {words} "
+            "(if it names the points call it `node` and put it first)"
+        )
     if before.one_hot:
         words = ", ".join(map(str, before.one_hot))
         found.append(f"text becomes columns of 0 and 1, one a word: {words}")
