@@ -93,6 +93,15 @@ def test_nothing_is_said_without_points_or_labels_to_hold_out(round_points):
     assert baseline(X, np.where(y == 0, 0, -1), ml.GFHF()) is None
 
 
+def test_a_method_that_fits_only_some_parts_is_not_compared(round_points, monkeypatch):
+    X, y = round_points
+    answer, times = _Ours.answer, iter(range(3))
+    monkeypatch.setattr(_Ours, "answer", lambda *a: answer(*a) if next(times) != 1 else None)
+    found = baseline(X, some_labels(y, 10), ml.GFHF())
+    assert (set(found.right), found.held_out) == ({NEAREST, SEEDED, TREES}, 30)
+    assert found.doubt is None
+
+
 def test_equal_rows_of_the_sample_are_one_node_as_in_a_fit(round_points):
     X, y = (np.repeat(part, 30, axis=0) for part in round_points)
     few = some_labels(y, 10)

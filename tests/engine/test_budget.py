@@ -301,9 +301,11 @@ def test_plans_grow_with_the_points_and_shrink_with_the_memory(capsys):
         (["data.h5", "-m", "ncut", "--beta", "0.5"], "no option of -m ncut"),
         (["data.h5", "-k", "401"], "more clusters than the 400 nodes"),
         (["data.h5", "--memory", "much"], "not a size"),
+        (["graph.npz", "--for", "propagate", "-m", "lnp"], "graph.npz is a graph"),
     ],
 )
 def test_bad_plans_are_one_line(data, capsys, options, word):
+    sp.save_npz("graph.npz", random_graph(np.random.default_rng(0), 30))
     assert cli(["plan", *options]) == 2
     said = capsys.readouterr().err
     assert word in said

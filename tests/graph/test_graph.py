@@ -166,6 +166,42 @@ def test_exact_neighbours_in_small_blocks(seed, n, d):
     assert measured_recall(X, nodes, lengths + 10) == 0.0
 
 
+@pytest.mark.parametrize("exponent", [100, -90])
+@pytest.mark.parametrize("memory", [None, "1GB"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_unit_of_points_is_no_part_of_their_graph(exponent, memory, dtype, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.standard_normal((300, 4)), rng.integers(1, 3, 300), axis=0).astype(dtype)
+    far = np.ldexp(X, exponent)
+    for work in (search_module.BRUTE_WORK, 0.0) if memory else (search_module.BRUTE_WORK,):
+        monkeypatch.setattr(search_module, "BRUTE_WORK", work)
+        for asked in ({}, {"weights": "gaussian"}, {"weights": "gaussian", "sigma": 0.5}):
+            how = {"random_state": 0, "memory": memory, "duplicates": "merge"}
+            one = knn_graph(X, 8, **how, **asked)
+            recorder = Recorder()
+            scaled = {
+                name: 0.5 * 2.0**exponent if name == "sigma" else asked[name] for name in asked
+            }
+            other = knn_graph(far, 8, **how, **scaled, observer=recorder)
+            assert any("points: multiplied by 2^" in note for note in recorder.notes)
+            assert_allclose(other.affinity.toarray(), one.affinity.toarray(), rtol=1e-5)
+            if asked:
+                assert_allclose(other.info["sigma"], np.ldexp(one.info["sigma"], exponent), 1e-6)
+
+
+def test_points_of_many_columns_are_compared_by_few_rows(monkeypatch):
+    X = np.eye(300, dtype=np.float32)
+    held, lengths = [], exact_module._lengths
+    monkeypatch.setattr(exact_module, "_CELLS", 3000)
+    monkeypatch.setattr(
+        exact_module, "_lengths", lambda *a: held.append(a[1].shape[0]) or lengths(*a)
+    )
+    indices, distances = exact_neighbours(X, np.arange(300), 5)
+    assert max(held) == 3000 // 300
+    assert all(np.unique(row).size == 5 for row in indices)
+    assert_allclose(distances, np.sqrt(2), rtol=1e-6)
+
+
 def test_brute_does_not_import_the_compiler():
     code = (
         "import sys, numpy as np\n"
@@ -220,7 +256,7 @@ def test_low_recall_is_said(monkeypatch):
         ({"points": np.ones((4, 2)), "n_neighbors": 0}, "at least 1"),
         ({"points": np.ones((4, 2)), "n_neighbors": 2.5}, "not a whole number"),
         ({"points": np.ones((4, 2)), "sigma": -1}, "above 0"),
-        ({"points": np.eye(4) * 1e30}, "single precision"),
+        ({"points": np.eye(4) * 1e200}, "single precision"),
         (
             {"points": np.array([[1.0], [np.nan], [2.0], [np.inf]])},
             "NaN in 1 row, the first is row 1, column 0",

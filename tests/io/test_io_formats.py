@@ -10,6 +10,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
+import mustlink as ml
 from mustlink.errors import InputError
 from mustlink_io import formats
 
@@ -71,12 +72,12 @@ def test_graphs_from_every_format(tmp_path):
 
 
 @pytest.mark.parametrize("size", [1e308, 1e200, 1e-200, 5e-324])
-def test_weights_that_nothing_can_be_computed_with(tmp_path, size):
+def test_weights_of_any_size_are_a_graph(tmp_path, size):
     sp.save_npz(tmp_path / "g.npz", ring() * size)
-    with pytest.raises(InputError, match=r"g.npz: weights of size .*; divide them"):
-        formats.load(str(tmp_path / "g.npz"))
-    sp.save_npz(tmp_path / "g.npz", ring() * 1e100)
-    assert formats.load(str(tmp_path / "g.npz")).value.max() == 1e100
+    graph = ml.Graph.from_affinity(formats.load(str(tmp_path / "g.npz")).value)
+    expected = np.ldexp((ring() * size).toarray(), graph.info["scaled"])
+    assert 1 <= expected.max() < 2
+    assert (graph.affinity.toarray() == expected).all()
 
 
 def test_edges_are_symmetrised_by_the_largest_weight(tmp_path):

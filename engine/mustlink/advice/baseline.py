@@ -191,7 +191,9 @@ def _judged(S: Floats, y: Ints, fold: Ints, ours: _Ours, seed: int) -> dict[str,
             for name, answer in answers.items():
                 if answer is not None:
                     found.setdefault(name, []).append(answer == y[held])
-    return {name: np.concatenate(parts) for name, parts in found.items()}
+    # Of a fit that fails for some of the parts only nothing is comparable.
+    whole = {name: parts for name, parts in found.items() if len(parts) == _FOLDS}
+    return {name: np.concatenate(parts) for name, parts in whole.items()}
 
 
 def _compared(

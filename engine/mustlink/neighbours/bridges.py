@@ -11,7 +11,7 @@ from mustlink.neighbours.points_by_rows import Prepared, column_means, gather
 _WORK = 4e9  # cost of one round of bridge search, in multiplications
 _PASSES = 32  # what comparing one distance costs beside computing it, in multiplications
 _QUERIES = 4096  # nodes that search per round, shared by the components
-_CELLS = 1 << 22  # distances held at once
+_CELLS = 1 << 22  # distances, or coordinates of a block, held at once
 _WIDE = 1 << 14  # nodes that a block of queries is compared with at once
 
 
@@ -117,8 +117,8 @@ def _closest(
     near = np.zeros(queries.size, dtype=np.int64)
     best = np.full(queries.size, np.inf)
     lean = 8 if isinstance(X, Prepared) else 1  # rows are read because memory is scarce
-    wide = max(1, min(others.size, _WIDE // lean))
-    tall = max(1, _CELLS // lean // wide)
+    wide = max(1, min(others.size, _WIDE // lean, _CELLS // lean // X.shape[1]))
+    tall = max(1, _CELLS // lean // max(wide, X.shape[1]))
     asked = gather(X, queries)
     for c in range(0, others.size, wide):
         part = others[c : c + wide]

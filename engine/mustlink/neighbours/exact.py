@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mustlink.neighbours.points_by_rows import Prepared
 
-_CELLS = 1 << 22  # distances held at once
+_CELLS = 1 << 22  # distances, or coordinates of a block, held at once
 _WIDE = 1 << 14  # points that a block of nodes is compared with at once
 
 
@@ -40,34 +40,52 @@ def _search(
     apart: bool,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """For rows `nodes` of the queries; `apart`: queries are X itself, nobody his own neighbour."""
-    n = X.shape[0]
+    n, d = X.shape
     indices = np.empty((nodes.size, k), dtype=np.int32)
     distances = np.empty((nodes.size, k), dtype=np.float32)
-    wide = min(n, _WIDE)
-    tall = min(nodes.size, max(1, _CELLS // wide))
+    wide = min(n, _WIDE, max(1, _CELLS // d))
+    tall = min(nodes.size, max(1, _CELLS // max(wide, d)))
     shift = X.mean(axis=0, dtype=np.float64)
     for start in range(0, nodes.size, tall):
         rows = nodes[start : start + tall]
         Q = queries[rows] - shift
+        Q *= -2.0
         best_d = np.full((rows.size, k), np.inf)
         best_i = np.full((rows.size, k), -1, dtype=np.int64)
         for c in range(0, n, wide):
             P = X[c : c + wide] - shift
-            D = (-2.0 * Q) @ P.T  # |q|² is the same along a row and not needed to compare
+            D = Q @ P.T  # |q|² is the same along a row and not needed to compare
             D += np.einsum("ij,ij->i", P, P)
             if apart:
                 own = np.flatnonzero((rows >= c) & (rows < c + wide))
                 D[own, rows[own] - c] = np.inf
             best_d, best_i = _smallest(D, c, best_d, best_i)
         # The expansion |q|² + |p|² - 2qp loses digits: measure the chosen again, then sort.
-        gap = X[best_i].astype(np.float64) - queries[rows][:, None, :]
-        exact = np.sqrt(np.einsum("ijk,ijk->ij", gap, gap))
+        exact = _lengths(X, best_i, queries, rows)
         order = np.lexsort((best_i, exact), axis=1)
         indices[start : start + tall] = np.take_along_axis(best_i, order, axis=1)
         distances[start : start + tall] = np.take_along_axis(exact, order, axis=1)
         if advance is not None:
             advance(min(1.0, (start + tall) / nodes.size))
     return indices, distances
+
+
+def _lengths(
+    X: NDArray[np.float32],
+    lists: NDArray[np.int64],
+    queries: NDArray[np.float32],
+    rows: NDArray[np.integer],
+) -> NDArray[np.float64]:
+    """Distances of queries `rows` (m,) from the points in their lists (m, k), by differences."""
+    (m, k), d = lists.shape, X.shape[1]
+    found = np.empty((m, k))
+    step = max(1, _CELLS // (2 * k * d))
+    for a in range(0, m, step):
+        part = slice(a, a + step)
+        gap = X[lists[part]].astype(np.float64)
+        gap -= queries[rows[part]][:, None, :]
+        found[part] = np.sqrt(np.einsum("ijk,ijk->ij", gap, gap))
+    return found
 
 
 def _smallest(

@@ -34,7 +34,13 @@ from mustlink.graph.weights import (
 )
 from mustlink.neighbours.bridges import bridging_edges
 from mustlink.neighbours.equal_rows import EqualRows, group_equal_rows
-from mustlink.neighbours.points_by_rows import Prepared, is_rows, prepare, single_precision
+from mustlink.neighbours.points_by_rows import (
+    Prepared,
+    is_rows,
+    prepare,
+    scaled_points,
+    single_precision,
+)
 from mustlink.neighbours.search import Search, compares_all, threads_for, too_slow
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.workspace.keeper import Keeper
@@ -67,7 +73,8 @@ def knn_graph(
     smaller. `weights`: "local" exp(-d²/(s_i s_j)), s_i the distance to the 7th neighbour
     (Zelnik-Manor & Perona 2004); "gaussian" exp(-d²/(2σ²)), σ the mean neighbour distance
     unless given (WD14, WHC11); "connectivity" 1. w is at least 1e-8. metric "cosine":
-    rows are scaled to length 1 and d is the chord, d² = 2(1 - cos).
+    rows are scaled to length 1 and d is the chord, d² = 2(1 - cos). Points whose values are beyond
+    10¹⁸ or below 10⁻¹⁸ are multiplied by a power of two, with a note.
 
     Up to about 35,000 points of 32 coordinates all pairs are compared; above, NN-descent
     (approximate): the recall on `recall_sample` random points is measured and kept in `info`.
@@ -100,10 +107,15 @@ def knn_graph(
     n_jobs = check_n_jobs(n_jobs)
     k = as_integer(n_neighbors, "n_neighbors", low=1)
     budget = None if memory is None else parse_size(memory)
-    X = _points(points, metric, budget, recorder)
+    X, unit = _points(points, metric, budget, recorder)
     equal = _equal(X, recorder) if duplicates == "merge" else None
     if equal is not None:
-        X = _distinct(points, X, equal, metric)
+        X, unit = _distinct(points, X, unit, equal, metric)
+    if unit != 1:
+        recorder.note(
+            f"points: multiplied by 2^{np.log2(unit):.0f}, as their values are far from 1; "
+            "neighbours do not depend on it"
+        )
     X, plan, k = _planned(X, k, budget, n_jobs, recorder)
     recorder.keep_within(budget, 0 if is_rows(points) else getattr(points, "nbytes", 0))
     rng = as_random_state(random_state)
@@ -128,7 +140,7 @@ def knn_graph(
         if weights == "local":
             scale = local_scales(distances)
         elif weights == "gaussian":
-            scale = sigma if sigma is not None else mean_distance(distances)
+            scale = sigma * unit if sigma is not None else mean_distance(distances)
         affinity = lean_affinity if isinstance(X, Prepared) else neighbour_affinity
         W = affinity(indices, distances, weights, scale)
         del indices, distances
@@ -148,7 +160,7 @@ def knn_graph(
         "n_neighbors": k,
         "metric": metric,
         "weights": weights,
-        "sigma": scale if isinstance(scale, float) and weights == "gaussian" else None,
+        "sigma": scale / unit if isinstance(scale, float) and weights == "gaussian" else None,
         "n_bridges": n_bridges,
         "components_before": n_parts,
     }
@@ -168,15 +180,16 @@ def prepared_pair(
 
 def _points(
     points: Any, metric: str, budget: int | None, recorder: Recorder
-) -> NDArray[np.float32] | Prepared:
-    """Points as they are compared: in memory, or prepared as they are read under a budget."""
+) -> tuple[NDArray[np.float32] | Prepared, float]:
+    """Points as they are compared, in memory or prepared as they are read, and their unit."""
     by_rows = is_rows(points)
     if budget is None:
         source = as_points(points[0 : points.shape[0]] if by_rows else points)
-        return single_precision(source, metric)
+        return scaled_points(source, metric)
     source = points if by_rows else as_points(points)
     with recorder.stage("checking points") as advance:
-        return prepare(source, metric, advance)
+        prepared = prepare(source, metric, advance)
+    return prepared, prepared.unit
 
 
 def _equal(X: NDArray[np.float32] | Prepared, recorder: Recorder) -> EqualRows | None:
@@ -191,15 +204,20 @@ def _equal(X: NDArray[np.float32] | Prepared, recorder: Recorder) -> EqualRows |
 
 
 def _distinct(
-    points: Any, X: NDArray[np.float32] | Prepared, equal: EqualRows, metric: str
-) -> NDArray[np.float32] | Prepared:
+    points: Any,
+    X: NDArray[np.float32] | Prepared,
+    unit: float,
+    equal: EqualRows,
+    metric: str,
+) -> tuple[NDArray[np.float32] | Prepared, float]:
     """The first row of every kind, as they are compared; how many there are moves no point."""
     if isinstance(X, Prepared):
         few = equal.of(X.source)
-        return replace(X, source=few) if X.shift is None else prepare(few, metric)
+        found = replace(X, source=few) if X.shift is None else prepare(few, metric)
+        return found, found.unit
     if is_rows(points):
-        return equal.of(X)
-    return single_precision(as_points(points)[equal.first], metric)
+        return equal.of(X), unit
+    return scaled_points(as_points(points)[equal.first], metric)
 
 
 def _planned(

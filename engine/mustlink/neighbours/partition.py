@@ -79,9 +79,10 @@ def partition_lists(
     advance = advance or (lambda _: None)
     n, d = rows.shape
     unit = 1.0
-    if not 1 / _SAFE <= rows.size <= _SAFE and rows.size > 0:
-        unit = float(2.0 ** -np.round(np.log2(rows.size)))  # a power of two: digits stay
-    rows = replace(rows, unit=unit)
+    size = rows.size * rows.unit
+    if not 1 / _SAFE <= size <= _SAFE and size > 0:
+        unit = float(2.0 ** -np.round(np.log2(size)))  # a power of two: digits stay
+    rows = replace(rows, unit=rows.unit * unit)
     with (
         threadpool_limits(1, user_api="blas"),
         ThreadPoolExecutor(n_jobs) as pool,

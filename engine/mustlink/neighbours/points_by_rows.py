@@ -15,6 +15,7 @@ from mustlink.errors import InputError
 BLOCK_BYTES = 1 << 23  # points read at once
 _GAP_BYTES = 1 << 18  # rows not asked for that are read along rather than skipped
 _LARGE, _SMALL = 1e18, 1e-18  # sizes whose squares still fit single precision
+_LARGEST, _SMALLEST = 1e36, 1e-30  # sizes that themselves fit it, with their digits
 
 
 class Rows(Protocol):
@@ -73,7 +74,7 @@ class Prepared:
     """Points (n, d) in single precision, centred or of unit length, computed as they are read.
 
     Euclidean: x - `shift` (kept from double precision only); "cosine": x/|x|. `size` is the
-    largest |coordinate| of them all before everything is multiplied by `unit`.
+    largest |coordinate| of them all before everything is multiplied by `unit`, a power of two.
     """
 
     source: Any
@@ -160,25 +161,32 @@ def prepare(points: Any, metric: str, advance: Any = None) -> Prepared:
     shift = total / n if double else None
     middle = 0.0 if shift is None else shift
     size = float(np.maximum(np.abs(low - middle), np.abs(high - middle)).max())
-    _check_size(size)
-    return Prepared(points, metric, shift, size)
+    return Prepared(points, metric, shift, size, _unit(size))
 
 
 def single_precision(X: NDArray[np.floating], metric: str) -> NDArray[np.float32]:
-    """Points of an array in single precision without losing digits.
+    """Points of an array in single precision without losing digits, see `scaled_points`."""
+    return scaled_points(X, metric)[0]
 
-    Centred where they came in double precision (Euclidean), or of unit length (cosine).
+
+def scaled_points(X: NDArray[np.floating], metric: str) -> tuple[NDArray[np.float32], float]:
+    """Points of an array in single precision, and the power of two they are multiplied by.
+
+    Centred where they came in double precision (Euclidean), or of unit length (cosine). The power
+    is 1 unless squares of their size would not fit. Raises InputError.
     """
     _check_count(X.shape[0])
     if metric == "cosine":
         zero = np.flatnonzero(~X.any(axis=1))
         if zero.size:
             raise _no_direction(int(zero[0]), zero.size)
-        return _unit_rows(X)
+        return _unit_rows(X), 1.0
     if X.dtype == np.float64:
         X = X - X.mean(axis=0)
-    _check_size(float(np.abs(X).max()))
-    return np.ascontiguousarray(X, dtype=np.float32)
+    unit = _unit(float(np.abs(X).max()))
+    if unit != 1:
+        X = X * X.dtype.type(unit)
+    return np.ascontiguousarray(X, dtype=np.float32), unit
 
 
 def gather(points: Any, ids: NDArray[np.integer]) -> NDArray[np.floating]:
@@ -248,11 +256,16 @@ def _check_count(n: int) -> None:
         raise InputError(f"points: n_samples = {n} given; a graph needs at least 2")
 
 
-def _check_size(size: float) -> None:
-    if size > _LARGE or 0 < size < _SMALL:
+def _unit(size: float) -> float:
+    """The power of two that brings values of this size near 1 where they are far from it."""
+    if size == 0 or _SMALL <= size <= _LARGE:
+        return 1.0
+    if not _SMALLEST <= size <= _LARGEST:
         raise InputError(
-            f"points: values of size {size:g} do not fit single precision; rescale the features"
+            f"points: values of size {size:g} do not fit single precision; standardise the columns "
+            "(--standardize, sklearn.preprocessing.StandardScaler())"
         )
+    return float(2.0 ** -np.round(np.log2(size)))
 
 
 def _no_direction(first: int, count: int) -> InputError:

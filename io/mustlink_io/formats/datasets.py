@@ -186,7 +186,6 @@ def _decide(
         # an HDF5 dataset or a memory map is read here
         with np.errstate(over="ignore", invalid="ignore"):
             matrix = value if sparse else sp.csr_matrix(np.asarray(value[...], dtype=np.float64))
-        matrices.check_weights(matrix, str(place))
         return Data("graph", matrix, place)
     if sparse:
         value = matrices.DenseRows(value)

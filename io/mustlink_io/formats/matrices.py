@@ -58,16 +58,6 @@ def as_csr(
     )
 
 
-_LARGEST = 1e150  # of a weight, and its inverse: squares, and sums of them, are still numbers
-
-
-def check_weights(matrix: sp.csr_matrix, where: str) -> None:
-    """Raise InputError for weights of a size that no eigenproblem can be computed with."""
-    largest = float(abs(matrix.data).max()) if matrix.nnz else 1.0
-    if np.isfinite(largest) and largest and not 1 / _LARGEST < largest < _LARGEST:
-        raise InputError(f"{where}: weights of size {largest:.3g}; divide them by the largest")
-
-
 PARTS = {"data": "fiub", "indices": "iu", "indptr": "iu"}
 
 

@@ -159,6 +159,9 @@ class Job(ABC):
                 if given:
                     raise InputError(f"{name}: is for an output in .h5ad, not {self.output}")
 
+    def check_graph(self, where: Any) -> None:  # noqa: B027
+        """Raise InputError where data that are a graph, in `where`, will not do."""
+
     @abstractmethod
     def read(self, data: formats.Data, labels: formats.Labels | None, recorder: Recorder) -> Any:
         """Read what else there is, checked against the data; raises InputError."""

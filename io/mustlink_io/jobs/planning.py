@@ -97,6 +97,8 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     """
     shape = shape_of(job.data, job.steps) if shape is None else shape
     memory, k = job.memory, min(job.neighbours, shape.n - 1)
+    if shape.d == 0:
+        job.check_graph(job.data)
     is_points = shape.d > 0 and job.params.get("affinity") != "precomputed"
     if getattr(job, "n_clusters", 0) > shape.n:
         raise InputError(f"-k {job.n_clusters}: more clusters than the {shape.n} nodes")

@@ -67,16 +67,20 @@ class PropagateJob(Job):
         for name in sorted((GRAPH_OPTIONS - fits) & set(self.params)):
             raise InputError(f"{flag(name)}: --graph says who neighbours are; leave it out")
 
+    def check_graph(self, where: Any) -> None:
+        """Raise InputError where only points will do, or where there would be two graphs."""
+        if "points" in self.methods[self.method].needs:
+            raise InputError(
+                f"-m {self.method}: fits neighbourhoods of points, but {where} is a graph; give "
+                "the points, and the graph as --graph"
+            )
+        if self.graph is not None:
+            raise InputError(f"{where}: is a graph already; leave out --graph {self.graph}")
+
     def read(self, data: formats.Data, labels: formats.Labels | None, recorder: Recorder) -> Sides:
         """Labels and the graph."""
-        needs = self.methods[self.method].needs
-        if data.kind == "graph" and "points" in needs:
-            raise InputError(
-                f"-m {self.method}: fits neighbourhoods of points, but {data.place} is a graph; "
-                "give the points, and the graph as --graph"
-            )
-        if data.kind == "graph" and self.graph is not None:
-            raise InputError(f"{data.place}: is a graph already; leave out --graph {self.graph}")
+        if data.kind == "graph":
+            self.check_graph(data.place)
         known = class_labels(of_kept(labels, data.kept), self.labels)
         return Sides(known, None if self.graph is None else _load_graph(self.graph, data))
 
