@@ -136,6 +136,15 @@ class Report:
         }
 
 
+def network_in_words(found: Mapping[str, Any]) -> str:
+    """Scores on the edges of a network, as `mustlink.scores.network_scores` tells them."""
+    told = f"modularity {found['modularity']:.3f}, {found['coverage']:.1%} of the edges inside"
+    if found["worst_conductance"] is None:
+        return told
+    worst = f"{found['worst_conductance']:.3f} (cluster {found['worst_cluster']})"
+    return f"{told}, worst conductance {worst}"
+
+
 def kept_in_words(kept: Mapping[str, float]) -> str:
     """Constraints kept: on balance where there are both kinds, then kind by kind."""
     kinds = (("must", "must-links"), ("cannot", "cannot-links"))
@@ -158,12 +167,14 @@ def _lines(report: Report) -> list[str]:
         took[one.name] = took.get(one.name, 0.0) + one.seconds
     slowest = sorted(took.items(), key=lambda one: -one[1])[:_STAGES]
     kept, feasible = report.satisfaction, report.extra.get("feasible")
+    network = report.extra.get("network")
     doubts = list(report.warnings[:_DOUBTS])
     left = len(report.warnings) - len(doubts)
     rows = [
         ("chosen", ", ".join(chosen)),
         ("why", str(why or "")),
         ("constraints kept", kept_in_words(kept) if kept else ""),
+        ("network", network_in_words(network) if network else ""),
         ("feasible", "{found} of {wanted} vectors".format_map(feasible) if feasible else ""),
         ("convergence", report.convergence.status if report.convergence else ""),
         ("longest stages", ", ".join(f"{name} {seconds:.1f} s" for name, seconds in slowest)),

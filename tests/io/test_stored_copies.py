@@ -78,3 +78,16 @@ def test_what_makes_no_sense_in_a_file_is_refused(files, name, values, words):
         file[f"graph/{name}"] = changed
     with pytest.raises(InputError, match=words):
         formats.load(graph)
+
+
+def test_clusters_of_a_graph_with_equal_rows_are_scored_as_in_the_result(files):
+    folder, _, graph, _ = files
+    output, bare = str(folder / "clusters.h5"), str(folder / "labels.npy")
+    told = run(ClusterJob(data=graph, output=output, method="ncut", n_clusters=3), Silent())
+    np.save(bare, labels_of(output))
+    recorded, anew, of_labels = score(output), score(output, graph=graph), score(bare, graph=graph)
+    for name in ("modularity", "coverage", "mncut", "worst_conductance", "worst_cluster"):
+        assert recorded[name] == pytest.approx(getattr(told.report.network, name))
+        assert recorded[name] == pytest.approx(anew[name]) == of_labels[name]
+    assert anew["conductance"] == pytest.approx(told.report.clusters.conductance)
+    assert "modularity" not in score(bare)

@@ -52,6 +52,17 @@ def mncut_dense(W, found):
     return total
 
 
+def modularity_dense(W, found):
+    """Σ_ij [w_ij/v − d_i d_j/v²] over pairs of nodes in one cluster, by a loop over all pairs."""
+    d, v = W.sum(axis=1), W.sum()
+    total = 0.0
+    for i in range(len(W)):
+        for j in range(len(W)):
+            if found[i] == found[j] >= 0 and v > 0:
+                total += W[i, j] / v - d[i] * d[j] / v**2
+    return total
+
+
 def ncut_of(W, side):
     """NCut of one cut, WHC11 eq. 2 for two clusters."""
     return mncut_dense(W, side.astype(int))

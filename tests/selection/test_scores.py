@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import oracles
 from mustlink.constraints import Constraints
 from mustlink.errors import InputError
+from mustlink.graph import Graph
 from mustlink.scores import (
     broken_pairs,
     cluster_cuts,
@@ -17,6 +18,7 @@ from mustlink.scores import (
     cuts,
     kept_by_kind,
     mncut,
+    network_scores,
     pairs_kept,
     satisfaction,
     stray_labels,
@@ -251,3 +253,49 @@ def test_strays_are_the_labelled_nodes_away_from_their_class():
     assert [part.size for part in stray_labels(found, none)] == [0, 0]
     tie = stray_labels(np.array([1, 0]), np.array([3, 3]))  # equally large: the lowest cluster
     assert (tie[0].tolist(), tie[1].tolist()) == ([0], [0])
+
+
+@given(st.integers(1, 14), seeds)
+def test_scores_of_a_network_are_the_dense_sums(n, seed):
+    W, found = affinity(n, seed), np.random.default_rng(seed).integers(-1, 4, n)
+    told = network_scores(sp.csr_matrix(W), found)
+    assert told["modularity"] == pytest.approx(oracles.modularity_dense(W, found), abs=1e-12)
+    inside = sum(W[np.ix_(found == k, found == k)].sum() for k in range(4))
+    assert told["coverage"] == pytest.approx(inside / W.sum() if W.sum() else 0.0)
+    assert told["mncut"] == pytest.approx(mncut(W, found))
+    clusters, conductance, _ = conductances(W, found)
+    assert told["clusters"] == clusters.tolist()
+    assert told["conductance"] == conductance.tolist()
+    if clusters.size:
+        assert told["worst_conductance"] == conductance.max()
+        assert conductance[clusters == told["worst_cluster"]] == conductance.max()
+    else:
+        assert told["worst_cluster"] is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_modularity_is_that_of_networkx(seed):
+    nx = pytest.importorskip("networkx")
+    W = affinity(30, seed)
+    found = np.random.default_rng(seed).integers(0, 5, 30)
+    sets = [set(np.flatnonzero(found == k).tolist()) for k in np.unique(found)]
+    network = nx.Graph()  # whose loops count twice
+    network.add_nodes_from(range(30))
+    network.add_weighted_edges_from(
+        (i, j, W[i, j] / (2 if i == j else 1)) for i, j in zip(*np.nonzero(np.triu(W)), strict=True)
+    )
+    expected = nx.community.modularity(network, sets)
+    assert network_scores(W, found)["modularity"] == pytest.approx(expected)
+
+
+@given(st.integers(2, 8), seeds)
+def test_nodes_that_stand_for_several_are_scored_as_all_of_them(n, seed):
+    rng = np.random.default_rng(seed)
+    W, found, times = affinity(n, seed), rng.integers(-1, 3, n), rng.integers(1, 4, n)
+    W[0, 1] = W[1, 0] = 1
+    folded = Graph.from_affinity(sp.csr_matrix(W)).weighing(times.astype(float))
+    every = np.repeat(np.arange(n), times)
+    told, expected = network_scores(folded, found), network_scores(W[every][:, every], found[every])
+    for name in ("modularity", "coverage", "mncut"):
+        assert told[name] == pytest.approx(expected[name], abs=1e-9)
+    assert told["conductance"] == pytest.approx(expected["conductance"], abs=1e-9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,11 +20,12 @@ from mustlink.graph import Graph
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Report
-from mustlink.scores import satisfaction
+from mustlink.scores import network_scores, satisfaction
 from mustlink.workspace import Workspace
 
 Ints = NDArray[np.int64]
 _GIANT = 0.95  # share of the nodes in one cluster that a person should look at
+_CRUMB = 0.05  # of an even share of the nodes; power-law block models have none or few so small
 ISOLATED = ("drop", "assign")
 _USUAL_CLUSTERS = 10  # for a plan, where nobody says how many
 
@@ -134,6 +135,19 @@ class GraphClusterer(
         )
         return self
 
+    def _scored(self, recorder: Recorder) -> Self:
+        """The fitted estimator; clusters of a network are scored on its edges, for the report."""
+        graph = self.graph_
+        if graph.is_network:
+            labels = self.labels_[graph.first_rows]
+            warn_of_components(graph, labels, recorder)
+            more = {**self.report_.extra, "network": network_scores(graph, labels)}
+            told = recorder.told()  # with that doubt
+            self.report_ = replace(
+                self.report_, extra=more, notes=told["notes"], warnings=told["warnings"]
+            )
+        return self
+
     def _labels(self, laplacian: NormalizedLaplacian, found: Ints, recorder: Recorder) -> Ints:
         """Labels in the caller's order; isolated nodes -1, or in the largest cluster."""
         labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
@@ -152,7 +166,7 @@ class GraphClusterer(
 def warn_of_sizes(
     clusters: Ints, k: int, recorder: Recorder, weights: NDArray[np.float64] | None = None
 ) -> None:
-    """Warn of a cluster that holds nearly all of the nodes, and of clusters without any."""
+    """Warn of a cluster with nearly all of the nodes, of crumbs, and of clusters without any."""
     there = clusters >= 0
     sizes = np.bincount(clusters[there], None if weights is None else weights[there])
     largest = sizes.max() / sizes.sum()
@@ -162,8 +176,32 @@ def warn_of_sizes(
             "rim; look before relying on it"
         )
     count = np.count_nonzero(sizes)
+    crumbs = (sizes > 0) & (sizes < _CRUMB * sizes.sum() / k)
+    if largest <= _GIANT and 2 * np.count_nonzero(crumbs) > k:
+        recorder.warn(
+            f"{np.count_nonzero(crumbs)} of {k} clusters are crumbs, {sizes[crumbs].sum():,.0f} of "
+            f"{sizes.sum():,.0f} nodes together: groups that hang on the rest by few edges; ask "
+            "for fewer clusters, or add more to the degrees: NCut's regularization=1"
+        )
     if count < k:
         recorder.warn(
             f"only {count} of {k} clusters have nodes: the vectors tell no more groups apart; ask "
             "for fewer clusters or give more constraints"
+        )
+
+
+def warn_of_components(graph: Graph, labels: Ints, recorder: Recorder) -> None:
+    """Warn where clusters are whole components: they can be had without clustering."""
+    linked = labels >= 0
+    component, labels = graph.components[linked], labels[linked]
+    if np.unique(labels).size < 2:
+        return
+    of_component = np.empty(graph.n_components, dtype=np.int64)
+    of_component[component] = labels
+    if (of_component[component] == labels).all():
+        largest = np.bincount(component).max() / component.size
+        recorder.warn(
+            "all clusters are whole components of the graph: no edge is cut, and nothing within a "
+            f"component is told apart; the largest has {largest:.1%} of the nodes, cluster it by "
+            "itself, or ask for more clusters"
         )

@@ -137,7 +137,7 @@ class ConstrainedSpectral(InformedClusterer):
             numbered = before if self.n_clusters == self._k else None
             fixed = choice if kept else None
             self._run(work, known, self._used_seed, fixed, numbered)
-        return self
+        return self._scored(recorder)
 
     def _questions(self) -> dict[str, Any]:
         """The parameters, as they were asked for."""

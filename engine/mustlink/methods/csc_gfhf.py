@@ -125,7 +125,7 @@ class CSCGFHF(GraphClusterer):
             P = self.propagated_[graph.first_rows]
             k = self._clusters(graph, classes.size, recorder)
             if k == 1:
-                return self._in_one(work, Constraints.from_labels(given))
+                return self._in_one(work, Constraints.from_labels(given))._scored(recorder)
             way = self._way(k)
             asked = work.name("csc-gfhf", self._depends(), seed, work.memory, y)
             part = _answered(laplacian_of(work), P)  # 11
@@ -156,7 +156,7 @@ class CSCGFHF(GraphClusterer):
         self.graph_, self.eigenvalues_ = graph, found.solution.values
         self._note(found, k, recorder)
         self.report_ = self._report(given, k, way, found, recorder)
-        return self
+        return self._scored(recorder)
 
     def _propagated(self, work: Workspace, y: Any, seed: int) -> GFHF:
         """Lines 1 to 3: harmonic values, on large graphs no sharper than the vectors need them."""

@@ -69,7 +69,7 @@ class InformedClusterer(GraphClusterer):
             self._row_weights = work.row_weights  # of which `refit` is told, too
             given = side_information(work.graph.n_rows, y, constraints, recorder)
             self._run(work, self._of_nodes(given, work), seed)
-        return self
+        return self._scored(recorder)
 
     def _labels_knowing(
         self,

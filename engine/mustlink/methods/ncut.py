@@ -152,7 +152,7 @@ class NCut(GraphClusterer):
                 "regularizations_tried": regular.table,
             },
         )
-        return self
+        return self._scored(recorder)
 
     def _regularization(self, work: Workspace, k: int, seed: int) -> Regularization:
         """What to add to the degrees; raises InputError where the variant takes none."""

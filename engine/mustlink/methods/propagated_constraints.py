@@ -230,7 +230,7 @@ class PropagatedConstraints(InformedClusterer):
             before = self.labels_ if self._k == self.n_clusters else None
             work = self._view(self.graph_, recorder, row_weights=self._row_weights)
             self._run(work, self._of_nodes(given, work), self._used_seed, before)
-        return self
+        return self._scored(recorder)
 
     @property
     def affinity_matrix_(self) -> sp.csr_matrix:

@@ -1,6 +1,6 @@
-"""How good a clustering is: constraints kept, multiple normalised cut, and WHC11's criterion E."""
+"""How good a clustering is: constraints kept, cuts, modularity, and WHC11's criterion E."""
 
-from mustlink.scores.cuts import cluster_cuts, conductances, criterion_e, mncut
+from mustlink.scores.cuts import cluster_cuts, conductances, criterion_e, mncut, network_scores
 from mustlink.scores.kept import (
     balanced_share,
     broken_pairs,
@@ -19,6 +19,7 @@ __all__ = [
     "criterion_e",
     "kept_by_kind",
     "mncut",
+    "network_scores",
     "pairs_kept",
     "satisfaction",
     "satisfaction_added",

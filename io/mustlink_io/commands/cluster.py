@@ -41,6 +41,7 @@ from mustlink_io.terminal.summary import (
     emit,
     feasible,
     held_out,
+    on_network,
     sizes_line,
 )
 
@@ -150,6 +151,7 @@ def show_cluster(result: Result) -> None:
             ("unassigned", f"{told.unassigned:,} nodes (label -1)" if told.unassigned else None),
             ("eigenvalues", values or None),
             ("constraints kept", constraints_kept(told.satisfaction)),
+            ("on the network", on_network(told.network)),
             ("held-out labels", held_out(told.baseline)),
             ("vectors feasible", feasible(told.feasible)),
             ("edges", _adjusted(told.adjustment)),

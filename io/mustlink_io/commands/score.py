@@ -16,7 +16,7 @@ from mustlink_io.terminal.summary import constraints_kept, emit, sizes_line
 @click.argument("labels", nargs=-1, required=True)
 @click.option("--truth", help="True classes, -1 unknown.")
 @click.option("--constraints", help="Pairs to count as kept or broken.")
-@click.option("--graph", "graph_file", help="Graph on which to measure the normalised cut.")
+@click.option("--graph", "graph_file", help="Graph on which to score clusters: modularity, cut.")
 @JSON
 def score(
     labels: tuple[str, ...],
@@ -48,9 +48,11 @@ def show_scores(found: Sequence[Mapping[str, Any]]) -> None:
     def figures(one: Mapping[str, Any]) -> list[float | None]:
         truth, kept = one.get("truth") or {}, one.get("satisfaction") or {}
         told = [truth.get("ari"), truth.get("nmi"), truth.get("accuracy"), truth.get("right")]
-        return [*told, kept.get("balanced", kept.get("kept")), one.get("mncut")]
+        cut = [one.get("modularity"), one.get("worst_conductance"), one.get("mncut")]
+        return [*told, kept.get("balanced", kept.get("kept")), *cut]
 
-    names = ("file", "clusters", "-1", "ARI", "NMI", "accuracy", "right", "kept", "cut")
+    measures = ("ARI", "NMI", "accuracy", "right", "kept", "modularity", "conductance", "cut")
+    names = ("file", "clusters", "-1", *measures)
     ranked = sorted(found, key=lambda one: [-1.0 if v is None else v for v in figures(one)])
     rows = [
         (
@@ -84,6 +86,16 @@ def show_score(result: Mapping[str, Any]) -> None:
             ("mutual information", f"{truth['nmi']:.4f} (normalised)" if truth else None),
             ("accuracy", f"{truth['accuracy']:.4f} (best matching)" if truth else None),
             ("constraints kept", None if kept is None else constraints_kept(Satisfaction(**kept))),
+            ("modularity", f"{result['modularity']:.4f}" if "modularity" in result else None),
+            ("edges inside", f"{result['coverage']:.1%}" if "coverage" in result else None),
+            ("worst conductance", _worst(result)),
             ("normalised cut", f"{result['mncut']:.4g}" if "mncut" in result else None),
         ],
     )
+
+
+def _worst(result: Mapping[str, Any]) -> str | None:
+    """The largest conductance of a cluster, and whose it is."""
+    if result.get("worst_conductance") is None:
+        return None
+    return f"{result['worst_conductance']:.4f} (cluster {result['worst_cluster']})"

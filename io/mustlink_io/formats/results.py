@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink_io.formats import anndata
 from mustlink_io.formats.names import NodeNames, names_or_none
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import result, store
 from mustlink_io.hdf5.file_names import HDF5, Place, parse
+from mustlink_io.hdf5.result_parts import Network
 
 _ARRAYS = (
     "/labels",
@@ -112,6 +113,17 @@ def has_classes(text: str) -> bool:
         return False
     with store.open_h5(place.path) as file:
         return store.find(file, "/classes") is not None
+
+
+def network_scores(text: str) -> dict[str, Any] | None:
+    """What a run on a network recorded of its clusters' edges; None where it recorded nothing."""
+    place = parse(text)
+    if place.suffix not in HDF5 or (place.part or "/labels").strip("/") != "labels":
+        return None
+    with store.open_h5(place.path) as file:
+        told = result.read(file, text)
+    found = None if told is None else told.report.network
+    return None if found is None else found.model_dump(include=set(Network.model_fields))
 
 
 def node_names(text: str) -> NodeNames | None:

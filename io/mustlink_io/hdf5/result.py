@@ -37,6 +37,7 @@ from mustlink_io.hdf5.result_parts import (
     Feasible,
     Graph,
     Input,
+    Network,
     Number,
     Part,
     Satisfaction,
@@ -97,6 +98,7 @@ class Report(Part):
     graph: Annotated[Graph | None, _Optional] = None
     spectrum: Annotated[Spectrum | None, _Optional] = None
     clusters: Annotated[Clusters | None, _Optional] = None
+    network: Annotated[Network | None, _Optional] = None
     constraints: Annotated[Constraints | None, _Optional] = None
     sizes: Annotated[list[Count] | None, _Optional] = None
     unassigned: _Count = None

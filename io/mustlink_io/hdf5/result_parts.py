@@ -193,6 +193,16 @@ class Clusters(Part):
         return self
 
 
+class Network(Part):
+    """Scores of clusters on the edges of a network."""
+
+    modularity: Number
+    coverage: Share
+    mncut: Number
+    worst_conductance: Share | None = None
+    worst_cluster: int | None = None
+
+
 class Kept(Part):
     """Pairs of one kind: how many, and Σ|belief|, with the parts that are kept."""
 

@@ -22,7 +22,10 @@ def score(
     constraints: str | None = None,
     graph: str | None = None,
 ) -> dict[str, Any]:
-    """Score the labels in a file; returns plain values. Raises InputError."""
+    """Score the labels in a file; returns plain values. Raises InputError.
+
+    Without a graph, a result of a network tells the scores that its run found on that.
+    """
     known_names = results.node_names(labels)
     found = formats.load_classes(labels, None, known_names).codes
     names, sizes = np.unique(found[found >= 0], return_counts=True)
@@ -52,13 +55,16 @@ def score(
         result["satisfaction"] = satisfaction(found, given)
     if graph is not None:
         from mustlink.graph import Graph
-        from mustlink.scores import mncut
+        from mustlink.scores import network_scores
 
         loaded = formats.load(graph, "graph")
         if loaded.n_rows != found.size:
             raise InputError(f"{loaded.place}: {loaded.n_rows} nodes, but {found.size} labels")
         whole = replace(Graph.from_affinity(loaded.value), rows=loaded.rows)
-        result["mncut"] = float(mncut(whole.affinity, found[whole.first_rows]))
+        scores = network_scores(whole, found[whole.first_rows])
+        result |= {name: value for name, value in scores.items() if name != "clusters"}
+    else:
+        result |= results.network_scores(labels) or {}
     return result
 
 

@@ -78,6 +78,7 @@ def _facts(
         "spectrum": _spectrum(report, held),
         kind: _groups(report, held),
         "baseline": None if report.baseline is None else report.baseline.model_dump(),
+        "network": None if report.network is None else report.network.model_dump(),
         "feasible": None if report.feasible is None else report.feasible.model_dump(),
         "unassigned": int(np.count_nonzero(held.labels < 0)),
         "constraints": _constraints(report, names),

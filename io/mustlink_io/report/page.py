@@ -124,6 +124,10 @@ def _tiles(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         tiles.append((f"constraints kept{balance}", words.percent(sum(shares) / len(shares))))
     if len(kept) > 1:
         tiles += [(f"{name} kept", words.percent(share)) for name, share, _ in kept]
+    if facts["network"] is not None:
+        network = facts["network"]
+        tiles.append(("modularity", words.small(network["modularity"])))
+        tiles.append(("edges inside", words.percent(network["coverage"])))
     if facts["feasible"] is not None:
         found = facts["feasible"]
         tiles.append(("vectors feasible", f"{found['found']} of {found['wanted']}"))

@@ -14,7 +14,7 @@ from mustlink_io.terminal.console import cell
 
 if TYPE_CHECKING:
     from mustlink_io.hdf5.result import Report
-    from mustlink_io.hdf5.result_parts import Baseline, Feasible, Satisfaction
+    from mustlink_io.hdf5.result_parts import Baseline, Feasible, Network, Satisfaction
 
 
 def emit(result: Mapping[str, Any], as_json: bool, show: Callable[[Any], None]) -> None:
@@ -42,6 +42,13 @@ def constraints_kept(kept: Satisfaction | None) -> str | None:
         return None
     kinds = ", ".join(f"{share:.1%} of {count:,} {name}" for name, share, count in kept.asked)
     return kinds if len(kept.asked) == 1 else f"{kept.on_balance:.1%} on balance: {kinds}"
+
+
+def on_network(told: Network | None) -> str | None:
+    """Return the scores on the edges of a network in one line."""
+    from mustlink.result import network_in_words
+
+    return None if told is None else network_in_words(told.model_dump())
 
 
 def held_out(told: Baseline | Mapping[str, Any] | None) -> str | None:

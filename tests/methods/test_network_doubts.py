@@ -1,0 +1,86 @@
+"""Doubts about clusters of networks: each on a graph that shows it, none on one that does not."""
+
+import numpy as np
+import scipy.sparse as sp
+
+import mustlink as ml
+from mustlink.scores import network_scores
+
+DOUBTS = ("one cluster holds", "are crumbs", "whole components", "the gap after")
+
+
+def planted(sizes, inside, outside, seed=0):
+    """A block model, (n, n), and its blocks."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    share = np.where(y[:, None] == y, inside, outside)
+    upper = np.triu(rng.random(share.shape) < share, 1)
+    return sp.csr_matrix((upper | upper.T).astype(float)), y
+
+
+def hung(W, tails, length):
+    """The same with paths that hang on nodes 0, 1 …, by one edge each."""
+    n, (i, j) = W.shape[0], W.nonzero()
+    total = n + tails * length
+    new = np.arange(n, total).reshape(tails, length)
+    before = np.column_stack([np.arange(tails), new[:, :-1]])
+    rows = np.concatenate([i, new.ravel(), before.ravel()])
+    columns = np.concatenate([j, before.ravel(), new.ravel()])
+    return sp.csr_matrix((np.ones(rows.size), (rows, columns)), shape=(total, total))
+
+
+def doubts(W, k, **options):
+    """Which of the doubts a cut into k raises."""
+    est = ml.NCut(k, affinity="precomputed", random_state=0, **options).fit(W)
+    told = est.report_.warnings
+    return [at for at, words in enumerate(DOUBTS) if any(words in one for one in told)], est
+
+
+CLEAR, BLOCKS = planted([60, 70, 80], 0.3, 0.02)
+TWO_HALVES = planted([150, 150], 0.2, 0.02, 1)[0]
+
+
+def test_clear_blocks_raise_no_doubt_and_are_scored():
+    found, est = doubts(CLEAR, 3)
+    assert found == []
+    assert est.report_.extra["network"] == network_scores(CLEAR, est.labels_)
+    assert "modularity" in repr(est.report_)
+
+
+def test_a_giant_and_its_rim():
+    found, est = doubts(hung(TWO_HALVES, 2, 5), 3, regularization=0)
+    assert np.bincount(est.labels_).max() > 295
+    assert 0 in found
+    assert 1 not in found
+
+
+def test_crumbs_beside_two_halves():
+    W = hung(planted([700, 700], 0.05, 0.0005)[0], 5, 8)
+    found, est = doubts(W, 7, regularization=0)
+    assert np.sort(np.bincount(est.labels_))[-2] > 600
+    assert 1 in found
+    assert 0 not in found
+    assert 1 not in doubts(W, 2, regularization=0)[0]
+
+
+def test_components_as_the_answer():
+    W = sp.block_diag([CLEAR, planted([20], 0.5, 0)[0], planted([25], 0.5, 0)[0]]).tocsr()
+    found, est = doubts(W, 3, regularization=0)
+    assert 2 in found
+    assert "the largest has 82.4% of the nodes" in " ".join(est.report_.warnings)
+    found, _ = doubts(W, 5, regularization=0)  # which cuts the large one, too
+    assert 2 not in found
+
+
+def test_a_tiny_gap_where_more_clusters_are_asked_for_than_there_are():
+    noise = planted([300], 0.05, 0)[0]
+    assert 3 in doubts(noise, 9)[0]
+    assert 3 not in doubts(CLEAR, 3)[0]
+
+
+def test_refit_and_pairs_are_scored_too():
+    y = np.where(np.arange(BLOCKS.size) % 10 == 0, BLOCKS, -1)
+    est = ml.CSP(3, affinity="precomputed", random_state=0).fit(CLEAR, y)
+    assert est.report_.extra["network"] == network_scores(CLEAR, est.labels_)
+    est.refit(BLOCKS)
+    assert est.report_.extra["network"] == network_scores(CLEAR, est.labels_)
