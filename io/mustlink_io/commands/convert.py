@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mustlink_io.commands.options import IN_PLACE, JSON, KEY, OVERWRITE, QUIET, output_of, several
+from mustlink_io.commands.preparing_options import COLUMN_STEPS, PreparingCommand
 from mustlink_io.hdf5.file_names import USUAL
+from mustlink_io.jobs.methods import steps_of
+
+if TYPE_CHECKING:
+    from mustlink.preparation.request import Preparation
 
 
-@click.command(short_help="From one format to another; results into tables, .h5ad, .graphml.")
+@click.command(
+    cls=PreparingCommand,
+    short_help="From one format to another; results into tables, .h5ad, .graphml.",
+)
 @click.argument("source", metavar="IN")
 @click.argument("out", required=False)
 @click.option("-o", "output", help="File to write, the same as OUT.")
@@ -22,7 +30,7 @@ from mustlink_io.hdf5.file_names import USUAL
 @click.option(
     "--into", metavar="FILE", help="Put the result IN into a copy of this .h5ad or .graphml."
 )
-@several(IN_PLACE, KEY, OVERWRITE, QUIET, JSON)
+@several(*COLUMN_STEPS, IN_PLACE, KEY, OVERWRITE, QUIET, JSON)
 def convert(
     source: str,
     out: str | None,
@@ -36,7 +44,8 @@ def convert(
     """Convert points, a graph or a result IN to OUT.
 
     \b
-      mustlink convert points.csv points.h5
+      mustlink convert points.csv points.h5             empty cells become NaN
+      mustlink convert t.csv t.h5 --drop id --one-hot port --impute
       mustlink convert pbmc.h5ad:/obsp/connectivities cells.metis
       mustlink convert graph.graphml graph.h5           names of nodes are kept in /names
       mustlink convert out.h5 labels.csv                node, name, cluster, class, confidence
@@ -53,12 +62,15 @@ def convert(
 
     if out is not None and output is not None:
         raise click.UsageError("OUT is given twice; leave out -o")
+    steps = steps_of(given)
     if into is None:
         for name in ("in_place", "overwrite"):
             if given[name]:
                 raise click.UsageError(f"--{name.replace('_', '-')} belongs to --into FILE")
-        result = _convert(source, out or output, form)
+        result = _convert(source, out or output, form, steps)
     else:
+        if not steps.is_nothing:
+            raise click.UsageError(f"{steps.options()[0]}: is for columns of points, not --into")
         if form is not None:
             raise click.UsageError("--to: the copy of --into has its format; leave it out")
         result = _convert_into(source, into, out or output, **given)
@@ -68,12 +80,14 @@ def convert(
     emit(result, as_json, _show)
 
 
-def _convert(source: str, output: str | None, form: str | None) -> dict[str, Any]:
+def _convert(
+    source: str, output: str | None, form: str | None, steps: Preparation
+) -> dict[str, Any]:
     from mustlink_io.jobs import convert as job
 
     if output is None:
         raise click.UsageError("Missing argument 'OUT'.")
-    return job.convert(source, output, form)
+    return job.convert(source, output, form, steps)
 
 
 def _convert_into(

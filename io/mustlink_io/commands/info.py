@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,8 @@ from mustlink_io.terminal.console import (
     title,
 )
 from mustlink_io.terminal.summary import constraints_kept, emit, labels_kept
+
+_MOST_COLUMNS = 100
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -86,10 +88,28 @@ def show_info(found: Contents, work: Mapping[str, Any] | None) -> None:
     ]
     title(console, f"{found.file}  {size(found.bytes)}")
     table(console, ("path", "shape", "type", "meaning"), rows)
+    if found.columns:
+        _show_columns(console, found.columns)
     if found.result is not None:
         _show_result(console, found.result)
     if work is not None:
         _show_work(console, work)
+
+
+def _show_columns(console: Console, columns: Sequence[Mapping[str, Any]]) -> None:
+    """Print the columns of a table; of very many those that are text or have gaps."""
+    shown = columns
+    if len(columns) > _MOST_COLUMNS:
+        shown = [one for one in columns if one["type"] == "text" or one["missing"]][:_MOST_COLUMNS]
+    rows = [(one["name"], one["type"], one["missing"] or "", _range(one)) for one in shown]
+    if rows:
+        table(console, ("column", "type", "missing", "values"), rows)
+
+
+def _range(column: Mapping[str, Any]) -> str:
+    if column["type"] == "text":
+        return f"{column['different']:,} different"
+    return "none" if column["low"] is None else f"{column['low']:g} to {column['high']:g}"
 
 
 def _show_work(console: Console, work: Mapping[str, Any]) -> None:

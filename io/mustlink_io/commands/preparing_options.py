@@ -62,13 +62,12 @@ def _option(flag: str, **given: Any) -> Any:
     return click.option(flag, is_flag=False, flag_value=usual, **given)
 
 
-PREPARING = (
+COLUMN_STEPS = (
     click.option("--drop", callback=_columns, metavar="COLUMNS",
         help="As id,3: leave out these columns (names, or numbers from 0), whatever is in them."),
-    click.option("--drop-missing", is_flag=True, default=None,
-        help="Leave out rows with missing values (NaN, empty cells); their label is -1."),
     _option("--impute", type=click.Choice(IMPUTE),
-        help="Or fill them by column; default mean, of one-hot columns the most frequent value."),
+        help="Fill missing values (NaN, empty cells) by column; default mean, of one-hot columns "
+        "the most frequent value."),
     _option("--log", callback=_columns, metavar="[=COLUMNS]",
         help="log(1 + x) of columns that are not negative and span orders; or =all, or of those "
         "named, as --log=bytes,4 (numbers from 0)."),
@@ -77,4 +76,9 @@ PREPARING = (
     _option("--standardize", type=click.Choice(STANDARDIZE),
         help="At last: columns less their mean, by their standard deviation; robust: less their "
         "median, by the distance of their quartiles."),
+)  # fmt: skip
+PREPARING = (
+    *COLUMN_STEPS,
+    click.option("--drop-missing", is_flag=True, default=None,
+        help="Or leave out rows with missing values; their label is -1."),
 )  # fmt: skip

@@ -9,6 +9,7 @@ from mustlink_io.formats.labels import (
     load_classes,
     load_labels,
 )
+from mustlink_io.formats.names import NodeNames, names_or_none
 from mustlink_io.formats.pairs import PairFile, load_matrix, load_pairs
 from mustlink_io.formats.sample_weights import load_weights
 from mustlink_io.hdf5.file_names import HDF5, METIS, SUFFIXES, Place, parse
@@ -22,6 +23,7 @@ __all__ = [
     "Data",
     "Kind",
     "Labels",
+    "NodeNames",
     "PairFile",
     "Place",
     "TextColumnsError",
@@ -33,5 +35,6 @@ __all__ = [
     "load_matrix",
     "load_pairs",
     "load_weights",
+    "names_or_none",
     "parse",
 ]

@@ -53,7 +53,7 @@ def points_of(
     columns, words = [], []
     for place, at in enumerate(rest):
         cells = table.text(at)
-        numbers = _numbers(cells, as_codes=place in codes)
+        numbers = numbers_of(cells, as_codes=place in codes)
         if place in dropped:
             numbers = np.zeros(table.n_rows)
         if numbers is None:
@@ -89,8 +89,8 @@ def places(table: tables.Table, wanted: Sequence[str | int]) -> set[int]:
     return numbers | {names.index(text) for text in texts if text in names}
 
 
-def _numbers(cells: NDArray[Any], as_codes: bool) -> NDArray[np.float64] | None:
-    """A column as numbers, None for text."""
+def numbers_of(cells: NDArray[Any], as_codes: bool = False) -> NDArray[np.float64] | None:
+    """A column as numbers, text as its words are numbered, else None for text."""
     if cells.dtype.kind != "O":
         return np.asarray(cells, dtype=np.float64)
     missing = np.array([word in _MISSING for word in cells])

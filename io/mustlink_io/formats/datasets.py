@@ -56,18 +56,20 @@ def load(
     lazy_above: int | None = None,
     steps: Preparation = _NOTHING,
     apart: str | None = None,
+    gaps: bool = False,
 ) -> Data:
     """Load points or a graph; the file's contents decide unless `want` does.
 
     Square sparse matrices are graphs, dense ones points; `want="graph"` takes a dense square
     matrix as an affinity, `want="points"` a sparse one as points. Points in HDF5 that need more
     than `lazy_above` bytes are checked but not kept: the value is `stream.PointRows`, or
-    `PreparedRows` where `steps` prepare their columns. The column `apart` of a table is left out.
+    `PreparedRows` where `steps` prepare their columns. The column `apart` of a table is left out;
+    `gaps` are kept as NaN if allowed.
     Raises InputError.
     """
     place = parse(text)
     store.check_readable(place.path)
-    asked = preparing.Asked(steps, lazy_above, apart)
+    asked = preparing.Asked(steps, lazy_above, apart, gaps)
     if place.suffix in HDF5:
         return _load_h5(place, want, advance, asked)
     if place.part and place.suffix != ".npz":

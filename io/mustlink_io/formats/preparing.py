@@ -21,12 +21,14 @@ from mustlink_io.hdf5 import size_checks
 class Asked:
     """What is to be done to points, and from how many bytes on they are left on disk.
 
-    `apart` is a column of a table that is none of the points, by its name or number.
+    `apart` is a column of a table that is none of the points, by its name or number; `gaps` are
+    kept as NaN where no step fills them.
     """
 
     steps: Preparation
     lazy_above: int | None = None
     apart: str | None = None
+    gaps: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def points(
             stream.check_points(source, where, advance, columns)
             return Made(reopen(False))
         size_checks.check_fits(4 * math.prod(source.shape), where)
-        return Made(stream.read_points(source, where, advance, columns))
+        return Made(stream.read_points(source, where, advance, columns, gaps=asked.gaps))
     lazy = reopen is not None and _may_stay(source.shape, asked)
     rows = prepared(
         reopen(True) if reopen is not None and lazy else source,

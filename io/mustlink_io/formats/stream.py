@@ -47,16 +47,21 @@ def check_points_shape(source: Any, where: str) -> None:
 
 
 def read_points(
-    source: Any, where: str, advance: Advance = silent, columns: Sequence[str] = ()
+    source: Any,
+    where: str,
+    advance: Advance = silent,
+    columns: Sequence[str] = (),
+    *,
+    gaps: bool = False,
 ) -> NDArray[np.float32]:
     """Read (n, d) points as float32, checking every value; `columns` are names, if there are some.
 
-    Raises InputError naming the first rows that hold NaN, Inf or a number beyond float32. Needs
-    the result and one block.
+    Raises InputError naming the first rows that hold NaN (unless `gaps` are allowed), Inf or a
+    number beyond float32. Needs the result and one block.
     """
     check_points_shape(source, where)
     points = np.empty(source.shape, dtype=np.float32)
-    _check_rows(source, where, advance, points, columns)
+    _check_rows(source, where, advance, points, columns, gaps)
     return points
 
 
@@ -65,7 +70,7 @@ def check_points(
 ) -> None:
     """Check (n, d) points as `read_points` does, keeping one block only; raises InputError."""
     check_points_shape(source, where)
-    _check_rows(source, where, advance, None, columns)
+    _check_rows(source, where, advance, None, columns, gaps=False)
 
 
 def _check_rows(
@@ -74,6 +79,7 @@ def _check_rows(
     advance: Advance,
     into: NDArray[np.float32] | None,
     names: Sequence[str],
+    gaps: bool,
 ) -> None:
     """Look at every value, in single precision, and keep it where there is a place for it."""
     bad: list[int] = []
@@ -84,7 +90,8 @@ def _check_rows(
         part = _single(block) if into is None else into[start : start + len(block)]
         if into is not None:
             part[...] = _single(block)
-        wrong = np.flatnonzero(~np.isfinite(part).all(axis=1))
+        fine = np.isfinite(part) | np.isnan(part) if gaps else np.isfinite(part)
+        wrong = np.flatnonzero(~fine.all(axis=1))
         gap = np.isnan(part[wrong])
         missing = wrong[gap.any(axis=1)]
         if missing.size and not n_missing:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink.preparation.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import annotate, arrays, frames, networks, results, writers
 from mustlink_io.hdf5 import store, writing
@@ -18,13 +19,17 @@ from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.work_folder import remove_leftovers
 
 _TABLES = ("csv", "parquet")
+_NOTHING = Preparation()
 _INTO = {".h5ad": "AnnData", ".graphml": "GraphML"}
 
 
-def convert(source: str, output: str, form: str | None) -> dict[str, Any]:
+def convert(
+    source: str, output: str, form: str | None, steps: Preparation = _NOTHING
+) -> dict[str, Any]:
     """Write what is in `source` to `output`, in `form` or as its ending says; raises InputError.
 
-    A result, which holds labels and no data, becomes a table of its nodes, or its labels alone.
+    `steps` prepare columns of points; without them empty cells become NaN. A result, which holds
+    labels and no data, becomes a table of its nodes, or its labels alone.
     """
     place = formats.parse(source)
     store.check_readable(place.path)
@@ -33,12 +38,14 @@ def convert(source: str, output: str, form: str | None) -> dict[str, Any]:
     with locked(output):
         remove_leftovers(target)
         if results.is_result(place) or _is_labels(place):
+            if not steps.is_nothing:
+                raise InputError(f"{place}: holds labels, which have no columns to prepare")
             return _labels(place, output, form)
         if form in _TABLES and results.in_anndata(place):
             column = formats.Place(place.path, f"/obs/{annotate.KEY}")
             note = f"{column}: is written, the result in it; for other parts name them"
             return _labels(column, output, form, [note], results.classes_in_anndata(place))
-        return _data(source, output, form)
+        return _data(source, output, form, steps)
 
 
 def _form(output: str) -> str:
@@ -107,9 +114,9 @@ def _labels(
     return _told(str(place), output, "labels", form, shape, notes)
 
 
-def _data(source: str, output: str, form: str) -> dict[str, Any]:
+def _data(source: str, output: str, form: str, steps: Preparation) -> dict[str, Any]:
     """Points or a graph."""
-    data = formats.load(source)
+    data = formats.load(source, steps=steps, gaps=True)
     known = writers.POINTS if data.kind == "points" else writers.GRAPH
     if form not in known:
         able = ", ".join(USUAL[name] for name in known)

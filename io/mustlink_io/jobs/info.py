@@ -12,6 +12,7 @@ from mustlink_io import formats
 from mustlink_io.formats import arrays, matrices
 from mustlink_io.hdf5 import result, schema, store
 from mustlink_io.hdf5.result import Result
+from mustlink_io.jobs.table_info import TableLook, look_at_table
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,14 @@ class Contents:
     entries: list[dict[str, Any]]
     versions: dict[str, str] = field(default_factory=dict)  # of the format, and who wrote it
     result: Result | None = None
+    columns: list[dict[str, Any]] | None = None  # of a table
 
     def plain(self) -> dict[str, Any]:
         """What `--json` prints."""
         told = {} if self.result is None else self.result.plain()
         shown = {"file": self.file, "bytes": self.bytes, "entries": self.entries}
-        return {**shown, **self.versions, **told}
+        columns = {} if self.columns is None else {"columns": self.columns}
+        return {**shown, **columns, **self.versions, **told}
 
 
 def describe(text: str) -> Contents:
@@ -43,13 +46,28 @@ def describe(text: str) -> Contents:
             if matrices.is_sparse_npz(archive) and not place.part:
                 return Contents(*about, [_sparse_entry(archive, place)])
             return Contents(*about, [_entry(name, *archive.declares(name)) for name in archive])
+    look = look_at_table(place)
+    if look is not None:
+        return _describe_table(look, *about)
     loaded = formats.load(text)
     size = int(loaded.value.nnz) if loaded.kind == "graph" else None
     entries = [_entry(loaded.kind, loaded.value.shape, loaded.value.dtype) | {"nnz": size}]
-    if loaded.names is not None:
-        names = _entry("names", (len(loaded.names),), "text")
-        entries.append(names | {"meaning": f"of the nodes; the first is {loaded.names.told(0)}"})
-    return Contents(*about, entries)
+    return Contents(*about, entries + _names_entry(loaded.names))
+
+
+def _describe_table(look: TableLook, name: str, size: int) -> Contents:
+    """Points, and their columns: also what is to be prepared before they are clustered."""
+    counts = ((look.missing_rows, "with missing values"), (look.equal, "equal to one before"))
+    said = [f"{n:,} {'row' if n == 1 else 'rows'} {what}" for n, what in counts if n]
+    points = _entry("points", look.shape, "float32") | {"nnz": None, "meaning": ", ".join(said)}
+    return Contents(name, size, [points, *_names_entry(look.names)], columns=look.columns)
+
+
+def _names_entry(names: formats.NodeNames | None) -> list[dict[str, Any]]:
+    if names is None:
+        return []
+    told = {"meaning": f"of the nodes; the first is {names.told(0)}"}
+    return [_entry("names", (len(names),), "text") | told]
 
 
 def _entry(name: str, shape: tuple[int, ...], dtype: Any) -> dict[str, Any]:
