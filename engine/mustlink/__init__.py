@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mustlink.advice import Suggestion, suggest
     from mustlink.constraints import Constraints
-    from mustlink.graph import Graph, image_graph, rbf_graph
+    from mustlink.graph import Graph, bipartite_graph, image_graph, rbf_graph
     from mustlink.methods import (
         CSCGFHF,
         CSP,
+        DISIM,
         E2CP,
         SRCP,
         SSKK,
@@ -60,6 +61,7 @@ except PackageNotFoundError:  # run from a source tree that was never installed
 
 _HOMES = {
     "CSP": "mustlink.methods",
+    "DISIM": "mustlink.methods",
     "NCut": "mustlink.methods",
     "SpectralLearning": "mustlink.methods",
     "ConstrainedAP": "mustlink.methods",
@@ -90,6 +92,7 @@ _HOMES = {
     "constraint_satisfaction_score": "mustlink.model_selection",
     "Constraints": "mustlink.constraints",
     "Graph": "mustlink.graph",
+    "bipartite_graph": "mustlink.graph",
     "image_graph": "mustlink.graph",
     "knn_graph": "mustlink.neighbours",
     "rbf_graph": "mustlink.graph",
@@ -98,6 +101,7 @@ _HOMES = {
 __all__ = [
     "CSCGFHF",
     "CSP",
+    "DISIM",
     "E2CP",
     "GFHF",
     "GWEM",
@@ -124,6 +128,7 @@ __all__ = [
     "Suggestion",
     "TikReg",
     "__version__",
+    "bipartite_graph",
     "constraint_satisfaction_score",
     "image_graph",
     "knn_graph",

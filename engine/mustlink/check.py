@@ -26,22 +26,20 @@ def as_affinity(affinity: Any, where: str = "affinity") -> sp.csr_matrix:
     asymmetry below 1e-6 of the largest entry is averaged away. The input is never written to;
     where nothing needs to change its arrays are shared. Cost: one transpose. Raises InputError.
     """
-    W = _as_csr(affinity, where)
+    W = as_csr(affinity, where)
     n, m = W.shape
     if n != m:
-        raise InputError(f"{where}: shape ({n}, {m}) is not square; give one row per node")
+        cure = "give one row per node, or bipartite_graph(M)"
+        raise InputError(f"{where}: shape ({n}, {m}) is not square; {cure}")
     if n == 0:
         raise InputError(f"{where}: empty graph (0 nodes); nothing to cluster")
-    _check_entries(W, where)
-    if W.data.size and not W.data.all():
-        W = W.copy()
-        W.eliminate_zeros()
+    W = positive(W, where)
     if W.nnz == 0:
         raise InputError(f"{where}: {n} nodes but no edge; nothing to cluster")
     return _symmetric(W, where)
 
 
-def _as_csr(affinity: Any, where: str) -> sp.csr_matrix:
+def as_csr(affinity: Any, where: str) -> sp.csr_matrix:
     """Canonical CSR in a floating type, sharing memory only where nothing is altered."""
     sparse: bool = sp.issparse(affinity)
     if sparse:
@@ -67,8 +65,8 @@ def _as_csr(affinity: Any, where: str) -> sp.csr_matrix:
     return W
 
 
-def _check_entries(W: sp.csr_matrix, where: str) -> None:
-    """Name the first entry that is not finite or is negative."""
+def positive(W: sp.csr_matrix, where: str) -> sp.csr_matrix:
+    """W without stored zeros; InputError names the first entry that is negative or not finite."""
     for start in range(0, W.data.size, _BLOCK):
         block = W.data[start : start + _BLOCK]
         bad = ~(block >= 0) | np.isinf(block)
@@ -81,6 +79,10 @@ def _check_entries(W: sp.csr_matrix, where: str) -> None:
             raise InputError(
                 f"{where}: entry ({row}, {int(W.indices[at])}) is {value:g}, {what}; {cure}"
             )
+    if W.data.size and not W.data.all():
+        W = W.copy()
+        W.eliminate_zeros()
+    return W
 
 
 def _symmetric(W: sp.csr_matrix, where: str) -> sp.csr_matrix:
@@ -98,7 +100,7 @@ def _symmetric(W: sp.csr_matrix, where: str) -> sp.csr_matrix:
             i, j = start + int(gap.row[at]), int(gap.col[at])
             raise InputError(
                 f"{where}: not symmetric, entry ({i}, {j}) is {W[i, j]:g} but ({j}, {i}) is "
-                f"{W[j, i]:g}; pass (A + A.T) / 2 or A.maximum(A.T)"
+                f"{W[j, i]:g}; pass (A + A.T) / 2 or A.maximum(A.T), or the directed graph to DISIM"
             )
     half = W.dtype.type(0.5)  # halves first: sums may overflow
     return (W * half + T * half).tocsr()
@@ -130,13 +132,11 @@ def as_points(
     X = np.ascontiguousarray(X, dtype=dtype)
     rows = max(1, _BLOCK // X.shape[1])
     parts = (X[start : start + rows] for start in range(0, X.shape[0], rows))
-    if not all(np.isfinite(part).all() or (allow_missing and _no_inf(part)) for part in parts):
+    if not all(
+        np.isfinite(part).all() or (allow_missing and not np.isinf(part).any()) for part in parts
+    ):
         raise _not_finite(X, where, allow_missing)
     return X
-
-
-def _no_inf(X: NDArray[np.floating]) -> bool:
-    return not np.isinf(X).any()
 
 
 def _not_finite(X: NDArray[np.floating], where: str, allow_missing: bool) -> InputError:

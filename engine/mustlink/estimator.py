@@ -19,6 +19,7 @@ from mustlink.cost.method_cost import Cost, Size, eigenvectors
 from mustlink.cost.process_memory import parse_size, size_text
 from mustlink.errors import InputError
 from mustlink.graph import Graph
+from mustlink.graph.bipartite import sides_of
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.network_objects import unwrapped
 from mustlink.graph.weight_range import range_notes
@@ -113,6 +114,23 @@ class GraphEstimator(BaseEstimator):
         convergence, extra = self.report_.convergence, self.report_.extra
         steps = extra.get("iterations", 1) if convergence is None else convergence.iterations
         return max(1, int(steps))
+
+    @property
+    def row_labels_(self) -> NDArray[Any]:
+        """`labels_` of the rows (n,) of a matrix that was fitted as `bipartite_graph`."""
+        return self._on_sides()[0]
+
+    @property
+    def column_labels_(self) -> NDArray[Any]:
+        """`labels_` of the columns (m,) of a matrix that was fitted as `bipartite_graph`."""
+        return self._on_sides()[1]
+
+    def _on_sides(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """`labels_` of rows and of columns; AttributeError where nodes are of one kind."""
+        sides = sides_of(self.graph_) if hasattr(self, "graph_") else None
+        if sides is None:
+            raise AttributeError("rows and columns have labels where a bipartite_graph was fitted")
+        return self.labels_[: sides[0]], self.labels_[sides[0] :]
 
     def _remember(self, X: Any) -> None:
         """Keep a reference to the points for new ones to be compared with, and their columns."""

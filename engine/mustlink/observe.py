@@ -60,6 +60,13 @@ class Silent:
         """Ignore."""
 
 
+class Unheard(Silent):
+    """The observer of a trial: what it doubts is no doubt about the answer."""
+
+    def warn(self, message: str) -> None:
+        """Ignore."""
+
+
 @dataclass(frozen=True)
 class StageRecord:
     """Seconds of one stage, and the process's high-water mark in bytes when it ended."""
@@ -172,7 +179,7 @@ class Recorder:
         if message in self.warnings:
             return
         self.warnings.append(message)
-        if isinstance(self.observer, Silent):
+        if type(self.observer) is Silent:
             warnings.warn(message, DoubtfulResultWarning, stacklevel=_outside())
         self._say(message, getattr(self.observer, "warn", self.observer.note))
 

@@ -2,6 +2,7 @@
 
 from oracles.constraints import *
 from oracles.csc_gfhf import *
+from oracles.directed import *
 from oracles.eigen import *
 from oracles.graph import *
 from oracles.linear import *

@@ -40,6 +40,21 @@ class Copies:
         return _folded(told, told, self.membership)
 
 
+def among(given: Constraints, nodes: Ints, n_nodes: int) -> Constraints:
+    """The same said of nodes of a larger set: node i is `nodes[i]` of `n_nodes`, nodes (n,)."""
+    parts: dict[str, Any] = {"pairs": nodes[given.pairs], "belief": given.belief}
+    if given.labels is not None:
+        parts["labels"] = np.full(n_nodes, -1, dtype=np.int64)
+        parts["labels"][nodes] = given.labels
+    if given.soft is not None:
+        soft = given.soft.tocoo()
+        ends = nodes[soft.row], nodes[soft.col]
+        parts["soft"] = sp.csr_matrix((soft.data, ends), shape=(n_nodes, n_nodes))
+        parts["soft_kind"] = "graph" if given.kind == "graph" else "matrix"
+    found = Constraints.none(n_nodes).having(**parts)
+    return found if given.hard is None else found.closure(hard=given.hard)
+
+
 def on_nodes(
     given: Constraints, rows: NDArray[np.integer[Any]], weights: Floats, n_nodes: int
 ) -> tuple[Constraints, tuple[str, ...]]:

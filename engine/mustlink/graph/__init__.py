@@ -1,7 +1,8 @@
 """Images, dense points and matrices become graphs; what a graph is."""
 
+from mustlink.graph.bipartite import bipartite_graph
 from mustlink.graph.graph import Graph
 from mustlink.graph.image import image_graph
 from mustlink.graph.rbf import rbf_graph
 
-__all__ = ["Graph", "image_graph", "rbf_graph"]
+__all__ = ["Graph", "bipartite_graph", "image_graph", "rbf_graph"]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mustlink.check import as_csr, positive
 from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
 
@@ -25,19 +26,47 @@ def unwrapped(X: Any) -> Any:
     """
     module = type(X).__module__.split(".", 1)[0]
     if module == "networkx" and hasattr(X, "adj"):
+        if X.is_directed():
+            raise _directed("networkx", "G.to_undirected()")
         return Graph.from_affinity(_of_networkx(X))
     if module == "igraph" and hasattr(X, "get_edgelist"):
+        if X.is_directed():
+            raise _directed("igraph", "G.as_undirected(combine_edges='sum')")
         return Graph.from_affinity(_of_igraph(X))
     if module == "sknetwork":
         return Graph.from_affinity(_of_scikit_network(X))
     return X
 
 
+def arcs_of(X: Any) -> sp.csr_matrix:
+    """A (n, n) of a directed graph, A_ij the weight from i to j: a matrix or a network object.
+
+    Undirected networks have every edge in both directions. Raises InputError for what is not
+    square, not finite, negative or without an edge.
+    """
+    if isinstance(X, Graph):
+        raise InputError("X: a Graph has no directions; give the adjacency matrix (n, n)")
+    module = type(X).__module__.split(".", 1)[0]
+    if module == "networkx" and hasattr(X, "adj"):
+        X = _of_networkx(X)
+    elif module == "igraph" and hasattr(X, "get_edgelist"):
+        X = _of_igraph(X)
+    elif module == "sknetwork":
+        X = _of_scikit_network(X)
+    A = positive(as_csr(X, "X"), "X")
+    if A.shape[0] != A.shape[1]:
+        raise InputError(
+            f"X: shape {A.shape} is not square; where rows and columns are of two kinds, fit "
+            "bipartite_graph(M) by NCut"
+        )
+    if A.nnz == 0:
+        raise InputError(f"X: {A.shape[0]} nodes but no edge; nothing to cluster")
+    return A
+
+
 def _of_networkx(G: Any) -> sp.csr_matrix:
     from networkx import to_scipy_sparse_array
 
-    if G.is_directed():
-        raise _directed("networkx", "G.to_undirected()")
     if len(G) == 0:
         raise InputError("X: a networkx graph without nodes; nothing to cluster")
     try:
@@ -50,8 +79,6 @@ def _of_networkx(G: Any) -> sp.csr_matrix:
 
 
 def _of_igraph(G: Any) -> sp.csr_matrix:
-    if G.is_directed():
-        raise _directed("igraph", "G.as_undirected(combine_edges='sum')")
     n, edges = G.vcount(), np.asarray(G.get_edgelist(), dtype=np.int64).reshape(-1, 2)
     weights = np.ones(len(edges))
     if _WEIGHT in G.es.attributes():
@@ -63,10 +90,11 @@ def _of_igraph(G: Any) -> sp.csr_matrix:
                 "or take the attribute away"
             ) from None
     i, j = edges.T
-    apart = i != j  # a loop is one entry of the diagonal
-    rows, columns = np.concatenate([i, j[apart]]), np.concatenate([j, i[apart]])
-    values = np.concatenate([weights, weights[apart]])
-    return sp.csr_matrix((values, (rows, columns)), shape=(n, n))
+    if not G.is_directed():
+        apart = i != j  # a loop is one entry of the diagonal
+        i, j = np.concatenate([i, j[apart]]), np.concatenate([j, i[apart]])
+        weights = np.concatenate([weights, weights[apart]])
+    return sp.csr_matrix((weights, (i, j)), shape=(n, n))
 
 
 def _of_scikit_network(data: Any) -> Any:
@@ -80,4 +108,7 @@ def _of_scikit_network(data: Any) -> Any:
 
 
 def _directed(library: str, cure: str) -> InputError:
-    return InputError(f"X: a directed {library} graph; pass {cure} where directions do not matter")
+    return InputError(
+        f"X: a directed {library} graph; cluster it by DISIM, or pass {cure} where directions do "
+        "not matter"
+    )

@@ -3,6 +3,7 @@
 from mustlink.methods.constrained_ap import ConstrainedAP
 from mustlink.methods.csc_gfhf import CSCGFHF
 from mustlink.methods.csp import CSP
+from mustlink.methods.disim import DISIM
 from mustlink.methods.e2cp import E2CP
 from mustlink.methods.fast_ge import FastGE
 from mustlink.methods.ncut import NCut
@@ -15,6 +16,7 @@ from mustlink.methods.stationary import stationary_labelings, stationary_residua
 __all__ = [
     "CSCGFHF",
     "CSP",
+    "DISIM",
     "E2CP",
     "SRCP",
     "SSKK",

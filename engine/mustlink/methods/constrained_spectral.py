@@ -127,7 +127,7 @@ class ConstrainedSpectral(InformedClusterer):
         recorder = recorded(observer)
         before, choice = self.labels_, self._choice
         with self._running(recorder):
-            given = side_information(self.graph_.n_rows, y, constraints, recorder)
+            given = side_information(self.graph_, y, constraints, recorder)
             work = self._view(self.graph_, recorder, row_weights=self._row_weights)
             known = self._of_nodes(given, work)
             amount = known.n_constraints

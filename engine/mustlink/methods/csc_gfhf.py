@@ -27,6 +27,7 @@ from mustlink.eigen.sharpness import default_tolerance
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.graph import Graph
+from mustlink.graph.bipartite import on_both_sides
 from mustlink.labels import as_labels, encoded
 from mustlink.methods.clusterer import GraphClusterer, Ints, warn_of_sizes
 from mustlink.methods.informed_clusterer import warn_if_broken
@@ -119,7 +120,7 @@ class CSCGFHF(GraphClusterer):
             work = self._work(X, recorder, seed, sample_weight)
             graph = work.graph
             spread = self._propagated(work, y, seed)  # 1-3
-            given = as_labels(y, graph.n_rows)
+            given = as_labels(on_both_sides(y, graph), graph.n_rows)
             classes, self.propagated_ = spread.classes_, spread.label_distributions_
             self.classes_ = classes if names is None else names[classes]
             P = self.propagated_[graph.first_rows]

@@ -12,6 +12,8 @@ from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.constraints import Constraints
 from mustlink.constraints.on_nodes import on_nodes
 from mustlink.errors import InputError
+from mustlink.graph import Graph
+from mustlink.graph.bipartite import on_both_sides
 from mustlink.labels import as_labels, encoded
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.methods.refined_clusters import refined_clusters
@@ -67,7 +69,7 @@ class InformedClusterer(GraphClusterer):
             seed = self._seed()
             work = self._work(X, recorder, seed, sample_weight)
             self._row_weights = work.row_weights  # of which `refit` is told, too
-            given = side_information(work.graph.n_rows, y, constraints, recorder)
+            given = side_information(work.graph, y, constraints, recorder)
             self._run(work, self._of_nodes(given, work), seed)
         return self._scored(recorder)
 
@@ -86,6 +88,13 @@ class InformedClusterer(GraphClusterer):
             found = refined_clusters(work, clusters, known.nodes, seed)[laplacian.nodes]
         return self._labels(laplacian, found, work.recorder)
 
+    def fit_on(self, work: Workspace, known: Constraints, seed: int) -> Self:
+        """`fit` as a step of another method, on its view of the graph and what it knows of rows."""
+        self._check()
+        self._row_weights = work.row_weights
+        self._run(work, self._of_nodes(known, work), seed)
+        return self
+
     def _of_nodes(self, given: Constraints, work: Workspace) -> Constraints:
         """What was said of rows, of the nodes that they are; tells what contradicts itself."""
         graph = work.graph
@@ -101,15 +110,21 @@ class InformedClusterer(GraphClusterer):
 
 
 def side_information(
-    n: int, y: Any, constraints: Constraints | None, recorder: Recorder
+    graph: Graph, y: Any, constraints: Constraints | None, recorder: Recorder
 ) -> Constraints:
-    """Labels `y` (n,) and constraints together; raises InputError, warns where they say nothing."""
+    """Labels `y` (n,) and constraints together; raises InputError, warns where they say nothing.
+
+    Of a bipartite graph `y` may be of the rows alone.
+    """
+    n = graph.n_rows
     found = Constraints.none(n)
     if isinstance(y, Constraints):
         raise InputError("y: Constraints given; pass them as constraints=")
     if y is not None:
         refuse_blind_scoring(y)
-        found = found + Constraints.from_labels(as_labels(encoded(y, "y")[0], n))
+        found = found + Constraints.from_labels(
+            as_labels(encoded(on_both_sides(y, graph), "y")[0], n)
+        )
     if constraints is not None:
         if not isinstance(constraints, Constraints):
             raise InputError(

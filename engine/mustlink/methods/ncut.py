@@ -15,6 +15,7 @@ from mustlink.eigen.plain_solve import PLAIN_SOLVERS
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
 from mustlink.graph import Graph
+from mustlink.graph.bipartite import on_both_sides
 from mustlink.labels import as_labels, class_labels
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.methods.normalized_cut import Cut, normalized_cut, refined_cut, rows_of, warn_of_gap
@@ -180,7 +181,7 @@ class NCut(GraphClusterer):
             return None
         if self.variant == "shi-malik":
             raise InputError('init: "shi-malik" cuts one vector and starts nowhere; leave init out')
-        labels = as_labels(class_labels(y)[0], graph.n_rows, "y")
+        labels = as_labels(on_both_sides(class_labels(y)[0], graph), graph.n_rows, "y")
         classes = np.unique(labels[labels >= 0])
         if classes.size > k:
             raise InputError(

@@ -108,7 +108,7 @@ def rows_of(
     of the rows then, and directions that hardly hold together count less (ARI .64 -> .65 on 16
     networks).
     """
-    Z, values = _with_null(laplacian, found, k)
+    Z, values = with_null(laplacian, found, k)
     if laplacian.null.n_components == 0:
         return transform(Z * (1.0 - values).astype(Z.dtype), "sphere"), values
     if variant == "ng":
@@ -116,7 +116,7 @@ def rows_of(
     return Z / laplacian.root_degree[:, None].astype(Z.dtype, copy=False), values
 
 
-def _with_null(laplacian: NormalizedLaplacian, found: EigenResult, k: int) -> tuple[Block, Block]:
+def with_null(laplacian: NormalizedLaplacian, found: EigenResult, k: int) -> tuple[Block, Block]:
     """The k smoothest vectors (m, k) and values: null vectors of the largest components first."""
     count = min(k, laplacian.null.n_components)
     null = laplacian.null.columns(np.arange(count)).astype(found.vectors.dtype, copy=False)

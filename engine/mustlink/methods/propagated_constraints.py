@@ -226,7 +226,7 @@ class PropagatedConstraints(InformedClusterer):
             y, constraints = constraints, y
         recorder = recorded(observer)
         with self._running(recorder):
-            given = side_information(self.graph_.n_rows, y, constraints, recorder)
+            given = side_information(self.graph_, y, constraints, recorder)
             before = self.labels_ if self._k == self.n_clusters else None
             work = self._view(self.graph_, recorder, row_weights=self._row_weights)
             self._run(work, self._of_nodes(given, work), self._used_seed, before)

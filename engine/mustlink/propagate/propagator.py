@@ -16,6 +16,7 @@ from mustlink.check import as_integer, as_points, check_answer, check_choice, ch
 from mustlink.cost.method_cost import Cost, propagation
 from mustlink.errors import InputError
 from mustlink.graph import Graph
+from mustlink.graph.bipartite import on_both_sides
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.network_objects import unwrapped
 from mustlink.labels import (
@@ -140,7 +141,7 @@ class Propagator(Answers):
     def _run(
         self, work: Workspace, points: Any, labels: Ints, seed: int, *, last: bool = False
     ) -> None:
-        labels = as_labels(labels, work.graph.n_rows, "y")
+        labels = as_labels(on_both_sides(labels, work.graph), work.graph.n_rows, "y")
         told = Told.of(labels, work)
         nodes = told.nodes
         self.classes_ = np.unique(nodes[nodes >= 0])
