@@ -149,6 +149,14 @@ def class_labels(y: Any) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
     return labels, names
 
 
+def n_classes_in(y: Any) -> int | None:
+    """How many classes labels name, None where there are none; what is wrong is told later."""
+    if y is None:
+        return None
+    codes = np.asarray(encoded(y, "y")[0])
+    return np.unique(codes[codes >= 0]).size or None
+
+
 def named(names: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[Any]:
     """Return names[codes]; code -1 becomes what is given for unknown: -1, or "" among text."""
     unknown: Any = "" if isinstance(names[0], str | bytes) else -1

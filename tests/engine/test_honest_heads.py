@@ -116,11 +116,50 @@ def test_what_says_nothing_is_a_doubt(planted, kind, what, words):
     assert not any(words in one for one in est.fit(W).report_.warnings)
 
 
-def test_the_default_number_of_clusters_is_noted(planted):
+def clusters_taken(est):
+    """K of a fit, and whether it says that nobody named it."""
+    return est.report_.n_clusters, any("n_clusters" in note for note in est.report_.notes)
+
+
+def test_a_number_of_clusters_that_is_typed_needs_no_note(planted):
     W, _ = planted
-    for k in (8, 6):
+    for k, taken in [(None, (8, True)), (8, (8, False)), (6, (6, False))]:
         est = ml.NCut(n_clusters=k, affinity="precomputed", random_state=0).fit(W)
-        assert any(note.startswith("n_clusters: 8,") for note in est.report_.notes) == (k == 8)
+        assert clusters_taken(est) == taken
+        assert np.unique(est.labels_).size == taken[0]
+
+
+@pytest.mark.parametrize("kind", ["CSP", "SRCP", "SSKK", "CSCGFHF", "NCut"])
+def test_labels_say_how_many_clusters_there_are(planted, kind):
+    W, truth = planted
+    few = np.where(np.arange(N) % 20 == 0, truth, -1)
+    k = np.unique(few[few >= 0]).size
+    init = {"init": "labels"} if kind == "NCut" else {}
+    own = {"affinity": "precomputed", "random_state": 0, **init}
+    est, asked = (getattr(ml, kind)(n_clusters=one, **own).fit(W, few) for one in (None, k))
+    assert clusters_taken(est) == (k, False)
+    np.testing.assert_array_equal(est.labels_, asked.labels_)
+
+
+def test_labels_of_one_class_say_nothing_of_their_number(planted):
+    W, _ = planted
+    pairs = ml.Constraints.from_pairs([[0, 1], [2, 3]], n_nodes=N)
+    est = ml.SSSC(affinity="precomputed", random_state=0)
+    one = np.where(np.arange(N) % 30 == 0, 2, -1)
+    for side in ({"y": one}, {"constraints": pairs}):
+        assert clusters_taken(est.fit(W, **side)) == (8, True)
+
+
+@pytest.mark.parametrize("kind", ["CSP", "E2CP"])
+def test_refit_with_more_classes_makes_more_clusters(planted, kind):
+    W, truth = planted
+    few = np.where(np.arange(N) % 10 < 2, truth, -1)
+    est = getattr(ml, kind)(affinity="precomputed", random_state=0)
+    est.fit(W, np.where(few < 3, few, -1))
+    assert est.report_.n_clusters == 3
+    assert est.refit(few).report_.n_clusters == 6
+    fresh = getattr(ml, kind)(affinity="precomputed", random_state=0).fit(W, few)
+    np.testing.assert_array_equal(est.labels_, fresh.labels_)
 
 
 # ---------------------------------------------------------------- refit

@@ -12,6 +12,7 @@ from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.batch import arguments, expand, spec
 from mustlink_io.commands import cli
+from mustlink_io.formats import matrices
 from mustlink_io.hdf5 import store
 
 N = 90
@@ -101,6 +102,61 @@ def test_a_graph_keeps_weights_for_later(mustlink, data, tmp_path):
     code, _, err = mustlink(f"cluster {plain} -k 3 -m ncut --weights w.npy -o {out}")
     assert code == 0, err
     np.testing.assert_array_equal(labels(out), cut.labels_)
+
+
+@pytest.fixture(scope="module")
+def folded(data):
+    """A graph of equal rows, each of which is one node, with names and labels of the rows."""
+    with h5py.File(data / "many.h5") as file:
+        X = file["points"][:]
+    graph = ml.NCut(3, random_state=0).fit(X).graph_
+    names = np.array([f"row {i}" for i in range(len(X))], dtype=object)
+    content = matrices.graph_content(graph.affinity, {}, graph.weights, graph.rows)
+    labels = np.arange(len(X)) % 3
+    store.write(data / "folded.h5", {**content, "/names": names, "/labels": labels})
+    return graph, names, labels
+
+
+def test_info_tells_what_nodes_stand_for(mustlink, folded):
+    graph, _, _ = folded
+    code, said, err = mustlink("info folded.h5 --json")
+    assert code == 0, err
+    shapes = {entry["path"]: entry["shape"] for entry in json.loads(said)["entries"]}
+    n, rows = graph.n_nodes, graph.n_rows
+    assert n < rows
+    assert shapes["/graph"] == [n, n]
+    assert (shapes["/graph/weights"], shapes["/graph/rows"]) == ([n], [rows])
+    assert "/graph/data" not in shapes
+
+
+def test_a_converted_graph_keeps_what_nodes_stand_for(mustlink, folded, tmp_path):
+    graph, names, labels = folded
+    out = tmp_path / "copy.h5"
+    code, _, err = mustlink(f"convert folded.h5 {out}")
+    assert (code, "warning" in err) == (0, False), err
+    read = formats.load(str(out))
+    np.testing.assert_array_equal(read.weights, graph.weights)
+    np.testing.assert_array_equal(read.rows, graph.rows)
+    np.testing.assert_array_equal(read.names.texts, names)
+    with h5py.File(out) as file:
+        np.testing.assert_array_equal(file["labels"][:], labels)
+
+
+@pytest.mark.parametrize("ending", ["npz", "mtx", "metis", "edges", "graphml", "csv"])
+def test_formats_without_a_place_for_it_say_so(mustlink, folded, tmp_path, ending):
+    graph, names, _ = folded
+    out = tmp_path / f"graph.{ending}"
+    code, _, err = mustlink(f"convert folded.h5 {out} --quiet")
+    assert code == 0, err
+    nodes, rows = graph.n_nodes, graph.n_rows
+    assert err.splitlines() == [
+        f"warning: {out}: has no place for how often nodes count: {nodes} nodes, which were {rows} "
+        "rows, now count alike; .h5 has"
+    ]
+    read = formats.load(str(out), want="graph")
+    assert read.value.nnz == graph.affinity.nnz
+    if read.names is not None:
+        assert set(read.names.texts) == set(names[graph.first_rows])
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 _GIANT = 0.95  # share of the nodes in one cluster that a person should look at
 _CRUMB = 0.05  # of an even share of the nodes; power-law block models have none or few so small
 ISOLATED = ("drop", "assign")
-_USUAL_CLUSTERS = 10  # for a plan, where nobody says how many
+_USUAL_CLUSTERS = 8  # where nobody says how many, as in scikit-learn
 
 
 @dataclass(eq=False, repr=False)
@@ -36,10 +36,12 @@ class GraphClusterer(
 ):
     """Base of the clusterers: K, and what every fit begins and ends with.
 
-    As in scikit-learn a clusterer is a transformer, too: points to rows of the embedding.
+    `n_clusters` K: None takes the number of classes among the labels, and where they name none, or
+    one alone, 8, with a note; `report_.n_clusters` tells. As in scikit-learn a clusterer is a
+    transformer, too: points to rows of the embedding.
     """
 
-    n_clusters: int = 8
+    n_clusters: int | None = None
     _: KW_ONLY
     isolated: str = "drop"
 
@@ -88,11 +90,6 @@ class GraphClusterer(
         cost: Cost | None = None,
     ) -> Workspace:
         check_choice(self.isolated, ISOLATED, "isolated")
-        if self.n_clusters is not None and self.n_clusters == GraphClusterer.n_clusters:
-            recorder.note(
-                f"n_clusters: {self.n_clusters}, which is also what is taken where no number is "
-                "named; name it if you know how many there are"
-            )
         return super()._work(X, recorder, seed, sample_weight, cost)
 
     def cost(self, n_classes: int | None = None) -> Cost:
@@ -104,9 +101,15 @@ class GraphClusterer(
         wanted = self.n_clusters if self.n_clusters is not None else n_classes
         return wanted if isinstance(wanted, int) and wanted > 0 else _USUAL_CLUSTERS
 
-    def _check_clusters(self, graph: Graph) -> int:
-        """K, checked against the nodes that can be clustered at all."""
-        k = check_n_clusters(self.n_clusters, graph.n_nodes)
+    def _clusters(self, graph: Graph, n_classes: int, recorder: Recorder) -> int:
+        """K, checked against the nodes that can be clustered at all; labels name `n_classes`."""
+        asked = self.n_clusters
+        if asked is None and n_classes > 1:
+            asked = n_classes
+        elif asked is None:
+            asked = _USUAL_CLUSTERS
+            recorder.note(f"n_clusters: {asked} taken, for nobody said how many clusters there are")
+        k = check_n_clusters(asked, graph.n_nodes)
         linked = int(np.count_nonzero(graph.degrees))
         if k > linked:
             raise InputError(
@@ -118,7 +121,7 @@ class GraphClusterer(
     def _in_one(self, work: Workspace, known: Constraints) -> Self:
         """K = 1, with which loops over K begin: all nodes that have an edge are one cluster."""
         graph, recorder, laplacian = work.graph, work.recorder, laplacian_of(work)
-        found = self._labels(laplacian, np.zeros(laplacian.size, dtype=np.int64), recorder)
+        found = self._labels(laplacian, np.zeros(laplacian.size, dtype=np.int64), 1, recorder)
         self.labels_ = graph.spread(found)
         self.embedding_ = graph.spread(laplacian.leave(np.ones((laplacian.size, 1))))
         self.eigenvalues_ = np.zeros(1)
@@ -148,11 +151,13 @@ class GraphClusterer(
             )
         return self
 
-    def _labels(self, laplacian: NormalizedLaplacian, found: Ints, recorder: Recorder) -> Ints:
+    def _labels(
+        self, laplacian: NormalizedLaplacian, found: Ints, k: int, recorder: Recorder
+    ) -> Ints:
         """Labels in the caller's order; isolated nodes -1, or in the largest cluster."""
         labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
         labels[laplacian.nodes] = found
-        warn_of_sizes(found, self.n_clusters, recorder, laplacian.weights)
+        warn_of_sizes(found, k, recorder, laplacian.weights)
         alone = laplacian.n_nodes - laplacian.size
         if alone:
             if self.isolated == "assign":

@@ -134,9 +134,7 @@ class ConstrainedSpectral(InformedClusterer):
             similar = 0.5 <= (amount + 1) / (self._amount + 1) <= 2
             same = self._asked == self._questions()
             kept = similar and same and self._acted and not known.is_empty
-            numbered = before if self.n_clusters == self._k else None
-            fixed = choice if kept else None
-            self._run(work, known, self._used_seed, fixed, numbered)
+            self._run(work, known, self._used_seed, choice if kept else None, before)
         return self._scored(recorder)
 
     def _questions(self) -> dict[str, Any]:
@@ -164,13 +162,15 @@ class ConstrainedSpectral(InformedClusterer):
         before: Ints | None = None,
     ) -> None:
         graph, recorder = work.graph, work.recorder
-        k = self._check_clusters(graph)
+        k = self._clusters(graph, known.as_given.classes.size, recorder)
+        if before is not None and k != self.report_.n_clusters:
+            fixed = before = None
         if self.assign in ("sign", "split") and k != 2:
             raise InputError(f'assign: "{self.assign}" makes 2 clusters, not {k}; use "kmeans"')
         if k == 1:
             self._in_one(work, known)
             self._choice, self._amount, self._used_seed = None, known.n_constraints, seed
-            self._acted, self._asked, self._k = False, {}, k
+            self._acted, self._asked = False, {}
             return
         laplacian = laplacian_of(work)
         note_doubts(known, laplacian, recorder)
@@ -210,7 +210,7 @@ class ConstrainedSpectral(InformedClusterer):
         choice, solution = work.kept("embedding", asked, embedding, (Choice, Solution, Convergence))
         found = work.kept("clusters", asked, clustered)
         with recorder.stage("labels"):
-            labels = self._labels_knowing(laplacian, found, work, known, seed)
+            labels = self._labels_knowing(laplacian, found, k, work, known, seed)
             changed = None
             if before is not None:
                 labels, changed = aligned(before[graph.first_rows], labels, k)
@@ -228,12 +228,13 @@ class ConstrainedSpectral(InformedClusterer):
         self.eigenvalues_, self.costs_ = solution.values, solution.cost
         self._choice, self._amount, self._used_seed = choice, known.n_constraints, seed
         self._acted = formulation.problem.acts and not known.is_empty
-        self._asked, self._k = self._questions(), k
+        self._asked = self._questions()
         kept = warn_if_broken(labels, known, recorder, 'subspace="exact" or another method')
-        self.report_ = self._report(kept, choice, solution, changed, recorder)
+        self.report_ = self._report(k, kept, choice, solution, changed, recorder)
 
     def _report(
         self,
+        k: int,
         kept: dict[str, float] | None,
         choice: Choice,
         solution: Solution,
@@ -244,7 +245,7 @@ class ConstrainedSpectral(InformedClusterer):
         return Report(
             method=type(self).__name__,
             n_nodes=self.graph_.n_rows,
-            n_clusters=self.n_clusters,
+            n_clusters=k,
             choices={
                 "subspace": "exact" if choice.p is None else choice.p,
                 **parameter,

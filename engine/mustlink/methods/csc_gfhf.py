@@ -28,7 +28,7 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
-from mustlink.labels import as_labels, encoded
+from mustlink.labels import as_labels, encoded, n_classes_in
 from mustlink.methods.clusterer import GraphClusterer, Ints, warn_of_sizes
 from mustlink.methods.informed_clusterer import warn_if_broken
 from mustlink.methods.label_kernel import LARGE, LabelKernel, Stationary
@@ -57,7 +57,6 @@ class CSCGFHF(GraphClusterer):
     vectors with the largest fᵀQ̄f are clustered: by sign for K = 2, by k-means on rows otherwise.
     Q is never formed: Q ≈ ΦΦᵀ by pivoted Cholesky, r columns, and r solves with L̄ are all there is.
 
-    * `n_clusters`: None takes the number of classes among the labels, as the paper does.
     * `sigma`: width in units of one-hot rows. The paper states none. "auto" is √2, the distance of
       two certain nodes of different classes. Wider ones give the same: what is left of the kernel
       is yᵀy, which has no scale. Narrower ones, σ < 0.7, were worse wherever few labels make
@@ -83,7 +82,6 @@ class CSCGFHF(GraphClusterer):
     (K−1,), `propagated_` (n, C), `graph_`, `report_`. Cost: GFHF, then about K to 2K rough solves.
     """
 
-    n_clusters: Any = None
     sigma: float | str = "auto"
     class_mass: Any = True
     assign: str = "auto"
@@ -117,7 +115,7 @@ class CSCGFHF(GraphClusterer):
         y, names = (None, None) if y is None else encoded(y, "y")
         with self._running(recorder):
             seed = self._seed()
-            work = self._work(X, recorder, seed, sample_weight)
+            work = self._work(X, recorder, seed, sample_weight, self.cost(n_classes_in(y)))
             graph = work.graph
             spread = self._propagated(work, y, seed)  # 1-3
             given = as_labels(on_both_sides(y, graph), graph.n_rows)
@@ -125,6 +123,8 @@ class CSCGFHF(GraphClusterer):
             self.classes_ = classes if names is None else names[classes]
             P = self.propagated_[graph.first_rows]
             k = self._clusters(graph, classes.size, recorder)
+            if k != classes.size:
+                recorder.note(f"{classes.size} classes among the labels, but {k} clusters asked")
             if k == 1:
                 return self._in_one(work, Constraints.from_labels(given))._scored(recorder)
             way = self._way(k)
@@ -206,15 +206,6 @@ class CSCGFHF(GraphClusterer):
             raise InputError(
                 f'assign: "sign" makes 2 clusters, not {self.n_clusters}; use "sphere"'
             )
-
-    def _clusters(self, graph: Graph, n_classes: int, recorder: Recorder) -> int:
-        """K; the number of classes where the caller names none."""
-        if self.n_clusters is None:
-            return n_classes
-        k = self._check_clusters(graph)
-        if k != n_classes:
-            recorder.note(f"{n_classes} classes among the labels, but {k} clusters asked")
-        return k
 
     def _way(self, k: int) -> str:
         """How clusters are made of the vectors."""

@@ -14,7 +14,7 @@ from mustlink.constraints.on_nodes import on_nodes
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
-from mustlink.labels import as_labels, encoded
+from mustlink.labels import as_labels, encoded, n_classes_in
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.methods.refined_clusters import refined_clusters
 from mustlink.observe import Observer, Recorder, recorded
@@ -67,7 +67,8 @@ class InformedClusterer(GraphClusterer):
         recorder = recorded(observer)
         with self._running(recorder):
             seed = self._seed()
-            work = self._work(X, recorder, seed, sample_weight)
+            cost = self.cost(self._classes_named(y, constraints))
+            work = self._work(X, recorder, seed, sample_weight, cost)
             self._row_weights = work.row_weights  # of which `refit` is told, too
             given = side_information(work.graph, y, constraints, recorder)
             self._run(work, self._of_nodes(given, work), seed)
@@ -77,6 +78,7 @@ class InformedClusterer(GraphClusterer):
         self,
         laplacian: NormalizedLaplacian,
         found: Ints,
+        k: int,
         work: Workspace,
         known: Constraints,
         seed: int,
@@ -86,7 +88,15 @@ class InformedClusterer(GraphClusterer):
             clusters = np.full(laplacian.n_nodes, -1, dtype=np.int64)
             clusters[laplacian.nodes] = found
             found = refined_clusters(work, clusters, known.nodes, seed)[laplacian.nodes]
-        return self._labels(laplacian, found, work.recorder)
+        return self._labels(laplacian, found, k, work.recorder)
+
+    def _classes_named(self, y: Any, constraints: Constraints | None) -> int | None:
+        """Classes that labels name, where K is as many; what is wrong is told later."""
+        if self.n_clusters is not None:
+            return None
+        if isinstance(constraints, Constraints) and constraints.classes.size:
+            return constraints.classes.size
+        return None if isinstance(y, Constraints) else n_classes_in(y)
 
     def fit_on(self, work: Workspace, known: Constraints, seed: int) -> Self:
         """`fit` as a step of another method, on its view of the graph and what it knows of rows."""

@@ -92,8 +92,9 @@ class NCut(GraphClusterer):
         """Cluster points (n, d), an affinity (n, n) or a Graph.
 
         `sample_weight` (n,) >= 0 tells how often every row counts; those of 0 are in no cluster.
-        `y` is ignored (scikit-learn's convention) but for init="labels", -1 for unknown;
-        `constraints` are not used, only how many of them the result happens to keep is reported.
+        `y` is ignored (scikit-learn's convention) but for init="labels", -1 for unknown, where its
+        classes are as many as the clusters if `n_clusters` says nothing; `constraints` are not
+        used, only how many of them the result happens to keep is reported.
         """
         check_choice(self.variant, VARIANTS, "variant")
         check_choice(self.init, INITS, "init")
@@ -107,8 +108,12 @@ class NCut(GraphClusterer):
             seed = self._seed()
             work = self._work(X, recorder, seed, sample_weight)
             graph = work.graph
-            k = self._check_clusters(graph)
-            labels = self._starting_labels(y, graph, k)
+            labels, n_classes = self._starting_labels(y, graph)
+            k = self._clusters(graph, n_classes, recorder)
+            if n_classes > k:
+                raise InputError(
+                    f"init: labels of {n_classes} classes for {k} clusters; ask for as many"
+                )
             regular = self._regularization(work, k, seed)
             work = work.regularized(regular.tau)
             cut = normalized_cut(
@@ -126,7 +131,7 @@ class NCut(GraphClusterer):
                 cut, start["init"] = self._from_labels(work, cut, labels, k, seed)
             if self.refine:
                 cut, start["refine"] = refined_cut(work, cut, k, seed)
-            self.labels_ = graph.spread(self._labels(laplacian, cut.clusters, recorder))
+            self.labels_ = graph.spread(self._labels(laplacian, cut.clusters, k, recorder))
         warn_of_gap(cut, recorder)
         self.graph_ = graph
         self.embedding_, self.eigenvalues_ = (
@@ -175,24 +180,20 @@ class NCut(GraphClusterer):
 
         return regularization_of(work, self.regularization, k, rows, sharp, seed)
 
-    def _starting_labels(self, y: Any, graph: Graph, k: int) -> Ints | None:
-        """Labels (n,) of the nodes that k-means starts from; raises InputError."""
+    def _starting_labels(self, y: Any, graph: Graph) -> tuple[Ints | None, int]:
+        """Labels (n,) of the nodes that k-means starts from, and their classes; InputError."""
         if self.init != "labels":
-            return None
+            return None, 0
         if self.variant == "shi-malik":
             raise InputError('init: "shi-malik" cuts one vector and starts nowhere; leave init out')
         labels = as_labels(on_both_sides(class_labels(y)[0], graph), graph.n_rows, "y")
-        classes = np.unique(labels[labels >= 0])
-        if classes.size > k:
-            raise InputError(
-                f"init: labels of {classes.size} classes for {k} clusters; ask for as many"
-            )
+        n_classes = np.unique(labels[labels >= 0]).size
         if graph.rows is None:
-            return labels
+            return labels, n_classes
         of_nodes = np.full(graph.n_nodes, -1, dtype=np.int64)
         known = np.flatnonzero(labels >= 0)[::-1]  # of equal rows with labels the first counts
         of_nodes[graph.rows[known]] = labels[known]
-        return of_nodes
+        return of_nodes, n_classes
 
     def _from_labels(
         self, work: Workspace, cut: Cut, labels: Ints, k: int, seed: int

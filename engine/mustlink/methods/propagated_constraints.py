@@ -110,7 +110,9 @@ class PropagatedConstraints(InformedClusterer):
         One adjusted graph and its multigrid are held at a time.
         """
         graph, recorder = work.graph, work.recorder  # 1
-        k = self._check_clusters(graph)
+        k = self._clusters(graph, known.as_given.classes.size, recorder)
+        if before is not None and k != self.report_.n_clusters:
+            before = None
         laplacian = laplacian_of(work)  # 2
         note_doubts(known, laplacian, recorder)
         F, name = self._spread(work, laplacian, known, seed)  # 3
@@ -140,7 +142,7 @@ class PropagatedConstraints(InformedClusterer):
                 del cut
             del adjusted  # before the next is made
         place, cut = cuts.best.place, cuts.best.cut
-        labels, changed = self._labels_knowing(place, cut.clusters, work, known, seed), None
+        labels, changed = self._labels_knowing(place, cut.clusters, k, work, known, seed), None
         if before is not None:
             labels, changed = aligned(before[graph.first_rows], labels, k)
             recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")
@@ -151,8 +153,8 @@ class PropagatedConstraints(InformedClusterer):
         self.embedding_ = graph.spread(place.leave(cut.embedding))
         self.eigenvalues_ = cut.values
         self._moved = self._change(F, cuts.best.power)
-        self._used_seed, self._k = seed, k
-        self.report_ = self._report(F, edges, cuts, kept, recorder, changed)
+        self._used_seed = seed
+        self.report_ = self._report(k, F, edges, cuts, kept, recorder, changed)
 
     def _spread(
         self, work: Workspace, laplacian: NormalizedLaplacian, known: Constraints, seed: int
@@ -227,9 +229,8 @@ class PropagatedConstraints(InformedClusterer):
         recorder = recorded(observer)
         with self._running(recorder):
             given = side_information(self.graph_, y, constraints, recorder)
-            before = self.labels_ if self._k == self.n_clusters else None
             work = self._view(self.graph_, recorder, row_weights=self._row_weights)
-            self._run(work, self._of_nodes(given, work), self._used_seed, before)
+            self._run(work, self._of_nodes(given, work), self._used_seed, self.labels_)
         return self._scored(recorder)
 
     @property
@@ -238,8 +239,8 @@ class PropagatedConstraints(InformedClusterer):
 
         Where equal rows are one node: between one copy of every node of `graph_` and another.
         """
-        work = self._view(self.graph_, Recorder())
-        return adjusted_affinity(laplacian_of(work), self._moved, work.recorder, self._k)
+        work, k = self._view(self.graph_, Recorder()), self.report_.n_clusters
+        return adjusted_affinity(laplacian_of(work), self._moved, work.recorder, k)
 
     def _check(self) -> None:
         self._check_parameter()
@@ -262,6 +263,7 @@ class PropagatedConstraints(InformedClusterer):
 
     def _report(
         self,
+        k: int,
         F: PropagatedPairs,
         edges: dict[str, object],
         cuts: CandidateCuts,
@@ -273,7 +275,7 @@ class PropagatedConstraints(InformedClusterer):
         return Report(
             method=type(self).__name__,
             n_nodes=self.graph_.n_rows,
-            n_clusters=self.n_clusters,
+            n_clusters=k,
             choices={
                 parameter: getattr(self, parameter),
                 **F.about,

@@ -83,7 +83,7 @@ class SSKK(InformedClusterer):
 
     def _run(self, work: Workspace, known: Constraints, seed: int) -> None:
         graph, recorder = work.graph, work.recorder
-        k = self._check_clusters(graph)
+        k = self._clusters(graph, known.as_given.classes.size, recorder)
         if k == 1:
             self._in_one(work, known)
             return
@@ -115,7 +115,7 @@ class SSKK(InformedClusterer):
             tried[name] = work.kept(stage, asked, descended, (Descent, Clusters))  # 3
         used = min(tried, key=lambda name: tried[name].objective)
         with recorder.stage("clusters"):
-            labels = self._labels_knowing(laplacian, tried[used].state.labels, work, known, seed)
+            labels = self._labels_knowing(laplacian, tried[used].state.labels, k, work, known, seed)
             self.labels_ = graph.spread(labels)
             self.embedding_ = graph.spread(_edge_shares(problem, laplacian, tried[used]))
         self.graph_ = graph
@@ -127,10 +127,11 @@ class SSKK(InformedClusterer):
                 f"single moves still lowered the objective after {tried[used].sweeps} sweeps"
                 f"{'' if cut else '; raise max_iter'}"
             )
-        self.report_ = self._report(kept, problem, tried, used, recorder)
+        self.report_ = self._report(k, kept, problem, tried, used, recorder)
 
     def _report(
         self,
+        k: int,
         kept: dict[str, float] | None,
         problem: PenalizedGraph,
         tried: dict[str, Descent],
@@ -141,7 +142,7 @@ class SSKK(InformedClusterer):
         return Report(
             method="SSKK",
             n_nodes=self.graph_.n_rows,
-            n_clusters=self.n_clusters,
+            n_clusters=k,
             choices={
                 "init": used,
                 "why": "lowest objective" if len(tried) > 1 else "the only start",

@@ -74,6 +74,8 @@ def convert(
         if form is not None:
             raise click.UsageError("--to: the copy of --into has its format; leave it out")
         result = _convert_into(source, into, out or output, **given)
+    for warning in result["warnings"]:
+        click.echo(f"warning: {warning}", err=True)
     if not quiet:
         for note in result["notes"]:
             click.echo(note, err=True)

@@ -119,10 +119,16 @@ def points_parquet(path: str, points: Any, names: NodeNames | None) -> Notes:
 
 
 def graph_h5(
-    path: str, affinity: sp.csr_matrix, names: NodeNames | None, labels: Ints | None = None
+    path: str,
+    affinity: sp.csr_matrix,
+    names: NodeNames | None,
+    labels: Ints | None = None,
+    weights: NDArray[np.float64] | None = None,
+    rows: NDArray[Any] | None = None,
 ) -> Notes:
-    """The format of mustlink, with the names and labels."""
-    writing.write(path, {**matrices.graph_content(affinity), **_beside(names, labels)})
+    """The format of mustlink, with the names and labels, and what nodes stand for."""
+    content = matrices.graph_content(affinity, None, weights, rows)
+    writing.write(path, {**content, **_beside(names, labels)})
     return []
 
 

@@ -22,7 +22,7 @@ def names_content(
     if hasattr(estimator, "label_distributions_"):
         names = [labels.classes[at] for at in np.asarray(estimator.classes_)]
     else:
-        names = _of_clusters(np.asarray(estimator.labels_), labels, estimator.n_clusters)
+        names = _of_clusters(np.asarray(estimator.labels_), labels, estimator.report_.n_clusters)
     return {**found, "/class_names": names}
 
 

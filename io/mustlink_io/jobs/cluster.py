@@ -143,7 +143,7 @@ def cluster_findings(estimator: Any, side: Any) -> dict[str, Any]:
     elif side is not None:
         asked = diagnostics.constraints(labels, side)
     return {
-        "sizes": np.bincount(assigned, minlength=estimator.n_clusters).tolist(),
+        "sizes": np.bincount(assigned, minlength=estimator.report_.n_clusters).tolist(),
         "unassigned": int(labels.size - assigned.size),
         "finished": now(),
         "graph": diagnostics.graph_health(estimator.graph_),

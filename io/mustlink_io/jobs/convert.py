@@ -13,6 +13,7 @@ from mustlink.errors import InputError
 from mustlink.preparation.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import annotate, arrays, frames, networks, results, writers
+from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.hdf5.file_names import FORMS, USUAL
 from mustlink_io.hdf5.locks import locked
@@ -125,20 +126,44 @@ def _data(source: str, output: str, form: str, steps: Preparation) -> dict[str, 
             f"{output}: {form} cannot hold {noun}, which {data.place} is; write {able}"
         )
     labels = _known_labels(data)
-    notes, more = list(data.notes), {}
+    notes, more, warnings = list(data.notes), {}, list(data.doubts)
+    names = data.names
+    if data.weights is not None and form == "h5":
+        more = {"weights": data.weights, "rows": data.rows}
+    elif data.weights is not None:
+        warnings.append(_what_is_lost(data, output))
+        names = _names_of_nodes(data)
     if labels is not None and form in writers.WITH_LABELS and (form, data.kind) != ("npz", "graph"):
-        more = {"labels": labels}
+        more["labels"] = labels
     elif labels is not None:
         notes.append(f"{output}: has no place for the labels in {data.place.path}; .h5 has")
-    notes += known[form](output, data.value, data.names, **more)
+    notes += known[form](output, data.value, names, **more)
     if data.kind == "points" and _is_double(data.place):
         notes.append(f"{output}: float64 became float32, about 7 digits of every value")
-    return _told(str(data.place), output, data.kind, form, list(data.value.shape), notes)
+    shape = list(data.value.shape)
+    return _told(str(data.place), output, data.kind, form, shape, notes, warnings)
+
+
+def _what_is_lost(data: formats.Data, output: str) -> str:
+    """Words on a graph whose nodes stand for several in a format that takes all nodes alike."""
+    rows = "" if data.rows is None else f", which were {data.n_rows} rows"
+    return (
+        f"{output}: has no place for how often nodes count: {data.value.shape[0]} nodes{rows}, now "
+        "count alike; .h5 has"
+    )
+
+
+def _names_of_nodes(data: formats.Data) -> NodeNames | None:
+    """Names of nodes: of equal rows that of the first."""
+    if data.names is None or data.rows is None:
+        return data.names
+    first = np.unique(data.rows, return_index=True)[1]
+    return NodeNames(data.names.texts[first], data.names.where)
 
 
 def _known_labels(data: formats.Data) -> NDArray[np.int64] | None:
-    """Labels that the file of the data has beside them, under a usual name and one a node."""
-    path, n = data.place.path, int(data.value.shape[0])
+    """Labels that the file of the data has beside them, under a usual name and one a row."""
+    path, n = data.place.path, data.n_rows
     found: str | None = None
     if data.place.suffix == ".npz":
         with arrays.open_npz(path) as archive:
@@ -212,7 +237,13 @@ def _attributes(content: dict[str, Any], where: str, key: str) -> dict[str, Any]
 
 
 def _told(
-    source: str, output: str, kind: str, form: str, shape: list[int], notes: list[str]
+    source: str,
+    output: str,
+    kind: str,
+    form: str,
+    shape: list[int],
+    notes: list[str],
+    warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
     return {
         "source": source,
@@ -222,4 +253,5 @@ def _told(
         "shape": shape,
         "bytes": Path(output).stat().st_size,
         "notes": notes,
+        "warnings": list(warnings),
     }

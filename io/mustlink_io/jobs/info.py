@@ -99,7 +99,7 @@ def _entries(file: h5py.File, place: formats.Place) -> list[dict[str, Any]]:
 
 
 def _walk(file: h5py.File) -> list[tuple[str, Any]]:
-    """Return datasets, sparse groups as one entry, and links that lead elsewhere.
+    """Return datasets, sparse groups as one entry each, and links that lead elsewhere.
 
     A group that is reached twice, maybe from inside itself, is entered once.
     """
@@ -109,7 +109,10 @@ def _walk(file: h5py.File) -> list[tuple[str, Any]]:
     while waiting:
         group, prefix = waiting.pop()
         below: list[tuple[h5py.Group, str]] = []
+        told = matrices.PARTS if matrices.is_sparse_group(group) else ()
         for name in group:
+            if name in told:
+                continue
             if isinstance(name, bytes):  # h5py finds nothing by such a name
                 found.append((f"{prefix}/{store.text(name)}", None))
                 continue
@@ -118,9 +121,10 @@ def _walk(file: h5py.File) -> list[tuple[str, Any]]:
                 found.append((path, link))
                 continue
             item = group[name]
-            if not isinstance(item, h5py.Group) or matrices.is_sparse_group(item):
+            is_group = isinstance(item, h5py.Group)
+            if not is_group or matrices.is_sparse_group(item):
                 found.append((path, item))
-            elif _address(item) not in seen:
+            if is_group and _address(item) not in seen:
                 seen.add(_address(item))
                 below.append((item, path))
         waiting.extend(reversed(below))
