@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,23 +11,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints.closure import Contradiction, close, find_contradictions
-from mustlink.constraints.graphs import as_symmetric, split_entries, upper_entries
-from mustlink.constraints.label_groups import (
-    Core,
-    check_labels,
-    labels_factor,
-    merge_labels,
-    split_labels,
-)
+from mustlink.constraints.given import Given
+from mustlink.constraints.graphs import as_symmetric
+from mustlink.constraints.label_groups import Core, check_labels, labels_factor
 from mustlink.constraints.pairs import (
     Floats,
     Ints,
     check_n_nodes,
-    check_nodes,
     check_pairs,
     merge_pairs,
     pairs_matrix,
-    split_pairs,
 )
 from mustlink.errors import InputError
 
@@ -37,8 +30,8 @@ if TYPE_CHECKING:
 DENSE_LIMIT = 20_000
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Constraints:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Constraints(Given):
     """Side information on n nodes as a symmetric matrix Q (WD14 §4.1), never written out.
 
     Q_ij > 0 says that i and j belong together, Q_ij < 0 that they do not; the magnitude is the
@@ -50,22 +43,16 @@ class Constraints:
     Make one by `from_pairs`, `from_labels`, `from_graph` or `from_matrix`, and add them with `+`.
     `kind` is "pairs", "labels", "graph", "matrix", "mixed" or "none". What was given is kept:
     `pairs` (m, 2) int64 and `belief` (m,) with repetitions, `labels` (n,) int64 with -1 for
-    unknown and their `classes`, `soft` the given graph or matrix. `hard` is the belief from which
-    `closure` took a pair as certain, None if this is no closure. Where nodes stand for several
-    rows, `copies` are the constraints of the rows, which Q counts. Arrays are copies; nothing
-    changes after construction.
+    unknown and their `classes`, `soft` the given graph or matrix, a `soft_kind`.
+    `hard` is the belief from which `closure` took a pair as certain, None if this is no closure.
+    Where nodes stand for several rows, `copies` are the constraints of the rows, which Q counts.
+    Arrays are copies; nothing changes after construction.
     """
 
-    n_nodes: int
-    kind: str
     matrix: sp.csr_matrix
     factor: sp.csr_matrix | None
     core: Core | None
-    pairs: Ints
-    belief: Floats
-    labels: Ints | None
     classes: Ints
-    soft: sp.csr_matrix | None
     hard: float | None = None
     copies: Copies | None = None
 
@@ -79,7 +66,7 @@ class Constraints:
         """
         n_nodes = check_n_nodes(n_nodes)
         array, values = check_pairs(pairs, belief, n_nodes)
-        return _build(n_nodes, pairs=array, belief=values)
+        return cls._made(Given(n_nodes=n_nodes, pairs=array, belief=values))
 
     @classmethod
     def from_labels(cls, y: Any) -> Constraints:
@@ -90,7 +77,7 @@ class Constraints:
         fractions and numbers below -1. Cost O(n), whatever the number of labels.
         """
         labels = check_labels(y)
-        return _build(labels.size, labels=labels)
+        return cls._made(Given(n_nodes=labels.size, labels=labels))
 
     @classmethod
     def from_graph(cls, affinity: Any) -> Constraints:
@@ -100,7 +87,7 @@ class Constraints:
         Raises InputError otherwise. Cost O(nnz).
         """
         soft = as_symmetric(affinity, signed=False)
-        return _build(soft.shape[0], soft=soft, soft_kind="graph")
+        return cls._made(Given(n_nodes=soft.shape[0], soft=soft, soft_kind="graph"))
 
     @classmethod
     def from_matrix(cls, matrix: Any) -> Constraints:
@@ -109,12 +96,12 @@ class Constraints:
         Raises InputError for a matrix that is not square, finite and symmetric. Cost O(nnz).
         """
         soft = as_symmetric(matrix, signed=True)
-        return _build(soft.shape[0], soft=soft)
+        return cls._made(Given(n_nodes=soft.shape[0], soft=soft))
 
     @classmethod
     def none(cls, n_nodes: int) -> Constraints:
         """No side information about n nodes."""
-        return _build(check_n_nodes(n_nodes))
+        return cls._made(Given(n_nodes=check_n_nodes(n_nodes)))
 
     @property
     def is_empty(self) -> bool:
@@ -128,53 +115,20 @@ class Constraints:
 
     def having(self, **parts: Any) -> Constraints:
         """The same with other `pairs`, `belief`, `labels`, `soft` and `soft_kind`, all checked."""
-        own = {"pairs": self.pairs, "belief": self.belief, "labels": self.labels, "soft": self.soft}
-        kind = {"soft_kind": "graph" if self.kind == "graph" else "matrix"}
-        return self._like(own | kind | parts)
-
-    @cached_property
-    def merged(self) -> tuple[Ints, Floats]:
-        """Distinct unordered pairs (k, 2), i < j, and their mean beliefs (k,)."""
-        return merge_pairs(self.pairs, self.belief, self.n_nodes)[:2]
+        return self._like(replace(self.statements, **parts))
 
     @cached_property
     def nodes(self) -> Ints:
         """Sorted numbers of the nodes about which something was given."""
-        if self.copies is not None:
-            return np.unique(self.copies.rows[self.copies.told.nodes]).astype(np.int64)
-        parts = [self.pairs.ravel()]
-        if self.labels is not None:
-            parts.append(np.flatnonzero(self.labels >= 0))
-        if self.soft is not None:
-            parts.append(np.flatnonzero(np.diff(self.soft.indptr)))
-        return np.unique(np.concatenate(parts)).astype(np.int64)
+        if self.copies is None:
+            return super().nodes
+        return np.unique(self.copies.rows[self.copies.told.nodes]).astype(np.int64)
 
     @property
     def n_constraints(self) -> int:
         """Distinct pairs, plus ℓ(ℓ-1)/2 for ℓ labels, plus stored entries above the diagonal."""
         counts = self.counts()
         return counts["must"] + counts["cannot"] + counts["undecided"]
-
-    def counts(self) -> dict[str, int]:
-        """Numbers of must-links, cannot-links, undecided pairs (mean belief 0), nodes, labels."""
-        mean = self.merged[1]
-        must, cannot = int((mean > 0).sum()), int((mean < 0).sum())
-        undecided, labelled = mean.size - must - cannot, 0
-        if self.labels is not None:
-            sizes = np.unique(self.labels[self.labels >= 0], return_counts=True)[1]
-            labelled = int(sizes.sum())
-            within = int((sizes * (sizes - 1) // 2).sum())
-            must, cannot = must + within, cannot + labelled * (labelled - 1) // 2 - within
-        if self.soft is not None:
-            values = upper_entries(self.soft)[2]
-            must, cannot = must + int((values > 0).sum()), cannot + int((values < 0).sum())
-        return {
-            "must": must,
-            "cannot": cannot,
-            "undecided": undecided,
-            "nodes": self.nodes.size,
-            "labelled": labelled,
-        }
 
     def dot(self, block: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
         """Q @ block for (n,) or (n, b), in O(nnz b)."""
@@ -247,25 +201,11 @@ class Constraints:
         nodes of each class, which keeps at least one. Graph or matrix: of the entries above the
         diagonal. Both parts have n nodes; the parts of a closure are closed separately.
         """
-        if not 0 < fraction < 1:
-            raise InputError(f"constraints: fraction is {fraction}; give a share between 0 and 1")
         rng = np.random.default_rng(rng)
         if self.copies is not None:
             one, other = self.copies.told.split(fraction, rng)
             return self.copies.folded(one), self.copies.folded(other)
-        kept: dict[str, Any] = {}
-        held: dict[str, Any] = {}
-        if self.pairs.size:
-            out = split_pairs(self.pairs, self.belief, self.n_nodes, fraction, rng)
-            kept.update(pairs=self.pairs[~out], belief=self.belief[~out])
-            held.update(pairs=self.pairs[out], belief=self.belief[out])
-        if self.labels is not None:
-            out = split_labels(self.labels, fraction, rng)
-            kept["labels"] = np.where(out, -1, self.labels)
-            held["labels"] = np.where(out, self.labels, -1)
-        if self.soft is not None:
-            kept["soft"], held["soft"] = split_entries(self.soft, fraction, rng)
-            kept["soft_kind"] = held["soft_kind"] = "graph" if self.kind == "graph" else "matrix"
+        kept, held = self.divided(fraction, rng)
         return self._like(kept), self._like(held)
 
     @property
@@ -282,18 +222,7 @@ class Constraints:
         """
         if isinstance(nodes, tuple) and len(nodes) == 2 and nodes[1] is Ellipsis:
             nodes = nodes[0]
-        chosen, place = check_nodes(nodes, self.n_nodes)
-        ends = place[self.pairs]
-        inside = (ends >= 0).all(axis=1)
-        made = _build(
-            chosen.size,
-            pairs=ends[inside],
-            belief=self.belief[inside],
-            labels=None if self.labels is None else self.labels[chosen],
-            soft=None if self.soft is None else self.soft[chosen][:, chosen].tocsr(),
-            soft_kind="graph" if self.kind == "graph" else "matrix",
-        )
-        return made if self.hard is None else made.closure(hard=self.hard)
+        return self._like(self.among(nodes))
 
     def __add__(self, other: object) -> Constraints:
         """Both together: pairs and labels are merged, matrices are added."""
@@ -302,21 +231,8 @@ class Constraints:
         other.require_nodes(self.n_nodes)
         if self.copies is not None and other.copies is not None:
             return self.copies.folded(self.copies.told + other.copies.told)
-        labels, soft = self.labels, self.soft
-        if other.labels is not None:
-            labels = other.labels if labels is None else merge_labels(labels, other.labels)
-        if other.soft is not None:
-            soft = other.soft if soft is None else (soft + other.soft).tocsr()
-        graphs = all(c.kind == "graph" or c.soft is None for c in (self, other))
-        parts: dict[str, Any] = {
-            "pairs": np.concatenate([self.pairs, other.pairs]),
-            "belief": np.concatenate([self.belief, other.belief]),
-            "labels": labels,
-            "soft": soft,
-            "soft_kind": "graph" if graphs else "matrix",
-        }
+        made = self._made(self.joined(other))
         hard = self.hard if self.hard is not None else other.hard
-        made = _build(self.n_nodes, **parts)
         return made if hard is None else made.closure(hard=hard)
 
     def __repr__(self) -> str:
@@ -327,40 +243,19 @@ class Constraints:
             f"{c['nodes']} of {self.n_nodes} nodes{'' if self.hard is None else ', closed'})"
         )
 
-    def _like(self, parts: dict[str, Any]) -> Constraints:
-        """Constraints on the same nodes, closed if these are."""
-        made = _build(self.n_nodes, **parts)
+    def _like(self, given: Given) -> Constraints:
+        """Constraints that other statements make, closed if these are."""
+        made = self._made(given)
         return made if self.hard is None else made.closure(hard=self.hard)
 
-
-def _build(
-    n_nodes: int,
-    *,
-    pairs: Ints | None = None,
-    belief: Floats | None = None,
-    labels: Ints | None = None,
-    soft: sp.csr_matrix | None = None,
-    soft_kind: str = "matrix",
-) -> Constraints:
-    """Constraints from checked parts; the kind follows from which parts say anything."""
-    if pairs is None or belief is None:
-        pairs, belief = np.empty((0, 2), dtype=np.int64), np.empty(0)
-    if labels is not None and not (labels >= 0).any():
-        labels = None
-    if soft is not None and soft.nnz == 0:
-        soft = None
-    given = [
-        ("pairs", pairs.size > 0),
-        ("labels", labels is not None),
-        (soft_kind, soft is not None),
-    ]
-    kinds = [name for name, present in given if present]
-    distinct, mean, _ = merge_pairs(pairs, belief, n_nodes)
-    matrix = pairs_matrix(distinct, mean, n_nodes)
-    if soft is not None:
-        matrix = (matrix + soft).tocsr() if pairs.size else soft
-    factor, core, classes = None, None, np.empty(0, dtype=np.int64)
-    if labels is not None:
-        factor, core, classes = labels_factor(labels)
-    kind = "none" if not kinds else kinds[0] if len(kinds) == 1 else "mixed"
-    return Constraints(n_nodes, kind, matrix, factor, core, pairs, belief, labels, classes, soft)
+    @staticmethod
+    def _made(given: Given) -> Constraints:
+        """Q of checked statements."""
+        matrix = pairs_matrix(*given.merged, given.n_nodes)
+        if given.soft is not None:
+            matrix = (matrix + given.soft).tocsr() if given.pairs.size else given.soft
+        factor, core, classes = None, None, np.empty(0, dtype=np.int64)
+        if given.labels is not None:
+            factor, core, classes = labels_factor(given.labels)
+        said = {one.name: getattr(given, one.name) for one in fields(Given)}
+        return Constraints(**said, matrix=matrix, factor=factor, core=core, classes=classes)

@@ -1,0 +1,147 @@
+"""What was said of nodes, checked and kept as it was said: pairs, labels, a graph or a matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mustlink.constraints.graphs import split_entries, upper_entries
+from mustlink.constraints.label_groups import merge_labels, split_labels
+from mustlink.constraints.pairs import Floats, Ints, check_nodes, merge_pairs, split_pairs
+from mustlink.errors import InputError
+
+
+def _no_pairs() -> Ints:
+    return np.empty((0, 2), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Given:
+    """Statements on n nodes: what says nothing is None, or has no rows.
+
+    `pairs` (m, 2) int64 and `belief` (m,) with repetitions, `labels` (n,) int64 with -1 for
+    unknown, `soft` (n, n) CSR, symmetric, a second graph or a matrix as `soft_kind` says.
+    """
+
+    n_nodes: int
+    pairs: Ints = field(default_factory=_no_pairs)
+    belief: Floats = field(default_factory=lambda: np.empty(0))
+    labels: Ints | None = None
+    soft: sp.csr_matrix | None = None
+    soft_kind: str = "matrix"
+
+    def __post_init__(self) -> None:
+        """Labels of nobody and empty matrices say nothing."""
+        if self.labels is not None and not (self.labels >= 0).any():
+            object.__setattr__(self, "labels", None)
+        if self.soft is not None and self.soft.nnz == 0:
+            object.__setattr__(self, "soft", None)
+
+    @property
+    def kind(self) -> str:
+        """One of "pairs", "labels", "graph", "matrix", of several "mixed", without any "none"."""
+        said = [("pairs", self.pairs.size > 0), ("labels", self.labels is not None)]
+        said.append((self.soft_kind, self.soft is not None))
+        kinds = [name for name, present in said if present]
+        return "none" if not kinds else kinds[0] if len(kinds) == 1 else "mixed"
+
+    @cached_property
+    def merged(self) -> tuple[Ints, Floats]:
+        """Distinct unordered pairs (k, 2), i < j, and their mean beliefs (k,)."""
+        return merge_pairs(self.pairs, self.belief, self.n_nodes)[:2]
+
+    @cached_property
+    def nodes(self) -> Ints:
+        """Sorted numbers of the nodes about which something was given."""
+        parts = [self.pairs.ravel()]
+        if self.labels is not None:
+            parts.append(np.flatnonzero(self.labels >= 0))
+        if self.soft is not None:
+            parts.append(np.flatnonzero(np.diff(self.soft.indptr)))
+        return np.unique(np.concatenate(parts)).astype(np.int64)
+
+    def counts(self) -> dict[str, int]:
+        """Numbers of must-links, cannot-links, undecided pairs (mean belief 0), nodes, labels."""
+        mean = self.merged[1]
+        must, cannot = int((mean > 0).sum()), int((mean < 0).sum())
+        undecided, labelled = mean.size - must - cannot, 0
+        if self.labels is not None:
+            sizes = np.unique(self.labels[self.labels >= 0], return_counts=True)[1]
+            labelled = int(sizes.sum())
+            within = int((sizes * (sizes - 1) // 2).sum())
+            must, cannot = must + within, cannot + labelled * (labelled - 1) // 2 - within
+        if self.soft is not None:
+            values = upper_entries(self.soft)[2]
+            must, cannot = must + int((values > 0).sum()), cannot + int((values < 0).sum())
+        return {
+            "must": must,
+            "cannot": cannot,
+            "undecided": undecided,
+            "nodes": self.nodes.size,
+            "labelled": labelled,
+        }
+
+    @property
+    def statements(self) -> Given:
+        """These alone, without what was made of them."""
+        return Given(
+            n_nodes=self.n_nodes,
+            pairs=self.pairs,
+            belief=self.belief,
+            labels=self.labels,
+            soft=self.soft,
+            soft_kind=self.soft_kind,
+        )
+
+    def divided(self, fraction: float, rng: np.random.Generator) -> tuple[Given, Given]:
+        """All but about a `fraction`, and that, see `Constraints.split`."""
+        if not 0 < fraction < 1:
+            raise InputError(f"constraints: fraction is {fraction}; give a share between 0 and 1")
+        kept: dict[str, Any] = {}
+        held: dict[str, Any] = {"n_nodes": self.n_nodes, "soft_kind": self.soft_kind}
+        if self.pairs.size:
+            out = split_pairs(self.pairs, self.belief, self.n_nodes, fraction, rng)
+            kept.update(pairs=self.pairs[~out], belief=self.belief[~out])
+            held.update(pairs=self.pairs[out], belief=self.belief[out])
+        if self.labels is not None:
+            out = split_labels(self.labels, fraction, rng)
+            kept["labels"] = np.where(out, -1, self.labels)
+            held["labels"] = np.where(out, self.labels, -1)
+        if self.soft is not None:
+            kept["soft"], held["soft"] = split_entries(self.soft, fraction, rng)
+        return replace(self.statements, **kept), Given(**held)
+
+    def among(self, nodes: Any) -> Given:
+        """What was said of some of the nodes, numbers or a mask, among themselves; InputError."""
+        chosen, place = check_nodes(nodes, self.n_nodes)
+        ends = place[self.pairs]
+        inside = (ends >= 0).all(axis=1)
+        return Given(
+            n_nodes=chosen.size,
+            pairs=ends[inside],
+            belief=self.belief[inside],
+            labels=None if self.labels is None else self.labels[chosen],
+            soft=None if self.soft is None else self.soft[chosen][:, chosen].tocsr(),
+            soft_kind=self.soft_kind,
+        )
+
+    def joined(self, other: Given) -> Given:
+        """Both together: pairs and labels are merged, matrices are added."""
+        labels, soft = self.labels, self.soft
+        if other.labels is not None:
+            labels = other.labels if labels is None else merge_labels(labels, other.labels)
+        if other.soft is not None:
+            soft = other.soft if soft is None else (soft + other.soft).tocsr()
+        graphs = all(one.soft is None or one.soft_kind == "graph" for one in (self, other))
+        return Given(
+            n_nodes=self.n_nodes,
+            pairs=np.concatenate([self.pairs, other.pairs]),
+            belief=np.concatenate([self.belief, other.belief]),
+            labels=labels,
+            soft=soft,
+            soft_kind="graph" if graphs else "matrix",
+        )
