@@ -7,8 +7,8 @@ import pytest
 
 import mustlink as ml
 from cases import blobs
-from mustlink.cost.held_out import sample_bytes
 from mustlink.cost.method_cost import SPREAD_DENSE_BELOW
+from mustlink.cost.sample_fits import sample_bytes
 from mustlink.deadline import Deadline
 from mustlink.observe import Recorder
 from mustlink_io import formats

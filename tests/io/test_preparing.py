@@ -19,6 +19,7 @@ from mustlink_io.commands import cli
 from mustlink_io.commands.preparing_options import _joined
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs.data_shape import shape_of
+from results import labels_of
 
 N = 120
 
@@ -50,11 +51,6 @@ def data(tmp_path_factory):
     return folder
 
 
-def labels(path):
-    with h5py.File(path) as file:
-        return file["labels"][:]
-
-
 def test_the_shell_and_a_pipeline_give_the_same_labels(mustlink, data, tmp_path):
     out = tmp_path / "out.h5"
     code, _, err = mustlink(
@@ -63,7 +59,7 @@ def test_the_shell_and_a_pipeline_give_the_same_labels(mustlink, data, tmp_path)
     assert code == 0, err
     X, few = formats.load(str(data / "points.h5")).value, np.loadtxt(data / "few.txt", dtype=int)
     wanted = make_pipeline(StandardScaler(), ml.CSP(n_clusters=3, random_state=0)).fit(X, few)
-    np.testing.assert_array_equal(labels(out), wanted[-1].labels_)
+    np.testing.assert_array_equal(labels_of(out), wanted[-1].labels_)
     with h5py.File(out) as file:
         told = json.loads(file.attrs["parameters"])["preparation"]
         fitted = Fitted.of(json.loads(file.attrs["preparation"]))
@@ -77,12 +73,12 @@ def test_another_preparation_takes_nothing_from_the_work_folder(mustlink, tmp_pa
     out = tmp_path / "out.h5"
     line = f"cluster points.h5 -k 3 -m ncut --resume -o {out} --json"
     assert json.loads(mustlink(line)[1])["stages_from_before"] == 0
-    plain = labels(out)
+    plain = labels_of(out)
     told = json.loads(mustlink(line + " --standardize")[1])
     assert told["stages_from_before"] == 0
     assert "--standardize" in told["command"]
     assert json.loads(mustlink(line)[1])["stages_from_before"] > 0
-    np.testing.assert_array_equal(labels(out), plain)
+    np.testing.assert_array_equal(labels_of(out), plain)
 
 
 def test_rows_that_are_left_out_have_label_minus_1(mustlink, data, tmp_path):
@@ -91,7 +87,7 @@ def test_rows_that_are_left_out_have_label_minus_1(mustlink, data, tmp_path):
     code, said, err = mustlink(line + " --drop-missing --standardize")
     assert code == 0, err
     assert "3 rows with missing values are left out, label -1" in err
-    found, truth = labels(out), np.loadtxt(data / "truth.txt", dtype=int)
+    found, truth = labels_of(out), np.loadtxt(data / "truth.txt", dtype=int)
     np.testing.assert_array_equal(np.flatnonzero(found < 0), [5, 50, 119])
     with h5py.File(out) as file:
         pairs = file["constraints/pairs"][:]
@@ -119,11 +115,11 @@ def test_propagation_and_graphs_number_rows_as_the_file(mustlink, data, tmp_path
     line = f"propagate holes.h5 --labels few.txt --drop-missing --standardize -m gfhf -o {out}"
     code, _, err = mustlink(line)
     assert code == 0, err
-    np.testing.assert_array_equal(np.flatnonzero(labels(out) < 0), [5, 50, 119])
-    first = labels(out)
+    np.testing.assert_array_equal(np.flatnonzero(labels_of(out) < 0), [5, 50, 119])
+    first = labels_of(out)
     code, _, err = mustlink(f"{line} --graph {graph}")
     assert code == 0, err
-    np.testing.assert_array_equal(labels(out), first)
+    np.testing.assert_array_equal(labels_of(out), first)
 
 
 def test_text_and_empty_cells_of_a_table(mustlink, data, tmp_path):
@@ -139,7 +135,7 @@ def test_text_and_empty_cells_of_a_table(mustlink, data, tmp_path):
     code, _, err = mustlink(line + " --one-hot colour --impute --standardize")
     assert code == 0, err
     assert "column 'colour' becomes 3 columns" in err
-    found, truth = labels(out), np.loadtxt(data / "truth.txt", dtype=int)
+    found, truth = labels_of(out), np.loadtxt(data / "truth.txt", dtype=int)
     assert len(set(zip(np.delete(found, 4), np.delete(truth, 4), strict=True))) == 3
 
 
@@ -184,7 +180,7 @@ def test_a_budget_gives_the_same_labels(mustlink, tmp_path):
     assert mustlink(f"{line} -o {a}")[0] == 0
     code, _, err = mustlink(f"{line} --memory 2GB -o {b}")
     assert code == 0, err
-    np.testing.assert_array_equal(labels(a), labels(b))
+    np.testing.assert_array_equal(labels_of(a), labels_of(b))
 
 
 @pytest.mark.parametrize(

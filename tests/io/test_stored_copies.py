@@ -13,6 +13,7 @@ from mustlink_io.jobs.graph import run_graph
 from mustlink_io.jobs.propagate import PropagateJob
 from mustlink_io.jobs.run import run
 from mustlink_io.jobs.score import score
+from results import labels_of
 
 
 @pytest.fixture
@@ -28,11 +29,6 @@ def files(tmp_path):
     told = run_graph(points, graph, {}, Silent())
     assert told["n_rows"] == 240 > told["n_nodes"] == np.unique(X, axis=0).shape[0]
     return tmp_path, points, graph, X
-
-
-def labels_of(path):
-    with h5py.File(path) as file:
-        return file["labels"][...]
 
 
 def test_the_stored_graph_gives_the_answers_of_the_points(files):

@@ -14,6 +14,7 @@ from mustlink_io.batch import arguments, expand, spec
 from mustlink_io.commands import cli
 from mustlink_io.formats import matrices
 from mustlink_io.hdf5 import store
+from results import labels_of
 
 N = 90
 
@@ -43,11 +44,6 @@ def data(tmp_path_factory):
     return folder
 
 
-def labels(path):
-    with h5py.File(path) as file:
-        return file["labels"][:]
-
-
 @pytest.mark.parametrize("file", ["points.h5", "points.h5:/weights", "w.npy", "w.txt", "w.csv"])
 def test_weights_are_read_from_any_file(data, file):
     with h5py.File(data / "points.h5") as h5:
@@ -60,8 +56,8 @@ def test_a_row_of_weight_3_is_three_rows(mustlink, data, tmp_path):
     assert code == 0, err
     assert mustlink(f"cluster many.h5 -k 3 -m ncut -o {many}")[0] == 0
     w = np.load(data / "w.npy").astype(int)
-    found = np.repeat(labels(out), w)
-    assert len(set(zip(found.tolist(), labels(many).tolist(), strict=True))) == 3
+    found = np.repeat(labels_of(out), w)
+    assert len(set(zip(found.tolist(), labels_of(many).tolist(), strict=True))) == 3
 
 
 def test_the_shell_does_what_sample_weight_does(mustlink, data, tmp_path):
@@ -86,7 +82,7 @@ def test_a_column_of_the_table_is_no_coordinate(mustlink, data, tmp_path):
     assert code == 0, err
     assert json.loads(said)["data"]["shape"] == [N, 3]
     assert mustlink(line.format("points.h5", "points.h5", b))[0] == 0
-    np.testing.assert_array_equal(labels(a), labels(b))
+    np.testing.assert_array_equal(labels_of(a), labels_of(b))
 
 
 def test_a_graph_keeps_weights_for_later(mustlink, data, tmp_path):
@@ -96,12 +92,12 @@ def test_a_graph_keeps_weights_for_later(mustlink, data, tmp_path):
     assert code == 0, err
     X, w = formats.load(str(data / "points.h5")).value, np.load(data / "w.npy")
     cut = ml.NCut(n_clusters=3, random_state=0).fit(X, sample_weight=w)
-    np.testing.assert_array_equal(labels(out), cut.labels_)
+    np.testing.assert_array_equal(labels_of(out), cut.labels_)
     plain = tmp_path / "plain.h5"
     assert mustlink(f"graph points.h5 -o {plain}")[0] == 0
     code, _, err = mustlink(f"cluster {plain} -k 3 -m ncut --weights w.npy -o {out}")
     assert code == 0, err
-    np.testing.assert_array_equal(labels(out), cut.labels_)
+    np.testing.assert_array_equal(labels_of(out), cut.labels_)
 
 
 @pytest.fixture(scope="module")

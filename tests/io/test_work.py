@@ -22,6 +22,7 @@ from mustlink.workspace.shelf import Shelf
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.hdf5 import serialization, work_folder
 from mustlink_io.jobs import run as running
+from results import labels_of
 
 
 @dataclass(frozen=True)
@@ -201,11 +202,6 @@ def call(capsys, *arguments):
     told = capsys.readouterr()
     assert code == 0, told.err
     return json.loads(told.out)
-
-
-def labels_of(path):
-    with h5py.File(path) as file:
-        return file["labels"][()]
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 from mustlink.advice.sample import RUN, is_square, readable, take
 from mustlink.check import as_random_state
-from mustlink.cost.held_out import sample_rows
+from mustlink.cost.sample_fits import sample_rows
 from mustlink.errors import MustlinkError
 from mustlink.graph import Graph
 from mustlink.kernels.threads import threads

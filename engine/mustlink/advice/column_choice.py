@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.advice.agreement import Comparison
-from mustlink.advice.coordinates import are_counts
 from mustlink.advice.observations import Coordinates
+from mustlink.advice.points_look import are_counts
 from mustlink.advice.sample import Floats
 from mustlink.errors import InputError
 from mustlink.preparation.fitted import Fitted

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mustlink.advice.coordinates import are_counts
 from mustlink.advice.observations import Seen
+from mustlink.advice.points_look import are_counts
 from mustlink.preparation.request import column_title
 
 _TINY = 50  # nodes

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mustlink.advice.agreement import Comparison
-from mustlink.advice.coordinates import are_counts
 from mustlink.advice.observations import Coordinates
+from mustlink.advice.points_look import are_counts
 from mustlink.neighbours.points_by_rows import is_rows
 
 _BETTER = 0.03  # agreement by which cosine must win

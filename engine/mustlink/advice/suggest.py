@@ -12,12 +12,12 @@ from sklearn.pipeline import Pipeline
 from mustlink.advice.agreement import Comparison, look_at_side
 from mustlink.advice.baseline import baseline
 from mustlink.advice.column_choice import NOT_CHANGED, choose_columns
-from mustlink.advice.coordinates import look_at_points
 from mustlink.advice.data_warnings import doubts
 from mustlink.advice.graph_look import count_clusters, kind_of_graph, look_at_graph
 from mustlink.advice.metric import choose_metric
 from mustlink.advice.needs import doubt_memory, needs
 from mustlink.advice.observations import Coordinates, Count, Known, Links, Seen
+from mustlink.advice.points_look import look_at_points
 from mustlink.advice.rules import applied
 from mustlink.advice.sample import is_square, readable, sampled_rows, take
 from mustlink.advice.suggestion import Suggestion

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.held_out import sample_bytes, sample_rows
 from mustlink.cost.method_cost import SPREAD_DENSE_BELOW, Cost
+from mustlink.cost.sample_fits import sample_bytes, sample_rows
 from mustlink.errors import OutOfMemoryError
 from mustlink.observe import Recorder
 from mustlink_io import formats

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from mustlink.cost.held_out import sample_bytes
 from mustlink.cost.method_cost import FACTORS, Cost, Size, entry_bytes
 from mustlink.cost.neighbour_graph import LOOPS_BYTES, MOST_SYMMETRIC, knn_plan
 from mustlink.cost.neighbour_graph import Plan as GraphPlan
 from mustlink.cost.process_memory import PROGRAM, size_text
+from mustlink.cost.sample_fits import sample_bytes
 from mustlink.cost.search_time import parts_work
 from mustlink.deadline import duration_text
 from mustlink.errors import InputError
