@@ -69,6 +69,8 @@ class GraphEstimator(BaseEstimator):
     memory: int | str | None = None
     time_limit: float | str | None = None
 
+    _halved: ClassVar[str] = "graph and vectors are held"  # in single precision, where need be
+
     def keep_in(self, keeper: Keeper | None) -> Self:
         """Keep results of finished stages with a keeper, so that a later run can go on from them.
 
@@ -253,8 +255,6 @@ class GraphEstimator(BaseEstimator):
 
         if cost.least_memory(size(shape[0])) > room:  # equal rows are one node
             cost.check(size(count_distinct(X)), room, single=True)
-
-    _halved: ClassVar[str] = "graph and vectors are held"
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """What a fit with these parameters takes at its peak, whatever the graph.

@@ -305,7 +305,7 @@ def test_scikit_learns_conventions(method):
     est = method(5, n_neighbors=7, new_edges=3)
     assert est.n_clusters == 5
     assert method().n_neighbors == 20
-    assert method().n_clusters == 8
+    assert method().n_clusters is None
     params = est.get_params()
     assert params["new_edges"] == 3
     assert params["mu" if method is SRCP else "alpha"] == (0.2 if method is SRCP else 0.8)

@@ -151,9 +151,8 @@ class PropagatedConstraints(InformedClusterer):
         kept = warn_if_broken(labels, known, recorder)
         self.graph_, self.labels_ = graph, labels
         self.embedding_ = graph.spread(place.leave(cut.embedding))
-        self.eigenvalues_ = cut.values
+        self.eigenvalues_, self._used_seed = cut.values, seed
         self._moved = self._change(F, cuts.best.power)
-        self._used_seed = seed
         self.report_ = self._report(k, F, edges, cuts, kept, recorder, changed)
 
     def _spread(
