@@ -26,7 +26,6 @@ from mustlink.eigen.low_rank_pencil import LowRankSolution
 from mustlink.eigen.sharpness import default_tolerance
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
-from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
 from mustlink.labels import as_labels, encoded, n_classes_in
 from mustlink.methods.clusterer import GraphClusterer, Ints, warn_of_sizes

@@ -97,14 +97,14 @@ class DISIM(GraphClusterer):
             n = A.shape[0]
             counts = None if sample_weight is None else as_sample_weight(sample_weight, n)
             self.graph_ = Graph.from_affinity(A + A.T, {"kind": "directed"})
-            k = self._check_clusters(self.graph_)
             known = side_information(self.graph_, y, constraints, recorder)
+            k = self._clusters(self.graph_, known.classes.size, recorder)
             view = self._view_of(A, recorder, seed, counts)
             rows, reason = self._rows(view, known, k, seed)
             with recorder.stage("clusters"):
                 self.sending_labels_ = rows.who_send(k, seed)
                 self.receiving_labels_ = rows.who_receive(k, seed)
-                self.labels_ = self._placed(rows.clusters(k, seed), recorder)
+                self.labels_ = self._placed(rows.clusters(k, seed), k, recorder)
         self.embedding_ = rows.both
         kept = warn_if_broken(self.labels_, known, recorder)
         self.report_ = Report(
@@ -198,10 +198,10 @@ class DISIM(GraphClusterer):
         counts = None if view.row_weights is None else view.row_weights[:n]
         return Rows(rows[:n], rows[n:], linked[:n], linked[n:], counts)
 
-    def _placed(self, found: Ints, recorder: Recorder) -> Ints:
+    def _placed(self, found: Ints, k: int, recorder: Recorder) -> Ints:
         """Labels, with those of nodes without an edge as `isolated` says."""
         alone = int(np.count_nonzero(found < 0))
-        warn_of_sizes(found, self.n_clusters, recorder)
+        warn_of_sizes(found, k, recorder)
         if alone and self.isolated == "assign":
             found = np.where(found < 0, np.bincount(found[found >= 0]).argmax(), found)
         if alone:

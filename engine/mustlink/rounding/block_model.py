@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.deadline import NEVER, Deadline
@@ -33,7 +34,7 @@ class BlockModel:
     left out.
     """
 
-    S: Any
+    edges: sp.csr_matrix
     root: Floats
     blocks: Ints
     k: int
@@ -41,16 +42,16 @@ class BlockModel:
     @classmethod
     def of(cls, laplacian: NormalizedLaplacian, blocks: Ints, k: int) -> Self:
         """Blocks (m,) of working nodes; their edges in units of the mean weight."""
-        count = max(int(np.count_nonzero(laplacian.S.data)), 1)
+        count = max(int(np.count_nonzero(laplacian.edges.data)), 1)
         unit = np.sqrt(laplacian.volume / count)
-        return cls(laplacian.S, laplacian.root_degree / unit, blocks.astype(np.int64), k)
+        return cls(laplacian.edges, laplacian.root_degree / unit, blocks.astype(np.int64), k)
 
     @cached_property
     def _sums(self) -> tuple[Floats, Floats]:
         """B (k, k) and κ (k,)."""
         inside = self.blocks >= 0
         size = np.bincount(self.blocks[inside], self.root[inside] ** 2, self.k).astype(np.float64)
-        return weights_between(self.S, self.root, self.blocks, self.k) + 1.0, size + 1.0
+        return weights_between(self.edges, self.root, self.blocks, self.k) + 1.0, size + 1.0
 
     @cached_property
     def _log_rates(self) -> Floats:
@@ -70,14 +71,14 @@ class BlockModel:
 
     def best(self) -> tuple[Ints, Floats]:
         """The likeliest block of every node (m,), the others as they are, and the gain."""
-        return best_blocks(self.S, self.root, self.blocks, self._log_rates, self._expected)
+        return best_blocks(self.edges, self.root, self.blocks, self._log_rates, self._expected)
 
     def distributions(self, possible: NDArray[np.bool_] | None = None) -> Floats:
         """How likely every block is for every node (m, k), the others as they are.
 
         Blocks that are not `possible` (m, k), None: all are, have probability 0.
         """
-        P = block_gains(self.S, self.root, self.blocks, self._log_rates, self._expected)
+        P = block_gains(self.edges, self.root, self.blocks, self._log_rates, self._expected)
         if possible is not None:
             P[~possible] = -np.inf
         P -= P.max(axis=1, keepdims=True)
