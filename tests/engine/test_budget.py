@@ -321,6 +321,15 @@ def test_plans_of_every_method(data, capsys, command):
         assert plan["peak_bytes"] > PROGRAM
 
 
+@pytest.mark.parametrize("method", ["llelp", "ltsalp"])
+def test_steps_that_nobody_knows_are_planned_as_the_most_that_are_taken(data, capsys, method):
+    how = ("20000x5", "--for", "propagate", "-m", method, "--max-iter")
+    few, many = (told(capsys, "plan", *how, steps) for steps in ("10", "1000"))
+    assert many["seconds_are"] == "at most"
+    assert "up to 1,000 steps" in many["why"][0]
+    assert many["seconds"] > few["seconds"]
+
+
 def test_a_run_refuses_a_memory_that_its_plan_refuses(data, capsys, tmp_path):
     code = cli(["cluster", "data.h5", "-k", "3", "-o", "out.h5", "--memory", "50MB"])
     assert code == 2

@@ -63,6 +63,7 @@ class Cost:
     * `double`: blocks are in double precision even where the graph is in single.
     * `per_weight`: bytes of what else a stored weight has. `spreads`: a second, adjusted graph is
       cut.
+    * `most_steps`: steps that may be taken, where how many is not known beforehand.
     """
 
     columns: int
@@ -75,6 +76,7 @@ class Cost:
     double: bool = False
     per_weight: int = 0
     spreads: bool = False
+    most_steps: int | None = None
 
     def _width(self, columns: int) -> int:
         return max(columns + _LEAST_GUARD, int(_GUARD * columns)) if self.guarded else columns

@@ -5,7 +5,7 @@ The one-dimensional locally linear embedding in which labelled points sit at the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.check import check_positive
+from mustlink.cost.method_cost import Cost
 from mustlink.kernels.local_fits import reconstruction_weights
 from mustlink.kernels.spmm import spmm, spmm_axpby
 from mustlink.operators.edges import Edges
@@ -47,6 +48,10 @@ class LLELP(Propagator):
     alpha: float = 1.0
 
     _needs_points: ClassVar[bool] = True
+
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """One equation for each class; its condition, so its steps, depend on the points."""
+        return replace(super().cost(n_classes), most_steps=int(self.max_iter))
 
     def _are_masses(self) -> bool:
         return False

@@ -6,12 +6,13 @@ and in which labelled points sit at their labels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from mustlink.check import as_integer, check_positive
+from mustlink.cost.method_cost import Cost
 from mustlink.errors import InputError
 from mustlink.kernels.alignment import Alignment
 from mustlink.kernels.local_fits import tangent_frames
@@ -51,6 +52,10 @@ class LTSALP(Propagator):
     alpha: float = 1.0
 
     _needs_points: ClassVar[bool] = True
+
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """One equation for each class; its condition, so its steps, depend on the points."""
+        return replace(super().cost(n_classes), most_steps=int(self.max_iter))
 
     def _are_masses(self) -> bool:
         return False

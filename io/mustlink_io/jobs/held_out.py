@@ -20,6 +20,7 @@ from mustlink_io.jobs.rates import duration
 STAGE = "labels held out"
 _RIVALS = 0.3  # seconds, of the three together
 _FITS = 3
+_WEIGHTS = 19  # stored for a point of the sample
 _TOO_LITTLE = f"{STAGE}: none, as "  # the time is up, or the memory
 
 
@@ -32,6 +33,7 @@ def seconds_for(n: int, classes: int, cost: Cost) -> float:
     """Seconds of all fits to the sample of n points, and of the rivals."""
     m = sample_rows(n, classes)
     one = duration("fit of a sample", m) + (spreading_seconds(m) if cost.spreads else 0.0)
+    one += duration("steps", _WEIGHTS * m * classes * (cost.most_steps or 0))
     return _RIVALS + _FITS * one
 
 

@@ -104,6 +104,9 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
         raise InputError(f"-k {job.n_clusters}: more clusters than the {shape.n} nodes")
     cost: Cost = job.stated_cost()
     seen = _probed(job) if is_points else Probe()
+    if cost.most_steps is not None:
+        steps = f"up to {cost.most_steps:,} steps, as many as --max-iter allows, are counted"
+        seen = replace(seen, sooner="; ".join(filter(None, (seen.sooner, steps))))
     nodes = shape if seen.distinct is None else replace(shape, n=seen.distinct)
     least = _least(shape, nodes, k, cost, is_points)
     if memory is not None and least > memory:
@@ -181,7 +184,10 @@ def beyond(plan: Plan, limit: float) -> list[str]:
     if graph > _SHARE * limit:
         return [f"--time {given}: the graph alone takes about {alone}; a coarser search is used"]
     whole = duration_text(round(plan.seconds, 1))
-    return [f"--time {given}: about {whole} would be needed; the best answer by then is written"]
+    promise = plan.promise or "about"
+    return [
+        f"--time {given}: {promise} {whole} would be needed; the best answer by then is written"
+    ]
 
 
 def _least(shape: Shape, nodes: Shape, k: int, cost: Cost, is_points: bool) -> int:
@@ -276,6 +282,7 @@ def _solving(
     name = "propagating" if job.methods is PROPAGATORS else "eigenvectors"
     peak = held + cost.peak(size, single=single, usual=True)
     seconds = duration("eigenvectors", nnz * cost.columns)
+    seconds += duration("steps", nnz * cost.columns * (cost.most_steps or 0))
     if name == "eigenvectors":
         seconds += duration("wide blocks", n * cost.columns * max(cost.columns - _NARROW, 0))
     found.append(StagePlan(name, peak, seconds))

@@ -26,6 +26,7 @@ _RATES = {
     "Laplacian": 0.04,
     "multigrid set-up": 0.03,
     "eigenvectors": 0.015,  # stored weights times columns
+    "steps": 0.01,  # of an ill-conditioned system: stored weights times columns times steps
     "wide blocks": 0.004,  # nodes times columns squared
     "k-means": 0.06,  # rows of the sample times clusters squared
     "spread": 3.0,  # nodes
