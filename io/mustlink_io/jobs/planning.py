@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mustlink.cost.method_cost import Cost, Size
-from mustlink.cost.neighbour_graph import LOOPS_BYTES, MOST_SYMMETRIC, knn_plan
+from mustlink.cost.neighbour_graph import LOOPS_BYTES, MOST_SYMMETRIC, SYMMETRIC, knn_plan
 from mustlink.cost.neighbour_graph import Plan as GraphPlan
 from mustlink.cost.process_memory import PROGRAM, size_text
 from mustlink.cost.search_time import parts_work
@@ -147,9 +147,9 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
         held += LOOPS_BYTES  # stays
     stages += solving_stages(cost, size, held, single, job, shape, hard)
     slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
-    steps = sum(stage.seconds for stage in stages if stage.name == "propagating")
+    iterating = sum(stage.seconds for stage in stages if stage.name == "propagating")
     uncounted = cost.most_steps is None
-    unknown = hard or (uncounted and steps > _SURE * sum(stage.seconds for stage in stages))
+    unknown = hard or (uncounted and iterating > _SURE * sum(stage.seconds for stage in stages))
     told = seen.later, seen.sooner, _STEPS if unknown else ""
     why = tuple(sentence for sentence in told if sentence)
     promise = "at least" if unknown else seen.promise
