@@ -50,9 +50,8 @@ class Data:
         import numpy as np
 
         from hard_kinds import KINDS
-        from plain_kinds import PLAIN
 
-        made = (KINDS | PLAIN)[name](np.random.default_rng(zlib.crc32(name.encode())), n)
+        made = KINDS[name](np.random.default_rng(zlib.crc32(name.encode())), n)
         with h5py.File(path, "w") as file:
             if made.is_graph:
                 group = file.create_group("graph")
@@ -74,8 +73,7 @@ class Data:
             words += ["-k", str(self.k)]
         if verb == "propagate" or ClusterJob.methods[method].takes:
             words += ["--labels", f"{self.path}:/labels"]
-        steps = {"missing": "--impute", "standardised": "--standardize"}
-        return words + [step for word, step in steps.items() if word in self.path.name]
+        return [*words, "--impute"] if "missing" in self.path.name else words
 
 
 def _say(words: list[str]) -> tuple[int, str, str, str]:
@@ -105,8 +103,7 @@ def _planned(command: list[str]) -> dict[str, Any]:
         return {"code": code, "said": escaped or said}
     told = json.loads(out.strip().splitlines()[-1])
     start = told["stages"][0]["seconds"]
-    seconds = (told["seconds"] - start) * START / start
-    return {"code": 0, "seconds": seconds, "promise": told["seconds_are"]}
+    return {"code": 0, "seconds": (told["seconds"] - start) * START / start}
 
 
 def _cpu() -> float:

@@ -109,6 +109,19 @@ def test_labels_of_rows_alone_will_do(make):
         make(affinity="precomputed", **options).fit(graph, y[:59])
 
 
+def test_it_is_a_network():
+    M, rows, columns = planted(60, 40, 3)
+    graph = ml.bipartite_graph(M)
+    fit = ml.NCut(3, affinity="precomputed", random_state=0).fit(graph)
+    W = graph.affinity.toarray()
+    degrees, same = W.sum(axis=1), fit.labels_[:, None] == fit.labels_
+    expected = ((W - np.outer(degrees, degrees) / W.sum()) * same).sum() / W.sum()
+    assert fit.report_.extra["network"]["modularity"] == pytest.approx(expected)
+    y = np.where(np.arange(60) < 12, rows, -1)
+    found = ml.LLGC(affinity="precomputed", random_state=0).fit(graph, y)
+    assert adjusted_rand_score(columns, found.column_labels_) > 0.8
+
+
 def test_sides_are_of_bipartite_graphs_only():
     fit = ml.NCut(2, affinity="precomputed").fit(np.ones((4, 4)))
     assert not hasattr(fit, "row_labels_")

@@ -57,7 +57,8 @@ class Graph:
         Where more than half of the pairs are edges they are values of a kernel.
         """
         n = float(self.n_nodes)
-        return self.info.get("kind") == "precomputed" and self.affinity.nnz <= _KERNEL * n * n
+        given = self.info.get("kind") in ("precomputed", "bipartite")
+        return given and self.affinity.nnz <= _KERNEL * n * n
 
     @property
     def n_nodes(self) -> int:

@@ -39,7 +39,6 @@ class Trials:
     told: Told
     classes: Ints
     seed: int
-    together: int
 
     def of(self, ways: Sequence[Way]) -> Callable[[Ints], list[NDArray[np.bool_]]]:
         """Which labels of a fold every way answers right without them."""
@@ -63,5 +62,4 @@ class Trials:
         recorder = Recorder(deadline=self.work.recorder.deadline)
         recorder.budget = self.work.recorder.budget
         work = replace(self.work, recorder=recorder)
-        solving = replace(_ROUGH, together=self.together)
-        return Task.of(work, None, self.told.without(fold), self.classes, self.seed, solving)
+        return Task.of(work, None, self.told.without(fold), self.classes, self.seed, _ROUGH)

@@ -10,6 +10,7 @@ import click
 from mustlink_io.commands.method_options import CLUSTER_OWN, method_help
 from mustlink_io.commands.options import (
     AFFINITY,
+    AS,
     EDGE_WEIGHTS,
     FRESH,
     IN_PLACE,
@@ -71,7 +72,7 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
 @click.option("--strict", is_flag=True, help="Contradictory constraints are an error.")
 @several(*CLUSTER_OWN)
 @several(WEIGHTS, *PREPARING)
-@several(AFFINITY, NEIGHBORS, METRIC, EDGE_WEIGHTS)
+@several(AS, AFFINITY, NEIGHBORS, METRIC, EDGE_WEIGHTS)
 @click.option(
     "--solver",
     type=click.Choice(
@@ -96,6 +97,8 @@ def cluster(
       mustlink cluster points.h5:/points -k 10 -o out.h5
       mustlink cluster points.h5 -k 10 --labels few.csv -o out.h5
       mustlink cluster graph.mtx -k 5 -m csp --constraints pairs.csv -o out.h5
+      mustlink cluster words.mtx --as bipartite -k 20 -o out.h5
+      mustlink cluster follows.edges -k 5 -m disim -o out.h5
       mustlink cluster points.h5 -k 10 -m csc-gfhf --labels few.csv -o out.h5
       mustlink cluster points.h5 -k 10 -m srcp --constraints pairs.csv -o out.h5
       mustlink cluster points.npy -k 8 --json --quiet -o out.h5 | jq .sizes
@@ -123,6 +126,7 @@ def cluster(
         **asked,
         steps=steps,
         sample_weight=given.pop("sample_weight"),
+        read_as=given.pop("read_as"),
         **limits,
         **into,
         began=program_began(),

@@ -100,6 +100,14 @@ TOL = click.option(
 MAX_ITER = click.option(
     "--max-iter", type=click.IntRange(min=1), help="Most iterations of the solver."
 )
+AS = click.option(
+    "--as",
+    "read_as",
+    type=click.Choice(["points", "bipartite"]),
+    help="What a matrix is: rows that are points, or rows and columns that are nodes, joined by "
+    "its entries (column j of n rows is node n + j; labels may be of one side alone). Of an edge "
+    "list: first and second ends. Default: square sparse is a graph, else points.",
+)
 METRIC = click.option("--metric", type=click.Choice(["euclidean", "cosine"]))
 
 

@@ -34,7 +34,7 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     """
     from mustlink_io.jobs.cluster import ClusterJob
     from mustlink_io.jobs.data_shape import shape_named, shape_of
-    from mustlink_io.jobs.methods import steps_of
+    from mustlink_io.jobs.methods import METHODS, steps_of
     from mustlink_io.jobs.planning import beyond, plan_job
     from mustlink_io.jobs.propagate import ON_GRAPHS, USUAL, PropagateJob
     from mustlink_io.jobs.rates import measured_speed
@@ -44,9 +44,11 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     method, constraints = given.pop("method"), given.pop("constraints")
     n_clusters = given.pop("n_clusters")
     asked["steps"], asked["sample_weight"] = steps_of(given), given.pop("sample_weight")
+    asked["read_as"] = given.pop("read_as")
     params = {name: value for name, value in given.items() if value is not None}
     job: Any
-    shape = shape_named(data) or shape_of(data, asked["steps"])
+    reads = METHODS[method].reads if command == "cluster" and method in METHODS else None
+    shape = shape_named(data) or shape_of(data, asked["steps"], reads or asked["read_as"])
     if command == "propagate":
         name = method or (ON_GRAPHS if shape.d == 0 else USUAL)
         job = PropagateJob(data=data, output="", method=name, params=params, **asked)

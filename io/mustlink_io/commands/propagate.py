@@ -10,6 +10,7 @@ import click
 from mustlink_io.commands.method_options import PROPAGATE_OWN, method_help
 from mustlink_io.commands.options import (
     AFFINITY,
+    AS,
     EDGE_WEIGHTS,
     FRESH,
     IN_PLACE,
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
 )
 @several(*PROPAGATE_OWN)
 @several(WEIGHTS, *PREPARING)
-@several(AFFINITY, NEIGHBORS, METRIC, EDGE_WEIGHTS)
+@several(AS, AFFINITY, NEIGHBORS, METRIC, EDGE_WEIGHTS)
 @click.option("--solver", type=click.Choice(["auto", "dense", "cg"]), help="Of the equations.")
 @several(TOL, MAX_ITER, SEED, THREADS, MEMORY, TIME, RESUME, FRESH, QUIET, JSON)
 def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
@@ -109,10 +110,11 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
     asked["output"] = output_of(asked["data"], asked["output"], limits["in_place"])
     if asked["method"] is None:
         asked |= {"method": USUAL, "on_graphs": ON_GRAPHS}
-    steps, weights = steps_of(given), given.pop("sample_weight")
+    steps, asked["sample_weight"] = steps_of(given), given.pop("sample_weight")
+    asked["read_as"] = given.pop("read_as")
     params = {name: value for name, value in given.items() if value is not None}
     with observing(quiet) as observer:
-        job = PropagateJob(**asked, **limits, sample_weight=weights, steps=steps, params=params)
+        job = PropagateJob(**asked, **limits, steps=steps, params=params)
         result = run(job, observer)
     emit(result.flat(), as_json, lambda _: show_propagate(result))
 

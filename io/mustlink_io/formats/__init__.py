@@ -1,10 +1,11 @@
 """What is in a file: points, a graph, labels or pairs, from `FILE` or `FILE:PART`."""
 
 from mustlink_io.formats.coordinates import TextColumnsError
-from mustlink_io.formats.data import Data, Kind
+from mustlink_io.formats.data import Data, Kind, Want
 from mustlink_io.formats.datasets import DATA_NAMES, declared_shape, default_part, load
 from mustlink_io.formats.labels import (
     LABEL_NAMES,
+    LabelCountError,
     Labels,
     load_classes,
     load_labels,
@@ -22,11 +23,13 @@ __all__ = [
     "SUFFIXES",
     "Data",
     "Kind",
+    "LabelCountError",
     "Labels",
     "NodeNames",
     "PairFile",
     "Place",
     "TextColumnsError",
+    "Want",
     "declared_shape",
     "default_part",
     "load",

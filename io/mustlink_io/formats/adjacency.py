@@ -40,15 +40,18 @@ def of_numbers(
     where: str,
     forced: Forced | None = None,
     lines: Lines | None = None,
+    *,
+    directed: bool = False,
 ) -> Found:
     """Affinity of edges between numbered nodes; see `read_edges`. Raises InputError."""
     _check_edges(ends, weights, where, lines)
+    made = _one_way if directed else affinity_of
     lowest, highest = int(ends.min()), int(ends.max())
     total = highest if lowest == 1 else highest + 1
     sparse = 2 * _count(ends, highest) < total
     if forced == "number" or (forced is None and lowest != 1 and not sparse):
         matrices.check_not_empty(highest + 1, len(ends), where)  # of numbers that were forced
-        return affinity_of(ends, weights, highest + 1), None, None
+        return made(ends, weights, highest + 1), None, None
     if sparse or forced == "name":
         known, ends = _ranked(ends, highest)
     else:
@@ -69,7 +72,7 @@ def of_numbers(
             f"of the nodes{_OTHERWISE}"
         )
     note += "; labels and pairs name nodes by them, results have them in /names"
-    return affinity_of(ends, weights, len(known)), NodeNames(texts, where), note
+    return made(ends, weights, len(known)), NodeNames(texts, where), note
 
 
 def _ranked(ends: NDArray[np.int64], highest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -101,14 +104,17 @@ def of_names(
     texts: NDArray[np.object_],
     where: str,
     lines: Lines | None = None,
+    *,
+    directed: bool = False,
 ) -> Found:
     """Affinity of edges between named nodes, given by their rows."""
     _check_edges(ends, weights, where, lines, texts)
+    made = _one_way if directed else affinity_of
     note = (
         f"{where}: {len(texts)} nodes have names (the first is {store.text(texts[0])[:40]!r}); "
         "results have them in /names"
     )
-    return affinity_of(ends, weights, len(texts)), NodeNames(texts, where), note
+    return made(ends, weights, len(texts)), NodeNames(texts, where), note
 
 
 def _check_edges(

@@ -14,6 +14,23 @@ from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5.file_names import Place
 
 Kind = Literal["points", "graph"]
+Want = Literal["points", "graph", "bipartite", "directed"]
+
+
+@dataclass(frozen=True)
+class Read:
+    """A matrix, dense or sparse, and what came with it.
+
+    `arcs` are those of a graph whose edges are in the directions that the file gives them in.
+    """
+
+    value: Any
+    names: NodeNames | None = None
+    note: str | None = None
+    is_graph: bool = False
+    arcs: bool = False
+    doubts: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -25,7 +42,8 @@ class Data:
     `image` (h, w, 3) is the picture whose pixels, row by row, are the nodes of a graph. Of points
     that were prepared `fitted` says how, and `kept` which of the `n_rows` rows are left where rows
     with missing values are left out; names are of all rows. The nodes of a graph may stand for
-    several, `weights` (g,), and be several of the `rows` (n,), as `mustlink.graph.Graph` has them.
+    several, `weights` (g,), and be several of the `rows` (n,), as `mustlink.graph.Graph` has them;
+    `sides` are the rows and columns of a matrix that are its nodes.
     """
 
     kind: Kind
@@ -41,6 +59,7 @@ class Data:
     left_out: int = 0
     weights: NDArray[np.float64] | None = None
     rows: NDArray[Any] | None = None
+    sides: tuple[int, int] | None = None
 
     @property
     def n_fitted(self) -> int:
@@ -61,10 +80,12 @@ class Data:
 
     def to_fit(self, source: str) -> Any:
         """The value, or the engine's graph where nodes stand for several; `source` names it."""
-        if self.weights is None:
+        if self.weights is None and self.sides is None:
             return self.value
         from mustlink.graph import Graph
 
-        graph = replace(Graph.from_affinity(self.value), weights=self.weights, rows=self.rows)
+        kind = None if self.sides is None else {"kind": "bipartite", "sides": self.sides}
+        made = Graph.from_affinity(self.value, kind)
+        graph = replace(made, weights=self.weights, rows=self.rows)
         graph.derived.origin = source
         return graph

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import h5py
@@ -14,11 +13,13 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink.preparation.request import Preparation
 from mustlink_io.formats import (
+    adjacency,
     anndata,
     arrays,
     coordinates,
     edges,
     frames,
+    graph_forms,
     matrices,
     metis,
     networks,
@@ -27,9 +28,9 @@ from mustlink_io.formats import (
     stream,
     tables,
 )
-from mustlink_io.formats.data import Data, Kind
+from mustlink_io.formats.data import Data, Read, Want
 from mustlink_io.formats.names import NodeNames, names_or_none
-from mustlink_io.hdf5 import size_checks, store
+from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import EDGES, HDF5, METIS, PICTURES, SUFFIXES, Place, parse
 
 DATA_NAMES = ("/points", "/X", "/graph")
@@ -37,21 +38,9 @@ DATA_NAMES = ("/points", "/X", "/graph")
 _NOTHING = Preparation()
 
 
-@dataclass(frozen=True)
-class _Found:
-    """A matrix, dense or sparse, and what came with it."""
-
-    value: Any
-    names: NodeNames | None = None
-    note: str | None = None
-    is_graph: bool = False
-    doubts: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-
-
 def load(
     text: str,
-    want: Kind | None = None,
+    want: Want | None = None,
     advance: stream.Advance = stream.silent,
     lazy_above: int | None = None,
     steps: Preparation = _NOTHING,
@@ -61,11 +50,11 @@ def load(
     """Load points or a graph; the file's contents decide unless `want` does.
 
     Square sparse matrices are graphs, dense ones points; `want="graph"` takes a dense square
-    matrix as an affinity, `want="points"` a sparse one as points. Points in HDF5 that need more
-    than `lazy_above` bytes are checked but not kept: the value is `stream.PointRows`, or
-    `PreparedRows` where `steps` prepare their columns. The column `apart` of a table is left out;
-    `gaps` are kept as NaN if allowed.
-    Raises InputError.
+    matrix as an affinity, `want="points"` a sparse one as points, "bipartite" any as edges between
+    its rows and columns, "directed" edges in their directions. Points in HDF5 that need more than
+    `lazy_above` bytes are checked but not kept: the value is `stream.PointRows`, or `PreparedRows`
+    where `steps` prepare their columns. The column `apart` of a table is left out; `gaps` are kept
+    as NaN if allowed. Raises InputError.
     """
     place = parse(text)
     store.check_readable(place.path)
@@ -74,28 +63,30 @@ def load(
         return _load_h5(place, want, advance, asked)
     if place.part and place.suffix != ".npz":
         raise InputError(f"{place}: a table of points has no parts; give {place.path}")
-    found = _read(place, asked)
+    found = _read(place, asked, directed=want == "directed")
     data = _decide(found, want, place, advance, asked)
-    notes = () if found.note is None else (found.note,)
-    return replace(data, names=found.names, notes=(*notes, *data.notes), doubts=found.doubts)
+    one_kind = not (found.arcs and data.sides)  # of nodes, which is what the note says
+    notes = (found.note,) if found.note is not None and one_kind else ()
+    doubts = (*found.doubts, *data.doubts)
+    return replace(data, notes=(*notes, *data.notes), doubts=doubts)
 
 
-def _read(place: Place, asked: preparing.Asked) -> _Found:
+def _read(place: Place, asked: preparing.Asked, *, directed: bool) -> Read:
     """The matrix in a file that is not HDF5."""
     path = place.path
     if place.suffix == ".npy":
-        return _Found(arrays.load_npy(path))
+        return Read(arrays.load_npy(path))
     if place.suffix == ".npz":
-        return _Found(npz.pick(place))
+        return Read(npz.pick(place))
     if place.suffix == ".mtx":
-        return _Found(matrices.read_mtx(path))
+        return Read(matrices.read_mtx(path))
     if place.suffix in METIS:
         matrix, note = metis.read_metis(path)
-        return _Found(matrix, None, note, is_graph=True)
+        return Read(matrix, None, note, is_graph=True)
     if place.suffix == ".graphml":
-        return _Found(*networks.read_graphml(path), is_graph=True)
+        return Read(*networks.read_graphml(path, directed=directed), is_graph=True)
     if place.suffix in EDGES:
-        return _Found(*edges.read_edges(path), is_graph=True)
+        return _arcs(edges.read_edges(path, directed=True))
     if place.suffix == ".parquet":
         return _of_table(frames.read_parquet(path), str(path), asked)
     if place.suffix == ".csv":
@@ -108,17 +99,21 @@ def _read(place: Place, asked: preparing.Asked) -> _Found:
     raise InputError(f"{place}: unknown ending {place.suffix!r}; readable are {SUFFIXES}")
 
 
-def _of_csv(place: Place, asked: preparing.Asked) -> _Found:
+def _arcs(found: adjacency.Found) -> Read:
+    return Read(*found, is_graph=True, arcs=True)
+
+
+def _of_csv(place: Place, asked: preparing.Asked) -> Read:
     header = tables.first_line(place.path)[1]
     words = [word.strip().strip('"') for word in header.split(tables.delimiter(header))]
     if edges.is_edge_table(words):
-        return _Found(*edges.read_edges(place.path), is_graph=True)
+        return _arcs(edges.read_edges(place.path, directed=True))
     try:
         names, numbers = tables.read_csv(place.path)
         table = tables.Table(tuple(names), tuple(numbers.T))
         if tables.find_column(names[:1], tables.NODE) is None and asked.apart is None:
             doubts = coordinates.doubtful(table, str(place), asked.steps.drop)
-            return _Found(numbers, doubts=doubts, columns=table.header)
+            return Read(numbers, doubts=doubts, columns=table.header)
     except tables.WordError as error:
         table = tables.read_table(place.path)
         try:
@@ -146,25 +141,25 @@ def _hinted(error: InputError, found: InputError, place: Place, header: list[str
     )
 
 
-def _of_table(table: tables.Table, where: str, asked: preparing.Asked) -> _Found:
+def _of_table(table: tables.Table, where: str, asked: preparing.Asked) -> Read:
     """Edges or points of a table, as its header says."""
     if edges.is_edge_table(table.header):
-        return _Found(*edges.of_table(table, where), is_graph=True)
+        return _arcs(edges.of_table(table, where, directed=True))
     if asked.apart is not None:
         table = coordinates.without(table, asked.apart, where)
     values, texts = coordinates.points_of(table, where, asked.steps.one_hot, asked.steps.drop)
     doubts = coordinates.doubtful(table, where, asked.steps.drop)
     columns = coordinates.titles(table)
     if texts is None:
-        return _Found(values, doubts=doubts, columns=columns)
+        return Read(values, doubts=doubts, columns=columns)
     names = names_or_none(texts, where)
     note = f"{where}: its column {store.text(table.header[0])[:40]!r} is taken as names of points"
-    return _Found(values, names, note, doubts=doubts, columns=columns)
+    return Read(values, names, note, doubts=doubts, columns=columns)
 
 
 def _decide(
-    found: _Found,
-    want: Kind | None,
+    found: Read,
+    want: Want | None,
     place: Place,
     advance: stream.Advance,
     asked: preparing.Asked,
@@ -176,19 +171,13 @@ def _decide(
     square = value.ndim == 2 and value.shape[0] == value.shape[1]
     if want == "points" and is_graph:
         raise InputError(f"{place}: is a graph, where points are wanted")
-    if want == "graph" and not square:
-        raise InputError(f"{place}: shape {value.shape}, but an affinity matrix is square")
-    if want == "graph" or (want is None and sparse and square):
+    if want not in (None, "points") or (want is None and sparse and square):
         if not asked.steps.is_nothing:
             raise InputError(f"{place}: is a graph, which has no columns to prepare")
-        if not sparse and value.dtype.kind not in "fiub":
-            raise InputError(f"{place}: values of type {value.dtype}; weights are real numbers")
-        if not sparse:
-            size_checks.check_fits(8 * math.prod(value.shape), str(place))
-        # an HDF5 dataset or a memory map is read here
-        with np.errstate(over="ignore", invalid="ignore"):
-            matrix = value if sparse else sp.csr_matrix(np.asarray(value[...], dtype=np.float64))
-        return Data("graph", matrix, place)
+        return graph_forms.graph_of(found, want, place)
+    doubts: tuple[str, ...] = ()
+    if sparse and want is None and place.suffix != anndata.ENDING:
+        doubts = (graph_forms.doubt_points(value.shape, place),)
     if sparse:
         value = matrices.DenseRows(value)
     made = preparing.points(value, asked, found.columns, str(place), advance, reopen)
@@ -197,7 +186,9 @@ def _decide(
         "points",
         made.value,
         place,
+        found.names,
         notes=made.notes,
+        doubts=doubts,
         columns=found.columns,
         fitted=made.fitted,
         kept=made.kept,
@@ -206,13 +197,13 @@ def _decide(
 
 
 def _load_h5(
-    place: Place, want: Kind | None, advance: stream.Advance, asked: preparing.Asked
+    place: Place, want: Want | None, advance: stream.Advance, asked: preparing.Asked
 ) -> Data:
     with store.open_h5(place.path) as file:
         name, note = default_part(file, place, want)
         named = Place(place.path, name)
         data = _of_h5(file, named, want, advance, asked)
-        names = _names(file, place, name, data.n_rows)
+        names = _names(file, place, name, data.n_rows) if data.sides is None else None
         notes = () if note is None else (note,)
         image = _image(file, data, name)
         return replace(data, names=names, notes=(*notes, *data.notes), image=image)
@@ -221,18 +212,20 @@ def _load_h5(
 def _of_h5(
     file: h5py.File,
     named: Place,
-    want: Kind | None,
+    want: Want | None,
     advance: stream.Advance,
     asked: preparing.Asked,
 ) -> Data:
     name = str(named.part)
     if matrices.is_sparse_group(store.find(file, name)):
         anndata.refuse_distances(file, name)
-        found = _Found(matrices.read_sparse(file, name))
+        found = Read(matrices.read_sparse(file, name))
         data = _decide(found, want, named, advance, asked)
+        if data.kind == "points" or data.sides is not None:
+            return data
         weights, rows = matrices.read_copies(file, name, int(found.value.shape[0]))
-        return replace(data, weights=weights, rows=rows) if data.kind == "graph" else data
-    found = _Found(store.dataset(file, name))
+        return replace(data, weights=weights, rows=rows)
+    found = Read(store.dataset(file, name))
     return _decide(
         found, want, named, advance, asked, lambda raw: stream.PointRows(named.path, name, raw=raw)
     )
@@ -264,12 +257,12 @@ def _names(file: h5py.File, place: Place, part: str, n_rows: int) -> NodeNames |
     return names_or_none(texts, str(place.path))
 
 
-def default_part(file: h5py.File, place: Place, want: Kind | None) -> tuple[str, str | None]:
+def default_part(file: h5py.File, place: Place, want: Want | None) -> tuple[str, str | None]:
     """The part that was named, or the first of the usual ones that the file has, and a note."""
     if place.part:
         return place.part, None
     names = ("/graph",) if want == "graph" else DATA_NAMES
-    if place.suffix == anndata.ENDING:
+    if place.suffix == anndata.ENDING and want != "bipartite":
         if want == "graph" and store.find(file, "/obsp/connectivities") is not None:
             return "/obsp/connectivities", f"{place.path}: /obsp/connectivities is taken as graph"
         if want != "graph":

@@ -24,7 +24,7 @@ from mustlink_io.hdf5 import store, writing
 _LINES = 2**16  # edges written at once
 
 
-def read_edges(path: Path) -> Found:
+def read_edges(path: Path, *, directed: bool = False) -> Found:
     """Read an edge list as a symmetric affinity; also returns names of nodes, and a note on them.
 
     Nodes are numbered from 0, and there are as many as the largest number plus one. Where the
@@ -32,7 +32,8 @@ def read_edges(path: Path) -> Found:
     up to the largest occur, they are names, too, and the nodes that occur are those of the graph.
     The header `name name [weight]` makes numbers names whatever they are, `number number [weight]`
     makes them numbers from 0. An edge may be given in one direction or in both; of weights given
-    several times for one edge the largest counts (nothing is summed). Lines that begin with # or %
+    several times for one edge the largest counts (nothing is summed); `directed` keeps directions
+    apart. Lines that begin with # or %
     are comments; columns are separated by blanks, tabs, commas or semicolons.
 
     Time and memory by blocks of the file: 10 million edges take seconds. Raises InputError.
@@ -52,9 +53,11 @@ def read_edges(path: Path) -> Found:
         words = [word.strip().strip('"') for word in line.split(mark)]
     lines = Lines(path, skip)
     if all(map(tables.is_number, words[:2])):
-        found = of_numbers(*_numbered(lines, mark, len(words)), str(path), forced, lines)
+        ends = _numbered(lines, mark, len(words))
+        found = of_numbers(*ends, str(path), forced, lines, directed=directed)
     else:
-        found = of_names(*_named(lines, mark, len(words)), str(path), lines)
+        named = _named(lines, mark, len(words))
+        found = of_names(*named, str(path), lines, directed=directed)
     notes = [note for note in (found[2], arrow.advice(path)) if note is not None]
     return found[0], found[1], "; ".join(notes) or None
 
@@ -208,7 +211,7 @@ def _weights(cells: list[bytes], lines: Lines, before: int) -> NDArray[np.float6
         ) from None
 
 
-def of_table(table: tables.Table, where: str) -> Found:
+def of_table(table: tables.Table, where: str, *, directed: bool = False) -> Found:
     """Affinity of a table whose first two columns are the ends of edges; raises InputError."""
     cells = [table.text(at) for at in (0, 1)]
     weights = np.ones(table.n_rows)
@@ -219,9 +222,9 @@ def of_table(table: tables.Table, where: str) -> Found:
         weights = weights.astype(np.float64)
     if all(column.dtype.kind != "O" for column in cells):
         ends = tables.to_integers(np.column_stack(cells), where, "edge")
-        return of_numbers(ends, weights, where, _forced(table.header))
+        return of_numbers(ends, weights, where, _forced(table.header), directed=directed)
     texts, flat = _numbered_words(np.concatenate([tables.column_text(part) for part in cells]))
-    return of_names(flat.reshape(2, -1).T, weights, texts, where)
+    return of_names(flat.reshape(2, -1).T, weights, texts, where, directed=directed)
 
 
 def _numbered_words(words: NDArray[np.object_]) -> tuple[NDArray[np.object_], NDArray[np.int64]]:

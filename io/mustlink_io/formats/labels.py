@@ -33,6 +33,10 @@ class Labels:
     notes: tuple[str, ...] = ()
 
 
+class LabelCountError(InputError):
+    """There are more or fewer labels than nodes."""
+
+
 def load_labels(text: str, n_nodes: int | None = None) -> NDArray[np.int64]:
     """Load labels (n,), -1 unknown; see `load_classes`."""
     return load_classes(text, n_nodes).codes
@@ -164,7 +168,7 @@ def _of_words(words: Words) -> Labels:
 def _check_count(shape: tuple[int, ...], n_nodes: int | None, place: Place) -> None:
     """Raise InputError for another number of labels than nodes, if need be before reading them."""
     if n_nodes is not None and len(shape) == 1 and shape[0] != n_nodes:
-        raise InputError(f"{place}: {shape[0]} labels, but the data has {n_nodes} nodes")
+        raise LabelCountError(f"{place}: {shape[0]} labels, but the data has {n_nodes} nodes")
 
 
 def _refuse_text(values: Any, where: str) -> None:

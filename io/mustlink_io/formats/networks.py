@@ -40,16 +40,18 @@ def _read(path: Path) -> Any:
         raise InputError(f"{path}: not a GraphML file ({words})") from error
 
 
-def read_graphml(path: Path) -> adjacency.Found:
-    """Read an undirected simple graph and the names of its nodes; raises InputError.
+def read_graphml(path: Path, *, directed: bool = False) -> adjacency.Found:
+    """Read a simple graph and the names of its nodes; raises InputError.
+
+    One whose edges have directions is refused unless they are wanted, `directed`.
 
     The edge attribute `weight` counts, or every edge as 1 if none has it.
     """
     graph = _read(path)
-    if graph.is_directed():
+    if graph.is_directed() and not directed:
         raise InputError(
-            f"{path}: a directed graph; mustlink clusters undirected ones, so decide what two "
-            'directions of one edge mean and write it with edgedefault="undirected"'
+            f"{path}: a directed graph; cluster it by -m disim, or decide what two directions of "
+            'one edge mean and write it with edgedefault="undirected"'
         )
     if graph.is_multigraph():
         raise InputError(f"{path}: several edges between two nodes; join them into one first")
@@ -68,7 +70,7 @@ def read_graphml(path: Path) -> adjacency.Found:
         raise InputError(f"{path}: the edge attribute `weight` is not a number")
     values = np.array(given, dtype=np.float64) if given else np.ones(len(ends))
     texts = np.array([str(name) for name in row], dtype=object)
-    return adjacency.of_names(ends, values, texts, str(path))
+    return adjacency.of_names(ends, values, texts, str(path), directed=graph.is_directed())
 
 
 def write_graphml(path: str, affinity: sp.csr_matrix, names: NodeNames | None) -> None:

@@ -21,6 +21,8 @@ _ARRAYS = (
     "/label_distributions",
     "/confidence",
     "/classes",
+    "/row_labels",
+    "/column_labels",
 )
 _TEXTS = ("/names", "/class_names")
 _DATA = ("/points", "/X", "/graph")
@@ -76,7 +78,7 @@ def read(place: Place) -> dict[str, Any]:
 
 
 def columns(content: dict[str, Any], where: str) -> dict[str, NDArray[Any]]:
-    """A result as a table, a row a node: node, name, cluster, class, confidence, where there.
+    """A result as a table, a row a node: node, side, name, cluster, class, confidence, where there.
 
     `cluster` is the number of the cluster, -1 for none. `class` is what was propagated, or for a
     cluster the class that most of its labelled nodes have; text if classes have names, empty for
@@ -84,6 +86,9 @@ def columns(content: dict[str, Any], where: str) -> dict[str, NDArray[Any]]:
     """
     labels = content["/labels"]
     found: dict[str, NDArray[Any]] = {"node": np.arange(len(labels))}
+    if "/row_labels" in content:
+        found["side"] = np.full(len(labels), "column", dtype=object)
+        found["side"][: len(content["/row_labels"])] = "row"
     if "/names" in content:
         found["name"] = content["/names"]
     classes = content.get("/classes")
@@ -108,11 +113,21 @@ def columns(content: dict[str, Any], where: str) -> dict[str, NDArray[Any]]:
 
 def has_classes(text: str) -> bool:
     """Whether the labels of a result are classes, as `mustlink propagate` writes them."""
+    return _beside(text, "/classes")
+
+
+def of_two_sides(text: str) -> bool:
+    """Whether the labels of a result are those of rows and columns."""
+    return _beside(text, "/row_labels")
+
+
+def _beside(text: str, name: str) -> bool:
+    """Whether a file of labels has an entry that tells what they are."""
     place = parse(text)
     if place.suffix not in HDF5 or (place.part or "/labels").strip("/") != "labels":
         return False
     with store.open_h5(place.path) as file:
-        return store.find(file, "/classes") is not None
+        return store.find(file, name) is not None
 
 
 def network_scores(text: str) -> dict[str, Any] | None:

@@ -27,8 +27,8 @@ class Shape:
     file_bytes: int
 
 
-def shape_of(text: str, steps: Preparation = _NOTHING) -> Shape:
-    """Sizes of a data set, from the header where the format has one; raises InputError.
+def shape_of(text: str, steps: Preparation = _NOTHING, want: formats.Want | None = None) -> Shape:
+    """Sizes of a data set as `want` reads it, from its header if that tells; raises InputError.
 
     Where `steps` leave out rows or columns, or make columns of categories, all rows are read once.
     """
@@ -39,18 +39,25 @@ def shape_of(text: str, steps: Preparation = _NOTHING) -> Shape:
     if steps.one_hot or steps.drop_missing or steps.drop:
         found = formats.load(text, lazy_above=0, steps=counted).value.shape
         return Shape(int(found[0]), int(found[1]), 0, size)
-    if place.suffix in formats.METIS:
+    if want in ("bipartite", "directed"):
+        return _loaded(text, want, counted, size)
+    if place.suffix in formats.METIS and want is None:
         nodes, edges = metis.declared_size(place.path)
         return Shape(nodes, 0, 2 * edges, size)
     declared = formats.declared_shape(text)
     if declared is None or len(declared) != 2:
-        loaded = formats.load(text, steps=counted)
-        n, d = (int(part) for part in loaded.value.shape)
-        is_graph = loaded.kind == "graph"
-        return Shape(n, 0 if is_graph else d, int(loaded.value.nnz) if is_graph else 0, size)
+        return _loaded(text, None if want == "graph" else want, counted, size)
     n, d = (int(part) for part in declared)
-    nnz = _entries(place) if n == d and place.suffix in formats.HDF5 else None
+    nnz = _entries(place) if n == d and want != "points" and place.suffix in formats.HDF5 else None
     return Shape(n, d, 0, size) if nnz is None else Shape(n, 0, nnz, size)
+
+
+def _loaded(text: str, want: formats.Want | None, steps: Preparation, file_bytes: int) -> Shape:
+    """Sizes of what is read whole."""
+    loaded = formats.load(text, want, steps=steps)
+    n, d = (int(part) for part in loaded.value.shape)
+    is_graph = loaded.kind == "graph"
+    return Shape(n, 0 if is_graph else d, int(loaded.value.nnz) if is_graph else 0, file_bytes)
 
 
 def _entries(place: formats.Place) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ class Job(ABC):
     method: str
     labels: str | None = None
     sample_weight: str | None = None
+    read_as: Literal["points", "bipartite"] | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     steps: Preparation = field(default_factory=Preparation)
     threads: int | None = None
@@ -88,7 +89,14 @@ class Job(ABC):
     @property
     def preparing_flags(self) -> dict[str, Any]:
         """What a user types for the preparation of the columns, and the weights of rows."""
-        return {**dict.fromkeys(self.steps.options(), True), "--weights": self.sample_weight}
+        options = dict.fromkeys(self.steps.options(), True)
+        return {**options, "--weights": self.sample_weight, "--as": self.read_as}
+
+    @property
+    def wanted(self) -> formats.Want | None:
+        """What the data is read as, whatever it looks like."""
+        given = self.params.get("affinity") == "precomputed"
+        return self.methods[self.method].reads or self.read_as or ("graph" if given else None)
 
     @property
     def neighbours(self) -> int:
@@ -132,6 +140,15 @@ class Job(ABC):
                 raise InputError(
                     f"{flag(name)}: no option of -m {self.method}; it belongs to {able}"
                 )
+        if self.read_as is not None and method.reads is not None:
+            raise InputError(
+                f"--as {self.read_as}: -m {self.method} takes a {method.reads} graph; leave it out"
+            )
+        if self.read_as is not None and self.params.get("affinity") == "precomputed":
+            raise InputError(
+                f"--as {self.read_as}: --affinity precomputed says that the data is a graph; leave "
+                "one of them out"
+            )
         if "labels" in method.needs and self.labels is None:
             raise InputError(f"-m {self.method}: needs labels of some nodes; give --labels FILE")
 
@@ -149,6 +166,10 @@ class Job(ABC):
             raise InputError(
                 f"{self.output}: is a copy of AnnData with the result in it, but {self.data} is "
                 "not AnnData; write .h5"
+            )
+        if self.target is not None and self.read_as == "bipartite":
+            raise InputError(
+                f"{self.output}: holds answers of observations, not of columns; write .h5"
             )
         if self.target is None:
             for name, given in (

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mustlink.preparation.request import Preparation
+
+if TYPE_CHECKING:
+    from mustlink_io.formats.data import Want
 
 GRAPH_OPTIONS = frozenset({"affinity", "n_neighbors", "metric", "weights"})
 COMMON_OPTIONS = GRAPH_OPTIONS | {"max_iter", "isolated", "random_state"}
@@ -32,7 +35,8 @@ _MASS = frozenset({"class_mass", "class_shares"})
 class Method:
     """An estimator of the engine: options of its own, side information it takes, what it needs.
 
-    `takes` is a part of {labels, constraints}, `needs` one of {labels, points}.
+    `takes` is a part of {labels, constraints}, `needs` one of {labels, points}; `reads` is what
+    files are read as, whatever they look like.
     """
 
     estimator: str
@@ -40,6 +44,7 @@ class Method:
     options: frozenset[str]
     takes: frozenset[str] = _ANY_SIDE
     needs: frozenset[str] = _NOTHING
+    reads: Want | None = None
 
 
 def _constrained(estimator: str, summary: str, *own: str) -> Method:
@@ -55,6 +60,12 @@ METHODS: dict[str, Method] = {
     ),
     "csp": _constrained(
         "CSP", "constrained spectral clustering (Wang, Qian, Davidson)", "beta", "balanced"
+    ),
+    "disim": Method(
+        "DISIM",
+        "directed graphs by singular vectors (Rohe, Qin, Yu)",
+        _EIGEN | {"regularization"},
+        reads="directed",
     ),
     "sssc": _constrained("SSSC", "penalised Laplacian (Wacquet et al.)", "gamma"),
     "sl": _constrained(

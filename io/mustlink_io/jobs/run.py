@@ -29,6 +29,7 @@ from mustlink_io.jobs.left_out_rows import content_of_all, of_kept, outcome_of_a
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag
 from mustlink_io.jobs.planning import LAZY, Plan, plan_job, tell_time
 from mustlink_io.jobs.provenance import stages_of, versions
+from mustlink_io.jobs.side_labels import answers_apart, labels_of
 
 _WORTH = 10.0  # seconds of computing that are kept for another run without being asked to
 _SAID = ("/eigenvalues", "/classes", "/class_names")  # of the answer, in words and JSON, too
@@ -74,7 +75,8 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
         recorder.note(note)
     inputs = _checksums(job, paths, recorder)
     apart = [word for word in [column_of(job.sample_weight, job.data)] if word]
-    source = digest((inputs[0].sha256, data.place.part, data.kind, *job.steps.options(), *apart))
+    read = (inputs[0].sha256, data.place.part, data.kind, job.wanted, *job.steps.options(), *apart)
+    source = digest(read)
     work = WorkFolder(folder_of(job.output), source, fresh=job.fresh)
     estimator = _estimator(job, data, side).keep_in(work)
     try:
@@ -87,7 +89,8 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
     with recorder.stage("looking at the result"):
         kept_labels = of_kept(labels, data.kept)
         outcome = with_class_names(job.outcome(estimator, side), labels)
-        content = {**job.content(estimator, side), **names_content(data, kept_labels, estimator)}
+        content = {**job.content(estimator, side), **answers_apart(estimator)}
+        content |= names_content(data, kept_labels, estimator)
         if data.kept is not None:
             outcome = outcome_of_all(outcome, data.kept)
             content = content_of_all(content, data.kept, data.n_rows)
@@ -126,14 +129,13 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
 
 def _read(job: Job, advance: stream.Advance) -> tuple[formats.Data, formats.Labels | None]:
     """The data, and the labels where there are some."""
-    wanted: formats.Kind | None = "graph" if job.params.get("affinity") == "precomputed" else None
     lazy_above = None if job.memory is None else job.memory // LAZY
     apart = column_of(job.sample_weight, job.data)
-    data = formats.load(job.data, wanted, advance, lazy_above, job.steps, apart)
+    data = formats.load(job.data, job.wanted, advance, lazy_above, job.steps, apart)
     if job.labels is None:
         return data, None
     pixels = None if data.image is None else data.image.shape[:2]
-    return data, formats.load_classes(job.labels, data.n_rows, data.names, pixels)
+    return data, labels_of(job.labels, data, pixels)
 
 
 def result_of(

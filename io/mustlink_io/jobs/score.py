@@ -57,7 +57,7 @@ def score(
         from mustlink.graph import Graph
         from mustlink.scores import network_scores
 
-        loaded = formats.load(graph, "graph")
+        loaded = formats.load(graph, "bipartite" if results.of_two_sides(labels) else "graph")
         if loaded.n_rows != found.size:
             raise InputError(f"{loaded.place}: {loaded.n_rows} nodes, but {found.size} labels")
         whole = replace(Graph.from_affinity(loaded.value), rows=loaded.rows)
