@@ -7,6 +7,8 @@ import itertools
 import numpy as np
 import scipy.linalg as sla
 
+from oracles.operators import regularized_laplacian
+
 
 def pencil(L, Q, beta, volume):
     """All pairs 0 < λ < ∞ of L̄v = λ(Q̄ − βI)v by QZ, ‖v‖² = vol: λ, v and cost, in order of λ.
@@ -99,3 +101,15 @@ def groups(values, gap):
     edges = np.flatnonzero(np.diff(values) > gap * np.abs(values[1:])) + 1
     bounds = [0, *edges.tolist(), len(values)]
     return [slice(i, j) for i, j in itertools.pairwise(bounds) if j > i]
+
+
+def carried_span(W, tau, p, counts=None):
+    """D^½1/√vol and D^½T^-½V, V the p smallest eigenvectors of I − T^-½WT^-½.
+
+    On nodes with an edge; `counts` (n,) tell how many a node stands for.
+    """
+    L, root, nodes = regularized_laplacian(W, tau, counts)
+    V = np.linalg.eigh(L)[1][:, :p]
+    degree = W.sum(axis=1)[nodes]
+    z = np.sqrt(degree / degree.sum())
+    return np.column_stack([z, V * (np.sqrt(degree) / root)[:, None]])

@@ -31,7 +31,7 @@ def needs(seen: Seen, method: str, parameters: dict[str, Any]) -> Needs:
     n, cost = seen.n, estimator.cost(seen.count.k)
     if seen.kind != "points":
         size = Size(n, 2 * seen.links.edges)
-        return Needs(cost.peak(size, single=False, usual=True), cost.least_memory(size))
+        return Needs(cost.of_given().peak(size, single=False, usual=True), cost.least_memory(size))
     neighbours = min(estimator.n_neighbors, max(n - 1, 1))
     size, held = Size(n, int(SYMMETRIC * n * neighbours)), 4 * n * seen.d
     small = compares_all(n, seen.d, neighbours)

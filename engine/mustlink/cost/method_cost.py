@@ -57,6 +57,8 @@ class Cost:
 
     * `columns`: vectors computed at a time, as a rule; `least`: without which it can do nothing.
     * `blocks`: blocks as wide that are held at the peak, at most; `usual`: as a rule.
+    * `on_networks`: blocks more, as a rule, where a graph is given: a basis kept while vectors of
+      regularised degrees are computed.
     * `held`: blocks of all columns that are held beside those, where `together` columns at most
       are computed at a time.
     * `guarded`: some columns more are computed, that the wanted ones converge.
@@ -70,6 +72,7 @@ class Cost:
     least: int
     blocks: float = 8.5
     usual: float = 6.0
+    on_networks: float = 0.0
     held: float = 0.0
     together: int | None = None
     guarded: bool = True
@@ -94,6 +97,10 @@ class Cost:
         rows = min(_TASKS, 3 * number * at_once)
         small = _SMALL * width**2 if self.guarded else 0
         return int(number * (blocks * at_once + self.held * width)) + rows + small
+
+    def of_given(self) -> Cost:
+        """The same where the graph is given, not made from points."""
+        return replace(self, usual=self.usual + self.on_networks)
 
     def peak(
         self, size: Size, *, single: bool, columns: int | None = None, usual: bool = False

@@ -153,7 +153,7 @@ def smooth_basis(
     size = np.sqrt(laplacian.volume)
     z = space.column(space.rowwise(lambda root: root / size, laplacian.root_degree))
     faint = int((values <= ROUNDING).sum())  # parts that hang together by rounding only
-    tie = _COUPLING * (float(values[faint]) if faint < values.size else 1.0)
+    tie = tie_of(values[faint:])
     frame = _component_frame(null, z)
     parts = [] if frame.shape[1] == 0 else [null.expand(frame)]
     return SmoothBasis(
@@ -163,6 +163,11 @@ def smooth_basis(
         np.concatenate([np.zeros(frame.shape[1]), residuals]),
         frame.shape[1] + faint,
     )
+
+
+def tie_of(values: NDArray[np.float64]) -> float:
+    """What stands for an infinitely weak tie between components, from the values λ > 0."""
+    return _COUPLING * (float(values[0]) if values.size else 1.0)
 
 
 def _component_frame(null: NullSpace, z: Block) -> Small:

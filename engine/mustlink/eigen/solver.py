@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.eigen.arpack import OutOfTimeError
+from mustlink.eigen.carried_basis import carried_basis
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.plain_solve import WITHOUT_GRIDS, choose, plain_solve
 from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance, unconverged
@@ -74,6 +75,15 @@ class BasisKey(SolutionKey[SmoothBasis]):
     def _steps_suit(self, asked: BasisKey, value: SmoothBasis) -> bool:
         sharp = self.limit == math.inf or bool((value.residuals <= self.tol).all())
         return sharp or asked.limit <= self.limit
+
+
+@dataclass(frozen=True)
+class CarriedKey(BasisKey):
+    """The span of the smoothest vectors of L̄_τ: of just so many, as L̄ sorts them anew."""
+
+    def serves(self, asked: CarriedKey, value: SmoothBasis) -> bool:
+        """As all solutions, but a longer basis does not begin with the shorter one."""
+        return self.count == asked.count and super().serves(asked, value)
 
 
 def laplacian_of(work: Workspace) -> NormalizedLaplacian:
@@ -212,13 +222,23 @@ def smoothest(
     tol: float | None = None,
     seed: int = 0,
 ) -> SmoothBasis:
-    """Basis of at least p smooth directions, computed once and kept with the graph."""
+    """Basis of at least p smooth directions, computed once and kept with the graph.
+
+    With regularised degrees the span of the p smoothest vectors of L̄_τ, see `carried_basis`.
+    """
     laplacian = laplacian_of(work)
     count = min(p, laplacian.size - laplacian.null.n_components)
     solver = choose(laplacian, count, solver)
     sharpness = BASIS_TOL if tol is None else tol
     asked = (work.single, solver, sharpness, _BASIS_STEPS, seed, work.memory, count)
     limit = work.recorder.deadline.limit
+    if isinstance(laplacian, RegularizedLaplacian):
+        plain = laplacian_of(work.regularized(0.0))
+        steps = {"max_iter": _BASIS_STEPS, "seed": seed}
+        found = smallest_pairs(work, count, solver=solver, tol=sharpness, **steps)
+        return work.remember(
+            CarriedKey(*asked, limit=limit), lambda: carried_basis(plain, laplacian, found)
+        )
 
     def made() -> SmoothBasis:
         key = PairsKey(*asked, limit=limit)

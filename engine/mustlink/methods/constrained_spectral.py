@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -33,6 +33,7 @@ from mustlink.rounding.renumber import aligned
 from mustlink.selection.constrained_fit import Request, cluster, solve
 from mustlink.selection.formulation import Formulation
 from mustlink.selection.held_out_choice import Choice
+from mustlink.selection.regularization import check_regularization
 from mustlink.selection.resolve import resolve
 from mustlink.workspace import Workspace
 
@@ -65,6 +66,9 @@ class ConstrainedSpectral(InformedClusterer):
       by k-means++; "k-means++", at random; "auto" takes the means where every cluster has labels,
       else, of twelve random starts, the one that ends with most constraints kept.
     * `solver`: auto, dense, lobpcg; `tol` bounds the residuals, `max_iter` the steps.
+    * `regularization` t > 0 takes the subspace from degrees with t times the mean one added, as in
+      `NCut`; costs and constraints stay those of the graph as it is. "auto" tries 0.1
+      beside 0 on networks that are given, and decides by the constraints held out.
     """
 
     subspace: int | str = "auto"
@@ -73,6 +77,7 @@ class ConstrainedSpectral(InformedClusterer):
     solver: str = "auto"
     tol: float | None = None
     max_iter: int = 300
+    regularization: float | str = "auto"
 
     _parameter: ClassVar[str | None] = None
     _assignments: ClassVar[tuple[str, ...]] = ("auto", "kmeans", "sphere")
@@ -91,9 +96,9 @@ class ConstrainedSpectral(InformedClusterer):
         k = self._k_or(n_classes)
         if self.subspace == "exact":
             return full_problem(k)
-        if isinstance(self.subspace, str):
-            return eigenvectors(_USUAL * k, least=k)
-        return eigenvectors(int(self.subspace))
+        auto = isinstance(self.subspace, str)
+        vectors = eigenvectors(_USUAL * k, least=k) if auto else eigenvectors(int(self.subspace))
+        return replace(vectors, on_networks=float(self.regularization == "auto"))
 
     def _check_parameter(self) -> None:
         """Raise InputError for a parameter of the method that makes no sense."""
@@ -150,6 +155,10 @@ class ConstrainedSpectral(InformedClusterer):
         else:
             as_integer(self.subspace, "subspace", 1)
         as_integer(self.max_iter, "max_iter", 1)
+        check_regularization(self.regularization)
+        if self.subspace == "exact" and self.regularization not in ("auto", 0):
+            why = "is of a subspace, and the full problem has none"
+            raise InputError(f"regularization: {self.regularization} {why}; give another subspace")
         check_tolerance(self.tol)
         self._check_parameter()
 
@@ -189,6 +198,7 @@ class ConstrainedSpectral(InformedClusterer):
             Solving(self.solver, self.tol, self.max_iter, seed, recorder.deadline),
             self._by_criterion,
             self.init,
+            self.regularization,
         )
         if self.init == "labels" and not 2 <= known.classes.size <= k:
             raise InputError(
@@ -250,6 +260,7 @@ class ConstrainedSpectral(InformedClusterer):
                 "subspace": "exact" if choice.p is None else choice.p,
                 **parameter,
                 "unit": solution.unit,
+                "regularization": [choice.tau, choice.about_tau],
                 "assign": choice.way,
                 "why": choice.reason,
                 "solver": solution.convergence.solver,

@@ -18,8 +18,10 @@ _HALF_WEIGHT = 20.0  # constrained nodes a cluster at which they weigh half in E
 _FEW = 4  # times K: the largest subspace for constraints too few to hold some out
 
 
-def by_few(request: Request, sizes: tuple[int, ...]) -> Choice:
+def by_few(request: Request, sizes: tuple[int, ...], tau: float) -> Choice:
     """Too few constraints to hold some out: the largest E over small subspaces and all values.
+
+    The subspaces are those of degrees with τ added.
 
     K − 1 directions, where the graph decides alone, are among them: a handful of constraints was
     measured to spoil a clear graph otherwise (20 pairs on small sets: +0.10 ARI on average). What
@@ -33,23 +35,26 @@ def by_few(request: Request, sizes: tuple[int, ...]) -> Choice:
     else:
         candidates = [(k - 1, grid.as_if_unknown)]
         candidates += [(p, value) for p in sizes if p <= _FEW * k for value in grid.smooth]
-        if is_small(laplacian_of(request.work)):
+        if not tau and is_small(laplacian_of(request.work)):
             candidates += [(None, value) for value in grid.exact]
     t = request.known.nodes.size / k
-    return _best_by_criterion(request, candidates, t / (t + _HALF_WEIGHT))
+    return _best_by_criterion(request, candidates, tau, t / (t + _HALF_WEIGHT))
 
 
-def by_criterion(request: Request, p: int | None, values: tuple[float, ...]) -> Choice:
+def by_criterion(
+    request: Request, p: int | None, values: tuple[float, ...], tau: float = 0.0
+) -> Choice:
     """The value of largest E, in the full problem for p = None, else among p directions."""
     given = request
     if p is None and not is_small(laplacian_of(request.work)):
         given = replace(request, solving=request.rough)
-    return _best_by_criterion(given, [(p, value) for value in values])
+    return _best_by_criterion(given, [(p, value) for value in values], tau)
 
 
 def _best_by_criterion(
     request: Request,
     candidates: Sequence[tuple[int | None, float]],
+    tau: float,
     weight: float = 1.0,
 ) -> Choice:
     """The candidate (p, value) of largest E (WHC11 eq. 17); one alone needs no trial.
@@ -58,7 +63,7 @@ def _best_by_criterion(
     the one before.
     """
     if len(candidates) == 1:
-        return Choice(*candidates[0], request.roundings[0], "given")
+        return Choice(*candidates[0], request.roundings[0], "given", tau=tau)
     # A vector cut at 0 may leave one side empty; the paper's way is tried first all the same.
     ways = request.roundings if request.k == 2 else request.roundings[:1]
     found: list[tuple[tuple[bool, float], Choice]] = []
@@ -70,22 +75,23 @@ def _best_by_criterion(
             request.recorder.leave_out(f"{left} of {len(candidates)} candidates were not tried")
             break
         try:
-            solution = solve(request, Choice(p, value, ways[0], ""), start)
+            solution = solve(request, Choice(p, value, ways[0], "", tau=tau), start)
         except InfeasibleError:
             continue
         start = solution.vectors if p is None else None
         for way in ways:
-            trial = Choice(p, value, way, "")
+            trial = Choice(p, value, way, "", tau=tau)
             labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
             labels[laplacian.nodes] = own = cluster(request, trial, solution)
             score = criterion_e(request.graph.affinity, labels, request.known, weight=weight)
             # One giant cluster keeps all must-links and cuts nothing, but is no answer.
             found.append(((np.unique(own).size == request.k, score), trial))
     if not found:
-        return Choice(candidates[0][0], -0.1, ways[0], "no value tried leaves a feasible vector")
+        none = "no value tried leaves a feasible vector"
+        return Choice(candidates[0][0], -0.1, ways[0], none, tau=tau)
     (_, score), best = max(found, key=lambda one: one[0])
     lighter = "" if weight == 1.0 else f" with constraints weighing {weight:.0%}"
     reason = f"criterion E{lighter} is {score:.3f}, the best of {len(found)} candidates"
     request.recorder.note(f"{best.where}, parameter {best.value:.4g}, {best.way}: {reason}")
-    table = tuple((trial.p or 0, trial.value, trial.way, rank[1]) for rank, trial in found)
+    table = tuple((trial.p or 0, trial.value, trial.way, rank[1], tau) for rank, trial in found)
     return replace(best, reason=reason, scores=table)

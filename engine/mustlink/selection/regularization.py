@@ -28,6 +28,7 @@ from mustlink.scores.block_model import edge_information
 from mustlink.workspace import Workspace
 
 CANDIDATES = (1.0, 0.3, 0.1, 0.0)
+SMOOTH = 0.1  # of a smooth subspace for constraints, beside 0; 0.3 as well was no better
 _GIANT = 0.9  # share of the nodes in one cluster
 _FEWEST = 200  # nodes: below (karate, polbooks, football) the cut as it is was as good
 _EVEN = 0.6  # of the median number of edges, which all but 1 % have where every node chose as many
@@ -36,6 +37,8 @@ _LARGE = 50_000  # nodes from which candidates are cut at a tenth of the sharpne
 _SHARP, _ROUGH = 1e-3, 1e-2
 _FILTERS, _RESTARTS = 12, 3
 
+_SMALL, _POINTS = f"less than {_FEWEST} nodes", "a graph made from points"
+_EVEN_TOLD = "no node has far fewer edges than most"
 _OF_POINTS = ("knn", "kneighbors", "rbf", "image", "adjusted")
 _STAGE = "candidate regularisations"
 
@@ -76,15 +79,13 @@ def choose_regularization(
     as it is, of the pairs that `sharp()` finds, need only be no giant with crumbs.
     """
     plain, recorder = laplacian_of(work), work.recorder
-    edges = np.diff(work.graph.affinity.indptr)[plain.nodes]
-    if k == 1 or edges.size < _FEWEST:
-        return Regularization(0.0, "one cluster" if k == 1 else f"less than {_FEWEST} nodes")
-    if np.quantile(edges, 0.01) >= _EVEN * np.median(edges):
+    if k == 1 or plain.size < _FEWEST:
+        return Regularization(0.0, "one cluster" if k == 1 else _SMALL)
+    if _has_even_degrees(work):
         with_sharp = rows(plain, sharp())
         with recorder.stage(_STAGE):
             if _judged(work, with_sharp, k, seed).largest <= _GIANT:
-                why = "no giant cluster, and no node has far fewer edges than most"
-                return Regularization(0.0, why)
+                return Regularization(0.0, f"no giant cluster, and {_EVEN_TOLD}")
     tried: list[RegularizationTried] = []
     start: Block | None = None
     for number, tau in enumerate(CANDIDATES):
@@ -123,8 +124,23 @@ def regularization_of(
     if asked != "auto":
         return Regularization(float(asked), "given")
     if work.graph.info.get("kind") in _OF_POINTS:
-        return Regularization(0.0, "a graph made from points")
+        return Regularization(0.0, _POINTS)
     return choose_regularization(work, k, rows, sharp, seed)
+
+
+def reason_for_none(work: Workspace) -> str:
+    """Why nothing but 0 is tried on a graph, before any eigenvector; empty for networks."""
+    if work.graph.info.get("kind") in _OF_POINTS:
+        return _POINTS
+    if laplacian_of(work).size < _FEWEST:
+        return _SMALL
+    return _EVEN_TOLD if _has_even_degrees(work) else ""
+
+
+def _has_even_degrees(work: Workspace) -> bool:
+    """Whether all nodes have about as many edges, as in graphs of neighbours."""
+    edges = np.diff(work.graph.affinity.indptr)[laplacian_of(work).nodes]
+    return bool(np.quantile(edges, 0.01) >= _EVEN * np.median(edges))
 
 
 def _pairs(

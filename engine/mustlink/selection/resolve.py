@@ -30,6 +30,7 @@ from mustlink.selection.held_out_choice import (
     choose_smooth,
     subspace_sizes,
 )
+from mustlink.selection.regularization import SMOOTH, reason_for_none
 from mustlink.stopping import TIME_LIMIT
 
 _TRUSTED = 0.95  # held-out score from which the smooth subspace is not questioned
@@ -41,9 +42,16 @@ _GROSS, _GROSS_FLOOR = 2.0, 60.0  # times the clock's seconds before, beyond whi
 
 def resolve(request: Request) -> Choice:
     """Decide subspace, parameter and discretisation where the caller left them open."""
+    choice = _resolved(request)
+    return choice if choice.about_tau else replace(choice, about_tau=_why_one(request))
+
+
+def _resolved(request: Request) -> Choice:
     grid, k, recorder = request.formulation.grid, request.k, request.recorder
     if request.known.is_empty or not request.formulation.problem.acts:
         recorder.note("no constraints act: the smoothest vectors of the graph alone are clustered")
+        if request.regularization not in ("auto", 0):
+            recorder.note("regularization: not used without constraints; NCut takes it")
         way = "kmeans" if request.roundings[0] == "sign" and k > 2 else request.roundings[0]
         return Choice(None, grid.smooth[-1], way, "no constraints")
     if request.solves_exactly:
@@ -55,24 +63,43 @@ def resolve(request: Request) -> Choice:
         sizes = _within_time(request, laplacian, sizes)
     else:
         sizes = (min(int(request.subspace), laplacian.size - 1),)
+    taus = _regularizations(request)
     values = grid.smooth if not request.by_criterion else grid.smooth[-1:]
     if not can_hold_out(request.known, k) and not request.by_criterion:
-        return by_few(request, sizes)
-    candidates = Candidates(sizes, values, request.roundings)
+        return by_few(request, sizes, taus[0])
+    candidates = Candidates(sizes, values, request.roundings, taus)
     # The eigenvectors are their own stage; choosing among them is timed by itself.
-    request.basis(max((p for p in sizes if p <= 4 * k), default=sizes[0]))
+    request.basis(max((p for p in sizes if p <= 4 * k), default=sizes[0]), taus[0])
     choice = choose_smooth(
         request.known, k, candidates, request.basis, request.formulation_of, request.seed, recorder
     )
     if request.by_criterion:
-        return by_criterion(request, choice.p, grid.smooth)
-    if request.subspace == "auto" and choice.score is not None and choice.score < _TRUSTED:
+        found = by_criterion(request, choice.p, grid.smooth, choice.tau)
+        return replace(found, about_tau=choice.about_tau)
+    open_ = request.subspace == "auto" and request.regularization in ("auto", 0)
+    if open_ and choice.score is not None and choice.score < _TRUSTED:
         if recorder.deadline.is_over:
             recorder.leave_out("the full problem was not tried beside the smooth subspace")
         else:
             choice = _rival(request, choice)
     recorder.note(f"{choice.where}, parameter {choice.value:g}, {choice.way}: {choice.reason}")
     return choice
+
+
+def _regularizations(request: Request) -> tuple[float, ...]:
+    """What may be added to the degrees, first what the rest must beat."""
+    if request.regularization != "auto":
+        return (float(request.regularization),)
+    return (0.0,) if reason_for_none(request.work) else (0.0, SMOOTH)
+
+
+def _why_one(request: Request) -> str:
+    """Why no regularisation was tried beside the one that was taken."""
+    if request.regularization != "auto":
+        return "given"
+    if request.solves_exactly:
+        return "the full problem has no smooth subspace"
+    return reason_for_none(request.work) or "no constraints, or too few to hold some out"
 
 
 def _room(request: Request, laplacian: NormalizedLaplacian) -> int:
@@ -161,7 +188,7 @@ def _rival(request: Request, choice: Choice) -> Choice:
                 left = "the full problem was dropped as a rival: it takes too long"
                 over = recorder.deadline.is_over
                 (recorder.leave_out if over else recorder.note)(left)
-                return replace(best, scores=tuple(table))
+                return replace(best, scores=tuple(table), about_tau=choice.about_tau)
             sample = sampled_rows(laplacian, fold.nodes, seed)
             U = solution.vectors[sample.rows] * formulation.row_scale[sample.rows, None]
             for way, found in scores.items():
@@ -170,7 +197,7 @@ def _rival(request: Request, choice: Choice) -> Choice:
         else:
             for way, found in scores.items():
                 score = float(np.mean(found))
-                table.append((0, value, way, score))
+                table.append((0, value, way, score, 0.0))
                 margin = 0.0 if best.p is not None else WAY_MARGIN
                 if best.score is None or score > best.score + margin:
                     reason = (
@@ -178,7 +205,7 @@ def _rival(request: Request, choice: Choice) -> Choice:
                         f"{choice.score:.1%}"
                     )
                     best = Choice(None, value, way, reason, score)
-    return replace(best, scores=tuple(table))
+    return replace(best, scores=tuple(table), about_tau=choice.about_tau)
 
 
 def _within_share(request: Request, choice: Choice, n_folds: int) -> Solving | None:

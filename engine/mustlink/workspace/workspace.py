@@ -64,6 +64,10 @@ class Workspace:
             plain.put(key, found)
         return found
 
+    def let_go_of_regularized(self) -> None:
+        """Forget what memory keeps for the latest τ: its vectors are as many as those to come."""
+        self.graph.derived.drop(RegularizedKey)
+
     @property
     def room(self) -> int | None:
         """Memory beside the points."""

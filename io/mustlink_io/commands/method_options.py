@@ -124,7 +124,8 @@ CLUSTER_OWN = (
     click.option(
         "--regularization",
         callback=number_or("auto"),
-        help="ncut: added to every degree, in units of the mean one; auto, 0, or such as 0.3.",
+        help="ncut, csp, sssc, sl, ap, fast-ge: added to every degree, in units of the mean one; "
+        "auto, 0, or such as 0.3.",
     ),
     click.option(
         "--refine",

@@ -17,7 +17,7 @@ EQUAL = "equal"  # class shares, one a class
 _NOTHING: frozenset[str] = frozenset()
 _ANY_SIDE = frozenset({"labels", "constraints"})
 _EIGEN = frozenset({"solver", "tol"})
-_CONSTRAINED = _EIGEN | {"subspace", "assign", "init", "refine"}
+_CONSTRAINED = _EIGEN | {"subspace", "assign", "init", "refine", "regularization"}
 _SPREAD = _EIGEN | {
     "new_edges",
     "normalize",

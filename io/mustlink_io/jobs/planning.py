@@ -102,7 +102,8 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     is_points = shape.d > 0 and job.params.get("affinity") != "precomputed"
     if getattr(job, "n_clusters", 0) > shape.n:
         raise InputError(f"-k {job.n_clusters}: more clusters than the {shape.n} nodes")
-    cost: Cost = job.stated_cost()
+    stated: Cost = job.stated_cost()
+    cost = stated if is_points else stated.of_given()
     seen = _probed(job) if is_points else Probe()
     if cost.most_steps is not None:
         steps = f"up to {cost.most_steps:,} steps, as many as --max-iter allows, are counted"
