@@ -50,8 +50,9 @@ class Data:
         import numpy as np
 
         from hard_kinds import KINDS
+        from plain_kinds import PLAIN
 
-        made = KINDS[name](np.random.default_rng(zlib.crc32(name.encode())), n)
+        made = (KINDS | PLAIN)[name](np.random.default_rng(zlib.crc32(name.encode())), n)
         with h5py.File(path, "w") as file:
             if made.is_graph:
                 group = file.create_group("graph")
@@ -73,7 +74,8 @@ class Data:
             words += ["-k", str(self.k)]
         if verb == "propagate" or ClusterJob.methods[method].takes:
             words += ["--labels", f"{self.path}:/labels"]
-        return [*words, "--impute"] if "missing" in self.path.name else words
+        steps = {"missing": "--impute", "standardised": "--standardize"}
+        return words + [step for word, step in steps.items() if word in self.path.name]
 
 
 def _say(words: list[str]) -> tuple[int, str, str, str]:
@@ -103,7 +105,8 @@ def _planned(command: list[str]) -> dict[str, Any]:
         return {"code": code, "said": escaped or said}
     told = json.loads(out.strip().splitlines()[-1])
     start = told["stages"][0]["seconds"]
-    return {"code": 0, "seconds": (told["seconds"] - start) * START / start}
+    seconds = (told["seconds"] - start) * START / start
+    return {"code": 0, "seconds": seconds, "promise": told["seconds_are"]}
 
 
 def _cpu() -> float:

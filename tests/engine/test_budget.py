@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -20,7 +21,7 @@ from mustlink.eigen.sharpness import default_tolerance
 from mustlink.errors import InputError
 from mustlink.kernels.permuted_matrix import scaled_permutation
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
-from mustlink.neighbours import knn
+from mustlink.neighbours import knn, knn_graph
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink_io import formats
@@ -52,6 +53,22 @@ def test_bytes_grow_with_everything(n, nnz, columns, single, kind):
     assert peak(n, nnz, columns, True) <= here
     cost = COSTS[kind](columns)
     assert cost.peak(Size(n, nnz), single=single, usual=True) <= here
+
+
+@given(**sizes, memory=st.integers(10**6, 10**12))
+def test_fewer_equations_are_solved_at_a_time_only_where_memory_is_short(
+    n, nnz, columns, single, memory
+):
+    cost, size = propagation(columns), Size(n, nnz)
+    assert cost.within(size, None, single=single) == cost
+    found = cost.within(size, memory, single=single)
+    if cost.peak(size, single=single) + RESERVE <= memory:
+        assert found == cost
+    elif cost.least_memory(size, single=single) <= memory:
+        assert found.peak(size, single=single) + RESERVE <= memory
+        assert 2 * found.together == cost.together or (
+            replace(found, together=2 * found.together).peak(size, single=single) + RESERVE > memory
+        )
 
 
 @given(**sizes, memory=st.integers(10**6, 10**12), kind=st.sampled_from(sorted(COSTS)))
@@ -230,6 +247,19 @@ def test_subspaces_are_as_large_as_the_memory_allows(planted):
     most = eigenvectors(1).most_columns(size, memory, single=True)
     assert 6 <= most < 16
     assert max(row[0] for row in found.report_.to_dict()["candidates"]) == most
+
+
+@pytest.mark.parametrize("propagator", [ml.GFHF, ml.LLGC, ml.Poisson])
+def test_fewer_equations_at_a_time_answer_the_same(propagator):
+    X, y = blobs(np.random.default_rng(3), 1500, 9, d=4)
+    graph, known = knn_graph(X, random_state=0), np.where(np.arange(1500) % 20 == 0, y, -1)
+    whole = propagator(solver="cg", random_state=0).fit(graph, known)
+    W = graph.affinity
+    room = propagator().cost(9).least_memory(Size(graph.n_nodes, W.nnz))
+    tight = propagator(solver="cg", random_state=0, memory=room).fit(graph, known)
+    notes = "".join(tight.report_.notes)
+    assert "4 classes are solved at a time" in notes
+    assert np.array_equal(tight.labels_, whole.labels_)
 
 
 def test_the_memory_is_no_part_of_the_answer(planted):

@@ -15,12 +15,12 @@ import pytest
 import mustlink as ml
 from cases import blobs, random_graph
 from mustlink.cost.budget import Budget
-from mustlink.cost.method_cost import Size, eigenvectors, full_problem, propagation
+from mustlink.cost.method_cost import TOGETHER, Size, eigenvectors, full_problem, propagation
 from mustlink.cost.process_memory import parse_size, peak_bytes
 from mustlink.deadline import NEVER
 from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.kernels import blocks
-from mustlink.linear.by_columns import TOGETHER, by_columns
+from mustlink.linear.by_columns import by_columns
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid.hierarchy import aggregate, galerkin_product
 from mustlink.observe import Recorder

@@ -77,6 +77,20 @@ def test_harmonic_values_are_those_of_exact_elimination(name):
     assert (told.residuals <= 1e-9).all()
 
 
+@pytest.mark.parametrize("width", [1, 3, 8])
+@pytest.mark.parametrize("small", [0.0, 1e-14])
+def test_answers_are_the_same_however_many_columns_are_solved_at_a_time(width, small):
+    """By conjugate gradients, and where these are given up for one column or for all."""
+    L = laplacian(spread(random_graph(1500), small) if small else random_graph(1500))
+    B = L.null.project(np.random.default_rng(4).standard_normal((L.size, 11)))
+    how = {"tol": 1e-8, "max_iter": 1000, "project": L.null.project, "precondition": lambda R: R}
+    X, told = solve_laplacian(L, B, **how)
+    Y, also = solve_laplacian(L, B, **how, together=width)
+    np.testing.assert_allclose(Y, X, rtol=0, atol=1e-13 * np.abs(X).max())
+    np.testing.assert_array_equal(also.converged, told.converged)
+    assert ("elimination" in also.solver) == ("elimination" in told.solver) == (small > 0)
+
+
 def test_a_bad_preconditioner_is_given_up():
     """Sixty steps are enough to see that it does not contract; one that does is kept."""
     L = laplacian(spread(random_graph(1500), 1e-14))

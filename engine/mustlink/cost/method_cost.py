@@ -22,7 +22,10 @@ _COARSE = (
     3  # bytes a weight: coarse grids of overlapping clusters, 0.1 or less of points in a plane
 )
 _LINKED = 60  # bytes a weight: the graph with its links, and grids of it
-TOGETHER = 32  # equations solved at a time, as in `linear.by_columns`
+TOGETHER, _NARROW = 32, 4  # equations solved at a time: as a rule, and where memory is short
+_SMOOTHING, _SMOOTHED = 80, 20  # bytes a weight: grids for wide weights, while made and then
+ELIMINATED = 8  # columns of approximate elimination at a time
+_ROUND = 10  # blocks in double precision of a round of approximate elimination
 _REST = 20  # bytes a weight: S among the nodes without a label, in both precisions
 _GUARD = 1.2  # columns computed for one that is wanted, see `eigen.nested_iteration.guard`
 _LEAST_GUARD = 3
@@ -61,6 +64,7 @@ class Cost:
       regularised degrees are computed.
     * `held`: blocks of all columns that are held beside those, where `together` columns at most
       are computed at a time.
+      Fewer, 4 at least, where memory is short: the answers are the same.
     * `guarded`: some columns more are computed, that the wanted ones converge.
     * `double`: blocks are in double precision even where the graph is in single.
     * `per_weight`: bytes of what else a stored weight has. `spreads`: a second, adjusted graph is
@@ -111,13 +115,33 @@ class Cost:
         coarse = 0 if usual else _COARSE * size.nnz
         return self._beside(size, single) + coarse + self._in_blocks(size, single, wanted, blocks)
 
+    def hard_peaks(self, size: Size, *, single: bool) -> tuple[int, int]:
+        """Peaks of the set-up and of equations where weights are far apart, as a rule.
+
+        Smoothed grids, and the elimination that follows where they do not contract.
+        """
+        there = self._beside(size, single)
+        blocks = int(8 * self.held * self._width(self.columns) * size.n)
+        narrow = min(self._width(self.columns), ELIMINATED)
+        factor = int(factor_bytes(size.n, size.nnz, narrow))
+        return there + _SMOOTHING * size.nnz, there + blocks + _SMOOTHED * size.nnz + factor
+
+    def within(self, size: Size, memory: int | None, *, single: bool) -> Cost:
+        """The same with as many equations at a time as fit."""
+        found = self
+        while memory is not None and found.together is not None and found.together > _NARROW:
+            if found.peak(size, single=single) + RESERVE <= memory:
+                break
+            found = replace(found, together=found.together // 2)
+        return found
+
     def wants_single(self, size: Size, memory: int | None) -> bool:
         """Whether what is held in double precision would not fit."""
         return memory is not None and self.peak(size, single=False) + RESERVE > memory
 
     def least_memory(self, size: Size, *, single: bool = True) -> int:
         """The least memory with which it can be done."""
-        return self.peak(size, single=single, columns=self.least) + RESERVE
+        return self._narrowest(size, self.least, single)
 
     def most_columns(self, size: Size, memory: int, *, single: bool) -> int:
         """Vectors that fit; 0 where none do."""
@@ -132,7 +156,12 @@ class Cost:
         return low
 
     def _fits(self, size: Size, memory: int, columns: int, single: bool) -> bool:
-        return self.peak(size, single=single, columns=columns) + RESERVE <= memory
+        return self._narrowest(size, columns, single) <= memory
+
+    def _narrowest(self, size: Size, columns: int, single: bool) -> int:
+        """Bytes of the process with as few equations at a time as may be."""
+        narrow = self if self.together is None else replace(self, together=_NARROW)
+        return narrow.peak(size, single=single, columns=columns) + RESERVE
 
     def check(self, size: Size, memory: int, *, single: bool) -> None:
         """Raise InputError where not even the least fits, with the memory that does."""
@@ -147,6 +176,11 @@ class Cost:
 def entry_bytes(single: bool) -> int:
     """Bytes of a stored number."""
     return 4 if single else 8
+
+
+def factor_bytes(n: int, nnz: int, columns: int) -> float:
+    """Approximate elimination, and what its rounds hold of so many columns."""
+    return 35.0 * nnz + n * (100.0 + 8 * _ROUND * columns)
 
 
 def eigenvectors(columns: int, least: int | None = None) -> Cost:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.cost.method_cost import factor_bytes
 from mustlink.kernels.elimination import eliminate, grounded_product, substitute
 from mustlink.operators.grounded_laplacian import Block, GroundedLaplacian
 from mustlink.operators.null_space import NullSpace
@@ -23,9 +24,9 @@ from mustlink.space import LocalSpace
 _SEED = 0  # of the random trees: part of the method, like a power method's start
 
 
-def elimination_bytes(laplacian: GroundedLaplacian) -> float:
-    """What making it takes at its peak: 70 bytes an edge, 100 a node."""
-    return 35.0 * laplacian.n_entries + 100.0 * laplacian.size
+def elimination_bytes(laplacian: GroundedLaplacian, columns: int = 0) -> float:
+    """What making it and so many columns take at their peak: 70 bytes an edge, 100 a node."""
+    return factor_bytes(laplacian.size, laplacian.n_entries, columns)
 
 
 class ApproximateCholesky:

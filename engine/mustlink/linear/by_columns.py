@@ -9,30 +9,34 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.cost.method_cost import TOGETHER
 from mustlink.deadline import NEVER, Deadline
 from mustlink.result import Convergence
 
 Block = NDArray[np.float64]
-TOGETHER = 32  # columns; a product takes as long for each of them as for one of more
-
+Advance = Callable[[float], None]
 # B (m, c), who hears which part is done, and when it shall be -> X (m, c) and how it was found
-Solve = Callable[[Block, Callable[[float], None], Deadline], tuple[Block, Convergence]]
+Solve = Callable[[Block, Advance, Deadline], tuple[Block, Convergence]]
 
 
 def by_columns(
-    solve: Solve, B: Block, advance: Callable[[float], None], deadline: Deadline = NEVER
+    solve: Solve,
+    B: Block,
+    advance: Advance,
+    deadline: Deadline = NEVER,
+    together: int = TOGETHER,
 ) -> tuple[Block, Convergence]:
-    """X (m, b) with `solve` of at most 32 columns of B (m, b) at a time.
+    """X (m, b) with `solve` of at most `together` columns of B (m, b) at a time.
 
-    For solvers whose columns do not disturb each other: X is the same. `advance` hears the part of
-    all columns that is done; every column has its share of the time.
+    For solvers whose columns do not disturb each other: X is the same for every number. `advance`
+    hears the part of all columns that is done; every column has its share of the time.
     """
     width = B.shape[1]
-    if width <= TOGETHER:
+    if width <= together:
         return solve(B, advance, deadline)
     X, found = np.empty_like(B), []
-    for first in range(0, width, TOGETHER):
-        last = min(first + TOGETHER, width)
+    for first in range(0, width, together):
+        last = min(first + together, width)
         on_part = partial(_report, advance, first / width, (last - first) / width)
         until = deadline.share((last - first) / (width - first))
         X[:, first:last], one = solve(np.ascontiguousarray(B[:, first:last]), on_part, until)
@@ -42,5 +46,14 @@ def by_columns(
     return X, replace(worst, residuals=residuals)
 
 
-def _report(advance: Callable[[float], None], before: float, share: float, done: float) -> None:
+def _report(advance: Advance, before: float, share: float, done: float) -> None:
     advance(before + share * done)
+
+
+def silent(_: float) -> None:
+    """Nobody hears."""
+
+
+def done(residual: float, tol: float) -> float:
+    """Share of the way from 1 to `tol`: residuals fall geometrically."""
+    return float(np.clip(np.log(max(residual, 1e-300)) / np.log(min(tol, 0.5)), 0.0, 1.0))

@@ -9,16 +9,17 @@ that the correction still missing, as the elimination estimates it, is below the
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import contextlib
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.cost.budget import Budget
+from mustlink.cost.method_cost import ELIMINATED, TOGETHER
 from mustlink.deadline import NEVER, Deadline
 from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.linear.approximate_cholesky import ApproximateCholesky, elimination_bytes
+from mustlink.linear.by_columns import Advance, Solve, by_columns, done, silent
 from mustlink.linear.cg import Map, block_cg
 from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
@@ -34,6 +35,10 @@ _INNER_STEPS = 40
 _FALLING = 0.5  # a round that leaves more of the error is the last
 
 
+class _GivenUpError(Exception):
+    """The preconditioner does not contract."""
+
+
 def solve_laplacian(
     laplacian: GroundedLaplacian,
     B: Block,
@@ -42,36 +47,53 @@ def solve_laplacian(
     max_iter: int,
     precondition: Preconditioner | None = None,
     project: Map | None = None,
-    on_step: Callable[[float], None] | None = None,
+    advance: Advance = silent,
     deadline: Deadline = NEVER,
     budget: Budget | None = None,
+    together: int = TOGETHER,
 ) -> tuple[Block, Convergence]:
     """Solve (I − S)X = B, (m, b), by conjugate gradients; `project` onto the range if singular.
 
-    ‖b − Ax‖ <= tol·‖b‖ with the preconditioner given; where it takes too many steps,
-    max|Δf| <= tol·max|f|, f = D^-½x, with that of approximate elimination. Raises NumericalError
-    where the answer is beyond doubles. Elimination that the budget does not allow is left out.
+    ‖b − Ax‖ <= tol·‖b‖ with the preconditioner given; where it takes too many steps for a column,
+    max|Δf| <= tol·max|f|, f = D^-½x, for all with that of approximate elimination. `together`
+    columns at most are computed at a time, and X is the same whatever their number. Raises
+    NumericalError where the answer is beyond doubles. Elimination that the budget does not allow
+    is left out.
     """
     # Without one the system is well conditioned: many steps are as they should be.
     patience = max_iter if precondition is None else min(max_iter, _PATIENCE)
-    how: Any = {
-        "tol": tol,
-        "precondition": precondition,
-        "project": project,
-        "on_step": on_step,
-        "deadline": deadline,
-    }
-    with np.errstate(all="ignore"):  # of a preconditioner that is at its end: it is checked
-        X, found = block_cg(laplacian.apply, B, max_iter=patience, **how)
-    spent = max_iter <= patience and found.reason != STAGNATED
-    ended = found.converged.all() or spent or deadline.is_over
-    if np.isfinite(X).all() and ended:
-        return X, found
+
+    def by_gradients(steps: int) -> Solve:
+        def part(C: Block, advance: Advance, until: Deadline) -> tuple[Block, Convergence]:
+            return block_cg(
+                laplacian.apply,
+                C,
+                tol=tol,
+                max_iter=steps,
+                precondition=precondition,
+                project=project,
+                on_step=lambda worst: advance(done(worst, tol)),
+                deadline=until,
+            )
+
+        return part
+
+    def patiently(C: Block, advance: Advance, until: Deadline) -> tuple[Block, Convergence]:
+        with np.errstate(all="ignore"):  # of a preconditioner that is at its end: it is checked
+            X, found = by_gradients(patience)(C, advance, until)
+        spent = max_iter <= patience and found.reason != STAGNATED
+        if np.isfinite(X).all() and (found.converged.all() or spent or until.is_over):
+            return X, found
+        raise _GivenUpError
+
+    with contextlib.suppress(_GivenUpError):
+        return by_columns(patiently, B, advance, deadline, together)
     try:
         if budget is not None:
-            budget.ask(elimination_bytes(laplacian), "approximate elimination")
+            width = min(B.shape[1], ELIMINATED)
+            budget.ask(elimination_bytes(laplacian, width), "approximate elimination")
     except OutOfMemoryError:
-        return block_cg(laplacian.apply, B, max_iter=max_iter, **how)
+        return by_columns(by_gradients(max_iter), B, advance, deadline, together)
     return by_elimination(
         laplacian, B, tol=tol, max_iter=max_iter, project=project, deadline=deadline
     )
@@ -93,9 +115,33 @@ def by_elimination(
     """
     cholesky = ApproximateCholesky(laplacian)
     inside: Map = lambda V: V  # noqa: E731
+    onto: Map = lambda V: V if project is None else project(V)  # noqa: E731
     if isinstance(laplacian, NormalizedLaplacian) and project is not None:
-        B, null = project(B), laplacian.null
+        null = laplacian.null
         inside = cholesky.null(null.component, null.n_components).project
+
+    def part(C: Block, _: Advance, until: Deadline) -> tuple[Block, Convergence]:
+        X, found = _refined(cholesky, onto(C), inside, tol, max_iter, until)
+        X = onto(X)
+        if not np.isfinite(X).all():
+            raise NumericalError(
+                "graph: the answer of a linear system is beyond doubles; its weights differ too "
+                "much, so raise the smallest or leave out nodes that hardly hang on"
+            )
+        return X, found
+
+    return by_columns(part, B, silent, deadline, ELIMINATED)
+
+
+def _refined(
+    cholesky: ApproximateCholesky,
+    B: Block,
+    inside: Map,
+    tol: float,
+    max_iter: int,
+    deadline: Deadline,
+) -> tuple[Block, Convergence]:
+    """Rounds until the correction that is still missing is small, or no longer falls."""
     size = np.abs(B).max(axis=0, initial=0.0)
     unit = np.where(size > 0, size, 1.0)
     B = inside(cholesky.enter(B / unit))
@@ -105,6 +151,7 @@ def by_elimination(
         missing = inside(cholesky(R))
         height = np.maximum(cholesky.heights(X), cholesky.heights(missing))
         before, left = left, _shares(cholesky.heights(missing), height)
+        del missing
         if (left <= tol).all():
             reason = TOLERANCE
             break
@@ -118,14 +165,8 @@ def by_elimination(
         X[:, active] += step
         steps += taken
         R = inside(B - cholesky.product(X))
-    X = cholesky.leave(X) * unit
-    X = X if project is None else project(X)
-    if not np.isfinite(X).all():
-        raise NumericalError(
-            "graph: the answer of a linear system is beyond doubles; its weights differ too much, "
-            "so raise the smallest or leave out nodes that hardly hang on"
-        )
-    return X, Convergence("block CG with approximate elimination", reason, steps, left, tol)
+    found = Convergence("block CG with approximate elimination", reason, steps, left, tol)
+    return cholesky.leave(X) * unit, found
 
 
 def _round(

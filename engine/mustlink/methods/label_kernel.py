@@ -8,11 +8,11 @@ from mustlink.eigen.low_rank_pencil import LowRankSolution, low_rank_pencil, sol
 from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.sharpness import default_tolerance
 from mustlink.eigen.solver import grids_of, laplacian_of
+from mustlink.linear.by_columns import done
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
 from mustlink.linear.pseudo_inverse import Inverse, dense_inverse, rough_inverse
 from mustlink.operators.gaussian_kernel import gaussian_factor, normalized_factor
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.glp import done
 from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
 

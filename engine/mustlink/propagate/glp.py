@@ -8,17 +8,17 @@ of Δ. All classes are solved at once, one column each.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.cost.method_cost import TOGETHER
 from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.errors import NumericalError
-from mustlink.linear.by_columns import TOGETHER, by_columns
+from mustlink.linear.by_columns import Advance, by_columns, done
 from mustlink.linear.cg import Map, block_cg
 from mustlink.linear.laplacian_solve import EXACT, by_elimination, solve_laplacian
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
@@ -126,12 +126,16 @@ def scaled_system(
 
 @dataclass(frozen=True)
 class Solving:
-    """How a system is solved: by LAPACK or conjugate gradients, to which residual, until when."""
+    """How a system is solved: by LAPACK or conjugate gradients, to which residual, until when.
+
+    Conjugate gradients take `together` columns at most at a time.
+    """
 
     solver: str = "auto"
     tol: float | None = None
     max_iter: int = 1000
     deadline: Deadline = NEVER
+    together: int = TOGETHER
 
     def is_dense(self, m: int) -> bool:
         """Whether LAPACK solves it: up to 1,000 nodes unless told otherwise."""
@@ -169,8 +173,8 @@ def propagate(
     recorder.budget.ask(2 * Y.nbytes, f"equations for {Y.shape[1]} classes on {m} nodes")
     B = w[:, None] * Y
     if held.size:
-        for first in range(0, Y.shape[1], TOGETHER):
-            part = slice(first, first + TOGETHER)
+        for first in range(0, Y.shape[1], solving.together):
+            part = slice(first, first + solving.together)
             B[:, part] -= energy.apply(np.where(is_free[:, None], 0.0, Y[:, part]))
     if balance is not None:
         B = np.column_stack([B, balance])
@@ -214,32 +218,26 @@ def solve(
     with recorder.stage("multigrid set-up"):
         system = energy.system(free, weight)
     scale = system.scale[:, None]
-
-    def part(
-        C: Block, advance: Callable[[float], None], until: Deadline
-    ) -> tuple[Block, Convergence]:
-        how: Any = {
-            "tol": tol,
-            "max_iter": solving.max_iter,
-            "precondition": system.precondition,
-            "on_step": lambda worst: advance(done(worst, tol)),
-            "deadline": until,
-        }
-        if system.laplacian is None:
-            X, convergence = block_cg(system.apply, scale * C, **how)
-        else:
-            X, convergence = solve_laplacian(
-                system.laplacian, scale * C, budget=recorder.budget, **how
-            )
-        return scale * X, convergence
-
+    together, until = solving.together, solving.deadline
+    how: Any = {
+        "tol": tol,
+        "max_iter": solving.max_iter,
+        "precondition": system.precondition,
+    }
     with recorder.stage("propagating") as advance:
-        return by_columns(part, B, advance, solving.deadline)
+        B = scale * B
+        if system.laplacian is not None:
+            how |= {"advance": advance, "deadline": until, "budget": recorder.budget}
+            X, convergence = solve_laplacian(system.laplacian, B, together=together, **how)
+        else:
 
+            def part(C: Block, advance: Advance, until: Deadline) -> tuple[Block, Convergence]:
+                told: Any = lambda worst: advance(done(worst, tol))  # noqa: E731
+                return block_cg(system.apply, C, on_step=told, deadline=until, **how)
 
-def done(residual: float, tol: float) -> float:
-    """Share of the way from 1 to `tol`: residuals fall geometrically."""
-    return float(np.clip(np.log(max(residual, 1e-300)) / np.log(min(tol, 0.5)), 0.0, 1.0))
+            X, convergence = by_columns(part, B, advance, until, together)
+        X *= scale
+        return X, convergence
 
 
 def _restricted(energy: Energy, free: Ints, weight: Floats) -> Map:

@@ -18,10 +18,10 @@ from mustlink.deadline import Deadline
 from mustlink.kernels.local_fits import convex_weights
 from mustlink.kernels.spmm import spmm_axpby
 from mustlink.linear.bicgstab import block_bicgstab
-from mustlink.linear.by_columns import by_columns
+from mustlink.linear.by_columns import by_columns, done
 from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.glp import LaplacianEnergy, done
+from mustlink.propagate.glp import LaplacianEnergy
 from mustlink.propagate.neighborhoods import as_matrix, located, neighbourhoods
 from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
@@ -100,7 +100,7 @@ def iterated(task: Task, U: sp.csr_matrix, alpha: float, Y: Block) -> tuple[Bloc
                 deadline=until,
             )
 
-        return by_columns(part, B, advance, task.solving.deadline)
+        return by_columns(part, B, advance, task.solving.deadline, task.solving.together)
 
 
 def both_ways(U: sp.csr_matrix) -> NormalizedLaplacian:

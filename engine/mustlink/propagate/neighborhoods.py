@@ -16,11 +16,11 @@ from mustlink.deadline import Deadline
 from mustlink.eigen.sharpness import default_tolerance
 from mustlink.errors import NumericalError
 from mustlink.kernels.local_fits import nearest_listed
-from mustlink.linear.by_columns import by_columns
+from mustlink.linear.by_columns import by_columns, done
 from mustlink.linear.cg import Map, block_cg
 from mustlink.linear.multigrid.galerkin import Product, galerkin_cycle
 from mustlink.operators.laplacian import Block
-from mustlink.propagate.glp import Energy, Floats, Solving, System, done, propagate
+from mustlink.propagate.glp import Energy, Floats, Solving, System, propagate
 from mustlink.propagate.task import Solution, Task
 from mustlink.result import Convergence
 
@@ -186,7 +186,8 @@ def _balanced(
         )
 
     with task.recorder.stage("propagating") as advance:
-        return by_columns(part, weight[:, None] * task.Y, advance, solving.deadline)
+        B = weight[:, None] * task.Y
+        return by_columns(part, B, advance, solving.deadline, solving.together)
 
 
 def _orthogonal(c: Floats, X: Block) -> Block:

@@ -33,7 +33,7 @@ from mustlink.propagate.doubts import doubt_answers, note_shares, warn_unreached
 from mustlink.propagate.glp import SOLVERS, Ints, Solving
 from mustlink.propagate.held_out_labels import best_way
 from mustlink.propagate.reporting import report_of
-from mustlink.propagate.task import Solution, Task, Told
+from mustlink.propagate.task import Solution, Task, Told, columns_at_once
 from mustlink.propagate.trials import Trials
 from mustlink.result import Convergence
 from mustlink.stopping import TIME_LIMIT
@@ -145,9 +145,11 @@ class Propagator(Answers):
         told = Told.of(labels, work)
         nodes = told.nodes
         self.classes_ = np.unique(nodes[nodes >= 0])
-        solving = Solving(self.solver, self.tol, int(self.max_iter), work.recorder.deadline)
+        at_once = columns_at_once(work, self.cost(self.classes_.size))
+        until = work.recorder.deadline
+        solving = Solving(self.solver, self.tol, int(self.max_iter), until, at_once)
         ways = self._ways(network=points is None and work.graph.is_network)
-        trials = Trials(work, told, self.classes_, seed)
+        trials = Trials(work, told, self.classes_, seed, at_once)
         way, why = best_way(ways, trials.of(ways), nodes, seed, work.recorder)
         needed = points if self._needs_points else None
         task = Task.of(work, needed, told, self.classes_, seed, solving)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -11,17 +10,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.deadline import Deadline
+from mustlink.cost.method_cost import TOGETHER, Cost, Size
 from mustlink.eigen.solver import laplacian_of
 from mustlink.graph import Graph
 from mustlink.labels import check_two_classes, labels_of_nodes
-from mustlink.linear.by_columns import by_columns
 from mustlink.linear.laplacian_solve import solve_laplacian
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
 from mustlink.linear.pseudo_inverse import dense_inverse
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.glp import Energy, Floats, Ints, Solving, done, propagate
+from mustlink.propagate.glp import Energy, Floats, Ints, Solving, propagate
 from mustlink.result import Convergence
 from mustlink.workspace import Workspace
 
@@ -192,24 +190,19 @@ class Task:
             return X, Convergence("LAPACK", "direct", 0, np.zeros(B.shape[1]), tol)
         with self.recorder.stage("multigrid set-up"):
             cycle = build_grids(laplacian).cycle()
-
-        def part(
-            C: Block, advance: Callable[[float], None], until: Deadline
-        ) -> tuple[Block, Convergence]:
+        with self.recorder.stage("propagating") as advance:
             return solve_laplacian(
                 laplacian,
-                C,
+                B,
                 tol=tol,
                 max_iter=self.solving.max_iter,
                 precondition=cycle,
                 project=laplacian.null.project,
-                on_step=lambda worst: advance(done(worst, tol)),
-                deadline=until,
+                advance=advance,
+                deadline=self.solving.deadline,
                 budget=self.recorder.budget,
+                together=self.solving.together,
             )
-
-        with self.recorder.stage("propagating") as advance:
-            return by_columns(part, B, advance, self.solving.deadline)
 
     @property
     def possible_classes(self) -> NDArray[np.bool_] | None:
@@ -243,3 +236,13 @@ class Solution:
         if self.convergence is None or self.convergence.reason == "direct":
             return 0.0
         return _BELOW * self.convergence.tolerance
+
+
+def columns_at_once(work: Workspace, cost: Cost) -> int:
+    """Columns that are solved at a time: fewer where memory is short, for the same answer."""
+    W = work.graph.affinity
+    size = Size(work.graph.n_nodes, W.nnz, W.dtype.itemsize)
+    found = cost.within(size, work.room, single=work.single).together or TOGETHER
+    if found < min(TOGETHER, cost.columns):
+        work.recorder.note(f"memory: {found} classes are solved at a time")
+    return found

@@ -39,6 +39,7 @@ class Trials:
     told: Told
     classes: Ints
     seed: int
+    together: int
 
     def of(self, ways: Sequence[Way]) -> Callable[[Ints], list[NDArray[np.bool_]]]:
         """Which labels of a fold every way answers right without them."""
@@ -62,4 +63,5 @@ class Trials:
         recorder = Recorder(deadline=self.work.recorder.deadline)
         recorder.budget = self.work.recorder.budget
         work = replace(self.work, recorder=recorder)
-        return Task.of(work, None, self.told.without(fold), self.classes, self.seed, _ROUGH)
+        solving = replace(_ROUGH, together=self.together)
+        return Task.of(work, None, self.told.without(fold), self.classes, self.seed, solving)

@@ -11,39 +11,32 @@ from typing import Any
 
 import numpy as np
 
-from mustlink.cost.method_cost import FACTORS, Cost, Size, entry_bytes
-from mustlink.cost.neighbour_graph import LOOPS_BYTES, MOST_SYMMETRIC, knn_plan
+from mustlink.cost.method_cost import Cost, Size
+from mustlink.cost.neighbour_graph import LOOPS_BYTES, MOST_SYMMETRIC, SYMMETRIC, knn_plan
 from mustlink.cost.neighbour_graph import Plan as GraphPlan
 from mustlink.cost.process_memory import PROGRAM, size_text
-from mustlink.cost.sample_fits import sample_bytes
 from mustlink.cost.search_time import parts_work
 from mustlink.deadline import duration_text
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
 from mustlink_io.jobs.data_probe import Probe, probe_of
 from mustlink_io.jobs.data_shape import Shape, shape_of
-from mustlink_io.jobs.held_out import STAGE, seconds_for, spreading_seconds
 from mustlink_io.jobs.methods import PROPAGATORS
 from mustlink_io.jobs.rates import COMPILING, START, duration
+from mustlink_io.jobs.solving_stages import StagePlan, answers_peak, solving_stages
 
 _READER = 90 * 10**6  # bytes of the program before the engine is loaded
 _BLOCK = 96 * 10**6  # of a block that is read, checked and converted
 _ROW = 40  # bytes of finding out which rows are equal
 _GRAPH = ("kNN graph", "weights", "components")
 _SHARE = 0.4  # of the time, beyond which neighbours are searched in another way
-_NARROW = 60  # columns up to which products with the graph take longest
-_SAMPLE = 50_000  # rows of k-means with all its starts
+_EQUAL = 0.5  # share of rows that differ, below which what edges count for is far apart
+# Where multigrid does not contract, elimination takes its place: ten times as long was measured.
+_SURE = 0.1  # share of the time in steps, up to which that is within a factor of two
+_STEPS = (
+    "how many steps the solver takes, ten times as many or not, is known when the graph is seen"
+)
 LAZY = 8  # points of more than this part of the memory are read when needed, block by block
-
-
-@dataclass(frozen=True)
-class StagePlan:
-    """One stage: peak of the process in bytes, seconds, and how it is done where that varies."""
-
-    name: str
-    peak_bytes: int
-    seconds: float
-    how: str = ""
 
 
 @dataclass(frozen=True)
@@ -109,7 +102,8 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
         steps = f"up to {cost.most_steps:,} steps, as many as --max-iter allows, are counted"
         seen = replace(seen, sooner="; ".join(filter(None, (seen.sooner, steps))))
     nodes = shape if seen.distinct is None else replace(shape, n=seen.distinct)
-    least = _least(shape, nodes, k, cost, is_points)
+    hard = is_points and nodes.n < _EQUAL * shape.n and job.methods is PROPAGATORS
+    least = _least(shape, nodes, k, cost, is_points, hard)
     if memory is not None and least > memory:
         raise InputError(
             f"--memory: {size_text(memory)} given, but {job.data} with -m {job.method} needs at "
@@ -131,7 +125,6 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
         stages += _graph_stages(graph, nodes, k, size.nnz)
         if nodes.n < shape.n:
             changes.append(f"{shape.n:,} rows are {nodes.n:,} nodes: equal rows are one")
-            held += _spread(shape, nodes, cost)
         if graph.method == "partition":
             parts = graph.layout.parts if graph.layout else 0
             where = "" if graph.in_memory else ", from a file on disk"
@@ -153,21 +146,21 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
         changes.append(note)
     if graph is not None and graph.method == "pynndescent":
         held += LOOPS_BYTES  # stays
-    stages += _solving(cost, size, held, single, job, shape)
+    stages += solving_stages(cost, size, held, single, job, shape, hard)
     slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
-    why = tuple(sentence for sentence in (seen.later, seen.sooner) if sentence)
-    return Plan(slow, tuple(changes), memory, least, seen.promise, why)
+    iterating = sum(stage.seconds for stage in stages if stage.name == "propagating")
+    uncounted = cost.most_steps is None
+    unknown = hard or (uncounted and iterating > _SURE * sum(stage.seconds for stage in stages))
+    told = seen.later, seen.sooner, _STEPS if unknown else ""
+    why = tuple(sentence for sentence in told if sentence)
+    promise = "at least" if unknown else seen.promise
+    return Plan(slow, tuple(changes), memory, least, promise, why)
 
 
 def _probed(job: Any) -> Probe:
     """What a sample of the points says; of data that are prepared only which rows are equal."""
     found = probe_of(job.data, job.steps)
     return found if job.steps.is_nothing else Probe(distinct=found.distinct)
-
-
-def _spread(shape: Shape, nodes: Shape, cost: Cost) -> int:
-    """Bytes of answers for all rows beside those of the nodes: numbers of nodes, two blocks."""
-    return 8 * shape.n + 16 * (shape.n - nodes.n) * cost.least
 
 
 def tell_time(plan: Plan, limit: float, recorder: Recorder) -> None:
@@ -191,7 +184,7 @@ def beyond(plan: Plan, limit: float) -> list[str]:
     ]
 
 
-def _least(shape: Shape, nodes: Shape, k: int, cost: Cost, is_points: bool) -> int:
+def _least(shape: Shape, nodes: Shape, k: int, cost: Cost, is_points: bool, hard: bool) -> int:
     """The least memory of a job, with as many weights as neighbours of high dimension have.
 
     `nodes` is the shape of the rows that differ.
@@ -199,9 +192,12 @@ def _least(shape: Shape, nodes: Shape, k: int, cost: Cost, is_points: bool) -> i
     if not is_points:
         size = Size(shape.n, shape.nnz)
         return max(cost.least_memory(size), _checking(size))
-    least = cost.least_memory(Size(nodes.n, int(MOST_SYMMETRIC * nodes.n * k)))
+    size = Size(nodes.n, int(MOST_SYMMETRIC * nodes.n * k), 4)
+    least = max(cost.least_memory(size), answers_peak(cost, size, True, shape.n))
+    if hard:
+        usual = Size(nodes.n, int(SYMMETRIC * nodes.n * k), 4)
+        least = max(least, *cost.hard_peaks(usual, single=True))
     least = max(least, knn_plan(nodes.n, nodes.d, k, None, by_rows=True).least)
-    least += _spread(shape, nodes, cost) if nodes.n < shape.n else 0
     points = 4 * shape.n * shape.d
     return least if points > least // LAZY else least + points  # few points are held
 
@@ -244,54 +240,17 @@ def _graph_stages(graph: GraphPlan, shape: Shape, k: int, nnz: int) -> list[Stag
     ]
 
 
-def _clustering(n: int, clusters: int) -> float:
-    """Seconds of k-means: on a sample many times, then on all."""
-    sample = duration("k-means", min(n, _SAMPLE) * clusters**2)
-    return duration("clusters", n * clusters) + sample
-
-
 def _fitting(
     cost: Cost, size: Size, memory: int | None, held: int, single: bool
 ) -> tuple[Cost, str]:
     """The cost with as many vectors as fit, and what to say if they are less than wished for."""
     if memory is None or cost.least == cost.columns:
-        return cost, ""
+        found = cost.within(size, None if memory is None else memory - held, single=single)
+        together = found.together or cost.columns
+        narrow = together < min(cost.together or 0, cost.columns)
+        return found, f"{together} classes are solved at a time" if narrow else ""
     most = cost.most_columns(size, memory - held, single=single)
     if most >= cost.columns:
         return cost, ""
     fewer = max(most, cost.least)
     return replace(cost, columns=fewer), f"at most {fewer} smooth vectors instead of {cost.columns}"
-
-
-def _solving(
-    cost: Cost, size: Size, held: int, single: bool, job: Any, shape: Shape
-) -> list[StagePlan]:
-    """The stages after the graph, which has `size`."""
-    n, nnz, clusters = size.n, size.nnz, int(getattr(job, "n_clusters", 0) or cost.columns)
-    at_rest = PROGRAM + held + size.operator(single)
-    vectors = cost.columns * n * entry_bytes(single)
-    embedding = clusters * n * entry_bytes(single)
-    found = [
-        StagePlan("order of the nodes", at_rest, duration("order of the nodes", nnz)),
-        StagePlan("Laplacian", at_rest, duration("Laplacian", nnz)),
-        StagePlan("multigrid set-up", at_rest, duration("multigrid set-up", nnz)),
-    ]
-    if cost.spreads:
-        how = "more with thousands of pairs"
-        peak = at_rest + FACTORS
-        found.append(StagePlan("constraint propagation", peak, spreading_seconds(n), how))
-    name = "propagating" if job.methods is PROPAGATORS else "eigenvectors"
-    peak = held + cost.peak(size, single=single, usual=True)
-    seconds = duration("eigenvectors", nnz * cost.columns)
-    seconds += duration("steps", nnz * cost.columns * (cost.most_steps or 0))
-    if name == "eigenvectors":
-        seconds += duration("wide blocks", n * cost.columns * max(cost.columns - _NARROW, 0))
-    found.append(StagePlan(name, peak, seconds))
-    found.append(StagePlan("clusters", at_rest + vectors + 3 * embedding, _clustering(n, clusters)))
-    peak = at_rest + vectors + sample_bytes(shape.n, shape.d, clusters, cost)
-    if shape.d and job.labels is not None and (job.memory is None or peak <= job.memory):
-        found.append(StagePlan(STAGE, peak, seconds_for(shape.n, clusters, cost)))
-    found.append(StagePlan("looking at the result", at_rest, duration("looking", nnz)))
-    out = n * (8 + 8 * clusters)
-    found.append(StagePlan("writing", at_rest + vectors + 2 * out, duration("writing", out)))
-    return found
