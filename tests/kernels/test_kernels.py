@@ -165,3 +165,15 @@ def test_the_nearest_centre_is_the_nearest(dtype):
     centers[4] = centers[1]  # of equally near ones the first
     gaps = ((X[:, None, :].astype(float) - centers) ** 2).sum(axis=2)
     assert np.array_equal(nearest_centre(X, centers), gaps.argmin(axis=1))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("far", [0.0, 1e3, 1e9])
+def test_of_many_centres_the_same_is_nearest(dtype, far):
+    rng = np.random.default_rng(6)
+    centers = far + rng.standard_normal((70, 9))
+    centers[40:] = centers[:30]  # of equally near ones the first
+    X = np.concatenate([centers, far + rng.standard_normal((5000, 9))]).astype(dtype)
+    X[-3:] = (centers[3] + centers[5]) / 2  # halfway, to rounding
+    gaps = np.stack([sum((X[:, c].astype(float) - g[c]) ** 2 for c in range(9)) for g in centers])
+    assert np.array_equal(nearest_centre(X, centers), gaps.argmin(axis=0))

@@ -5,7 +5,7 @@ import pytest
 
 import oracles
 from cases import planted_graph, random_graph
-from mustlink.eigen.chebyshev import chebyshev
+from mustlink.eigen.chebyshev import best_pairs, chebyshev
 from mustlink.eigen.plain_solve import choose
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.graph import Graph
@@ -98,6 +98,31 @@ def test_filters_start_anywhere_and_change_nothing():
     short = chebyshev(laplacian, X, 3, tol=1e-10, max_iter=1)
     assert short.convergence.reason == "max_iter"
     assert (short.values >= found.values - 1e-12).all()  # Ritz values come from above
+
+
+def test_few_digits_are_found_in_single_precision():
+    W = planted_graph(np.random.default_rng(8), 400, 3, 0.1, 0.01)[0]
+    work = Workspace(Graph(W), tau=0.3)
+    found = smallest_pairs(work, 4, solver="chebyshev", tol=1e-4)
+    laplacian = laplacian_of(work)
+    assert found.vectors.dtype == laplacian.dtype == np.float64
+    assert laplacian.in_single.in_single.S.dtype == np.float32
+    R = laplacian.apply(found.vectors) - found.vectors * found.values
+    assert np.linalg.norm(R, axis=0).max() < 2e-4
+    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(4), atol=1e-5)
+
+
+@pytest.mark.parametrize("close", [1.0, 1e-3, 1e-5])
+def test_the_best_pairs_of_a_span_are_those_of_lapack(close):
+    rng = np.random.default_rng(9)
+    laplacian = laplacian_of(Workspace(Graph(planted_graph(rng, 90, 3)[0]), tau=0.1))
+    basis = np.linalg.qr(rng.standard_normal((90, 6)))[0]
+    Y = basis @ (np.eye(6) + (1 - close) * np.ones((6, 6)) / close) * np.geomspace(1, 1e6, 6)
+    theta, X = best_pairs(laplacian, Y)
+    L = laplacian.to_dense()
+    np.testing.assert_allclose(theta, np.linalg.eigvalsh(basis.T @ L @ basis), atol=1e-8)
+    np.testing.assert_allclose(X.T @ X, np.eye(6), atol=1e-7)
+    np.testing.assert_allclose(X.T @ L @ X, np.diag(theta), atol=1e-7)
 
 
 def test_views_of_one_graph_keep_their_own():

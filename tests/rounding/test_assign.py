@@ -95,12 +95,45 @@ def test_given_centres_are_where_kmeans_starts():
     assert np.array_equal(nearest(E, found.centers), found.labels)
 
 
-def test_large_inputs_are_sampled_then_seen_whole(monkeypatch):
-    monkeypatch.setattr(module, "_SAMPLE", 40)
+def test_large_inputs_are_sampled_then_seen_whole():
     E, y = indicator_like(np.random.default_rng(3), n=400)
-    found = kmeans(E, 4, 0)
+    found = kmeans(E, 4, 0, sample=40)
     assert found.labels.size == 400
     assert adjusted_rand_score(found.labels, y) == 1.0
+
+
+@pytest.mark.parametrize("wide", [5, 100])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_best_of_short_starts_is_followed_to_its_end(monkeypatch, wide, weighted):
+    monkeypatch.setattr(module, "_LONG", 0)
+    monkeypatch.setattr(module, "_WIDE", wide)
+    rng = np.random.default_rng(7)
+    y = rng.integers(0, 12, 900)
+    rows = 4 * np.eye(12)[y] + 0.4 * rng.standard_normal((900, 12))
+    space = LocalSpace(900, rng.integers(1, 4, 900).astype(float) if weighted else None)
+    found = kmeans(rows, 12, 0, space=space)
+    assert adjusted_rand_score(found.labels, y) == 1.0
+    more = lloyd(space, rows, found.centers)  # Lloyd's steps end where they began
+    assert np.array_equal(more.labels, found.labels)
+    np.testing.assert_allclose(more.centers, found.centers, atol=1e-10)
+
+
+def test_hundreds_of_clusters_start_from_fewer_rows(monkeypatch):
+    monkeypatch.setattr(module, "_WORK", 1)
+    rng = np.random.default_rng(8)
+    y = np.concatenate([np.arange(30), rng.integers(0, 30, 2970)])
+    rows = 9 * np.eye(30)[y] + 0.1 * rng.standard_normal((3000, 30))
+    assert adjusted_rand_score(kmeans(rows, 30, 0).labels, y) > 0.9
+
+
+def test_narrow_rows_are_about_as_far_apart():
+    rows = np.random.default_rng(9).standard_normal((40, 300))
+    far, near = (
+        ((R[:, None] - R) ** 2).sum(axis=2)[np.triu_indices(40, 1)]
+        for R in (rows, module._narrow(rows, 0))
+    )
+    assert 0.4 < (near / far).min() < (near / far).max() < 1.8
+    assert module._narrow(rows[:, :50], 0).shape == (40, 50)
 
 
 @pytest.mark.parametrize("lost", [0, 2])

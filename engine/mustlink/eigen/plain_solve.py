@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ PLAIN_SOLVERS = (*SOLVERS, "chebyshev")  # which is for L̄ alone, without a pen
 WITHOUT_GRIDS = ("dense", "lanczos", "chebyshev")
 DENSE_BELOW = 1000  # nodes: below, LAPACK takes about a second and is exact
 _DENSE_COMPLETE = 4000
+_SINGLE = 1e-4  # residual from which filters work in single precision, at half the cost
 
 
 def is_small(laplacian: NormalizedLaplacian) -> bool:
@@ -62,15 +64,17 @@ def plain_solve(
         return lanczos(laplacian, k, tol=tol, max_iter=10 * max_iter, seed=seed, deadline=deadline)
     if solver == "chebyshev":
         width = min(k + guard(k), laplacian.size - laplacian.null.n_components)
-        return chebyshev(
-            laplacian,
-            laplacian.space.normals(width, seed).astype(laplacian.dtype, copy=False),
+        used = laplacian.in_single if tol >= _SINGLE else laplacian
+        found = chebyshev(
+            used,
+            used.space.normals(width, seed).astype(used.dtype, copy=False),
             k,
             tol=tol,
             max_iter=max_iter,
             on_step=_telling(tol, advance),
             deadline=deadline,
         )
+        return replace(found, vectors=found.vectors.astype(laplacian.dtype, copy=False))
     assert grids is not None
     if solver == "shift-invert":
         return shift_invert(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -83,6 +83,11 @@ class GroundedLaplacian:
         if S.dtype == np.float32:
             return S
         return sp.csr_matrix((S.data.astype(np.float32), S.indices, S.indptr), shape=S.shape)
+
+    @property
+    def in_single(self) -> Self:
+        """The same with S in single precision, for who needs few digits."""
+        return self if self.S.dtype == np.float32 else replace(self, S=self.single_edges)
 
     def apply(self, X: Block) -> Block:
         """(I − S)X for a block (m, b), in the block's precision."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import check_answer
 from mustlink.errors import InputError
+from mustlink.kernels.group_sums import group_sums
 from mustlink.kernels.nearest_centre import nearest_centre
 from mustlink.rounding.lloyd import Assignment, lloyd
 from mustlink.space import Block, LocalSpace, Small, Space
@@ -22,6 +23,12 @@ Ints = NDArray[np.int64]
 ASSIGNMENTS = ("auto", "sign", "split", "kmeans", "sign-kmeans", "cost-weighted", "sphere")
 _SAMPLE = 50_000  # rows on which k-means looks for its centres before it sees all of them
 _RESTARTS = 10
+_LEAST_SAMPLE = 20  # rows a cluster
+_WORK = 4 * 10**8  # multiplications of a step on a sample, unless clusters have too few rows then
+_LONG = 10**7  # multiplications of a step from which only the best start is followed to its end
+_SHORT = 10  # steps of the others: their order hardly changes any more
+_WIDE = 100  # columns from which starts are compared in a random projection on so many
+_FEW = 3  # starts then: with hundreds of clusters they end alike
 
 
 def transform(
@@ -82,22 +89,24 @@ def kmeans(
     *,
     centers: Small | None = None,
     restarts: int = _RESTARTS,
+    sample: int = _SAMPLE,
     space: Space | None = None,
 ) -> Assignment:
     """k-means: scikit-learn's `restarts` starts on a sample, then Lloyd's steps on all rows.
 
-    Up to 50,000 rows the sample is all of them, and its clusters are the answer. Where nodes stand
-    for several, `space.weights`, every row counts as often.
+    A `sample` of all rows is all there is to do. It has less rows for hundreds of clusters, 20 for
+    each at least. Where nodes stand for several, `space.weights`, every row counts as often.
     """
     space = LocalSpace(rows.shape[0]) if space is None else space
     check_answer(space.dots(rows, rows), "embedding")
     if centers is None:
         n = space.size
-        if n <= _SAMPLE:
+        sample = min(sample, max(_LEAST_SAMPLE * k, _WORK // (k * rows.shape[1])))
+        if n <= sample:
             found = _on_sample(space, rows, np.arange(n), k, (seed, restarts))
             labels = space.place(found.labels_.astype(np.int64))
             return Assignment(labels, found.cluster_centers_, found.inertia_)
-        chosen = np.sort(np.random.default_rng(seed).choice(n, _SAMPLE, replace=False))
+        chosen = np.sort(np.random.default_rng(seed).choice(n, sample, replace=False))
         centers = _on_sample(space, rows, chosen, k, (seed, restarts)).cluster_centers_
     return lloyd(space, rows, centers)
 
@@ -115,11 +124,38 @@ def _on_sample(space: Space, rows: Block, nodes: Ints, k: int, how: tuple[int, i
         # Fewer distinct rows than k: the caller sees it in the labels and tells it in our words.
         warnings.simplefilter("ignore", FewerClusters)
         seed, restarts = how
-        weights = None
+        weights, seen = None, space.take(rows, nodes)
         if space.weights is not None:
             weights = space.take(space.column(space.weights), nodes)[:, 0]
-        model = KMeans(k, n_init=restarts, random_state=seed)
-        return model.fit(space.take(rows, nodes), sample_weight=weights)
+        if restarts == 1 or seen.size * k < _LONG:
+            model = KMeans(k, n_init=restarts, random_state=seed)
+            return model.fit(seen, sample_weight=weights)
+        narrow = _narrow(seen, seed)
+        tried = restarts if narrow is seen else min(restarts, _FEW)
+        short = KMeans(k, n_init=tried, random_state=seed, max_iter=_SHORT)
+        begun = short.fit(narrow, sample_weight=weights).cluster_centers_
+        if narrow is not seen:
+            begun = _means(seen, short.labels_, k, weights)
+        return KMeans(k, init=begun, n_init=1).fit(seen, sample_weight=weights)
+
+
+def _narrow(rows: Block, seed: int) -> Block:
+    """Rows in at most 100 columns at random, in which distances are the same by some per cent.
+
+    Source: Johnson & Lindenstrauss 1984; for k-means Makarychev, Makarychev & Razenshteyn 2019.
+    """
+    width = rows.shape[1]
+    if width <= _WIDE:
+        return rows
+    onto = np.random.default_rng(seed).standard_normal((width, _WIDE)) / np.sqrt(_WIDE)
+    return np.asarray(rows @ onto.astype(rows.dtype))
+
+
+def _means(rows: Block, labels: Ints, k: int, weights: NDArray[np.float64] | None) -> Small:
+    """Mean row of every cluster (k, r); 0 for a cluster without rows."""
+    often = np.ones(len(rows)) if weights is None else weights
+    total, count = (group_sums(X, labels, k, often) for X in (rows, np.ones((len(rows), 1))))
+    return np.asarray(total / np.where(count > 0, count, 1.0))
 
 
 @cache
