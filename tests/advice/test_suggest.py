@@ -14,12 +14,13 @@ import mustlink as ml
 from cases import blobs
 from mustlink.advice import data_warnings as doubts
 from mustlink.advice import rules
-from mustlink.advice.graph_look import eigengaps, is_pixels
+from mustlink.advice.graph_look import is_pixels
 from mustlink.advice.observations import Coordinates, Count, Known, Links, Seen
 from mustlink.advice.sample import MOST, sample_size, sampled_rows, take
 from mustlink.advice.suggestion import SHELL
 from mustlink.errors import InputError
 from mustlink.preparation.request import Preparation
+from mustlink.selection.cluster_count import eigengaps
 from mustlink_io.commands import cli
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs.methods import METHODS, PROPAGATORS

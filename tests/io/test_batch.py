@@ -188,7 +188,7 @@ WRONG = {
     "output misspelt": (ONE.replace("output", "ouput"), "ouput: unknown; did you mean output"),
     "the engine's name": (ONE + "n_clusters = 2", 'job "b": n-clusters: unknown; did you mean k'),
     "of another command": (ONE + "k = 2\nsteps = 3", "steps: no option of command cluster; it bel"),
-    "no number": (ONE + 'k = "two"', "job \"b\": k: 'two' is not a valid integer"),
+    "no number": (ONE + 'k = "two"', "job \"b\": k: 'two' is neither a whole number"),
     "no choice": (ONE + 'k = 2\nmethod = "cps"', "job \"b\": method: 'cps' is not one of 'ncut'"),
     "missing": (ONE, 'job "b": k: is missing'),
     "a flag": (ONE + "k = 2\nstrict = 1", 'job "b": strict: 1 given; it is true or false'),

@@ -1,9 +1,12 @@
 """Doubts about clusters of networks: each on a graph that shows it, none on one that does not."""
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 import mustlink as ml
+from mustlink.methods.normalized_cut import Cut, warn_of_gap
+from mustlink.observe import Recorder
 from mustlink.scores import network_scores
 
 DOUBTS = ("one cluster holds", "are crumbs", "whole components", "the gap after")
@@ -84,3 +87,22 @@ def test_refit_and_pairs_are_scored_too():
     assert est.report_.extra["network"] == network_scores(CLEAR, est.labels_)
     est.refit(BLOCKS)
     assert est.report_.extra["network"] == network_scores(CLEAR, est.labels_)
+
+
+def test_a_tiny_gap_is_one_beside_the_range_of_the_eigenvalues():
+    def told(values, beyond):
+        recorder = Recorder()
+        empty = np.empty((0, len(values)))
+        warn_of_gap(Cut(np.empty(0, int), empty, np.array(values), None, beyond), recorder)
+        return bool(recorder.warnings)
+
+    for shift in (0.0, 0.3, 0.8):  # as τ > 0 lifts all of them
+        assert told([shift, shift + 0.1, shift + 0.199], shift + 0.2)
+        assert not told([shift, shift + 0.01, shift + 0.02], shift + 0.03)
+
+
+@pytest.mark.parametrize("tau", [0.3, 1.0])
+def test_no_gap_in_a_random_graph_whatever_is_added_to_the_degrees(tau):
+    W, _ = planted([1200], 0.01, 0.0)
+    assert 3 in doubts(W, 6, regularization=tau)[0]
+    assert 3 not in doubts(planted([400] * 3, 0.03, 0.002)[0], 3, regularization=tau)[0]

@@ -1,6 +1,7 @@
 """Slow, dense, obvious twins of what the engine computes: a module for each of its rooms."""
 
 from oracles.constraints import *
+from oracles.counting import *
 from oracles.csc_gfhf import *
 from oracles.directed import *
 from oracles.eigen import *

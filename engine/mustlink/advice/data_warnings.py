@@ -21,7 +21,6 @@ _UNEQUAL = 5.0  # times as many labels
 _FEW_NODES = 0.1  # constrained nodes beside as many pairs as a forest of them could have
 _CHANCE = 0.53  # agreement of pairs below which they seem to be of something else
 _COMPARED = 30
-_UNCLEAR, _CLEAR = 0.3, 0.6  # gap
 
 
 def tiny(seen: Seen) -> str | None:
@@ -215,15 +214,9 @@ def number_of_clusters(seen: Seen) -> str | None:
     if c.source == "default":
         return (
             f"the number of clusters was not given and cannot be told quickly: {c.k} is a mere "
-            "default, name it"
+            'default, name it, or let n_clusters="auto" (-k auto) count in the fit'
         )
-    if c.source != "gap" or c.gap is None or c.gap >= _CLEAR:
-        return None
-    how = "no clear" if c.gap < _UNCLEAR else "only a moderate"
-    return (
-        f"the number of clusters was not given; the eigenvalues have {how} gap behind {c.k} "
-        f"({c.gap:.2f} of at most 1): name it if you know it"
-    )
+    return None if c.doubt is None else f"the number of clusters was not given; {c.doubt}"
 
 
 DOUBTS: tuple[Callable[[Seen], str | None], ...] = (

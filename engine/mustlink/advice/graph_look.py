@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from mustlink.advice.observations import Count, Links
-from mustlink.eigen.solver import smallest_pairs
+from mustlink.errors import InputError
 from mustlink.graph import Graph
+from mustlink.selection.cluster_count import count_clusters, is_counted_as_network
 from mustlink.workspace import Workspace
 
-MOST_CLUSTERS = 20  # that are looked for in the spectrum
 SPECTRUM_NODES = 30_000  # a graph of more is not decomposed for a guess
+NETWORK_NODES = 50_000  # whose vectors need no sharpness
 DEFAULT_CLUSTERS = 8  # of the estimators
 _PART = 0.01  # share of the nodes from which a component is no crumb
 _OFFSETS = 40  # steps between neighbours that a grid of pixels has at most, both ways
 _GRID = 0.5  # share of the edges that they make
 _GRID_NODES = 400
 _EVEN = 0.6  # low degree by the median one from which every node chose as many neighbours
-_FLOOR = 0.02  # eigenvalues below this are as good as 0
-_ROUGH = 1e-2
 
 
 def look_at_graph(graph: Graph) -> Links:
@@ -65,35 +62,17 @@ def is_pixels(graph: Graph) -> bool:
     return bool(common.sum() >= _GRID * W.nnz)
 
 
-def count_clusters(graph: Graph, seed: int) -> Count:
-    """K by the widest gap among the smoothest eigenvalues of the graph's larger components.
+def count_of_graph(graph: Graph, seed: int) -> Count:
+    """K as clusterers count it; 8 where that would take longer than a look, 2 of next to nothing.
 
-    The gap behind λ_K is (λ_{K+1} − λ_K)/(λ_{K+1} + 0.02), K from 2 to 20 (von Luxburg 2007 §8.3
-    compares plain differences, which prefer large K). Up to 30,000 nodes; above, 8 and no gap.
+    Cost: a few seconds; ten or more for networks of 50,000 nodes.
     """
-    if graph.n_nodes > SPECTRUM_NODES:
+    network = is_counted_as_network(graph)
+    if graph.n_nodes > (NETWORK_NODES if network else SPECTRUM_NODES):
         return Count(min(DEFAULT_CLUSTERS, graph.n_nodes), "default")
-    sizes = np.bincount(graph.components)
-    large = sizes >= max(2, _PART * graph.n_nodes)
-    nodes = np.flatnonzero(large[graph.components])
-    if nodes.size < 4:
+    try:
+        found = count_clusters(Workspace(graph), seed)
+    except InputError:  # nothing to count
         return Count(min(2, graph.n_nodes), "default")
-    own = graph
-    if nodes.size < graph.n_nodes:
-        own = Graph(sp.csr_matrix(graph.affinity[nodes][:, nodes]))
-    zeros = int(np.count_nonzero(large))
-    wanted = min(MOST_CLUSTERS + 1, nodes.size - 1)
-    values = np.zeros(zeros)
-    if wanted > zeros:
-        found = smallest_pairs(Workspace(own), wanted - zeros, tol=_ROUGH, seed=seed)
-        values = np.concatenate([values, np.maximum(found.values, 0.0)])
-    gaps = eigengaps(values[: MOST_CLUSTERS + 1])
-    if gaps.size == 0:
-        return Count(min(max(zeros, 2), graph.n_nodes), "default")
-    best = int(np.argmax(gaps))
-    return Count(best + 2, "gap", float(gaps[best]))
-
-
-def eigengaps(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Gaps behind λ_2, λ_3 …, from ascending eigenvalues λ_1 …, each in [0, 1]."""
-    return (values[2:] - values[1:-1]) / (values[2:] + _FLOOR)
+    source = "network" if network else "gap"
+    return Count(found.k, source, found.gap, found.reason, found.doubt)

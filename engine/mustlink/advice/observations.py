@@ -96,14 +96,18 @@ class Known:
 
 @dataclass(frozen=True)
 class Count:
-    """The number of clusters, its source (given, labels, gap or default), and how clear it is.
+    """The number of clusters, its source, and how clear it is.
 
-    `gap` is (λ_{K+1} − λ_K)/(λ_{K+1} + 0.02) of the sample's graph, at most 1, for a K found by it.
+    `source` is given, labels, gap (of the spectrum), network (three counts) or default. For the
+    two that are counted, on a sample's graph, `gap` is the widest (λ_{K+1} − λ_K)/(λ_{K+1} + 0.02),
+    at most 1, `reason` the counts in words, and `doubt` why it may be another number.
     """
 
     k: int
     source: str
     gap: float | None = None
+    reason: str = ""
+    doubt: str | None = None
 
 
 @dataclass(frozen=True)

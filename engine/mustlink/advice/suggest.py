@@ -13,7 +13,7 @@ from mustlink.advice.agreement import Comparison, look_at_side
 from mustlink.advice.baseline import baseline
 from mustlink.advice.column_choice import NOT_CHANGED, choose_columns
 from mustlink.advice.data_warnings import doubts
-from mustlink.advice.graph_look import count_clusters, kind_of_graph, look_at_graph
+from mustlink.advice.graph_look import count_of_graph, kind_of_graph, look_at_graph
 from mustlink.advice.metric import choose_metric
 from mustlink.advice.needs import doubt_memory, needs
 from mustlink.advice.observations import Coordinates, Count, Known, Links, Seen
@@ -53,14 +53,15 @@ def suggest(
     `X` are points (n, d), also rows that are read by blocks, a square sparse affinity, or a Graph;
     `graph` a Graph of these points, which is looked at instead of one of a sample. `y` (n,) labels,
     numbers with -1 for unknown or names of classes, `constraints` as of the clusterers. Without
-    `n_clusters` K is the number of classes among the labels, else that of the widest gap of the
-    spectrum. `memory`, as "2GB", goes into the parameters and is compared with what the method
-    needs. `feature_names` (d,), those of a data frame by default, are what reasons call columns.
+    `n_clusters` K is the number of classes among the labels, else counted as clusterers do with
+    n_clusters="auto". `memory`, as "2GB", goes into the parameters and is compared with what the
+    method needs. `feature_names` (d,), those of a data frame by default, are what reasons call
+    columns.
 
     Of more than some thousand points a sample is looked at: the same `random_state` (None: 0) gives
     the same suggestion. Labels are held out of fits to a sample, see `baseline`; all of the data is
     fitted nowhere. Raises InputError. Cost: at most a few seconds for a million points, O(n + nnz)
-    for graphs.
+    for graphs, where clusters of a network are counted ten seconds or more.
     """
     recorder = recorded(observer)
     rng = as_random_state(0 if random_state is None else random_state)
@@ -229,7 +230,7 @@ def _count(
     if side.classes >= 2:
         return Count(side.classes, "labels")
     with recorder.stage("spectrum"):
-        return count_clusters(graph, seed)
+        return count_of_graph(graph, seed)
 
 
 def _count_reason(seen: Seen, parameters: dict[str, Any]) -> list[str]:
@@ -239,8 +240,5 @@ def _count_reason(seen: Seen, parameters: dict[str, Any]) -> list[str]:
         return []
     if count.source == "labels":
         return [f"labels are of {count.k} classes: n_clusters={count.k}"]
-    of = "the graph" if seen.kind != "points" else f"the graph of {seen.sampled:,} points"
-    return [
-        f"the widest gap among the smallest eigenvalues of {of} is behind number {count.k} "
-        f"({count.gap:.2f} of at most 1): n_clusters={count.k}"
-    ]
+    of = "" if seen.kind != "points" else f" in the graph of {seen.sampled:,} points"
+    return [f"{count.reason}{of}: n_clusters={count.k}"]

@@ -27,6 +27,7 @@ _SMOOTHING, _SMOOTHED = 80, 20  # bytes a weight: grids for wide weights, while 
 ELIMINATED = 8  # columns of approximate elimination at a time
 _ROUND = 10  # blocks in double precision of a round of approximate elimination
 _REST = 20  # bytes a weight: S among the nodes without a label, in both precisions
+MOST_COUNTED = 20  # clusters: n_clusters="auto" counts up to so many in graphs of points
 _GUARD = 1.2  # columns computed for one that is wanted, see `eigen.nested_iteration.guard`
 _LEAST_GUARD = 3
 

@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 
 from mustlink.check import check_choice, check_n_clusters
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import Cost, eigenvectors
+from mustlink.cost.method_cost import MOST_COUNTED, Cost, eigenvectors
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
@@ -21,12 +21,14 @@ from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Report
 from mustlink.scores import network_scores, satisfaction
+from mustlink.selection.cluster_count import count_clusters
 from mustlink.workspace import Workspace
 
 Ints = NDArray[np.int64]
 _GIANT = 0.95  # share of the nodes in one cluster that a person should look at
 _CRUMB = 0.05  # of an even share of the nodes; power-law block models have none or few so small
 ISOLATED = ("drop", "assign")
+AUTO = "auto"
 _USUAL_CLUSTERS = 8  # where nobody says how many, as in scikit-learn
 
 
@@ -37,11 +39,13 @@ class GraphClusterer(
     """Base of the clusterers: K, and what every fit begins and ends with.
 
     `n_clusters` K: None takes the number of classes among the labels, and where they name none, or
-    one alone, 8, with a note; `report_.n_clusters` tells. As in scikit-learn a clusterer is a
-    transformer, too: points to rows of the embedding.
+    one alone, 8, with a note; `report_.n_clusters` tells. "auto" counts on the graph instead of
+    taking 8, see `selection.cluster_count`; `report_.choices` has the counts, and what they
+    disagree about is a doubt. As in scikit-learn a clusterer is a transformer, too: points to rows
+    of the embedding.
     """
 
-    n_clusters: int | None = None
+    n_clusters: int | str | None = None
     _: KW_ONLY
     isolated: str = "drop"
 
@@ -98,14 +102,28 @@ class GraphClusterer(
 
     def _k_or(self, n_classes: int | None) -> int:
         """K as it was asked for; what is no number is told later."""
-        wanted = self.n_clusters if self.n_clusters is not None else n_classes
-        return wanted if isinstance(wanted, int) and wanted > 0 else _USUAL_CLUSTERS
+        wanted = n_classes if self._follows_labels else self.n_clusters
+        usual = _USUAL_CLUSTERS if self.n_clusters is None else MOST_COUNTED
+        return wanted if isinstance(wanted, int) and wanted > 0 else usual
 
-    def _clusters(self, graph: Graph, n_classes: int, recorder: Recorder) -> int:
+    @property
+    def _follows_labels(self) -> bool:
+        """Whether K is the number of classes, where labels name them."""
+        return self.n_clusters is None or self.n_clusters == AUTO
+
+    def _clusters(self, work: Workspace, n_classes: int, seed: int) -> int:
         """K, checked against the nodes that can be clustered at all; labels name `n_classes`."""
-        asked = self.n_clusters
-        if asked is None and n_classes > 1:
-            asked = n_classes
+        graph, recorder = work.graph, work.recorder
+        asked, self._counted = self.n_clusters, None
+        if self._follows_labels and n_classes > 1:
+            asked, self._counted = n_classes, "classes among the labels"
+        elif asked == AUTO:
+            count = count_clusters(work, seed)
+            asked, self._counted = count.k, count.reason
+            if count.doubt is None:
+                recorder.note(f"n_clusters: {count.k} counted; {count.reason}")
+            else:
+                recorder.warn(f"n_clusters: {count.k} taken; {count.doubt}")
         elif asked is None:
             asked = _USUAL_CLUSTERS
             recorder.note(f"n_clusters: {asked} taken, for nobody said how many clusters there are")
@@ -139,8 +157,11 @@ class GraphClusterer(
         return self
 
     def _scored(self, recorder: Recorder) -> Self:
-        """The fitted estimator; clusters of a network are scored on its edges, for the report."""
+        """The fitted estimator; its report gains who counted, and how a network is cut."""
         graph = self.graph_
+        if self.n_clusters == AUTO:
+            counted = {"n_clusters": [self.report_.n_clusters, self._counted]}
+            self.report_ = replace(self.report_, choices={**counted, **self.report_.choices})
         if graph.is_network:
             labels = self.labels_[graph.first_rows]
             warn_of_components(graph, labels, recorder)

@@ -171,7 +171,7 @@ class ConstrainedSpectral(InformedClusterer):
         before: Ints | None = None,
     ) -> None:
         graph, recorder = work.graph, work.recorder
-        k = self._clusters(graph, known.as_given.classes.size, recorder)
+        k = self._clusters(work, known.as_given.classes.size, seed)
         if before is not None and k != self.report_.n_clusters:
             fixed = before = None
         if self.assign in ("sign", "split") and k != 2:

@@ -121,7 +121,7 @@ class CSCGFHF(GraphClusterer):
             classes, self.propagated_ = spread.classes_, spread.label_distributions_
             self.classes_ = classes if names is None else names[classes]
             P = self.propagated_[graph.first_rows]
-            k = self._clusters(graph, classes.size, recorder)
+            k = self._clusters(work, classes.size, seed)
             if k != classes.size:
                 recorder.note(f"{classes.size} classes among the labels, but {k} clusters asked")
             if k == 1:
@@ -199,9 +199,9 @@ class CSCGFHF(GraphClusterer):
             check_positive(self.sigma, "sigma")
         as_integer(self.max_iter, "max_iter", 1)
         as_integer(self.max_rank, "max_rank", 2)
-        if self.n_clusters is not None:
+        if not self._follows_labels:
             as_integer(self.n_clusters, "n_clusters", 1)
-        if self.assign == "sign" and self.n_clusters not in (None, 2):
+        if self.assign == "sign" and not self._follows_labels and self.n_clusters != 2:
             raise InputError(
                 f'assign: "sign" makes 2 clusters, not {self.n_clusters}; use "sphere"'
             )

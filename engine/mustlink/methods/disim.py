@@ -31,7 +31,7 @@ from mustlink.graph import Graph
 from mustlink.graph.bipartite import bipartite_graph
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.network_objects import arcs_of
-from mustlink.methods.clusterer import GraphClusterer, Ints, warn_of_sizes
+from mustlink.methods.clusterer import AUTO, GraphClusterer, Ints, warn_of_sizes
 from mustlink.methods.csp import CSP
 from mustlink.methods.directed_rows import Floats, Rows
 from mustlink.methods.informed_clusterer import side_information, warn_if_broken
@@ -98,7 +98,12 @@ class DISIM(GraphClusterer):
             counts = None if sample_weight is None else as_sample_weight(sample_weight, n)
             self.graph_ = Graph.from_affinity(A + A.T, {"kind": "directed"})
             known = side_information(self.graph_, y, constraints, recorder)
-            k = self._clusters(self.graph_, known.classes.size, recorder)
+            if self.n_clusters == AUTO and known.classes.size < 2:
+                raise InputError(
+                    'n_clusters: "auto" counts in undirected graphs; give a number, or labels of '
+                    "every class"
+                )
+            k = self._clusters(Workspace(self.graph_, recorder), known.classes.size, seed)
             view = self._view_of(A, recorder, seed, counts)
             rows, reason = self._rows(view, known, k, seed)
             with recorder.stage("clusters"):

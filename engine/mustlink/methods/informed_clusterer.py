@@ -92,7 +92,7 @@ class InformedClusterer(GraphClusterer):
 
     def _classes_named(self, y: Any, constraints: Constraints | None) -> int | None:
         """Classes that labels name, where K is as many; what is wrong is told later."""
-        if self.n_clusters is not None:
+        if not self._follows_labels:
             return None
         if isinstance(constraints, Constraints) and constraints.classes.size:
             return constraints.classes.size

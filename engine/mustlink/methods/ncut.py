@@ -109,7 +109,7 @@ class NCut(GraphClusterer):
             work = self._work(X, recorder, seed, sample_weight)
             graph = work.graph
             labels, n_classes = self._starting_labels(y, graph)
-            k = self._clusters(graph, n_classes, recorder)
+            k = self._clusters(work, n_classes, seed)
             if n_classes > k:
                 raise InputError(
                     f"init: labels of {n_classes} classes for {k} clusters; ask for as many"

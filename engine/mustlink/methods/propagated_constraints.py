@@ -110,7 +110,7 @@ class PropagatedConstraints(InformedClusterer):
         One adjusted graph and its multigrid are held at a time.
         """
         graph, recorder = work.graph, work.recorder  # 1
-        k = self._clusters(graph, known.as_given.classes.size, recorder)
+        k = self._clusters(work, known.as_given.classes.size, seed)
         if before is not None and k != self.report_.n_clusters:
             before = None
         laplacian = laplacian_of(work)  # 2

@@ -29,6 +29,7 @@ from mustlink_io.commands.options import (
     TIME,
     TOL,
     WEIGHTS,
+    cluster_count,
     output_of,
     program_began,
     several,
@@ -55,7 +56,14 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
 
 @click.command(cls=PreparingCommand, short_help="Points or a graph to clusters.")
 @click.argument("data")
-@click.option("-k", "n_clusters", type=int, required=True, help="Number of clusters.")
+@click.option(
+    "-k",
+    "n_clusters",
+    metavar="K|auto",
+    callback=cluster_count,
+    required=True,
+    help="Number of clusters; auto: classes of the labels, else counted on the graph.",
+)
 @click.option(
     "-m",
     "method",
@@ -95,6 +103,7 @@ def cluster(
 
     \b
       mustlink cluster points.h5:/points -k 10 -o out.h5
+      mustlink cluster network.mtx -k auto -o out.h5
       mustlink cluster points.h5 -k 10 --labels few.csv -o out.h5
       mustlink cluster graph.mtx -k 5 -m csp --constraints pairs.csv -o out.h5
       mustlink cluster words.mtx --as bipartite -k 20 -o out.h5

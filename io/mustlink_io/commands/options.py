@@ -37,6 +37,16 @@ def duration(context: click.Context, parameter: click.Parameter, value: str | No
     return None if value is None else parse_duration(value)
 
 
+def cluster_count(context: click.Context, parameter: click.Parameter, value: str) -> int | str:
+    """A number of clusters, or auto."""
+    if value == "auto":
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is neither a whole number nor auto.") from None
+
+
 def program_began() -> float | None:
     """When the process of this command began, if it is one of its own; by `time.perf_counter`."""
     found: float | None = click.get_current_context().find_root().obj

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from mustlink_io.commands.cluster import cluster
-from mustlink_io.commands.options import JSON
+from mustlink_io.commands.options import JSON, cluster_count
 from mustlink_io.commands.preparing_options import PreparingCommand
 from mustlink_io.commands.propagate import propagate
 from mustlink_io.terminal.console import clock, facts, planned_time, size, stdout_console, table
@@ -82,8 +82,8 @@ def _parameters() -> list[click.Parameter]:
     shared = {one.name: one for one in (*propagate.params, *cluster.params)}
     method = click.Option(["-m", "method"], help="As of the command; default as there.")
     clusters = click.Option(
-        ["-k", "n_clusters"], type=click.IntRange(min=2), default=10, show_default=True,
-        help="Clusters.",
+        ["-k", "n_clusters"], metavar="K|auto", callback=cluster_count, default="10",
+        show_default=True, help="Clusters, or auto: planned as 20.",
     )  # fmt: skip
     command = click.Option(
         ["--for", "command"], type=click.Choice(["cluster", "propagate"]), default="cluster",

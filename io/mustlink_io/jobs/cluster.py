@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.cost.method_cost import MOST_COUNTED
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
 from mustlink_io import formats
@@ -28,7 +29,7 @@ from mustlink_io.jobs.side_information import (
 class ClusterJob(Job):
     """What `mustlink cluster` was asked to do."""
 
-    n_clusters: int
+    n_clusters: int | str
     method: str = "csp"
     constraints: str | None = None
     strict: bool = False
@@ -41,8 +42,7 @@ class ClusterJob(Job):
 
     def check(self) -> None:
         """Raise InputError for what is wrong without looking into a file."""
-        if self.n_clusters < 2:
-            raise InputError(f"-k {self.n_clusters}: ask for at least 2 clusters")
+        self.check_count()
         takes = self._takes
         if not takes and (self.labels or self.constraints):
             able = ", ".join(name for name, m in METHODS.items() if m.takes)
@@ -57,11 +57,26 @@ class ClusterJob(Job):
             )
         super().check()
 
+    def check_count(self, n_nodes: int | None = None) -> None:
+        """Raise InputError for less than 2 clusters, or more than nodes."""
+        if isinstance(self.n_clusters, str):
+            return
+        if self.n_clusters < 2:
+            raise InputError(f"-k {self.n_clusters}: ask for at least 2 clusters")
+        if n_nodes is not None and self.n_clusters > n_nodes:
+            raise InputError(f"-k {self.n_clusters}: more clusters than the {n_nodes} nodes")
+
+    @property
+    def clusters_planned(self) -> int:
+        """K; of auto the classes of the labels, or as many as are counted in graphs of points."""
+        if isinstance(self.n_clusters, str):
+            return self._classes_named() or MOST_COUNTED
+        return self.n_clusters
+
     def read(self, data: formats.Data, labels: formats.Labels | None, recorder: Recorder) -> Any:
         """Labels of a method that takes nothing else, else Constraints or None."""
         n_nodes = data.n_fitted
-        if self.n_clusters > n_nodes:
-            raise InputError(f"-k {self.n_clusters}: more clusters than the {n_nodes} nodes")
+        self.check_count(n_nodes)
         if self._labels_only:
             return class_labels(of_kept(labels, data.kept), self.labels)
         known = None if labels is None else labels.codes

@@ -114,7 +114,7 @@ class Job(ABC):
         given = {"n_clusters": getattr(self, "n_clusters", None), **self.params}
         known = made._get_param_names()
         chosen = made(**{name: value for name, value in given.items() if name in known})
-        return chosen.cost(None if given["n_clusters"] else self._classes_named())
+        return chosen.cost(None if isinstance(given["n_clusters"], int) else self._classes_named())
 
     def _classes_named(self) -> int | None:
         """Classes in the file of the labels; None where it is not there yet, or is no such file."""
@@ -179,6 +179,14 @@ class Job(ABC):
             ):
                 if given:
                     raise InputError(f"{name}: is for an output in .h5ad, not {self.output}")
+
+    def check_count(self, n_nodes: int | None = None) -> None:  # noqa: B027
+        """Raise InputError for a number of clusters that makes no sense, of so many nodes."""
+
+    @property
+    def clusters_planned(self) -> int:
+        """Clusters that a plan reckons with, 0 where nobody asks for clusters."""
+        return 0
 
     def check_graph(self, where: Any) -> None:  # noqa: B027
         """Raise InputError where data that are a graph, in `where`, will not do."""

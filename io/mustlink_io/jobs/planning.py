@@ -93,8 +93,7 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     if shape.d == 0:
         job.check_graph(job.data)
     is_points = shape.d > 0 and job.params.get("affinity") != "precomputed"
-    if getattr(job, "n_clusters", 0) > shape.n:
-        raise InputError(f"-k {job.n_clusters}: more clusters than the {shape.n} nodes")
+    job.check_count(shape.n)
     stated: Cost = job.stated_cost()
     cost = stated if is_points else stated.of_given()
     seen = _probed(job) if is_points else Probe()

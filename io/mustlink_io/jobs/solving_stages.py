@@ -32,7 +32,7 @@ def solving_stages(
     cost: Cost, size: Size, held: int, single: bool, job: Any, shape: Shape, hard: bool
 ) -> list[StagePlan]:
     """The stages after the graph, which has `size`; of a `hard` one the solver takes more."""
-    n, nnz, clusters = size.n, size.nnz, int(getattr(job, "n_clusters", 0) or cost.columns)
+    n, nnz, clusters = size.n, size.nnz, job.clusters_planned or cost.columns
     at_rest = PROGRAM + held + size.operator(single)
     hard_peaks = cost.hard_peaks(size, single=single) if hard else (0, 0)
     set_up, eliminated = (held + peak for peak in hard_peaks)

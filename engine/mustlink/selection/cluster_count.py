@@ -1,0 +1,128 @@
+"""How many clusters a graph has where nobody says: of networks by three counts, else by the gap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.cost.method_cost import MOST_COUNTED
+from mustlink.eigen.solver import smallest_pairs
+from mustlink.errors import InputError
+from mustlink.graph import Graph
+from mustlink.graph.derived import Key
+from mustlink.selection.network_counts import NetworkCounts, count_of_network
+from mustlink.workspace import Workspace
+
+_PART = 0.01  # share of the nodes from which a component is no crumb
+_EVEN = 0.6  # of the median number of edges, which all but 1 % have where every node chose as many
+_FLOOR = 0.02  # eigenvalues below this are as good as 0
+_ROUGH = 1e-2
+_UNCLEAR, _CLEAR = 0.3, 0.6  # gap
+
+
+@dataclass(frozen=True)
+class ClusterCount:
+    """K, how it was counted, and why it may be another; None where it is clear.
+
+    `gap` is the widest among the eigenvalues, at most 1, see `eigengaps`.
+    """
+
+    k: int
+    reason: str
+    doubt: str | None
+    gap: float
+
+
+@dataclass(frozen=True)
+class CountKey(Key[ClusterCount]):
+    """K of a graph."""
+
+    seed: int
+    budget: int | None
+    types: ClassVar[tuple[type, ...]] = (ClusterCount,)
+
+
+def count_clusters(work: Workspace, seed: int) -> ClusterCount:
+    """K of a graph, from 2; raises InputError where there is nothing to count.
+
+    Networks are counted in three ways, see `count_of_network`; graphs of points, and those with
+    weights in which all nodes have about as many edges, by the gap, see `count_by_gap`.
+    """
+
+    def counted() -> ClusterCount:
+        if is_counted_as_network(work.graph):
+            return _of_network(count_of_network(work, seed))
+        return count_by_gap(work, seed)
+
+    key = CountKey(work.single, seed, work.memory)
+    return work.derive("number of clusters", key, counted)
+
+
+def is_counted_as_network(graph: Graph) -> bool:
+    """Whether edges were given, and are equal or far more at some nodes than at others."""
+    edges = np.diff(graph.affinity.indptr)
+    edges = edges[edges > 0]
+    if not graph.is_network or edges.size < 4:
+        return False
+    weights = graph.affinity.data
+    even = np.quantile(edges, 0.01) >= _EVEN * np.median(edges)
+    return not even or float(weights.min()) == float(weights.max())
+
+
+def _of_network(counts: NetworkCounts) -> ClusterCount:
+    doubt = None
+    if not counts.is_clear:
+        doubt = (
+            f"counts differ: {counts.in_words}; networks have structure at every scale, and "
+            f"{counts.k} is one answer of several: name the number if you know it"
+        )
+    return ClusterCount(counts.k, counts.in_words, doubt, counts.gap)
+
+
+def count_by_gap(work: Workspace, seed: int) -> ClusterCount:
+    """K by the widest gap among the smoothest eigenvalues of the graph's larger components.
+
+    The gap behind λ_K is (λ_{K+1} − λ_K)/(λ_{K+1} + 0.02), K from 2 to 20, or as many as there are
+    components (von Luxburg 2007 §8.3 compares plain differences, which prefer large K). Raises
+    InputError for graphs without gaps.
+    """
+    graph = work.graph
+    sizes = np.bincount(graph.components)
+    large = sizes >= max(2, _PART * graph.n_nodes)
+    nodes = np.flatnonzero(large[graph.components])
+    zeros = int(np.count_nonzero(large))
+    most = max(MOST_COUNTED, zeros)
+    wanted, values = min(most + 1, nodes.size - 1), np.zeros(zeros)
+    if wanted > zeros:
+        if nodes.size < graph.n_nodes:
+            work = work.on(Graph(sp.csr_matrix(graph.affinity[nodes][:, nodes])))
+        found = smallest_pairs(work, wanted - zeros, tol=_ROUGH, seed=seed)
+        values = np.concatenate([values, np.maximum(found.values, 0.0)])
+    gaps = eigengaps(values[: most + 1])
+    if nodes.size < 4 or gaps.size == 0:
+        raise InputError(
+            f'n_clusters: "auto" has nothing to count in {nodes.size} nodes with edges; give a '
+            "number"
+        )
+    k, gap = int(np.argmax(gaps)) + 2, float(gaps.max())
+    reason = (
+        f"the widest gap among the smallest eigenvalues is behind number {k} ({gap:.2f} of at most "
+        "1)"
+    )
+    doubt = None
+    if gap < _CLEAR:
+        how = "no clear" if gap < _UNCLEAR else "only a moderate"
+        doubt = (
+            f"the eigenvalues have {how} gap behind {k} ({gap:.2f} of at most 1): name the number "
+            "if you know it"
+        )
+    return ClusterCount(k, reason, doubt, gap)
+
+
+def eigengaps(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Gaps behind λ_2, λ_3 …, from ascending eigenvalues λ_1 …, each in [0, 1]."""
+    return (values[2:] - values[1:-1]) / (values[2:] + _FLOOR)

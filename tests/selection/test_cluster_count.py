@@ -1,0 +1,227 @@
+"""How many clusters there are where nobody says: three counts, and what is told of them."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mustlink as ml
+import oracles
+from cases import blobs, planted_graph, random_graph
+from mustlink.cost.process_memory import PROGRAM
+from mustlink.errors import InputError
+from mustlink.graph import Graph
+from mustlink.selection.cluster_count import count_clusters, eigengaps, is_counted_as_network
+from mustlink.selection.network_counts import MOST, count_of_network
+from mustlink.workspace import Workspace
+
+KINDS = ("NCut", "CSP", "SSSC", "SpectralLearning", "SRCP", "SSKK")
+
+
+def planted(k, size=60, degree=14.0, mixing=0.25, seed=0, isolated=0):
+    """A block model of k equal blocks with unlike degrees and edges of weight 1: (W, y)."""
+    rng = np.random.default_rng(seed)
+    n = k * size
+    y = np.arange(n) % k
+    pull = 0.5 + rng.random(n)
+    same = y[:, None] == y
+    share = degree * ((1 - mixing) / size * same + mixing / (n - size) * ~same)
+    upper = np.triu(rng.random((n, n)) < share * pull[:, None] * pull, 1)
+    W = sp.csr_matrix((upper | upper.T).astype(float))
+    return sp.block_diag([W, sp.csr_matrix((isolated, isolated))], format="csr"), y
+
+
+def without_blocks(n=600, degree=8.0, seed=0):
+    """A random graph."""
+    rng = np.random.default_rng(seed)
+    upper = sp.triu(sp.random(n, n, degree / n, random_state=rng), 1)
+    return sp.csr_matrix(((upper + upper.T) > 0).astype(float))
+
+
+def ncut(k="auto", **options):
+    return ml.NCut(k, affinity="precomputed", random_state=0, **options)
+
+
+# ---------------------------------------------------------------- the counts
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_the_bethe_hessian_count_against_dense_algebra(seed):
+    rng = np.random.default_rng(seed)
+    n, parts = int(rng.integers(12, 90)), int(rng.integers(1, 4))
+    W = random_graph(rng, n, parts, isolated=int(rng.integers(3)), weighted=False)
+    W = W if seed % 2 else sp.block_diag([W, planted(3, 15, 9.0, 0.1, seed)[0]], format="csr")
+    graph = Graph.from_affinity(W)
+    found = count_of_network(Workspace(graph), 0)
+    linked = int(np.count_nonzero(graph.degrees))
+    assert found.most == min(MOST, linked - 2)
+    values = oracles.bethe_hessian(W.toarray())
+    # An eigenvalue may be 0 but for rounding.
+    below = [max(np.count_nonzero(values < zero), 1) for zero in (-1e-9, 1e-9)]
+    low, high = (min(count, found.most + 1) for count in below)
+    assert low <= found.bethe_hessian <= high
+
+
+@pytest.mark.parametrize("k", [2, 3, 7, 12, 30])
+def test_blocks_are_counted_and_the_count_is_clear(k):
+    W, _ = planted(k, isolated=3)
+    found = count_of_network(Workspace(Graph.from_affinity(W)), 0)
+    assert found.k == found.bethe_hessian == found.by_gap == k
+    assert found.is_clear
+    assert found.by_modularity is None
+
+
+def test_weights_leave_two_counts():
+    W, _ = planted_graph(np.random.default_rng(0), 240, 4, inside=0.3, across=0.01)
+    found = count_of_network(Workspace(Graph.from_affinity(W)), 0)
+    assert found.bethe_hessian is None
+    assert found.k == found.by_gap == found.by_modularity == 4
+    assert found.is_clear
+
+
+def test_more_blocks_than_are_looked_for():
+    W, _ = planted(MOST + 16, 12, 8.0, 0.1)
+    found = count_of_network(Workspace(Graph.from_affinity(W)), 0)
+    assert found.bethe_hessian == found.most + 1
+    assert f"more than {MOST}" in found.in_words
+    assert not found.is_clear
+
+
+def test_a_random_graph_has_no_clear_count():
+    est = ncut().fit(without_blocks())
+    (doubt,) = (one for one in est.report_.warnings if one.startswith("n_clusters"))
+    assert "counts differ" in doubt
+    assert "the Bethe-Hessian counts 1," in doubt
+    assert "name the number" in doubt
+
+
+def test_little_memory_looks_for_fewer():
+    graph = Graph.from_affinity(planted(7)[0])
+    work = Workspace(graph, memory=PROGRAM + 131_000_000 + 2_000_000)
+    assert 2 <= count_of_network(work, 0).most < MOST
+
+
+def test_gaps_are_shares():
+    np.testing.assert_allclose(eigengaps(np.array([0, 0, 0, 0.08, 0.1])), [0, 0.8, 1 / 6])
+    assert eigengaps(np.zeros(2)).size == 0
+
+
+def test_components_of_a_graph_of_points_are_counted():
+    X = np.concatenate([np.random.default_rng(i).normal(10 * i, 1, (12, 2)) for i in range(25)])
+    graph = ml.knn_graph(X, 8, connect=False, random_state=0)
+    assert graph.n_components == 25
+    assert not is_counted_as_network(graph)
+    found = count_clusters(Workspace(graph), 0)
+    assert found.k == 25
+    assert found.doubt is None
+
+
+# ---------------------------------------------------------------- clusterers
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_auto_is_the_count(kind):
+    W, _ = planted(4, 30, 12.0, 0.1)
+    pairs = ml.Constraints.from_pairs([[0, 4], [1, 5], [0, 1], [2, 3]], [1, 1, -1, -1], n_nodes=120)
+    est, asked = (
+        getattr(ml, kind)(k, affinity="precomputed", random_state=0).fit(W, constraints=pairs)
+        for k in ("auto", 4)
+    )
+    np.testing.assert_array_equal(est.labels_, asked.labels_)
+    k, reason = est.report_.choices["n_clusters"]
+    assert k == est.report_.n_clusters == 4
+    assert "Bethe-Hessian counts 4" in reason
+    assert any("4 counted" in note for note in est.report_.notes)
+    assert "n_clusters" not in asked.report_.choices
+
+
+def test_classes_of_labels_come_first():
+    W, y = planted(4, 30, 12.0, 0.1)
+    few = np.where(np.arange(120) < 12, y % 3, -1)
+    est = ml.CSP("auto", affinity="precomputed", random_state=0).fit(W)
+    assert est.report_.n_clusters == 4
+    est.refit(few)
+    assert est.report_.choices["n_clusters"] == [3, "classes among the labels"]
+
+
+def test_the_same_seed_gives_the_same_labels():
+    W = without_blocks(400)
+    first, second = ncut().fit(W), ncut().fit(W)
+    np.testing.assert_array_equal(first.labels_, second.labels_)
+    assert first.report_.choices == second.report_.choices
+
+
+def test_points_are_counted_by_the_gap():
+    X, _ = blobs(np.random.default_rng(0), 200, 5, d=5, separation=9.0)
+    est = ml.NCut("auto", random_state=0).fit(X)
+    k, reason = est.report_.choices["n_clusters"]
+    assert k == 5 == ml.suggest(X).seen.count.k
+    assert "widest gap" in reason
+
+
+@pytest.mark.parametrize(
+    ("make", "X", "words"),
+    [
+        (ncut, np.ones((3, 3)) - np.eye(3), "nothing to count in 3 nodes"),
+        (lambda: ncut("many"), planted(3)[0], "'many' is not a whole number"),
+        (lambda: ml.DISIM("auto"), planted(3)[0], "counts in undirected graphs"),
+    ],
+)
+def test_what_cannot_be_counted_is_told(make, X, words):
+    with pytest.raises(InputError, match=words):
+        make().fit(X)
+
+
+# ---------------------------------------------------------------- suggest and the shell
+
+
+def test_suggest_counts_blocks():
+    told = ml.suggest(planted(32)[0])
+    assert told.seen.count.k == 32
+    assert told.seen.count.source == "network"
+    assert not any("number of clusters" in doubt for doubt in told.doubts)
+    assert any("Bethe-Hessian counts 32" in reason for reason in told.reasons)
+
+
+def test_suggest_tells_all_counts_where_they_differ():
+    (doubt,) = (d for d in ml.suggest(without_blocks()).doubts if "number of clusters" in d)
+    assert all(word in doubt for word in ("Bethe-Hessian", "widest gap", "modularity", "differ"))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("count")
+    sp.save_npz(folder / "blocks.npz", planted(4, 30, 12.0, 0.1)[0])
+    (folder / "jobs.toml").write_text(
+        '[[job]]\nname = "one"\ndata = "blocks.npz"\nk = "auto"\noutput = "{name}.h5"\n'
+    )
+    return folder
+
+
+def test_the_shell_counts(mustlink, data):
+    code, said, _ = mustlink("cluster blocks.npz -k auto --json --quiet -o out.h5")
+    told = json.loads(said)
+    assert code == 0
+    assert told["n_clusters"] == len(told["sizes"]) == 4
+    assert told["choices"]["n_clusters"][0] == 4
+    assert "-k auto" in told["command"]
+    code, said, _ = mustlink("cluster blocks.npz -k auto -o out.h5")
+    assert "Bethe-Hessian counts 4" in said
+
+
+def test_the_shell_plans_and_runs_what_is_counted(mustlink):
+    code, said, _ = mustlink("plan blocks.npz -k auto --json")
+    assert (code, json.loads(said)["nnz"] > 0) == (0, True)
+    assert mustlink("plan 100000x8 -k auto")[0] == 0
+    code, _, told = mustlink("batch jobs.toml --quiet")
+    assert (code, told) == (0, "")
+    code, said, _ = mustlink("score one.h5 --json")
+    assert len(json.loads(said)["sizes"]) == 4
+
+
+@pytest.mark.parametrize("words", ["cluster blocks.npz -o x.h5", "plan blocks.npz"])
+def test_neither_a_number_nor_auto(mustlink, words):
+    code, _, told = mustlink(f"{words} -k many")
+    assert code == 2
+    assert "'many' is neither a whole number nor auto" in told
