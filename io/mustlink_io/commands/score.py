@@ -17,12 +17,14 @@ from mustlink_io.terminal.summary import constraints_kept, emit, sizes_line
 @click.option("--truth", help="True classes, -1 unknown.")
 @click.option("--constraints", help="Pairs to count as kept or broken.")
 @click.option("--graph", "graph_file", help="Graph on which to score clusters: modularity, cut.")
+@click.option("--leiden", is_flag=True, help="Beside Leiden's clusters of it; needs igraph.")
 @JSON
 def score(
     labels: tuple[str, ...],
     truth: str | None,
     constraints: str | None,
     graph_file: str | None,
+    leiden: bool,
     as_json: bool,
 ) -> None:
     """Compare the labels in OUT.h5 with the truth, constraints, or a graph; of several files, a row
@@ -31,11 +33,14 @@ def score(
     \b
       mustlink score out.h5 --truth data.h5:/labels
       mustlink score out.h5 --constraints pairs.csv --graph graph.h5 --json
+      mustlink score out.h5 --graph network.mtx --leiden
       mustlink score out/*.h5 --truth data.h5:/labels         the best last
     """
     from mustlink_io.jobs.score import score as compute
 
-    found = [compute(one, truth, constraints, graph_file) for one in labels]
+    if leiden and len(labels) > 1:
+        raise click.UsageError("--leiden is for one file of labels at a time")
+    found = [compute(one, truth, constraints, graph_file, leiden) for one in labels]
     if len(found) == 1:
         emit(found[0], as_json, show_score)
         return
@@ -90,8 +95,20 @@ def show_score(result: Mapping[str, Any]) -> None:
             ("edges inside", f"{result['coverage']:.1%}" if "coverage" in result else None),
             ("worst conductance", _worst(result)),
             ("normalised cut", f"{result['mncut']:.4g}" if "mncut" in result else None),
+            ("Leiden", _of_leiden(result)),
         ],
     )
+
+
+def _of_leiden(result: Mapping[str, Any]) -> str | None:
+    """What Leiden finds on the same graph, in one line."""
+    found = result.get("leiden")
+    if found is None:
+        return None
+    told = f"{found['n_clusters']:,} clusters, modularity {found['modularity']:.4f}"
+    told += f", {found['coverage']:.1%} of the edges inside"
+    truth = found["truth"]
+    return told if truth is None else f"{told}, adjusted Rand index {truth['ari']:.4f}"
 
 
 def _worst(result: Mapping[str, Any]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -21,11 +22,15 @@ def score(
     truth: str | None = None,
     constraints: str | None = None,
     graph: str | None = None,
+    leiden: bool = False,
 ) -> dict[str, Any]:
     """Score the labels in a file; returns plain values. Raises InputError.
 
-    Without a graph, a result of a network tells the scores that its run found on that.
+    Without a graph, a result of a network tells the scores that its run found on that. `leiden`
+    sets those of Leiden's clusters of the graph beside them.
     """
+    if leiden and graph is None:
+        raise InputError("--leiden: clusters a graph; give it with --graph")
     known_names = results.node_names(labels)
     found = formats.load_classes(labels, None, known_names).codes
     names, sizes = np.unique(found[found >= 0], return_counts=True)
@@ -36,18 +41,19 @@ def score(
         "sizes": sizes.tolist(),
         "unassigned": int(np.count_nonzero(found < 0)),
     }
+    real: Labels | None = None
     if truth is not None:
         told = formats.load_classes(truth, int(found.size), known_names)
         real = told.codes
         result["truth"] = agreement(found, real)
-        named = results.class_names(labels)
+        classes, named = real, results.class_names(labels)
         if results.has_classes(labels) and (named is None) == (told.classes is None):
             # numbers mean classes, not just clusters
             known = real >= 0
             if named is not None and told.classes is not None:
                 code = {name: at for at, name in named.items()}
-                real = np.array([*(code.get(name, -2) for name in told.classes), -1])[real]
-            result["truth"]["right"] = float(np.mean(found[known] == real[known]))
+                classes = np.array([*(code.get(name, -2) for name in told.classes), -1])[real]
+            result["truth"]["right"] = float(np.mean(found[known] == classes[known]))
     if constraints is not None:
         from mustlink.scores import satisfaction
 
@@ -63,9 +69,41 @@ def score(
         whole = replace(Graph.from_affinity(loaded.value), rows=loaded.rows)
         scores = network_scores(whole, found[whole.first_rows])
         result |= {name: value for name, value in scores.items() if name != "clusters"}
+        if leiden:
+            theirs = clusters_by_leiden(whole)
+            compared = network_scores(whole, theirs)
+            rows = theirs if whole.rows is None else theirs[whole.rows]
+            result["leiden"] = {
+                "n_clusters": len(compared["clusters"]),
+                "modularity": compared["modularity"],
+                "coverage": compared["coverage"],
+                "worst_conductance": compared["worst_conductance"],
+                "truth": None if real is None else agreement(rows, real),
+            }
     else:
         result |= results.network_scores(labels) or {}
     return result
+
+
+def clusters_by_leiden(graph: Any) -> Labels:
+    """Clusters (n,) of large modularity (Traag, Waltman & van Eck 2019), -1 without an edge.
+
+    As many as it finds, by igraph and always the same. Raises InputError where that is missing.
+    """
+    try:
+        import igraph
+    except ImportError:
+        raise InputError("--leiden: needs igraph; pip install 'mustlink[networks]'") from None
+    import scipy.sparse as sp
+
+    half = sp.triu(graph.affinity).tocoo()
+    network = igraph.Graph(graph.n_nodes, np.column_stack([half.row, half.col]))
+    igraph.set_random_number_generator(random.Random(0))
+    try:
+        found = network.community_leiden("modularity", weights=half.data, n_iterations=10)
+    finally:
+        igraph.set_random_number_generator(random)  # as igraph has it
+    return np.where(graph.degrees > 0, np.asarray(found.membership, dtype=np.int64), -1)
 
 
 def agreement(found: Labels, truth: Labels) -> dict[str, Any]:
