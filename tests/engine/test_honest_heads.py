@@ -93,13 +93,14 @@ def test_feasible_vectors_are_counted_and_few_of_them_a_doubt(planted, subspace)
 # ---------------------------------------------------------------- what says nothing
 
 
-@pytest.mark.parametrize("kind", ["SSSC", "SSKK"])
+@pytest.mark.parametrize("kind", ["CSP", "SSSC", "SSKK", "SRCP"])
 @pytest.mark.parametrize(
     ("what", "words"),
     [
         ("unknown", "none of the 120 nodes has any"),
         ("one class", "labels: all 4 are of class 2"),
         ("nothing", "none of the 120 nodes has any"),
+        ("not given", "neither is given; the graph alone was clustered, for which NCut"),
     ],
 )
 def test_what_says_nothing_is_a_doubt(planted, kind, what, words):
@@ -109,6 +110,7 @@ def test_what_says_nothing_is_a_doubt(planted, kind, what, words):
         "unknown": {"y": np.full(N, -1)},
         "one class": {"constraints": ml.Constraints.from_labels(one)},  # as the shell gives them
         "nothing": {"constraints": ml.Constraints.none(N)},
+        "not given": {},
     }[what]
     est = getattr(ml, kind)(n_clusters=6, affinity="precomputed", random_state=0)
     with pytest.warns(DoubtfulResultWarning, match=words):

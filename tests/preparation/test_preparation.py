@@ -215,8 +215,13 @@ def test_gaps_and_infinite_values_are_named(table):
     X[8, 1] = np.inf
     with pytest.raises(InputError, match=r"f.h5: Inf in row 8, column 1"):
         prepared(X, Preparation("standard", impute="mean"), where="f.h5")
-    with pytest.raises(InputError, match="every row has a missing value"):
+    with pytest.raises(InputError, match=r"missing value; 0, 1 are empty, .* --drop 0,1$"):
         prepared(np.full((3, 2), np.nan), Preparation(drop_missing=True))
+    with pytest.raises(InputError, match="missing value; fill them: --impute$"):
+        prepared(np.where(np.eye(3) > 0, np.nan, 1.0), Preparation(drop_missing=True))
+    X = np.column_stack([np.arange(3.0), np.full(3, np.nan)])
+    with pytest.raises(InputError, match="missing value; b is empty, leave it out: --drop b$"):
+        prepared(X, Preparation(drop_missing=True), "ab")
     with pytest.raises(InputError, match="more than 1,000 different values"):
         prepared(np.arange(3000.0).reshape(-1, 2), Preparation(one_hot=(1,)))
     with pytest.raises(InputError, match="beyond single precision"):

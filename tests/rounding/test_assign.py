@@ -95,6 +95,33 @@ def test_given_centres_are_where_kmeans_starts():
     assert np.array_equal(nearest(E, found.centers), found.labels)
 
 
+@pytest.mark.parametrize("less", [0, 1, 2])
+@pytest.mark.parametrize("n", [2, 5, 30, 120])
+def test_as_many_clusters_as_asked_for_where_rows_are_distinct(n, less):
+    """Also where they differ in digits that |x|² - 2xy + |y|² loses."""
+    rng, half = np.random.default_rng(n), n // 2
+    k = max(1, n - less)
+    near = np.concatenate([1e-9 * np.arange(half), 1e3 + 1e-6 * np.arange(n - half)])
+    for rows in (
+        rng.standard_normal((n, 3)),
+        near[:, None],
+        np.column_stack([near, 1e-8 * rng.standard_normal(n)]),
+        (2.0 ** -np.arange(n))[:, None],
+    ):
+        found = kmeans(rows, k, 0)
+        assert np.array_equal(np.unique(found.labels), np.arange(k))
+        assert np.array_equal(nearest(rows, found.centers), found.labels)
+        assert less or found.inertia == 0
+
+
+@pytest.mark.parametrize("k", [3, 7, 9])
+def test_fewer_distinct_rows_than_clusters_are_one_cluster_each(k):
+    kinds = np.array([0, 1, 2, 2, 1, 0, 0, 1, 2])
+    found = kmeans(np.array([[0.0, 1.0], [5.0, 1.0], [0.0, 9.0]])[kinds], k, 0)
+    assert np.unique(found.labels).size == 3
+    assert adjusted_rand_score(found.labels, kinds) == 1.0
+
+
 def test_large_inputs_are_sampled_then_seen_whole():
     E, y = indicator_like(np.random.default_rng(3), n=400)
     found = kmeans(E, 4, 0, sample=40)

@@ -143,14 +143,18 @@ def side_information(
             )
         constraints.require_nodes(n)
         found = constraints if found.is_empty else found + constraints
-    if y is not None or constraints is not None:
-        _doubt_content(found, recorder)
+    _doubt_content(found, recorder, is_given=y is not None or constraints is not None)
     return found
 
 
-def _doubt_content(known: Constraints, recorder: Recorder) -> None:
-    """Warn where what was given says nothing, or only what every answer of one cluster keeps."""
-    if known.is_empty:
+def _doubt_content(known: Constraints, recorder: Recorder, *, is_given: bool) -> None:
+    """Warn where nothing is said, or only what every answer of one cluster keeps."""
+    if not is_given:
+        recorder.warn(
+            "labels, constraints: neither is given; the graph alone was clustered, for which NCut "
+            "is made; give some, or take NCut (-m ncut)"
+        )
+    elif known.is_empty:
         recorder.warn(
             f"labels, constraints: none of the {known.n_nodes} nodes has any; the graph alone was "
             "clustered"

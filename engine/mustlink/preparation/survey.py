@@ -111,9 +111,8 @@ def look(
         advance((start + len(read)) / n)
     left = np.concatenate(kept) if kept else None
     if left is not None and left.size == 0:
-        raise InputError(
-            f"{where}: every row has a missing value; fill them: --impute{_cure(empty, names)}"
-        )
+        cure = _cure(empty, names).removeprefix("; ")
+        raise InputError(f"{where}: every row has a missing value; {cure or 'fill them: --impute'}")
     if missing.any() and asked.impute is None:
         raise missing_values(points, where, names, dropped)
     found_sample = np.concatenate(sample) if sample else np.empty((0, d))

@@ -95,7 +95,8 @@ def kmeans(
     """k-means: scikit-learn's `restarts` starts on a sample, then Lloyd's steps on all rows.
 
     A `sample` of all rows is all there is to do. It has less rows for hundreds of clusters, 20 for
-    each at least. Where nodes stand for several, `space.weights`, every row counts as often.
+    each at least. Where nodes stand for several, `space.weights`, every row counts as often. No
+    cluster is empty where there are k distinct rows; where there are fewer, each is a cluster.
     """
     space = LocalSpace(rows.shape[0]) if space is None else space
     check_answer(space.dots(rows, rows), "embedding")
@@ -103,12 +104,26 @@ def kmeans(
         n = space.size
         sample = min(sample, max(_LEAST_SAMPLE * k, _WORK // (k * rows.shape[1])))
         if n <= sample:
+            few = _distinct(space, rows, k) if 2 * k > n else None
+            if few is not None:
+                return lloyd(space, rows, few)
             found = _on_sample(space, rows, np.arange(n), k, (seed, restarts))
-            labels = space.place(found.labels_.astype(np.int64))
-            return Assignment(labels, found.cluster_centers_, found.inertia_)
+            if np.bincount(found.labels_, minlength=k).all():
+                labels = space.place(found.labels_.astype(np.int64))
+                return Assignment(labels, found.cluster_centers_, found.inertia_)
+            # Its distances lose the digits that tell rows apart: by differences from here on.
+            return lloyd(space, rows, found.cluster_centers_)
         chosen = np.sort(np.random.default_rng(seed).choice(n, sample, replace=False))
         centers = _on_sample(space, rows, chosen, k, (seed, restarts)).cluster_centers_
     return lloyd(space, rows, centers)
+
+
+def _distinct(space: Space, rows: Block, k: int) -> Small | None:
+    """The distinct rows as k centres, the last one repeated; None where there are more than k."""
+    found = np.unique(space.take(rows, np.arange(space.size)), axis=0)
+    if len(found) > k:
+        return None
+    return np.concatenate([found, np.repeat(found[-1:], k - len(found), axis=0)])
 
 
 def _on_sample(space: Space, rows: Block, nodes: Ints, k: int, how: tuple[int, int]) -> Any:

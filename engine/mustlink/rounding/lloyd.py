@@ -38,13 +38,14 @@ def lloyd(space: Space, rows: Block, centers: Small) -> Assignment:
     labels = space.rowwise(lambda X: nearest_centre(X, centers), rows)
     for _ in range(_STEPS):
         total, count = space.sums(GroupSums(weighed, labels, k), GroupSums(ones, labels, k))
-        if not count.all():
-            _fill(space, (rows, ones), _squares(space, rows, labels, centers), labels, total, count)
+        filled = not count.all() and _fill(
+            space, (rows, ones), _squares(space, rows, labels, centers), labels, total, count
+        )
         # A cluster whose only row was taken over stays where it is: nothing has no mean.
         there = count > _NOTHING * count.max()
         before, centers = centers, np.where(there, total / np.where(there, count, 1.0), centers)
         labels = space.rowwise(lambda X, C=centers: nearest_centre(X, C), rows)
-        if float(((centers - before) ** 2).sum()) <= tol:
+        if not filled and float(((centers - before) ** 2).sum()) <= tol:
             break
     inertia = space.gram(ones, _squares(space, rows, labels, centers))
     return Assignment(labels, centers, float(inertia[0, 0]))
@@ -57,19 +58,23 @@ def _fill(
     labels: Vector,
     total: Small,
     count: Small,
-) -> None:
-    """Give every empty cluster the farthest row that is left, by changing sums and counts."""
+) -> bool:
+    """Give every empty cluster the farthest row that is left, by changing sums and counts.
+
+    Returns whether there were such rows.
+    """
     rows, ones = data
     empty = np.flatnonzero(count[:, 0] == 0)
     far = space.largest(squares, empty.size)
     taken, weight = space.take(rows, far), space.take(ones, far)
     if not space.take(squares, far).any():  # fewer distinct rows than clusters
-        return
+        return False
     before = space.take(space.column(labels), far)[:, 0].astype(np.int64)
     for new, old, row, w in zip(empty, before, taken, weight, strict=True):
         total[old] -= w * row
         count[old] -= w
         total[new], count[new] = w * row, w
+    return True
 
 
 def _squares(space: Space, rows: Block, labels: Vector, centers: Small) -> Block:

@@ -1,0 +1,112 @@
+"""Ctrl-C typed at a terminal, once and twice: how a run ends, and what is left on disk."""
+
+import os
+import pty
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CTRL_C = b"\x03"
+# The shell with a fit that first tells that it runs, then does `work`.
+SHELL = """
+import sys, time
+from collections import deque
+from itertools import repeat
+import mustlink
+from mustlink_io.commands.cli import main
+
+def fit(*_, **__):
+    print("fitting", flush=True)
+    {work}
+
+mustlink.NCut.fit = fit
+main(sys.argv[1:])
+"""
+FOR_EVER = "deque(repeat(0), maxlen=0)"  # never comes back to Python, as a compiled loop
+
+
+class Terminal:
+    """A process whose terminal we hold the other end of."""
+
+    def __init__(self, command, folder):
+        paths = [str(ROOT / "engine"), str(ROOT / "io"), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "TERM": "xterm"}
+        self.pid, self.end = pty.fork()
+        if self.pid == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # tests may run where it is ignored
+            os.chdir(folder)
+            os.execve(sys.executable, [sys.executable, *command], environment)
+        self.said, self.code = "", None
+
+    def type(self, keys):
+        os.write(self.end, keys)
+
+    def listen(self, seconds, until=lambda: False):
+        """Read what is said until the process has ended, or something is true."""
+        limit = time.monotonic() + seconds
+        while time.monotonic() < limit and not until():
+            try:
+                if select.select([self.end], [], [], 0.05)[0]:
+                    self.said += os.read(self.end, 4096).decode(errors="replace")
+            except OSError:  # EIO: nobody holds the other end
+                _, status = os.waitpid(self.pid, 0)
+                self.code = os.waitstatus_to_exitcode(status)
+                return
+
+    def close(self):
+        if self.code is None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.end)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Start a clustering that fits as told, with an output that is there already."""
+    np.save(tmp_path / "points.npy", np.random.default_rng(0).normal(size=(40, 2)))
+    (tmp_path / "out.h5").write_bytes(b"precious")
+    line = "cluster points.npy -k 2 -m ncut -o out.h5"
+    started = []
+
+    def start(work):
+        started.append(Terminal(["-c", SHELL.format(work=work), *line.split()], tmp_path))
+        one = started[0]
+        one.listen(60, until=lambda: "fitting" in one.said)
+        assert "fitting" in one.said, one.said
+        return one
+
+    yield start
+    for one in started:
+        one.close()
+    assert (tmp_path / "out.h5").read_bytes() == b"precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.h5", "points.npy"]
+
+
+def test_the_first_interrupt_ends_with_one_line(run):
+    terminal = run("time.sleep(60)")
+    terminal.type(CTRL_C)
+    terminal.listen(30)
+    assert terminal.code == 130
+    assert "Traceback" not in terminal.said
+    assert terminal.said.rstrip().splitlines()[-1].endswith("mustlink: interrupted")
+    assert terminal.said.count("interrupted") == 1
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="System V's handlers")
+def test_the_second_interrupt_ends_at_once(run):
+    terminal = run(FOR_EVER)
+    terminal.type(CTRL_C)
+    terminal.listen(0.5)
+    assert terminal.code is None  # nobody hears the first
+    terminal.type(CTRL_C)
+    terminal.listen(10)
+    assert terminal.code == -signal.SIGINT  # what a shell calls 130
+    assert "Traceback" not in terminal.said
+    hidden, shown = terminal.said.count("\x1b[?25l"), terminal.said.count("\x1b[?25h")
+    assert shown >= hidden  # the cursor
