@@ -217,10 +217,10 @@ def test_gaps_and_infinite_values_are_named(table):
         prepared(X, Preparation("standard", impute="mean"), where="f.h5")
     with pytest.raises(InputError, match=r"missing value; 0, 1 are empty, .* --drop 0,1$"):
         prepared(np.full((3, 2), np.nan), Preparation(drop_missing=True))
-    with pytest.raises(InputError, match="missing value; fill them: --impute$"):
+    with pytest.raises(InputError, match=r"missing value; fill them: --impute$"):
         prepared(np.where(np.eye(3) > 0, np.nan, 1.0), Preparation(drop_missing=True))
     X = np.column_stack([np.arange(3.0), np.full(3, np.nan)])
-    with pytest.raises(InputError, match="missing value; b is empty, leave it out: --drop b$"):
+    with pytest.raises(InputError, match=r"missing value; b is empty, leave it out: --drop b$"):
         prepared(X, Preparation(drop_missing=True), "ab")
     with pytest.raises(InputError, match="more than 1,000 different values"):
         prepared(np.arange(3000.0).reshape(-1, 2), Preparation(one_hot=(1,)))
