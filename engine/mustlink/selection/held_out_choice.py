@@ -111,9 +111,8 @@ def choose_smooth(
 ) -> Choice:
     """Choose among the candidates by held-out constraints.
 
-    `basis_of(p, tau)` gives at least p directions; it is asked for more only while more helps, and
-    for more than 4K only of the regularisation that has done best so far. Without enough
-    constraints `usual_size` decides alone.
+    `basis_of(p, tau)` gives at least p directions; it is asked for more than 4K only while more
+    helps. Without enough constraints `usual_size` decides alone.
     The first way of discretising is tried everywhere, the others for the winner only.
     """
     way, ps, plain = candidates.ways[0], candidates.ps, candidates.taus[0]
@@ -128,12 +127,8 @@ def choose_smooth(
         few = "by rule: too few constraints, or of one kind only, to hold some out"
         return replace(given, reason=few)
     trials = _Trials(k, folds_of(constraints, seed), basis_of, formulation_of, seed, recorder)
-    small = tuple(p for p in ps if p <= max(_USUAL * k, ps[0]))
     for tau in candidates.taus:
-        trials.grow(small, tau, candidates.values, way)
-    leader = max(trials.best, key=lambda tau: max(t.mean() for t in trials.best[tau]))
-    for p in ps[len(small) :]:
-        trials.grow((p,), leader, candidates.values, way)
+        trials.grow(ps, tau, candidates.values, way)
     # Another dimension must beat the usual one by more than the noise, other degrees more clearly.
     best = trials.best[plain]
     usual = max((t for t in best if t.p <= first), key=lambda t: t.p, default=best[0])
@@ -210,34 +205,31 @@ class _Trials:
     recorder: Recorder
     tried: list[_Trial] = field(default_factory=list)
     best: dict[float, list[_Trial]] = field(default_factory=dict)
-    ended: set[float] = field(default_factory=set)
 
     def grow(self, ps: tuple[int, ...], tau: float, values: tuple[float, ...], way: str) -> None:
         """Try one dimension after the other while more of them help, memory and time last.
 
-        The vectors of the last are computed first: those of the others are among them.
+        Vectors up to 4K are computed at once: those of a smaller subspace are among them.
         """
-        for p in () if tau in self.ended else ps:
+        at_once = max(p for p in ps if p <= max(_USUAL * self.k, ps[0]))
+        for p in ps:
             if self.tried and self.recorder.deadline.is_over:
                 regular = f"{tau:g} of the mean degree added, " if tau else ""
                 self.recorder.leave_out(
                     f"{regular}subspaces of {p} and more smooth vectors were not tried"
                 )
-                self.ended.add(tau)
                 return
             try:
-                self.basis_of(ps[-1] if p == ps[0] else p, tau)
+                self.basis_of(at_once if p == ps[0] else p, tau)
             except OutOfMemoryError as error:
                 if not self.tried:
                     raise
                 self.recorder.note(f"{error}; larger subspaces are not tried")
-                self.ended.add(tau)
                 return
             found = self.best.setdefault(tau, [])
             found.append(max(self.score(p, tau, values, way), key=_Trial.mean))
             more = len(found) < 2 or _worth_more(1.0 - found[-2].mean(), 1.0 - found[-1].mean())
             if p > 2 * self.k and not more:
-                self.ended.add(tau)
                 return
 
     def about_taus(self) -> str:
