@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CTRL_C = b"\x03"
-# The shell with a fit that first tells that it runs, then does `work`.
+# The shell with a fit that tells that it runs, and that it is interrupted, before it ends.
 SHELL = """
 import sys, time
 from collections import deque
@@ -22,8 +22,13 @@ import mustlink
 from mustlink_io.commands.cli import main
 
 def fit(*_, **__):
-    print("fitting", flush=True)
-    {work}
+    try:
+        print("fitting", flush=True)
+        time.sleep(60)
+    except KeyboardInterrupt:
+        print("unwinding", flush=True)
+        {then}
+        raise
 
 mustlink.NCut.fit = fit
 main(sys.argv[1:])
@@ -68,14 +73,14 @@ class Terminal:
 
 @pytest.fixture
 def run(tmp_path):
-    """Start a clustering that fits as told, with an output that is there already."""
+    """Start a clustering that ends as told, with an output that is there already."""
     np.save(tmp_path / "points.npy", np.random.default_rng(0).normal(size=(40, 2)))
     (tmp_path / "out.h5").write_bytes(b"precious")
     line = "cluster points.npy -k 2 -m ncut -o out.h5"
     started = []
 
-    def start(work):
-        started.append(Terminal(["-c", SHELL.format(work=work), *line.split()], tmp_path))
+    def start(then):
+        started.append(Terminal(["-c", SHELL.format(then=then), *line.split()], tmp_path))
         one = started[0]
         one.listen(60, until=lambda: "fitting" in one.said)
         assert "fitting" in one.said, one.said
@@ -90,7 +95,7 @@ def run(tmp_path):
 
 
 def test_the_first_interrupt_ends_with_one_line(run):
-    terminal = run("time.sleep(60)")
+    terminal = run("pass")
     terminal.type(CTRL_C)
     terminal.listen(30)
     assert terminal.code == 130
@@ -103,8 +108,9 @@ def test_the_first_interrupt_ends_with_one_line(run):
 def test_the_second_interrupt_ends_at_once(run):
     terminal = run(FOR_EVER)
     terminal.type(CTRL_C)
-    terminal.listen(0.5)
-    assert terminal.code is None  # nobody hears the first
+    terminal.listen(30, until=lambda: "unwinding" in terminal.said)
+    assert "unwinding" in terminal.said
+    assert terminal.code is None
     terminal.type(CTRL_C)
     terminal.listen(10)
     assert terminal.code == -signal.SIGINT  # what a shell calls 130
