@@ -166,9 +166,11 @@ def test_exact_neighbours_in_small_blocks(seed, n, d):
     assert measured_recall(X, nodes, lengths + 10) == 0.0
 
 
-@pytest.mark.parametrize("exponent", [100, -90])
 @pytest.mark.parametrize("memory", [None, "1GB"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("dtype", "exponent"),
+    [(np.float64, 900), (np.float64, -900), (np.float32, 125), (np.float32, -90)],
+)
 def test_the_unit_of_points_is_no_part_of_their_graph(exponent, memory, dtype, monkeypatch):
     rng = np.random.default_rng(0)
     X = np.repeat(rng.standard_normal((300, 4)), rng.integers(1, 3, 300), axis=0).astype(dtype)
@@ -256,7 +258,7 @@ def test_low_recall_is_said(monkeypatch):
         ({"points": np.ones((4, 2)), "n_neighbors": 0}, "at least 1"),
         ({"points": np.ones((4, 2)), "n_neighbors": 2.5}, "not a whole number"),
         ({"points": np.ones((4, 2)), "sigma": -1}, "above 0"),
-        ({"points": np.eye(4) * 1e200}, "single precision"),
+        ({"points": np.eye(4) * 1e300}, "lost digits in float64"),
         (
             {"points": np.array([[1.0], [np.nan], [2.0], [np.inf]])},
             "NaN in 1 row, the first is row 1, column 0",
@@ -431,6 +433,17 @@ def test_rbf_matches_loops(seed, n):
         g.affinity.toarray(), oracles.rbf_affinity(X, g.info["sigma"]), rtol=1e-9, atol=1e-15
     )
     assert symmetric(g.affinity)
+
+
+@pytest.mark.parametrize("exponent", [900, -900])
+@pytest.mark.parametrize("sigma", [None, 0.7])
+def test_the_unit_of_points_is_no_part_of_an_rbf_graph(sigma, exponent):
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    one = rbf_graph(X, sigma)
+    unit = None if sigma is None else np.ldexp(sigma, exponent)
+    other = rbf_graph(np.ldexp(X, exponent), unit)
+    assert_array_equal(other.affinity.toarray(), one.affinity.toarray())
+    assert other.info["sigma"] == np.ldexp(one.info["sigma"], exponent)
 
 
 def test_rbf_limits():

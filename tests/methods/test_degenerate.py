@@ -100,6 +100,17 @@ def test_harmonic_labels_are_right_and_not_only_finite(graph, solver):
     np.testing.assert_allclose(est.label_distributions_, F, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("exponent", [900, 100, -100, -900])
+@pytest.mark.parametrize("affinity", ["knn", "rbf"])
+def test_the_unit_of_points_does_not_matter(exponent, affinity):
+    X = np.concatenate([np.random.default_rng(0).random((40, 3)) + 2 * c for c in range(2)])
+    y = np.where(np.arange(80) % 20 == 0, np.arange(80) // 40, -1)
+    for name in ("NCut", "CSP", "GFHF", "Poisson", *(OF_POINTS if affinity == "knn" else ())):
+        plain = fitted(name, X, y, affinity=affinity)
+        est = fitted(name, np.ldexp(X, exponent), y, affinity=affinity)
+        np.testing.assert_array_equal(est.labels_, plain.labels_, err_msg=name)
+
+
 @pytest.mark.parametrize("unit", [1e-290, 1e-40, 1e40, 1e290])
 def test_the_unit_of_weights_does_not_matter(unit):
     """A power of two is taken out and told: the answers are those of weights near 1."""

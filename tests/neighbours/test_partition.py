@@ -132,7 +132,8 @@ def test_what_counts_as_rows(tmp_path):
         (np.ones((1, 3)), "euclidean", "at least 2"),
         (np.ones((5, 0)), "euclidean", "is empty"),
         (np.ones((5, 2, 2)), "euclidean", "\\(n points, d features\\)"),
-        (np.eye(3) * 1e200, "euclidean", "single precision"),
+        (np.eye(3) * 1e300, "euclidean", "lost digits in float64"),
+        (np.eye(3, dtype=np.float32) * np.float32(1e-35), "euclidean", "lost digits in float32"),
         (np.array([["a"], ["b"]]), "euclidean", "real numbers"),
     ],
 )

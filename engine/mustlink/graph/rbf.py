@@ -22,15 +22,16 @@ def rbf_graph(points: Any, sigma: float | None = None) -> Graph:
     σ = 1 (WHC11 §5, FLI11 §5). For at most 20,000 points: 12 n² bytes. Raises InputError.
     """
     X = as_points(points).astype(np.float64)
-    n = X.shape[0]
+    n, exponent = X.shape[0], -int(np.frexp(np.abs(X).max())[1])
+    X = np.ldexp(X, exponent)  # squares of values of any size fit
     if not 2 <= n <= LARGEST:
         advice = "use affinity='knn'" if n > LARGEST else "give at least 2"
         raise InputError(f"points: {n} given, affinity='rbf' takes 2 to {LARGEST}; {advice}")
     if sigma is None:
         spread = float(np.sqrt(X.var(axis=0).mean()))
-        sigma = spread if spread > 0 else 1.0
+        sigma = spread if spread > 0 else float(np.ldexp(1.0, exponent))
     else:
-        sigma = check_positive(sigma, "sigma")
+        sigma = float(np.ldexp(check_positive(sigma, "sigma"), exponent))
     X -= X.mean(axis=0)
     norms = np.einsum("ij,ij->i", X, X)
     data = np.empty((n, n - 1))
@@ -47,7 +48,7 @@ def rbf_graph(points: Any, sigma: float | None = None) -> Graph:
     indptr = np.arange(0, n * (n - 1) + 1, n - 1, dtype=np.int64)
     _mirror(data)
     W = sp.csr_matrix((data.ravel(), indices.ravel(), indptr), shape=(n, n))
-    return Graph(W, {"kind": "rbf", "sigma": sigma})
+    return Graph(W, {"kind": "rbf", "sigma": float(np.ldexp(sigma, -exponent))})
 
 
 def _mirror(data: np.ndarray) -> None:

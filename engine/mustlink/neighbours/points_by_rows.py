@@ -15,7 +15,10 @@ from mustlink.errors import InputError
 BLOCK_BYTES = 1 << 23  # points read at once
 _GAP_BYTES = 1 << 18  # rows not asked for that are read along rather than skipped
 _LARGE, _SMALL = 1e18, 1e-18  # sizes whose squares still fit single precision
-_LARGEST, _SMALLEST = 1e36, 1e-30  # sizes that themselves fit it, with their digits
+_FITTING = {  # sizes that have all digits of their precision, and room for sums
+    np.dtype(np.float32): (1e-30, np.inf),
+    np.dtype(np.float64): (1e-290, 1e290),
+}
 
 
 class Rows(Protocol):
@@ -122,7 +125,7 @@ class Prepared:
         if self.shift is not None:
             X = X - self.shift
         if self.unit != 1:
-            X = X * self.unit
+            X = np.ldexp(X, round(np.log2(self.unit)))
         return np.ascontiguousarray(X, dtype=np.float32)
 
 
@@ -151,7 +154,8 @@ def prepare(points: Any, metric: str, advance: Any = None) -> Prepared:
             first = int(empty[0]) if empty.size and first < 0 else first
             zero += empty.size
         elif double:
-            total += X.sum(axis=0, dtype=np.float64)
+            with np.errstate(over="ignore"):  # looked at below
+                total += X.sum(axis=0, dtype=np.float64)
         if advance is not None:
             advance((start + X.shape[0]) / n)
     if metric == "cosine":
@@ -161,7 +165,8 @@ def prepare(points: Any, metric: str, advance: Any = None) -> Prepared:
     shift = total / n if double else None
     middle = 0.0 if shift is None else shift
     size = float(np.maximum(np.abs(low - middle), np.abs(high - middle)).max())
-    return Prepared(points, metric, shift, size, _unit(size))
+    precision = np.dtype(np.float64 if double else np.float32)
+    return Prepared(points, metric, shift, size, _unit(size, precision))
 
 
 def single_precision(X: NDArray[np.floating], metric: str) -> NDArray[np.float32]:
@@ -182,10 +187,11 @@ def scaled_points(X: NDArray[np.floating], metric: str) -> tuple[NDArray[np.floa
             raise _no_direction(int(zero[0]), zero.size)
         return _unit_rows(X), 1.0
     if X.dtype == np.float64:
-        X = X - X.mean(axis=0)
-    unit = _unit(float(np.abs(X).max()))
+        with np.errstate(over="ignore", invalid="ignore"):  # looked at below
+            X = X - X.mean(axis=0)
+    unit = _unit(float(np.abs(X).max()), X.dtype)
     if unit != 1:
-        X = X * X.dtype.type(unit)
+        X = np.ldexp(X, round(np.log2(unit)))  # 2^-128 itself has no normal single precision
     return np.ascontiguousarray(X, dtype=np.float32), unit
 
 
@@ -256,14 +262,15 @@ def _check_count(n: int) -> None:
         raise InputError(f"points: n_samples = {n} given; a graph needs at least 2")
 
 
-def _unit(size: float) -> float:
+def _unit(size: float, precision: np.dtype[Any]) -> float:
     """The power of two that brings values of this size near 1 where they are far from it."""
     if size == 0 or _SMALL <= size <= _LARGE:
         return 1.0
-    if not _SMALLEST <= size <= _LARGEST:
+    least, most = _FITTING[precision]
+    if not least <= size <= most:
         raise InputError(
-            f"points: values of size {size:g} do not fit single precision; standardise the columns "
-            "(--standardize, sklearn.preprocessing.StandardScaler())"
+            f"points: values of size {size:g} have lost digits in {precision.name}, or their sums "
+            "do not fit it; multiply them by a number that brings them near 1"
         )
     return float(2.0 ** -np.round(np.log2(size)))
 

@@ -26,15 +26,22 @@ from mustlink.result import Convergence
 
 Lists = NDArray[np.int32]
 _LARGE = 20_000  # nodes from which a looser residual is asked for
+_FAR = 1e15  # sizes of coordinates whose sums of squares fit single precision, and their inverse
 
 
 def located(task: Task, metric: str) -> NDArray[np.floating[Any]]:
-    """The points in which neighbours are near: of unit length for the cosine metric."""
+    """The points in which neighbours are near: of unit length for the cosine metric.
+
+    Fits do not depend on their unit: a power of two is taken out where squares would not fit.
+    """
     assert task.points is not None
+    points, size = task.points, float(np.abs(task.points).max(initial=0.0))
+    if size and not 1 / _FAR <= size <= _FAR:
+        points = np.ldexp(points, -int(np.frexp(size)[1]))
     if metric != "cosine":
-        return task.points
-    length = np.linalg.norm(task.points.astype(np.float64), axis=1, keepdims=True)
-    found: NDArray[np.floating[Any]] = (task.points / length).astype(task.points.dtype)
+        return points
+    length = np.linalg.norm(points.astype(np.float64), axis=1, keepdims=True)
+    found: NDArray[np.floating[Any]] = (points / length).astype(points.dtype)
     return found
 
 
