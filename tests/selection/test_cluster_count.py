@@ -10,8 +10,10 @@ import mustlink as ml
 import oracles
 from cases import blobs, planted_graph, random_graph
 from mustlink.cost.process_memory import PROGRAM
+from mustlink.deadline import Deadline
 from mustlink.errors import InputError
 from mustlink.graph import Graph
+from mustlink.observe import Recorder
 from mustlink.selection.cluster_count import count_clusters, eigengaps, is_counted_as_network
 from mustlink.selection.network_counts import MOST, count_of_network
 from mustlink.workspace import Workspace
@@ -100,6 +102,19 @@ def test_little_memory_looks_for_fewer():
     graph = Graph.from_affinity(planted(7)[0])
     work = Workspace(graph, memory=PROGRAM + 131_000_000 + 2_000_000)
     assert 2 <= count_of_network(work, 0).most < MOST
+
+
+@pytest.mark.parametrize("network", [True, False])
+def test_what_the_time_limit_cut_short_is_not_clear(network):
+    if network:
+        graph = Graph.from_affinity(planted(20)[0])
+    else:
+        X, _ = blobs(np.random.default_rng(0), 1200, 5, d=5, separation=9.0)
+        graph = ml.knn_graph(X, 10, random_state=0)
+    over = Recorder(deadline=Deadline(1e-9))
+    guess = count_clusters(Workspace(graph, over), 0)
+    assert "no time for eigenvalues to converge" in guess.doubt
+    assert count_clusters(Workspace(graph), 0).doubt is None
 
 
 def test_gaps_are_shares():

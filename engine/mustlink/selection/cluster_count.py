@@ -15,6 +15,7 @@ from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.derived import Key
 from mustlink.selection.network_counts import NetworkCounts, count_of_network
+from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
 
 _PART = 0.01  # share of the nodes from which a component is no crumb
@@ -43,6 +44,7 @@ class CountKey(Key[ClusterCount]):
 
     seed: int
     budget: int | None
+    limit: float
     types: ClassVar[tuple[type, ...]] = (ClusterCount,)
 
 
@@ -58,7 +60,7 @@ def count_clusters(work: Workspace, seed: int) -> ClusterCount:
             return _of_network(count_of_network(work, seed))
         return count_by_gap(work, seed)
 
-    key = CountKey(work.single, seed, work.memory)
+    key = CountKey(work.single, seed, work.memory, work.recorder.deadline.limit)
     return work.derive("number of clusters", key, counted)
 
 
@@ -76,8 +78,9 @@ def is_counted_as_network(graph: Graph) -> bool:
 def _of_network(counts: NetworkCounts) -> ClusterCount:
     doubt = None
     if not counts.is_clear:
+        differ = "counts differ" if counts.in_time else "counts are guesses"
         doubt = (
-            f"counts differ: {counts.in_words}; networks have structure at every scale, and "
+            f"{differ}: {counts.in_words}; networks have structure at every scale, and "
             f"{counts.k} is one answer of several: name the number if you know it"
         )
     return ClusterCount(counts.k, counts.in_words, doubt, counts.gap)
@@ -97,11 +100,13 @@ def count_by_gap(work: Workspace, seed: int) -> ClusterCount:
     zeros = int(np.count_nonzero(large))
     most = max(MOST_COUNTED, zeros)
     wanted, values = min(most + 1, nodes.size - 1), np.zeros(zeros)
+    in_time = True
     if wanted > zeros:
         if nodes.size < graph.n_nodes:
             work = work.on(Graph(sp.csr_matrix(graph.affinity[nodes][:, nodes])))
         found = smallest_pairs(work, wanted - zeros, tol=_ROUGH, seed=seed)
         values = np.concatenate([values, np.maximum(found.values, 0.0)])
+        in_time = found.convergence.reason != TIME_LIMIT
     gaps = eigengaps(values[: most + 1])
     if nodes.size < 4 or gaps.size == 0:
         raise InputError(
@@ -114,7 +119,9 @@ def count_by_gap(work: Workspace, seed: int) -> ClusterCount:
         "1)"
     )
     doubt = None
-    if gap < _CLEAR:
+    if not in_time:
+        doubt = f"there was no time for eigenvalues to converge: {k} is a guess, name the number"
+    elif gap < _CLEAR:
         how = "no clear" if gap < _UNCLEAR else "only a moderate"
         doubt = (
             f"the eigenvalues have {how} gap behind {k} ({gap:.2f} of at most 1): name the number "

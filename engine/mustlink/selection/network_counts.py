@@ -22,6 +22,7 @@ from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.operators.laplacian import Block
 from mustlink.rounding.assign import kmeans, transform
 from mustlink.scores import network_scores
+from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
 
 MOST = 64  # clusters that are looked for
@@ -42,7 +43,8 @@ class NetworkCounts:
     `bethe_hessian` counts negative eigenvalues, None where edges weigh differently, `most` + 1
     where there are more; `by_gap` is K before the widest gap (λ_{K+1} − λ_K)/(λ_{K+1} + 0.02), of
     width `gap`; `by_modularity` that of the clusters of largest modularity, of at most `tried`,
-    which is hardly larger than others from `flat[0]` to `flat[1]`.
+    which is hardly larger than others from `flat[0]` to `flat[1]`. `in_time` says whether the time
+    limit left the eigenvalues alone, which are mere guesses otherwise.
     """
 
     most: int
@@ -52,6 +54,7 @@ class NetworkCounts:
     by_modularity: int | None = None
     flat: tuple[int, int] = (0, 0)
     tried: int = 0
+    in_time: bool = True
 
     @property
     def k(self) -> int:
@@ -60,13 +63,15 @@ class NetworkCounts:
 
     @property
     def is_clear(self) -> bool:
-        """Whether two of the three agree."""
-        return [self.bethe_hessian, self.by_gap, self.by_modularity].count(self.k) > 1
+        """Whether two of the three agree, of eigenvalues that there was time for."""
+        return (
+            self.in_time and [self.bethe_hessian, self.by_gap, self.by_modularity].count(self.k) > 1
+        )
 
     @property
     def in_words(self) -> str:
         """All of them."""
-        told = []
+        told = [] if self.in_time else ["there was no time for eigenvalues to converge"]
         if self.bethe_hessian is not None:
             many = f"more than {self.most}" if self.bethe_hessian > self.most else None
             told.append(f"the Bethe-Hessian counts {many or self.bethe_hessian}")
@@ -95,21 +100,21 @@ def count_of_network(work: Workspace, seed: int) -> NetworkCounts:
     view = work.regularized((squared - 1.0) / float(edges.mean()))
     threshold = 1.0 - 1.0 / np.sqrt(squared)
     most, looked = _most(work, linked.size), _FEW
-    values, rows = _pairs(view, min(looked, most), seed)
+    values, rows, in_time = _pairs(view, min(looked, most), seed)
     while looked < most and values[-1] < threshold:
         looked *= 2
-        values, rows = _pairs(view, min(looked, most), seed)
+        values, rows, in_time = _pairs(view, min(looked, most), seed)
     alike = bool(W.data.size) and float(W.data.min()) == float(W.data.max())
     bethe = max(int(np.count_nonzero(values < threshold)), 1) if alike else None
     gaps = (values[2:] - values[1:-1]) / (values[2:] + _FLOOR)
     by_gap = int(np.argmax(gaps)) + 2
     found = most, bethe, by_gap, float(gaps[by_gap - 2])
     if bethe == by_gap:
-        return NetworkCounts(*found)
+        return NetworkCounts(*found, in_time=in_time)
     tried = min(most, max(_FEW, _WORK // linked.size))
     if values.size <= tried:
-        values, rows = _pairs(view, tried, seed)
-    return NetworkCounts(*found, *_most_modular(view, rows, tried, seed), tried)
+        values, rows, in_time = _pairs(view, tried, seed)
+    return NetworkCounts(*found, *_most_modular(view, rows, tried, seed), tried, in_time)
 
 
 def _most(work: Workspace, nodes: int) -> int:
@@ -121,10 +126,11 @@ def _most(work: Workspace, nodes: int) -> int:
     return max(2, most)
 
 
-def _pairs(view: Workspace, most: int, seed: int) -> tuple[NDArray[np.float64], Block]:
-    """The smallest `most` + 1 eigenvalues, and rows of which k-means sees the first K columns."""
+def _pairs(view: Workspace, most: int, seed: int) -> tuple[NDArray[np.float64], Block, bool]:
+    """The smallest `most` + 1 eigenvalues, rows of which k-means sees K columns, if in time."""
     found = smallest_pairs(view, most + 1, tol=_ROUGH, seed=seed)
-    return found.values, found.vectors * (1.0 - found.values).astype(found.vectors.dtype)
+    rows = found.vectors * (1.0 - found.values).astype(found.vectors.dtype)
+    return found.values, rows, found.convergence.reason != TIME_LIMIT
 
 
 def _most_modular(
