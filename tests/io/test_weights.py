@@ -85,6 +85,22 @@ def test_a_column_of_the_table_is_no_coordinate(mustlink, data, tmp_path):
     np.testing.assert_array_equal(labels_of(a), labels_of(b))
 
 
+def test_suggest_passes_weights_on(mustlink, data, tmp_path):
+    code, said, err = mustlink(
+        "suggest table.csv -k 3 --labels few.txt --weights table.csv:times --json"
+    )
+    assert code == 0, err
+    told = json.loads(said)
+    assert told["seen"]["d"] == 3  # the weights are no coordinate
+    assert any("every row counts once" in note for note in told["notes"])
+    command = told["command"].removeprefix("mustlink ").replace("-o out.h5", f"-o {tmp_path}/o.h5")
+    assert "--weights table.csv:times" in command
+    assert mustlink(command)[0] == 0
+    code, _, err = mustlink("suggest points.h5 -k 3 --weights short.npy")
+    assert code == 2
+    assert "one for each of the 90 rows" in err
+
+
 def test_a_graph_keeps_weights_for_later(mustlink, data, tmp_path):
     graph, out = tmp_path / "graph.h5", tmp_path / "out.h5"
     assert mustlink(f"graph points.h5 --weights w.npy -o {graph}")[0] == 0

@@ -116,6 +116,7 @@ class Suggestion:
         *,
         labels: str | None = None,
         constraints: str | None = None,
+        weights: str | None = None,
     ) -> str:
         """The line for the shell that does the same with files."""
         command, name = SHELL[self.method]
@@ -127,6 +128,7 @@ class Suggestion:
         for flag, file in takes.items():
             if file is not None and self.method != "NCut":
                 words += [flag, file]
+        words += [] if weights is None else ["--weights", weights]
         return shlex.join([*words, "-o", output])
 
     def to_dict(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mustlink_io.commands.options import JSON, MEMORY, QUIET, several
+from mustlink_io.commands.options import JSON, MEMORY, QUIET, WEIGHTS, several
 
 
 @click.command(short_help="Which method and parameters, and why.")
@@ -15,7 +15,7 @@ from mustlink_io.commands.options import JSON, MEMORY, QUIET, several
 @click.option("-k", "n_clusters", type=int, help="Clusters, if you know how many.")
 @click.option("--labels", help="Known labels, -1 unknown, as of the cluster command.")
 @click.option("--constraints", help="Pairs or a second graph, as of the cluster command.")
-@several(MEMORY, QUIET, JSON)
+@several(WEIGHTS, MEMORY, QUIET, JSON)
 def suggest(data: str, quiet: bool, as_json: bool, **given: Any) -> None:
     """Look at DATA and what is known about it; name a method, the reason, and the command.
 

@@ -13,6 +13,7 @@ from mustlink.preparation.request import Preparation
 from mustlink.preparation.survey import MissingValuesError
 from mustlink_io import formats
 from mustlink_io.formats import stream
+from mustlink_io.formats.sample_weights import column_of
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.data_shape import Shape
 from mustlink_io.jobs.planning import plan_job
@@ -33,17 +34,20 @@ def suggest_for(
     labels: str | None = None,
     constraints: str | None = None,
     memory: int | None = None,
+    sample_weight: str | None = None,
 ) -> dict[str, Any]:
     """What `Suggestion.to_dict` tells, with the command, seconds and peak memory of the run.
 
-    Points of more than half a gigabyte in HDF5 are checked block by block and a sample is kept.
-    Raises InputError.
+    `sample_weight` is a file that says how often every row counts: it is checked, its column is
+    no coordinate, and the command has it; in the look at the data every row counts once. Points
+    of more than half a gigabyte in HDF5 are checked block by block and a sample is kept. Raises
+    InputError.
     """
     from mustlink import suggest
 
     recorder = Recorder(observer)
     with recorder.stage("reading") as advance:
-        loaded, before = _load(data, advance)
+        loaded, before = _load(data, advance, column_of(sample_weight, data))
         for note in loaded.notes:
             recorder.note(note)
         for doubt in loaded.doubts:
@@ -57,6 +61,9 @@ def suggest_for(
             for note in read.notes:
                 recorder.note(note)
         known = load_constraints(given, constraints, n_nodes, loaded.names)
+        if sample_weight is not None:
+            formats.load_weights(sample_weight, loaded.n_rows, loaded.names)
+            recorder.note("--weights: in this look at the data every row counts once")
     found = suggest(
         loaded.value,
         constraints=known,
@@ -73,18 +80,22 @@ def suggest_for(
         "data": data,
         **found.to_dict(),
         **_plan(found, data, labels, constraints, size),
-        "command": found.command(data, labels=labels, constraints=constraints),
+        "command": found.command(
+            data, labels=labels, constraints=constraints, weights=sample_weight
+        ),
         "notes": recorder.remarks,
         "warnings": list(recorder.warnings),
     }
 
 
-def _load(data: str, advance: stream.Advance) -> tuple[formats.Data, Preparation]:
+def _load(
+    data: str, advance: stream.Advance, apart: str | None
+) -> tuple[formats.Data, Preparation]:
     """The data, and what must be done to all of its columns before they can be looked at."""
     steps = Preparation()
     while True:
         try:
-            return formats.load(data, None, advance, LAZY_ABOVE, steps), steps
+            return formats.load(data, None, advance, LAZY_ABOVE, steps, apart), steps
         except MissingValuesError:
             if steps.impute is not None:
                 raise
