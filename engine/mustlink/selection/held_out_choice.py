@@ -38,8 +38,8 @@ _MORE = (24,)
 _MANY_LABELS = 300  # per class
 _GAIN = 0.95  # a larger subspace is tried while the last step left fewer errors than this share
 _ENOUGH = 0.003  # and while there are more errors than this
-# Standard errors by which regularised degrees must be better than those of the graph: on networks
-# with 5 and 20 labels a class mean ARI .45, with one error .44, without regularisation .37.
+# Standard errors by which regularised degrees must be better than those of the graph: mean ARI .481
+# on 11 networks with 5 and 20 labels a class, with one error .480, without regularisation .407.
 _CLEARLY = 2.0
 WAY_MARGIN = 0.01  # what another discretisation must be better by
 
