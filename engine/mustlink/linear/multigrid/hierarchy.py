@@ -27,6 +27,7 @@ _STALL = 0.8  # a level that keeps more than this share of its nodes is not wort
 _VISITS = 3  # of every coarse grid in a cycle, see `Cycle`
 _CHEAP = 0.3  # work of all visits, as a share of the fine grid's, up to which they pay
 _LIMIT = 0.1  # below: coarse modes of a penalised problem count as this large
+_WIDE = 0.5  # of the weights of the fine grid
 _ENTRIES = 1 << 22  # of a matrix multiplied at once
 # Eigenvalue below which a coarse mode counts as null; L̄ and all PᵀL̄P are <= 2. With S in single
 # precision D^½1 is null to 1e-8 only: its inverse would drown every other mode.
@@ -75,6 +76,12 @@ class Hierarchy:
         return replace(
             self, levels=(*self.levels[:-1], replace(last, coarse_inverse=inverse)), sure=None
         )
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the first coarse grid has half the weights of the fine one and more."""
+        first = [level.matrix.nnz for level in self.levels[:2]]
+        return len(first) == 2 and first[1] > _WIDE * first[0]
 
     @property
     def sizes(self) -> list[int]:
