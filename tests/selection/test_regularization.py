@@ -11,7 +11,7 @@ from cases import blobs, planted_graph, random_graph
 from mustlink.errors import InputError
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.rounding.block_model import BlockModel, refine
-from mustlink.scores.block_model import edge_information
+from mustlink.scores.edge_information import edge_information
 
 
 def hung(rng, n=1500, k=3, trees=0.4):

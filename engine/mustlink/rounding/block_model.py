@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.deadline import NEVER, Deadline
-from mustlink.kernels.block_model import best_blocks, block_gains, weights_between
+from mustlink.kernels.block_moves import best_blocks, block_gains, weights_between
 from mustlink.operators.laplacian import NormalizedLaplacian
 
 Floats = NDArray[np.float64]

@@ -24,7 +24,7 @@ from mustlink.errors import InputError
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.result import EigenResult
 from mustlink.rounding.assign import kmeans
-from mustlink.scores.block_model import edge_information
+from mustlink.scores.edge_information import edge_information
 from mustlink.workspace import Workspace
 
 CANDIDATES = (1.0, 0.3, 0.1, 0.0)
