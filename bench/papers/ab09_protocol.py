@@ -52,7 +52,7 @@ METHODS = {
     "GF": Method("GFHF"),
     "LGC": Method("LLGC", "alpha", (0.5, 0.9, 0.99)),
     "LNP": Method("LNP", "alpha", (0.5, 0.9, 0.99)),
-    "TIKREG": Method("TikReg", "gamma", (0.01, 0.1, 1.0)),
+    "TIKREG": Method("TikReg", "gamma", (0.0003, 0.003, 0.03)),  # times 30 labels: 0.01 to 1
     "CK": Method("ClusterKernel", "n_components", (2, 4, 8, 16)),
     "LTSALP": Method("LTSALP", "n_components", (1, 2, 4)),
 }

@@ -172,7 +172,7 @@ def restricted_scores(method, W, P, Y):
     d = R.sum(axis=1)
     mean = np.linalg.solve(P.T @ P, P.T)
     if isinstance(method, ml.TikReg):
-        A = P.T @ (method.gamma * L + known) @ P
+        A = P.T @ (known.sum() * method.gamma * L + known) @ P
         return oracles.balanced_dense(A, P.T @ Y, P.T @ np.ones(len(P)))
     if isinstance(method, ml.LELP):
         A = P.T @ (normalised + method.alpha * known) @ P

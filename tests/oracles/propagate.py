@@ -40,9 +40,10 @@ def balanced_dense(A, B, delta):
 
 
 def tikreg_dense(W, Y, gamma):
-    """(γL + I_k)⁻¹(ŷ + μ1) (AB09 eq. 11)."""
+    """(ℓγL + I_k)⁻¹(ŷ + μ1), ℓ labels (AB09 eq. 11)."""
     known = np.diag(Y.any(axis=1).astype(float))
-    return balanced_dense(gamma * laplacians_dense(W)[0] + known, Y, np.ones(len(W)))
+    A = np.trace(known) * gamma * laplacians_dense(W)[0] + known
+    return balanced_dense(A, Y, np.ones(len(W)))
 
 
 def ncut_propagation_dense(W, Y, alpha):
