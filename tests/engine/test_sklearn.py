@@ -52,6 +52,7 @@ PROPAGATORS = (
 _UNKNOWN = "-1 is the class of nodes whose class is unknown, as in sklearn.semi_supervised"
 # What scikit-learn asks for and we do otherwise, with the reason.
 _CONSTANT = "n_components=1 would keep only the eigenvector that is the same on all nodes"
+_SCORES = "decision_function is a method's own values; the order of their shares is another"
 _SMALL = (
     "check_dont_overwrite_parameters",
     "check_methods_sample_order_invariance",
@@ -68,6 +69,8 @@ EXPECTED: dict[str, dict[str, str]] = {
 _NUMBERS = "signs of eigenvectors and numbers of clusters follow the order of the rows"
 for one in ("NCut", "SSSC", "SpectralLearning", "ConstrainedAP", "FastGE", "SRCP", "E2CP"):
     EXPECTED.setdefault(one, {})["check_sample_weight_equivalence_on_dense_data"] = _NUMBERS
+for one in ("LLGC", "Poisson", "TikReg", "GreenFunction", "NCutPropagation"):
+    EXPECTED[one]["check_decision_proba_consistency"] = _SCORES
 EXPECTED["ClusterKernel"] |= dict.fromkeys(_SMALL, _CONSTANT)
 
 

@@ -61,6 +61,56 @@ def lelpc_dense(W, Y, alpha):
     return balanced_dense(A, alpha * Y, np.sqrt(W.sum(axis=1)))
 
 
+def cluster_kernel_dense(W, Y, p, rows, strength):
+    """Class probabilities (n, K) of a logistic regression on p smoothest eigenvectors (§3.5.1)."""
+    d = W.sum(axis=1)
+    V = np.linalg.eigh(laplacians_dense(W)[1])[1][:, :p]
+    if rows == "sphere":
+        X = V / np.linalg.norm(V, axis=1)[:, None]
+    else:
+        X = V / np.sqrt(d)[:, None]
+        X = X / np.sqrt((X**2).mean(axis=0))
+    known = Y.any(axis=1)
+    return logistic_dense(X[known], Y[known], strength, X)
+
+
+def logistic_dense(X, Y, strength, new):
+    """Newton's method on ½‖w‖² + C·Σ loss, intercepts free, from 0; the probabilities at `new`.
+
+    Two classes have one vector w (the sigmoid's), more have one each (softmax).
+    """
+    A = np.column_stack([X, np.ones(len(X))])
+    G = Y[:, 1:] if Y.shape[1] == 2 else Y  # columns with a vector of their own
+    q, c = A.shape[1], G.shape[1]
+    ridge = np.kron(np.diag(np.append(np.ones(q - 1), 0.0)), np.eye(c))
+
+    def shares(B, w):
+        Z = B @ w.reshape(q, c)
+        Z = np.column_stack([np.zeros(len(B)), Z]) if c == 1 else Z
+        E = np.exp(Z - Z.max(axis=1, keepdims=True))
+        return E / E.sum(axis=1, keepdims=True)
+
+    def cost(w):
+        return 0.5 * w @ ridge @ w - strength * np.log(shares(A, w)[Y > 0]).sum()
+
+    w = np.zeros(q * c)
+    for _ in range(200):
+        P = shares(A, w)[:, -c:]
+        gradient = ridge @ w + strength * (A.T @ (P - G)).ravel()
+        hessian = ridge.copy()
+        for a, row in zip(A, P, strict=True):
+            curve = np.diag(row) - np.outer(row, row)
+            hessian += strength * np.kron(np.outer(a, a), curve)
+        step = np.linalg.lstsq(hessian, -gradient, rcond=1e-14)[0]
+        t = 1.0
+        while cost(w + t * step) > cost(w) + 1e-4 * t * (gradient @ step) and t > 1e-10:
+            t /= 2
+        w = w + t * step
+        if np.abs(t * step).max() < 1e-12 * (1 + np.abs(w).max()):
+            break
+    return shares(np.column_stack([new, np.ones(len(new))]), w)
+
+
 def green_dense(W, Y, normalized):
     """L⁺y (AB09 §3.6)."""
     return np.linalg.pinv(laplacians_dense(W)[int(normalized)], rcond=1e-10) @ Y

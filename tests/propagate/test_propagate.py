@@ -342,6 +342,27 @@ def test_sklearn_label_spreading_answers_the_same():
     np.testing.assert_allclose(ours.label_distributions_, P, atol=1e-9)
 
 
+@pytest.mark.parametrize("rows", ["sphere", "plain"])
+def test_cluster_kernel_dense_twin(rows):
+    """Eigenvectors by LAPACK, logistic regression by Newton's method."""
+    worst = 0.0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        n, k = int(rng.integers(10, 50)), int(rng.integers(2, 5))
+        W = random_graph(rng, n, weak=1e-2 if seed % 3 == 0 else None)
+        y = some_labels(rng, n, k, int(rng.integers(k, n // 2 + 2)))
+        p = int(rng.integers(2, 6))
+        theta = np.linalg.eigvalsh(oracles.laplacians_dense(W.toarray())[1])
+        if rows == "plain" and np.diff(theta[: p + 1]).min() < 1e-4:
+            continue  # columns that turn into each other have no lengths of their own
+        model = LogisticRegression(C=3.0, tol=1e-10, max_iter=10_000, solver="newton-cg")
+        est = ml.ClusterKernel(n_components=p, rows=rows, classifier=model)
+        P = values(est, W, y)[0]
+        true = oracles.cluster_kernel_dense(W.toarray(), one_hot(y, k), p, rows, 3.0)
+        worst = max(worst, np.abs(P - true).max())
+    assert worst < 1e-6
+
+
 def test_cluster_kernel_on_clear_clusters():
     X, truth = make_blobs(400, centers=np.eye(5) * 9, cluster_std=0.5, random_state=1)
     y = np.full(400, -1)
@@ -356,6 +377,48 @@ def test_cluster_kernel_on_clear_clusters():
 
 
 # --- class mass, distributions, confidence
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_scores_are_the_equations_own(name):
+    """`decision_function`: F of the dense twin, or the difference of two columns."""
+    estimator, oracle = LINEAR[name]
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        n, k = int(rng.integers(12, 40)), 2 + seed % 3
+        W, y = random_graph(rng, n), some_labels(rng, n, k, n // 3)
+        est = clone(estimator).set_params(affinity="precomputed", solver="dense").fit(W, y)
+        true = oracle(W.toarray(), one_hot(y, k))
+        found = est.decision_function()
+        if k == 2:
+            true = true[:, 1] - true[:, 0]
+            assert ((found > 0) == (est.labels_ == 1)).all()
+        else:
+            assert (found.argmax(axis=1) == est.labels_).all()
+        assert np.abs(found - true).max() < 1e-8 * np.abs(true).max()
+
+
+def test_scores_of_new_points_and_of_equal_ones():
+    X, truth = make_blobs(200, centers=3, random_state=0)
+    X = np.repeat(X, 2, axis=0)
+    y = np.where(np.arange(400) % 20 == 0, np.repeat(truth, 2), -1)
+    est = ml.GFHF(random_state=0).fit(X, y)
+    F = est.decision_function()
+    np.testing.assert_allclose(F, est.label_distributions_, atol=1e-9)  # harmonic: shares already
+    np.testing.assert_allclose(est.decision_function(X), F, atol=1e-9)  # a fitted point keeps its
+    new = X[::7] + 0.01
+    np.testing.assert_allclose(est.decision_function(new), est.predict_proba(new), atol=1e-9)
+    with pytest.raises(NotFittedError):
+        ml.GFHF().decision_function()
+
+
+def test_scores_where_nothing_is_spread_to():
+    W = sp.block_diag([np.ones((4, 4)), np.ones((3, 3)), np.zeros((1, 1))], format="csr")
+    y = np.array([0, 1, 2, -1, -1, -1, -1, -1])
+    F = ml.TikReg(affinity="precomputed").fit(W, y).decision_function()
+    assert F.shape == (8, 3)
+    assert F[:4].any(axis=1).all()
+    assert not F[4:].any()
 
 
 def test_class_mass(problem):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
@@ -34,6 +35,24 @@ class Answers(ClassifierMixin, GraphEstimator):
         """
         mean = self._new_points(X).mean(self.label_distributions_)
         return mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300)
+
+    def decision_function(self, X: Any = None) -> Block:
+        """Scores F before they are shares: of fitted rows (n, K), or of new points X (q, K).
+
+        They are what the method's equation gives for one-hot labels, of either sign where it has a
+        balance, before `class_mass` and `refine`: where neither acts, `labels_` is the largest of a
+        row, among the classes with a label in the node's component. Of two classes the second's
+        less the first's, (n,) or (q,): AB09's f for labels −1 and 1. New points get the mean of
+        their neighbours' as by `predict_proba`. 0 where nothing was spread to.
+        """
+        check_is_fitted(self)
+        scores, place = self._scores  # of nodes (m, K), and the node of every row, or -1
+        F = np.zeros((place.size, self.classes_.size))
+        there = place >= 0
+        F[there] = scores[place[there]]
+        if X is not None:
+            F = self._new_points(X).mean(F)
+        return F if self.classes_.size > 2 else F[:, 1] - F[:, 0]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the points X (q, d) whose class is as in `y` (q,); unknown ones do not count."""

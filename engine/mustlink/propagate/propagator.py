@@ -256,6 +256,7 @@ class Propagator(Answers):
         answered = P.any(axis=1)
         self.labels_ = np.where(answered, self.classes_[P.argmax(axis=1)], -1)
         self.label_distributions_ = P
+        self._scores = solution.scores, graph.spread(laplacian.positions)
         self.confidence_ = confidence(P)
         self.graph_ = graph
         far = not found.any(axis=1).all() and solution.noise > 0
