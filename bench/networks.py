@@ -2,7 +2,7 @@
 
     python bench/networks.py [FILE or FOLDER of npz ...] [--settings none 5 20 pairs] [--draws 5]
     python bench/networks.py --only polblogs amazon_photo --methods NCut Leiden
-    python bench/networks.py --large       # a million nodes; K = 44 and 585: seconds and memory
+    python bench/networks.py --large       # a million nodes; K = 44 and 585: seconds, memory
 
 Told are nothing, 5 or 20 labels a class (at most half of a class), or n/10 pairs, and the number
 of classes, but for Louvain and Leiden, which count themselves. ARI and NMI are over nodes whose
@@ -39,11 +39,12 @@ def sources(asked: argparse.Namespace) -> list[Path]:
     """The npz files that are measured, small ones first."""
     if asked.large:
         return [file for name in LARGE if (file := _large(name, asked.out)) is not None]
-    given = asked.graphs
-    if not given:
+    if not asked.graphs:
         folder = common.data_file("graphs")
-        given = [] if folder is None else [folder]
-    files = [f for path in given for f in (path.glob("*.npz") if path.is_dir() else [path])]
+        files = [] if folder is None else [f for f in folder.glob("*.npz") if f.stem not in LARGE]
+    else:
+        both = (path.glob("*.npz") if path.is_dir() else [path] for path in asked.graphs)
+        files = [f for found in both for f in found]
     return sorted(files, key=lambda f: f.stat().st_size)
 
 
