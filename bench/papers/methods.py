@@ -81,7 +81,7 @@ def flexible_rule(graph: Any, constraints: Any, k: int) -> dict[str, Any]:
 
 
 def by_sign(graph: Any, constraints: Any, k: int) -> dict[str, Any]:
-    """Two clusters are the signs of one vector (WD14 §6.1): k-means is for K > 2."""
+    """Two clusters are the signs of one vector (WD14 §6.1, WHC11 §3.4): k-means is for K > 2."""
     return {"assign": "sign"} if k == 2 else {}
 
 
@@ -94,7 +94,7 @@ FCSC = Method("FCSC", "CSP", {**_EXACT, "beta": "paper", "assign": "kmeans"}, fl
 FCSC_THETA = Method("FCSC-θ", "CSP", {**_SEARCHED, "beta": "search", "assign": "kmeans"}, by_sign)
 FCSC_SP = Method("FCSC-θSP", "CSP", {**_SEARCHED, "beta": "search", "assign": "sphere"})
 FCSC_2SP = Method("FCSC-θ2SP", "CSP", {**_SEARCHED, "beta": "wide", "assign": "sphere"})
-SSSC = Method("SSSC", "SSSC", {**_EXACT, "gamma": "search"})
+SSSC = Method("SSSC", "SSSC", {**_EXACT, "gamma": "search"}, by_sign)
 WHC11 = (SC, SL, SL_BAR, FCSC, FCSC_THETA, FCSC_SP, FCSC_2SP, SSSC)
 
 CSP_TIGHT = Method("CSP, tight β", "CSP", {**_EXACT, "beta": "tight", "assign": "sign"})

@@ -448,7 +448,7 @@ def test_zero_belief_is_refused():
         ("FastGE", {"mu": np.nan}, "mu: nan given; it must be finite and above 0"),
         ("SL", {"subspace": -3}, "subspace: -3 given; it must be at least 1"),
         ("SL", {"subspace": "whole"}, "subspace: 'whole' is unknown"),
-        ("SSSC", {"assign": "sign"}, "assign: 'sign' is unknown"),
+        ("AP", {"assign": "sign"}, "assign: 'sign' is unknown"),
         ("AP", {"solver": "qz"}, "solver: 'qz' is unknown"),
         ("AP", {"solver": "lanczos", "subspace": "exact"}, '"lanczos" is not for penalised'),
         ("SL", {"tol": 0.0}, "tol: 0.0 is no residual"),

@@ -13,6 +13,19 @@ def best_split(W, vector):
     return min(ncut_of(W, vector > t) for t in (values[1:] + values[:-1]) / 2)
 
 
+def cut_of_one_sign_rejected(Z, dust):
+    """WHC11 §3.4: two sides of the first column that has entries above and below zero.
+
+    Entries up to `dust` times the largest are zero; None where such a column has some, as zeros
+    may be on either side, and where no column has both signs.
+    """
+    for z in Z.T:
+        large = [x for x in z if abs(x) > dust * max(abs(z))]
+        if any(x > 0 for x in large) and any(x < 0 for x in large):
+            return z > 0 if len(large) == len(z) else None
+    return None
+
+
 def block_sums(W, blocks, k):
     """B = HᵀWH + 1 and κ = Hᵀd + 1 (1 the mean weight of an edge); nodes of block -1 in none."""
     W = W / W[W != 0].mean()

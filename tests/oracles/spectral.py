@@ -10,23 +10,23 @@ from oracles.eigen import penalised
 from oracles.operators import laplacian
 
 
-def balanced(must, cannot):
-    """Links of either kind weighing 1 together: WHC11 Alg. 1 step 3, pair by pair."""
+def balanced(must, cannot, alpha=1.0, beta=1.0):
+    """WHC11 eq. 11, signs corrected, pair by pair: beliefs over the number of links of the kind."""
     Q = np.zeros(must.shape)
-    for P, sign in ((must, 1.0), (cannot, -1.0)):
-        total = sum(P[i, j] for i in range(len(P)) for j in range(i))
+    for P, sign in ((must, beta), (cannot, -alpha)):
+        count = sum(P[i, j] > 0 for i in range(len(P)) for j in range(i))
         for i, j in np.argwhere(P):
-            Q[i, j] += sign * P[i, j] / total
+            Q[i, j] += sign * P[i, j] / count
     return Q
 
 
-def sssc(W, must, cannot, gamma):
+def sssc(W, must, cannot, gamma, alpha=1.0, beta=1.0):
     """WHC11 Alg. 1 with the penalty's signs corrected: all θ and Z, θ without the shift by λ_min.
 
     Q̄ = (Q − λ_min I)/(λ_max − λ_min) as printed; the shift moves all θ alike.
     """
     L, _, nodes = laplacian(W)
-    Q = -balanced(acting(must, W), acting(cannot, W))[np.ix_(nodes, nodes)]
+    Q = -balanced(acting(must, W), acting(cannot, W), alpha, beta)[np.ix_(nodes, nodes)]
     low, high = np.linalg.eigvalsh(Q)[[0, -1]]
     if high == low:
         return penalised((1 - gamma) * L, 0 * L)

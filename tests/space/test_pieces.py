@@ -391,7 +391,7 @@ def test_a_cut_in_the_smooth_subspace(twins, rng, p):
     known = random_constraints(rng, twins.home.n_nodes, "pairs")
     Q = constraint_operator(known, twins.home)
     here, there = (basis.first(p) for basis in bases(twins, 8))
-    home = ConstrainedCut(twins.home, Q, 3, 2, open_=True, yields=True)
+    home = ConstrainedCut(twins.home, Q, 2, 2, open_=True, yields=True)
     split = replace(home, laplacian=twins.split, Q=replace(Q, space=twins.space))
     same_solutions(twins, home.inside(here, 0.1), split.inside(there, 0.1))
 

@@ -6,6 +6,7 @@ them, start from here; cliques of labelled nodes stay low rank.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,14 +132,20 @@ def between_copies(constraints: Constraints) -> Floats:
 
 def capped_links(constraints: Constraints, degrees: Floats) -> tuple[NodeMatrix, NodeMatrix]:
     """P⁺ and P⁻ of pairs whose ends have a degree > 0, where a belief above 1 counts as 1."""
-    if constraints.copies is None:
-        both = must_links(constraints), cannot_links(constraints)
-        must, cannot = (at_most_one(acting(one, degrees)) for one in both)
-        return must, cannot
-    told = constraints.copies.told
-    parts = (folded(at_most_one(one(told)), constraints) for one in (must_links, cannot_links))
-    must, cannot = (acting(one, degrees) for one in parts)
+    must, cannot = (acting(part, degrees) for part in _changed(constraints, at_most_one))
     return must, cannot
+
+
+def _changed(
+    constraints: Constraints, change: Callable[[NodeMatrix], NodeMatrix]
+) -> Iterator[NodeMatrix]:
+    """P⁺ and P⁻ of changed beliefs; of nodes that stand for several before these are folded."""
+    copies = constraints.copies
+    for kind in (must_links, cannot_links):
+        if copies is None:
+            yield change(kind(constraints))
+        else:
+            yield folded(change(kind(copies.told)), constraints)
 
 
 def acting(weights: NodeMatrix, degrees: Floats) -> NodeMatrix:
@@ -150,6 +157,13 @@ def at_most_one(links: NodeMatrix) -> NodeMatrix:
     """Beliefs above 1, and pairs that a label says again, count as 1."""
     excess = links.on_pattern(links.matrix)
     excess.data = np.maximum(excess.data - 1.0, 0.0)
+    return NodeMatrix(sp.csr_matrix(links.matrix - excess), links.factor, links.core)
+
+
+def each_one(links: NodeMatrix) -> NodeMatrix:
+    """Every link counts 1, whatever its belief."""
+    excess = links.on_pattern(links.matrix)
+    excess.data = np.where(excess.data > 0, excess.data - 1.0, 0.0)
     return NodeMatrix(sp.csr_matrix(links.matrix - excess), links.factor, links.core)
 
 
@@ -176,16 +190,21 @@ def n_links(weights: NodeMatrix) -> float:
 def balanced(
     constraints: Constraints, nodes: NDArray[np.int64] | None = None
 ) -> tuple[NodeMatrix, NodeMatrix]:
-    """P⁺/|P⁺| and P⁻/|P⁻|: either kind of constraint weighs 1 in all (WHC11 Alg. 1 step 3).
+    """P⁺/|ML| and P⁻/|CL|: links of belief 1 weigh 1 in all, of either kind (WHC11 eq. 11).
 
-    Pairs with an end outside `nodes` do not count.
+    A kind weighs its mean belief, which is the paper's β and α. Pairs with an end outside `nodes`
+    do not count.
     """
-    parts = [must_links(constraints), cannot_links(constraints)]
+    inside = np.ones(constraints.n_nodes)
     if nodes is not None:
         inside = np.zeros(constraints.n_nodes)
         inside[nodes] = 1.0
-        parts = [acting(part, inside) for part in parts]
-    first, second = (part.times(1.0 / max(n_links(part), 1e-300)) for part in parts)
+    parts = (acting(part, inside) for part in (must_links(constraints), cannot_links(constraints)))
+    counted = (acting(part, inside) for part in _changed(constraints, each_one))
+    first, second = (
+        part.times(1.0 / max(n_links(one), 1e-300))
+        for part, one in zip(parts, counted, strict=True)
+    )
     return first, second
 
 

@@ -12,18 +12,20 @@ _TIE = 1e-6
 _NEARLY = 0.99
 _STEPS = 100  # values tried by a search (WHC11 §4.1)
 _WIDER = 100.0
+SEARCHED = ("search", "wide")
+NAMED = ("paper", "paper-max", "tight", *SEARCHED)
 
 
-def check_beta(b: float, kth: float, largest: float, k: int) -> None:
+def check_beta(b: float, kth: float, largest: float, rank: int) -> None:
     """Raise InfeasibleError unless β = b·unit < λ_{K−1}(Q̄) (WD14 Alg. 1 and 2, line 4)."""
     if kth > 0 and b >= 1:
         raise InfeasibleError(
             f"beta: {b:g} leaves no feasible vector; give a fraction below 1 of "
-            f"λ_{k - 1}(Q̄) = {kth:.4g}, for example 0.5, or a negative one"
+            f"λ_{rank}(Q̄) = {kth:.4g}, for example 0.5, or a negative one"
         )
     if kth <= 0 and b >= 0:
         raise InfeasibleError(
-            f"beta: {b:g} leaves fewer than {k - 1} feasible vectors, λ_{k - 1}(Q̄) being "
+            f"beta: {b:g} leaves fewer than {rank} feasible vectors, λ_{rank}(Q̄) being "
             f"{kth:.4g}; give a negative fraction (of λ_max(Q̄) = {largest:.4g}), or constraints "
             "on more clusters"
         )
@@ -44,13 +46,14 @@ def named_betas(
     name: str, Q: ConstraintOperator, unit: float, volume: float, known: Constraints
 ) -> tuple[float, ...]:
     """The values behind a name of β, as fractions of the unit λ_{K−1}(Q̄)."""
-    if name == "paper":
+    largest = Q.kth_largest(1)
+    if name in ("paper", "paper-max"):
         # WD14 eq. 19, with Q's entries counted: both (i, j) and (j, i).
         share = 2.0 * known.n_constraints / float(known.n_nodes) ** 2
-        return (0.5 + 0.4 * min(share, 1.0),)
+        fraction = 0.5 + 0.4 * min(share, 1.0)
+        return (fraction * largest / unit if name == "paper-max" and unit > 0 else fraction,)
     if unit <= 0 or name == "tight":
         return (0.5,)
-    largest = Q.kth_largest(1)
     least = largest - Q.spread
     low, high = least, largest
     if name == "wide":  # as printed: the upper end is λ_max, not λ_max·vol, hence next to nothing

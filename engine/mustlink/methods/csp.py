@@ -9,7 +9,7 @@ eigenvalue is the largest and line 11 may cut at 0.
      4  if β >= λ_{K−1}·vol: no solution
      8  solve L̄v = λ(Q̄ − β/vol·I)v  (eq. 13)
      9  keep λ > 0, ‖v‖² = vol
-    10  V: the K − 1 of them with least vᵀL̄v
+    10  V: the K − 1 of them with least vᵀL̄v            (WHC11: K)
     11  k-means on the rows of D^-½V, or its sign         `rounding`, by `selection.constrained_fit`
 
 In a smooth subspace L̄ and Q̄ are projected, and the lines are the same.
@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from mustlink.check import check_choice, check_number
+from mustlink.check import as_integer, check_choice, check_number
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import NodeMatrix, balanced
 from mustlink.eigen.feasible_pairs import feasible_pairs, unconstrained
@@ -29,7 +29,7 @@ from mustlink.eigen.problem import Problem, Solution, Solving
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.errors import InfeasibleError, InputError
 from mustlink.graph import Graph
-from mustlink.methods.beta import check_beta, named_betas, tight_fraction
+from mustlink.methods.beta import NAMED, SEARCHED, check_beta, named_betas, tight_fraction
 from mustlink.methods.constrained_spectral import ConstrainedSpectral
 from mustlink.operators.constraint_operator import ConstraintOperator, local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
@@ -45,13 +45,14 @@ _BETAS = Grid(smooth=(0.5, 0.1), exact=(0.5, 0.1, 0.01), rivals=(0.01,), neutral
 class ConstrainedCut(Problem):
     """WD14 Algorithms 1 and 2, lines 3 to 10; β is a fraction b of λ_rank(Q̄), rank = K − 1 mostly.
 
+    `columns` vectors are wanted, K − 1 mostly.
     `open_`: β was not given and may turn negative; `yields`: it is made smaller where it leaves
     nothing; `tight`: it lies between λ_rank and the next one, whatever b is. `whole` is Q̄ on the
     nodes, where Q is a projection.
     """
 
     Q: ConstraintOperator
-    k: int
+    columns: int
     rank: int
     open_: bool = False
     yields: bool = False
@@ -73,7 +74,7 @@ class ConstrainedCut(Problem):
     ) -> Solution:
         """V for b, or for the first smaller one that leaves any where it `yields`."""
         if work is not None and not self.acts:
-            return unconstrained(self.k, how, work)
+            return unconstrained(self.columns + 1, how, work)
         smaller = (0.1 * value, -0.1, -1.0, -10.0) if self.yields else ()
         for b in (value, *smaller):
             try:
@@ -97,38 +98,38 @@ class ConstrainedCut(Problem):
         if self.open_ and kth <= 0:
             b = -abs(b)
         # 4
-        check_beta(b, kth, largest, self.k)
+        check_beta(b, kth, largest, self.rank)
         # 8, 9
         pencil = self._pencil(b)
-        feasible, convergence = feasible_pairs(pencil, self.k, how, work, start)
+        feasible, convergence = feasible_pairs(pencil, self.columns + 1, how, work, start)
         if self.whole is not None and self.open_ and b > 0 and feasible.lam.size == 0:
             b, pencil = -b, self._pencil(-b)  # the trivial vector took all that was feasible
-            feasible, convergence = feasible_pairs(pencil, self.k, how, work, start)
+            feasible, convergence = feasible_pairs(pencil, self.columns + 1, how, work, start)
         if feasible.lam.size == 0:
             raise InfeasibleError(
                 f"beta: {b:g} leaves no feasible vector with λ > 0; give a smaller fraction, for "
                 f"example {-0.1 if b >= 0 else 10 * b:g}, or constraints between clusters"
             )
         # 10
-        best = feasible.cheapest(self.k - 1)
+        best = feasible.cheapest(self.columns)
         residuals = pencil.residuals(best.vectors, best.lam)
         reached = replace(convergence, residuals=residuals)
-        note = feasible.remark(self.k - 1)
+        note = feasible.remark(self.columns)
         found = (best.vectors, best.lam, best.cost, b, unit, reached, note)
-        return Solution(*found, wanted=self.k - 1)
+        return Solution(*found, wanted=self.columns)
 
     def trial(self, value: float) -> Solution:
         """As `solve` inside a subspace; empty where nothing is feasible."""
         b, unit = self._tightened(value), self.unit
         if unit <= 0 or unit > self.kth(1):
             b = -abs(b)
-        feasible, convergence = feasible_pairs(self._pencil(b), self.k)
-        best = feasible.cheapest(self.k - 1)
+        feasible, convergence = feasible_pairs(self._pencil(b), self.columns + 1)
+        best = feasible.cheapest(self.columns)
         return Solution(best.vectors, best.lam, best.cost, b, unit, convergence)
 
     def check(self, b: float) -> None:
         """Line 4, before any eigenvector is computed; raises InfeasibleError."""
-        check_beta(b, self.kth(self.rank), self.kth(1), self.k)
+        check_beta(b, self.kth(self.rank), self.kth(1), self.rank)
 
     def kth(self, k: int) -> float:
         """λ_k(Q̄), the last one if there are fewer."""
@@ -159,11 +160,15 @@ class CSP(ConstrainedSpectral):
     """K clusters that cut little of the graph and keep the constraints (WD14).
 
     * `beta`: a fraction b < 1 of λ_{K−1}(Q̄), so that WD14's β is b·λ_{K−1}·vol; the larger, the
-      more the constraints weigh; b < 0 is allowed. "auto" decides on evidence; "paper" takes WD14
-      eq. 19; "tight" leaves just K − 1 feasible vectors (WD14 §7.3): 0.99, or more if λ_K is near.
+      more the constraints weigh; b < 0 is allowed. "auto" decides on evidence; "paper" takes the
+      fraction of WD14 eq. 19, of λ_{K−1} so that there are K − 1 feasible vectors (Alg. 2), and
+      "paper-max" of λ_max as printed, which for K > 2 is often infeasible; "tight" leaves just
+      K − 1 feasible vectors (WD14 §7.3): 0.99, or more if λ_K is near.
       WHC11 §4.1: "search" takes the best of 100 values in (λ_min, λ_max) by criterion E (FCSC-θ),
       "wide" of 100 values from −100 max|λ| to λ_max/vol (FCSC-θ2, as printed).
     * `balanced`: must-links count 1/|ML| and cannot-links 1/|CL| (WHC11 Alg. 1 step 3).
+    * `n_vectors`: how many feasible vectors are clustered, and their last eigenvalue of Q̄ is what
+      β is a fraction of: None is K − 1 (WD14), WHC11's FCSC takes K for K > 2.
     * `subspace`: "exact" is the paper's full problem, p solves it in the span of the graph's p
       smoothest eigenvectors, which few constraints on many nodes need and which makes new
       constraints a matter of seconds (`refit`); "auto" chooses by constraints held out of the fit.
@@ -175,13 +180,14 @@ class CSP(ConstrainedSpectral):
     A second graph as `Constraints.from_graph` is transfer learning (WD14 §6.3): its largest
     eigenvector is a trivial cut, so that β left open is a fraction of λ_K instead (eq. 18).
 
-    After `fit`: `labels_` (n,), `embedding_` D^-½V (n, K−1) with vᵀv = vol in order of cost,
+    After `fit`: `labels_` (n,), `embedding_` D^-½V (n, K − 1) with vᵀv = vol in order of cost,
     `eigenvalues_` λ (K−1,), `costs_` vᵀL̄v, `graph_`, `report_`. Fewer columns if fewer vectors
     are feasible; the report says so. Raises InfeasibleError where none is.
     """
 
     beta: float | str = "auto"
     balanced: bool = False
+    n_vectors: int | None = None
 
     _parameter: ClassVar[str | None] = "beta"
     _assignments: ClassVar[tuple[str, ...]] = ASSIGNMENTS
@@ -193,13 +199,14 @@ class CSP(ConstrainedSpectral):
         if self.balanced:
             must, cannot = balanced(known, laplacian.nodes)
             Q = must + cannot.times(-1.0)
-        is_open = isinstance(self.beta, str)
+        columns = k - 1 if self.n_vectors is None else int(self.n_vectors)
+        is_open = isinstance(self.beta, str) and self.beta != "paper-max"
         transfer = is_open and known.kind == "graph"
         cut = ConstrainedCut(
             laplacian,
             local_operator(Q, laplacian, known.nodes, scaled=True),
-            k,
-            rank=min(k if transfer else k - 1, max(laplacian.size - 1, 1)),
+            columns,
+            rank=min(columns + transfer, max(laplacian.size - 1, 1)),
             open_=is_open,
             yields=self.beta == "auto",
             tight=self.beta == "tight",
@@ -217,8 +224,10 @@ class CSP(ConstrainedSpectral):
         return Grid.of(float(self.beta))
 
     def _check_parameter(self) -> None:
+        if self.n_vectors is not None:
+            as_integer(self.n_vectors, "n_vectors", 1)
         if isinstance(self.beta, str):
-            check_choice(self.beta, ("auto", "paper", "tight", "search", "wide"), "beta")
+            check_choice(self.beta, ("auto", *NAMED), "beta")
         else:
             check_number(self.beta, "beta", "a fraction below 1")
         if self.solver == "lanczos" and self.subspace == "exact":
@@ -233,4 +242,4 @@ class CSP(ConstrainedSpectral):
 
     @property
     def _by_criterion(self) -> bool:
-        return self.beta in ("search", "wide")
+        return self.beta in SEARCHED

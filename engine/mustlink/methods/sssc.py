@@ -1,11 +1,12 @@
 """Semi-supervised K-way spectral clustering, SSSC (WHC11 Algorithm 1).
 
 1, 2  similarities S with S_ii = 0                 `Graph`
-3  Q: −1/|ML| for must-links, 1/|CL| for cannot-links (signs: see `SSSC`)
+3  Q: −β/|ML| for must-links, α/|CL| for cannot-links (eq. 11; signs: see `SSSC`)
 4, 5  Q̄ = (Q − λ_min)/(λ_max − λ_min)              `PenalizedProblem(normalized=True)`
 6, 7  D, L̄ = I − D^-½SD^-½                         `NormalizedLaplacian`, built once a graph
 8  Z: the K lowest eigenvectors of (1 − γ)L̄ + γQ̄
 9  rows of Z on the unit sphere                 rounding "sphere", then k-means
+§3.4  K = 2: the first vector with both signs   rounding "sign"
 """
 
 from __future__ import annotations
@@ -38,36 +39,45 @@ _STEPS = 100  # values tried by a search (WHC11 §4.1)
 class SSSC(ConstrainedSpectral):
     """K clusters from the K lowest eigenvectors of (1 − γ)L̄ + γQ̄ (WHC11 eq. 16).
 
-    Q_ij = −1/|ML| for must-links and +1/|CL| for cannot-links, and Q̄ = Q/(λ_max − λ_min): the
-    paper's eq. 11 has these signs reversed, which would reward broken constraints; its shift by
-    λ_min moves all eigenvalues alike and is left out. Rows are set on the unit sphere.
+    Q_ij = −βb_ij/|ML| for must-links and +αb_ij/|CL| for cannot-links of belief b_ij, and
+    Q̄ = Q/(λ_max − λ_min): the paper's eq. 11 has these signs reversed, which would reward broken
+    constraints; its shift by λ_min moves all eigenvalues alike and is left out. Rows are set on the
+    unit sphere.
 
     * `gamma`: 0 <= γ < 1, how much the constraints weigh; "auto" decides on evidence, "search"
       takes the best of 100 values by criterion E (§4.1), each solve starting from the last.
       In a subspace Q̄ is scaled by its own range there.
-    * `subspace`, `assign`, `solver`, `tol`, `max_iter`: as in `ConstrainedSpectral`.
+    * `must_weight`, `cannot_weight`: β and α of eq. 11, at least 0. What counts is their ratio: the
+      paper takes 1 and 1, so that a few links of one kind weigh as much as many of the other.
+    * `assign`: "sphere" (Alg. 1), "kmeans", for K = 2 "sign": vectors of one sign are rejected, the
+      next one is cut at 0 (§3.4), or "split", at the value that keeps most constraints; "auto".
+    * `subspace`, `solver`, `tol`, `max_iter`: as in `ConstrainedSpectral`.
 
     After `fit`: `labels_` (n,), `embedding_` Z (n, K) with orthonormal columns, `eigenvalues_`
     (K,), `graph_`, `report_`.
     """
 
     gamma: float | str = "auto"
+    must_weight: float = 1.0
+    cannot_weight: float = 1.0
 
     _parameter: ClassVar[str | None] = "gamma"
+    _assignments: ClassVar[tuple[str, ...]] = ("auto", "sign", "split", "kmeans", "sphere")
 
     def _formulation(
         self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
     ) -> Formulation:
         must, cannot = balanced(known, laplacian.nodes)
         per_row = row_scale(graph)
-        change = cannot + must.times(-1.0)
+        change = cannot.times(self.cannot_weight) + must.times(-self.must_weight)
         if graph.weights is not None:
             change = change.between(per_row)
         Q = local_operator(change, laplacian, known.nodes, scaled=False)
         problem = PenalizedProblem(
             laplacian, Q, columns=k, weights=lambda gamma: (1.0 - gamma, gamma), normalized=True
         )
-        return Formulation(problem, laplacian.enter(per_row), ("sphere",), self._grid())
+        roundings = ("sphere", "sign", "split") if k == 2 else ("sphere",)
+        return Formulation(problem, laplacian.enter(per_row), roundings, self._grid())
 
     def _grid(self) -> Grid:
         """The values of γ to choose from; one if the caller gave it."""
@@ -82,6 +92,10 @@ class SSSC(ConstrainedSpectral):
             check_choice(self.gamma, ("auto", "search"), "gamma")
         elif not 0 <= check_number(self.gamma, "gamma", "0 <= gamma < 1") < 1:
             raise InputError(f"gamma: {self.gamma} is out of range; give 0 <= gamma < 1")
+        for name in ("must_weight", "cannot_weight"):
+            weight = check_number(getattr(self, name), name, "at least 0")
+            if weight < 0:
+                raise InputError(f"{name}: {weight:g} given; it must be at least 0")
 
     @property
     def _by_criterion(self) -> bool:

@@ -29,6 +29,7 @@ _LONG = 10**7  # multiplications of a step from which only the best start is fol
 _SHORT = 10  # steps of the others: their order hardly changes any more
 _WIDE = 100  # columns from which starts are compared in a random projection on so many
 _FEW = 3  # starts then: with hundreds of clusters they end alike
+_DUST = 1e-6  # of a vector's largest entry: what an eigensolver leaves of the other sign
 
 
 def transform(
@@ -36,24 +37,42 @@ def transform(
 ) -> NDArray[np.float64]:
     """Rows that k-means will see, (m, r).
 
-    * kmeans: D^-½V as it is (WD14 Alg. 2 line 11); so for split, which cuts one vector
+    * kmeans: D^-½V as it is (WD14 Alg. 2 line 11)
+    * sign, split: the sign of one vector, and the vector itself, see `cut_vector`
     * sign-kmeans: sign(D^-½V) (WD14 eq. 15)
     * cost-weighted: sign(D^-½V)(VᵀL̄V)⁻¹ (WD14 eq. 16; the weights are put outside the sign, which
       would swallow them as printed, VᵀL̄V being diagonal for the pencil's vectors)
     * sphere: rows scaled to length 1 (Ng et al. 2001; the FCSC-SP of WHC11)
     """
-    if how in ("kmeans", "split"):
+    if how == "kmeans":
         return embedding
+    if how == "split":
+        return cut_vector(embedding)
+    if how == "sign":
+        return np.sign(cut_vector(embedding))
     if how == "sphere":
         size = np.linalg.norm(embedding, axis=1, keepdims=True)
         return embedding / np.maximum(size, 1e-300)
-    if how in ("sign", "sign-kmeans"):
+    if how == "sign-kmeans":
         return np.sign(embedding)
     if how == "cost-weighted":
         if cost is None:
             raise InputError("assign: cost-weighted needs the costs of the vectors; use kmeans")
         return np.sign(embedding) * (cost.min(initial=np.inf) / np.maximum(cost, 1e-300))
     raise InputError(f"assign: {how!r} is unknown; choose one of {', '.join(ASSIGNMENTS)}")
+
+
+def cut_vector(embedding: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The vector (m, 1) that two clusters are cut from: the first column (m, r) with both signs.
+
+    One of a single sign has all nodes on one side, and is rejected (WHC11 §3.4). The last column
+    where no other is left. Cost O(mr).
+    """
+    dust = _DUST * np.abs(embedding).max(axis=0, initial=0.0)
+    high, low = embedding.max(axis=0, initial=0.0), embedding.min(axis=0, initial=0.0)
+    both = np.append((high > dust) & (low < -dust), True)
+    first = min(int(both.argmax()), max(embedding.shape[1] - 1, 0))
+    return embedding[:, first : first + 1]
 
 
 def assign(

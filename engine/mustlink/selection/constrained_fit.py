@@ -16,7 +16,7 @@ from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.graph import Graph
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.rounding.assign import assign, kmeans, transform
+from mustlink.rounding.assign import assign, cut_vector, kmeans, transform
 from mustlink.rounding.seeded import label_centers
 from mustlink.rounding.split import cut_profile, splitting_value
 from mustlink.selection.formulation import Formulation, FormulationOf
@@ -122,10 +122,10 @@ def cluster(request: Request, choice: Choice, solution: Solution) -> NDArray[np.
     k, way, known = request.k, choice.way, request.known
     rows = solution.vectors * request.formulation.row_scale[:, None]
     if way == "sign":
-        return assign(rows, k, way, request.seed).labels
+        return assign(cut_vector(rows), k, way, request.seed).labels
     laplacian = laplacian_of(request.work)
     if way == "split":
-        return _split(request, rows[:, 0], laplacian)
+        return _split(request, cut_vector(rows)[:, 0], laplacian)
     seen = transform(rows, way, solution.cost)
     centers = None
     if request.init == "labels" and known.labels is not None:

@@ -46,15 +46,22 @@ def class_shares(
 CLUSTER_OWN = (
     click.option(
         "--beta",
-        callback=number_or("auto", "paper", "tight", "search", "wide"),
-        help="csp: auto, paper, tight, search, wide, or a fraction below 1.",
+        callback=number_or("auto", "paper", "paper-max", "tight", "search", "wide"),
+        help="csp: auto, paper, paper-max, tight, search, wide, or a fraction below 1.",
     ),
     click.option(
         "--balanced", is_flag=True, default=None, help="csp: must- and cannot-links weigh the same."
     ),
     click.option(
+        "--n-vectors",
+        type=click.IntRange(min=1),
+        help="csp: feasible vectors that are clustered; default K - 1.",
+    ),
+    click.option(
         "--gamma", callback=number_or("auto", "search"), help="sssc: auto, search, or below 1."
     ),
+    click.option("--must-weight", type=float, help="sssc: of must-links; default 1."),
+    click.option("--cannot-weight", type=float, help="sssc: of cannot-links; default 1."),
     click.option(
         "--normalized", is_flag=True, default=None, help="sl: with the normalised Laplacian."
     ),
@@ -184,6 +191,8 @@ PROPAGATE_OWN = (
         "for llgc on a graph what labels held out choose.",
     ),
     click.option("--gamma", type=float, help="tik-reg: weight of smoothness; default 0.01."),
+    click.option("--must-weight", type=float, help="sssc: of must-links; default 1."),
+    click.option("--cannot-weight", type=float, help="sssc: of cannot-links; default 1."),
     click.option(
         "--normalized", is_flag=True, default=None, help="green: of the normalised Laplacian."
     ),

@@ -59,7 +59,11 @@ METHODS: dict[str, Method] = {
         takes=_NOTHING,
     ),
     "csp": _constrained(
-        "CSP", "constrained spectral clustering (Wang, Qian, Davidson)", "beta", "balanced"
+        "CSP",
+        "constrained spectral clustering (Wang, Qian, Davidson)",
+        "beta",
+        "balanced",
+        "n_vectors",
     ),
     "disim": Method(
         "DISIM",
@@ -67,7 +71,9 @@ METHODS: dict[str, Method] = {
         _EIGEN | {"regularization"},
         reads="directed",
     ),
-    "sssc": _constrained("SSSC", "penalised Laplacian (Wacquet et al.)", "gamma"),
+    "sssc": _constrained(
+        "SSSC", "penalised Laplacian (Wacquet et al.)", "gamma", "must_weight", "cannot_weight"
+    ),
     "sl": _constrained(
         "SpectralLearning", "weights overwritten (Kamvar, Klein, Manning)", "normalized"
     ),
