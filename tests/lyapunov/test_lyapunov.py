@@ -16,7 +16,7 @@ from cases import KINDS, random_constraints, random_graph
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.kernels.diffused_columns import diffused_columns, workspace
 from mustlink.kernels.similarity_adjustment import adjust
-from mustlink.lyapunov import exponentials, filters, sources
+from mustlink.lyapunov import exponentials, filters, solver_choice, sources
 from mustlink.lyapunov import fields as local
 from mustlink.lyapunov import new_edges as edges
 from mustlink.lyapunov import pair_propagation as solve
@@ -928,7 +928,7 @@ def test_all_solvers_say_the_same(shape):
 
 def test_auto_looks_at_size_and_mu(monkeypatch):
     W, known = case("pairs")
-    monkeypatch.setattr(solve, "SPREAD_DENSE_BELOW", 10)
+    monkeypatch.setattr(solver_choice, "SPREAD_DENSE_BELOW", 10)
     for mu, alpha, name in (
         (0.2, None, "diffusion"),
         (0.01, None, "global Krylov"),

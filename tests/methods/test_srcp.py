@@ -30,7 +30,7 @@ def estimator(method, k=3, **options):
 
 def exact(method, k=3, **options):
     """The paper as printed: every new edge, F as it is."""
-    printed = {"solver": "dense", "new_edges": 10**4, "normalize": False, "variant": "luxburg"}
+    printed = {"solver": "dense", "new_edges": "all", "normalize": False, "variant": "luxburg"}
     return estimator(method, k, **printed | {"tol": 1e-14} | options)
 
 
@@ -156,6 +156,135 @@ def test_what_new_edges_are():
     assert est.report_.choices["residual"] < 1e-12
 
 
+@BOTH
+def test_all_new_edges_is_the_paper_on_random_graphs(method):
+    """W* of eq. 9 on all pairs, however small F is there: nothing is left out."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(8, 40))
+        W = random_graph(rng, n, 1 + seed % 3, density=0.3, isolated=seed % 2)
+        W.data /= W.data.max()
+        known = true_pairs(rng, rng.integers(0, 3, W.shape[0]), n // 2)
+        est = estimator(method, 2, normalize=False, variant="luxburg", new_edges="all", tol=0.5)
+        star = est.fit(W, constraints=known).affinity_matrix_.toarray()
+        F, nodes = field_of(est, W, known), oracles.laplacian(W.toarray())[2]
+        everywhere = np.zeros(W.shape)
+        everywhere[np.ix_(nodes, nodes)] = F - np.diag(np.diag(F))
+        assert np.abs(star - oracles.adjusted(W.toarray(), everywhere)).max() < 1e-10
+
+
+def test_all_new_edges_are_for_small_graphs_by_dense_algebra():
+    W, y = separable()
+    known = true_pairs(np.random.default_rng(0), y, 5)
+    with pytest.raises(InputError, match='for "dense", not "diffusion"'):
+        estimator(SRCP, new_edges="all", solver="diffusion").fit(W, constraints=known)
+    ring = sp.diags_array([np.ones(5999), np.ones(5999)], offsets=[-1, 1]).tocsr()
+    few = ml.Constraints.from_pairs([[0, 9]], n_nodes=6000)
+    with pytest.raises(InputError, match="6,000 nodes; at most 5,000"):
+        estimator(SRCP, new_edges="all").fit(ring, constraints=few)
+
+
+# --- F of every pair
+
+
+def whole(est, W, known):
+    """F (n, n) by dense algebra, 0 on nodes without an edge."""
+    nodes = oracles.laplacian(W.toarray())[2]
+    F = np.zeros(W.shape)
+    F[np.ix_(nodes, nodes)] = field_of(est, W, known)
+    return F
+
+
+@BOTH
+@pytest.mark.parametrize("solver", ["dense", "diffusion", "krylov"])
+def test_every_pair_can_be_asked(method, solver):
+    if method is E2CP and solver == "krylov":
+        pytest.skip("for SRCP only")
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        W, y = separable(seed, n=45, alone=seed % 3)
+        known = true_pairs(rng, y, 25)
+        est = estimator(method, solver=solver, tol=1e-5).fit(W, constraints=known)
+        true, F = whole(est, W, known), est.propagated_constraints_
+        assert F.shape == W.shape
+        assert np.abs(F[np.arange(y.size)[:, None], np.arange(y.size)] - true).max() < 1e-5
+        i, j = rng.integers(0, y.size, 2)
+        assert F[i, j] == pytest.approx(true[i, j], abs=1e-5)
+        np.testing.assert_allclose(F.row(i), true[i], atol=1e-5)
+        np.testing.assert_allclose(F[i, [0, 3, 3]], true[i, [0, 3, 3]], atol=1e-5)
+        for kind, shown in (("must", np.maximum(true, 0)), ("cannot", np.minimum(true, 0))):
+            pairs, values = F.top(7, kind)
+            best = np.sort(np.abs(shown[np.triu_indices(y.size, 1)]))[::-1][:7]
+            np.testing.assert_allclose(np.abs(values), best, atol=1e-5)
+            np.testing.assert_allclose(true[pairs[:, 0], pairs[:, 1]], values, atol=1e-5)
+            assert (pairs[:, 0] < pairs[:, 1]).all()
+        both = np.abs(F.top(5)[1])
+        np.testing.assert_allclose(
+            both, np.sort(np.abs(true[np.triu_indices(y.size, 1)]))[::-1][:5], atol=1e-5
+        )
+
+
+def test_the_strongest_pairs_of_large_graphs(monkeypatch):
+    """Above 20,000 nodes they are looked for around the constraints, and are the same."""
+    import mustlink.lyapunov.all_pairs as all_pairs
+
+    W, y = separable(4, n=200)
+    known = true_pairs(np.random.default_rng(0), y, 60)
+    est = estimator(SRCP, solver="diffusion", tol=1e-4).fit(W, constraints=known)
+    F = est.propagated_constraints_
+    looked = {kind: F.top(25, kind) for kind in all_pairs.KINDS}
+    monkeypatch.setattr(all_pairs, "_WHOLE", 10)
+    for kind, (pairs, values) in looked.items():
+        near, found = F.top(25, kind)
+        np.testing.assert_array_equal(near, pairs)
+        np.testing.assert_allclose(found, values, rtol=1e-9)
+    small = estimator(SRCP, solver="krylov", mu=0.01).fit(W, constraints=known)
+    with pytest.raises(InputError, match="larger mu"):
+        small.propagated_constraints_.top()
+
+
+def test_F_is_of_the_last_fit():
+    W, y = separable(1)
+    rng = np.random.default_rng(0)
+    first, second = true_pairs(rng, y, 20), true_pairs(rng, y, 30)
+    est = estimator(SRCP).fit(W, constraints=first)
+    assert est.propagated_constraints_ is est.propagated_constraints_
+    est.set_params(mu=5.0)  # as it was in the fit
+    i, j = first.pairs[0]
+    est.mu = 0.2
+    true = whole(est, W, first)[i, j]
+    est.mu = 5.0
+    assert est.propagated_constraints_[i, j] == pytest.approx(true)
+    est.refit(constraints=second)
+    assert est.propagated_constraints_[i, j] == pytest.approx(whole(est, W, second)[i, j])
+    with pytest.raises(NotFittedError):
+        _ = SRCP().propagated_constraints_
+    for wrong in ((0, 90), (-1, 0), (0.5, 1), 3):
+        with pytest.raises(InputError, match="F: "):
+            est.propagated_constraints_[wrong]
+    silent = estimator(SRCP).fit(W)
+    assert silent.propagated_constraints_[0, 1] == 0
+    assert silent.propagated_constraints_.top()[0].shape == (0, 2)
+
+
+def test_F_between_equal_rows():
+    """Rows that are one node are asked for as themselves; F is that of distinct copies."""
+    X, y = blobs(np.random.default_rng(0), 60, 3)
+    X, y = np.repeat(X, 3, axis=0), np.repeat(y, 3)
+    graph = ml.knn_graph(X, 8, duplicates="merge", random_state=0)
+    assert graph.n_nodes == 60
+    known = true_pairs(np.random.default_rng(1), y, 40)
+    est = estimator(SRCP, tol=1e-9).fit(graph, constraints=known)
+    F = est.propagated_constraints_
+    assert F.shape == (180, 180)
+    assert F[0, 9] == F[1, 11] == F[9, 2]
+    assert F.row(0)[10] == F[0, 9]
+    told = est.report_.choices["largest_F"]
+    pairs, values = F.top(1)
+    assert abs(values[0]) == pytest.approx(told, rel=1e-6)
+    assert (pairs % 3 == 0).all()
+
+
 def test_normalize_divides_by_the_largest():
     W, y = separable(4)
     known = true_pairs(np.random.default_rng(1), y, 12)
@@ -191,7 +320,9 @@ def test_small_mu_goes_far():
     W, y = separable(5)
     known = true_pairs(np.random.default_rng(1), y, 30)
     for mu in (1.0, 0.01, 0.001):
-        est = exact(SRCP, mu=mu, solver="krylov", tol=1e-9).fit(W, constraints=known)
+        est = exact(SRCP, mu=mu, solver="krylov", new_edges=10**4, tol=1e-9).fit(
+            W, constraints=known
+        )
         moved, labels = oracles.propagated_cut(W.toarray(), field_of(est, W, known), 3, 0)
         assert np.abs(est.affinity_matrix_.toarray() - moved).max() < 1e-7
         assert adjusted_rand_score(labels, est.labels_) == 1

@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mustlink.cost.method_cost import SPREAD_DENSE_BELOW
-from mustlink.errors import InputError
 from mustlink.lyapunov.dense import solve_dense
 from mustlink.lyapunov.diffusion import Diffusion, solve_diffusion
 from mustlink.lyapunov.equation import LyapunovProblem, Problem
@@ -18,9 +16,10 @@ from mustlink.lyapunov.fields import FLOOR, Field, Floats, LowRankField, stronge
 from mustlink.lyapunov.krylov import Batch, convergence, solve_batches
 from mustlink.lyapunov.new_edges import NewEdges, best_of, joined, none
 from mustlink.lyapunov.residual import residual
+from mustlink.lyapunov.solver_choice import choose
 from mustlink.lyapunov.source_batches import source_parts
 from mustlink.lyapunov.sources import given_pairs
-from mustlink.lyapunov.work_pieces import Advance
+from mustlink.lyapunov.work_pieces import Advance, piece, towards
 from mustlink.observe import Recorder
 from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block
@@ -28,11 +27,10 @@ from mustlink.result import Convergence
 from mustlink.stopping import TIME_LIMIT
 
 FieldOf = TypeVar("FieldOf", bound=Field)
-SOLVERS = ("auto", "dense", "diffusion", "krylov")
-_LOCAL_MU = 0.02  # for smaller μ sources reach most nodes of most graphs
 _SEARCH_MU, _SEARCH_TOL = 0.2, 1e-3  # where new edges are looked for when F is nowhere small
 _ROWS_BELOW = 20_000  # nodes: below, all of a low-rank F is looked through for new edges
 _SMALL = 10.0  # times the largest |F|: below it, F counts and not the beliefs
+_PAIR = 100  # bytes that such a pair takes, on the way
 _PROBES = 16
 _SPREADING = 0.7  # share of the time until the sources are spread
 MEMORY = 2 << 30  # bytes for one batch of constraints, unless the caller says otherwise
@@ -64,13 +62,15 @@ def solve_pairs(
     problem: Problem,
     recorder: Recorder,
     *,
-    new_edges: int = 20,
+    new_edges: int | None = 20,
     solver: str = "auto",
     tol: float = 1e-3,
     memory: int = MEMORY,
     copies: Floats | None = None,
 ) -> PropagatedPairs:
     """F on the graph's edges, on the given pairs and on at most `new_edges` new edges per node.
+
+    None makes every F_ij > 0 an edge, by LAPACK, up to 5,000 nodes.
 
     * "dense": every entry by LAPACK, O(m³); "auto" takes it up to 2,000 nodes.
     * "diffusion": every entry to tol·max|Y|; "auto" takes it for larger graphs.
@@ -84,7 +84,7 @@ def solve_pairs(
     Neither of the last two holds much more than `memory` bytes for its factors: the constraints
     are taken in parts where need be.
     """
-    chosen = _choose(problem, solver)
+    chosen = choose(problem, solver, everywhere=new_edges is None)
     edges = problem.laplacian.pattern
     if problem.sources.count == 0:
         recorder.note("constraints: nothing to spread, the graph stays as it is")
@@ -92,23 +92,14 @@ def solve_pairs(
         said = "nothing to spread"
         return PropagatedPairs(np.zeros(edges.nnz), none(), done, 0.0, 1.0, 0.0, said, {})
     with recorder.stage("constraint propagation") as advance:
-        asked = _Asked(problem, new_edges, tol, memory, recorder, advance, copies)
+        everywhere = new_edges is None
+        most = problem.size if new_edges is None else new_edges
+        asked = Asked(problem, most, tol, memory, recorder, advance, copies, everywhere)
         return _SOLVERS[chosen](asked)
 
 
-def _choose(problem: Problem, solver: str) -> str:
-    if solver == "krylov" and not isinstance(problem, LyapunovProblem):
-        raise InputError('solver: "krylov" is for SRCP; use "diffusion" or "dense" for E2CP')
-    if solver != "auto":
-        return solver
-    if problem.size <= SPREAD_DENSE_BELOW:
-        return "dense"
-    far = isinstance(problem, LyapunovProblem) and problem.mu < _LOCAL_MU
-    return "krylov" if far else "diffusion"
-
-
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class Asked:
     """What F is wanted for, and by what means."""
 
     problem: Problem
@@ -118,6 +109,7 @@ class _Asked:
     recorder: Recorder
     advance: Advance
     copies: Floats | None = None
+    everywhere: bool = False
 
     @property
     def edges(self) -> Edges:
@@ -146,6 +138,10 @@ class _Asked:
             return self.tol
         gain = self.problem.sources.largest / (float(self.copies.min()) * self.largest)
         return self.tol / max(1.0, gain)
+
+    def krylov_tol(self, problem: LyapunovProblem) -> float:
+        """The bound on the relative residual: F is as small as μ."""
+        return self.sharp * min(1.0, problem.mu / _SEARCH_MU)
 
     @property
     def floor(self) -> float:
@@ -178,19 +174,22 @@ class _Asked:
         return PropagatedPairs(found[0], new, done, largest, agreement, floor, told, about)
 
 
-def _by_lapack(asked: _Asked) -> PropagatedPairs:
+def _by_lapack(asked: Asked) -> PropagatedPairs:
     """All of F at once."""
+    m = asked.problem.size
+    if asked.everywhere:
+        asked.recorder.budget.ask(_PAIR * m * m, f"all pairs of {m:,} nodes as edges")
     field = solve_dense(asked.problem)
     left = residual(asked.problem, field).relative
     found = asked.on([field])
-    floor = asked.exact_floor(found)
+    floor = 0.0 if asked.everywhere else asked.exact_floor(found)
     new = strongest(asked.of_copies(field), asked.edges, asked.new_edges, floor)
     done = Convergence("dense", "direct", 1, np.array([left]), asked.tol)
     told = f"dense: all of F, relative residual {left:.1e}"
     return asked.answer(found, new, floor, done, told).knowing(residual=left)
 
 
-def _by_diffusion(asked: _Asked) -> PropagatedPairs:
+def _by_diffusion(asked: Asked) -> PropagatedPairs:
     """All constraints at once, or in parts within the memory: once for F, once for new edges."""
     problem, Y, advance = asked.problem, asked.problem.sources, asked.advance
     diffusion = Diffusion.prepare(problem, asked.sharp)
@@ -212,7 +211,7 @@ def _by_diffusion(asked: _Asked) -> PropagatedPairs:
         def first() -> Iterator[Field]:
             nonlocal candidates
             for done, part in enumerate(cut):
-                field = diffusion.spread(part, _piece(advance, done, 2 * len(cut)))
+                field = diffusion.spread(part, piece(advance, done, 2 * len(cut)))
                 near = asked.of_copies(field)
                 candidates = joined(candidates, near.candidates(asked.edges, asked.new_edges))
                 yield field
@@ -220,7 +219,7 @@ def _by_diffusion(asked: _Asked) -> PropagatedPairs:
         found = asked.on(first())
         beliefs = np.zeros(candidates.nnz)
         for done, part in enumerate(cut, len(cut)):
-            field = diffusion.spread(part, _piece(advance, done, 2 * len(cut)))
+            field = diffusion.spread(part, piece(advance, done, 2 * len(cut)))
             beliefs += asked.of_copies(field).on_pattern(candidates)
         new = best_of(candidates, beliefs, asked.new_edges, asked.floor)
         about["parts"] = len(cut)
@@ -231,18 +230,18 @@ def _by_diffusion(asked: _Asked) -> PropagatedPairs:
     return asked.answer(found, new, asked.floor, reached, told).knowing(**about)
 
 
-def _by_krylov(asked: _Asked) -> PropagatedPairs:
+def _by_krylov(asked: Asked) -> PropagatedPairs:
     """One batch of constraints after the other; above 20,000 nodes only entries are kept of it."""
     problem = asked.problem
     assert isinstance(problem, LyapunovProblem)
     whole = problem.size <= _ROWS_BELOW
     outside = [] if whole else [_where_near(asked, problem)]
-    sharp = asked.sharp * min(1.0, problem.mu / _SEARCH_MU)  # F is as small as μ
+    sharp = asked.krylov_tol(problem)
     batches: list[Batch] = []
     fields: list[LowRankField] = []
 
     def each() -> Iterator[Field]:
-        until, on_step = asked.recorder.deadline, _towards(sharp, asked.advance)
+        until, on_step = asked.recorder.deadline, towards(sharp, asked.advance)
         for batch in solve_batches(
             problem, tol=sharp, memory=asked.memory, on_step=on_step, deadline=until
         ):
@@ -268,7 +267,7 @@ def _by_krylov(asked: _Asked) -> PropagatedPairs:
     return answer.knowing(residual=left, batches=len(batches))
 
 
-def _where_near(asked: _Asked, problem: LyapunovProblem) -> Edges:
+def _where_near(asked: Asked, problem: LyapunovProblem) -> Edges:
     """Where diffusion with a larger μ finds new edges: nearly every F_ij > 0 for a small one."""
     asked.recorder.note(
         f"new edges are looked for where diffusion with mu = {_SEARCH_MU} finds F > 0: with "
@@ -279,20 +278,3 @@ def _where_near(asked: _Asked, problem: LyapunovProblem) -> Edges:
 
 
 _SOLVERS = {"dense": _by_lapack, "diffusion": _by_diffusion, "krylov": _by_krylov}
-
-
-def _piece(advance: Advance, done: int, count: int) -> Advance:
-    """Progress of one piece of work of several."""
-    return lambda fraction: advance((done + fraction) / count)
-
-
-def _towards(tol: float, advance: Advance) -> Any:
-    """A listener to residuals, which fall geometrically."""
-    first: list[float] = []
-
-    def on_step(left: float) -> None:
-        first.append(left)
-        if 0 < left < first[0] and first[0] > tol:
-            advance(min(1.0, float(np.log(first[0] / left) / np.log(first[0] / tol))))
-
-    return on_step

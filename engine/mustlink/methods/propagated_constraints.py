@@ -16,7 +16,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import as_integer, check_choice, check_positive, check_tolerance
@@ -27,13 +26,14 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.lyapunov.equation import Problem
 from mustlink.lyapunov.new_edges import NewEdges
-from mustlink.lyapunov.pair_propagation import SOLVERS, PropagatedPairs, solve_pairs
+from mustlink.lyapunov.pair_propagation import PropagatedPairs, solve_pairs
+from mustlink.lyapunov.solver_choice import SOLVERS
 from mustlink.lyapunov.sources import Sources, sources_of
-from mustlink.methods.adjusted_graph import Adjustment, adjusted_affinity, adjusted_graph
+from mustlink.methods.adjusted_answers import AdjustedAnswers, room_for_factors
+from mustlink.methods.adjusted_graph import Adjustment, adjusted_graph
 from mustlink.methods.candidate_cuts import Candidate, CandidateCuts, place_of
 from mustlink.methods.clusterer import Ints
 from mustlink.methods.informed_clusterer import (
-    InformedClusterer,
     note_doubts,
     side_information,
     warn_if_broken,
@@ -47,26 +47,29 @@ from mustlink.rounding.renumber import aligned
 from mustlink.workspace import Workspace
 
 POWERS = (1.0, 0.5, 0.25)
-_FACTORS = 2 * 10**9  # bytes for one part of the constraints where no memory was named
-_SHARE = 4  # of the memory named: beside it there are graph, multigrid and vectors
+ALL = "all"
 
 
 @dataclass(eq=False, repr=False)
-class PropagatedConstraints(InformedClusterer):
+class PropagatedConstraints(AdjustedAnswers):
     """Base of methods that spread pairwise constraints F over the graph and adjust it by them.
 
     W* is W moved by F (FLI11 eq. 9), and cut by its K smoothest eigenvectors as by `NCut`.
 
     * `new_edges`: F > 0 makes edges between nodes that have none; each node gets as many as this
-      of the largest. 0 keeps the graph's pattern. On small sets 20 are as good as all of them.
+      of the largest. 0 keeps the graph's pattern, "all" takes every F > 0, as the paper does, up to
+      5,000 nodes. On small sets 20 are as good as all of them.
     * `normalize`: divide F by its largest magnitude, which is far below 1 when pairs are few, and
       raise |F| to `power`, 1, 1/2 or 1/4, which makes what is far from the given pairs count
-      more. False is the paper as printed.
+      more. False takes F as it is.
     * `solver`: of the propagation, "dense", "diffusion", "krylov" or "auto", see
       `lyapunov.pair_propagation`; `tol`, a bound on the error of every F_ij, which usually is 15
       times smaller; F > tol/10 makes new edges. `memory`: bytes for the factors of F, beside the
       graph; constraints are taken in parts where need be.
     * `variant`: "luxburg" or "ng" as in `NCut`; `eigen_solver`, `eigen_tol`, `max_iter` of the cut.
+
+    The paper as printed is `normalize=False, variant="luxburg", new_edges="all"`; without the last
+    it leaves out all new edges but the 20 strongest of a node.
 
     `power="auto"` and `variant="auto"` try what there is and take the clusters that keep most
     constraints: mean ARI over five small sets .72 → .85, against .86 for the best of all.
@@ -74,7 +77,7 @@ class PropagatedConstraints(InformedClusterer):
 
     _: KW_ONLY
     n_neighbors: int = 20
-    new_edges: int = 20
+    new_edges: int | str = 20
     normalize: bool = True
     power: float | str = "auto"
     solver: str = "auto"
@@ -160,13 +163,15 @@ class PropagatedConstraints(InformedClusterer):
     ) -> tuple[PropagatedPairs, str | None]:
         """Step 3: F on edges and new edges, and the name that it is kept by."""
         asked = work.name("propagated", type(self).__name__, self._depends(), seed, known)
-        allowed = _FACTORS if work.memory is None else work.memory // _SHARE
+        allowed = room_for_factors(work)
+        Y = sources_of(known, laplacian)
+        self._spread_from(Y)
 
         def solved() -> PropagatedPairs:
             return solve_pairs(
-                self._problem(laplacian, sources_of(known, laplacian)),
+                self._problem(laplacian, Y),
                 work.recorder,
-                new_edges=int(self.new_edges),
+                new_edges=None if self.new_edges == ALL else int(self.new_edges),
                 solver=self.solver,
                 tol=float(self.tol),
                 memory=allowed,
@@ -232,21 +237,13 @@ class PropagatedConstraints(InformedClusterer):
             self._run(work, self._of_nodes(given, work), self._used_seed, self.labels_)
         return self._scored(recorder)
 
-    @property
-    def affinity_matrix_(self) -> sp.csr_matrix:
-        """W* (n, n) CSR in the caller's order, made on demand; weights in [0, 1].
-
-        Where equal rows are one node: between one copy of every node of `graph_` and another.
-        """
-        work, k = self._view(self.graph_, Recorder()), self.report_.n_clusters
-        return adjusted_affinity(laplacian_of(work), self._moved, work.recorder, k)
-
     def _check(self) -> None:
         self._check_parameter()
         check_choice(self.variant, ("auto", *VARIANTS), "variant")
         check_choice(self.solver, SOLVERS, "solver")
         check_choice(self.eigen_solver, EIGEN_SOLVERS, "eigen_solver")
-        as_integer(self.new_edges, "new_edges", 0)
+        if self.new_edges != ALL:
+            as_integer(self.new_edges, "new_edges", 0)
         as_integer(self.max_iter, "max_iter", 1)
         if check_positive(self.tol, "tol") >= 1.0:
             raise InputError(f"tol: {self.tol:g} is no accuracy; give one below 1, such as 1e-3")

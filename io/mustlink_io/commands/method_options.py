@@ -21,7 +21,8 @@ def number_or(*words: str) -> Callable[[click.Context, click.Parameter, str | No
         except ValueError:
             listed = " or ".join(words)
             raise click.BadParameter(f"{value!r} is neither a number nor {listed}") from None
-        return int(number) if parameter.name == "subspace" and number.is_integer() else number
+        whole = parameter.name in ("subspace", "new_edges") and number.is_integer()
+        return int(number) if whole else number
 
     return convert
 
@@ -75,8 +76,9 @@ CLUSTER_OWN = (
     click.option("--alpha", type=float, help="e2cp: in (0, 1), how far pairs spread; default 0.8."),
     click.option(
         "--new-edges",
-        type=click.IntRange(min=0),
-        help="srcp, e2cp: per node, where pairs that were spread say must-link; default 20.",
+        callback=number_or("all"),
+        help="srcp, e2cp: per node, where pairs that were spread say must-link, or all of them; "
+        "default 20.",
     ),
     click.option(
         "--normalize/--no-normalize",
