@@ -112,4 +112,5 @@ def figures(cells: Cells, about: Mapping[str, Cell]) -> dict[str, Any]:
     for (setting, graph, method), cell in cells.items():
         told = cell if "error" in cell else {**cell, "crowded": crowded(cell, about[graph])}
         found.setdefault(setting, {}).setdefault(graph, {})[method] = told
-    return {"networks": dict(about), "settings": found}
+    draws = max((cell.get("draws", 0) for cell in cells.values()), default=0)
+    return {"networks": dict(about), "settings": found, "draws": draws}

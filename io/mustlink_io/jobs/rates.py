@@ -25,6 +25,7 @@ _RATES = {
     "order of the nodes": 0.025,
     "Laplacian": 0.04,
     "multigrid set-up": 0.03,
+    "candidate regularisations": 0.15,  # stored weights times clusters
     "eigenvectors": 0.015,  # stored weights times columns
     "steps": 0.01,  # of an ill-conditioned system: stored weights times columns times steps
     "wide blocks": 0.004,  # nodes times columns squared

@@ -16,6 +16,7 @@ from mustlink_io.jobs.rates import duration
 _NARROW = 60  # columns up to which products with the graph take longest
 _NUMBERS = 4  # of every row: its node, its label given and found, how sure that is
 _SAMPLE = 50_000  # rows of k-means with all its starts
+_CLUSTERS = 60  # by which regularisations are compared, at most
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,9 @@ def solving_stages(
         how = "more with thousands of pairs"
         peak = at_rest + FACTORS
         found.append(StagePlan("constraint propagation", peak, spreading_seconds(n), how))
+    if shape.d == 0 and _chooses_regularization(job):
+        name, work = "candidate regularisations", nnz * min(clusters, _CLUSTERS)
+        found.append(StagePlan(name, at_rest + 2 * vectors, duration(name, work)))
     name = "propagating" if job.methods is PROPAGATORS else "eigenvectors"
     peak = max(held + cost.peak(size, single=single, usual=True), eliminated)
     seconds = duration("eigenvectors", nnz * cost.columns)
@@ -63,6 +67,12 @@ def solving_stages(
     out = shape.n * (8 + 8 * clusters)
     found.append(StagePlan("writing", answered, duration("writing", out)))
     return found
+
+
+def _chooses_regularization(job: Any) -> bool:
+    """Whether degrees of a given graph are regularised by evidence."""
+    offered = "regularization" in job.methods[job.method].options
+    return offered and job.params.get("regularization", "auto") == "auto"
 
 
 def answers_peak(cost: Cost, size: Size, single: bool, rows: int) -> int:
