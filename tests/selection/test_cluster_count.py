@@ -93,9 +93,46 @@ def test_more_blocks_than_are_looked_for():
 def test_a_random_graph_has_no_clear_count():
     est = ncut().fit(without_blocks())
     (doubt,) = (one for one in est.report_.warnings if one.startswith("n_clusters"))
-    assert "counts differ" in doubt
     assert "the Bethe-Hessian counts 1," in doubt
-    assert "name the number" in doubt
+
+
+def star(n=51):
+    W = sp.lil_matrix((n, n))
+    W[0, 1:] = W[1:, 0] = 1
+    return W.tocsr()
+
+
+def all_between(a, b):
+    first = np.arange(a + b) < a
+    return sp.csr_matrix((first[:, None] != first).astype(float))
+
+
+def complete(n=30):
+    return sp.csr_matrix(np.ones((n, n)) - np.eye(n))
+
+
+@pytest.mark.parametrize("W", [star(), all_between(20, 300), without_blocks(), complete()])
+def test_where_nothing_is_clustered_that_is_told(W):
+    est = ncut().fit(W)
+    (doubt,) = (one for one in est.report_.warnings if one.startswith("n_clusters"))
+    assert "perhaps there are no clusters at all" in doubt
+    assert any("no clusters at all" in one for one in ml.suggest(W).doubts)
+
+
+def test_components_are_clusters_whatever_is_in_them():
+    est = ncut().fit(sp.block_diag([star(21)] * 3, format="csr"))
+    assert est.report_.n_clusters == 3
+    assert not any(one.startswith("n_clusters") for one in est.report_.warnings)
+
+
+def test_words_name_what_was_tried(monkeypatch):
+    monkeypatch.setattr("mustlink.selection.network_counts._WORK", 16)
+    found = count_of_network(Workspace(Graph.from_affinity(without_blocks())), 0)
+    assert found.tried == 16
+    assert "of up to 16 tried (to save time with so many nodes)" in found.in_words
+    assert f"with {found.tau:.1f} times the mean degree added: {found.modularity:.3f}" in (
+        found.in_words
+    )
 
 
 def test_little_memory_looks_for_fewer():
@@ -200,8 +237,24 @@ def test_suggest_counts_blocks():
 
 
 def test_suggest_tells_all_counts_where_they_differ():
-    (doubt,) = (d for d in ml.suggest(without_blocks()).doubts if "number of clusters" in d)
+    W, _ = planted(12, mixing=0.62)
+    (doubt,) = (d for d in ml.suggest(W).doubts if "number of clusters" in d)
     assert all(word in doubt for word in ("Bethe-Hessian", "widest gap", "modularity", "differ"))
+
+
+def test_suggest_and_fits_count_the_same():
+    W, _ = planted(12, mixing=0.62)
+    told, est = ml.suggest(W), ncut().fit(W)
+    assert [told.seen.count.k, told.seen.count.reason] == est.report_.choices["n_clusters"]
+
+
+def test_suggest_leaves_a_long_count_to_the_fit(monkeypatch):
+    monkeypatch.setattr("mustlink.advice.graph_look.NETWORK_NODES", 100)
+    told = ml.suggest(planted(4, 30, 12.0, 0.1)[0])
+    assert "-k auto" in told.command("x.edges")
+    assert told.estimator().n_clusters == "auto"
+    assert any("counts in the fit" in doubt for doubt in told.doubts)
+    assert "n_clusters" not in " ".join(told.reasons)
 
 
 @pytest.fixture(scope="module")

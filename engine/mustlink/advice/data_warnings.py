@@ -81,7 +81,7 @@ def disconnected(seen: Seen) -> str | None:
     if seen.kind == "points" or g.parts <= 1:
         return None
     more = ""
-    if seen.known.kind == "none" and g.parts > seen.count.k:
+    if seen.known.kind == "none" and g.parts > seen.count.k and seen.count.source != "later":
         more = f"; {seen.count.k} clusters are fewer, the smaller components get label -1"
     return (
         f"the graph falls into {g.parts} components of 1 % of the nodes or more, which no edge "
@@ -213,8 +213,13 @@ def number_of_clusters(seen: Seen) -> str | None:
     c = seen.count
     if c.source == "default":
         return (
-            f"the number of clusters was not given and cannot be told quickly: {c.k} is a mere "
-            'default, name it, or let n_clusters="auto" (-k auto) count in the fit'
+            f"the number of clusters was not given, and there is nothing to count: {c.k} is a mere "
+            "default, name it"
+        )
+    if c.source == "later":
+        return (
+            "the number of clusters was not given, and counting takes longer than this look: "
+            'n_clusters="auto" (-k auto) counts in the fit; name it if you know it'
         )
     return None if c.doubt is None else f"the number of clusters was not given; {c.doubt}"
 

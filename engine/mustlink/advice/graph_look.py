@@ -63,13 +63,14 @@ def is_pixels(graph: Graph) -> bool:
 
 
 def count_of_graph(graph: Graph, seed: int) -> Count:
-    """K as clusterers count it; 8 where that would take longer than a look, 2 of next to nothing.
+    """K as clusterers count it; 2 of next to nothing, and where counting takes longer than a look
+    8 for the bill alone, while the fit is to count.
 
     Cost: a few seconds; ten or more for networks of 50,000 nodes.
     """
     network = is_counted_as_network(graph)
     if graph.n_nodes > (NETWORK_NODES if network else SPECTRUM_NODES):
-        return Count(min(DEFAULT_CLUSTERS, graph.n_nodes), "default")
+        return Count(DEFAULT_CLUSTERS, "later")
     try:
         found = count_clusters(Workspace(graph), seed)
     except InputError:  # nothing to count

@@ -98,9 +98,10 @@ class Known:
 class Count:
     """The number of clusters, its source, and how clear it is.
 
-    `source` is given, labels, gap (of the spectrum), network (three counts) or default. For the
-    two that are counted, on a sample's graph, `gap` is the widest (λ_{K+1} − λ_K)/(λ_{K+1} + 0.02),
-    at most 1, `reason` the counts in words, and `doubt` why it may be another number.
+    `source` is given, labels, gap (of the spectrum), network (three counts), default, or later: in
+    the fit, `k` is then but what memory is estimated with. For the two that are counted, on a
+    sample's graph, `gap` is the widest (λ_{K+1} − λ_K)/(λ_{K+1} + 0.02), at most 1, `reason` the
+    counts in words, and `doubt` why it may be another number.
     """
 
     k: int

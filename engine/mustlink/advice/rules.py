@@ -246,5 +246,6 @@ def applied(seen: Seen) -> tuple[Rule, dict[str, Any]]:
     rule = next(one for one in RULES if one.applies(seen))
     parameters = rule.parameters(seen)
     if rule.method not in _WITHOUT_CLUSTERS:
-        parameters = {"n_clusters": seen.count.k, **parameters}
+        count = seen.count
+        parameters = {"n_clusters": "auto" if count.source == "later" else count.k, **parameters}
     return rule, parameters

@@ -195,6 +195,7 @@ def _seen_graph(
     recorder: Recorder,
 ) -> Seen:
     n = data.n_nodes
+    seed = int(rng.integers(2**31))  # as clusterers draw theirs first: they count the same
     with recorder.stage("looking at the graph"):
         links = look_at_graph(data)
         kind = kind_of_graph(data, links)
@@ -203,7 +204,6 @@ def _seen_graph(
         side = replace(
             look_at_side(known), agreement=comparison.with_graph(data), compared=comparison.size
         )
-    seed = int(rng.integers(2**31 - 1))
     count = _count(n, n_clusters, side, data, seed, recorder)
     return _seen(kind, (n, 0, n), ("euclidean", ""), None, links, side, count)
 
@@ -236,7 +236,7 @@ def _count(
 def _count_reason(seen: Seen, parameters: dict[str, Any]) -> list[str]:
     """Where K comes from, where it is a parameter that nobody gave."""
     count = seen.count
-    if "n_clusters" not in parameters or count.source in ("given", "default"):
+    if "n_clusters" not in parameters or count.source in ("given", "default", "later"):
         return []
     if count.source == "labels":
         return [f"labels are of {count.k} classes: n_clusters={count.k}"]

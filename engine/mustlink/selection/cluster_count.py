@@ -77,7 +77,12 @@ def is_counted_as_network(graph: Graph) -> bool:
 
 def _of_network(counts: NetworkCounts) -> ClusterCount:
     doubt = None
-    if not counts.is_clear:
+    if counts.in_time and counts.is_one:
+        doubt = (
+            f"perhaps there are no clusters at all: {counts.in_words}; edges of a network without "
+            "clusters would look like that: do not rely on these"
+        )
+    elif not counts.is_clear:
         differ = "counts differ" if counts.in_time else "counts are guesses"
         doubt = (
             f"{differ}: {counts.in_words}; networks have structure at every scale, and "
@@ -121,6 +126,11 @@ def count_by_gap(work: Workspace, seed: int) -> ClusterCount:
     doubt = None
     if not in_time:
         doubt = f"there was no time for eigenvalues to converge: {k} is a guess, name the number"
+    elif values[1] > _of_random(float(np.diff(graph.affinity.indptr)[nodes].mean())):
+        doubt = (
+            f"perhaps there are no clusters at all: the second eigenvalue, {values[1]:.2f}, is as "
+            "large as in random graphs of as many edges: do not rely on these"
+        )
     elif gap < _CLEAR:
         how = "no clear" if gap < _UNCLEAR else "only a moderate"
         doubt = (
@@ -128,6 +138,11 @@ def count_by_gap(work: Workspace, seed: int) -> ClusterCount:
             "if you know it"
         )
     return ClusterCount(k, reason, doubt, gap)
+
+
+def _of_random(degree: float) -> float:
+    """The second eigenvalue of a random graph in which all nodes have `degree` edges (Friedman)."""
+    return 1.0 - 2.0 * np.sqrt(degree - 1.0) / degree if degree > 2.0 else 2.0
 
 
 def eigengaps(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -33,6 +33,8 @@ _RESTARTS = 2
 _ROUGH = 1e-2
 _FLOOR = 0.02  # eigenvalues below this are as good as 0
 _FLAT = 0.98  # of the largest modularity
+_WHOLE = 0.9  # of the nodes with an edge, in the largest component
+_LITTLE = 1e-9  # modularity of clusters that have no more edges inside than chance gives them
 _LEAST = 1.5  # r² of graphs that are hardly more than paths
 
 
@@ -42,17 +44,22 @@ class NetworkCounts:
 
     `bethe_hessian` counts negative eigenvalues, None where edges weigh differently, `most` + 1
     where there are more; `by_gap` is K before the widest gap (λ_{K+1} − λ_K)/(λ_{K+1} + 0.02), of
-    width `gap`; `by_modularity` that of the clusters of largest modularity, of at most `tried`,
-    which is hardly larger than others from `flat[0]` to `flat[1]`. `in_time` says whether the time
-    limit left the eigenvalues alone, which are mere guesses otherwise.
+    width `gap`; `by_modularity` that of the clusters of largest `modularity`, of at most `tried`,
+    which is hardly larger than others from `flat[0]` to `flat[1]`. All are of degrees with `tau`
+    times their mean added. `whole` says whether hardly any node is outside of the largest
+    component, else there are clusters whatever the counts. `in_time` says whether the time limit
+    left the eigenvalues alone, which are mere guesses otherwise.
     """
 
     most: int
     bethe_hessian: int | None
     by_gap: int
     gap: float
+    tau: float
+    whole: bool
     by_modularity: int | None = None
     flat: tuple[int, int] = (0, 0)
+    modularity: float = 0.0
     tried: int = 0
     in_time: bool = True
 
@@ -64,9 +71,14 @@ class NetworkCounts:
     @property
     def is_clear(self) -> bool:
         """Whether two of the three agree, of eigenvalues that there was time for."""
-        return (
-            self.in_time and [self.bethe_hessian, self.by_gap, self.by_modularity].count(self.k) > 1
-        )
+        counts = [self.bethe_hessian, self.by_gap, self.by_modularity]
+        return self.in_time and not self.is_one and counts.count(self.k) > 1
+
+    @property
+    def is_one(self) -> bool:
+        """Whether there may be no clusters at all: none that stand out, or none worth a cut."""
+        worthless = self.by_modularity is not None and self.modularity <= _LITTLE
+        return self.whole and (self.bethe_hessian == 1 or worthless)
 
     @property
     def in_words(self) -> str:
@@ -77,10 +89,15 @@ class NetworkCounts:
             told.append(f"the Bethe-Hessian counts {many or self.bethe_hessian}")
         told.append(f"the widest gap is behind eigenvalue {self.by_gap}")
         if self.by_modularity is not None:
-            end = ", the most tried" if self.by_modularity == self.tried else ""
             low, high = self.flat
-            others = f" (within 2 % of it from {low} to {high})" if low < high else ""
-            told.append(f"modularity is largest at {self.by_modularity}{end}{others}")
+            others = f", within 2 % of it from {low} to {high}" if low < high else ""
+            short = self.tried < min(self.most, MOST)
+            why = " (to save time with so many nodes)" if short else ""
+            value = round(self.modularity, 3) + 0.0  # no -0.000
+            told.append(
+                f"modularity is largest at {self.by_modularity} of up to {self.tried} tried{why}, "
+                f"with {self.tau:.1f} times the mean degree added: {value:.3f}{others}"
+            )
         return ", ".join(told)
 
 
@@ -97,18 +114,20 @@ def count_of_network(work: Workspace, seed: int) -> NetworkCounts:
     W, linked = work.graph.affinity, laplacian_of(work.regularized(0.0)).nodes
     edges = np.diff(W.indptr)[linked].astype(np.float64)
     squared = max(float((edges**2).sum() / edges.sum()) - 1.0, _LEAST)
-    view = work.regularized((squared - 1.0) / float(edges.mean()))
+    tau = (squared - 1.0) / float(edges.mean())
+    view = work.regularized(tau)
     threshold = 1.0 - 1.0 / np.sqrt(squared)
     most, looked = _most(work, linked.size), _FEW
     values, rows, in_time = _pairs(view, min(looked, most), seed)
     while looked < most and values[-1] < threshold:
         looked *= 2
         values, rows, in_time = _pairs(view, min(looked, most), seed)
+    whole = int(np.bincount(work.graph.components).max()) >= _WHOLE * linked.size
     alike = bool(W.data.size) and float(W.data.min()) == float(W.data.max())
     bethe = max(int(np.count_nonzero(values < threshold)), 1) if alike else None
     gaps = (values[2:] - values[1:-1]) / (values[2:] + _FLOOR)
     by_gap = int(np.argmax(gaps)) + 2
-    found = most, bethe, by_gap, float(gaps[by_gap - 2])
+    found = most, bethe, by_gap, float(gaps[by_gap - 2]), tau, whole
     if bethe == by_gap:
         return NetworkCounts(*found, in_time=in_time)
     tried = min(most, max(_FEW, _WORK // linked.size))
@@ -135,8 +154,8 @@ def _pairs(view: Workspace, most: int, seed: int) -> tuple[NDArray[np.float64], 
 
 def _most_modular(
     view: Workspace, rows: Block, most: int, seed: int
-) -> tuple[int, tuple[int, int]]:
-    """K of largest modularity, and least and largest K with about as much.
+) -> tuple[int, tuple[int, int], float]:
+    """K of largest modularity, least and largest K with about as much, and how much that is.
 
     On a coarse grid, then between the neighbours of the best.
     """
@@ -165,5 +184,6 @@ def _most_modular(
         at = grid.index(best())
         low, high = grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)]
         reach(range(low, high + 1, max(1, (high - low) // 6)))
-    alike = [k for k in reached if reached[k] >= _FLAT * reached[best()]]
-    return best(), (min(alike), max(alike))
+    largest = reached[best()]
+    alike = [k for k in reached if reached[k] >= largest - (1.0 - _FLAT) * abs(largest)]
+    return best(), (min(alike), max(alike)), largest

@@ -168,7 +168,7 @@ def _plan(
         job = PropagateJob(**asked)
     else:
         pairs = None if name == "ncut" else constraints
-        job = ClusterJob(n_clusters=found.seen.count.k, constraints=pairs, **asked)
+        job = ClusterJob(n_clusters=found.parameters["n_clusters"], constraints=pairs, **asked)
     edges = 0 if found.seen.kind == "points" else 2 * found.seen.links.edges
     shape = Shape(found.seen.n, found.seen.d, edges, size)
     try:
