@@ -17,6 +17,7 @@ from mustlink.graph import Graph
 _COMPARED = 1000  # labelled nodes, or pairs, that are looked at
 _LEAST_PAIRS = 5  # of each sign
 _LEAST_LABELS = 6
+_TELLING = 12  # labels from which a column that has one value a class is hardly so by chance
 Ints = NDArray[np.int64]
 Floats = NDArray[np.floating]
 
@@ -94,6 +95,19 @@ class Comparison:
         if self.by_labels:
             return take(points, self.labelled)
         return take(points, np.unique(self.pairs)) if self.by_pairs else None
+
+    def repeated(self, points: Any) -> tuple[int, ...]:
+        """Columns that have one value a class, each another. Cost O(d l log l)."""
+        if self.labelled.size < _TELLING:
+            return ()
+        X, codes = take(points, self.labelled), np.unique(self.classes, return_inverse=True)[1]
+        k = int(codes.max()) + 1
+
+        def is_one(column: Floats) -> bool:
+            values, own = np.unique(column, return_inverse=True)
+            return values.size == k and np.unique(own * k + codes).size == k
+
+        return tuple(at for at in range(X.shape[1]) if is_one(X[:, at]))
 
     def of_rows(self, rows: Floats, metric: str) -> float | None:
         """Agreement with distances between the points of `rows`."""

@@ -208,6 +208,18 @@ def disagreement(seen: Seen) -> str | None:
     return None
 
 
+def labels_among_columns(seen: Seen) -> str | None:
+    """Columns that tell every class exactly."""
+    at = seen.known.repeated
+    if not at:
+        return None
+    title = column_title(at[0], seen.columns) + (f" and {len(at) - 1} more" if at[1:] else "")
+    return (
+        f"{title} has one value for every class on all labels compared: if it is made of the "
+        "labels leave it out of the points, other rows do not know it"
+    )
+
+
 def number_of_clusters(seen: Seen) -> str | None:
     """K that nobody named."""
     c = seen.count
@@ -226,6 +238,7 @@ def number_of_clusters(seen: Seen) -> str | None:
 
 DOUBTS: tuple[Callable[[Seen], str | None], ...] = (
     contradictions,
+    labels_among_columns,
     one_class,
     classes_beyond_clusters,
     classes_without_labels,

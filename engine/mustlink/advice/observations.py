@@ -57,7 +57,8 @@ class Known:
     how far side information and data tell the same: by labels, the share of labelled nodes whose
     nearest labelled node has their class, and by pairs the chance that a must-link is nearer than a
     cannot-link, half of it meaning nothing; None where too little can be compared. `compared` nodes
-    or pairs were looked at for it.
+    or pairs were looked at for it. `repeated` are columns of the points that have one value a class
+    on all of these labelled nodes, and so may be the labels themselves.
     """
 
     labelled: int = 0
@@ -73,6 +74,7 @@ class Known:
     contradiction: str = ""
     agreement: float | None = None
     compared: int = 0
+    repeated: tuple[int, ...] = ()
 
     @property
     def pairs(self) -> int:

@@ -158,7 +158,7 @@ def _seen_points(
         coordinates = look_at_points(X)
     with recorder.stage("looking at the side information"):
         comparison = Comparison(known, rng)
-        side = look_at_side(known)
+        side = replace(look_at_side(known), repeated=comparison.repeated(points))
         steps, fitted, changes = NOT_CHANGED
         if graph is None:
             steps, fitted, changes = choose_columns(points, X, coordinates, comparison, columns)

@@ -32,6 +32,7 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
       mustlink plan 10000000x16 -k 10 --memory 12GB
       mustlink plan points.h5 --for propagate -m llgc
     """
+    from mustlink_io.formats.own_columns import columns_apart
     from mustlink_io.jobs.cluster import ClusterJob
     from mustlink_io.jobs.data_shape import shape_named, shape_of
     from mustlink_io.jobs.methods import METHODS, steps_of
@@ -48,7 +49,8 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     params = {name: value for name, value in given.items() if value is not None}
     job: Any
     reads = METHODS[method].reads if command == "cluster" and method in METHODS else None
-    shape = shape_named(data) or shape_of(data, asked["steps"], reads or asked["read_as"])
+    apart = columns_apart(data, asked["labels"], asked["sample_weight"])
+    shape = shape_named(data) or shape_of(data, asked["steps"], reads or asked["read_as"], apart)
     if command == "propagate":
         name = method or (ON_GRAPHS if shape.d == 0 else USUAL)
         job = PropagateJob(data=data, output="", method=name, params=params, **asked)

@@ -66,16 +66,6 @@ def points_of(
     return np.column_stack(columns), names
 
 
-def without(table: tables.Table, column: str, where: str) -> tables.Table:
-    """The table without a column; raises InputError."""
-    at = tables.find_column(table.header, (column.lower(),))
-    if at is None or len(table.columns) < 2:
-        raise InputError(f"{where}: no column {store.text(column)[:40]!r} beside others in it")
-    header, columns = list(table.header), list(table.columns)
-    del header[at], columns[at]
-    return tables.Table(tuple(header), tuple(columns))
-
-
 def titles(table: tables.Table) -> tuple[str, ...]:
     """What the header calls the coordinates; nothing without a header."""
     return tuple(table.header[at] for at in tables.split_names(table)[1]) if table.header else ()

@@ -31,6 +31,7 @@ class Read:
     arcs: bool = False
     doubts: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

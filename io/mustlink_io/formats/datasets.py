@@ -24,12 +24,14 @@ from mustlink_io.formats import (
     metis,
     networks,
     npz,
+    own_columns,
     preparing,
     stream,
     tables,
 )
 from mustlink_io.formats.data import Data, Read, Want
 from mustlink_io.formats.names import NodeNames, names_or_none
+from mustlink_io.formats.own_columns import Apart
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import EDGES, HDF5, METIS, PICTURES, SUFFIXES, Place, parse
 
@@ -44,7 +46,7 @@ def load(
     advance: stream.Advance = stream.silent,
     lazy_above: int | None = None,
     steps: Preparation = _NOTHING,
-    apart: str | None = None,
+    apart: tuple[Apart, ...] = (),
     gaps: bool = False,
 ) -> Data:
     """Load points or a graph; the file's contents decide unless `want` does.
@@ -53,12 +55,12 @@ def load(
     matrix as an affinity, `want="points"` a sparse one as points, "bipartite" any as edges between
     its rows and columns, "directed" edges in their directions. Points in HDF5 that need more than
     `lazy_above` bytes are checked but not kept: the value is `stream.PointRows`, or `PreparedRows`
-    where `steps` prepare their columns. The column `apart` of a table is left out; `gaps` are kept
-    as NaN if allowed. Raises InputError.
+    where `steps` prepare their columns. The columns `apart` of a table are left out; `gaps` are
+    kept as NaN if allowed. Raises InputError.
     """
     place = parse(text)
     store.check_readable(place.path)
-    asked = preparing.Asked(steps, lazy_above, apart, gaps)
+    asked = preparing.Asked(own_columns.still_to_drop(steps, apart), lazy_above, apart, gaps)
     if place.suffix in HDF5:
         return _load_h5(place, want, advance, asked)
     if place.part and place.suffix != ".npz":
@@ -68,7 +70,7 @@ def load(
     one_kind = not (found.arcs and data.sides)  # of nodes, which is what the note says
     notes = (found.note,) if found.note is not None and one_kind else ()
     doubts = (*found.doubts, *data.doubts)
-    return replace(data, notes=(*notes, *data.notes), doubts=doubts)
+    return replace(data, notes=(*notes, *found.notes, *data.notes), doubts=doubts)
 
 
 def _read(place: Place, asked: preparing.Asked, *, directed: bool) -> Read:
@@ -111,7 +113,7 @@ def _of_csv(place: Place, asked: preparing.Asked) -> Read:
     try:
         names, numbers = tables.read_csv(place.path)
         table = tables.Table(tuple(names), tuple(numbers.T))
-        if tables.find_column(names[:1], tables.NODE) is None and asked.apart is None:
+        if tables.find_column(names[:1], tables.NODE) is None and not asked.apart:
             doubts = coordinates.doubtful(table, str(place), asked.steps.drop)
             return Read(numbers, doubts=doubts, columns=table.header)
     except tables.WordError as error:
@@ -145,16 +147,15 @@ def _of_table(table: tables.Table, where: str, asked: preparing.Asked) -> Read:
     """Edges or points of a table, as its header says."""
     if edges.is_edge_table(table.header):
         return _arcs(edges.of_table(table, where, directed=True))
-    if asked.apart is not None:
-        table = coordinates.without(table, asked.apart, where)
+    table, notes = own_columns.without(table, asked.apart, where)
     values, texts = coordinates.points_of(table, where, asked.steps.one_hot, asked.steps.drop)
     doubts = coordinates.doubtful(table, where, asked.steps.drop)
     columns = coordinates.titles(table)
     if texts is None:
-        return Read(values, doubts=doubts, columns=columns)
+        return Read(values, doubts=doubts, columns=columns, notes=notes)
     names = names_or_none(texts, where)
     note = f"{where}: its column {store.text(table.header[0])[:40]!r} is taken as names of points"
-    return Read(values, names, note, doubts=doubts, columns=columns)
+    return Read(values, names, note, doubts=doubts, columns=columns, notes=notes)
 
 
 def _decide(

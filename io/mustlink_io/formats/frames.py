@@ -59,6 +59,17 @@ def declared_shape(path: Path) -> tuple[int, int]:
     return int(about.num_rows), int(about.num_columns)
 
 
+def column_names(path: Path) -> list[str]:
+    """Names of the columns; raises InputError."""
+    pyarrow = _pyarrow(path)
+    store.check_file(path)
+    try:
+        return [str(name) for name in pyarrow.parquet.read_schema(path).names]
+    except Exception as error:
+        words = " ".join(store.text(str(error)).split())[:200]
+        raise InputError(f"{path}: not a Parquet file, or damaged ({words})") from error
+
+
 def _declared_bytes(pyarrow: Any, path: Path) -> int:
     about = pyarrow.parquet.read_metadata(path)
     return max(0, int(about.num_rows)) * max(1, int(about.num_columns)) * 8

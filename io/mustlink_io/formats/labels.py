@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink_io.formats import anndata, arrays, frames, npz, tables
 from mustlink_io.formats.names import NodeNames, node_rows
+from mustlink_io.formats.own_columns import is_own
 from mustlink_io.formats.tables import Table, Words, to_integers
 from mustlink_io.hdf5 import size_checks, store
 from mustlink_io.hdf5.file_names import HDF5, Place, parse
@@ -47,6 +48,7 @@ def load_classes(
     n_nodes: int | None = None,
     names: NodeNames | None = None,
     pixels: tuple[int, ...] | None = None,
+    data: str = "",
 ) -> Labels:
     """Load labels and the names of their classes; raises InputError.
 
@@ -54,7 +56,7 @@ def load_classes(
     `node` of numbers or of `names` and a column of labels. Text becomes codes by the order of its
     categories, else by the alphabet; text that is whole numbers is these numbers. With `n_nodes`
     the length is checked, and an array (h, w) of so many is taken row by row, as `pixels` (h, w) of
-    a picture are.
+    a picture are. So is a column of the table `data` itself, whatever may name rows in it.
     """
     place = parse(text)
     store.check_readable(place.path)
@@ -68,7 +70,7 @@ def load_classes(
     elif place.suffix == ".npy":
         values = np.asarray(arrays.load_npy(place.path))
     else:
-        values = _from_table(_read(place, n_nodes), place, n_nodes, names)
+        values = _from_table(_read(place, n_nodes), place, n_nodes, names, own=is_own(text, data))
     note = None
     if not isinstance(values, Words) and values.ndim == 2 and n_nodes == values.size:
         values, note = _row_by_row(values, place, pixels)
@@ -197,7 +199,7 @@ def _read(place: Place, n_nodes: int | None) -> Table:
 
 
 def _from_table(
-    table: Table, place: Place, n_nodes: int | None, names: NodeNames | None
+    table: Table, place: Place, n_nodes: int | None, names: NodeNames | None, *, own: bool
 ) -> NDArray[Any] | Words:
     """The column of labels, put in the order of the nodes where another names these."""
     where = str(place)
@@ -208,7 +210,7 @@ def _from_table(
             at = 0
     label = _label_column(table, place, at)
     column = table.columns[label]
-    if at is None:
+    if at is None or (own and table.n_rows == n_nodes):
         return column if isinstance(column, Words) else _without_nan(column)
     if n_nodes is None:
         raise InputError(f"{where}: a table node,label needs to know the number of nodes")

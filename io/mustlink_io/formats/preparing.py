@@ -14,6 +14,7 @@ from mustlink.preparation.fitted import Fitted
 from mustlink.preparation.prepared_rows import PreparedRows, prepared
 from mustlink.preparation.request import Preparation
 from mustlink_io.formats import stream
+from mustlink_io.formats.own_columns import Apart
 from mustlink_io.hdf5 import size_checks
 
 
@@ -21,13 +22,13 @@ from mustlink_io.hdf5 import size_checks
 class Asked:
     """What is to be done to points, and from how many bytes on they are left on disk.
 
-    `apart` is a column of a table that is none of the points, by its name or number; `gaps` are
-    kept as NaN where no step fills them.
+    `apart` are columns of a table that are none of the points; `gaps` are kept as NaN where no step
+    fills them.
     """
 
     steps: Preparation
     lazy_above: int | None = None
-    apart: str | None = None
+    apart: tuple[Apart, ...] = ()
     gaps: bool = False
 
 

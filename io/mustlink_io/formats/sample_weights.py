@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink_io.formats import anndata, arrays, frames, npz, tables
 from mustlink_io.formats.names import NodeNames, node_rows
+from mustlink_io.formats.own_columns import WEIGHT, is_own
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import HDF5, Place, parse
 
-NAMES = ("weight", "weights", "count", "counts", "sample_weight")
 KERNELS = ("local", "gaussian", "connectivity")  # that the option was of before
 
 
@@ -27,15 +27,17 @@ def refuse_kernel(text: str) -> None:
         )
 
 
-def load_weights(text: str, n_rows: int, names: NodeNames | None = None) -> NDArray[np.float64]:
+def load_weights(
+    text: str, n_rows: int, names: NodeNames | None = None, data: str = ""
+) -> NDArray[np.float64]:
     """Load weights (n_rows,): HDF5 (`/weights` if nothing is named), a column of obs in AnnData,
     .npy, .npz, or a table: one number a line, FILE.csv:COLUMN, or a column `node` and one of
-    weights. Raises InputError.
+    weights. A column of the table `data` itself is read row by row. Raises InputError.
     """
     refuse_kernel(text)
     place = parse(text)
     store.check_readable(place.path)
-    values = np.asarray(_read(place, n_rows, names))
+    values = np.asarray(_read(place, n_rows, names, own=is_own(text, data)))
     if values.dtype.kind not in "fiub" or values.shape != (n_rows,):
         raise InputError(
             f"{place}: shape {values.shape} of type {values.dtype}; weights are numbers, one for "
@@ -51,16 +53,7 @@ def load_weights(text: str, n_rows: int, names: NodeNames | None = None) -> NDAr
     return found
 
 
-def column_of(text: str | None, data: str) -> str | None:
-    """The column of the data's own table that holds the weights, None if they are elsewhere."""
-    if text is None:
-        return None
-    place = parse(text)
-    tabular = place.suffix in (".csv", ".tsv", ".parquet")
-    return place.part if tabular and place.path == parse(data).path else None
-
-
-def _read(place: Place, n_rows: int, names: NodeNames | None) -> Any:
+def _read(place: Place, n_rows: int, names: NodeNames | None, *, own: bool) -> Any:
     if place.suffix in HDF5:
         with store.open_h5(place.path) as file:
             name = place.part or "/weights"
@@ -73,21 +66,21 @@ def _read(place: Place, n_rows: int, names: NodeNames | None) -> Any:
         with arrays.open_npz(place.path) as archive:
             return npz.member(archive, place.part or "weights", str(place))
     if place.suffix == ".parquet":
-        return _column(frames.read_parquet(place.path), place, n_rows, names)
+        return _column(frames.read_parquet(place.path), place, n_rows, names, own)
     try:
         header, numbers = tables.read_csv(place.path)
         table = tables.Table(tuple(header), tuple(numbers.T))
     except tables.WordError:
         table = tables.read_table(place.path)
-    return _column(table, place, n_rows, names)
+    return _column(table, place, n_rows, names, own)
 
 
 def _column(
-    table: tables.Table, place: Place, n_rows: int, names: NodeNames | None
+    table: tables.Table, place: Place, n_rows: int, names: NodeNames | None, own: bool
 ) -> NDArray[Any]:
     """The column that is named, called as weights are, or the only one beside `node`."""
     node = tables.find_column(table.header[:1], tables.NODE) if len(table.columns) > 1 else None
-    wanted = NAMES if place.part is None else (place.part.lower(),)
+    wanted = WEIGHT if place.part is None else (place.part.lower(),)
     at = tables.find_column(table.header, wanted)
     rest = [i for i in range(len(table.columns)) if i != node]
     if at is None and place.part is None and len(rest) == 1:
@@ -97,7 +90,7 @@ def _column(
         raise InputError(f"{place}: which column has the weights? write {place.path.name}:COLUMN "
                          f"(it has {listed})")  # fmt: skip
     values = table.text(at)
-    if node is None or values.dtype.kind == "O":
+    if own or node is None or values.dtype.kind == "O":
         return values
     rows = node_rows(table.text(node), names, str(place))
     if not np.array_equal(np.sort(rows), np.arange(n_rows)):

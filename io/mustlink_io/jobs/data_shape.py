@@ -12,6 +12,7 @@ from mustlink.errors import InputError
 from mustlink.preparation.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import metis
+from mustlink_io.formats.own_columns import Apart
 from mustlink_io.hdf5 import store
 
 _NOTHING = Preparation()
@@ -27,7 +28,12 @@ class Shape:
     file_bytes: int
 
 
-def shape_of(text: str, steps: Preparation = _NOTHING, want: formats.Want | None = None) -> Shape:
+def shape_of(
+    text: str,
+    steps: Preparation = _NOTHING,
+    want: formats.Want | None = None,
+    apart: tuple[Apart, ...] = (),
+) -> Shape:
     """Sizes of a data set as `want` reads it, from its header if that tells; raises InputError.
 
     Where `steps` leave out rows or columns, or make columns of categories, all rows are read once.
@@ -37,24 +43,30 @@ def shape_of(text: str, steps: Preparation = _NOTHING, want: formats.Want | None
     size = place.path.stat().st_size
     counted = replace(steps, standardize=None, log=())
     if steps.one_hot or steps.drop_missing or steps.drop:
-        found = formats.load(text, lazy_above=0, steps=counted).value.shape
+        found = formats.load(text, lazy_above=0, steps=counted, apart=apart).value.shape
         return Shape(int(found[0]), int(found[1]), 0, size)
     if want in ("bipartite", "directed"):
-        return _loaded(text, want, counted, size)
+        return _loaded(text, want, counted, size, apart)
     if place.suffix in formats.METIS and want is None:
         nodes, edges = metis.declared_size(place.path)
         return Shape(nodes, 0, 2 * edges, size)
     declared = formats.declared_shape(text)
     if declared is None or len(declared) != 2:
-        return _loaded(text, None if want == "graph" else want, counted, size)
+        return _loaded(text, None if want == "graph" else want, counted, size, apart)
     n, d = (int(part) for part in declared)
     nnz = _entries(place) if n == d and want != "points" and place.suffix in formats.HDF5 else None
     return Shape(n, d, 0, size) if nnz is None else Shape(n, 0, nnz, size)
 
 
-def _loaded(text: str, want: formats.Want | None, steps: Preparation, file_bytes: int) -> Shape:
+def _loaded(
+    text: str,
+    want: formats.Want | None,
+    steps: Preparation,
+    file_bytes: int,
+    apart: tuple[Apart, ...],
+) -> Shape:
     """Sizes of what is read whole."""
-    loaded = formats.load(text, want, steps=steps)
+    loaded = formats.load(text, want, steps=steps, apart=apart)
     n, d = (int(part) for part in loaded.value.shape)
     is_graph = loaded.kind == "graph"
     return Shape(n, 0 if is_graph else d, int(loaded.value.nnz) if is_graph else 0, file_bytes)

@@ -19,8 +19,8 @@ from mustlink.preparation.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import matrices
 from mustlink_io.formats.names import NodeNames
+from mustlink_io.formats.own_columns import columns_apart
 from mustlink_io.formats.photographs import load_image
-from mustlink_io.formats.sample_weights import column_of
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import PICTURES
 from mustlink_io.hdf5.locks import locked
@@ -97,7 +97,7 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
         else:
             with recorder.stage("reading") as advance:
                 lazy_above = None if memory is None else memory // LAZY
-                apart = column_of(asked.weights, asked.data)
+                apart = columns_apart(asked.data, weights=asked.weights)
                 loaded = formats.load(asked.data, None, advance, lazy_above, asked.steps, apart)
                 weights = _weights(asked, loaded.n_rows, loaded.names)
             loaded.tell(recorder)
@@ -149,7 +149,9 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
 
 
 def _weights(asked: _Asked, n: int, names: NodeNames | None) -> NDArray[np.float64] | None:
-    return None if asked.weights is None else formats.load_weights(asked.weights, n, names)
+    return (
+        None if asked.weights is None else formats.load_weights(asked.weights, n, names, asked.data)
+    )
 
 
 def _refuse(asked: _Asked, why: str) -> None:

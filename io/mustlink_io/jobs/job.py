@@ -19,6 +19,7 @@ from mustlink.observe import Recorder
 from mustlink.preparation.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import annotate
+from mustlink_io.formats.own_columns import Apart, columns_apart
 from mustlink_io.hdf5.file_names import FORMS
 from mustlink_io.jobs.methods import Method, flag
 from mustlink_io.jobs.side_information import class_shares
@@ -68,6 +69,11 @@ class Job(ABC):
 
     def _more_inputs(self) -> dict[str, str | None]:
         return {}
+
+    @property
+    def apart(self) -> tuple[Apart, ...]:
+        """Columns of the data's own table that are labels or weights, and no coordinates."""
+        return columns_apart(self.data, self.labels, self.sample_weight)
 
     @property
     def target(self) -> annotate.Target | None:

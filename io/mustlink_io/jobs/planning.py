@@ -88,7 +88,7 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     `speed` is how many times slower than the machine of the rates this one is. The error for a
     memory that is too small names the least that works.
     """
-    shape = shape_of(job.data, job.steps, job.wanted) if shape is None else shape
+    shape = shape_of(job.data, job.steps, job.wanted, job.apart) if shape is None else shape
     memory, k = job.memory, min(job.neighbours, shape.n - 1)
     if shape.d == 0:
         job.check_graph(job.data)

@@ -15,7 +15,6 @@ from mustlink.observe import Observer, Recorder
 from mustlink.workspace.keeper import digest
 from mustlink_io import formats
 from mustlink_io.formats import annotate, stream
-from mustlink_io.formats.sample_weights import column_of
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.plain_json import to_json
@@ -68,13 +67,13 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
         side = job.read(data, labels, recorder)
         weights = None
         if job.sample_weight is not None:
-            weights = formats.load_weights(job.sample_weight, data.n_rows, data.names)
+            weights = formats.load_weights(job.sample_weight, data.n_rows, data.names, job.data)
             weights = weights if data.kept is None else weights[data.kept]
     data.tell(recorder)
     for note in () if labels is None else labels.notes:
         recorder.note(note)
     inputs = _checksums(job, paths, recorder)
-    apart = [word for word in [column_of(job.sample_weight, job.data)] if word]
+    apart = [f"{one.option} {one.name}" for one in job.apart]
     read = (inputs[0].sha256, data.place.part, data.kind, job.wanted, *job.steps.options(), *apart)
     source = digest(read)
     work = WorkFolder(folder_of(job.output), source, fresh=job.fresh)
@@ -130,12 +129,11 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
 def _read(job: Job, advance: stream.Advance) -> tuple[formats.Data, formats.Labels | None]:
     """The data, and the labels where there are some."""
     lazy_above = None if job.memory is None else job.memory // LAZY
-    apart = column_of(job.sample_weight, job.data)
-    data = formats.load(job.data, job.wanted, advance, lazy_above, job.steps, apart)
+    data = formats.load(job.data, job.wanted, advance, lazy_above, job.steps, job.apart)
     if job.labels is None:
         return data, None
     pixels = None if data.image is None else data.image.shape[:2]
-    return data, labels_of(job.labels, data, pixels)
+    return data, labels_of(job.labels, data, pixels, job.data)
 
 
 def result_of(

@@ -15,7 +15,7 @@ _APART = ("row_labels", "column_labels", "sending_labels", "receiving_labels")
 
 
 def labels_of(
-    text: str, data: formats.Data, pixels: tuple[int, ...] | None = None
+    text: str, data: formats.Data, pixels: tuple[int, ...] | None = None, source: str = ""
 ) -> formats.Labels:
     """Labels of the nodes in a file; as many as there are rows, or columns, are of these.
 
@@ -23,7 +23,7 @@ def labels_of(
     Raises InputError.
     """
     try:
-        return formats.load_classes(text, data.n_rows, data.names, pixels)
+        return formats.load_classes(text, data.n_rows, data.names, pixels, source)
     except formats.LabelCountError as error:
         if data.sides is None:
             raise

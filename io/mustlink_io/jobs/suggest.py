@@ -13,7 +13,7 @@ from mustlink.preparation.request import Preparation
 from mustlink.preparation.survey import MissingValuesError
 from mustlink_io import formats
 from mustlink_io.formats import stream
-from mustlink_io.formats.sample_weights import column_of
+from mustlink_io.formats.own_columns import Apart, columns_apart
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.data_shape import Shape
 from mustlink_io.jobs.planning import plan_job
@@ -47,7 +47,7 @@ def suggest_for(
 
     recorder = Recorder(observer)
     with recorder.stage("reading") as advance:
-        loaded, before = _load(data, advance, column_of(sample_weight, data))
+        loaded, before = _load(data, advance, columns_apart(data, labels, sample_weight))
         for note in loaded.notes:
             recorder.note(note)
         for doubt in loaded.doubts:
@@ -56,13 +56,13 @@ def suggest_for(
         given = None
         if labels is not None:
             pixels = None if loaded.image is None else loaded.image.shape[:2]
-            read = formats.load_classes(labels, n_nodes, loaded.names, pixels)
+            read = formats.load_classes(labels, n_nodes, loaded.names, pixels, data)
             given = read.codes
             for note in read.notes:
                 recorder.note(note)
         known = load_constraints(given, constraints, n_nodes, loaded.names)
         if sample_weight is not None:
-            formats.load_weights(sample_weight, loaded.n_rows, loaded.names)
+            formats.load_weights(sample_weight, loaded.n_rows, loaded.names, data)
             recorder.note("--weights: in this look at the data every row counts once")
     found = suggest(
         loaded.value,
@@ -89,7 +89,7 @@ def suggest_for(
 
 
 def _load(
-    data: str, advance: stream.Advance, apart: str | None
+    data: str, advance: stream.Advance, apart: tuple[Apart, ...]
 ) -> tuple[formats.Data, Preparation]:
     """The data, and what must be done to all of its columns before they can be looked at."""
     steps = Preparation()

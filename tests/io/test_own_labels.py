@@ -1,0 +1,101 @@
+"""Labels and weights in a column of the data's own table: read row by row, and no coordinates."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mustlink as ml
+from mustlink_io import formats
+from results import labels_of
+
+N = 150
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Three groups, a few labels and a name in the table, and the same table without these."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1, 2], N // 3)
+    X = rng.normal(size=(N, 2)) + 4 * np.eye(3)[truth][:, :2]
+    few = np.where(np.arange(N) % 10 == 0, truth, -1)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    frame.to_csv(folder / "plain.csv", index=False)
+    np.savetxt(folder / "few.txt", few, fmt="%d")
+    frame["cls"] = few
+    frame["times"] = 1 + np.arange(N) % 2
+    np.savetxt(folder / "times.txt", frame["times"])
+    frame.drop(columns="times").to_csv(folder / "numbers.csv", index=False)
+    frame.drop(columns="times").to_parquet(folder / "numbers.parquet", index=False)
+    frame.to_csv(folder / "both.csv", index=False)
+    words = np.where(few < 0, "", np.array(["u", "v", "w"])[few])
+    named = pd.DataFrame({"id": range(N), "name": [f"P {i % 7}" for i in range(N)], "a": X[:, 0]})
+    named.assign(b=X[:, 1], segment=words).to_csv(folder / "named.csv", index=False)
+    pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "label": words}).to_csv(
+        folder / "usual.csv", index=False
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "numbers.csv --labels numbers.csv:cls",
+        "numbers.parquet --labels numbers.parquet:cls",
+        "numbers.csv --labels numbers.csv:CLS --drop cls",
+        "named.csv --labels named.csv:segment --drop id,name",
+        "usual.csv --labels usual.csv",
+    ],
+)
+def test_labels_in_the_table_are_no_coordinates(mustlink, data, tmp_path, given):
+    out, plain = tmp_path / "out.h5", tmp_path / "plain.h5"
+    assert mustlink(f"propagate plain.csv --labels few.txt -o {plain}")[0] == 0
+    code, _, err = mustlink(f"propagate {given} -o {out}")
+    assert code == 0, err
+    assert "is that of --labels and no coordinate" in err
+    np.testing.assert_array_equal(labels_of(out), labels_of(plain))
+
+
+def test_labels_and_weights_of_one_table(mustlink, data, tmp_path):
+    one, two = tmp_path / "one.h5", tmp_path / "two.h5"
+    given = "--labels both.csv:cls --weights both.csv:times"
+    assert mustlink(f"cluster both.csv -k 3 {given} -o {one}")[0] == 0
+    given = "--labels few.txt --weights times.txt"
+    assert mustlink(f"cluster plain.csv -k 3 {given} -o {two}")[0] == 0
+    np.testing.assert_array_equal(labels_of(one), labels_of(two))
+
+
+def test_plan_and_suggest_leave_them_out_too(mustlink, data):
+    code, out, err = mustlink("plan numbers.csv -k 3 --labels numbers.csv:cls --json")
+    assert (code, json.loads(out)["d"]) == (0, 2), err
+    found = mustlink("suggest numbers.csv --labels numbers.csv:cls --json")
+    plain = mustlink("suggest plain.csv --labels few.txt --json")
+    one, two = (json.loads(told[1]) for told in (found, plain))
+    assert one["seen"]["d"] == 2
+    for told in (one, two):
+        for name in ("data", "command", "notes", "peak_bytes", "seconds", "baseline"):
+            del told[name]
+    assert one["doubts"] == two["doubts"]
+    assert one["reasons"] == two["reasons"]
+
+
+def test_a_column_that_is_not_there_is_told(mustlink, data, tmp_path):
+    code, _, err = mustlink(f"propagate numbers.csv --labels numbers.csv:klass -o {tmp_path}/o.h5")
+    assert code == 2
+    assert "numbers.csv:klass: no such column; the table has a, b, cls" in err
+
+
+def test_a_table_of_labels_alone_still_names_its_nodes(data, tmp_path):
+    path = tmp_path / "few.csv"
+    path.write_text("name,label\n2,u\n0,v\n1,u\n")
+    assert formats.load_classes(str(path), 3, data="other.csv").codes.tolist() == [1, 0, 0]
+
+
+def test_in_python_a_column_of_labels_is_doubted(data):
+    frame = pd.read_csv(data / "numbers.csv")
+    doubts = ml.suggest(frame, frame.cls, random_state=0).doubts
+    assert any("column 'cls' has one value for every class" in doubt for doubt in doubts)
+    doubts = ml.suggest(frame[["a", "b"]], frame.cls, random_state=0).doubts
+    assert not any("has one value for every class" in doubt for doubt in doubts)
