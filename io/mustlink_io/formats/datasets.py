@@ -31,7 +31,7 @@ from mustlink_io.formats import (
 )
 from mustlink_io.formats.data import Data, Read, Want
 from mustlink_io.formats.names import NodeNames, names_or_none
-from mustlink_io.formats.own_columns import Apart
+from mustlink_io.formats.preparing import Apart
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import EDGES, HDF5, METIS, PICTURES, SUFFIXES, Place, parse
 

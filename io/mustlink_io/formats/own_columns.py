@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mustlink.errors import InputError
 from mustlink.preparation.request import Preparation
 from mustlink_io.formats import frames, tables
+from mustlink_io.formats.preparing import Apart
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import Place, parse
 
 WEIGHT = ("weight", "weights", "count", "counts", "sample_weight")
 _TABLES = (".csv", ".tsv", ".parquet")
-
-
-@dataclass(frozen=True)
-class Apart:
-    """A column, by its name in small letters, that is none of the points: `option` reads it."""
-
-    option: str
-    name: str
 
 
 def columns_apart(

@@ -14,8 +14,15 @@ from mustlink.preparation.fitted import Fitted
 from mustlink.preparation.prepared_rows import PreparedRows, prepared
 from mustlink.preparation.request import Preparation
 from mustlink_io.formats import stream
-from mustlink_io.formats.own_columns import Apart
 from mustlink_io.hdf5 import size_checks
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A column, by its name in small letters, that is none of the points: `option` reads it."""
+
+    option: str
+    name: str
 
 
 @dataclass(frozen=True)

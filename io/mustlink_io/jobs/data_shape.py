@@ -12,7 +12,7 @@ from mustlink.errors import InputError
 from mustlink.preparation.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import metis
-from mustlink_io.formats.own_columns import Apart
+from mustlink_io.formats.preparing import Apart
 from mustlink_io.hdf5 import store
 
 _NOTHING = Preparation()

@@ -19,7 +19,8 @@ from mustlink.observe import Recorder
 from mustlink.preparation.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import annotate
-from mustlink_io.formats.own_columns import Apart, columns_apart
+from mustlink_io.formats.own_columns import columns_apart
+from mustlink_io.formats.preparing import Apart
 from mustlink_io.hdf5.file_names import FORMS
 from mustlink_io.jobs.methods import Method, flag
 from mustlink_io.jobs.side_information import class_shares

@@ -13,7 +13,8 @@ from mustlink.preparation.request import Preparation
 from mustlink.preparation.survey import MissingValuesError
 from mustlink_io import formats
 from mustlink_io.formats import stream
-from mustlink_io.formats.own_columns import Apart, columns_apart
+from mustlink_io.formats.own_columns import columns_apart
+from mustlink_io.formats.preparing import Apart
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.data_shape import Shape
 from mustlink_io.jobs.planning import plan_job
