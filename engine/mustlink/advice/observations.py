@@ -140,4 +140,5 @@ class Seen:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         told = {**asdict(self), "columns": list(self.columns)}
+        told["known"]["repeated"] = list(self.known.repeated)
         return {**told, "preparation": self.preparation.to_dict()}
