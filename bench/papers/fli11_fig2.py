@@ -13,9 +13,10 @@ look at three draws of all four; in none of them SRCP is best on all sets.
 `SRCP` and `E2CP` have this package's defaults: the shape of F and the rows of the eigenvectors are
 chosen by the pairs that are kept. Beside them the paper as printed, every F > 0 a new edge, and F
 divided by its largest magnitude, 20 new edges a node, both cut as in von Luxburg (2007). AP and
-SSKK are this package's, with its own rules for AP's noise and for SSKK's start and cluster volumes;
-"SSKK 2005" has the volumes and the start of Kulis et al. (2005), a guess at the paper's. E2CP is
-not in the figure.
+SSKK are this package's, with its own rules for AP's noise (the covariance is the inverse Laplacian;
+"AP, affinity" has the graph itself, as Lu & Carreira-Perpiñán 2008) and for SSKK's start and
+cluster volumes; "SSKK 2005" has the volumes and the start of Kulis et al. (2005), a guess at the
+paper's. E2CP is not in the figure.
 """
 
 from __future__ import annotations

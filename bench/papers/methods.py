@@ -108,12 +108,13 @@ WD14 = (CSP_GREAT, CSP_TIGHT, SL, SSKK, BASELINE)
 NCUT = Method("NCut", "NCut", {"variant": "luxburg"})
 SSKK_2005 = Method("SSKK 2005", "SSKK", {"volume": "graph", "init": "neighborhoods"})
 AP = Method("AP", "ConstrainedAP", _EXACT)
+AP_AFFINITY = Method("AP, affinity", "ConstrainedAP", {**_EXACT, "prior": "affinity"})
 SRCP = Method("SRCP", "SRCP")
 _PRINTED = {"variant": "luxburg", "normalize": False, "new_edges": "all"}
 SRCP_PRINTED = Method("SRCP as printed", "SRCP", _PRINTED)
 SRCP_SCALED = Method("SRCP, F / max", "SRCP", {"variant": "luxburg", "power": 1.0})
 E2CP = Method("E2CP", "E2CP")
-FLI11 = (NCUT, SL, SSKK, SSKK_2005, AP, E2CP, SRCP_PRINTED, SRCP_SCALED, SRCP)
+FLI11 = (NCUT, SL, SSKK, SSKK_2005, AP, AP_AFFINITY, E2CP, SRCP_PRINTED, SRCP_SCALED, SRCP)
 
 
 # ---------------------------------------------------------------- fits

@@ -10,9 +10,9 @@ import scipy.linalg as sla
 import mustlink as ml
 import oracles
 from cases import KINDS, planted_graph, random_constraints, random_graph
-from mustlink.eigen import penalized_lobpcg
+from mustlink.eigen import penalized_lobpcg, posterior
 from mustlink.eigen.solver import grids_of
-from mustlink.errors import InfeasibleError
+from mustlink.errors import InfeasibleError, InputError
 from mustlink.linear import local_solve as local
 from mustlink.linear.cg import block_cg
 from mustlink.linear.local_solve import local_solve
@@ -70,6 +70,12 @@ METHODS = {
         "noise",
         (0.1, 0.5, 2.0),
         lambda *given: oracles.posterior(*given, eps=0.01),
+    ),
+    "AP, affinity": Method(
+        lambda k, **options: ml.ConstrainedAP(k, prior="affinity", **options),
+        "noise",
+        (0.1, 0.5, 2.0),
+        oracles.posterior_affinity,
     ),
     "FastGE": Method(ml.FastGE, "mu", (1e-3, 0.1), oracles.fast_ge, fewer=1),
 }
@@ -143,7 +149,7 @@ def check_against_twin(name, seed, solver):
         np.testing.assert_allclose(np.sqrt(d) @ found, 0, atol=1e-8 * graph.volume)
     # The sign is no whim of LAPACK.
     V = est.embedding_
-    if name in ("SSSC", "AP"):
+    if name in ("SSSC", "AP", "AP, affinity"):
         assert (V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])] > 0).all(), where
 
 
@@ -215,6 +221,30 @@ def test_the_prior_of_ap_does_not_matter():
     np.testing.assert_allclose(theta[:k], direct[:k], atol=1e-10)
 
 
+@pytest.mark.usefixtures("vectors_only")
+def test_the_affinity_as_prior_on_more_graphs():
+    for seed in range(GRAPHS, 100):
+        check_against_twin("AP, affinity", seed, "dense")
+
+
+def test_the_affinity_as_prior_is_a_normalised_cut_where_nothing_is_observed():
+    W, known = problem(1)
+    nothing = [0 * P for P in oracles.links(known)]
+    theta, _ = oracles.posterior_affinity(W.toarray(), *nothing, 0.3)
+    plain = np.linalg.eigvalsh(oracles.laplacian(W.toarray())[0])
+    np.testing.assert_allclose(theta, plain, atol=1e-14)
+
+
+def test_the_affinity_as_prior_is_for_some_thousand_constrained_nodes(monkeypatch):
+    monkeypatch.setattr(posterior, "_CONSTRAINED", 10)
+    W, known = problem(1)
+    est = ml.ConstrainedAP(2, prior="affinity", affinity="precomputed")
+    with pytest.raises(InputError, match='at most 10 will do; use prior="laplacian"'):
+        est.fit(W, constraints=known)
+    with pytest.raises(InputError, match="prior"):
+        ml.ConstrainedAP(2, prior="points", affinity="precomputed").fit(W, constraints=known)
+
+
 @pytest.mark.parametrize("mu", [1e-3, 0.2])
 def test_both_definitions_of_fast_ge_are_one(mu):
     for seed in range(12):
@@ -244,6 +274,9 @@ def galerkin(name, value, W, known, p):
     if name == "AP":
         F = oracles.observations(W, must, cannot)
         return oracles.galerkin(L + F.T @ F * W.sum() / len(L) / value**2, one, U)
+    if name == "AP, affinity":
+        theta, V = oracles.posterior_affinity(W, must, cannot, value)
+        return oracles.galerkin((V * theta) @ V.T, one, U)
     if name == "FastGE":
         LG, LH, d = oracles.two_laplacians(W, must, cannot)
         searched = U @ sla.null_space(root[None, :] @ U)  # what is orthogonal to the constant

@@ -50,6 +50,9 @@ CLUSTERERS = {
     "SL": ml.SpectralLearning(3, subspace="exact", assign="sphere"),
     "SL, normalised": ml.SpectralLearning(3, normalized=True, subspace="exact", assign="sphere"),
     "AP": ml.ConstrainedAP(3, noise=0.3, subspace="exact", assign="sphere"),
+    "AP, affinity": ml.ConstrainedAP(
+        3, noise=2.0, prior="affinity", subspace="exact", assign="sphere"
+    ),
     "FastGE": ml.FastGE(3, subspace="exact", assign="sphere"),
     "SRCP": ml.SRCP(3, normalize=False, new_edges=0, power=1.0, variant="luxburg", tol=1e-9),
     "E2CP": ml.E2CP(3, normalize=False, new_edges=0, power=1.0, variant="ng", tol=1e-9),
@@ -149,7 +152,7 @@ def test_pairs_count_as_often_as_their_copies(seed):
     pairs, beliefs = np.array([c[:2] for c in copies]), np.array([c[2] for c in copies])
     known = ml.Constraints.from_pairs(ends, belief, n_nodes=len(y))
     every = ml.Constraints.from_pairs(pairs, beliefs, n_nodes=int(counts.sum()))
-    for name in ("CSP", "SSSC", "SL", "AP", "FastGE", "SRCP"):
+    for name in ("CSP", "SSSC", "SL", "AP", "AP, affinity", "FastGE", "SRCP"):
         found = fresh(CLUSTERERS[name]).fit(W, constraints=known, sample_weight=counts)
         wanted = fresh(CLUSTERERS[name]).fit(oracles.repeated(W, counts), constraints=every)
         assert_allclose(found.eigenvalues_, wanted.eigenvalues_, atol=1e-8, rtol=1e-8)

@@ -90,6 +90,22 @@ def posterior(W, must, cannot, noise, eps):
     return 1 / kappa[::-1] - eps, V[:, ::-1]
 
 
+def posterior_affinity(W, must, cannot, noise):
+    """The same with the affinity as covariance, K = W + D, pair by pair: θ = 2 − κ, and vectors.
+
+    s² = noise²·(mean degree); κ are those of D^-½K'D^-½.
+    """
+    nodes = np.flatnonzero(W.sum(axis=1) > 0)
+    W2, d = W[np.ix_(nodes, nodes)], W.sum(axis=1)[nodes]
+    F = observations(W, must, cannot) * np.sqrt(d)  # of x, not of D^-½v
+    K = W2 + np.diag(d)
+    for row in F:  # one observation after the other
+        reach = K @ row
+        K = K - np.outer(reach, reach) / (noise**2 * d.mean() + row @ reach)
+    kappa, V = np.linalg.eigh(K / np.sqrt(np.outer(d, d)))
+    return 2 - kappa[::-1], V[:, ::-1]
+
+
 def two_laplacians(W, must, cannot):
     """L_G and L_H of FAST-GE entry by entry, on the nodes with an edge, and their degrees."""
     nodes = np.flatnonzero(W.sum(axis=1) > 0)

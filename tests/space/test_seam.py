@@ -14,6 +14,7 @@ SEE = {
     "advice/agreement.py": "counts agreeing neighbours of a sample of nodes",
     "advice/graph_look.py": "looks at degrees and at a sample of a graph as given",
     "advice/needs.py": "none: a number of edges",
+    "eigen/posterior.py": "takes the affinity as a covariance: its rows of constrained nodes",
     "eigen/solver.py": "asks for the order of the nodes before there is a Laplacian",
     "estimator.py": "checks the graph as given, before there are operators",
     "linear/local_solve.py": "factors the rows of the constrained nodes",

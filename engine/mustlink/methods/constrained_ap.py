@@ -8,6 +8,7 @@ from typing import ClassVar
 from mustlink.check import check_choice, check_positive
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import (
+    NodeMatrix,
     acting,
     cannot_links,
     difference_form,
@@ -15,6 +16,7 @@ from mustlink.constraints.links import (
     sum_form,
 )
 from mustlink.eigen.penalized import PenalizedProblem
+from mustlink.eigen.posterior import PosteriorProblem, lost_variance
 from mustlink.graph import Graph
 from mustlink.methods.constrained_spectral import ConstrainedSpectral, row_scale
 from mustlink.operators.constraint_operator import local_operator
@@ -28,26 +30,33 @@ _NOISES = (0.1, 0.3, 1.0)
 class ConstrainedAP(ConstrainedSpectral):
     """K clusters from the posterior covariance of a Gaussian process given the constraints.
 
-    Prior v ~ N(0, K), K = (L̄ + εI)⁻¹. In u = D^-½v a must-link is an observation u_i − u_j = 0, a
-    cannot-link u_i + u_j = 0, of variance s² = noise²/(mean degree), divided by the belief. The
-    rows F of all observations propagate over the graph by the posterior covariance
+    A must-link is an observation x_i − x_j = 0, a cannot-link x_i + x_j = 0, of variance s² divided
+    by the belief. The rows F of all observations propagate over the graph by
 
-        K' = K − KFᵀ(s²I + FKFᵀ)⁻¹FK = (L̄ + εI + FᵀF/s²)⁻¹,
+        K' = K − KFᵀ(s²I + FKFᵀ)⁻¹FK,
 
-    which replaces the affinity. Its K leading eigenvectors are the K smallest of L̄ + FᵀF/s²,
-    whatever ε is: nothing is formed or inverted, and cliques of labelled nodes stay low rank.
-    Rows are set on the unit sphere. u_i = −u_j says "other side": made for two clusters, a
-    heuristic for more.
+    which replaces the affinity: its K leading eigenvectors, rows on the unit sphere, are clustered.
+    x_i = −x_j says "other side": made for two clusters, a heuristic for more.
 
-    * `noise`: how loosely constraints hold; at 1 one of them pulls like all edges of an average
-      node. "auto" decides on evidence.
+    * `prior="affinity"`: K = W + D, the affinity itself, as in the paper; the loops D, ours,
+      make it semidefinite and leave the normalised cut as it is. s² = noise²·(mean degree).
+      D^-½K'D^-½ = I + S − R, so its leading vectors are the K smallest of L̄ + R, R of low rank. A
+      pair is heard as far as its nodes' neighbours. Up to c = 3,000 constrained nodes: O(c³).
+    * `prior="laplacian"`: K = (L̄ + εI)⁻¹, whose nodes are alike along paths of any length, and
+      x = D^-½v, s² = noise²/(mean degree). K' = (L̄ + εI + FᵀF/s²)⁻¹, whose leading vectors are the
+      K smallest of L̄ + FᵀF/s², whatever ε is; cliques of labelled nodes stay low rank. The
+      default: on FLI11's four sets with n/4 to 2n pairs mean ARI .77 against .64 at σ = 1, .83
+      against .80 with local scaling, and more pairs do not spoil three clusters.
+    * `noise`: how loosely constraints hold; at 1 one of them counts as all edges of an average
+      node, or is as unsure as its node was. "auto" decides on evidence.
     * `subspace`, `assign`, `solver`, `tol`, `max_iter`: as in `ConstrainedSpectral`.
 
-    After `fit`: `labels_` (n,), `embedding_` (n, K) orthonormal eigenvectors, `eigenvalues_` of
-    L̄ + FᵀF/s² (K,), `graph_`, `report_`.
+    After `fit`: `labels_` (n,), `embedding_` (n, K) orthonormal eigenvectors, `eigenvalues_` (K,)
+    of L̄ + R or L̄ + FᵀF/s², `graph_`, `report_`.
     """
 
     noise: float | str = "auto"
+    prior: str = "laplacian"
 
     _parameter: ClassVar[str | None] = "noise"
 
@@ -57,20 +66,36 @@ class ConstrainedAP(ConstrainedSpectral):
         must = acting(must_links(known), graph.degrees)
         cannot = acting(cannot_links(known), graph.degrees)
         observed = difference_form(must) + sum_form(cannot)
-        penalty = local_operator(observed, laplacian, known.nodes, scaled=True)
         degree = laplacian.volume / laplacian.copies.sum()
-        problem = PenalizedProblem(
-            laplacian,
-            penalty,
-            columns=k,
-            weights=lambda noise: (1.0, degree / noise**2),
-            positive=True,
-        )
+        problem = _PRIORS[self.prior](laplacian, observed, known, k, degree)
         grid = Grid.of(*(_NOISES if isinstance(self.noise, str) else (float(self.noise),)))
         return Formulation(problem, laplacian.enter(row_scale(graph)), ("sphere",), grid)
 
     def _check_parameter(self) -> None:
+        check_choice(self.prior, tuple(_PRIORS), "prior")
         if isinstance(self.noise, str):
             check_choice(self.noise, ("auto",), "noise")
         else:
             check_positive(self.noise, "noise")
+
+
+def _of_laplacian(
+    laplacian: NormalizedLaplacian, observed: NodeMatrix, known: Constraints, k: int, degree: float
+) -> PenalizedProblem:
+    return PenalizedProblem(
+        laplacian,
+        local_operator(observed, laplacian, known.nodes, scaled=True),
+        columns=k,
+        weights=lambda noise: (1.0, degree / noise**2),
+        positive=True,
+    )
+
+
+def _of_affinity(
+    laplacian: NormalizedLaplacian, observed: NodeMatrix, known: Constraints, k: int, degree: float
+) -> PosteriorProblem:
+    lost = lost_variance(laplacian, observed, known.nodes)
+    return PosteriorProblem(laplacian, lost.at(degree), columns=k, lost=lost, variance=degree)
+
+
+_PRIORS = {"affinity": _of_affinity, "laplacian": _of_laplacian}

@@ -68,6 +68,11 @@ CLUSTER_OWN = (
     ),
     click.option("--noise", callback=number_or("auto"), help="ap: auto, or how loose pairs are."),
     click.option(
+        "--prior",
+        type=click.Choice(["laplacian", "affinity"]),
+        help="ap: covariance before the pairs; default laplacian.",
+    ),
+    click.option(
         "--mu",
         type=float,
         help="srcp: how fast pairs fade with distance; default 0.2. fast-ge: shift of the pencil; "

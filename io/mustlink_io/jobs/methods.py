@@ -78,7 +78,7 @@ METHODS: dict[str, Method] = {
         "SpectralLearning", "weights overwritten (Kamvar, Klein, Manning)", "normalized"
     ),
     "ap": _constrained(
-        "ConstrainedAP", "Gaussian process on the graph (Lu, Carreira-Perpiñán)", "noise"
+        "ConstrainedAP", "Gaussian process on the graph (Lu, Carreira-Perpiñán)", "noise", "prior"
     ),
     "fast-ge": _constrained("FastGE", "pencil of two Laplacians (Cucuringu et al.)", "mu"),
     "srcp": Method(
