@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline
 
 import mustlink as ml
-from mustlink.advice.column_choice import has_unlike_columns
+from mustlink.advice.column_choice import _codes, has_unlike_columns
 from mustlink.errors import InputError
 from mustlink.preparation.prepared_rows import prepared
 from mustlink.preparation.request import Preparation
@@ -175,3 +175,60 @@ def test_columns_are_called_by_their_names():
     assert named.reasons == ml.suggest(frame, n_clusters=K).reasons
     with pytest.raises(InputError, match="feature_names: 2 given for 7 columns"):
         ml.suggest(loud(X), feature_names=["a", "b"])
+
+
+# ---------------------------------------------------------------- numbers of rows, counts, codes
+
+
+@pytest.mark.parametrize("kind", ["rising", "falling", "with gaps", "shuffled", "mostly there"])
+def test_a_column_that_numbers_the_rows_is_left_out(kind):
+    X, y = groups()
+    rng = np.random.default_rng(0)
+    numbers = 100_000 + np.arange(len(X))
+    column = {
+        "rising": numbers,
+        "falling": numbers[::-1],
+        "with gaps": np.cumsum(rng.integers(1, 9, len(X))),
+        "shuffled": rng.permutation(numbers),
+        "mostly there": rng.choice(int(1.05 * len(X)), len(X), replace=False),
+    }[kind]
+    for known in (None, some(y)):
+        frame = pd.DataFrame(np.column_stack([column, X]), columns=["id", *"abcdef"])
+        told = ml.suggest(frame, known, n_clusters=K)
+        assert told.preparation.drop == (0,)
+        assert "column 'id': only numbers the rows and is left out" in told.reasons
+        fitted = told.estimator()
+        assert isinstance(fitted, Pipeline)
+        np.testing.assert_array_equal(fitted[0].fit_transform(frame), X)
+
+
+def test_whole_numbers_that_say_something_stay():
+    X, y = groups()
+    rng = np.random.default_rng(0)
+    for column in (rng.integers(0, 10 * N, N), np.sort(rng.poisson(30, N)), rng.normal(size=N)):
+        assert steps(np.column_stack([column / column.std(), X]), some(y)).drop == ()
+    assert steps(np.arange(N)[:, None] * 1.0).drop == ()
+
+
+def test_reasons_for_standardising_speak_for_it():
+    X, y = groups()
+    few = some(y)
+    for seed in range(5):
+        told = ml.suggest(loud(X, seed), few)
+        assert told.preparation.standardize
+        for reason in told.reasons:
+            shares = [
+                int(word[:-1])
+                for word in reason.split()
+                if word.strip(",").endswith("%") and word[:-1].isdigit()
+            ]
+            if reason.startswith("the nearest") and "units decide" not in reason:
+                assert shares == sorted(shares, reverse=True)
+
+
+def test_counts_are_no_codes():
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(np.array([3, 10, 6, 20])[rng.integers(0, 4, 6000)]).astype(float)
+    codes = rng.permutation(40)[np.minimum(rng.geometric(0.1, 6000), 39)].astype(float)
+    few = rng.integers(0, 3, 6000).astype(float)
+    assert _codes(np.column_stack([counts, codes, few])) == [1, 2]

@@ -10,6 +10,8 @@ from mustlink.advice.sample import Floats
 _ROWS = 2000  # looked at: shares need no more
 _COUNTS_ZEROS = 0.9  # share of zeros from which non-negative numbers are words, tags, genes …
 _COUNTS_COLUMNS = 100
+_NUMBERED = 20  # rows from which whole numbers, each once, may be numbers of rows
+_COVERED = 1.1  # times as many whole numbers as rows in the range of such a column
 
 
 def look_at_points(X: Floats) -> Coordinates:
@@ -31,6 +33,26 @@ def look_at_points(X: Floats) -> Coordinates:
         constant=int(np.count_nonzero(~varying)),
         duplicates=_duplicates(X),
     )
+
+
+def row_numbers(X: Floats, n: int) -> tuple[int, ...]:
+    """Columns of a sample X (m, d) of n rows, in their order, that only number the rows.
+
+    Whole numbers, each once, that rise or fall throughout or fill nearly all of their range.
+    """
+    if X.shape[0] < _NUMBERED:
+        return ()
+
+    def numbers(x: Floats) -> bool:
+        if not np.all(x == np.rint(x)):
+            return False
+        step = np.diff(x)
+        if np.all(step > 0) or np.all(step < 0):
+            return True
+        return bool(np.ptp(x) < _COVERED * n and np.unique(x).size == x.size)
+
+    found = tuple(at for at in range(X.shape[1]) if numbers(X[:, at]))
+    return found if len(found) < X.shape[1] else ()
 
 
 def _duplicates(X: Floats) -> float:

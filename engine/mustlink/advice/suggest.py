@@ -17,7 +17,7 @@ from mustlink.advice.graph_look import count_of_graph, kind_of_graph, look_at_gr
 from mustlink.advice.metric import choose_metric
 from mustlink.advice.needs import doubt_memory, needs
 from mustlink.advice.observations import Coordinates, Count, Known, Links, Seen
-from mustlink.advice.points_look import look_at_points
+from mustlink.advice.points_look import look_at_points, row_numbers
 from mustlink.advice.rules import applied
 from mustlink.advice.sample import is_square, readable, sampled_rows, take
 from mustlink.advice.suggestion import Suggestion
@@ -32,6 +32,7 @@ from mustlink.labels import as_labels, encoded
 from mustlink.neighbours import knn_graph
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.preparation.prepared_rows import PreparedRows
+from mustlink.preparation.survey import without
 
 _NEIGHBORS = 15
 
@@ -155,13 +156,16 @@ def _seen_points(
     with recorder.stage("looking at the points"):
         rows = sampled_rows(points, rng)
         X = take(points, rows)
-        coordinates = look_at_points(X)
+        numbers = row_numbers(X, n) if graph is None else ()
+        coordinates = look_at_points(without(X, numbers))
     with recorder.stage("looking at the side information"):
         comparison = Comparison(known, rng)
         side = replace(look_at_side(known), repeated=comparison.repeated(points))
         steps, fitted, changes = NOT_CHANGED
         if graph is None:
-            steps, fitted, changes = choose_columns(points, X, coordinates, comparison, columns)
+            steps, fitted, changes = choose_columns(
+                points, X, coordinates, comparison, columns, numbers
+            )
         if fitted is not None:
             points, X = PreparedRows(points, fitted, None), fitted.transform(X)
         metric, why, agreement = choose_metric(points, coordinates, comparison)

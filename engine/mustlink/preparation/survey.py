@@ -129,12 +129,12 @@ def look(
     )
 
 
-def without(rows: Floats, columns: NDArray[np.intp]) -> Floats:
+def without(rows: Any, columns: Sequence[int] | NDArray[np.intp]) -> Any:
     """Rows with 0 in some columns: whatever was there is not looked at."""
-    if not columns.size:
+    if not len(columns):
         return rows
     rows = rows.copy()
-    rows[:, columns] = 0.0
+    rows[:, list(columns)] = 0.0
     return rows
 
 

@@ -51,8 +51,6 @@ def suggest_for(
         loaded, before = _load(data, advance, columns_apart(data, labels, sample_weight))
         for note in loaded.notes:
             recorder.note(note)
-        for doubt in loaded.doubts:
-            recorder.warn(doubt)
         n_nodes = int(loaded.value.shape[0])
         given = None
         if labels is not None:
@@ -74,6 +72,9 @@ def suggest_for(
         observer=recorder,
     )
     steps = _in_the_file(found.preparation, before, loaded)
+    for doubt in loaded.doubts:
+        if not any(f": its column {name!r} is taken" in doubt for name in steps.drop):
+            recorder.warn(doubt)
     reasons = (*found.reasons, *_reasons(before))
     found = replace(found, seen=replace(found.seen, preparation=steps), reasons=reasons)
     size = loaded.place.path.stat().st_size
@@ -130,7 +131,8 @@ def _in_the_file(steps: Preparation, before: Preparation, loaded: formats.Data) 
 
     log = tuple(called(at) for at in steps.log)
     one_hot = (*before.one_hot, *(called(at) for at in steps.one_hot))
-    return replace(steps, log=log, one_hot=one_hot, impute=before.impute, drop=before.drop)
+    drop = (*before.drop, *(called(at) for at in steps.drop))
+    return replace(steps, log=log, one_hot=one_hot, impute=before.impute, drop=drop)
 
 
 def _reasons(before: Preparation) -> list[str]:
