@@ -202,6 +202,9 @@ def _lines(report: Report) -> list[str]:
 
 
 def _short(value: Any) -> str:
+    """A value; of a value and its reason both."""
+    if isinstance(value, list | tuple) and len(value) == 2 and isinstance(value[1], str):
+        return f"{_short(value[0])} ({value[1]})" if value[1] else _short(value[0])
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

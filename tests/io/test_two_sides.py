@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
+from mustlink.cost.method_cost import Size
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import matrices
@@ -193,6 +194,30 @@ def test_directed_edges(mustlink, circle, tmp_path, name):
         assert np.array_equal(file["receiving_labels"][()], same.receiving_labels_)
     code, _, err = mustlink(f"cluster {name} -k 3 -m disim --labels some_y.txt -o {out}")
     assert code == 0, err
+
+
+def test_a_directed_result_keeps_what_it_has(mustlink, tmp_path):
+    out, table = tmp_path / "out.h5", tmp_path / "out.csv"
+    assert mustlink(f"cluster follows.edges -k 3 -m disim -o {out}")[0] == 0
+    assert mustlink(f"convert {out} {table}")[0] == 0
+    header, *lines = table.read_text().splitlines()
+    assert header == "node,sending,receiving,cluster"
+    with h5py.File(out) as file:
+        apart = np.array([line.split(",")[1:3] for line in lines], dtype=int).T
+        assert np.array_equal(apart, [file["sending_labels"][()], file["receiving_labels"][()]])
+        assert file["eigenvalues"].shape == (3,)
+
+
+def test_memory_of_directed_graphs_is_planned_as_it_is_asked_for(mustlink, circle):
+    A, _ = circle
+    told = json.loads(mustlink("plan follows.edges -k 3 -m disim --json")[1])
+    graph = ml.bipartite_graph(A)
+    size = Size(graph.n_nodes, graph.affinity.nnz)
+    assert told["least_memory"] == ml.DISIM(3).cost().least_memory(size)
+    stages = [one["name"] for one in told["stages"]]
+    assert "constrained vectors" not in stages
+    told = json.loads(mustlink("plan follows.edges -k 3 -m disim --labels y.txt --json")[1])
+    assert "constrained vectors" in [one["name"] for one in told["stages"]]
 
 
 def test_graphml_with_directions(mustlink, circle, tmp_path):

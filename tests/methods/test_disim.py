@@ -10,6 +10,7 @@ import oracles
 from mustlink.constraints.on_nodes import among
 from mustlink.errors import InputError
 from mustlink.graph.network_objects import arcs_of
+from mustlink.observe import Silent
 
 pytestmark = pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
 
@@ -109,6 +110,58 @@ def test_labels_and_pairs_decide_what_is_looked_for():
     assert adjusted_rand_score(y, paired.labels_) > before + 0.3
     assert told.report_.choices["rows"] == "constrained vectors"
     assert told.report_.satisfaction["kept"] > 0.8
+
+
+def sparse_circle(n=400):
+    """A circle in which a tenth only sends, a tenth only receives, and one node has no edge."""
+    A, y = circle(n)
+    A = A.tolil()
+    A[:, : n // 10] = 0
+    A[n // 10 : n // 5] = 0
+    A[n - 1] = 0
+    A[:, n - 1] = 0
+    return sp.csr_matrix(A), y
+
+
+def test_what_is_told_of_nodes_without_edges():
+    A, y = sparse_circle()
+    for labels in (None, np.where(np.arange(400) < 100, y, -1)):
+        fit = ml.DISIM(3, random_state=0).fit(A, labels)
+        sent, received = A.sum(axis=1).A1 == 0, A.sum(axis=0).A1 == 0
+        assert ((fit.sending_labels_ < 0) == sent).all()
+        assert ((fit.receiving_labels_ < 0) == received).all()
+        (told,) = (note for note in fit.report_.notes if "edge" in note)
+        assert f"{sent.sum()} sending to none" in told
+        assert f"{received.sum()} receiving from none" in told
+        assert f"{(sent & received).sum()} doing neither, labelled -1" in told
+        assert not any("neither is given" in note for note in fit.report_.notes)
+        np.testing.assert_allclose(fit.eigenvalues_, 1 - fit.singular_values_)
+
+
+def test_labels_are_weighed_in_three_ways_and_in_time():
+    A, y = hidden()
+    labels = np.where(np.arange(400) < 60, y, -1)
+    seen = Stages()
+    fit = ml.DISIM(3, random_state=0).fit(A, labels, observer=seen)
+    assert seen.begun.count("choosing by held-out constraints") == 1
+    assert seen.done == [1 / 3, 2 / 3, 1.0]
+    assert fit.report_.choices["why"].count("%") == 3
+    hurried = ml.DISIM(3, random_state=0, time_limit=1e-6).fit(A, labels)
+    assert any("of 3 trials of held-out constraints" in doubt for doubt in hurried.report_.warnings)
+
+
+class Stages(Silent):
+    """Which stages began, and how far the trials were told to be."""
+
+    def __init__(self):
+        self.begun, self.done = [], []
+
+    def begin(self, stage):
+        self.begun.append(stage)
+
+    def advance(self, stage, fraction):
+        if "held-out" in stage:
+            self.done.append(fraction)
 
 
 def test_labels_do_no_harm_where_the_vectors_know_better():

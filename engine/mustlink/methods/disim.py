@@ -13,7 +13,7 @@ receives: its L̄_τ has the eigenvalues 1 − σ with (u, v)/√2.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +21,6 @@ import scipy.sparse as sp
 
 from mustlink.check import as_integer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
-from mustlink.constraints.on_nodes import among
 from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS
 from mustlink.eigen.sharpness import warn_unconverged
@@ -34,15 +33,13 @@ from mustlink.graph.network_objects import arcs_of
 from mustlink.methods.clusterer import AUTO, GraphClusterer, Ints, warn_of_sizes
 from mustlink.methods.csp import CSP
 from mustlink.methods.directed_rows import Floats, Rows
+from mustlink.methods.directed_trials import DirectedTrials
 from mustlink.methods.informed_clusterer import side_information, warn_if_broken
 from mustlink.methods.normalized_cut import with_null
-from mustlink.observe import Observer, Recorder, Unheard, recorded
+from mustlink.observe import Observer, Recorder, recorded
 from mustlink.result import Report
-from mustlink.scores import satisfaction
 from mustlink.selection.regularization import check_regularization
 from mustlink.workspace import Workspace
-
-_TRIALS, _HELD = 3, 1 / 3  # of what is known, held out to see which rows tell it
 
 
 @dataclass(eq=False, repr=False)
@@ -55,14 +52,16 @@ class DISIM(GraphClusterer):
     `regularization` t: τ is t times the mean out-degree; "auto" is the source's 1. `solver` and
     `tol` as of `NCut`. After `fit`: `labels_` (n,), `sending_labels_` and `receiving_labels_` (n,)
     from U and from V alone (step 4 of the source; numbered apart, -1 without such an edge),
-    `embedding_` [U V] (n, 2K), `singular_values_` (K,) falling, `graph_`, the undirected A + Aᵀ.
+    `embedding_` [U V] (n, 2K), `singular_values_` σ (K,) falling, `eigenvalues_` 1 − σ, `graph_`,
+    the undirected A + Aᵀ.
 
-    With labels or constraints k-means starts from the labels, and another pair of rows is tried:
-    CSP's embedding on the graph in which every node is twice, τ included, of senders where what is
-    known was said of them, of receivers where it was said of these, (n, 2(K − 1)) together. Nothing
-    is said between a sender and a receiver, as a class need not send to itself. What keeps more of
-    what was held out is taken, and the report says which. Cost: a few tens of products with A and
-    Aᵀ of a block of K + 3 columns. Source: Rohe, Qin & Yu 2016.
+    With labels or constraints two other ways are tried: k-means started from the labels, and that
+    on CSP's embedding of the graph in which every node is twice, τ in the degrees: of senders where
+    what is known was said of them, of receivers where it was said of these, (n, 2(K − 1)) together.
+    Nothing is said between a sender and a receiver, as a class need not send to itself. What keeps
+    most of what was held out in three trials is taken, and the report says which. Cost: a few tens
+    of products with A and Aᵀ of a block of K + 3 columns; with labels eight fits of CSP more.
+    Source: Rohe, Qin & Yu 2016.
     """
 
     solver: str = "auto"
@@ -73,8 +72,8 @@ class DISIM(GraphClusterer):
     affinity: str = "precomputed"
 
     def cost(self, n_classes: int | None = None) -> Cost:
-        """K vectors of twice as many nodes."""
-        return eigenvectors(2 * self._k_or(n_classes))
+        """K vectors of the graph in which every node is twice."""
+        return eigenvectors(self._k_or(n_classes))
 
     def fit(
         self,
@@ -97,7 +96,7 @@ class DISIM(GraphClusterer):
             n = A.shape[0]
             counts = None if sample_weight is None else as_sample_weight(sample_weight, n)
             self.graph_ = Graph.from_affinity(A + A.T, {"kind": "directed"})
-            known = side_information(self.graph_, y, constraints, recorder)
+            known = side_information(self.graph_, y, constraints, recorder, needed=False)
             if self.n_clusters == AUTO and known.classes.size < 2:
                 raise InputError(
                     'n_clusters: "auto" counts in undirected graphs; give a number, or labels of '
@@ -160,20 +159,9 @@ class DISIM(GraphClusterer):
         plain = self._vectors(view, k, seed)
         if known.is_empty or k == 1:
             return plain, {}
-        trial = replace(view, recorder=Recorder(Unheard(), view.recorder.deadline))
-        right = np.zeros(2)
-        for number in range(_TRIALS):
-            kept, held = known.split(_HELD, seed + number)
-            ways = plain.told(kept), self._informed(trial, kept, k, seed)
-            clusters = (way.clusters(k, seed) for way in ways)
-            right += [satisfaction(c, held, given=kept)["balanced"] / _TRIALS for c in clusters]
-        best = int(right[1] > right[0])
-        names = "singular vectors", "constrained vectors"
-        reason = f"{names[best]} keep {right[best]:.0%} of what was held out, "
-        reason += f"{names[1 - best]} {right[1 - best]:.0%}"
-        view.recorder.note(reason)
-        rows = self._informed(view, known, k, seed) if best else plain.told(known)
-        return rows, {"rows": names[best], "why": reason}
+        # τ is in the degrees of the view, which CSP shall not choose again
+        csp = CSP(k, affinity="precomputed", regularization=0, tol=self.tol, memory=self.memory)
+        return DirectedTrials(view, plain, csp, k, seed).best(known)
 
     def _vectors(self, view: Workspace, k: int, seed: int) -> Rows:
         """U and V of step 2."""
@@ -184,18 +172,9 @@ class DISIM(GraphClusterer):
         )
         warn_unconverged(view, found.convergence)
         Z, values = with_null(laplacian, found, k)
-        self.singular_values_, self._convergence = 1.0 - values, found.convergence
+        self.eigenvalues_, self.singular_values_ = values, 1.0 - values
+        self._convergence = found.convergence
         return self._halves(np.sqrt(2.0) * laplacian.leave(Z), view)
-
-    def _informed(self, view: Workspace, known: Constraints, k: int, seed: int) -> Rows:
-        """What CSP makes of constraints on who sends, and of the same on who receives."""
-        n = known.n_nodes
-        halves = []
-        for first in (0, n):
-            fit = CSP(k, tol=self.tol, affinity="precomputed", memory=self.memory)
-            fit.fit_on(view, among(known, np.arange(first, first + n), 2 * n), seed)
-            halves.append(fit.embedding_[first : first + n])
-        return self._halves(np.vstack(halves), view).told(known)
 
     def _halves(self, rows: Floats, view: Workspace) -> Rows:
         n = len(rows) // 2
@@ -205,12 +184,17 @@ class DISIM(GraphClusterer):
 
     def _placed(self, found: Ints, k: int, recorder: Recorder) -> Ints:
         """Labels, with those of nodes without an edge as `isolated` says."""
-        alone = int(np.count_nonzero(found < 0))
         warn_of_sizes(found, k, recorder)
-        if alone and self.isolated == "assign":
-            found = np.where(found < 0, np.bincount(found[found >= 0]).argmax(), found)
-        if alone:
-            done = "put in the largest cluster" if self.isolated == "assign" else "labelled -1"
-            noun = "node has" if alone == 1 else "nodes have"
-            recorder.note(f"{alone} {noun} no edge and cannot be clustered: {done}")
+        alone = found < 0
+        if alone.any() and self.isolated == "assign":
+            found = np.where(alone, np.bincount(found[~alone]).argmax(), found)
+        done = "put in the largest cluster" if self.isolated == "assign" else "labelled -1"
+        silent = (
+            (self.sending_labels_ < 0, "sending to none, sending label -1"),
+            (self.receiving_labels_ < 0, "receiving from none, receiving label -1"),
+            (alone, f"doing neither, {done}"),
+        )
+        told = [f"{np.count_nonzero(who)} {words}" for who, words in silent if who.any()]
+        if told:
+            recorder.note(f"nodes without edges of a kind: {'; '.join(told)}")
         return found

@@ -120,11 +120,16 @@ class InformedClusterer(GraphClusterer):
 
 
 def side_information(
-    graph: Graph, y: Any, constraints: Constraints | None, recorder: Recorder
+    graph: Graph,
+    y: Any,
+    constraints: Constraints | None,
+    recorder: Recorder,
+    *,
+    needed: bool = True,
 ) -> Constraints:
     """Labels `y` (n,) and constraints together; raises InputError, warns where they say nothing.
 
-    Of a bipartite graph `y` may be of the rows alone.
+    Of a bipartite graph `y` may be of the rows alone. Unless they are `needed` none may be given.
     """
     n = graph.n_rows
     found = Constraints.none(n)
@@ -143,7 +148,9 @@ def side_information(
             )
         constraints.require_nodes(n)
         found = constraints if found.is_empty else found + constraints
-    _doubt_content(found, recorder, is_given=y is not None or constraints is not None)
+    is_given = y is not None or constraints is not None
+    if needed or is_given:
+        _doubt_content(found, recorder, is_given=is_given)
     return found
 
 

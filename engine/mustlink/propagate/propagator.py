@@ -264,7 +264,9 @@ class Propagator(Answers):
         warn_unreached(labels.size - int(answered.sum()), advice, recorder)
         if last:  # as a step of another method, classes are not the answer
             doubt_answers(self.classes_, labels, self.labels_, way._remedy(), recorder)
-        masses = False if shares is None else [round(float(q), 6) for q in shares]
+        masses: Any = False if shares is None else [round(float(q), 6) for q in shares]
+        if isinstance(way.class_mass, str):
+            masses = way.class_mass
         choices = {"class_mass": masses, "refine": way.refine, **({"why": why} if why else {})}
         name = type(self).__name__
         self.report_ = report_of(name, task, solution, choices, labels, self.labels_)

@@ -62,7 +62,8 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
     metavar="K|auto",
     callback=cluster_count,
     required=True,
-    help="Number of clusters; auto: classes of the labels, else counted on the graph.",
+    help="Number of clusters; auto: classes of the labels, else counted on the graph, which disim "
+    "cannot.",
 )
 @click.option(
     "-m",

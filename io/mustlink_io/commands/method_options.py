@@ -138,14 +138,14 @@ CLUSTER_OWN = (
     click.option(
         "--regularization",
         callback=number_or("auto"),
-        help="ncut, csp, sssc, sl, ap, fast-ge: added to every degree, in units of the mean one; "
-        "auto, 0, or such as 0.3.",
+        help="ncut, csp, disim, sssc, sl, ap, fast-ge: added to every degree, in units of the mean "
+        "one; auto, 0, or such as 0.3.",
     ),
     click.option(
         "--refine",
         is_flag=True,
         default=None,
-        help="All but csc-gfhf: go on to the clusters that a block model finds likelier, "
+        help="All but csc-gfhf and disim: go on to the clusters that a block model finds likelier, "
         "constrained nodes held; for networks.",
     ),
     click.option(

@@ -23,6 +23,8 @@ _ARRAYS = (
     "/classes",
     "/row_labels",
     "/column_labels",
+    "/sending_labels",
+    "/receiving_labels",
 )
 _TEXTS = ("/names", "/class_names")
 _DATA = ("/points", "/X", "/graph")
@@ -78,9 +80,10 @@ def read(place: Place) -> dict[str, Any]:
 
 
 def columns(content: dict[str, Any], where: str) -> dict[str, NDArray[Any]]:
-    """A result as a table, a row a node: node, side, name, cluster, class, confidence, where there.
+    """A result as a table, a row a node: node, side, name, sending, receiving, cluster and so on.
 
-    `cluster` is the number of the cluster, -1 for none. `class` is what was propagated, or for a
+    `cluster` is the number of the cluster, -1 for none, `sending` and `receiving` those by who
+    sends and who receives alike, numbered apart. `class` is what was propagated, or for a
     cluster the class that most of its labelled nodes have; text if classes have names, empty for
     none, else a number.
     """
@@ -93,6 +96,9 @@ def columns(content: dict[str, Any], where: str) -> dict[str, NDArray[Any]]:
         found["name"] = content["/names"]
     classes = content.get("/classes")
     words = content.get("/class_names")
+    for name in ("sending", "receiving"):
+        if f"/{name}_labels" in content:
+            found[name] = content[f"/{name}_labels"]
     if classes is None:
         found["cluster"] = labels
         known = np.arange(0 if words is None else len(words))

@@ -106,6 +106,11 @@ class Job(ABC):
         return self.methods[self.method].reads or self.read_as or ("graph" if given else None)
 
     @property
+    def doubles(self) -> bool:
+        """Whether every node is twice in the graph that is solved, as who sends and receives."""
+        return self.methods[self.method].reads == "directed"
+
+    @property
     def neighbours(self) -> int:
         """Neighbours of a point in the graph that will be made."""
         import mustlink

@@ -102,7 +102,8 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
         seen = replace(seen, sooner="; ".join(filter(None, (seen.sooner, steps))))
     nodes = shape if seen.distinct is None else replace(shape, n=seen.distinct)
     hard = is_points and nodes.n < _EQUAL * shape.n and job.methods is PROPAGATORS
-    least = _least(shape, nodes, k, cost, is_points, hard)
+    whole = replace(shape, n=2 * shape.n, nnz=2 * shape.nnz) if job.doubles else shape
+    least = _least(whole, nodes, k, cost, is_points, hard)
     if memory is not None and least > memory:
         raise InputError(
             f"--memory: {size_text(memory)} given, but {job.data} with -m {job.method} needs at "
@@ -111,11 +112,11 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     points = 4 * shape.n * shape.d if is_points else 0
     lazy = memory is not None and points > memory // LAZY
     held = 0 if lazy else points
-    stages = [StagePlan("start of the program", _READER, START)]
-    stages += [_reading(shape, held, lazy), _checksums(shape, held)]
+    start = StagePlan("start of the program", _READER, START)
+    stages = [start, _reading(shape, held, lazy), _checksums(shape, held)]
     changes = ["points are read by blocks of rows, not held"] if lazy else []
     graph: GraphPlan | None = None
-    size = Size(shape.n, shape.nnz)
+    size = Size(whole.n, whole.nnz)
     if is_points:
         graph = _graph_plan(nodes, k, memory, held)
         seconds = duration("equal rows", shape.n * shape.d)

@@ -15,6 +15,8 @@ from mustlink_io.jobs.rates import duration
 
 _NARROW = 60  # columns up to which products with the graph take longest
 _NUMBERS = 4  # of every row: its node, its label given and found, how sure that is
+_TRIED = 12  # columns a cluster, of smooth subspaces and the full problem of a fit to constraints
+_TRIALS, _FITS = 6, 2  # such fits of senders and of receivers: to a part of them, and to all
 _SAMPLE = 50_000  # rows of k-means with all its starts
 _CLUSTERS = 60  # by which regularisations are compared, at most
 
@@ -58,6 +60,10 @@ def solving_stages(
     if name == "eigenvectors":
         seconds += duration("wide blocks", n * cost.columns * max(cost.columns - _NARROW, 0))
     found.append(StagePlan(name, peak, seconds))
+    if job.doubles and len(job.inputs) > 1:
+        fit = duration("eigenvectors", nnz * _TRIED * clusters)
+        found.append(StagePlan("choosing by held-out constraints", peak, _TRIALS * fit))
+        found.append(StagePlan("constrained vectors", peak, _FITS * fit))
     found.append(StagePlan("clusters", at_rest + vectors + 3 * embedding, _clustering(n, clusters)))
     answered = max(at_rest + vectors, held + answers_peak(cost, size, single, shape.n))
     peak = answered + sample_bytes(shape.n, shape.d, clusters, cost)
