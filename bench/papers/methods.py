@@ -85,15 +85,28 @@ def by_sign(graph: Any, constraints: Any, k: int) -> dict[str, Any]:
     return {"assign": "sign"} if k == 2 else {}
 
 
+def top_vectors(graph: Any, constraints: Any, k: int) -> dict[str, Any]:
+    """WHC11 §2.2.3: K vectors where K > 2, and else the sign of one."""
+    return by_sign(graph, constraints, k) or {"n_vectors": k}
+
+
 _EXACT = {"subspace": "exact"}
 _SEARCHED = {**_EXACT, "balanced": True}
 SC = Method("SC", "NCut", {"variant": "ng"})
 SL = Method("SL", "SpectralLearning", {**_EXACT, "normalized": False})
 SL_BAR = Method("SL-L̄", "SpectralLearning", {**_EXACT, "normalized": True})
 FCSC = Method("FCSC", "CSP", {**_EXACT, "beta": "paper", "assign": "kmeans"}, flexible_rule)
-FCSC_THETA = Method("FCSC-θ", "CSP", {**_SEARCHED, "beta": "search", "assign": "kmeans"}, by_sign)
+FCSC_THETA = Method(
+    "FCSC-θ", "CSP", {**_SEARCHED, "beta": "search", "assign": "kmeans"}, top_vectors
+)
 FCSC_SP = Method("FCSC-θSP", "CSP", {**_SEARCHED, "beta": "search", "assign": "sphere"})
-FCSC_2SP = Method("FCSC-θ2SP", "CSP", {**_SEARCHED, "beta": "wide", "assign": "sphere"})
+FCSC_2SP = Method(
+    "FCSC-θ2SP", "CSP", {**_SEARCHED, "beta": "wide", "assign": "sphere"}, top_vectors
+)
+# The range as printed, whose upper end is next to 0, with K − 1 vectors.
+FCSC_2SP_PRINTED = Method(
+    "FCSC-θ2SP, printed", "CSP", {**_SEARCHED, "beta": "wide-printed", "assign": "sphere"}
+)
 SSSC = Method("SSSC", "SSSC", {**_EXACT, "gamma": "search"}, by_sign)
 WHC11 = (SC, SL, SL_BAR, FCSC, FCSC_THETA, FCSC_SP, FCSC_2SP, SSSC)
 

@@ -225,6 +225,7 @@ def test_tight_beta_in_a_subspace():
         ("CSP", {"beta": "search"}),
         ("FCSC", {"beta": "search", "assign": "sphere"}),
         ("FCSC", {"beta": "wide", "assign": "sphere"}),
+        ("FCSC", {"beta": "wide-printed", "assign": "sphere"}),
         ("SSSC", {"gamma": "search"}),
         ("SSSC", {"gamma": "search", "subspace": 6}),
     ],
@@ -253,11 +254,13 @@ def test_search_takes_the_largest_criterion_of_its_candidates(name, options):
     np.testing.assert_allclose(np.diff(values), values[1] - values[0])  # equidistant
     Q = known.to_dense() if name == "CSP" else oracles.balanced(*oracles.links(known))
     spectrum = np.linalg.eigvalsh(oracles.normalized_constraints(Q, W.toarray()))
-    low, high = spectrum[0], spectrum[-1]
-    if options["beta"] == "wide":  # as printed: up to λ_max, where β/vol is what is subtracted
-        low, high = -100 * np.abs(spectrum).max(), high / W.sum()
-    step = (high - low) / 101
-    np.testing.assert_allclose(values[0] * unit, low + step, rtol=1e-8)
+    low, high, steps = spectrum[0], spectrum[-1], 101
+    if options["beta"] != "search":  # both ends count, and β/vol is what is subtracted
+        low, steps = -100 * np.abs(spectrum).max(), 99
+        high = high / W.sum() if options["beta"] == "wide-printed" else high
+    step = (high - low) / steps
+    first = low + step * (options["beta"] == "search")
+    np.testing.assert_allclose(values[0] * unit, first, rtol=1e-8)
     np.testing.assert_allclose((values[1] - values[0]) * unit, step, rtol=1e-8)
     assert (values * unit < spectrum[-2]).all()
 

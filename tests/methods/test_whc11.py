@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_wine
+from sklearn.metrics import rand_score
 
 import mustlink as ml
 import oracles
@@ -168,3 +170,42 @@ def test_a_number_of_vectors_that_makes_no_sense_is_refused(value):
     W, known = case(1)
     with pytest.raises(InputError, match="n_vectors"):
         ml.CSP(2, n_vectors=value, **EXACT).fit(W, constraints=known)
+
+
+def wine_of_the_paper(share):
+    """WHC11's graph of Wine, σ = 1 on standardised features, and pairs of a share of its labels."""
+    X, y = load_wine(return_X_y=True)
+    graph = ml.rbf_graph((X - X.mean(axis=0)) / X.std(axis=0))
+    labels = np.full(y.size, -1)
+    known = np.random.default_rng(0).permutation(y.size)[: round(share * y.size)]
+    labels[known] = y[known]
+    i, j = (known[at] for at in np.triu_indices(known.size, 1))
+    belief = np.where(y[i] == y[j], 1.0, -1.0)
+    return graph, y, ml.Constraints.from_pairs(np.column_stack([i, j]), belief, n_nodes=y.size)
+
+
+def test_the_wider_range_is_better_for_more_than_two_clusters():
+    """WHC11 §4.3 on Fig. 3: FCSC-θ2SP is above FCSC-θSP and spectral clustering alone."""
+    graph, y, known = wine_of_the_paper(0.05)
+    options = {"balanced": True, "assign": "sphere"} | EXACT
+    alone = ml.NCut(3, affinity="precomputed", variant="ng", random_state=0).fit(graph)
+    narrow = ml.CSP(3, beta="search", **options).fit(graph, constraints=known)
+    wide = ml.CSP(3, beta="wide", n_vectors=3, **options).fit(graph, constraints=known)
+    rand = [rand_score(y, est.labels_) for est in (wide, alone, narrow)]
+    assert rand[0] > max(rand[1:])
+    d = graph.degrees
+    Q = oracles.balanced(*oracles.links(known)) / np.sqrt(np.outer(d, d))
+    strongest = max(row[1] for row in wide.report_.to_dict()["candidates"])
+    # -0.99 without the ends of the range, where the constraints do nothing.
+    assert -0.05 < strongest * wide.report_.choices["unit"] / np.linalg.norm(Q, 2) < 0
+
+
+def test_values_that_leave_too_few_vectors_are_not_tried():
+    """Two pairs give Q̄ two positive eigenvalues: of three vectors none is searched with β > 0."""
+    rng = np.random.default_rng(4)
+    W, _ = planted_graph(rng, 30, 3)
+    known = ml.Constraints.from_pairs([[0, 1], [5, 9]], [1.0, -1.0], n_nodes=30)
+    for count, above in ((2, True), (3, False)):
+        est = ml.CSP(3, beta="search", n_vectors=count, **EXACT).fit(W, constraints=known)
+        tried = [row[1] for row in est.report_.to_dict()["candidates"]]
+        assert (max(tried) > 0) == above

@@ -12,7 +12,7 @@ _TIE = 1e-6
 _NEARLY = 0.99
 _STEPS = 100  # values tried by a search (WHC11 §4.1)
 _WIDER = 100.0
-SEARCHED = ("search", "wide")
+SEARCHED = ("search", "wide", "wide-printed")
 NAMED = ("paper", "paper-max", "tight", *SEARCHED)
 
 
@@ -45,7 +45,12 @@ def tight_fraction(kth: float, following: float, unit: float) -> float:
 def named_betas(
     name: str, Q: ConstraintOperator, unit: float, volume: float, known: Constraints
 ) -> tuple[float, ...]:
-    """The values behind a name of β, as fractions of the unit λ_{K−1}(Q̄)."""
+    """The values behind a name of β, as fractions of the unit λ_{K−1}(Q̄).
+
+    WHC11's larger range [−100 max|λ| vol, λ_max] has an end without vol, next to nothing: "wide"
+    goes to λ_max·vol. Both ends are tried: without them the strongest value is −0.99 max|λ|,
+    which is as if nothing was known.
+    """
     largest = Q.kth_largest(1)
     if name in ("paper", "paper-max"):
         # WD14 eq. 19, with Q's entries counted: both (i, j) and (j, i).
@@ -55,8 +60,9 @@ def named_betas(
     if unit <= 0 or name == "tight":
         return (0.5,)
     least = largest - Q.spread
-    low, high = least, largest
-    if name == "wide":  # as printed: the upper end is λ_max, not λ_max·vol, hence next to nothing
-        low, high = -_WIDER * max(abs(least), abs(largest)), largest / volume
-    inside = np.linspace(low, high, _STEPS + 2)[1:-1]
-    return tuple(float(value) for value in inside / unit)
+    if name == "search":
+        tried = np.linspace(least, largest, _STEPS + 2)[1:-1]
+    else:
+        high = largest / volume if name == "wide-printed" else largest
+        tried = np.linspace(-_WIDER * max(abs(least), abs(largest)), high, _STEPS)
+    return tuple(float(value) for value in tried / unit)

@@ -165,7 +165,7 @@ class CSP(ConstrainedSpectral):
       "paper-max" of λ_max as printed, which for K > 2 is often infeasible; "tight" leaves just
       K − 1 feasible vectors (WD14 §7.3): 0.99, or more if λ_K is near.
       WHC11 §4.1: "search" takes the best of 100 values in (λ_min, λ_max) by criterion E (FCSC-θ),
-      "wide" of 100 values from −100 max|λ| to λ_max/vol (FCSC-θ2, as printed).
+      "wide" of 100 values from −100 max|λ| to λ_max (FCSC-θ2; "wide-printed": to λ_max/vol).
     * `balanced`: must-links count 1/|ML| and cannot-links 1/|CL| (WHC11 Alg. 1 step 3).
     * `n_vectors`: how many feasible vectors are clustered, and their last eigenvalue of Q̄ is what
       β is a fraction of: None is K − 1 (WD14), WHC11's FCSC takes K for K > 2.
@@ -220,6 +220,8 @@ class CSP(ConstrainedSpectral):
             return _BETAS
         if isinstance(self.beta, str):
             betas = named_betas(self.beta, cut.Q, cut.unit, cut.laplacian.volume, known)
+            if self._by_criterion and cut.kth(cut.rank) <= 0:
+                betas = tuple(b for b in betas if b < 0)  # others leave too few vectors
             return Grid.of(*betas, neutral=-10.0)
         return Grid.of(float(self.beta))
 

@@ -47,8 +47,9 @@ def class_shares(
 CLUSTER_OWN = (
     click.option(
         "--beta",
-        callback=number_or("auto", "paper", "paper-max", "tight", "search", "wide"),
-        help="csp: auto, paper, paper-max, tight, search, wide, or a fraction below 1.",
+        callback=number_or("auto", "paper", "paper-max", "tight", "search", "wide", "wide-printed"),
+        help="csp: auto, paper, paper-max, tight, search, wide, wide-printed, or a fraction "
+        "below 1.",
     ),
     click.option(
         "--balanced", is_flag=True, default=None, help="csp: must- and cannot-links weigh the same."
