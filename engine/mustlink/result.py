@@ -154,7 +154,9 @@ def kept_in_words(kept: Mapping[str, float]) -> str:
         if kept[f"n_{kind}"]
     ]
     on_balance = f"{kept['balanced']:.1%} on balance: " if len(parts) == 2 else ""
-    return on_balance + ", ".join(parts)
+    left = int(kept.get("n_unclustered", 0))
+    apart = f"{left:,} more are of nodes in no cluster" if left else ""
+    return "; ".join(filter(None, [on_balance + ", ".join(parts), apart]))
 
 
 def _lines(report: Report) -> list[str]:

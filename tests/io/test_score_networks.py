@@ -3,6 +3,7 @@
 import json
 import random
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,3 +79,13 @@ def test_without_igraph(mustlink, monkeypatch):
     code, _, told = mustlink("score two.txt --graph net.npz --leiden")
     assert code == 2
     assert "--leiden: needs igraph; pip install 'mustlink[networks]'" in told
+
+
+def test_pairs_of_nodes_in_no_cluster_are_told_apart(mustlink):
+    Path("pairs.csv").write_text("i,j,belief\n0,1,1\n0,60,-1\n0,101,1\n100,101,-1\n")
+    code, said, _ = mustlink("score two.txt --constraints pairs.csv")
+    assert code == 0
+    assert "100.0% on balance: 100.0% of 1 must-links" in " ".join(said.split())
+    assert "2 more are of nodes in no cluster" in " ".join(said.split())
+    told = json.loads(mustlink("score two.txt --constraints pairs.csv --json")[1])
+    assert told["satisfaction"]["n_unclustered"] == 2

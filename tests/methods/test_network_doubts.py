@@ -106,3 +106,20 @@ def test_no_gap_in_a_random_graph_whatever_is_added_to_the_degrees(tau):
     W, _ = planted([1200], 0.01, 0.0)
     assert 3 in doubts(W, 6, regularization=tau)[0]
     assert 3 not in doubts(planted([400] * 3, 0.03, 0.002)[0], 3, regularization=tau)[0]
+
+
+def test_pairs_of_isolated_nodes_neither_count_nor_choose():
+    n, alone = BLOCKS.size, 100
+    W = sp.block_diag([CLEAR, sp.csr_matrix((alone, alone))], format="csr")
+    y = np.append(BLOCKS, np.arange(alone) % 3)
+    pairs = np.random.default_rng(0).integers(0, n + alone, (240, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    belief = np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1, -1)
+    known = ml.Constraints.from_pairs(pairs, belief, n_nodes=n + alone)
+    est = ml.CSP(3, affinity="precomputed", random_state=0).fit(W, constraints=known)
+    told = est.report_.satisfaction
+    counted = (known.merged[0] < n).all(axis=1)
+    assert told["n_must"] + told["n_cannot"] == np.count_nonzero(counted)
+    assert told["n_unclustered"] == np.count_nonzero(~counted)
+    assert told["balanced"] > 0.95
+    assert max(score for *_, score, _ in est.report_.extra["candidates"]) > 0.95

@@ -8,14 +8,18 @@ import numpy as np
 def satisfaction_dense(found, Q):
     """Shares of must-links, cannot-links, all, and weight kept, over all i < j of a dense Q."""
     must = must_kept = cannot = cannot_kept = 0
+    left = 0
     weight = weight_kept = 0.0
     n = len(Q)
     for i in range(n):
         for j in range(i + 1, n):
             same = found[i] == found[j]
+            if Q[i, j] != 0 and min(found[i], found[j]) < 0:
+                left += 1
+                continue
             if Q[i, j] > 0:
                 must += 1
-                kept = same and found[i] >= 0
+                kept = same
                 must_kept += kept
             elif Q[i, j] < 0:
                 cannot += 1
@@ -26,18 +30,21 @@ def satisfaction_dense(found, Q):
             weight += abs(Q[i, j])
             weight_kept += abs(Q[i, j]) * kept
 
-    def share(part, whole):
-        return part / whole if whole else 1.0
+    nothing = 0.0 if left else 1.0
+
+    def share(part, whole, nothing=1.0):
+        return part / whole if whole else nothing
 
     asked = [k / m for k, m in ((must_kept, must), (cannot_kept, cannot)) if m]
     return {
         "must_kept": share(must_kept, must),
         "cannot_kept": share(cannot_kept, cannot),
-        "balanced": np.mean(asked) if asked else 1.0,
-        "kept": share(must_kept + cannot_kept, must + cannot),
-        "kept_weighted": share(weight_kept, weight),
+        "balanced": np.mean(asked) if asked else nothing,
+        "kept": share(must_kept + cannot_kept, must + cannot, nothing),
+        "kept_weighted": share(weight_kept, weight, nothing),
         "n_must": must,
         "n_cannot": cannot,
+        "n_unclustered": left,
     }
 
 

@@ -72,12 +72,15 @@ def test_mixed_constraints_are_counted_together(n, seed):
     assert (1 - both["cannot_kept"]) * both["n_cannot"] == pytest.approx(broken)
 
 
-def test_unassigned_nodes():
-    found = np.array([0, -1, -1, 1])
-    must = Constraints.from_pairs([[1, 2], [0, 1]], n_nodes=4)
-    assert satisfaction(found, must)["must_kept"] == 0
-    cannot = Constraints.from_pairs([[1, 2], [0, 1]], -1, n_nodes=4)
-    assert satisfaction(found, cannot)["cannot_kept"] == 0.5
+def test_pairs_of_nodes_in_no_cluster_are_counted_apart():
+    found = np.array([0, -1, -1, 1, 0])
+    for belief in (1, -1):
+        c = Constraints.from_pairs([[1, 2], [0, 1], [0, 4], [0, 3]], belief, n_nodes=5)
+        told = satisfaction(found, c)
+        assert (told["balanced"], told["kept"], told["n_unclustered"]) == (0.5, 0.5, 2)
+        assert broken_pairs(found, c)[0].tolist() == [[0, 3] if belief > 0 else [0, 4]]
+        nobody = satisfaction(np.full(5, -1), c)
+        assert (nobody["balanced"], nobody["kept_weighted"], nobody["n_unclustered"]) == (0, 0, 4)
 
 
 @given(st.integers(4, 14), seeds)
@@ -107,6 +110,7 @@ def test_nothing_to_keep_counts_as_kept():
         "kept_weighted": 1.0,
         "n_must": 0,
         "n_cannot": 0,
+        "n_unclustered": 0,
     }
 
 

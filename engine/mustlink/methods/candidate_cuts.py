@@ -59,7 +59,7 @@ class CandidateCuts:
         labels = np.full(one.place.n_nodes, -1, dtype=np.int64)
         labels[one.place.nodes] = one.cut.clusters
         known, rows = self.known.as_given, self.graph.spread(labels)
-        kept = 1.0 if self.known.is_empty else satisfaction(rows, known)["kept_weighted"]
+        kept = 1.0 if self.known.is_empty else _kept(satisfaction(rows, known))
         cost = mncut(self.graph, labels)
         if all((kept, -cost) > (other.kept, -other.mncut) for other in self.tried):
             self._best = one
@@ -76,6 +76,12 @@ class CandidateCuts:
         if equal == 1:
             return f"keeps most constraints of {len(self.tried)} candidates"
         return f"least normalised cut of {equal} candidates that keep most constraints"
+
+
+def _kept(told: dict[str, float]) -> float:
+    """Share kept by weight, where to lose nodes of pairs breaks these: adjusted graphs may."""
+    counted = told["n_must"] + told["n_cannot"]
+    return told["kept_weighted"] * counted / max(counted + told["n_unclustered"], 1.0)
 
 
 def place_of(adjusted: Workspace, laplacian: NormalizedLaplacian) -> NormalizedLaplacian:

@@ -240,6 +240,7 @@ def doubt_of_kept(labels: Ints, known: Constraints) -> str | None:
 
 def _kept_at_random(labels: Ints, must: bool) -> float:
     """Expected share of must-links, or cannot-links, that clusters of these sizes keep."""
-    shares = np.bincount(labels[labels >= 0]) / max(labels.size, 1)
+    clustered = labels[labels >= 0]
+    shares = np.bincount(clustered) / max(clustered.size, 1)
     together = float(shares @ shares)
     return together if must else 1.0 - together

@@ -20,11 +20,12 @@ def satisfaction(
 ) -> dict[str, float]:
     """Shares of the constraints that the clustering `labels` (n,) keeps.
 
-    A must-link is kept if both nodes are in the same cluster, a cannot-link if they are not. An
-    unassigned node (-1) is in no cluster: its must-links are broken, and a cannot-link is kept
-    if one end is assigned but not if both are unassigned, which would reward leaving nodes out.
+    A must-link is kept if both nodes are in the same cluster, a cannot-link if they are not. Of
+    nodes in no cluster (-1), as those without an edge, nothing can be kept or broken: pairs with
+    such an end are counted apart, as `n_unclustered`, and shares are of the others.
 
-    Returns `must_kept`, `cannot_kept` and `kept` in [0, 1], 1 where there is nothing to keep;
+    Returns `must_kept`, `cannot_kept` and `kept` in [0, 1], 1 where there is nothing to keep, but
+    `balanced`, `kept` and `kept_weighted` 0 where all that was asked is of nodes in no cluster;
     `balanced` = (must_kept + cannot_kept)/2, or the one of them that was asked for;
     `kept_weighted`, weighted by |belief| (1 for labels); `n_must` and `n_cannot`. Of both kinds
     `balanced` is 1/2 for one cluster of all nodes, for clusters of one node each, and on average at
@@ -54,18 +55,20 @@ def satisfaction_added(labels: Any, both: Constraints, given: Constraints) -> di
 
 
 def _shares(tally: Floats) -> dict[str, float]:
-    must, must_kept, cannot, cannot_kept, *weights = tally.tolist()
+    must, must_kept, cannot, cannot_kept, *weights, left = tally.tolist()
+    nothing = 0.0 if left > 0 else 1.0  # to leave all nodes out is no merit
     weight, weight_kept = weights[0] + weights[2], weights[1] + weights[3]
     shares = _share(must_kept, must), _share(cannot_kept, cannot)
     return {
         "must_kept": shares[0],
         "cannot_kept": shares[1],
-        "balanced": balanced_share(shares, (must, cannot)),
-        "kept": _share(must_kept + cannot_kept, must + cannot),
+        "balanced": balanced_share(shares, (must, cannot)) if must + cannot else nothing,
+        "kept": _share(must_kept + cannot_kept, must + cannot, nothing),
         # Differences of sums leave 1e-17 where nothing is left to score.
-        "kept_weighted": _share(weight_kept, weight if must + cannot else 0.0),
+        "kept_weighted": _share(weight_kept, weight if must + cannot else 0.0, nothing),
         "n_must": int(must),
         "n_cannot": int(cannot),
+        "n_unclustered": int(left),
     }
 
 
@@ -85,7 +88,7 @@ def kept_by_kind(labels: Any, constraints: Constraints) -> dict[str, dict[str, f
     """
     found = as_clusters(labels)
     constraints.require_nodes(found.size)
-    must, must_kept, cannot, cannot_kept, *weights = _tally(found, constraints).tolist()
+    must, must_kept, cannot, cannot_kept, *weights, _ = _tally(found, constraints).tolist()
     return {
         "must": _kind(must, must_kept, *weights[:2]),
         "cannot": _kind(cannot, cannot_kept, *weights[2:]),
@@ -100,8 +103,9 @@ def broken_pairs(labels: Any, constraints: Constraints, most: int = 10) -> tuple
     """The broken pairs of largest |belief|, (q, 2) with q <= `most`, and their beliefs (q,).
 
     Distinct pairs with their mean beliefs and entries of a graph or matrix, of equal beliefs the
-    first; pairs that only follow from labels are left to `stray_labels`. What is broken is said
-    in `satisfaction`. Raises InputError for another n.
+    first; pairs of nodes in no cluster are not among them, and those that only follow from labels
+    are left to `stray_labels`. What is broken is said in `satisfaction`. Raises InputError for
+    another n.
     """
     found = as_clusters(labels)
     constraints.require_nodes(found.size)
@@ -110,7 +114,7 @@ def broken_pairs(labels: Any, constraints: Constraints, most: int = 10) -> tuple
         i, j, more = upper_entries(constraints.soft)
         pairs = np.concatenate([pairs, np.column_stack([i, j])])
         belief = np.concatenate([belief, more])
-    broken = np.flatnonzero(~pairs_kept(found, pairs, belief))
+    broken = np.flatnonzero(~pairs_kept(found, pairs, belief) & (found[pairs] >= 0).all(axis=1))
     worst = broken[np.argsort(-np.abs(belief[broken]), kind="stable")[:most]]
     return pairs[worst], belief[worst]
 
@@ -157,7 +161,7 @@ def as_clusters(labels: Any) -> Ints:
 
 
 def _tally(found: Ints, constraints: Constraints) -> Floats:
-    """Must-links, kept; cannot-links, kept; weight of must-links, kept; of cannot-links, kept."""
+    """Must-links, kept; cannot-links, kept; their weights in the same order; pairs left out."""
     pairs, belief = constraints.merged
     tally = _pair_tally(found, pairs[:, 0], pairs[:, 1], belief)
     if constraints.labels is not None:
@@ -168,32 +172,34 @@ def _tally(found: Ints, constraints: Constraints) -> Floats:
 
 
 def _pair_tally(found: Ints, i: Ints, j: Ints, belief: Floats) -> Floats:
-    """Return the eight numbers for explicit pairs."""
-    same = found[i] == found[j]
-    must, cannot = belief > 0, belief < 0
-    kinds = (must, must & same & (found[i] >= 0), cannot, cannot & ~same)
+    """Return the nine numbers for explicit pairs."""
+    same, there = found[i] == found[j], (found[i] >= 0) & (found[j] >= 0)
+    must, cannot = there & (belief > 0), there & (belief < 0)
+    kinds = (must, must & same, cannot, cannot & ~same)
     weight = np.abs(belief)
     counts = [int(mask.sum()) for mask in kinds]
-    return np.array([*counts, *(weight[mask].sum() for mask in kinds)], dtype=np.float64)
+    left = int(np.count_nonzero(belief[~there]))
+    return np.array([*counts, *(weight[mask].sum() for mask in kinds), left], dtype=np.float64)
 
 
 def _label_tally(found: Ints, given: Ints) -> Floats:
-    """Return the eight numbers for all pairs of labelled nodes, from the contingency table."""
-    known = given >= 0
+    """Return the nine numbers for all pairs of labelled nodes, from the contingency table."""
+    asked = _pairs_in(np.array([np.count_nonzero(given >= 0)]))
+    known = (given >= 0) & (found >= 0)
+    if not known.any():
+        return np.array([0] * 8 + [asked], dtype=np.float64)
     found, given = found[known], given[known]
     _, column = np.unique(found, return_inverse=True)
     _, row = np.unique(given, return_inverse=True)
     column, row = np.asarray(column, dtype=np.int64).ravel(), np.asarray(row).ravel()
-    cells, cell_size = np.unique(row * np.int64(column.max() + 1) + column, return_counts=True)
-    missing = found.size and found.min() < 0
-    unassigned = (cells % (column.max() + 1) == 0) & missing
-    same_both = _pairs_in(cell_size)
+    _, cell_size = np.unique(row * np.int64(column.max() + 1) + column, return_counts=True)
+    must_kept = _pairs_in(cell_size)
     must, together = _pairs_in(np.bincount(row)), _pairs_in(np.bincount(column))
-    must_kept = same_both - _pairs_in(cell_size[unassigned])
-    cannot = _pairs_in(np.array([found.size])) - must
-    cannot_kept = cannot - (together - same_both)
+    there = _pairs_in(np.array([found.size]))
+    cannot = there - must
+    cannot_kept = cannot - (together - must_kept)
     counts = [must, must_kept, cannot, cannot_kept]  # every pair has belief ±1
-    return np.array(counts + counts, dtype=np.float64)
+    return np.array([*counts, *counts, asked - there], dtype=np.float64)
 
 
 def _pairs_in(sizes: NDArray[np.integer[Any]]) -> int:
@@ -202,6 +208,6 @@ def _pairs_in(sizes: NDArray[np.integer[Any]]) -> int:
     return int((sizes * (sizes - 1) // 2).sum())
 
 
-def _share(part: float, whole: float) -> float:
-    """Part of a whole; 1 where there was nothing to keep."""
-    return float(part / whole) if whole > 0 else 1.0
+def _share(part: float, whole: float, nothing: float = 1.0) -> float:
+    """Part of a whole; `nothing` where there was nothing to keep."""
+    return float(part / whole) if whole > 0 else nothing

@@ -87,22 +87,25 @@ class Sample(NamedTuple):
 def held_out_score(rows: Block, of: Sample, fold: Fold, k: int, way: str, seed: int) -> float:
     """Share of what is held out that clusters keep, of an embedding transformed for `way`.
 
+    What is said of nodes without an edge, which no clusters can keep, is not counted.
+
     `rows` (r, p) are those of the sample.
     """
     nodes = of.nodes
     labels = np.full(fold.nodes.size, -1, dtype=np.int64)
-    if rows.shape[1]:
-        seen = rows[-nodes.size :]
-        place = np.searchsorted(fold.nodes, nodes)
-        if way == "sign":
-            labels[place] = seen[:, 0] > 0
-        elif way == "split":
-            own = np.isin(place, fold.given.nodes)
-            value = splitting_value(seen[own, 0], place[own], fold.given)
-            labels[place] = seen[:, 0] > value
-        else:
-            inside = of._replace(nodes=place)
-            labels[place] = nearest(seen, starting_centers(rows, inside, fold.given, k, seed))
+    if rows.shape[1] == 0:
+        return 0.0
+    seen = rows[-nodes.size :]
+    place = np.searchsorted(fold.nodes, nodes)
+    if way == "sign":
+        labels[place] = seen[:, 0] > 0
+    elif way == "split":
+        own = np.isin(place, fold.given.nodes)
+        value = splitting_value(seen[own, 0], place[own], fold.given)
+        labels[place] = seen[:, 0] > value
+    else:
+        inside = of._replace(nodes=place)
+        labels[place] = nearest(seen, starting_centers(rows, inside, fold.given, k, seed))
     return fold.share_kept(labels)
 
 

@@ -64,6 +64,7 @@ class Convergence(Part):
 class Satisfaction(Part):
     """Shares of the constraints that are kept, by kind, and how many there are.
 
+    `n_unclustered` more are of nodes in no cluster, which can neither keep nor break them.
     `balanced` is the mean of the two, or the one of them that was asked for.
     """
 
@@ -72,6 +73,7 @@ class Satisfaction(Part):
     kept: Number | None = None
     n_must: Number = 0
     n_cannot: Number = 0
+    n_unclustered: Number = 0
 
     @model_validator(mode="after")
     def _match(self) -> Satisfaction:

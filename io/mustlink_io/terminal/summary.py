@@ -38,10 +38,14 @@ def sizes_line(sizes: Sequence[int], names: Sequence[Any] = (), of: str = "clust
 
 def constraints_kept(kept: Satisfaction | None) -> str | None:
     """Return the satisfaction of constraints in one line, the two kinds on balance first."""
-    if kept is None or kept.on_balance is None:
+    if kept is None or (kept.on_balance is None and not kept.n_unclustered):
         return None
+    apart = f"{int(kept.n_unclustered):,} more are of nodes in no cluster"
+    if kept.on_balance is None:
+        return apart
     kinds = ", ".join(f"{share:.1%} of {count:,} {name}" for name, share, count in kept.asked)
-    return kinds if len(kept.asked) == 1 else f"{kept.on_balance:.1%} on balance: {kinds}"
+    told = kinds if len(kept.asked) == 1 else f"{kept.on_balance:.1%} on balance: {kinds}"
+    return f"{told}; {apart}" if kept.n_unclustered else told
 
 
 def on_network(told: Network | None) -> str | None:
