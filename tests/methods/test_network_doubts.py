@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import mustlink as ml
+from mustlink.methods.clusterer import warn_of_sizes
 from mustlink.methods.normalized_cut import Cut, warn_of_gap
 from mustlink.observe import Recorder
 from mustlink.scores import network_scores
@@ -73,6 +74,30 @@ def test_components_as_the_answer():
     assert "the largest has 82.4% of the nodes" in " ".join(est.report_.warnings)
     found, _ = doubts(W, 5, regularization=0)  # which cuts the large one, too
     assert 2 not in found
+
+
+def test_a_heap_of_components_is_called_one():
+    W = sp.block_diag([planted([50], 0.4, 0, seed)[0] for seed in range(4)]).tocsr()
+    _, est = doubts(W, 2)
+    told = " ".join(est.report_.warnings)
+    assert sorted(np.bincount(est.labels_)) == [50, 150]
+    heap = int(np.bincount(est.labels_).argmax())
+    assert f"cluster {heap} is a heap of 3 components with 75.0% of the nodes" in told
+    assert "there are 4 components" in told
+    assert "by itself" not in told
+    assert "heap" not in " ".join(doubts(W, 4)[1].report_.warnings)
+
+
+def test_few_nodes_are_crumbs_where_an_even_share_is_few():
+    def told(sizes):
+        recorder = Recorder()
+        warn_of_sizes(np.repeat(np.arange(len(sizes)), sizes), len(sizes), recorder)
+        return any("are crumbs" in one for one in recorder.warnings)
+
+    assert told([396, *[30] * 19, *[1, 2, 3] * 7, 3])
+    assert not told([396, *[30] * 19, *[4] * 22])
+    assert told([700, 600, *[8] * 5])
+    assert not told([4, 3, 3, 2, 2])
 
 
 def test_a_tiny_gap_where_more_clusters_are_asked_for_than_there_are():

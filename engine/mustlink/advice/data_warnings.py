@@ -82,7 +82,7 @@ def disconnected(seen: Seen) -> str | None:
         return None
     more = ""
     if seen.known.kind == "none" and g.parts > seen.count.k and seen.count.source != "later":
-        more = f"; {seen.count.k} clusters are fewer, the smaller components get label -1"
+        more = f"; {seen.count.k} clusters are fewer: one of them is a heap of components"
     return (
         f"the graph falls into {g.parts} components of 1 % of the nodes or more, which no edge "
         f"joins: labels do not reach from one to another{more}"

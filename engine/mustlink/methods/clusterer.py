@@ -27,6 +27,8 @@ from mustlink.workspace import Workspace
 Ints = NDArray[np.int64]
 _GIANT = 0.95  # share of the nodes in one cluster that a person should look at
 _CRUMB = 0.05  # of an even share of the nodes; power-law block models have none or few so small
+_FEW = 4, 0.25  # nodes, but at most this part of an even share: fewer are crumbs as well
+_MUCH = 0.5  # share of the nodes of a component that is worth to be clustered by itself
 ISOLATED = ("drop", "assign")
 AUTO = "auto"
 _USUAL_CLUSTERS = 8  # where nobody says how many, as in scikit-learn
@@ -199,10 +201,11 @@ def warn_of_sizes(
     if largest > _GIANT and k > 1:
         recorder.warn(
             f"one cluster holds {largest:.1%} of the nodes, the others are small groups on its "
-            "rim; look before relying on it"
+            "rim or apart from it; look before relying on it"
         )
     count = np.count_nonzero(sizes)
-    crumbs = (sizes > 0) & (sizes < _CRUMB * sizes.sum() / k)
+    even = sizes.sum() / k
+    crumbs = (sizes > 0) & (sizes < max(_CRUMB * even, min(_FEW[0], _FEW[1] * even)))
     if largest <= _GIANT and 2 * np.count_nonzero(crumbs) > k:
         recorder.warn(
             f"{np.count_nonzero(crumbs)} of {k} clusters are crumbs, {sizes[crumbs].sum():,.0f} of "
@@ -224,10 +227,22 @@ def warn_of_components(graph: Graph, labels: Ints, recorder: Recorder) -> None:
         return
     of_component = np.empty(graph.n_components, dtype=np.int64)
     of_component[component] = labels
-    if (of_component[component] == labels).all():
-        largest = np.bincount(component).max() / component.size
-        recorder.warn(
-            "all clusters are whole components of the graph: no edge is cut, and nothing within a "
-            f"component is told apart; the largest has {largest:.1%} of the nodes, cluster it by "
-            "itself, or ask for more clusters"
+    if not (of_component[component] == labels).all():
+        return
+    said = (
+        "all clusters are whole components of the graph: no edge is cut, and nothing within a "
+        "component is told apart"
+    )
+    linked_components = np.unique(component)
+    heaps = np.bincount(of_component[linked_components])
+    heap, share = int(heaps.argmax()), np.bincount(component).max() / component.size
+    if heaps[heap] > 1:
+        together = np.count_nonzero(labels == heap) / labels.size
+        said += (
+            f"; cluster {heap} is a heap of {heaps[heap]:,} components with {together:.1%} of the "
+            f"nodes, which nothing joins: there are {linked_components.size:,} components, each of "
+            "which may be one cluster"
         )
+    if share > _MUCH:
+        said += f"; the largest has {share:.1%} of the nodes, cluster it by itself"
+    recorder.warn(f"{said}; ask for more clusters to cut components, too")

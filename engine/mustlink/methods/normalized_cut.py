@@ -135,6 +135,6 @@ def _note_components(laplacian: NormalizedLaplacian, k: int, recorder: Recorder)
             + (
                 f"part of the {k} eigenvectors"
                 if count <= k
-                else f"more than the {k} clusters, so the {k} largest components decide alone"
+                else f"more than the {k} clusters: those beyond the largest are put together"
             )
         )
