@@ -1,12 +1,20 @@
 """The full problem beside the smooth subspace: only within its share of the work, and told."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import mustlink as ml
 from mustlink.cost.method_cost import Size
 from mustlink.cost.work import search_seconds, smooth_seconds, step_seconds
-from mustlink.selection import resolve
+from mustlink.eigen.problem import Solving
+from mustlink.selection import constrained_fit, resolve
+from mustlink.selection.constrained_fit import Request
+from mustlink.selection.held_out_choice import Choice
+from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.data_shape import Shape
+from mustlink_io.jobs.planning import plan_job
 
 pytestmark = pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
 
@@ -63,3 +71,33 @@ def test_work_grows_with_everything_it_is_made_of():
     assert smooth_seconds(small, 10) > step_seconds(small, 10)
     assert search_seconds(2000, 15) > 2 * search_seconds(1000, 15)
     assert search_seconds(1000, 30) == pytest.approx(2 * search_seconds(1000, 15))
+
+
+def test_a_rival_that_nobody_asked_for_is_solved_to_three_digits():
+    asked = []
+
+    def solve(value, how, work, start):
+        asked.append(how.tol)
+        return SimpleNamespace(convergence=SimpleNamespace(reason="tolerance"))
+
+    made = SimpleNamespace(problem=SimpleNamespace(solve=solve))
+    taken = Choice(None, 0.01, "kmeans", "won")
+    for subspace, tol in (("auto", None), ("exact", None), ("auto", 1e-6), ("exact", 1e-6)):
+        solving = Solving("auto", tol)
+        request = Request(None, 2, None, made, None, subspace, ("kmeans",), solving)
+        constrained_fit.solve(request, taken)
+    assert asked == [1e-3, None, 1e-6, 1e-6]
+
+
+def test_a_plan_has_the_rival_where_labels_alone_are_known(tmp_path):
+    given = {"data": "x", "output": "", "method": "csp", "n_clusters": 3, "labels": "few.txt"}
+    shape = Shape(20_000, 15, 0, 10**6)
+
+    def row(**more):
+        stages = plan_job(ClusterJob(**given | more), shape=shape).stages
+        return [one.seconds for one in stages if one.name == "full problem"]
+
+    assert len(row()) == 1
+    assert row()[0] > 0
+    assert row(params={"subspace": 12}) == row(constraints="pairs.csv") == []
+    assert row(method="ncut", labels=None) == []

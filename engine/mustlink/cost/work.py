@@ -14,6 +14,7 @@ _PRODUCT = 1.5e-9  # of a stored weight and a column: product, and multigrid cyc
 _BASIS = 1.5e-9  # of a node and a pair of columns: Gram matrices and combinations
 _BOTH = 1.7  # times as much where both sides of a pencil are products
 _SEARCH = 2.8e-6  # of a point, times log₁₀ points and neighbours over 15
+_RIVAL_STEPS = 180  # of a full problem that is tried twice, with 60 steps at most, and then taken
 _STEPS = 5  # that smooth vectors usually take, their start included
 
 
@@ -27,6 +28,11 @@ def step_seconds(size: Size, columns: int, *, pencil: bool = False) -> float:
 def smooth_seconds(size: Size, columns: int) -> float:
     """So many smooth vectors of a graph."""
     return _STEPS * step_seconds(size, columns)
+
+
+def rival_seconds(size: Size, columns: int) -> float:
+    """The full problem where it is tried beside the smooth subspace, and taken."""
+    return _RIVAL_STEPS * step_seconds(size, columns, pencil=True)
 
 
 def search_seconds(n: int, k: int) -> float:

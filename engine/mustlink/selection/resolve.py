@@ -33,7 +33,7 @@ from mustlink.selection.held_out_choice import (
 from mustlink.selection.regularization import SMOOTH, reason_for_none
 from mustlink.stopping import TIME_LIMIT
 
-_TRUSTED = 0.95  # held-out score from which the smooth subspace is not questioned
+TRUSTED = 0.95  # held-out score from which the smooth subspace is not questioned
 _RIVAL_FOLDS = 2
 _FLOOR = 30.0  # nominal seconds that the full problem may always take as a rival
 _LEAST_STEPS = 15  # of an eigensolver, with fewer of which a trial says nothing
@@ -77,7 +77,7 @@ def _resolved(request: Request) -> Choice:
         found = by_criterion(request, choice.p, grid.smooth, choice.tau)
         return replace(found, about_tau=choice.about_tau)
     open_ = request.subspace == "auto" and request.regularization in ("auto", 0)
-    if open_ and choice.score is not None and choice.score < _TRUSTED:
+    if open_ and choice.score is not None and choice.score < TRUSTED:
         if recorder.deadline.is_over:
             recorder.leave_out("the full problem was not tried beside the smooth subspace")
         else:
@@ -233,7 +233,8 @@ def _within_share(request: Request, choice: Choice, n_folds: int) -> Solving | N
     most = min(rough.max_iter, steps)
     recorder.note(
         f"the smooth subspace keeps only {choice.score:.0%} of held-out constraints: the full "
-        f"problem is tried, too, for at most about {duration_text(round(solves * step * most))}"
+        f"problem is tried, too, for at most about {duration_text(round(solves * step * most))}, "
+        "and solved once more where it keeps more of them"
     )
     elapsed = sum(stage.seconds for stage in recorder.stages)
     until = recorder.deadline.sooner(max(_GROSS * elapsed, _GROSS_FLOOR))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mustlink.cost.method_cost import FACTORS, Cost, Size, entry_bytes
+from mustlink.cost.method_cost import FACTORS, Cost, Size, entry_bytes, full_problem
 from mustlink.cost.process_memory import PROGRAM
 from mustlink.cost.sample_fits import sample_bytes
+from mustlink.cost.work import rival_seconds
+from mustlink.selection.resolve import TRUSTED
 from mustlink_io.jobs.data_shape import Shape
 from mustlink_io.jobs.held_out import STAGE, seconds_for, spreading_seconds
 from mustlink_io.jobs.methods import PROPAGATORS
@@ -64,6 +66,11 @@ def solving_stages(
         fit = duration("eigenvectors", nnz * _TRIED * clusters)
         found.append(StagePlan("choosing by held-out constraints", peak, _TRIALS * fit))
         found.append(StagePlan("constrained vectors", peak, _FITS * fit))
+    if _has_rival(job):
+        peak = held + full_problem(clusters).peak(size, single=single, usual=True)
+        if job.memory is None or peak <= job.memory:
+            how = f"where smooth vectors keep less than {TRUSTED:.0%} of labels held out"
+            found.append(StagePlan("full problem", peak, rival_seconds(size, clusters), how))
     found.append(StagePlan("clusters", at_rest + vectors + 3 * embedding, _clustering(n, clusters)))
     answered = max(at_rest + vectors, held + answers_peak(cost, size, single, shape.n))
     peak = answered + sample_bytes(shape.n, shape.d, clusters, cost)
@@ -79,6 +86,13 @@ def _chooses_regularization(job: Any) -> bool:
     """Whether degrees of a given graph are regularised by evidence."""
     offered = "regularization" in job.methods[job.method].options
     return offered and job.params.get("regularization", "auto") == "auto"
+
+
+def _has_rival(job: Any) -> bool:
+    """Whether the full problem may be tried beside the smooth subspace: labels alone are known."""
+    offered = "subspace" in job.methods[job.method].options
+    known = job.labels is not None and getattr(job, "constraints", None) is None
+    return offered and known and job.params.get("subspace", "auto") == "auto"
 
 
 def answers_peak(cost: Cost, size: Size, single: bool, rows: int) -> int:
