@@ -100,7 +100,7 @@ def _symmetric(W: sp.csr_matrix, where: str) -> sp.csr_matrix:
             i, j = start + int(gap.row[at]), int(gap.col[at])
             raise InputError(
                 f"{where}: not symmetric, entry ({i}, {j}) is {W[i, j]:g} but ({j}, {i}) is "
-                f"{W[j, i]:g}; pass (A + A.T) / 2 or A.maximum(A.T), or the directed graph to DISIM"
+                f"{W[j, i]:g}; pass (A + A.T) / 2, or the directed graph to DISIM (-m disim)"
             )
     half = W.dtype.type(0.5)  # halves first: sums may overflow
     return (W * half + T * half).tocsr()

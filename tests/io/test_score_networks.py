@@ -61,6 +61,16 @@ def test_scores_stand_beside_each_other(mustlink):
     assert "4 clusters, modularity" in said
 
 
+def test_nodes_without_a_cluster_are_told_apart(mustlink, data):
+    part = np.append(np.where(np.arange(100) % 5, Y, -1), [-1, -1])
+    np.savetxt(data / "part.txt", part, fmt="%d")
+    truth = json.loads(mustlink("score part.txt --truth truth.txt --json")[1])["truth"]
+    assert truth["ari_clustered"] == 1.0 > truth["ari"]
+    assert "without label -1" in mustlink("score part.txt --truth truth.txt")[1]
+    truth = json.loads(mustlink("score two.txt --truth truth.txt --json")[1])["truth"]
+    assert "ari_clustered" not in truth
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [

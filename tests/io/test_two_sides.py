@@ -12,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 import mustlink as ml
 from mustlink.cost.method_cost import Size
 from mustlink.errors import InputError
+from mustlink.scores import network_scores
 from mustlink_io import formats
 from mustlink_io.formats import matrices
 from mustlink_io.hdf5 import store
@@ -172,8 +173,13 @@ def test_plan_and_batch(mustlink, data, tmp_path):
         f'[defaults]\nk = 3\n[[job]]\nname = "words"\ndata = "{data}/words.mtx"\nas = "bipartite"\n'
         f'output = "words.h5"\n[[job]]\nname = "ring"\ndata = "{data}/follows.edges"\n'
         'method = "disim"\noutput = "ring.h5"\n'
+        '[[job]]\nname = "spread"\ncommand = "propagate"\n'
+        f'data = "{data}/whole.npz"\nlabels = "{data}/both.txt"\noutput = "spread.h5"\n'
     )
-    code, _, err = mustlink(f"batch {jobs}")
+    planned = json.loads(mustlink(f"batch {jobs} --dry-run --json")[1])["jobs"]
+    assert [one["method"] for one in planned] == ["ncut", "disim", "llgc"]
+    code, said, err = mustlink(f"batch {jobs} --memory 2GB --json")
+    assert [one["method"] for one in json.loads(said)["jobs"]] == ["ncut", "disim", "llgc"]
     assert code == 0, err
     with h5py.File(tmp_path / "words.h5") as file:
         assert file["row_labels"].shape == (ROWS,)
@@ -208,6 +214,43 @@ def test_a_directed_result_keeps_what_it_has(mustlink, tmp_path):
         assert file["eigenvalues"].shape == (3,)
 
 
+@pytest.mark.parametrize("name", ["follows.edges", "follows.mtx", "follows.h5"])
+def test_scores_of_a_directed_result_are_those_of_both_directions(mustlink, circle, tmp_path, name):
+    A, _ = circle
+    out = tmp_path / "out.h5"
+    assert mustlink(f"cluster follows.edges -k 3 -m disim -o {out}")[0] == 0
+    code, said, err = mustlink(f"score {out} --graph {name} --json")
+    assert code == 0, err
+    told = json.loads(said)
+    with h5py.File(out) as file:
+        expected = network_scores(ml.Graph.from_affinity(A + A.T), file["labels"][()])
+    assert told["modularity"] == pytest.approx(expected["modularity"])
+    assert "undirected" in told["graph_is"]
+    assert "undirected" in mustlink(f"score {out} --graph {name}")[1]
+
+
+def test_suggest_hears_of_directions_and_of_two_sides(mustlink, planted, tmp_path):
+    _, rows, columns = planted
+    assert "-m disim" in mustlink("suggest follows.edges -k 3")[2]
+    code, said, err = mustlink("suggest words.mtx --as bipartite -k 3 --labels rows.txt --json")
+    assert code == 0, err
+    told = json.loads(said)
+    assert told["seen"]["n"] == ROWS + COLUMNS
+    assert told["seen"]["known"]["labelled"] == 20
+    out = tmp_path / "out.h5"
+    assert mustlink(told["command"].removeprefix("mustlink ").replace("out.h5", str(out)))[0] == 0
+    np.savetxt(tmp_path / "r.txt", rows, fmt="%d")
+    np.savetxt(tmp_path / "c.txt", columns, fmt="%d")
+    for name, count in (("r", ROWS), ("c", COLUMNS)):
+        code, said, err = mustlink(f"score {out} --truth {tmp_path}/{name}.txt --json")
+        assert code == 0, err
+        assert json.loads(said)["truth"]["n_known"] == count
+        assert json.loads(said)["truth"]["ari"] > 0.8
+    code, _, err = mustlink(f"score {out} --truth odd.txt")
+    assert code == 2
+    assert "are enough" in err
+
+
 def test_memory_of_directed_graphs_is_planned_as_it_is_asked_for(mustlink, circle):
     A, _ = circle
     told = json.loads(mustlink("plan follows.edges -k 3 -m disim --json")[1])
@@ -218,6 +261,13 @@ def test_memory_of_directed_graphs_is_planned_as_it_is_asked_for(mustlink, circl
     assert "constrained vectors" not in stages
     told = json.loads(mustlink("plan follows.edges -k 3 -m disim --labels y.txt --json")[1])
     assert "constrained vectors" in [one["name"] for one in told["stages"]]
+
+
+@pytest.mark.parametrize("lines", ["0 1 {}\n1 2 {}\n", "0 1 {'weight': 2, 'kind': 'x'}\n"])
+def test_what_networkx_writes_of_attributes(tmp_path, lines):
+    (tmp_path / "g.edges").write_text(lines)
+    with pytest.raises(InputError, match="data=False"):
+        formats.load(str(tmp_path / "g.edges"))
 
 
 def test_graphml_with_directions(mustlink, circle, tmp_path):
@@ -248,6 +298,7 @@ def test_unequal_directions_are_doubted(mustlink, tmp_path):
         ("0 1\n1 2\n2 0\n", 0, 0),  # who knows in which direction
         ("0 1 2\n1 0 2\n1 2 1\n2 1 1\n", 0, 0),  # both, equal
         ("0 1\n1 0\n1 2\n", 1, 0),
+        ("1 0\n" + "".join(f"{i} {i + 1}\n" for i in range(300)), 1, 0),  # however few
         ("0 1 1\n1 0 2\n1 1 4\n", 0, 1),
         ("0 1 0\n1 0 2\n", 0, 0),  # an edge of weight 0 is none
         ("0 0 3\n0 1 1\n", 0, 0),

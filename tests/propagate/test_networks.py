@@ -9,8 +9,9 @@ import mustlink as ml
 from cases import blobs, random_graph
 from mustlink.deadline import Deadline
 from mustlink.errors import DoubtfulResultWarning, InputError
-from mustlink.observe import Recorder
+from mustlink.observe import Recorder, Unheard
 from mustlink.operators.laplacian import normalized_laplacian
+from mustlink.propagate.doubts import doubt_held_out
 from mustlink.propagate.held_out_labels import best_way
 from mustlink.rounding.block_model import BlockModel, refine
 
@@ -130,6 +131,32 @@ def test_one_label_a_class_leaves_nothing_to_hold_out():
     assert est.report_.choices["refine"] is True
 
 
+def test_labels_held_out_that_are_answered_wrong_are_a_doubt():
+    """Classes that the edges know nothing of, beside those that they know."""
+    rng = np.random.default_rng(5)
+    W, y = network(rng)
+    known = told(rng, y, 12)
+    mixed = np.where(known < 0, -1, rng.permuted(y))
+    with pytest.warns(DoubtfulResultWarning, match="the edges say little"):
+        ml.LLGC(**GIVEN).fit(W, mixed)
+    est = ml.LLGC(**GIVEN).fit(W, known)
+    assert not any("held out" in doubt for doubt in est.report_.warnings)
+
+
+@pytest.mark.parametrize(
+    ("share", "sure", "words"),
+    [(0.2, 0.1, "by the largest class"), (0.45, 0.9, "not to be believed"), (0.45, 0.3, None)],
+)
+def test_what_is_poor(share, sure, words):
+    labels, recorder = np.arange(400) % 4, Recorder(Unheard())
+    right = np.arange(100) < 100 * share
+    doubt_held_out(right, labels, sure, recorder)
+    assert [words in doubt for doubt in recorder.warnings] == ([] if words is None else [True])
+    doubt_held_out(right[:19], labels, sure, few := Recorder(Unheard()))
+    doubt_held_out(None, labels, sure, few)
+    assert not few.warnings
+
+
 def verdicts(shares):
     """`right` of ways that are right about these shares of 100 labels."""
     rng = np.random.default_rng(0)
@@ -143,7 +170,7 @@ def verdicts(shares):
 def test_another_way_must_be_clearly_better(shares, best):
     nodes = np.arange(100) % 4
     ways = [f"way {i}" for i in range(len(shares))]
-    way, why = best_way(ways, verdicts(shares), nodes, 0, Recorder())
+    way, why, _ = best_way(ways, verdicts(shares), nodes, 0, Recorder())
     assert way == ways[best]
     assert f"{shares[best]:.1%} of 100" in why
 
@@ -151,7 +178,9 @@ def test_another_way_must_be_clearly_better(shares, best):
 def test_without_time_the_usual_way_is_taken():
     recorder = Recorder(deadline=Deadline.after(-1.0))
     with pytest.warns(DoubtfulResultWarning, match="other ways"):
-        way, _ = best_way(["usual", "other"], verdicts((0.1, 0.9)), np.zeros(100, int), 0, recorder)
+        way, *_ = best_way(
+            ["usual", "other"], verdicts((0.1, 0.9)), np.zeros(100, int), 0, recorder
+        )
     assert way == "usual"
 
 

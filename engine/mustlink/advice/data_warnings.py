@@ -106,7 +106,8 @@ def isolated(seen: Seen) -> str | None:
     g = seen.links
     if seen.kind == "points" or g.isolated == 0:
         return None
-    return f'{g.isolated:,} nodes have no edge and get label -1 (or isolated="assign")'
+    nodes = "node has" if g.isolated == 1 else "nodes have"
+    return f'{g.isolated:,} {nodes} no edge and get label -1 (or isolated="assign")'
 
 
 def hubs(seen: Seen) -> str | None:

@@ -117,6 +117,7 @@ class Suggestion:
         labels: str | None = None,
         constraints: str | None = None,
         weights: str | None = None,
+        read_as: str | None = None,
     ) -> str:
         """The line for the shell that does the same with files."""
         command, name = SHELL[self.method]
@@ -129,6 +130,7 @@ class Suggestion:
             if file is not None and self.method != "NCut":
                 words += [flag, file]
         words += [] if weights is None else ["--weights", weights]
+        words += [] if read_as is None else ["--as", read_as]
         return shlex.join([*words, "-o", output])
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,6 +12,8 @@ _MANY = 50  # labels of the rarest class from which the graph says how far it re
 _UNEQUAL = 3.0  # times as many labels in one class as in another that a person should hear about
 _CHANGED = 0.1  # share of the given labels answered otherwise from which a result is doubtful
 _LOST = 1e-2  # times as many nodes as its labels' share promises: a class that came out empty
+_TELLING = 20  # labels held out from which a share of them says something
+_HALF, _SURE = 0.5, 0.7  # right of those held out, and confidence, that do not fit together
 _PROMISED = 10  # nodes from which that is no chance
 
 
@@ -56,6 +58,35 @@ def doubt_answers(
         )
     elif changed > 0:
         recorder.note(f"{changed:.1%} of the given labels were answered with another class")
+
+
+def doubt_held_out(
+    right: NDArray[np.bool_] | None,
+    given: NDArray[np.int64],
+    sure: float,
+    recorder: Recorder,
+) -> None:
+    """Tell where labels held out were hardly answered `right` (m,), None where none were.
+
+    `given` (n,) are all labels, -1 unknown, `sure` is the mean confidence of the answers. Poor is
+    what the largest class alone would have, up to two standard errors, or less than a half where
+    the answers are confident.
+    """
+    if right is None or right.size < _TELLING:
+        return
+    share, known = float(right.mean()), np.unique(given[given >= 0], return_counts=True)[1]
+    largest = float(known.max() / known.sum())
+    told = f"only {share:.1%} of {right.size} labels held out were answered right"
+    if share <= largest + 2 * np.sqrt(largest * (1 - largest) / right.size):
+        recorder.warn(
+            f"{told}, and {largest:.1%} would be by the largest class for all: the edges say "
+            "little about these classes; give other edges, or many more labels"
+        )
+    elif share < _HALF and sure > _SURE:
+        recorder.warn(
+            f"{told}, while the mean confidence is {sure:.2f}, which is not to be believed; give "
+            "more labels"
+        )
 
 
 def warn_unreached(count: int, advice: str, recorder: Recorder) -> None:

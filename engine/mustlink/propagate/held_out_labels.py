@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,21 @@ _FOLDS = 5
 _ERRORS = 2.0  # standard errors by which another way must be better than the usual one
 
 
+class Best(NamedTuple, Generic[Way]):
+    """The way taken, why, and which of the labels held out it answers right; None: not tried."""
+
+    way: Way
+    why: str
+    right: NDArray[np.bool_] | None = None
+
+
 def best_way(
     ways: Sequence[Way],
     right: Callable[[Ints], Sequence[NDArray[np.bool_]]],
     nodes: Ints,
     seed: int,
     recorder: Recorder,
-) -> tuple[Way, str]:
+) -> Best[Way]:
     """The way that answers most held-out labels right, and why; the first is the usual one.
 
     `nodes` (n,) have classes or -1. `right(fold)` tells for every way which labelled nodes of the
@@ -31,15 +39,15 @@ def best_way(
     """
     folds = _folds(nodes, seed)
     if len(ways) == 1:
-        return ways[0], ""
+        return Best(ways[0], "")
     if not folds:
-        return ways[0], "by rule: no class has two labels"
+        return Best(ways[0], "by rule: no class has two labels")
     found = []
     with recorder.stage("choosing by held-out labels") as advance:
         for number, fold in enumerate(folds):
             if recorder.deadline.is_over:
                 recorder.leave_out("other ways to spread the labels were not tried")
-                return ways[0], "by rule: no time to try others"
+                return Best(ways[0], "by rule: no time to try others")
             found.append(np.array(right(fold), dtype=np.float64))
             advance((number + 1) / len(folds))
     scores = np.concatenate(found, axis=1)  # (ways, labels)
@@ -49,7 +57,8 @@ def best_way(
     mean[0] = scores[0].mean()
     best = int(mean.argmax())
     usual = "" if best == 0 else f", the usual way {mean[0]:.1%}"
-    return ways[best], f"{mean[best]:.1%} of {scores.shape[1]} held-out labels are right{usual}"
+    why = f"{mean[best]:.1%} of {scores.shape[1]} held-out labels are right{usual}"
+    return Best(ways[best], why, scores[best] > 0)
 
 
 def _folds(nodes: Ints, seed: int) -> list[Ints]:

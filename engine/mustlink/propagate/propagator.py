@@ -29,9 +29,9 @@ from mustlink.operators.laplacian import Block
 from mustlink.propagate.answers import Answers
 from mustlink.propagate.block_answers import refined
 from mustlink.propagate.distribution import class_shares, confidence, distributions
-from mustlink.propagate.doubts import doubt_answers, note_shares, warn_unreached
+from mustlink.propagate.doubts import doubt_answers, doubt_held_out, note_shares, warn_unreached
 from mustlink.propagate.glp import SOLVERS, Ints, Solving
-from mustlink.propagate.held_out_labels import best_way
+from mustlink.propagate.held_out_labels import Best, best_way
 from mustlink.propagate.reporting import report_of
 from mustlink.propagate.task import Solution, Task, Told, columns_at_once
 from mustlink.propagate.trials import Trials
@@ -150,7 +150,8 @@ class Propagator(Answers):
         solving = Solving(self.solver, self.tol, int(self.max_iter), until, at_once)
         ways = self._ways(network=points is None and work.graph.is_network)
         trials = Trials(work, told, self.classes_, seed, at_once)
-        way, why = best_way(ways, trials.of(ways), nodes, seed, work.recorder)
+        best = best_way(ways, trials.of(ways), nodes, seed, work.recorder)
+        way = best.way
         needed = points if self._needs_points else None
         task = Task.of(work, needed, told, self.classes_, seed, solving)
         depends = type(self).__name__, way._depends(), seed, work.memory, nodes, told.counts
@@ -160,7 +161,7 @@ class Propagator(Answers):
             lambda: way._solved(task) if task.size else Solution(task.Y, None),
             (Solution, Convergence),
         )
-        self._finish(task, solution, told, last, way, why)
+        self._finish(task, solution, told, last, best)
 
     def _solved(self, task: Task) -> Solution:
         """The method's solution, and a word where the time was up before it was found."""
@@ -235,9 +236,10 @@ class Propagator(Answers):
         return class_shares(self.class_mass, task.codes, task.n_classes, held)
 
     def _finish(
-        self, task: Task, solution: Solution, told: Told, last: bool, way: Self, why: str
+        self, task: Task, solution: Solution, told: Told, last: bool, best: Best[Self]
     ) -> None:
-        """Set what was found `way`, the method with all decided."""
+        """Set what was found by the best way, the method with all decided."""
+        way, why = best.way, best.why
         recorder, laplacian, graph = task.recorder, task.laplacian, task.graph
         check_answer(solution.scores, "label propagation")
         convergence = solution.convergence
@@ -264,6 +266,8 @@ class Propagator(Answers):
         warn_unreached(labels.size - int(answered.sum()), advice, recorder)
         if last:  # as a step of another method, classes are not the answer
             doubt_answers(self.classes_, labels, self.labels_, way._remedy(), recorder)
+            sure = float(self.confidence_[answered].mean()) if answered.any() else 0.0
+            doubt_held_out(best.right, told.nodes, sure, recorder)
         masses: Any = False if shares is None else [round(float(q), 6) for q in shares]
         if isinstance(way.class_mass, str):
             masses = way.class_mass

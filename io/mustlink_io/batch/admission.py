@@ -17,11 +17,15 @@ _GRAIN = 10**6  # shares are whole megabytes
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a job is expected to take; `least_bytes` is the least memory it could be planned for."""
+    """What a job is expected to take, and the method for its data.
+
+    `least_bytes` is the least memory it could be planned for.
+    """
 
     peak_bytes: int
     seconds: float
     least_bytes: int
+    method: str = ""
 
 
 def estimate(ready: Ready, memory: int | None, speed: float) -> Estimate:
@@ -30,7 +34,7 @@ def estimate(ready: Ready, memory: int | None, speed: float) -> Estimate:
     Raises InputError when it cannot be made to fit, or its files cannot be read.
     """
     plan = plan_job(dataclasses.replace(ready.job, memory=memory), speed=speed)
-    return Estimate(plan.peak_bytes, plan.seconds, plan.least)
+    return Estimate(plan.peak_bytes, plan.seconds, plan.least, plan.method)
 
 
 @dataclass(frozen=True)

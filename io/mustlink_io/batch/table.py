@@ -28,7 +28,9 @@ _SHOWN = 60  # characters of an error on a terminal; the files have all
 def row(item: Item, state: State) -> dict[str, Any]:
     """Return what there is to tell about one job; None where nothing is known."""
     spec, status = item.ready.spec, item.status
-    told = Report.model_validate((state.result(spec.name) if item.phase == "done" else None) or {})
+    found = (state.result(spec.name) if item.phase == "done" else None) or {}
+    told = Report.model_validate(found)
+    used = found.get("parameters", {}).get("method")  # where none was named, by what the data are
     kept = told.satisfaction
     shares = {name: share for name, share, _ in kept.asked} if kept else {}
     scores, wrong = _scores(item)
@@ -37,7 +39,7 @@ def row(item: Item, state: State) -> dict[str, Any]:
         "job": spec.name,
         "status": item.phase,
         "command": spec.command,
-        "method": item.ready.method,
+        "method": item.ready.method and (used or item.ready.method),
         **values,
         "output": str(item.ready.output),
         "n_nodes": told.n_nodes,

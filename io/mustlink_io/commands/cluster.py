@@ -43,6 +43,7 @@ from mustlink_io.terminal.summary import (
     emit,
     feasible,
     held_out,
+    nodes_left,
     on_network,
     sizes_line,
 )
@@ -162,7 +163,7 @@ def show_cluster(result: Result) -> None:
             ("method", told.method),
             ("nodes", f"{told.n_nodes:,}"),
             ("cluster sizes", sizes_line(told.sizes or (), _cluster_names(result))),
-            ("unassigned", f"{told.unassigned:,} nodes (label -1)" if told.unassigned else None),
+            ("unassigned", nodes_left(told.unassigned)),
             ("eigenvalues", values or None),
             ("constraints kept", constraints_kept(told.satisfaction)),
             ("on the network", on_network(told.network)),

@@ -9,7 +9,7 @@ import click
 
 from mustlink_io.commands.options import JSON
 from mustlink_io.terminal.console import facts, stdout_console, table
-from mustlink_io.terminal.summary import constraints_kept, emit, sizes_line
+from mustlink_io.terminal.summary import constraints_kept, emit, nodes_left, sizes_line
 
 
 @click.command(short_help="How good labels are.")
@@ -17,7 +17,11 @@ from mustlink_io.terminal.summary import constraints_kept, emit, sizes_line
 @click.option("--truth", help="True classes, -1 unknown.")
 @click.option("--constraints", help="Pairs to count as kept or broken.")
 @click.option("--graph", "graph_file", help="Graph on which to score clusters: modularity, cut.")
-@click.option("--leiden", is_flag=True, help="Beside Leiden's clusters of it; needs igraph.")
+@click.option(
+    "--leiden",
+    is_flag=True,
+    help="Beside Leiden's clusters of it, for one file of labels; needs igraph.",
+)
 @JSON
 def score(
     labels: tuple[str, ...],
@@ -28,7 +32,8 @@ def score(
     as_json: bool,
 ) -> None:
     """Compare the labels in OUT.h5 with the truth, constraints, or a graph; of several files, a row
-    each.
+    each. Nodes without a cluster (-1) are one more cluster in the adjusted Rand index, also told
+    without them, and wrong in the accuracy.
 
     \b
       mustlink score out.h5 --truth data.h5:/labels
@@ -79,18 +84,21 @@ def show_score(result: Mapping[str, Any]) -> None:
     console = stdout_console()
     truth, kept = result.get("truth") or {}, result.get("satisfaction")
     unassigned = result["unassigned"]
+    apart = truth.get("ari_clustered")
     facts(
         console,
         [
             ("nodes", f"{result['n_nodes']:,}"),
             ("cluster sizes", sizes_line(result["sizes"], result["names"])),
-            ("unassigned", f"{unassigned:,} nodes (label -1)" if unassigned else None),
+            ("unassigned", nodes_left(unassigned)),
             ("nodes of known class", f"{truth['n_known']:,}" if truth else None),
             ("right class", f"{truth['right']:.4f}" if "right" in truth else None),
             ("adjusted Rand index", f"{truth['ari']:.4f}" if truth else None),
+            ("  without label -1", None if apart is None else f"{apart:.4f}"),
             ("mutual information", f"{truth['nmi']:.4f} (normalised)" if truth else None),
             ("accuracy", f"{truth['accuracy']:.4f} (best matching)" if truth else None),
             ("constraints kept", None if kept is None else constraints_kept(Satisfaction(**kept))),
+            ("graph scored on", result.get("graph_is")),
             ("modularity", f"{result['modularity']:.4f}" if "modularity" in result else None),
             ("edges inside", f"{result['coverage']:.1%}" if "coverage" in result else None),
             ("worst conductance", _worst(result)),

@@ -41,6 +41,11 @@ def read_edges(path: Path, *, directed: bool = False) -> Found:
     number, line = tables.first_line(path)
     mark = tables.delimiter(line)
     words = [word.strip().strip('"') for word in line.split(mark)]
+    if " {" in line and line.endswith("}"):  # which may have commas
+        raise InputError(
+            f"{path}: {{…}} instead of a weight, as networkx writes what edges "
+            "have; write it by nx.write_weighted_edgelist, or nx.write_edgelist with data=False"
+        )
     if len(words) not in (2, 3):
         raise InputError(
             f"{path}: {len(words)} columns; an edge list has i, j and optionally a weight"

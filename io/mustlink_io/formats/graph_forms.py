@@ -15,8 +15,6 @@ from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import size_checks
 from mustlink_io.hdf5.file_names import Place
 
-_FEW = 0.01  # share of edges that are given in both directions by chance
-
 
 def graph_of(found: Read, want: Want | None, place: Place) -> Data:
     """The graph in a matrix; raises InputError."""
@@ -121,7 +119,7 @@ def undirected(
             f"differently, and the larger weight counts; {cure}"
         )
         return found, (), (doubt,)
-    if not one or both < _FEW * (one + both):
+    if not one:
         return found, (), ()
     note = (
         f"{where}: {both:,} edges are given in both directions, {one:,} in one only, which is "

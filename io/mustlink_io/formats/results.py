@@ -127,6 +127,22 @@ def of_two_sides(text: str) -> bool:
     return _beside(text, "/row_labels")
 
 
+def sides(text: str) -> tuple[int, int] | None:
+    """How many rows and columns a result is of, None where it has nodes of one kind."""
+    if not of_two_sides(text):
+        return None
+    with store.open_h5(parse(text).path) as file:
+        rows, columns = (
+            store.read(file, f"/{name}_labels", {}, f"/{name}_labels") for name in ("row", "column")
+        )
+    return len(rows), len(columns)
+
+
+def of_directed(text: str) -> bool:
+    """Whether the labels of a result are those of a directed graph."""
+    return _beside(text, "/sending_labels")
+
+
 def _beside(text: str, name: str) -> bool:
     """Whether a file of labels has an entry that tells what they are."""
     place = parse(text)

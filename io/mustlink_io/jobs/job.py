@@ -138,8 +138,8 @@ class Job(ABC):
             return None
         return int(np.unique(codes[codes >= 0]).size) or None
 
-    def settled(self, data: formats.Data) -> Self:
-        """The same job where the data have decided what was left open."""
+    def settled(self, *, is_graph: bool) -> Self:
+        """The same job where it is known whether the data are a graph."""
         return self
 
     def check(self) -> None:

@@ -43,14 +43,15 @@ LAZY = 8  # points of more than this part of the memory are read when needed, bl
 class Plan:
     """The stages of a job, what is changed to fit `memory`, and the least memory that works.
 
-    `promise` is what the seconds are, "at least" for one, where the data are of a kind whose rate
-    is not known, and `why`.
+    `method` is that for the data. `promise` is what the seconds are, "at least" for one, where the
+    data are of a kind whose rate is not known, and `why`.
     """
 
     stages: tuple[StagePlan, ...]
     changes: tuple[str, ...]
     memory: int | None
     least: int
+    method: str = ""
     promise: str = ""
     why: tuple[str, ...] = ()
 
@@ -93,6 +94,7 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     if shape.d == 0:
         job.check_graph(job.data)
     is_points = shape.d > 0 and job.params.get("affinity") != "precomputed"
+    job = job.settled(is_graph=not is_points)
     job.check_count(shape.n)
     stated: Cost = job.stated_cost()
     cost = stated if is_points else stated.of_given()
@@ -149,12 +151,13 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     stages += solving_stages(cost, size, held, single, job, shape, hard)
     slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
     iterating = sum(stage.seconds for stage in stages if stage.name == "propagating")
-    uncounted = cost.most_steps is None
-    unknown = hard or (uncounted and iterating > _SURE * sum(stage.seconds for stage in stages))
+    unknown = hard or (
+        cost.most_steps is None and iterating > _SURE * sum(stage.seconds for stage in stages)
+    )
     told = seen.later, seen.sooner, _STEPS if unknown else ""
     why = tuple(sentence for sentence in told if sentence)
     promise = "at least" if unknown else seen.promise
-    return Plan(slow, tuple(changes), memory, least, promise, why)
+    return Plan(slow, tuple(changes), memory, least, job.method, promise, why)
 
 
 def _probed(job: Any) -> Probe:

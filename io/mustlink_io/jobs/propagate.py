@@ -46,9 +46,9 @@ class PropagateJob(Job):
     def _more_inputs(self) -> dict[str, str | None]:
         return {"graph": self.graph}
 
-    def settled(self, data: formats.Data) -> Self:
+    def settled(self, *, is_graph: bool) -> Self:
         """With the method for what the data are."""
-        if self.on_graphs is None or data.kind != "graph":
+        if self.on_graphs is None or not is_graph:
             return self
         return replace(self, method=self.on_graphs)
 

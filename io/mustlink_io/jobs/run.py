@@ -63,7 +63,7 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
     """The part of `run` that needs the lock."""
     with recorder.stage("reading") as advance:
         data, labels = _read(job, advance)
-        job = job.settled(data)
+        job = job.settled(is_graph=data.kind == "graph")
         side = job.read(data, labels, recorder)
         weights = None
         if job.sample_weight is not None:

@@ -13,6 +13,7 @@ from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import results
 from mustlink_io.jobs.side_information import load_constraints
+from mustlink_io.jobs.side_labels import labels_beside
 
 Labels = NDArray[np.int64]
 
@@ -43,7 +44,7 @@ def score(
     }
     real: Labels | None = None
     if truth is not None:
-        told = formats.load_classes(truth, int(found.size), known_names)
+        told = labels_beside(truth, int(found.size), known_names, results.sides(labels))
         real = told.codes
         result["truth"] = agreement(found, real)
         classes, named = real, results.class_names(labels)
@@ -63,7 +64,12 @@ def score(
         from mustlink.graph import Graph
         from mustlink.scores import network_scores
 
-        loaded = formats.load(graph, "bipartite" if results.of_two_sides(labels) else "graph")
+        directed = results.of_directed(labels)
+        kind: formats.Want = "bipartite" if results.of_two_sides(labels) else "graph"
+        loaded = formats.load(graph, "directed" if directed else kind)
+        if directed:
+            loaded = replace(loaded, value=loaded.value + loaded.value.T)
+            result["graph_is"] = "undirected: the weights of both directions added"
         if loaded.n_rows != found.size:
             raise InputError(f"{loaded.place}: {loaded.n_rows} nodes, but {found.size} labels")
         whole = replace(Graph.from_affinity(loaded.value), rows=loaded.rows)
@@ -111,7 +117,8 @@ def agreement(found: Labels, truth: Labels) -> dict[str, Any]:
 
     Accuracy is the share of nodes in the class that their cluster stands for, under the best
     one-to-one matching (Hungarian method). A node without a cluster (-1) counts as wrong there,
-    and as member of one more cluster in ARI and NMI. O(n log n).
+    and as member of one more cluster in ARI and NMI; `ari_clustered` is without such nodes, where
+    there are any. O(n log n).
     """
     from scipy.optimize import linear_sum_assignment
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
@@ -127,10 +134,14 @@ def agreement(found: Labels, truth: Labels) -> dict[str, Any]:
     table = table.reshape(clusters.size, classes.size)
     matched = table[clusters >= 0]
     best = linear_sum_assignment(matched, maximize=True)
+    there = mine >= 0
+    some = there.any() and not there.all()
+    apart = {"ari_clustered": float(adjusted_rand_score(real[there], mine[there]))} if some else {}
     return {
         "n_known": int(known.sum()),
         "n_classes": int(classes.size),
         "ari": float(adjusted_rand_score(real, mine)),
+        **apart,
         "nmi": float(normalized_mutual_info_score(real, mine)),
         "accuracy": float(matched[best].sum() / known.sum()),
     }

@@ -25,20 +25,37 @@ def labels_of(
     try:
         return formats.load_classes(text, data.n_rows, data.names, pixels, source)
     except formats.LabelCountError as error:
-        if data.sides is None:
-            raise
-        n, m = data.sides
-        for count, first, noun in ((n, 0, "rows"), (m, n, "columns")):
-            try:
-                found = formats.load_classes(text, count)
-            except formats.LabelCountError:
-                continue
-            codes = np.full(n + m, -1, dtype=np.int64)
-            codes[first : first + count] = found.codes
-            note = f"{text}: {count:,} labels, taken as those of the {noun}"
-            return replace(found, codes=codes, notes=(*found.notes, note))
-        cure = f"labels of its {n} rows, or of its {m} columns, are enough"
-        raise formats.LabelCountError(f"{error}; {cure}") from None
+        return _of_one_side(text, data.sides, error)
+
+
+def labels_beside(
+    text: str, n: int, names: formats.NodeNames | None, sides: tuple[int, int] | None
+) -> formats.Labels:
+    """The same of the n nodes of a result, of rows and columns where it has `sides`."""
+    try:
+        return formats.load_classes(text, n, names)
+    except formats.LabelCountError as error:
+        return _of_one_side(text, sides, error)
+
+
+def _of_one_side(
+    text: str, sides: tuple[int, int] | None, error: formats.LabelCountError
+) -> formats.Labels:
+    """Labels of as many rows or columns as there are; else the error is raised."""
+    if sides is None:
+        raise error
+    n, m = sides
+    for count, first, noun in ((n, 0, "rows"), (m, n, "columns")):
+        try:
+            found = formats.load_classes(text, count)
+        except formats.LabelCountError:
+            continue
+        codes = np.full(n + m, -1, dtype=np.int64)
+        codes[first : first + count] = found.codes
+        note = f"{text}: {count:,} labels, taken as those of the {noun}"
+        return replace(found, codes=codes, notes=(*found.notes, note))
+    cure = f"labels of its {n} rows, or of its {m} columns, are enough"
+    raise formats.LabelCountError(f"{error}; {cure}") from None
 
 
 def answers_apart(estimator: Any) -> Mapping[str, NDArray[Any]]:

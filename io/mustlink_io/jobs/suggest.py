@@ -21,6 +21,7 @@ from mustlink_io.jobs.planning import plan_job
 from mustlink_io.jobs.propagate import PropagateJob
 from mustlink_io.jobs.rates import measured_speed
 from mustlink_io.jobs.side_information import load_constraints
+from mustlink_io.jobs.side_labels import labels_of
 
 LAZY_ABOVE = 1 << 29  # bytes of points from which a sample is read, not all of them
 _MOST_WORDS = 100  # of a column of text that is a category rather than a text
@@ -36,26 +37,28 @@ def suggest_for(
     constraints: str | None = None,
     memory: int | None = None,
     sample_weight: str | None = None,
+    read_as: formats.Want | None = None,
 ) -> dict[str, Any]:
     """What `Suggestion.to_dict` tells, with the command, seconds and peak memory of the run.
 
-    `sample_weight` is a file that says how often every row counts: it is checked, its column is
-    no coordinate, and the command has it; in the look at the data every row counts once. Points
-    of more than half a gigabyte in HDF5 are checked block by block and a sample is kept. Raises
-    InputError.
+    `read_as` is as for `Job`. `sample_weight` is a file that says how often every row counts: it is
+    checked, its column is no coordinate, and the command has it; in the look at the data every row
+    counts once. Points of more than half a gigabyte in HDF5 are checked block by block and a sample
+    is kept. Raises InputError.
     """
     from mustlink import suggest
 
     recorder = Recorder(observer)
     with recorder.stage("reading") as advance:
-        loaded, before = _load(data, advance, columns_apart(data, labels, sample_weight))
+        apart = columns_apart(data, labels, sample_weight)
+        loaded, before = _load(data, read_as, advance, apart)
         for note in loaded.notes:
             recorder.note(note)
         n_nodes = int(loaded.value.shape[0])
         given = None
         if labels is not None:
             pixels = None if loaded.image is None else loaded.image.shape[:2]
-            read = formats.load_classes(labels, n_nodes, loaded.names, pixels, data)
+            read = labels_of(labels, loaded, pixels, data)
             given = read.codes
             for note in read.notes:
                 recorder.note(note)
@@ -83,7 +86,11 @@ def suggest_for(
         **found.to_dict(),
         **_plan(found, data, labels, constraints, size),
         "command": found.command(
-            data, labels=labels, constraints=constraints, weights=sample_weight
+            data,
+            labels=labels,
+            constraints=constraints,
+            weights=sample_weight,
+            read_as=read_as,
         ),
         "notes": recorder.remarks,
         "warnings": list(recorder.warnings),
@@ -91,13 +98,13 @@ def suggest_for(
 
 
 def _load(
-    data: str, advance: stream.Advance, apart: tuple[Apart, ...]
+    data: str, want: formats.Want | None, advance: stream.Advance, apart: tuple[Apart, ...]
 ) -> tuple[formats.Data, Preparation]:
     """The data, and what must be done to all of its columns before they can be looked at."""
     steps = Preparation()
     while True:
         try:
-            return formats.load(data, None, advance, LAZY_ABOVE, steps, apart), steps
+            return formats.load(data, want, advance, LAZY_ABOVE, steps, apart), steps
         except MissingValuesError:
             if steps.impute is not None:
                 raise

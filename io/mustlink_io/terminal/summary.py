@@ -36,6 +36,11 @@ def sizes_line(sizes: Sequence[int], names: Sequence[Any] = (), of: str = "clust
     return shown + (f", … ({len(sizes)} {of})" if len(sizes) > 20 else "")
 
 
+def nodes_left(count: int | None) -> str | None:
+    """Return how many nodes have no cluster."""
+    return f"{count:,} {'node' if count == 1 else 'nodes'} (label -1)" if count else None
+
+
 def constraints_kept(kept: Satisfaction | None) -> str | None:
     """Return the satisfaction of constraints in one line, the two kinds on balance first."""
     if kept is None or (kept.on_balance is None and not kept.n_unclustered):
