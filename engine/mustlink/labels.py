@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mustlink.check import numeric_array
 from mustlink.errors import InputError
 
+_NUMBERED = 20  # labelled rows from which as many classes are no accident
 _UNKNOWN = frozenset({"", "-1", "-1.0", "None", "nan", "NaN", "<NA>"})  # of Python, numpy, pandas
 
 
@@ -118,6 +119,19 @@ def check_two_classes(labels: NDArray[np.int64], where: str) -> None:
     if classes.size == 1:
         raise InputError(
             f"{where}: labels of 1 class only ({classes[0]}); give labels of at least two classes"
+        )
+    refuse_row_numbers(labels, where)
+
+
+def refuse_row_numbers(labels: NDArray[np.int64], where: str) -> None:
+    """Raise InputError where most rows have a label (n,), and every one is a class of its own."""
+    known = labels[labels >= 0]
+    if known.size < _NUMBERED or 2 * known.size <= labels.size:
+        return
+    if np.unique(known).size == known.size:
+        raise InputError(
+            f"{where}: labels of {known.size} rows name {known.size} classes, every row another: "
+            "is it a column of row numbers? name the one that has the classes"
         )
 
 

@@ -28,7 +28,7 @@ from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.network_objects import unwrapped
 from mustlink.kernels.threads import threads
-from mustlink.labels import as_labels, encoded
+from mustlink.labels import as_labels, encoded, refuse_row_numbers
 from mustlink.neighbours import knn_graph
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.preparation.prepared_rows import PreparedRows
@@ -128,7 +128,9 @@ def _known(n: int, y: Any, constraints: Constraints | None) -> Constraints:
     if isinstance(y, Constraints):
         raise InputError("y: Constraints given; pass them as constraints=")
     if y is not None:
-        found = found + Constraints.from_labels(as_labels(encoded(y, "y")[0], n))
+        labels = as_labels(encoded(y, "y")[0], n)
+        refuse_row_numbers(labels, "y")
+        found = found + Constraints.from_labels(labels)
     if constraints is None:
         return found
     if not isinstance(constraints, Constraints):

@@ -130,6 +130,11 @@ class GraphClusterer(
             asked = _USUAL_CLUSTERS
             recorder.note(f"n_clusters: {asked} taken, for nobody said how many clusters there are")
         k = check_n_clusters(asked, graph.n_nodes)
+        if k > 1 and graph.info.get("all_equal"):
+            raise InputError(
+                f"n_clusters: {k} clusters asked of 1 distinct row: all {graph.n_rows} points are "
+                "equal; check that the right columns were read"
+            )
         linked = int(np.count_nonzero(graph.degrees))
         if k > linked:
             raise InputError(

@@ -14,7 +14,7 @@ from mustlink.constraints.on_nodes import on_nodes
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
-from mustlink.labels import as_labels, encoded, n_classes_in
+from mustlink.labels import as_labels, encoded, n_classes_in, refuse_row_numbers
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.methods.refined_clusters import refined_clusters
 from mustlink.observe import Observer, Recorder, recorded
@@ -137,9 +137,9 @@ def side_information(
         raise InputError("y: Constraints given; pass them as constraints=")
     if y is not None:
         refuse_blind_scoring(y)
-        found = found + Constraints.from_labels(
-            as_labels(encoded(on_both_sides(y, graph), "y")[0], n)
-        )
+        labels = as_labels(encoded(on_both_sides(y, graph), "y")[0], n)
+        refuse_row_numbers(labels, "y")
+        found = found + Constraints.from_labels(labels)
     if constraints is not None:
         if not isinstance(constraints, Constraints):
             raise InputError(

@@ -129,6 +129,7 @@ def knn_graph(
     name = shelf.name_of("neighbours", shelf.source, *depends)
     indices, distances, info = shelf.kept("neighbours", name, lambda: search.lists(X, looked_at))
     search.tell_recall(info)
+    alike = duplicates == "merge" and equal is None and not distances.any()  # one kind of row
     if equal is None:
         search.tell_equal(distances)
     else:
@@ -164,6 +165,8 @@ def knn_graph(
         "n_bridges": n_bridges,
         "components_before": n_parts,
     }
+    if alike:
+        info["all_equal"] = True
     if equal is None:
         return Graph(W, {"kind": "knn", **info})
     counts = multiplicity(equal.counts)

@@ -115,7 +115,7 @@ class Search:
         if equal >= _ALL_EQUAL * n and n > 1:
             self.recorder.warn(
                 f"kNN graph: {equal} of {n} points are equal to all their neighbours, distances "
-                "tell nothing about them; keep one point of each kind, or check the columns"
+                "tell nothing about them; check that the right columns were read"
             )
 
     def _by_descent(self, X: NDArray[np.float32], looked_at: NDArray[np.int64]) -> Found:

@@ -46,14 +46,16 @@ def _joined(args: list[str]) -> list[str]:
 
 
 def _columns(
-    context: click.Context, parameter: click.Parameter, value: str | None
+    context: click.Context, parameter: click.Parameter, value: tuple[str, ...]
 ) -> tuple[str | int, ...] | None:
-    """Names or numbers behind a list such as 1,2,service."""
-    if value is None:
+    """Names or numbers behind lists such as 1,2,service; those of one option add up."""
+    if not value:
         return None
-    words = [word.strip() for word in value.split(",")]
+    words = [word.strip() for one in value for word in one.split(",")]
     if not all(words):
-        raise click.BadParameter(f"{value!r} is no list of columns, such as 1,2 or port,service")
+        shown = next(one for one in value if not all(map(str.strip, one.split(","))))
+        raise click.BadParameter(f"{shown!r} is no list of columns, such as 1,2 or port,service")
+    words = list(dict.fromkeys(words))
     return tuple(int(word) if word.isdecimal() else word for word in words)
 
 
@@ -63,15 +65,15 @@ def _option(flag: str, **given: Any) -> Any:
 
 
 COLUMN_STEPS = (
-    click.option("--drop", callback=_columns, metavar="COLUMNS",
+    click.option("--drop", callback=_columns, multiple=True, metavar="COLUMNS",
         help="As id,3: leave out these columns (names, or numbers from 0), whatever is in them."),
     _option("--impute", type=click.Choice(IMPUTE),
         help="Fill missing values (NaN, empty cells) by column; default mean, of one-hot columns "
         "the most frequent value."),
-    _option("--log", callback=_columns, metavar="[=COLUMNS]",
+    _option("--log", callback=_columns, multiple=True, metavar="[=COLUMNS]",
         help="log(1 + x) of columns that are not negative and span orders; or =all, or of those "
         "named, as --log=bytes,4 (numbers from 0)."),
-    click.option("--one-hot", callback=_columns, metavar="COLUMNS",
+    click.option("--one-hot", callback=_columns, multiple=True, metavar="COLUMNS",
         help="As port,2: one column of 0 and 1 for every value of these, which may be text."),
     _option("--standardize", type=click.Choice(STANDARDIZE),
         help="At last: columns less their mean, by their standard deviation; robust: less their "

@@ -15,7 +15,7 @@ from mustlink.observe import Recorder
 from mustlink_io import formats
 from mustlink_io.jobs import diagnostics
 from mustlink_io.jobs.job import Job
-from mustlink_io.jobs.left_out_rows import of_kept
+from mustlink_io.jobs.left_out_rows import of_kept, tell_lost
 from mustlink_io.jobs.methods import COMMON_OPTIONS, METHODS, Method, flag
 from mustlink_io.jobs.provenance import command_line, now
 from mustlink_io.jobs.side_information import (
@@ -80,10 +80,16 @@ class ClusterJob(Job):
         if self._labels_only:
             return class_labels(of_kept(labels, data.kept), self.labels)
         known = None if labels is None else labels.codes
-        constraints = load_constraints(known, self.constraints, data.n_rows, data.names)
+        constraints = load_constraints(
+            known, self.constraints, data.n_rows, data.names, self.labels
+        )
         if constraints is not None and self.strict:
             refuse_contradictions(constraints, self.constraints or self.labels)
-        return constraints if constraints is None or data.kept is None else constraints[data.kept]
+        if constraints is None or data.kept is None:
+            return constraints
+        left = constraints[data.kept]
+        tell_lost(recorder, "pairs", len(constraints.pairs), len(left.pairs))
+        return left
 
     @property
     def _takes(self) -> frozenset[str]:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.observe import Recorder
 from mustlink_io import formats
 
 Rows = NDArray[np.int64]
@@ -23,6 +24,15 @@ def of_kept(labels: formats.Labels | None, kept: Rows | None) -> formats.Labels 
     if labels is None or kept is None:
         return labels
     return replace(labels, codes=labels.codes[kept])
+
+
+def tell_lost(recorder: Recorder, what: str, given: int, left: int) -> None:
+    """Say how many labels or pairs are of rows that were left out."""
+    if left < given:
+        recorder.note(
+            f"drop_missing: {given - left:,} of {given:,} {what} are of rows that are left out and "
+            "not used; --impute keeps them"
+        )
 
 
 def content_of_all(content: Mapping[str, Any], kept: Rows, n: int) -> dict[str, Any]:

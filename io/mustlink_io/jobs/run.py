@@ -24,7 +24,7 @@ from mustlink_io.hdf5.work_folder import WorkFolder, entries, folder_of, remove,
 from mustlink_io.jobs import held_out
 from mustlink_io.jobs.class_names import names_content, with_class_names
 from mustlink_io.jobs.job import Job
-from mustlink_io.jobs.left_out_rows import content_of_all, of_kept, outcome_of_all
+from mustlink_io.jobs.left_out_rows import content_of_all, of_kept, outcome_of_all, tell_lost
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag
 from mustlink_io.jobs.planning import LAZY, Plan, plan_job, tell_time
 from mustlink_io.jobs.provenance import stages_of, versions
@@ -65,6 +65,9 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
         data, labels = _read(job, advance)
         job = job.settled(is_graph=data.kind == "graph")
         side = job.read(data, labels, recorder)
+        if labels is not None and data.kept is not None:
+            known = labels.codes >= 0
+            tell_lost(recorder, "labels", int(known.sum()), int(known[data.kept].sum()))
         weights = None
         if job.sample_weight is not None:
             weights = formats.load_weights(job.sample_weight, data.n_rows, data.names, job.data)

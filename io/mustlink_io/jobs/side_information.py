@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints, Contradiction
 from mustlink.errors import InputError
-from mustlink.labels import check_two_classes
+from mustlink.labels import check_two_classes, refuse_row_numbers
 from mustlink_io import formats
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import store
@@ -71,15 +71,17 @@ def load_constraints(
     constraints: str | None,
     n_nodes: int,
     names: NodeNames | None = None,
+    where: str | None = None,
 ) -> Constraints | None:
     """Side information of labels and a file of pairs together; None when there is none.
 
     Pairs may name nodes by their `names`. A sparse matrix or a graph as constraint file is a second
-    graph on the same nodes (soft must-links, negative entries being cannot-links). Raises
-    InputError.
+    graph on the same nodes (soft must-links, negative entries being cannot-links). `where` is the
+    file of the labels. Raises InputError.
     """
     found = None
     if labels is not None:
+        refuse_row_numbers(labels, str(where))
         found = Constraints.from_labels(labels)
     if constraints is None:
         return found

@@ -62,7 +62,7 @@ def suggest_for(
             given = read.codes
             for note in read.notes:
                 recorder.note(note)
-        known = load_constraints(given, constraints, n_nodes, loaded.names)
+        known = load_constraints(given, constraints, n_nodes, loaded.names, labels)
         if sample_weight is not None:
             formats.load_weights(sample_weight, loaded.n_rows, loaded.names, data)
             recorder.note("--weights: in this look at the data every row counts once")

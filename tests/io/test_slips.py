@@ -1,0 +1,97 @@
+"""Slips that are easily made with tables: told at once, in one line, or taken as they are meant."""
+
+import numpy as np
+import pytest
+
+import mustlink as ml
+from mustlink.errors import InputError
+from mustlink_io.commands.preparing_options import PREPARING, PreparingCommand
+from results import labels_of
+
+N = 90
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Three groups with a hole in row 3, some labels and pairs, and slips."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1, 2], N // 3)
+    X = rng.normal(size=(N, 2)) + 5 * np.eye(3)[truth][:, :2]
+    cells = [[f"{a:.6g}", f"{b:.6g}", str(i)] for i, (a, b) in enumerate(X)]
+    plain = "\n".join(",".join(row[:2]) for row in cells)
+    (folder / "plain.csv").write_text(f"a,b\n{plain}\n")
+    cells[3][1] = ""
+    wide = "\n".join(",".join([*row, row[2]]) for row in cells)
+    (folder / "wide.csv").write_text(f"a,b,id,code\n{wide}\n")
+    (folder / "same.csv").write_text("a,b\n" + "1,2\n" * N)
+    few = np.where(np.arange(N) % 3 == 0, truth, -1)
+    np.savetxt(folder / "few.txt", few, fmt="%d")
+    np.savetxt(folder / "numbers.txt", np.arange(N), fmt="%d")
+    (folder / "pairs.csv").write_text("i,j,belief\n0,1,1\n3,4,1\n0,40,-1\n3,50,-1\n41,42,1\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cluster plain.csv -k 3 --labels numbers.txt -o out.h5",
+        "cluster plain.csv -k 3 -m csc-gfhf --labels numbers.txt -o out.h5",
+        "propagate plain.csv --labels numbers.txt -o out.h5",
+        "suggest plain.csv --labels numbers.txt",
+    ],
+)
+def test_labels_that_are_numbers_of_rows_are_refused(mustlink, data, line):
+    code, _, err = mustlink(line)
+    assert code == 2
+    assert "numbers.txt: labels of 90 rows name 90 classes, every row another: is it a col" in err
+
+
+def test_in_python_too_but_one_label_a_class_is_none_of_them():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 2))
+    for fit in (ml.CSP(3).fit, ml.Poisson().fit, ml.suggest):
+        with pytest.raises(InputError, match="labels of 90 rows name 90 classes"):
+            fit(X, np.arange(N))
+    y = np.full(N, -1)
+    y[:40] = np.arange(40)
+    assert ml.Poisson().fit(X, y).labels_.max() == 39
+
+
+def test_points_that_are_all_equal_are_no_clusters(mustlink, data):
+    code, _, err = mustlink("cluster same.csv -k 2 -o out.h5")
+    assert code == 2
+    assert "-k: 2 clusters asked of 1 distinct row: all 90 points are equal" in err
+    X = np.ones((N, 2))
+    with pytest.raises(InputError, match="2 clusters asked of 1 distinct row"):
+        ml.NCut(2).fit(X)
+    assert (ml.NCut(1).fit(X).labels_ == 0).all()
+    X[0] = 2
+    assert ml.NCut(2).fit(X).labels_.max() == 1
+
+
+def test_labels_and_pairs_of_rows_left_out_are_counted(mustlink, data, tmp_path):
+    given = "--labels few.txt --constraints pairs.csv --drop id,code --drop-missing"
+    code, _, err = mustlink(f"cluster wide.csv -k 3 {given} -o {tmp_path}/out.h5")
+    assert code == 0, err
+    assert "drop_missing: 1 of 30 labels are of rows that are left out" in err
+    assert "drop_missing: 2 of 5 pairs are of rows that are left out" in err
+    given = "--labels few.txt --drop id,code --impute"
+    code, _, err = mustlink(f"cluster wide.csv -k 3 {given} -o {tmp_path}/out.h5")
+    assert (code, "are of rows" in err) == (0, False)
+
+
+def test_options_given_twice_add_up(mustlink, data, tmp_path):
+    one, two = tmp_path / "one.h5", tmp_path / "two.h5"
+    code, _, err = mustlink(f"cluster wide.csv -k 3 --drop id --drop code --impute -o {one}")
+    assert code == 0, err
+    assert mustlink(f"cluster wide.csv -k 3 --drop id,code --impute -o {two}")[0] == 0
+    np.testing.assert_array_equal(labels_of(one), labels_of(two))
+    words = ["--log", "--one-hot", "a,2", "--one-hot=b", "--log=c", "--drop", "7", "--drop", "7,d"]
+    command = PreparingCommand("x")
+    for option in PREPARING:
+        command = option(command)
+    params = command.make_context("x", words).params
+    assert params["one_hot"] == ("a", 2, "b")
+    assert params["log"] == ("auto", "c")
+    assert params["drop"] == (7, "d")
