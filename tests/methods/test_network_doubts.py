@@ -9,6 +9,7 @@ from mustlink.methods.clusterer import warn_of_sizes
 from mustlink.methods.normalized_cut import Cut, warn_of_gap
 from mustlink.observe import Recorder
 from mustlink.scores import network_scores
+from mustlink.selection.regularization import Regularization, RegularizationTried
 
 DOUBTS = ("one cluster holds", "are crumbs", "whole components", "the gap after")
 
@@ -148,3 +149,25 @@ def test_pairs_of_isolated_nodes_neither_count_nor_choose():
     assert told["n_unclustered"] == np.count_nonzero(~counted)
     assert told["balanced"] > 0.95
     assert max(score for *_, score, _ in est.report_.extra["candidates"]) > 0.95
+
+
+def test_clusters_that_tell_less_than_their_trial_give_way(monkeypatch):
+    W = hung(TWO_HALVES, 3, 5)
+    tried = (RegularizationTried(0.3, 0.2, 0.5), RegularizationTried(0.0, 9.0, 0.5))
+    lucky = Regularization(0.0, "a lucky trial", tried)
+    monkeypatch.setattr("mustlink.methods.ncut.regularization_of", lambda *_: lucky)
+    _, est = doubts(W, 2)
+    tau, reason = est.report_.choices["regularization"]
+    assert tau == 0.3
+    assert "with 0 the final ones tell only 0.0" in reason
+    monkeypatch.undo()
+    np.testing.assert_array_equal(est.labels_, doubts(W, 2, regularization=0.3)[1].labels_)
+
+
+def test_what_keeps_its_promise_or_has_no_better_stays():
+    tried = (RegularizationTried(1.0, 0.9, 0.5), RegularizationTried(0.3, 1.0, 0.5))
+    regular = Regularization(0.3, "", tried)
+    assert regular.instead(0.96) is None
+    assert regular.instead(0.93) is None
+    assert regular.instead(0.85).tau == 1.0
+    assert Regularization(0.3, "given").instead(0.0) is None

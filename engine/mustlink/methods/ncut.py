@@ -29,6 +29,7 @@ from mustlink.selection.regularization import (
     Regularization,
     check_regularization,
     regularization_of,
+    told_by,
 )
 from mustlink.workspace import Workspace
 
@@ -115,16 +116,7 @@ class NCut(GraphClusterer):
                     f"init: labels of {n_classes} classes for {k} clusters; ask for as many"
                 )
             regular = self._regularization(work, k, seed)
-            work = work.regularized(regular.tau)
-            cut = normalized_cut(
-                work,
-                k,
-                variant=self.variant,
-                solver=self.solver,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                seed=seed,
-            )
+            work, cut, regular = self._cut(work, k, regular, seed)
             laplacian = laplacian_of(work)
             start = {}
             if labels is not None:
@@ -159,6 +151,30 @@ class NCut(GraphClusterer):
             },
         )
         return self._scored(recorder)
+
+    def _cut(
+        self, work: Workspace, k: int, regular: Regularization, seed: int
+    ) -> tuple[Workspace, Cut, Regularization]:
+        """The cut, its view and what was added; another one where clusters disappoint."""
+
+        def at(tau: float) -> tuple[Workspace, Cut]:
+            view = work.regularized(tau)
+            how: dict[str, Any] = {"variant": self.variant, "solver": self.solver}
+            how |= {"tol": self.tol, "max_iter": self.max_iter, "seed": seed}
+            return view, normalized_cut(view, k, **how)
+
+        view, cut = at(regular.tau)
+        if len(regular.tried) < 2:
+            return view, cut, regular
+        told = told_by(view, cut.clusters)
+        instead = regular.instead(told)
+        if instead is None or work.recorder.deadline.is_over:
+            return view, cut, regular
+        other_view, other = at(instead.tau)
+        if told_by(other_view, other.clusters) <= told:
+            return view, cut, regular
+        work.recorder.note(f"regularization: {instead.tau:g} after all; {instead.reason}")
+        return other_view, other, instead
 
     def _regularization(self, work: Workspace, k: int, seed: int) -> Regularization:
         """What to add to the degrees; raises InputError where the variant takes none."""

@@ -12,9 +12,10 @@ twice the cost, and clusters refined to the likeliest ones tell less about which
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import guard
@@ -32,6 +33,7 @@ SMOOTH = 0.1  # of a smooth subspace for constraints, beside 0; 0.3 as well was 
 _GIANT = 0.9  # share of the nodes in one cluster
 _FEWEST = 200  # nodes: below (karate, polbooks, football) the cut as it is was as good
 _EVEN = 0.6  # of the median number of edges, which all but 1 % have where every node chose as many
+_PROMISED = 0.95  # of what a candidate's clusters told, by the clusters that come of it
 _CLEARLY = 1.05  # times what the cut as it is tells of the edges
 _MOST = 60  # clusters to compare candidates by: with 100 to 200 blocks ARI was no lower for it
 _LARGE = 50_000  # nodes from which candidates are cut at a tenth of the sharpness
@@ -68,6 +70,19 @@ class Regularization:
     def table(self) -> list[dict[str, float]]:
         """The candidates for a report."""
         return [asdict(one) for one in self.tried]
+
+    def instead(self, told: float) -> Regularization | None:
+        """The best other candidate, where the final clusters tell less than theirs promised.
+
+        Single runs of k-means may be lucky in a view that others disappoint in.
+        """
+        promised = [one.information for one in self.tried if one.tau == self.tau]
+        others = [one for one in self.tried if one.tau != self.tau and one.information > told]
+        if not promised or told >= _PROMISED * promised[0] or not others:
+            return None
+        best = max(others, key=lambda one: one.information).tau
+        reason = f"{self.reason}; with {self.tau:g} the final ones tell only {told:.3f}"
+        return replace(self, tau=best, reason=reason)
 
 
 def choose_regularization(
@@ -171,11 +186,15 @@ def _pairs(
 
 def _judged(view: Workspace, rows: Block, k: int, seed: int) -> RegularizationTried:
     """A candidate's clusters, by what they tell about the edges."""
-    laplacian, graph = laplacian_of(view), view.graph
+    laplacian = laplacian_of(view)
     space = laplacian.space
     found = kmeans(rows, k, seed, restarts=_RESTARTS, sample=_SAMPLE, space=space).labels
-    labels = np.zeros(graph.n_nodes, dtype=np.int64)  # nodes without an edge tell nothing
-    labels[laplacian.nodes] = found
     sizes = np.bincount(found, laplacian.weights)
-    told = edge_information(graph.affinity, labels)
-    return RegularizationTried(view.tau, told, float(sizes.max() / sizes.sum()))
+    return RegularizationTried(view.tau, told_by(view, found), float(sizes.max() / sizes.sum()))
+
+
+def told_by(view: Workspace, clusters: NDArray[np.int64]) -> float:
+    """What clusters of the nodes with an edge tell of the edges, in nats."""
+    labels = np.zeros(view.graph.n_nodes, dtype=np.int64)  # nodes without an edge tell nothing
+    labels[laplacian_of(view).nodes] = clusters
+    return edge_information(view.graph.affinity, labels)
