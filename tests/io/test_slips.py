@@ -5,6 +5,7 @@ import pytest
 
 import mustlink as ml
 from mustlink.errors import InputError
+from mustlink_io import formats
 from mustlink_io.commands.preparing_options import PREPARING, PreparingCommand
 from results import labels_of
 
@@ -95,3 +96,39 @@ def test_options_given_twice_add_up(mustlink, data, tmp_path):
     assert params["one_hot"] == ("a", 2, "b")
     assert params["log"] == ("auto", "c")
     assert params["drop"] == (7, "d")
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [
+        (
+            "oops",
+            "'oops' in row 7, counted from 0 below the header, column 'b' is no number, while 89",
+        ),
+        ('"1,234"', "'1,234' in row 7.* write numbers with a point and no other mark"),
+        ("1,5", "the number of columns changed from 2 to 3 at row 7, counted from 0 after line 1"),
+        ("n/a", "1 row has missing values .* the first is row 7, column 'b'.* --impute"),
+    ],
+)
+def test_one_bad_cell_among_numbers_is_named(data, tmp_path, cell, told):
+    lines = (data / "plain.csv").read_text().splitlines()
+    lines[8] = lines[8].split(",")[0] + "," + cell
+    (tmp_path / "x.csv").write_text("\n".join(lines))
+    with pytest.raises(InputError, match=told):
+        formats.load(f"{tmp_path}/x.csv")
+
+
+def test_decimal_commas_are_named(tmp_path):
+    (tmp_path / "x.csv").write_text("a;b\n" + "1,5;2,25\n" * 30)
+    with pytest.raises(InputError, match=r"'1,5' in row 0.*so are 29 more.*with a point"):
+        formats.load(f"{tmp_path}/x.csv")
+
+
+def test_names_of_columns_are_looked_at_before_their_text(mustlink, data, tmp_path):
+    (data / "words.csv").write_text(
+        "customer_id,name,a\n" + "".join(f"{i},x,2\n" for i in range(9))
+    )
+    for option in ("--drop", "--one-hot"):
+        code, _, err = mustlink(f"cluster words.csv -k 2 {option} customer_idd -o out.h5")
+        assert code == 2
+        assert f"{option}: no column is called 'customer_idd'; did you mean 'customer_id'?" in err

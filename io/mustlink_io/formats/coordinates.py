@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink.preparation.request import column_numbers
 from mustlink_io.formats import tables
 from mustlink_io.hdf5 import store
 
 _NUMBERS_OF_ROWS = ("id", "node", "name", "index", "", "unnamed: 0")  # also whatever ends in _id
-_MISSING = frozenset({"", "NA", "N/A", "<NA>", "nan", "NaN", "null", "NULL", "None", "?"})
+_MISSING = frozenset({"", "NA", "N/A", "n/a", "<NA>", "nan", "NaN", "null", "NULL", "None", "?"})
 _TRUTH = frozenset({"true", "false"})
+_COMMA = re.compile(r"[+-]?\d+(,\d+)+(\.\d+)?")
+_MOSTLY = 0.8  # of the cells that are numbers in a column in which words are slips
 _CLASSES = (*tables.LABEL, "classes", "target", "y")
 
 
@@ -46,10 +50,12 @@ def points_of(
     Text in the columns of `one_hot` (names or numbers) becomes 0, 1, … by the alphabet, and an
     empty cell NaN, as is a word such as NA among numbers. Columns of true and false are 1 and 0.
     Those of `drop` are 0, whatever is in them: they are still to be left out.
-    Raises TextColumnsError for any other text.
+    Raises TextColumnsError for any other text, InputError where most cells are numbers.
     """
     names, rest = tables.split_names(table)
     codes, dropped = places(table, one_hot), places(table, drop)
+    for option, wanted in (("one_hot", one_hot), ("drop", drop)):
+        column_numbers(wanted, titles(table), len(rest), option)
     columns, words = [], []
     for place, at in enumerate(rest):
         cells = table.text(at)
@@ -58,6 +64,7 @@ def points_of(
             numbers = np.zeros(table.n_rows)
         if numbers is None:
             title = table.header[at] if table.header else place
+            _refuse_slip(table, at, title, where)
             words.append((title, len(set(cells.tolist()) - _MISSING)))
         else:
             columns.append(numbers)
@@ -97,6 +104,26 @@ def numbers_of(cells: NDArray[Any], as_codes: bool = False) -> NDArray[np.float6
     except ValueError:
         return None
     return found
+
+
+def _refuse_slip(table: tables.Table, at: int, title: str | int, where: str) -> None:
+    """Raise InputError that names the first word of a column of numbers, some with commas."""
+    cells = table.text(at)
+    given = [(row, str(word)) for row, word in enumerate(cells) if word not in _MISSING]
+    wrong = [(row, word) for row, word in given if not tables.is_number(word)]
+    commas = sum(bool(_COMMA.fullmatch(word)) for _, word in wrong)
+    numbers = len(given) - len(wrong)
+    if numbers + commas < _MOSTLY * len(given):
+        return
+    row, word = wrong[0]
+    more = f" (so are {len(wrong) - 1} more)" if wrong[1:] else ""
+    cure = "write numbers with a point and no other mark" if commas else "correct or empty it"
+    after = " below the header" if table.header else ""
+    raise InputError(
+        f"{where}: {store.text(word)[:40]!r} in row {row}, counted from 0{after}, column "
+        f"{store.text(str(title))[:40]!r} is no number{more}, while {numbers:,} other cells are; "
+        f"{cure}, or name the column in --drop or --one-hot"
+    )
 
 
 def doubtful(table: tables.Table, where: str, drop: Sequence[str | int] = ()) -> tuple[str, ...]:

@@ -108,11 +108,14 @@ def read_csv(path: Path) -> tuple[list[str], NDArray[np.float64]]:
                 delimiter=mark,
                 skiprows=skip,
                 comments=list(_COMMENT),
+                quotechar='"',
                 ndmin=2,
                 encoding="utf-8-sig",
             )
     except (ValueError, UnicodeDecodeError) as error:
         words_ = re.sub(r"; use `usecols`.*", "", " ".join(str(error).split()))
+        if "number of columns" in words_:  # numpy counts these rows from 1
+            words_ = re.sub(r"at row (\d+)", lambda at: f"at row {int(at[1]) - 1}", words_)
         after = f", counted from 0 after line {skip}" if skip else ", counted from 0"
         message = f"{path}: {store.text(words_.rstrip('.'))[:200]}{after}"
         found = re.search(r"could not convert string '(.*)' to float", words_)
