@@ -108,7 +108,6 @@ def read_csv(path: Path) -> tuple[list[str], NDArray[np.float64]]:
                 delimiter=mark,
                 skiprows=skip,
                 comments=list(_COMMENT),
-                quotechar='"',
                 ndmin=2,
                 encoding="utf-8-sig",
             )
@@ -119,7 +118,7 @@ def read_csv(path: Path) -> tuple[list[str], NDArray[np.float64]]:
         after = f", counted from 0 after line {skip}" if skip else ", counted from 0"
         message = f"{path}: {store.text(words_.rstrip('.'))[:200]}{after}"
         found = re.search(r"could not convert string '(.*)' to float", words_)
-        raise (WordError if found else InputError)(message) from error
+        raise (WordError if found or _has_quotes(path) else InputError)(message) from error
     if table.size == 0:
         raise InputError(f"{path}: a header, but no values below it")
     if header and len(header) != table.shape[1]:
@@ -127,6 +126,12 @@ def read_csv(path: Path) -> tuple[list[str], NDArray[np.float64]]:
             f"{path}: {len(header)} names in the header, but {table.shape[1]} columns below it"
         )
     return header, table
+
+
+def _has_quotes(path: Path) -> bool:
+    """Whether cells are quoted, so that a mark in one of them separates nothing."""
+    with path.open("rb") as file:
+        return any(b'"' in line for line in file)
 
 
 def _by_arrow(path: Path, skip: int, mark: str | None, width: int) -> NDArray[np.float64] | None:
