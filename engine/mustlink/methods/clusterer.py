@@ -234,10 +234,7 @@ def warn_of_components(graph: Graph, labels: Ints, recorder: Recorder) -> None:
     of_component[component] = labels
     if not (of_component[component] == labels).all():
         return
-    said = (
-        "all clusters are whole components of the graph: no edge is cut, and nothing within a "
-        "component is told apart"
-    )
+    said = ""
     linked_components = np.unique(component)
     heaps = np.bincount(of_component[linked_components])
     heap, share = int(heaps.argmax()), np.bincount(component).max() / component.size
@@ -250,4 +247,7 @@ def warn_of_components(graph: Graph, labels: Ints, recorder: Recorder) -> None:
         )
     if share > _MUCH:
         said += f"; the largest has {share:.1%} of the nodes, cluster it by itself"
-    recorder.warn(f"{said}; ask for more clusters to cut components, too")
+    recorder.warn(
+        "all clusters are whole components of the graph: no edge is cut, and nothing within a "
+        f"component is told apart{said}; ask for more clusters to cut components, too"
+    )
