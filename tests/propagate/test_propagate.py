@@ -764,3 +764,10 @@ def test_potential_is_a_pseudo_inverse():
     pinv = np.linalg.pinv(seen.task.laplacian.to_dense(), rcond=1e-10)
     np.testing.assert_allclose(X, pinv @ B, atol=1e-8)
     assert convergence.converged.all()
+
+
+def test_advice_is_never_what_was_done():
+    told = [ml.GFHF(class_mass=way)._remedy() for way in (False, True, "equal")]
+    assert ["GFHF(class_mass=True)" in one for one in told] == [True, False, False]
+    assert ['"equal"' in one for one in told] == [True, True, False]
+    assert "-m gfhf --class-mass" in ml.Poisson()._remedy()

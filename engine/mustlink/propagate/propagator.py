@@ -276,10 +276,13 @@ class Propagator(Answers):
         self.report_ = report_of(name, task, solution, choices, labels, self.labels_)
 
     def _remedy(self) -> str:
-        """What to try where answers are doubtful."""
-        scalable = self._scales_classes() and isinstance(self.class_mass, bool)
-        equal = 'class_mass="equal" (--class-shares equal) or ' if scalable else ""
-        return f"try {equal}GFHF(class_mass=True)"
+        """What to try where answers are doubtful, in Python and in the shell; not what was done."""
+        found = []
+        if self._scales_classes() and isinstance(self.class_mass, bool):
+            found.append('class_mass="equal" (--class-shares equal)')
+        if type(self).__name__ != "GFHF" or self.class_mass is False:
+            found.append("GFHF(class_mass=True) (-m gfhf --class-mass)")
+        return f"try {' or '.join(found)}" if found else "label more nodes of the rare classes"
 
 
 def is_auto(value: Any) -> bool:
