@@ -159,3 +159,24 @@ def test_nan_ends_at_the_door():
     W[0, 1] = W[1, 0] = np.inf
     with pytest.raises(InputError, match="not finite"):
         ml.GFHF(affinity="precomputed").fit(W.tocsr(), labels_of(random_graph(30)))
+
+
+@pytest.mark.parametrize("name", ["NCut", "SpectralLearning", "ConstrainedAP", "FastGE", "CSP"])
+def test_weights_200_orders_apart_are_clustered_or_refused(name):
+    """Numpy's own warnings of overflows reach nobody."""
+    rng = np.random.default_rng(0)
+    n = 600
+    W = sp.random(n, n, 0.02, random_state=0, data_rvs=np.ones).tocsr()
+    W.data[rng.random(W.nnz) < 0.01] = 1e200
+    W = sp.csr_matrix(W.maximum(W.T))
+    W.setdiag(0)
+    W.eliminate_zeros()
+    est = getattr(ml, name)(4, affinity="precomputed", random_state=0)
+    y = np.where(rng.random(n) < 0.1, np.arange(n) % 4, -1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        try:
+            est.fit(W, None if name == "NCut" else y)
+        except NumericalError:  # in one line: what is wrong, and what to do
+            return
+    assert_valid(est, n)

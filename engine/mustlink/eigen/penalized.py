@@ -192,7 +192,8 @@ class PenalizedProblem(Problem):
         space.blend(right, theta)
         space.blend(gap, 1.0, (right, -1.0))
         gap, size = space.norms(gap, V if self.turned is None else right)
-        return np.asarray(gap / size)
+        with np.errstate(invalid="ignore"):  # Inf / Inf is no residual that is small
+            return np.asarray(gap / size)
 
 
 def dense_smallest_penalized(

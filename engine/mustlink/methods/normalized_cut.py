@@ -115,7 +115,11 @@ def rows_of(
         return transform(Z * (1.0 - values).astype(Z.dtype), "sphere"), values
     if variant == "ng":
         return transform(Z, "sphere"), values
-    return Z / laplacian.root_degree[:, None].astype(Z.dtype, copy=False), values
+    rows = np.empty_like(Z)
+    root = laplacian.root_degree[:, None]  # in single precision the smallest might be 0
+    with np.errstate(over="ignore"):  # whoever takes the rows looks whether they are finite
+        np.divide(Z, root, out=rows, dtype=np.float64, casting="same_kind")
+    return rows, values
 
 
 def with_null(laplacian: NormalizedLaplacian, found: EigenResult, k: int) -> tuple[Block, Block]:

@@ -67,7 +67,8 @@ class ConstraintOperator:
         """Q̄ restricted to the support times a block (s, b)."""
         Y = self.matrix @ X
         if self.factor is not None:
-            Y = Y + self.factor @ (self.core @ (self.factor.T @ X))
+            with np.errstate(over="ignore", invalid="ignore"):  # refused where it is solved with
+                Y = Y + self.factor @ (self.core @ (self.factor.T @ X))
         return Y
 
     @property

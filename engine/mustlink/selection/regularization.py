@@ -185,7 +185,9 @@ def _pairs(
 
 
 def _judged(view: Workspace, rows: Block, k: int, seed: int) -> RegularizationTried:
-    """A candidate's clusters, by what they tell about the edges."""
+    """A candidate's clusters, by what they tell about the edges; nothing where rows overflow."""
+    if not np.isfinite(rows).all():
+        return RegularizationTried(view.tau, -np.inf, 1.0)
     laplacian = laplacian_of(view)
     space = laplacian.space
     found = kmeans(rows, k, seed, restarts=_RESTARTS, sample=_SAMPLE, space=space).labels
