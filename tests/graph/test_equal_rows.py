@@ -78,7 +78,7 @@ def test_the_merged_graph_is_the_graph_of_distinct_rows_folded(tmp_path):
     assert any("400 rows" in note and "distinct" in note for note in recorder.notes)
     with h5py.File(tmp_path / "points.h5", "w") as file:
         file["points"] = X
-        read = knn_graph(file["points"], 5, duplicates="merge", random_state=1, memory="2GB")
+        read = knn_graph(file["points"], 5, duplicates="merge", random_state=1, memory="8GB")
     assert_array_equal(read.rows, graph.rows)
     assert abs(read.affinity - graph.affinity).max() == 0
 
@@ -86,7 +86,7 @@ def test_the_merged_graph_is_the_graph_of_distinct_rows_folded(tmp_path):
 def test_points_by_parts_on_disk_are_merged_first(monkeypatch):
     X = np.round(np.random.default_rng(5).normal(size=(3000, 2)), 1).astype(np.float32)
     monkeypatch.setattr("mustlink.neighbours.knn.compares_all", lambda n, d, k: False)
-    graph = knn_graph(Stored(X), 5, duplicates="merge", random_state=1, memory="1GB")
+    graph = knn_graph(Stored(X), 5, duplicates="merge", random_state=1, memory="8GB")
     assert graph.info["method"] == "partition"
     assert_array_equal(graph.rows, numbered(X))
 

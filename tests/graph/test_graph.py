@@ -166,7 +166,7 @@ def test_exact_neighbours_in_small_blocks(seed, n, d):
     assert measured_recall(X, nodes, lengths + 10) == 0.0
 
 
-@pytest.mark.parametrize("memory", [None, "1GB"])
+@pytest.mark.parametrize("memory", [None, "8GB"])
 @pytest.mark.parametrize(
     ("dtype", "exponent"),
     [(np.float64, 900), (np.float64, -900), (np.float32, 125), (np.float32, -90)],

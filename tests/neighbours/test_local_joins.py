@@ -224,7 +224,7 @@ def test_points_are_held_where_they_fit(tmp_path, monkeypatch):
     recorder = Recorder()
     # No file is written: the folder for it does not exist.
     found = knn_graph(
-        X, 5, memory="2GB", random_state=0, scratch=tmp_path / "no", observer=recorder
+        X, 5, memory="8GB", random_state=0, scratch=tmp_path / "no", observer=recorder
     )
     assert found.info["method"] == "partition"
     assert not any("on disk" in note for note in recorder.notes)

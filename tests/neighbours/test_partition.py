@@ -139,7 +139,7 @@ def test_what_counts_as_rows(tmp_path):
 )
 def test_bad_rows(X, metric, words):
     with pytest.raises(InputError, match=words):
-        knn_graph(Stored(X), metric=metric, memory="1GB")
+        knn_graph(Stored(X), metric=metric, memory="8GB")
 
 
 def test_exact_neighbours_of_streamed_rows():
