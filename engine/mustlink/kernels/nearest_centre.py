@@ -16,16 +16,23 @@ _MANY = 400  # numbers in the centres from which products pay
 _PIECE = 1 << 17  # products held by a thread: a megabyte
 
 
+@nb.njit(cache=True, nogil=True, inline="always")
+def _squared_gap(X: Any, i: int, centers: Any, g: int, width: int) -> float:
+    """|x_i − c_g|², written into its callers: as a call it is 7 to 20 % slower."""
+    total = 0.0
+    for c in range(width):
+        gap = X[i, c] - centers[g, c]
+        total += gap * gap
+    return total
+
+
 @loop()
 def _nearest(X: Any, centers: Any, labels: Any) -> None:
     k, width = centers.shape
     for i in nb.prange(X.shape[0]):
         best, at = np.inf, 0
         for g in range(k):
-            total = 0.0
-            for c in range(width):
-                gap = X[i, c] - centers[g, c]
-                total += gap * gap
+            total = _squared_gap(X, i, centers, g, width)
             if total < best:
                 best, at = total, g
         labels[i] = at
@@ -48,10 +55,7 @@ def _nearest_of(
         best, at = np.inf, 0
         for g in range(k):
             if squares[g] - 2.0 * products[i, g] <= least:
-                total = 0.0
-                for c in range(width):
-                    gap = X[i, c] - centers[g, c]
-                    total += gap * gap
+                total = _squared_gap(X, i, centers, g, width)
                 if total < best:
                     best, at = total, g
         labels[i] = at
