@@ -20,7 +20,6 @@ from mustlink.advice.sample import MOST, sample_size, sampled_rows, take
 from mustlink.advice.suggestion import SHELL
 from mustlink.errors import InputError
 from mustlink.preparation.request import Preparation
-from mustlink.selection.cluster_count import eigengaps
 from mustlink_io.commands import cli
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs.methods import METHODS, PROPAGATORS
@@ -213,11 +212,6 @@ def test_the_number_of_clusters_is_that_of_the_gap(points):
 def test_no_gap_is_told():
     cloud = np.random.default_rng(0).normal(size=(300, 3))
     assert any("gap behind" in doubt for doubt in ml.suggest(cloud).doubts)
-
-
-def test_gaps_are_shares():
-    np.testing.assert_allclose(eigengaps(np.array([0, 0, 0, 0.08, 0.1])), [0, 0.8, 1 / 6])
-    assert eigengaps(np.zeros(2)).size == 0
 
 
 def test_labels_name_the_number_of_clusters(points):

@@ -14,8 +14,8 @@ from mustlink.deadline import Deadline
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.observe import Recorder
-from mustlink.selection.cluster_count import count_clusters, eigengaps, is_counted_as_network
-from mustlink.selection.network_counts import MOST, count_of_network
+from mustlink.selection.cluster_count import count_clusters, is_counted_as_network
+from mustlink.selection.network_counts import MOST, count_of_network, eigengaps
 from mustlink.workspace import Workspace
 
 KINDS = ("NCut", "CSP", "SSSC", "SpectralLearning", "SRCP", "SSKK")

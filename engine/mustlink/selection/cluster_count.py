@@ -7,21 +7,18 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from mustlink.cost.method_cost import MOST_COUNTED
 from mustlink.eigen.solver import smallest_pairs
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.derived import Key
-from mustlink.selection.network_counts import NetworkCounts, count_of_network
+from mustlink.selection.network_counts import ROUGH, NetworkCounts, count_of_network, eigengaps
 from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
 
 _PART = 0.01  # share of the nodes from which a component is no crumb
 _EVEN = 0.6  # of the median number of edges, which all but 1 % have where every node chose as many
-_FLOOR = 0.02  # eigenvalues below this are as good as 0
-_ROUGH = 1e-2
 _UNCLEAR, _CLEAR = 0.3, 0.6  # gap
 
 
@@ -109,7 +106,7 @@ def count_by_gap(work: Workspace, seed: int) -> ClusterCount:
     if wanted > zeros:
         if nodes.size < graph.n_nodes:
             work = work.on(Graph(sp.csr_matrix(graph.affinity[nodes][:, nodes])))
-        found = smallest_pairs(work, wanted - zeros, tol=_ROUGH, seed=seed)
+        found = smallest_pairs(work, wanted - zeros, tol=ROUGH, seed=seed)
         values = np.concatenate([values, np.maximum(found.values, 0.0)])
         in_time = found.convergence.reason != TIME_LIMIT
     gaps = eigengaps(values[: most + 1])
@@ -143,8 +140,3 @@ def count_by_gap(work: Workspace, seed: int) -> ClusterCount:
 def _of_random(degree: float) -> float:
     """The second eigenvalue of a random graph in which all nodes have `degree` edges (Friedman)."""
     return 1.0 - 2.0 * np.sqrt(degree - 1.0) / degree if degree > 2.0 else 2.0
-
-
-def eigengaps(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Gaps behind λ_2, λ_3 …, from ascending eigenvalues λ_1 …, each in [0, 1]."""
-    return (values[2:] - values[1:-1]) / (values[2:] + _FLOOR)

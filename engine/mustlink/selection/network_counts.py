@@ -26,11 +26,11 @@ from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
 
 MOST = 64  # clusters that are looked for
+ROUGH = 1e-2  # residual of eigenvalues that are but counted
 _FEW = 16  # looked for first: twice as many each time, while the count does not end
 _WORK = 2_000_000  # numbers in what k-means sees: of more nodes fewer clusters are tried, from 16
 _TRIED = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 26, 32, 40, 50, 64)
 _RESTARTS = 2
-_ROUGH = 1e-2
 _FLOOR = 0.02  # eigenvalues below this are as good as 0
 _FLAT = 0.98  # of the largest modularity
 _WHOLE = 0.9  # of the nodes with an edge, in the largest component
@@ -125,7 +125,7 @@ def count_of_network(work: Workspace, seed: int) -> NetworkCounts:
     whole = int(np.bincount(work.graph.components).max()) >= _WHOLE * linked.size
     alike = bool(W.data.size) and float(W.data.min()) == float(W.data.max())
     bethe = max(int(np.count_nonzero(values < threshold)), 1) if alike else None
-    gaps = (values[2:] - values[1:-1]) / (values[2:] + _FLOOR)
+    gaps = eigengaps(values)
     by_gap = int(np.argmax(gaps)) + 2
     found = most, bethe, by_gap, float(gaps[by_gap - 2]), tau, whole
     if bethe == by_gap:
@@ -134,6 +134,11 @@ def count_of_network(work: Workspace, seed: int) -> NetworkCounts:
     if values.size <= tried:
         values, rows, in_time = _pairs(view, tried, seed)
     return NetworkCounts(*found, *_most_modular(view, rows, tried, seed), tried, in_time)
+
+
+def eigengaps(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Gaps behind λ_2, λ_3 …, from ascending eigenvalues λ_1 …, each in [0, 1]."""
+    return (values[2:] - values[1:-1]) / (values[2:] + _FLOOR)
 
 
 def _most(work: Workspace, nodes: int) -> int:
@@ -147,7 +152,7 @@ def _most(work: Workspace, nodes: int) -> int:
 
 def _pairs(view: Workspace, most: int, seed: int) -> tuple[NDArray[np.float64], Block, bool]:
     """The smallest `most` + 1 eigenvalues, rows of which k-means sees K columns, if in time."""
-    found = smallest_pairs(view, most + 1, tol=_ROUGH, seed=seed)
+    found = smallest_pairs(view, most + 1, tol=ROUGH, seed=seed)
     rows = found.vectors * (1.0 - found.values).astype(found.vectors.dtype)
     return found.values, rows, found.convergence.reason != TIME_LIMIT
 
