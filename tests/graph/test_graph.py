@@ -16,6 +16,7 @@ import oracles
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph import Graph, image_graph, rbf_graph
 from mustlink.graph.components import component_labels
+from mustlink.graph.even_degrees import has_even_degrees
 from mustlink.graph.image import rgb_to_lab
 from mustlink.graph.order import cuthill_mckee
 from mustlink.graph.weights import local_scales, neighbour_affinity
@@ -450,3 +451,10 @@ def test_rbf_limits():
     with pytest.raises(InputError, match="20001 given, affinity='rbf' takes 2 to 20000"):
         rbf_graph(np.zeros((20001, 1)))
     assert_allclose(rbf_graph(np.zeros((3, 2))).affinity.data, 1.0)
+
+
+def test_nodes_that_chose_as_many_neighbours_have_even_degrees():
+    points = np.random.default_rng(0).normal(size=(400, 3))
+    edges = np.diff(ml.knn_graph(points, 10, random_state=0).affinity.indptr)
+    assert has_even_degrees(edges)
+    assert not has_even_degrees(np.concatenate([edges, np.ones(20, dtype=int)]))

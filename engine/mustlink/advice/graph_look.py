@@ -7,6 +7,7 @@ import numpy as np
 from mustlink.advice.observations import Count, Links
 from mustlink.errors import InputError
 from mustlink.graph import Graph
+from mustlink.graph.even_degrees import is_even
 from mustlink.selection.cluster_count import count_clusters, is_counted_as_network
 from mustlink.workspace import Workspace
 
@@ -17,7 +18,6 @@ _PART = 0.01  # share of the nodes from which a component is no crumb
 _OFFSETS = 40  # steps between neighbours that a grid of pixels has at most, both ways
 _GRID = 0.5  # share of the edges that they make
 _GRID_NODES = 400
-_EVEN = 0.6  # low degree by the median one from which every node chose as many neighbours
 
 
 def look_at_graph(graph: Graph) -> Links:
@@ -43,7 +43,7 @@ def kind_of_graph(graph: Graph, links: Links) -> str:
     """Return pixels, network or graph; see `Seen`."""
     if is_pixels(graph):
         return "pixels"
-    even = links.low_degree >= _EVEN * links.median_degree
+    even = is_even(links.low_degree, links.median_degree)
     return "graph" if even or graph.info.get("kind") in ("knn", "rbf") else "network"
 
 

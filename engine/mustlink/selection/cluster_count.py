@@ -13,12 +13,12 @@ from mustlink.eigen.solver import smallest_pairs
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.derived import Key
+from mustlink.graph.even_degrees import has_even_degrees
 from mustlink.selection.network_counts import ROUGH, NetworkCounts, count_of_network, eigengaps
 from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
 
 _PART = 0.01  # share of the nodes from which a component is no crumb
-_EVEN = 0.6  # of the median number of edges, which all but 1 % have where every node chose as many
 _UNCLEAR, _CLEAR = 0.3, 0.6  # gap
 
 
@@ -68,8 +68,7 @@ def is_counted_as_network(graph: Graph) -> bool:
     if not graph.is_network or edges.size < 4:
         return False
     weights = graph.affinity.data
-    even = np.quantile(edges, 0.01) >= _EVEN * np.median(edges)
-    return not even or float(weights.min()) == float(weights.max())
+    return not has_even_degrees(edges) or float(weights.min()) == float(weights.max())
 
 
 def _of_network(counts: NetworkCounts) -> ClusterCount:

@@ -22,6 +22,7 @@ from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
+from mustlink.graph.even_degrees import has_even_degrees
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.result import EigenResult
 from mustlink.rounding.assign import kmeans
@@ -32,7 +33,6 @@ CANDIDATES = (1.0, 0.3, 0.1, 0.0)
 SMOOTH = 0.1  # of a smooth subspace for constraints, beside 0; 0.3 as well was no better
 _GIANT = 0.9  # share of the nodes in one cluster
 _FEWEST = 200  # nodes: below (karate, polbooks, football) the cut as it is was as good
-_EVEN = 0.6  # of the median number of edges, which all but 1 % have where every node chose as many
 _PROMISED = 0.95  # of what a candidate's clusters told, by the clusters that come of it
 _CLEARLY = 1.05  # times what the cut as it is tells of the edges
 _MOST = 60  # clusters to compare candidates by: with 100 to 200 blocks ARI was no lower for it
@@ -40,7 +40,6 @@ _LARGE = 50_000  # nodes from which candidates are cut at a tenth of the sharpne
 _SHARP, _ROUGH = 1e-3, 1e-2
 _FILTERS, _RESTARTS, _SAMPLE = 12, 3, 20_000
 
-_SMALL, _POINTS = f"less than {_FEWEST} nodes", "a graph made from points"
 _EVEN_TOLD = "no node has far fewer edges than most"
 _OF_POINTS = ("knn", "kneighbors", "rbf", "image", "adjusted")
 _STAGE = "candidate regularisations"
@@ -95,9 +94,10 @@ def choose_regularization(
     as it is, of the pairs that `sharp()` finds, need only be no giant with crumbs.
     """
     plain, recorder = laplacian_of(work), work.recorder
-    if k == 1 or plain.size < _FEWEST:
-        return Regularization(0.0, "one cluster" if k == 1 else _SMALL)
-    if _has_even_degrees(work):
+    why = "one cluster" if k == 1 else _if_small(work)
+    if why:
+        return Regularization(0.0, why)
+    if _is_even(work):
         with_sharp = rows(plain, sharp())
         with recorder.stage(_STAGE):
             if _judged(work, with_sharp, k, seed).largest <= _GIANT:
@@ -140,24 +140,27 @@ def regularization_of(
     """
     if asked != "auto":
         return Regularization(float(asked), "given")
-    if work.graph.info.get("kind") in _OF_POINTS:
-        return Regularization(0.0, _POINTS)
+    why = _if_of_points(work)
+    if why:
+        return Regularization(0.0, why)
     return choose_regularization(work, k, rows, sharp, seed)
 
 
 def reason_for_none(work: Workspace) -> str:
     """Why nothing but 0 is tried on a graph, before any eigenvector; empty for networks."""
-    if work.graph.info.get("kind") in _OF_POINTS:
-        return _POINTS
-    if laplacian_of(work).size < _FEWEST:
-        return _SMALL
-    return _EVEN_TOLD if _has_even_degrees(work) else ""
+    return _if_of_points(work) or _if_small(work) or (_EVEN_TOLD if _is_even(work) else "")
 
 
-def _has_even_degrees(work: Workspace) -> bool:
-    """Whether all nodes have about as many edges, as in graphs of neighbours."""
-    edges = np.diff(work.graph.affinity.indptr)[laplacian_of(work).nodes]
-    return bool(np.quantile(edges, 0.01) >= _EVEN * np.median(edges))
+def _if_of_points(work: Workspace) -> str:
+    return "a graph made from points" if work.graph.info.get("kind") in _OF_POINTS else ""
+
+
+def _if_small(work: Workspace) -> str:
+    return f"less than {_FEWEST} nodes" if laplacian_of(work).size < _FEWEST else ""
+
+
+def _is_even(work: Workspace) -> bool:
+    return has_even_degrees(np.diff(work.graph.affinity.indptr)[laplacian_of(work).nodes])
 
 
 def _pairs(
