@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from mustlink.neighbours import knn_graph
     from mustlink.propagate import (
         GFHF,
+        GLP,
         GWEM,
         LELP,
         LLELP,
@@ -69,6 +70,7 @@ _HOMES = {
     "SSKK": "mustlink.methods",
     "SSSC": "mustlink.methods",
     "GFHF": "mustlink.propagate",
+    "GLP": "mustlink.propagate",
     "GWEM": "mustlink.propagate",
     "ClusterKernel": "mustlink.propagate",
     "LELP": "mustlink.propagate",
@@ -104,6 +106,7 @@ __all__ = [
     "DISIM",
     "E2CP",
     "GFHF",
+    "GLP",
     "GWEM",
     "LELP",
     "LLELP",

@@ -1,6 +1,7 @@
 """Label propagation: a file a method (AB09, WD12 and later ones), on the problem in `glp`."""
 
 from mustlink.propagate.cluster_kernel import ClusterKernel
+from mustlink.propagate.generalized import GLP
 from mustlink.propagate.gfhf import GFHF
 from mustlink.propagate.green import GreenFunction
 from mustlink.propagate.gwem import GWEM
@@ -15,6 +16,7 @@ from mustlink.propagate.tikreg import TikReg
 
 __all__ = [
     "GFHF",
+    "GLP",
     "GWEM",
     "LELP",
     "LLELP",

@@ -33,6 +33,7 @@ Ints = NDArray[np.int64]
 SOLVERS = ("auto", "dense", "cg")
 _SINGULAR = 2e-16  # reciprocal condition number from which LAPACK's answer has no digit
 _ILL = 1e-7  # and from which it may lack the seventh, where there is a better way
+_DEPENDENT = 1e-13  # share of the largest response to Δ below which another is rounding
 _JACOBI = 0.005  # share of the diagonal that is added everywhere, from which no multigrid is needed
 
 
@@ -160,9 +161,9 @@ def propagate(
 
     Stationarity on the free rows is (M + diag(w))f = wy + μΔ − M_fc y_c, with μ such that f ⟂ Δ
     (AB09 eq. 11, 38, 40; the right-hand side Δ is one more column of the same block solve).
-    `clamped`, `weight` and Δ = `balance` default to nothing. The free system must be definite:
-    some label in every component. Cost: about 15 multigrid cycles, or some hundred products where
-    the weights are large everywhere.
+    `clamped`, `weight` and Δ = `balance`, (m,) or columns, default to nothing. The free system must
+    be definite: some label in every component. Cost: about 15 multigrid cycles, or some hundred
+    products where the weights are large everywhere.
     """
     m = Y.shape[0]
     held = np.empty(0, dtype=np.int64) if clamped is None else clamped
@@ -182,14 +183,22 @@ def propagate(
     X, convergence = solve(energy, B, free, w[free], recorder, solving)
     del B
     if balance is not None:
-        response, X = X[:, -1], X[:, :-1]
-        inside = balance[free]
-        across = float(inside @ response)
-        if across > 0:  # 0 where Δ is rounding beside all else
-            X = X - np.outer(response, (inside @ X) / across)
+        response, X = X[:, Y.shape[1] :], X[:, : Y.shape[1]]
+        delta = balance.reshape(m, -1)
+        excess = delta[free].T @ X + delta[held].T @ Y[held]
+        X = X - response @ _multipliers(delta[free].T @ response, excess)
     F = np.array(Y, dtype=np.float64)
     F[free] = X
     return F, convergence
+
+
+def _multipliers(across: Floats, excess: Block) -> Block:
+    """ΔᵀA⁻¹Δ's inverse times `excess`, without what is rounding or said by another column of Δ."""
+    values, V = dense_algebra.eigh((across + across.T) / 2)
+    there = values > _DEPENDENT * max(float(values.max(initial=0.0)), 0.0)
+    V = V[:, there]
+    found: Block = V @ ((V.T @ excess) / values[there, None])
+    return found
 
 
 def solve(
