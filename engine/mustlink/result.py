@@ -159,6 +159,21 @@ def kept_in_words(kept: Mapping[str, float]) -> str:
     return "; ".join(filter(None, [on_balance + ", ".join(parts), apart]))
 
 
+def feasible_in_words(
+    vectors: Mapping[str, Any] | None, cuts: Mapping[str, Any] | None = None
+) -> str:
+    """How many of the vectors wanted there are, and of all feasible cuts the least α beside β."""
+    if not vectors:
+        return ""
+    told = "{found} of {wanted} vectors".format_map(vectors)
+    if not cuts or not len(cuts["alpha"]):
+        return told
+    leading = "" if cuts["complete"] else " known"
+    least = min(alpha for alpha, used in zip(cuts["alpha"], cuts["used"], strict=True) if used)
+    number = f"{len(cuts['alpha']):,} feasible cuts{leading}"
+    return f"{told}, the cheapest of {number}; α {least:.4g} or more, β {cuts['beta']:.4g}"
+
+
 def _lines(report: Report) -> list[str]:
     """A report on one screen."""
     choices = dict(report.choices)
@@ -168,8 +183,8 @@ def _lines(report: Report) -> list[str]:
     for one in report.stages:
         took[one.name] = took.get(one.name, 0.0) + one.seconds
     slowest = sorted(took.items(), key=lambda one: -one[1])[:_STAGES]
-    kept, feasible = report.satisfaction, report.extra.get("feasible")
-    network = report.extra.get("network")
+    kept, extra = report.satisfaction, report.extra
+    network = extra.get("network")
     doubts = list(report.warnings[:_DOUBTS])
     left = len(report.warnings) - len(doubts)
     rows = [
@@ -177,7 +192,7 @@ def _lines(report: Report) -> list[str]:
         ("why", str(why or "")),
         ("constraints kept", kept_in_words(kept) if kept else ""),
         ("network", network_in_words(network) if network else ""),
-        ("feasible", "{found} of {wanted} vectors".format_map(feasible) if feasible else ""),
+        ("feasible", feasible_in_words(extra.get("feasible"), extra.get("cuts"))),
         ("convergence", report.convergence.status if report.convergence else ""),
         ("longest stages", ", ".join(f"{name} {seconds:.1f} s" for name, seconds in slowest)),
         *(("doubt", doubt) for doubt in doubts),

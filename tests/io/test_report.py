@@ -168,6 +168,26 @@ def test_page_holds_the_numbers_of_the_facts(report):
         assert f"{name} {number}" in page.text
 
 
+def test_feasible_cuts_are_told(report, data):
+    page, facts = report("pairs.h5")
+    cuts = facts["cuts"]
+    for cost, alpha, value in zip(cuts["cost"], cuts["alpha"], cuts["eigenvalues"], strict=True):
+        assert alpha == pytest.approx(cuts["beta"] + cost / value)  # WD14 Lemma 1
+        assert alpha > cuts["beta"]
+        assert words.value(alpha) in page.text
+    assert sum(cuts["used"]) == facts["feasible"]["found"]
+    assert any("feasible cuts" in image["alt"] for image in page.images)
+    _, plain = report("plain.h5")
+    assert plain["cuts"] is None
+
+    def damage(told, _):
+        told["cuts"]["alpha"].append(1.0)
+
+    page, facts = report(changed(data, "pairs.h5", damage))
+    assert facts["cuts"] is None
+    assert "Feasible cuts" not in page.text
+
+
 def test_the_command_on_the_page_runs_again(report, mustlink, data):
     import shlex
 
@@ -414,7 +434,7 @@ def test_default_name_pictures_and_image(mustlink, data):
     code, out, _ = mustlink("report pairs.h5 --pictures figures --image photo.png --json")
     assert code == 0
     found = {path.name for path in (data / "figures").iterdir()}
-    names = ("image", "segmentation", "embedding", "spectrum", "neighbours", "constraints")
+    names = "image", "segmentation", "embedding", "spectrum", "neighbours", "constraints", "cuts"
     assert found == {f"{name}.{kind}" for name in names for kind in ("png", "svg")}
     assert len(json.loads(out)["written"]) == len(found)
     assert not (data / "pairs.html").exists()

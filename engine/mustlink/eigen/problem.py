@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.deadline import NEVER, Deadline
+from mustlink.eigen.joint_range import FeasibleCuts
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.result import Convergence
 from mustlink.space import Block
@@ -41,7 +42,7 @@ class Solution:
 
     `parameter` is the value solved for, `unit` what it is a fraction of (1 if of nothing), `p` the
     dimension of the subspace, None if the full problem was solved; `wanted` the number of vectors
-    asked for, of which r are feasible.
+    asked for, of which r are feasible; `cuts` tells of all that are, if a method knows several.
     """
 
     vectors: Block
@@ -53,6 +54,7 @@ class Solution:
     note: str = ""
     p: int | None = None
     wanted: int | None = None
+    cuts: FeasibleCuts | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from mustlink.check import as_integer, check_answer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors, full_problem
+from mustlink.eigen.joint_range import FeasibleCuts
 from mustlink.eigen.plain_solve import SOLVERS
 from mustlink.eigen.problem import Problem, Solution, Solving
 from mustlink.eigen.sharpness import warn_unconverged
@@ -20,6 +21,7 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.methods.clusterer import Ints
+from mustlink.methods.cuts_in_words import doubt_feasible, told_cuts
 from mustlink.methods.informed_clusterer import (
     InformedClusterer,
     note_doubts,
@@ -39,6 +41,7 @@ from mustlink.workspace import Workspace
 
 Floats = NDArray[np.float64]
 INITS = ("auto", "labels", "k-means++")
+KEPT = (Choice, Solution, Convergence, FeasibleCuts)  # what a kept embedding is made of
 _USUAL = 4  # times K: smooth vectors in the subspace that is seldom far from the best
 
 
@@ -217,7 +220,7 @@ class ConstrainedSpectral(InformedClusterer):
             with recorder.stage("clusters"):
                 return cluster(request, choice, solution)
 
-        choice, solution = work.kept("embedding", asked, embedding, (Choice, Solution, Convergence))
+        choice, solution = work.kept("embedding", asked, embedding, KEPT)
         found = work.kept("clusters", asked, clustered)
         with recorder.stage("labels"):
             labels = self._labels_knowing(laplacian, found, k, work, known, seed)
@@ -230,7 +233,7 @@ class ConstrainedSpectral(InformedClusterer):
             self.embedding_ = graph.spread(laplacian.leave(rows))
         if solution.note:
             recorder.note(solution.note)
-        _doubt_feasible(solution, recorder)
+        doubt_feasible(solution, recorder)
         warn_unconverged(work, solution.convergence)
         if changed is not None:
             recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")
@@ -271,29 +274,8 @@ class ConstrainedSpectral(InformedClusterer):
             **recorder.told(),
             extra={
                 "n_components": self.graph_.n_components,
-                **_feasible(solution),
+                **told_cuts(solution),
                 **({} if changed is None else {"changed": changed}),
                 "candidates": [list(row) for row in choice.scores],
             },
-        )
-
-
-def _feasible(solution: Solution) -> dict[str, dict[str, int]]:
-    """How many of the vectors wanted there are, where a method may find fewer."""
-    if solution.wanted is None:
-        return {}
-    return {"feasible": {"found": int(solution.values.size), "wanted": solution.wanted}}
-
-
-def _doubt_feasible(solution: Solution, recorder: Recorder) -> None:
-    """Tell of vectors that are missing; half of them or more make K clusters doubtful."""
-    found, wanted = solution.values.size, solution.wanted or 0
-    if found >= wanted:
-        return
-    if 2 * found > wanted:
-        recorder.note(f"only {found} of {wanted} vectors feasible; a smaller beta gives more")
-    else:
-        recorder.warn(
-            f"only {found} of {wanted} vectors feasible: {wanted + 1} clusters are told apart by "
-            "too little; a smaller beta, or a larger subspace, gives more"
         )

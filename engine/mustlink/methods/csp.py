@@ -24,6 +24,7 @@ from mustlink.check import as_integer, check_choice, check_number
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import NodeMatrix, balanced
 from mustlink.eigen.feasible_pairs import feasible_pairs, unconstrained
+from mustlink.eigen.joint_range import feasible_cuts
 from mustlink.eigen.pencil import Pencil
 from mustlink.eigen.problem import Problem, Solution, Solving
 from mustlink.eigen.smooth_subspace import SmoothBasis
@@ -116,7 +117,8 @@ class ConstrainedCut(Problem):
         reached = replace(convergence, residuals=residuals)
         note = feasible.remark(self.columns)
         found = (best.vectors, best.lam, best.cost, b, unit, reached, note)
-        return Solution(*found, wanted=self.columns)
+        cuts = feasible_cuts(pencil, feasible, self.columns)
+        return Solution(*found, wanted=self.columns, cuts=cuts)
 
     def trial(self, value: float) -> Solution:
         """As `solve` inside a subspace; empty where nothing is feasible."""
@@ -181,8 +183,9 @@ class CSP(ConstrainedSpectral):
     eigenvector is a trivial cut, so that β left open is a fraction of λ_K instead (eq. 18).
 
     After `fit`: `labels_` (n,), `embedding_` D^-½V (n, K − 1) with vᵀv = vol in order of cost,
-    `eigenvalues_` λ (K−1,), `costs_` vᵀL̄v, `graph_`, `report_`. Fewer columns if fewer vectors
-    are feasible; the report says so. Raises InfeasibleError where none is.
+    `eigenvalues_` λ (K−1,), `costs_` vᵀL̄v, `graph_`, `report_`, whose `extra["cuts"]` has cost and
+    α = vᵀQ̄v of all feasible vectors. Fewer columns if fewer vectors are feasible; the report says
+    so. Raises InfeasibleError where none is.
     """
 
     beta: float | str = "auto"

@@ -63,6 +63,11 @@ class ConstraintOperator:
         T = rows.T @ self.inner(rows)
         return np.asarray((T + T.T) / 2, dtype=np.float64)
 
+    def forms(self, B: Block) -> Small:
+        """Every vᵀQ̄v of a block's columns, (b,)."""
+        rows = np.asarray(self.space.take(B, self.support), dtype=np.float64)
+        return np.asarray((rows * self.inner(rows)).sum(axis=0), dtype=np.float64)
+
     def inner(self, X: Block) -> Block:
         """Q̄ restricted to the support times a block (s, b)."""
         Y = self.matrix @ X

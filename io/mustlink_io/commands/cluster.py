@@ -168,7 +168,7 @@ def show_cluster(result: Result) -> None:
             ("constraints kept", constraints_kept(told.satisfaction)),
             ("on the network", on_network(told.network)),
             ("held-out labels", held_out(told.baseline)),
-            ("vectors feasible", feasible(told.feasible)),
+            ("feasible", feasible(told)),
             ("edges", _adjusted(told.adjustment)),
             ("  F on them", _spread_of(told.adjustment)),
             *choice_rows(told.choices or {}),

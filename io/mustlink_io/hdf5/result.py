@@ -33,6 +33,7 @@ from mustlink_io.hdf5.result_parts import (
     Constraints,
     Convergence,
     Count,
+    Cuts,
     Data,
     Feasible,
     Graph,
@@ -93,6 +94,7 @@ class Report(Part):
     convergence: Annotated[Convergence | None, _Optional] = None
     next_eigenvalue: _Number = None
     feasible: Annotated[Feasible | None, _Optional] = None
+    cuts: Annotated[Cuts | None, _Optional] = None
     baseline: Annotated[Baseline | None, _Optional] = None
     adjustment: Annotated[Adjustment | None, _Optional] = None
     graph: Annotated[Graph | None, _Optional] = None

@@ -115,6 +115,38 @@ class Feasible(Part):
     wanted: Count
 
 
+class Places(Part):
+    """Cuts by cost vᵀL̄v and α = vᵀQ̄v, ‖v‖² = vol; `inside` says of which part of J, if of one."""
+
+    cost: Numbers
+    alpha: Numbers
+    inside: str | None = None
+
+    @model_validator(mode="after")
+    def _match(self) -> Places:
+        if len(self.cost) != len(self.alpha):
+            raise ValueError("columns of different length")
+        return self
+
+
+class Cuts(Places):
+    """Feasible cuts, rising in cost; with those of the graph alone, and what goes round J."""
+
+    beta: Number
+    volume: Annotated[Number, Field(gt=0)]
+    eigenvalues: Numbers
+    used: Annotated[list[bool], Field(min_length=1, max_length=_MOST)]
+    complete: bool
+    unconstrained: Places
+    range: Places
+
+    @model_validator(mode="after")
+    def _match_more(self) -> Cuts:
+        if not len(self.used) == len(self.eigenvalues) == len(self.cost) or not any(self.used):
+            raise ValueError("columns of different length, or no cut that was used")
+        return self
+
+
 class Adjustment(Part):
     """How many edges were changed by constraints that were spread, and quantiles of F on them."""
 

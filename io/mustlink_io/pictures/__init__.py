@@ -6,6 +6,7 @@ Figures are of their own, without pyplot, so that no global state changes.
 from mustlink_io.pictures.bars import constraints_kept, histogram
 from mustlink_io.pictures.canvas import COLOURS, as_svg, colours, require_matplotlib, save
 from mustlink_io.pictures.embedding import embedding, informative_columns
+from mustlink_io.pictures.joint_range import joint_range
 from mustlink_io.pictures.scaling import scaling
 from mustlink_io.pictures.segmentation import label_map, overlay, photograph, segmentation
 from mustlink_io.pictures.spectrum import spectrum
@@ -18,6 +19,7 @@ __all__ = [
     "embedding",
     "histogram",
     "informative_columns",
+    "joint_range",
     "label_map",
     "overlay",
     "photograph",

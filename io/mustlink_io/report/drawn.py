@@ -32,6 +32,7 @@ def draw(result: ReadResult, image: NDArray[Any] | None = None) -> dict[str, Pic
         "spectrum": _spectrum(result),
         "neighbours": _neighbours(result),
         "constraints": _constraints(result),
+        "cuts": _cuts(result),
         "confidence": _confidence(result),
     }
     shown = {name: picture for name, picture in found.items() if picture is not None}
@@ -163,6 +164,25 @@ def _constraints(result: ReadResult) -> Picture | None:
         pictures.constraints_kept(kinds),
         "Shares of the constraints that are kept and broken, by kind.",
         f"Bars: {', '.join(words)}.",
+    )
+
+
+def _cuts(result: ReadResult) -> Picture | None:
+    found = result.facts["cuts"]
+    if found is None:
+        return None
+    known, used, volume = len(found["used"]), sum(found["used"]), found["volume"]
+    least = min(a for a, mine in zip(found["alpha"], found["used"], strict=True) if mine)
+    around = "of the space that was searched"
+    if found["range"]["inside"] == "found":
+        around = "in the span of the cuts that were found"
+    return Picture(
+        pictures.joint_range(found),
+        "Feasible cuts by cost and by how far they keep the constraints, for unit vectors: to the "
+        "left is cheaper, above is kept better. Hollow squares are cuts that know no constraints. "
+        f"Shaded is what is possible at all {around}.",
+        f"Plot of {known:,} feasible cuts, of which the {used} cheapest were used: constraints "
+        f"kept {least / volume:.3g} or more, demanded were {found['beta'] / volume:.3g}.",
     )
 
 

@@ -80,6 +80,7 @@ def _facts(
         "baseline": None if report.baseline is None else report.baseline.model_dump(),
         "network": None if report.network is None else report.network.model_dump(),
         "feasible": None if report.feasible is None else report.feasible.model_dump(),
+        "cuts": None if report.cuts is None else report.cuts.model_dump(),
         "unassigned": int(np.count_nonzero(held.labels < 0)),
         "constraints": _constraints(report, names),
         "stages": _stages(told.stages),

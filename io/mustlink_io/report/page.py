@@ -35,6 +35,7 @@ def render(result: ReadResult, drawn: Mapping[str, Picture]) -> str:
         tiles=_tiles(facts),
         tables=_tables(facts),
         kept=_kept(facts),
+        cuts=_cuts(facts["cuts"]),
         pictures=shown,
         stages=_stages(facts["stages"]),
         most_seconds=max((s["seconds"] for s in facts["stages"]), default=0) or 1,
@@ -111,6 +112,14 @@ def _kept(facts: Mapping[str, Any]) -> list[tuple[str, float, int]]:
     asked = facts["constraints"] or {}
     rows = [(f"{kind}-links", asked.get(kind)) for kind in ("must", "cannot")]
     return [(name, row["kept"] / row["n"], row["n"]) for name, row in rows if row and row["n"]]
+
+
+def _cuts(found: Mapping[str, Any] | None) -> list[tuple[float, float, bool]]:
+    """Cost, α and whether it was used of the cheapest feasible cuts, and of all that were used."""
+    if found is None:
+        return []
+    rows = list(zip(found["cost"], found["alpha"], found["used"], strict=True))
+    return rows[: max(_SOME_ROWS, sum(found["used"]))][:_ALL_ROWS]
 
 
 def _tiles(facts: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from mustlink_io.terminal.console import cell
 
 if TYPE_CHECKING:
     from mustlink_io.hdf5.result import Report
-    from mustlink_io.hdf5.result_parts import Baseline, Feasible, Network, Satisfaction
+    from mustlink_io.hdf5.result_parts import Baseline, Network, Satisfaction
 
 
 def emit(result: Mapping[str, Any], as_json: bool, show: Callable[[Any], None]) -> None:
@@ -74,9 +74,14 @@ def held_out(told: Baseline | Mapping[str, Any] | None) -> str | None:
     return words + (f"; {single} classes of one label are not held out" if single else "")
 
 
-def feasible(found: Feasible | None) -> str | None:
-    """Return how many of the vectors wanted there are."""
-    return None if found is None else f"{found.found} of {found.wanted}"
+def feasible(told: Report) -> str | None:
+    """Return how many of the vectors wanted there are, and of how many feasible cuts."""
+    from mustlink.result import feasible_in_words
+
+    if told.feasible is None:
+        return None
+    cuts = None if told.cuts is None else told.cuts.model_dump()
+    return feasible_in_words(told.feasible.model_dump(), cuts)
 
 
 def choice_rows(choices: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -1,0 +1,161 @@
+"""Every feasible cut in the report of CSP, with its α (WD14 Lemma 1), and what goes round J."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mustlink as ml
+import oracles
+from cases import KINDS, planted_graph, random_constraints, random_graph, six_nodes
+from mustlink.eigen.joint_range import boundary
+from mustlink.errors import InfeasibleError
+
+BETAS = (-1.0, -0.3, -0.05, 0.05, 0.3, 0.6, 0.9)
+
+
+def csp(k, **options):
+    return ml.CSP(k, **{"affinity": "precomputed", "random_state": 0} | options)
+
+
+def told(est):
+    """The report's cuts as arrays."""
+    found = est.report_.to_dict()["cuts"]
+    json.dumps(found)
+    columns = {name: np.array(found[name]) for name in ("cost", "alpha", "eigenvalues", "used")}
+    return found | columns
+
+
+def dense(W, known):
+    """L̄, Q̄, D^½ and the nodes with an edge."""
+    L, root, nodes = oracles.laplacian(W.toarray())
+    return L, oracles.normalized_constraints(known.to_dense(), W.toarray()), root, nodes
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_all_feasible_cuts_are_those_of_qz(seed):
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(15, 60)), 2 + seed % 3
+    W = random_graph(rng, n, 1 + seed % 2, seed % 3)
+    known = random_constraints(rng, n, KINDS[seed // 7 % len(KINDS)], k)
+    L, Q, root, nodes = dense(W, known)
+    try:
+        est = csp(k, beta=BETAS[seed % 7], subspace="exact").fit(W, constraints=known)
+    except InfeasibleError:
+        return
+    found, volume = told(est), W.sum()
+    cost, alpha, lam = found["cost"], found["alpha"], found["eigenvalues"]
+    b = est.report_.choices["beta"] * est.report_.choices["unit"]
+    assert found["volume"] == pytest.approx(volume)
+    assert found["beta"] == pytest.approx(b * volume)
+    reference, V, _ = oracles.pencil(L, Q, b, volume)
+    assert found["complete"]
+    np.testing.assert_allclose(np.sort(lam), reference, rtol=1e-6)  # QZ's errors
+    order = np.argsort(lam, kind="stable")
+    for group in oracles.groups(reference, 1e-6):
+        if group.stop - group.start > 1:
+            continue  # of equal λ QZ and we may take other vectors
+        v, at = V[:, group.start], order[group.start]
+        assert cost[at] == pytest.approx(v @ L @ v, rel=1e-5, abs=1e-6 * volume)
+        assert alpha[at] == pytest.approx(v @ Q @ v, rel=1e-5, abs=1e-6 * volume)
+    assert (alpha > found["beta"]).all()  # Lemma 1
+    np.testing.assert_allclose(alpha, found["beta"] + cost / lam, rtol=1e-6, atol=1e-8 * volume)
+    assert (np.diff(cost) >= 0).all()
+    assert found["used"].tolist() == [at < k - 1 for at in range(cost.size)]
+    V = root[:, None] * est.embedding_[nodes]
+    np.testing.assert_allclose(cost[: k - 1], est.costs_)
+    np.testing.assert_allclose(alpha[: k - 1], np.einsum("ij,ij->j", V, Q @ V), rtol=1e-7,
+                               atol=1e-9 * volume)  # fmt: skip
+    values, X = np.linalg.eigh(L)
+    plain = found["unconstrained"]
+    kept = len(plain["cost"])
+    np.testing.assert_allclose(plain["cost"], volume * values[-kept:], atol=1e-9 * volume)
+    assert kept == len(L) - (values < 1e-9).sum()
+    total = volume * np.einsum("ij,ij->j", X, Q @ X)[-kept:].sum()
+    assert np.sum(plain["alpha"]) == pytest.approx(total, abs=1e-6 * volume)
+
+
+@pytest.mark.parametrize("solver", ["lobpcg", "shift-invert"])
+def test_solvers_tell_the_same_cuts(solver):
+    rng = np.random.default_rng(4)
+    W, y = planted_graph(rng, 150, 3)
+    known = ml.Constraints.from_labels(np.where(rng.random(150) < 0.1, y, -1))
+    one, other = (
+        told(csp(3, beta=0.2, subspace="exact", solver=s).fit(W, constraints=known))
+        for s in ("dense", solver)
+    )
+    assert other["complete"]
+    assert len(one["cost"]) > 1
+    for name in ("cost", "alpha", "eigenvalues"):
+        np.testing.assert_allclose(other[name], one[name], rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cuts_of_a_subspace_keep_lemma_1(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(30, 90))
+    W = random_graph(rng, n, 1, seed % 3)
+    known = random_constraints(rng, n, KINDS[seed % len(KINDS)], 3)
+    _, Q, root, nodes = dense(W, known)
+    try:
+        est = csp(3, subspace=8, beta=BETAS[seed % 7]).fit(W, constraints=known)
+    except InfeasibleError:
+        return
+    found = told(est)
+    V = root[:, None] * est.embedding_[nodes]
+    mine = found["alpha"][found["used"]]
+    np.testing.assert_allclose(mine, np.einsum("ij,ij->j", V, Q @ V), rtol=1e-6,
+                               atol=1e-8 * W.sum())  # fmt: skip
+    assert (found["alpha"] > found["beta"]).all()
+    assert len(found["unconstrained"]["cost"]) == 8
+
+
+def support(A, B, points):
+    """By how much the farthest of J(A, B) in many directions lies beyond points (d, 2), scaled."""
+    sizes = np.abs(A).max(), np.abs(B).max()
+    gaps = []
+    for theta in np.linspace(0, 2 * np.pi, 48, endpoint=False):
+        toward = np.array([np.cos(theta) / sizes[0], np.sin(theta) / sizes[1]])
+        most = np.linalg.eigvalsh(toward[0] * A + toward[1] * B)[-1]
+        gaps.append(most - (points @ toward).max())
+    return np.array(gaps)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_boundary_is_the_farthest_in_every_direction(seed):
+    rng = np.random.default_rng(seed)
+    b = int(rng.integers(2, 12))
+    A, B = (
+        X + X.T for X in rng.normal(size=(2, b, b)) * [[[1.0]], [[10.0 ** rng.integers(-6, 7)]]]
+    )
+    points = boundary(A, B)
+    np.testing.assert_allclose(support(A, B, points), 0, atol=1e-12 * b)
+    X = rng.normal(size=(b, 2000))
+    X /= np.linalg.norm(X, axis=0)
+    some = np.column_stack([(X * (M @ X)).sum(axis=0) for M in (A, B)])
+    assert (support(A, B, some) >= -1e-12).all()
+
+
+def test_boundary_of_the_paper_s_example_and_of_a_larger_graph():
+    W, Q, _ = six_nodes()
+    est = csp(2, beta=3 / 8, subspace="exact").fit(W, constraints=ml.Constraints.from_matrix(Q))
+    L, root, _ = oracles.laplacian(W.toarray())
+    around = est.report_.to_dict()["cuts"]["range"]
+    points = np.column_stack([around["cost"], around["alpha"]]) / 14
+    assert around["inside"] == "all"
+    np.testing.assert_allclose(support(L, Q / np.outer(root, root), points), 0, atol=1e-12)
+    rng = np.random.default_rng(0)
+    W, y = planted_graph(rng, 400, 3)
+    known = ml.Constraints.from_labels(np.where(rng.random(400) < 0.05, y, -1))
+    est = csp(3, beta=-0.5, subspace="exact").fit(W, constraints=known)
+    found, volume = told(est), W.sum()
+    L, Q, _, _ = dense(sp.csr_matrix(W), known)
+    around = found["range"]
+    points = np.column_stack([around["cost"], around["alpha"]]) / volume
+    assert around["inside"] == "found"
+    assert not found["unconstrained"]["cost"]
+    gaps = support(L, Q, points)
+    assert (gaps > -1e-9).all()  # a part of J
+    cuts = np.column_stack([found["cost"], found["alpha"]])[:60] / volume
+    assert (support(L, Q, cuts) >= gaps - 1e-9).all()  # that holds the cuts
