@@ -90,6 +90,12 @@ def check_choice(value: Any, choices: tuple[str, ...], where: str) -> str:
     return value
 
 
+def check_flag(value: Any, where: str) -> None:
+    """Raise InputError unless the value is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{where}: {value!r} is neither True nor False")
+
+
 def as_random_state(random_state: Any = None) -> np.random.Generator:
     """Return a Generator of None, an integer >= 0, a SeedSequence, Generator or RandomState.
 

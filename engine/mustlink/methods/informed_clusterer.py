@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from mustlink.blind_scoring import refuse_blind_scoring
+from mustlink.check import check_flag
 from mustlink.constraints import Constraints
 from mustlink.constraints.on_nodes import on_nodes
 from mustlink.errors import InputError
@@ -62,8 +63,7 @@ class InformedClusterer(GraphClusterer):
         0 are in no cluster.
         """
         self._check()
-        if not isinstance(self.refine, bool | np.bool_):
-            raise InputError(f"refine: {self.refine!r} is neither True nor False")
+        check_flag(self.refine, "refine")
         recorder = recorded(observer)
         with self._running(recorder):
             seed = self._seed()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.check import as_points, check_choice, check_tolerance
+from mustlink.check import as_points, check_choice, check_flag, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS
@@ -102,8 +102,7 @@ class NCut(GraphClusterer):
         check_choice(self.solver, PLAIN_SOLVERS, "solver")
         check_tolerance(self.tol)
         check_regularization(self.regularization)
-        if not isinstance(self.refine, bool | np.bool_):
-            raise InputError(f"refine: {self.refine!r} is neither True nor False")
+        check_flag(self.refine, "refine")
         recorder = recorded(observer)
         with self._running(recorder):
             seed = self._seed()

@@ -15,10 +15,9 @@ from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mustlink.check import as_integer, check_choice, check_positive, check_tolerance
+from mustlink.check import as_integer, check_choice, check_flag, check_positive, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, adjusted_cut
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS as EIGEN_SOLVERS
@@ -33,11 +32,7 @@ from mustlink.methods.adjusted_answers import AdjustedAnswers, room_for_factors
 from mustlink.methods.adjusted_graph import Adjustment, adjusted_graph
 from mustlink.methods.candidate_cuts import Candidate, CandidateCuts, place_of
 from mustlink.methods.clusterer import Ints
-from mustlink.methods.informed_clusterer import (
-    note_doubts,
-    side_information,
-    warn_if_broken,
-)
+from mustlink.methods.informed_clusterer import note_doubts, side_information, warn_if_broken
 from mustlink.methods.ncut import VARIANTS
 from mustlink.methods.normalized_cut import normalized_cut, warn_of_gap
 from mustlink.observe import Observer, Recorder, recorded
@@ -247,8 +242,7 @@ class PropagatedConstraints(AdjustedAnswers):
         as_integer(self.max_iter, "max_iter", 1)
         if check_positive(self.tol, "tol") >= 1.0:
             raise InputError(f"tol: {self.tol:g} is no accuracy; give one below 1, such as 1e-3")
-        if not isinstance(self.normalize, bool | np.bool_):
-            raise InputError(f"normalize: {self.normalize!r} is neither True nor False")
+        check_flag(self.normalize, "normalize")
         if isinstance(self.power, str):
             check_choice(self.power, ("auto",), "power")
         elif check_positive(self.power, "power") > 1.0:
