@@ -85,9 +85,8 @@ class InformedClusterer(GraphClusterer):
     ) -> Ints:
         """`_labels` of clusters that are refined where that was asked for."""
         if self.refine:
-            clusters = np.full(laplacian.n_nodes, -1, dtype=np.int64)
-            clusters[laplacian.nodes] = found
-            found = refined_clusters(work, clusters, known.nodes, seed)[laplacian.nodes]
+            used = int(found.max()) + 1
+            found = refined_clusters(work, laplacian, found, used, known.nodes, seed)
         return self._labels(laplacian, found, k, work.recorder)
 
     def _classes_named(self, y: Any, constraints: Constraints | None) -> int | None:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from mustlink.eigen.sharpness import warn_unconverged
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
+from mustlink.methods.refined_clusters import refined_clusters
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.result import Convergence, EigenResult
 from mustlink.rounding.assign import kmeans, transform
-from mustlink.rounding.block_model import BlockModel, refine
 from mustlink.rounding.split import best_split
 from mustlink.workspace import Workspace
 
@@ -91,14 +91,12 @@ def normalized_cut(
 
 def refined_cut(work: Workspace, cut: Cut, k: int, seed: int) -> tuple[Cut, str]:
     """The clusters that a degree-corrected block model finds likelier, and how many nodes moved."""
-    laplacian = laplacian_of(work.regularized(0.0))
-    start = BlockModel.of(laplacian, cut.clusters, k)
+    nobody = np.empty(0, dtype=np.int64)
     with work.recorder.stage("block model"):
-        nobody = np.zeros(laplacian.size, dtype=np.bool_)
-        found = refine(start, nobody, seed, until=work.recorder.deadline)
-    told = f"{np.mean(found.blocks != cut.clusters):.1%} of the nodes moved to likelier clusters"
+        found = refined_clusters(work, laplacian_of(work), cut.clusters, k, nobody, seed)
+    told = f"{np.mean(found != cut.clusters):.1%} of the nodes moved to likelier clusters"
     work.recorder.note(f"refine: {told}")
-    return replace(cut, clusters=found.blocks), told
+    return replace(cut, clusters=found), told
 
 
 def rows_of(
