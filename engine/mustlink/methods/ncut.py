@@ -56,7 +56,6 @@ class NCut(GraphClusterer):
     graphs that are given and takes the one whose clusters tell most about the edges, in graphs made
     from points 0, and the report says why.
 
-
     `refine` moves nodes, after k-means, to the clusters that a degree-corrected block model finds
     likeliest from their edges, 15 sweeps at most: for networks (mean ARI of 12 real ones .388 to
     .393, of 15 planted ones .73 to .74; never for graphs made from points).
