@@ -215,16 +215,20 @@ def machine() -> dict[str, Any]:
 
 def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Print a Markdown table and return it."""
+    text = f"\n### {title}\n\n{grid(headers, rows)}"
+    print(text, flush=True)
+    return text
+
+
+def grid(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A Markdown table without a title."""
     cells = [[shown(c) for c in row] for row in rows]
     wide = [max(len(str(h)), *(len(r[i]) for r in cells), 3) for i, h in enumerate(headers)]
-    lines = [f"\n### {title}\n"]
-    lines.append("| " + " | ".join(h.ljust(w) for h, w in zip(headers, wide, strict=True)) + " |")
+    lines = ["| " + " | ".join(h.ljust(w) for h, w in zip(headers, wide, strict=True)) + " |"]
     lines.append("|" + "|".join("-" * (w + 2) for w in wide) + "|")
     for row in cells:
         lines.append("| " + " | ".join(c.ljust(w) for c, w in zip(row, wide, strict=True)) + " |")
-    text = "\n".join(lines)
-    print(text, flush=True)
-    return text
+    return "\n".join(lines)
 
 
 def shown(value: Any) -> str:

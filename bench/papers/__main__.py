@@ -1,94 +1,79 @@
-"""Run all reproductions and write RESULTS.md: `python -m bench.papers [--full] [--only NAME ...]`.
+"""The papers' tables and figures again, into RESULTS.md: `python -m bench.papers [--only NAME …]`.
 
-Without `--full` the slow ones make fewer draws than the papers, as many as a quarter of an hour
-on two cores allows; every table says how many. With `--only` the other sections stay as they are.
+Stopped and started again it goes on where it was. A part (`--only`, `--draws`) is not the file of
+the repository and goes to `bench/out/papers/RESULTS.md`.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 import time
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bench.common import machine, say
+from bench.common import OUT, machine, say
 
-from .common import Options
+from .page import Section, page, section
+from .running import Found, Task, run, sources
 
-OUT = Path(__file__).resolve().parent / "RESULTS.md"
-# module: draws of the paper, for --full
-SCRIPTS = {
-    "wd14_fig3": 1,
-    "wd14_fig7": 50,
-    "wd14_fig8": 20,
-    "wd14_fig9_10": 100,
-    "whc11_table1": 20,
-    "whc11_table3": 10,
-    "whc11_fig3": 10,
-    "pccc": 5,
-    "ab09_fig3": 10,
-    "wd12_fig4_5": 100,
-    "fli11_fig2": 20,
-    "fli11_sparse": 20,
-}
-HEAD = """# The papers' tables and figures, again
-
-Written by `make papers` (`python -m bench.papers`, `--full` for as many draws as the papers made).
-Cells like `0.880 / 0.901 / +0.021` are the paper's value, ours, and the difference. Where a paper
-shows a curve only, its statements are checked. What the papers leave open (kernel widths,
-positions, noise) is chosen in each script's docstring.
-"""
+RESULTS = Path(__file__).resolve().parent / "RESULTS.md"
+SECTIONS = (
+    "wd14_fig3",
+    "wd14_fig7",
+    "wd14_fig8",
+    "wd14_fig9_10",
+    "whc11_table1",
+    "whc11_table3",
+    "whc11_fig3",
+    "pccc",
+    "ab09_fig3",
+    "wd12_fig4_5",
+    "fli11_fig2",
+    "fli11_sparse",
+)
 
 
-def section(name: str, draws: int | None, jobs: int) -> tuple[str, float]:
-    """Text of one reproduction under its title, and its seconds."""
-    module = import_module(f"bench.papers.{name}")
-    say(f"{name} ({draws if draws is not None else module.DRAWS} draws)")
-    started = time.perf_counter()
-    text = module.run(Options(draws, jobs))
-    seconds = time.perf_counter() - started
-    intro = (module.__doc__ or "").split("\n\n")
-    about = [p for p in intro[1:] if not p.strip().startswith("python -m")]
-    parts = [f"## {title(module)}", *about, *(t.strip() for t in text)]
-    return "\n\n".join(part.strip() for part in parts if part.strip()), seconds
-
-
-def title(module: Any) -> str:
-    """Heading of a script's section: the first paragraph of its docstring."""
-    return " ".join((module.__doc__ or "").split("\n\n")[0].split()).rstrip(".")
-
-
-def sections(text: str) -> dict[str, str]:
-    """Sections of a result file by heading."""
-    found = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
-    return dict(zip(found[1::2], found[2::2], strict=True))
+def measured(names: Sequence[str], given: int | None, jobs: int, folder: Path) -> list[Section]:
+    """All tasks of all sections in one pool, then their reports."""
+    modules: list[Any] = [import_module(f"bench.papers.{name}") for name in names]
+    draws = [module.DRAWS if given is None else given for module in modules]
+    asked: list[list[Task]] = [m.tasks(d) for m, d in zip(modules, draws, strict=True)]
+    results = iter(run([task for tasks in asked for task in tasks], jobs, folder))
+    made = []
+    for module, n, tasks in zip(modules, draws, asked, strict=True):
+        found, seconds = Found(), 0.0
+        for task in tasks:
+            result, spent = next(results)
+            found[task.function].append((task.args, result))
+            seconds += spent
+        made.append(section(module, n, module.report(n, found), seconds))
+    return made
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="as many draws as the papers")
-    parser.add_argument("--draws", type=int, help="of every script")
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, metavar="NAME",
+                        help=f"of {', '.join(SECTIONS)}")  # fmt: skip
+    parser.add_argument("--draws", type=int, help="of every section, for a quick try")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--only", nargs="+", choices=SCRIPTS, default=list(SCRIPTS))
-    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--out", type=Path, help="default: bench/papers/RESULTS.md for a whole run")
     args = parser.parse_args()
-    kept = sections(args.out.read_text()) if args.out.exists() else {}
+    part = args.only is not None or args.draws is not None
+    out = args.out or (OUT / "papers" / "RESULTS.md" if part else RESULTS)
+    commit, folder = sources()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    say(f"commit {commit}; what is done is kept in {folder}")
+    made = measured(args.only or SECTIONS, args.draws, args.jobs, folder)
     about = machine()
     versions = ", ".join(f"{key} {about[key]}" for key in ("python", "numpy", "scipy"))
-    for name in args.only:
-        draws = args.draws if args.draws is not None else SCRIPTS[name] if args.full else None
-        text, seconds = section(name, draws, args.jobs)
-        say(f"{name}: {seconds:.0f} s")
-        foot = f"*{seconds:.0f} s by {args.jobs} processes on {about['cores']} cores; {versions}.*"
-        kept |= sections(f"{text}\n\n{foot}\n")
-        order = [title(import_module(f"bench.papers.{one}")) for one in SCRIPTS]
-        parts = [f"## {one}\n{kept[one].rstrip()}" for one in order if one in kept]
-        args.out.write_text("\n\n".join([HEAD.strip(), *parts]) + "\n")
-    say(f"written: {args.out}")
+    seconds = sum(one.seconds for one in made)
+    told = f"{time.strftime('%Y-%m-%d')}, {versions}, {seconds / 60:,.0f} min of CPU"
+    out.write_text(page(made, commit, told), encoding="utf-8")
+    say(f"written: {out}")
     return 0
 
 

@@ -1,7 +1,5 @@
 """AB09 Figure 3: test error with 30 labelled points, seven methods on twelve sets.
 
-    python -m bench.papers.ab09_fig3 [--draws 10] [--jobs N]
-
 §6: five folds; 30 points of four folds are labelled, at random (again if a class has none), all
 points are nodes of the graph, and the error is that on the fifth fold. Methods with a parameter
 take the value with the fewest errors in a five-fold cross-validation of the 30 labelled points
@@ -17,11 +15,10 @@ USPS, Letter and the sets of 1000 get a fifth of the draws, what is beside the f
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from statistics import fmean
 
-from . import common
+from . import common, reporting
 from .ab09_protocol import (
     LABELLED,
     LARGE,
@@ -30,11 +27,13 @@ from .ab09_protocol import (
     SETS,
     TEXT,
     UCI,
-    Found,
+    Folds,
     Setting,
-    measured,
+    by_setting,
+    tasks_of,
 )
-from .common import Options, Statement, Text
+from .reporting import Report, Statement, Table, by_numbers, by_statements
+from .running import Found, Task
 
 DRAWS = 10
 FEWER = 5  # times fewer draws for what is beside the figure
@@ -63,7 +62,7 @@ PAPER = {
 Means = dict[str, dict[str, float]]  # error by set and method
 
 
-def means(found: dict[Setting, Found]) -> Means:
+def means(found: dict[Setting, Folds]) -> Means:
     """Mean error by set and method."""
     return {
         one.name: {name: fmean(error for error, _ in folds) for name, folds in got.items()}
@@ -71,7 +70,7 @@ def means(found: dict[Setting, Found]) -> Means:
     }
 
 
-def against_paper(title: str, ours: Means) -> str:
+def against_paper(title: str, ours: Means, draws: str) -> Table:
     """Paper / ours / difference; marked where ours is worse by more than three points."""
     rows = []
     for name in (*SETS, *OTHER):
@@ -82,10 +81,10 @@ def against_paper(title: str, ours: Means) -> str:
                 for m, e in ours[name].items()
             ]
             rows.append((name, *cells))
-    return common.table(title, ("set", *METHODS), rows)
+    return Table(title, ("set", *METHODS), rows, draws)
 
 
-def choices(found: dict[Setting, Found]) -> str:
+def choices(found: dict[Setting, Folds]) -> Table:
     """How often every value was chosen, all sets together."""
     rows = []
     for name, method in METHODS.items():
@@ -93,19 +92,20 @@ def choices(found: dict[Setting, Found]) -> str:
             all_ = [value for got in found.values() for _, value in got[name]]
             times = ", ".join(f"{v:g}: {all_.count(v) / len(all_):.0%}" for v in method.values)
             rows.append((name, method.parameter, times))
-    return common.table(
+    return Table(
         "AB09 Fig. 3: values that cross-validation chose", ("method", "parameter", "chosen"), rows
     )
 
 
-def plain(title: str, headers: tuple[str, ...], rows: dict[str, dict[str, float]]) -> str:
+def plain(
+    title: str, headers: tuple[str, ...], rows: dict[str, dict[str, float]], draws: int
+) -> Table:
     """A table of errors."""
-    return common.table(
-        title, headers, [(n, *(f"{e:.1f}" for e in r.values())) for n, r in rows.items()]
-    )
+    cells = [(n, *(f"{e:.1f}" for e in r.values())) for n, r in rows.items()]
+    return Table(title, headers, cells, draws)
 
 
-def by_amount(ours: Means, few: Means, many: Means) -> tuple[str, list[float]]:
+def by_amount(ours: Means, few: Means, many: Means, draws: str) -> tuple[Table, list[float]]:
     """Errors with 10, 30 and 100 labelled points, and by how much GF is above the other six."""
 
     def cell(error: dict[str, float], name: str) -> float:
@@ -127,7 +127,7 @@ def by_amount(ours: Means, few: Means, many: Means) -> tuple[str, list[float]]:
         fmean(cell(m[n], "GF") - cell(m[n], "others") for n in sets) for m in (few, ours, many)
     ]
     title = "AB09 §6.1: errors with 10 / 30 / 100 labelled points"
-    return common.table(title, ("set", "GF", "mean of the other six"), rows), above
+    return Table(title, ("set", "GF", "mean of the other six"), rows, draws), above
 
 
 def ranks(ours: Means) -> dict[str, dict[str, int]]:
@@ -191,41 +191,58 @@ def says(ours: Means, above: list[float], steps: Means) -> list[Statement]:
     ]
 
 
-def run(options: Options) -> Text:
+FIGURE = [Setting(name) for name in SETS]
+SCALED = [Setting(n, standardised=True) for n in UCI if n not in LARGE]
+LOCAL = [Setting(n, weights="local", methods=("TIKREG",)) for n in ("Hepatitis", "Pima")]
+AMOUNTS = {k: [Setting(n, labelled=k) for n in SMALL] for k in (10, 100)}
+WALKS = [Setting(n, methods=(*STEPS, POINT)) for n in (*SMALL, "USPS")]
+MASS = [Setting(name, methods=("GF, class mass",)) for name in LARGE]
+
+
+def tasks(draws: int) -> list[Task]:
+    """The figure, the same with standardised features, amounts of labels, steps."""
+    beside = [*(Setting(name) for name in OTHER), *SCALED, *LOCAL, *WALKS]
+    beside += [one for settings in AMOUNTS.values() for one in settings]
+    return tasks_of([*FIGURE, *MASS], draws) + tasks_of(beside, max(1, draws // FEWER))
+
+
+def report(draws: int, results: Found) -> Report:
     """The figure, the same with standardised features, amounts of labels, steps, statements."""
-    draws = options.count(DRAWS)
+    every = by_setting(results)
     fewer = max(1, draws // FEWER)
 
-    def errors(settings: Iterable[Setting], n: int = fewer) -> Means:
-        return means(measured(settings, n, options.jobs))
+    def errors(settings: Iterable[Setting]) -> Means:
+        return means({one: every[one] for one in settings if one in every})
 
-    found = measured([Setting(name) for name in SETS], draws, options.jobs)
+    found = {one: every[one] for one in FIGURE if one in every}
     ours = means(found) | errors(Setting(name) for name in OTHER)
     title = f"AB09 Fig. 3: test error %, {LABELLED} labelled points: paper / ours / difference"
-    text = [against_paper(title, ours), choices(found)]
+    large = f"{draws} of five folds; {fewer} for {', '.join((*LARGE, *OTHER))}"
+    text: list[Table | str] = [against_paper(title, ours, large), choices(found)]
     if len(found) < len(SETS):  # without the data folder there are two sets
-        return text
-    scaled = errors(Setting(n, standardised=True) for n in UCI if n not in LARGE)
-    text.append(
-        plain("AB09 Fig. 3: the same with standardised features", ("set", *METHODS), scaled)
-    )
-    local = errors(Setting(n, weights="local", methods=("TIKREG",)) for n in ("Hepatitis", "Pima"))
-    few, many = (errors(Setting(n, labelled=k) for n in SMALL) for k in (10, 100))
-    table, above = by_amount(ours, few, many)
-    steps = errors(Setting(n, methods=(*STEPS, POINT)) for n in (*SMALL, "USPS"))
-    text += [
-        table,
-        plain("AB09 §6.1: GWEM by the steps of its walk", ("set", *STEPS, POINT), steps),
+        return Report(text)
+    scaled = errors(SCALED)
+    head = "AB09 Fig. 3: the same with standardised features"
+    text.append(plain(head, ("set", *METHODS), scaled, fewer))
+    few, many = (errors(settings) for settings in AMOUNTS.values())
+    table, above = by_amount(ours, few, many, f"{fewer} / {draws} / {fewer}")
+    steps = errors(WALKS)
+    head = "AB09 §6.1: GWEM by the steps of its walk"
+    text += [table, plain(head, ("set", *STEPS, POINT), steps, fewer)]
+    told = says(ours, above, steps)
+    text.append(reporting.statements("AB09 §6.1 on Fig. 3", told))
+    worse = {n for n in LARGE if n in ours and ours[n]["GF"] > PAPER[n]["GF"] + WORSE}
+    mass = errors(one for one in MASS if one.name in worse)
+    text += worse_cells(found, scaled, mass) + notes(ours, scaled, errors(LOCAL))
+    cells = [(PAPER[one.name][m], ours[one.name][m]) for one in found for m in METHODS]
+    verdicts = [
+        by_numbers("AB09 Fig. 3", cells, WORSE, larger=False),
+        by_statements("AB09 §6.1", told),
     ]
-    text.append(common.statements("AB09 §6.1 on Fig. 3", says(ours, above, steps)))
-    worse = [
-        name for name in LARGE if name in ours and ours[name]["GF"] > PAPER[name]["GF"] + WORSE
-    ]
-    mass = errors((Setting(name, methods=("GF, class mass",)) for name in worse), draws)
-    return text + worse_cells(found, scaled, mass) + notes(ours, scaled, local)
+    return Report(text, verdicts)
 
 
-def worse_cells(found: dict[Setting, Found], scaled: Means, mass: Means) -> Text:
+def worse_cells(found: dict[Setting, Folds], scaled: Means, mass: Means) -> list[str]:
     """Cells with an error more than three points above the paper's, and why."""
     marked, told = [], []
     for one, got in found.items():
@@ -246,10 +263,10 @@ def worse_cells(found: dict[Setting, Found], scaled: Means, mass: Means) -> Text
             f"class takes most of them. With class-mass normalisation: {shown}."
         )
     told.insert(0, f"Worse than the paper by more than 3 points: {', '.join(marked) or 'none'}.")
-    return [common.note(paragraph) for paragraph in told]
+    return told
 
 
-def notes(ours: Means, scaled: Means, local: Means) -> Text:
+def notes(ours: Means, scaled: Means, local: Means) -> list[str]:
     """What was established about the graphs and sets of the paper."""
     told = []
     if "Wine" in scaled:
@@ -281,8 +298,4 @@ def notes(ours: Means, scaled: Means, local: Means) -> Text:
         "gave GWEM, GF, TIKREG or LTSALP the paper's 43 to 56 %, which is worse than one class for "
         "all points: 36 %, the paper's LGC, LNP and CK."
     )
-    return [common.note(paragraph) for paragraph in told]
-
-
-if __name__ == "__main__":
-    sys.exit(common.main(run, __doc__, DRAWS))
+    return told

@@ -1,6 +1,6 @@
 """How AB09 §6 measures: sets, methods, five folds, parameters by cross-validation.
 
-A reproduction of a figure is made of `Setting`s, which `measured` runs.
+A reproduction of a figure is made of `Setting`s: `tasks_of` and `by_setting`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import common, data
+from . import data
+from .running import Found, Task
 
 LABELLED = 30
 NEIGHBOURS = 10
@@ -75,7 +76,7 @@ class Setting:
     methods: tuple[str, ...] = tuple(METHODS)
 
 
-Found = dict[str, list[tuple[float, Any]]]  # per method: (error in %, value chosen) of every fold
+Folds = dict[str, list[tuple[float, Any]]]  # per method: (error in %, value chosen) of every fold
 
 
 @functools.lru_cache(maxsize=2)
@@ -142,11 +143,11 @@ def selected(method: Method, points: data.Points, graph: Any, labelled: Any, see
     return method.values[int(wrong.argmin())]
 
 
-def one_draw(setting: Setting, draw: int) -> Found:
+def one_draw(setting: Setting, draw: int) -> Folds:
     """Errors on the fifth fold, and chosen values, for every fold and method."""
     import numpy as np
 
-    found: Found = {name: [] for name in setting.methods}
+    found: Folds = {name: [] for name in setting.methods}
     both = prepared(setting.name, setting.standardised, setting.weights)
     if both is None:
         return found
@@ -161,15 +162,20 @@ def one_draw(setting: Setting, draw: int) -> Found:
     return found
 
 
-def measured(settings: Iterable[Setting], draws: int, jobs: int) -> dict[Setting, Found]:
-    """All folds of all draws; the large sets first, so that no process waits at the end."""
-    tasks = [
-        (one, draw)
-        for one in sorted(settings, key=lambda one: one.name not in LARGE)
-        for draw in range(max(1, draws // 5) if one.name in LARGE else max(1, draws))
+def tasks_of(settings: Iterable[Setting], draws: int) -> list[Task]:
+    """A draw each; of large sets a fifth."""
+    return [
+        Task(one_draw, (one, draw), 60.0 if one.name in LARGE else 5.0)
+        for one in settings
+        for draw in range(max(1, draws // 5 if one.name in LARGE else draws))
     ]
-    found: dict[Setting, Found] = {one: {m: [] for m in one.methods} for one, _ in tasks}
-    for (one, _), got in zip(tasks, common.each(one_draw, tasks, jobs), strict=True):
-        for name, folds in got.items():
-            found[one][name] += folds
+
+
+def by_setting(results: Found) -> dict[Setting, Folds]:
+    """All folds of all draws of the sets that are there."""
+    found: dict[Setting, Folds] = {}
+    for (one, _), got in results[one_draw]:
+        folds = found.setdefault(one, {name: [] for name in one.methods})
+        for name, more in got.items():
+            folds[name] += more
     return {one: got for one, got in found.items() if any(got.values())}

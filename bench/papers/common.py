@@ -1,28 +1,16 @@
-"""What the reproductions share: draws of side information, statements, tables, running.
+"""What the reproductions share: draws of side information, figures of many draws.
 
-A reproduction is a module with `DRAWS`, how many random draws it makes unless told otherwise, and
-`run(options)`, which prints its tables and returns them as Markdown.
+A reproduction is a module with `DRAWS`, how many random draws it makes (`PAPER_DRAWS` where the
+paper made more), `tasks(draws)`, and `report(draws, found)` of what the tasks found.
 """
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import os
 import statistics
-import sys
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from multiprocessing import get_context
+from collections.abc import Iterable
 from typing import Any
 
-from bench.common import say, table, timed
-
 from .methods import Score
-
-Text = list[str]
-
 
 # ---------------------------------------------------------------- side information
 
@@ -86,26 +74,7 @@ def truth_pairs(y: Any, pairs: Any) -> Any:
     return ml.Constraints.from_pairs(pairs, belief=belief, n_nodes=len(y))
 
 
-# ---------------------------------------------------------------- statements and tables
-
-
-@dataclass(frozen=True)
-class Statement:
-    """What a paper says, what was measured, and whether the one follows from the other."""
-
-    says: str
-    ours: str
-    holds: bool | None
-
-    def row(self) -> tuple[str, str, str]:
-        """A row of a table; None is "not measured"."""
-        told = "not measured" if self.holds is None else ("holds" if self.holds else "does not")
-        return self.says, self.ours, told
-
-
-def statements(title: str, found: Iterable[Statement]) -> str:
-    """Table of statements."""
-    return table(title, ("the paper says", "ours", ""), [one.row() for one in found])
+# ---------------------------------------------------------------- figures of many draws
 
 
 def mean(values: Iterable[float | None]) -> float | None:
@@ -140,7 +109,7 @@ def compared(paper: float | None, ours: float | None, digits: int = 3) -> str:
     return f"{told(paper, f'.{digits}f')} / {told(ours, f'.{digits}f')} / {shown}"
 
 
-def error_lines(scores: Iterable[tuple[str, Score]]) -> Text:
+def error_lines(scores: Iterable[tuple[str, Score]]) -> list[str]:
     """How many fits of a method ended with an error, and the first reason."""
     reasons: dict[str, list[str]] = {}
     for name, found in scores:
@@ -148,62 +117,4 @@ def error_lines(scores: Iterable[tuple[str, Score]]) -> Text:
             reasons.setdefault(name, []).append(found["error"])
     lines = [f"No result, {name}: {len(all_)} fits, such as “{all_[0]}”." for name, all_ in
              reasons.items()]  # fmt: skip
-    for line in lines:
-        print("\n" + line)
     return lines
-
-
-def note(text: str) -> str:
-    """A paragraph under a title: printed, and kept for the file."""
-    print("\n" + text)
-    return text
-
-
-# ---------------------------------------------------------------- running
-
-
-@dataclass(frozen=True)
-class Options:
-    """How many draws (None: as the script likes) and how many processes."""
-
-    draws: int | None = None
-    jobs: int = 1
-
-    def count(self, quick: int) -> int:
-        """Draws to make."""
-        return quick if self.draws is None else self.draws
-
-
-def each(function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], jobs: int) -> list[Any]:
-    """`function(*task)` for all tasks, in order, in `jobs` processes of one thread each."""
-    if jobs <= 1 or len(tasks) <= 1:
-        return [function(*task) for task in tasks]
-    single = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
-    before = {name: os.environ.get(name) for name in single}
-    os.environ.update(single)
-    try:
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-            return [job.result() for job in [pool.submit(function, *task) for task in tasks]]
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
-def main(run: Callable[[Options], Text], doc: str | None, draws: int) -> int:
-    """Command line of one reproduction."""
-    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
-    parser.add_argument("--draws", type=int, help=f"random draws; default {draws}")
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
-    args = parser.parse_args()
-    with contextlib.suppress(KeyboardInterrupt):
-        _, seconds = timed(run, Options(args.draws, args.jobs))
-        say(f"{seconds:.0f} s")
-        return 0
-    return 1
-
-
-if __name__ == "__main__":
-    sys.exit("this is no reproduction; python -m bench.papers runs all")

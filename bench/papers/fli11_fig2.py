@@ -1,7 +1,5 @@
 """FLI11 Fig. 2: ARI against the number of pairs on Zoo, WDBC, Ionosphere, Wine: SRCP and rivals
 
-    python -m bench.papers.fli11_fig2 [--draws 20] [--jobs N]
-
 Pairs are drawn at random, n/4 to 2n of them; a draw's larger sets contain its smaller ones. The
 graph joins 20 neighbours with weights exp(−d²/(2σ²)), σ = 1, W = (W + Wᵀ)/2, μ = 0.2, as the paper
 says. Whether it scaled the features it does not say, and at a fixed σ this decides everything: on
@@ -22,14 +20,14 @@ paper's. E2CP is not in the figure.
 from __future__ import annotations
 
 import statistics
-import sys
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from . import common, data, methods
-from .common import Options, Statement, Text
+from . import common, data, methods, reporting
 from .methods import Score
+from .reporting import Report, Statement, Table, by_statements
+from .running import Found, Task
 
 DRAWS = 20
 SHARES = (0.25, 0.5, 1.0, 1.5, 2.0)
@@ -56,7 +54,7 @@ others, whose degrees vanish at σ = 1: the smoothest vectors of W* cut off a fe
 and SRCP is far better."""
 NOTHING = 0.01  # differences of mean ARI up to this are none
 Key = tuple[str, str, float, str]  # graph, set, share of n, method
-Found = dict[Key, list[Score]]
+Scores = dict[Key, list[Score]]
 Verdict = tuple[bool, str]
 
 
@@ -89,20 +87,27 @@ def one_set(name: str, how: str, first: int, last: int) -> list[tuple[Key, Score
     return found
 
 
-def run(options: Options) -> Text:
-    """The main table, a short one of all graphs, the statements on each."""
-    draws = options.count(DRAWS)
-    names = [m.name for m in methods.available(methods.FLI11)]
-    sizes = {name: made.y.size for name, make in SETS.items() if (made := make()) is not None}
-    step = max(1, draws // 4)
-    tasks = [
-        (name, how, first, min(first + step, draws))
-        for name in sorted(sizes, key=lambda name: -sizes[name])
+def sizes_of() -> dict[str, int]:
+    """Points of the sets that are there."""
+    return {name: made.y.size for name, make in SETS.items() if (made := make()) is not None}
+
+
+def tasks(draws: int) -> list[Task]:
+    """A draw of a set on a graph each."""
+    return [
+        Task(one_set, (name, how, draw, draw + 1), n / 10)
+        for name, n in sizes_of().items()
         for how in GRAPHS
-        for first in range(0, draws, step)
+        for draw in range(draws)
     ]
-    found: Found = {}
-    for part in common.each(one_set, tasks, options.jobs):
+
+
+def report(draws: int, results: Found) -> Report:
+    """The main table, a short one of all graphs, the statements on each."""
+    names = [m.name for m in methods.available(methods.FLI11)]
+    sizes = sizes_of()
+    found: Scores = {}
+    for _, part in results[one_set]:
         for key, score in part:
             found.setdefault(key, []).append(score)
     rows: list[tuple[Any, ...]] = [
@@ -111,24 +116,25 @@ def run(options: Options) -> Text:
         for share in SHARES
     ]
     title = f"FLI11 Fig. 2: {MAIN}, ARI, mean ± standard error of {draws} draws"
-    text = [common.table(title, ("set", "pairs", *names), rows)]
+    text: list[Table | str] = [Table(title, ("set", "pairs", *names), rows)]
     rows = [
         (name, how, *(shown(level(found, how, name, m)) for m in names))
         for name in sizes
         for how in GRAPHS
     ]
     title = f"FLI11 Fig. 2: mean ARI over n/4 to 2n pairs, {draws} draws"
-    text.append(common.table(title, ("set", "features, weights", *names), rows))
+    text.append(Table(title, ("set", "features, weights", *names), rows))
     says = {how: statements(found, list(sizes), how) for how in GRAPHS}
-    text.append(common.statements(f"FLI11 on Fig. 2: {MAIN}", says[MAIN]))
+    text.append(reporting.statements(f"FLI11 on Fig. 2: {MAIN}", says[MAIN]))
     rows = [
         (one.says, *(says[how][i].ours.split(":")[0] + verdict(says[how][i]) for how in GRAPHS))
         for i, one in enumerate(says[MAIN])
     ]
-    text.append(common.table("FLI11 on Fig. 2: all graphs", ("the paper says", *GRAPHS), rows))
-    text.append(common.note(WHY))
+    text.append(Table("FLI11 on Fig. 2: all graphs", ("the paper says", *GRAPHS), rows))
+    text.append(WHY)
     flat = [(f"{key[1]}, {key[0]}, {key[3]}", s) for key, all_ in found.items() for s in all_]
-    return text + common.error_lines(flat)
+    verdicts = [by_statements(f"FLI11 Fig. 2: {how}", says[how]) for how in GRAPHS]
+    return Report([*text, *common.error_lines(flat)], verdicts)
 
 
 def verdict(one: Statement) -> str:
@@ -141,17 +147,17 @@ def shown(value: float | None) -> str | None:
     return None if value is None else f"{value:.3f}"
 
 
-def average(found: Found, how: str, name: str, share: float, method: str) -> float | None:
+def average(found: Scores, how: str, name: str, share: float, method: str) -> float | None:
     """Mean ARI over the draws."""
     return common.mean(common.column(found.get((how, name, share, method), []), "ari"))
 
 
-def level(found: Found, how: str, name: str, method: str) -> float | None:
+def level(found: Scores, how: str, name: str, method: str) -> float | None:
     """Mean ARI over the draws and the numbers of pairs."""
     return common.mean(average(found, how, name, share, method) for share in SHARES)
 
 
-def cell(found: Found, how: str, name: str, share: float, method: str) -> str | None:
+def cell(found: Scores, how: str, name: str, share: float, method: str) -> str | None:
     """ARI as mean ± standard error."""
     values = common.column(found.get((how, name, share, method), []), "ari")
     if not values:
@@ -163,7 +169,7 @@ def cell(found: Found, how: str, name: str, share: float, method: str) -> str | 
 # ---------------------------------------------------------------- statements
 
 
-def statements(found: Found, sets: list[str], how: str) -> list[Statement]:
+def statements(found: Scores, sets: list[str], how: str) -> list[Statement]:
     """What the section "On UCI data" says, on one graph."""
 
     def curve(name: str, method: str) -> list[float]:
@@ -236,7 +242,3 @@ def statements(found: Found, sets: list[str], how: str) -> list[Statement]:
         checks = [falls("Ionosphere", method) for method in (methods.AP.name, methods.SL.name)]
         says.append(unlabelled("on Ionosphere more pairs make AP and SL worse", *checks))
     return says
-
-
-if __name__ == "__main__":
-    sys.exit(common.main(run, __doc__, DRAWS))

@@ -1,7 +1,5 @@
 """FLI11 Algorithm 1, dense against sparse: does it cost quality to adjust few similarities only?
 
-    python -m bench.papers.fli11_sparse [--draws 20] [--jobs N]
-
 The paper adjusts all n² similarities by F (eq. 9). `SRCP` adjusts the graph's edges, and adds for
 every node at most `new_edges` new ones, where F is largest. The dense side here is written in numpy
 and scipy and has nothing of mustlink but its k-means, with the same seed: F from one
@@ -18,12 +16,12 @@ from __future__ import annotations
 
 import math
 import statistics
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from . import common, data
-from .common import Options, Text
+from .reporting import Report, Table, Verdict, by_numbers
+from .running import Found, Task
 
 DRAWS = 20
 SHARES = (0.25, 0.5, 1.0, 2.0)
@@ -46,7 +44,7 @@ LARGE = ("Digits",)  # an eigendecomposition takes seconds: only the default num
 DENSE, AUTO = -1, -2  # in place of a number of new edges: all pairs; all of the defaults
 COUNTS = (*NEW_EDGES, AUTO)
 Key = tuple[str, float, str, bool, int]  # set, share of n, variant, normalize, new edges
-Found = dict[Key, list[float]]
+Scores = dict[Key, list[float]]
 
 
 def graph_of(name: str) -> tuple[data.Points, Any]:
@@ -175,18 +173,25 @@ def new_edges(name: str) -> tuple[int, ...]:
     return (DEFAULT,) if name in LARGE else NEW_EDGES
 
 
-def run(options: Options) -> Text:
-    """The default number of new edges on all sets, then other numbers, then which cells miss."""
-    draws = options.count(DRAWS)
-    sizes = {name: made.y.size for name, make in SETS.items() if (made := make()) is not None}
-    step = max(1, draws // 10)
-    tasks = [
-        (name, first, min(first + step, draws))
-        for name in sorted(sizes, key=lambda name: -sizes[name])
-        for first in range(0, draws, step)
+def sizes_of() -> dict[str, int]:
+    """Points of the sets that are there."""
+    return {name: made.y.size for name, make in SETS.items() if (made := make()) is not None}
+
+
+def tasks(draws: int) -> list[Task]:
+    """A draw of a set each."""
+    return [
+        Task(one_set, (name, draw, draw + 1), (n / 100) ** 2)
+        for name, n in sizes_of().items()
+        for draw in range(draws)
     ]
-    found: Found = {}
-    for part in common.each(one_set, tasks, options.jobs):
+
+
+def report(draws: int, results: Found) -> Report:
+    """The default number of new edges on all sets, then other numbers, then which cells miss."""
+    sizes = sizes_of()
+    found: Scores = {}
+    for _, part in results[one_set]:
         for key, ari in part:
             found.setdefault(key, []).append(ari)
     kinds = [(variant, normalize) for variant in VARIANTS for normalize in (True, False)]
@@ -199,7 +204,7 @@ def run(options: Options) -> Text:
     title = (
         f"Mean ARI, {draws} draws: dense / {DEFAULT} new edges a node / difference ± standard error"
     )
-    text = [common.table(title, ("set", "pairs", *heads), rows)]
+    text: list[Table | str] = [Table(title, ("set", "pairs", *heads), rows)]
     for normalize in (True, False):
         rows = [
             (name, round(share * n), *(cell(found, name, share, normalize, c) for c in COUNTS))
@@ -208,9 +213,8 @@ def run(options: Options) -> Text:
         ]
         told = "normalised" if normalize else "F as it is"
         title = f"Sparse minus dense by new edges a node, luxburg, {told}, {draws} draws"
-        text.append(
-            common.table(title, ("set", "pairs", *map(str, NEW_EDGES), "20, defaults"), rows)
-        )
+        headers = ("set", "pairs", *map(str, NEW_EDGES), "20, defaults")
+        text.append(Table(title, headers, rows))
     rows = []
     for (variant, normalize), head in zip(kinds, heads, strict=True):
         for count in COUNTS:
@@ -221,13 +225,23 @@ def run(options: Options) -> Text:
                 rows.append((head, "20, defaults" if count == AUTO else count, *verdict))
     title = f"Within {ALLOWED} ARI of the dense one: sets and numbers of pairs"
     headers = ("variant", "new edges", "within", "worse by more", "better by more")
-    text.append(common.table(title, headers, rows))
-    text.append(common.note("“(noise?)”: beyond the limit by less than two standard errors."))
-    return text
+    text.append(Table(title, headers, rows))
+    text.append("“(noise?)”: beyond the limit by less than two standard errors.")
+    return Report(text, [sparse_verdict(found)])
+
+
+def sparse_verdict(found: Scores) -> Verdict:
+    """The algorithm's own dense side stands for the paper: 20 new edges, rows as in the paper."""
+    cells = [
+        (statistics.fmean(dense), statistics.fmean(found[*key[:4], DEFAULT]))
+        for key, dense in found.items()
+        if key[2:] == (VARIANTS[0], False, DENSE)
+    ]
+    return by_numbers("FLI11 Algorithm 1, 20 new edges a node, F as it is", cells, ALLOWED)
 
 
 def difference(
-    found: Found, name: str, share: float, variant: str, normalize: bool, count: int
+    found: Scores, name: str, share: float, variant: str, normalize: bool, count: int
 ) -> tuple[float, float] | None:
     """Mean of sparse minus dense over the draws, and its standard error (paired)."""
     sparse = found.get((name, share, variant, normalize, count))
@@ -239,7 +253,7 @@ def difference(
     return statistics.fmean(gaps), error
 
 
-def both(found: Found, name: str, share: float, variant: str, normalize: bool) -> str | None:
+def both(found: Scores, name: str, share: float, variant: str, normalize: bool) -> str | None:
     """Dense, sparse and difference in one cell."""
     gap = difference(found, name, share, variant, normalize, DEFAULT)
     if gap is None:
@@ -248,14 +262,14 @@ def both(found: Found, name: str, share: float, variant: str, normalize: bool) -
     return f"{dense:.3f} / {dense + gap[0]:.3f} / {gap[0]:+.3f} ± {gap[1]:.3f}"
 
 
-def cell(found: Found, name: str, share: float, normalize: bool, count: int) -> str | None:
+def cell(found: Scores, name: str, share: float, normalize: bool, count: int) -> str | None:
     """Difference of one number of new edges."""
     gap = difference(found, name, share, VARIANTS[0], normalize, count)
     return None if gap is None else f"{gap[0]:+.3f} ± {gap[1]:.3f}"
 
 
 def misses(
-    found: Found,
+    found: Scores,
     sizes: dict[str, int],
     cells: list[tuple[str, float]],
     variant: str,
@@ -279,7 +293,3 @@ def listed(labels: list[str]) -> str:
     """At most six of them."""
     more = [f"and {len(labels) - 6} more"] if len(labels) > 6 else []
     return ", ".join([*labels[:6], *more]) or "–"
-
-
-if __name__ == "__main__":
-    sys.exit(common.main(run, __doc__, DRAWS))

@@ -1,7 +1,5 @@
 """Published anchor: ARI of PCCC and of a constrained spectral baseline on Iris, Wine, WDBC, Iono.
 
-    python -m bench.papers.pccc [--draws SEEDS] [--jobs N]
-
 Baumann and Hochbaum, PCCC (arXiv 2212.14437), standardised features. Its generator of constraints
 (github.com/phil85/PCCC-Data, `generate_hard_constraints`) makes as many constraints as ⌈pn⌉ points
 have pairs, ℓ(ℓ-1)/2, but draws the *pairs at random among all points*. That is a different thing
@@ -16,16 +14,16 @@ transitivity. Both readings are measured, each with reference bounds from the sa
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 from . import common, data, methods
-from .common import Options, Statement, Text
 from .methods import Method, Score
+from .reporting import Report, Statement, Table, Verdict, by_statements
+from .running import Found, Task
 
-DRAWS = 1
+DRAWS = 5
 SHARES = (5, 10, 15, 20)
 SETS: dict[str, Callable[[], data.Points | None]] = {
     "Iris": data.iris,
@@ -165,25 +163,38 @@ def implied(points: data.Points, constraints: Any) -> Score:
     return {"ari": float(adjusted_rand_score(y, guess)), "taught": float(taught.mean())}
 
 
-def run(options: Options) -> Text:
+def tasks(draws: int) -> list[Task]:
+    """A draw of a set each."""
+    sizes = {name: made.y.size for name, make in SETS.items() if (made := make()) is not None}
+    return [
+        Task(one_fit, (name, reading, share, seed), (n / 100) ** 2)
+        for reading in READINGS
+        for name, n in sizes.items()
+        for share in SHARES
+        for seed in range(draws)
+    ]
+
+
+def report(draws: int, found: Found) -> Report:
     """Both readings."""
-    draws = options.count(DRAWS)
     methods.available(OURS)
-    sets = [name for name, make in SETS.items() if make() is not None]
-    text: Text = []
+    sets = list(dict.fromkeys(args[0] for args, _ in found[one_fit]))
+    text: list[Table | str] = []
+    verdicts = []
     for reading in READINGS:
-        tasks = [(n, reading, p, s) for n in reversed(sets) for p in SHARES for s in range(draws)]
         rows: Rows = {}
-        for (name, _, share, _), one in zip(
-            tasks, common.each(one_fit, tasks, options.jobs), strict=True
-        ):  # fmt: skip
-            for method, scored in one.items():
+        for (name, which, share, _), one in found[one_fit]:
+            for method, scored in one.items() if which == reading else ():
                 rows.setdefault((method, name, share), []).append(scored)
-        text += tables(rows, sets, reading, draws)
-    return text
+        more, verdict = tables(rows, sets, reading, draws)
+        text += more
+        verdicts.append(verdict)
+    return Report(text, verdicts)
 
 
-def tables(rows: Rows, sets: list[str], reading: str, draws: int) -> Text:
+def tables(
+    rows: Rows, sets: list[str], reading: str, draws: int
+) -> tuple[list[Table | str], Verdict]:
     """The figures of all methods beside the published ones, and the comparison of means."""
     names = sorted({key[0] for key in rows}, key=lambda m: (m.startswith("bound"), m[-3:], m))
     means: dict[str, float] = {}
@@ -207,7 +218,7 @@ def tables(rows: Rows, sets: list[str], reading: str, draws: int) -> Text:
         "points": "⌈pn⌉ points fully paired",
     }[reading]
     title = f"PCCC's sets, {told}: ARI at p = 5 / 10 / 15 / 20 %, mean of {draws} seeds"
-    text = [common.table(title, ("method", *sets, "mean"), lines)]
+    text: list[Table | str] = [Table(title, ("method", *sets, "mean"), lines)]
     ours = {m: v for m, v in means.items() if "published" not in m and "bound" not in m}
     bounds = {m: v for m, v in means.items() if "bound" in m}
     best = max(ours, key=lambda m: ours[m]) if ours else "–"
@@ -237,22 +248,16 @@ def tables(rows: Rows, sets: list[str], reading: str, draws: int) -> Text:
             max(bounds.values()) >= target if bounds else None,
         ),
     ]
-    text.append(common.table(f"PCCC: {reading}", ("aim", "ours", ""), [s.row() for s in says]))
+    text.append(Table(f"PCCC: {reading}", ("aim", "ours", ""), [s.row() for s in says]))
     if reading == "points":
         text.append(
-            common.note(
-                "With ⌈pn⌉ labelled points an ARI of 1.000 on WDBC and Ionosphere is out of reach "
-                "for the classifiers too: the published figures are of the other reading."
-            )
+            "With ⌈pn⌉ labelled points an ARI of 1.000 on WDBC and Ionosphere is out of reach "
+            "for the classifiers too: the published figures are of the other reading."
         )
     flat_scores = [(f"{m}, {s}", one) for (m, s, _), all_ in rows.items() for one in all_]
-    return text + common.error_lines(flat_scores)
+    return [*text, *common.error_lines(flat_scores)], by_statements(f"PCCC's sets, {told}", says)
 
 
 def cells(values: list[float | None]) -> str:
     """Four figures."""
     return " ".join("–" if v is None else f"{v:.3f}" for v in values)
-
-
-if __name__ == "__main__":
-    sys.exit(common.main(run, __doc__, DRAWS))

@@ -1,7 +1,5 @@
 """WD12 Fig. 4 and 5: labels on 5 to 50 % of six two-class sets, propagated or as constraints.
 
-    python -m bench.papers.wd12_fig4_5 [--draws 100] [--jobs N]
-
 Spectral is the sign of the second vector of L̄; GFHF and LLGC (α = 0.5) as in the paper; CSC is
 CSP with all pairs of labelled nodes, β by WD14 eq. 19 (WD12 names none); CSC+GFHF is Algorithm 4
 with the raw harmonic values. The clusters of the last two are signs of one vector. A set of labels
@@ -16,18 +14,17 @@ and 2, as the paper says in words; the 119 rows of its Table II are classes 2 an
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
-from bench.common import table
-
-from . import common, data, methods, wd14_fig9_10
-from .common import Options, Statement, Text
+from . import common, data, methods, reporting, wd14_fig9_10
 from .methods import Method, Score
+from .reporting import Report, Statement, Table, by_statements
+from .running import Found, Task
 from .wd14_fig9_10 import plain_cut
 
 DRAWS = 20
+PAPER_DRAWS = 100
 PERCENT = (5, 10, 20, 30, 40, 50)
 GRAPHS = ("σ² = d", "σ = 1")
 WINE_119 = "Wine, 119"
@@ -110,32 +107,38 @@ def one_set(name: str, how: str, first: int, last: int) -> list[tuple[Key, Score
     return found
 
 
-def run(options: Options) -> Text:
-    """Tables of Fig. 4 and 5 by graph, then the statements."""
-    draws = options.count(DRAWS)
-    sets = [name for name, make in SETS.items() if make() is not None]
-    step = max(1, draws // 4)
-    tasks = [
-        (name, how, first, min(first + step, draws))
-        for name in sorted(sets, key=["WDBC", "Ionosphere", "Glass"].__contains__, reverse=True)
+def tasks(draws: int) -> list[Task]:
+    """A draw of a set on a graph each."""
+    sizes = {name: made.y.size for name, make in SETS.items() if (made := make()) is not None}
+    return [
+        Task(one_set, (name, how, draw, draw + 1), (n / 100) ** 2)
+        for name, n in sizes.items()
         for how in GRAPHS
-        for first in range(0, draws, step)
+        for draw in range(draws)
     ]
+
+
+def report(draws: int, results: Found) -> Report:
+    """Tables of Fig. 4 and 5 by graph, then the statements."""
+    sets = list(dict.fromkeys(args[0] for args, _ in results[one_set]))
     found: dict[Key, list[Score]] = {}
-    for part in common.each(one_set, tasks, options.jobs):
+    for _, part in results[one_set]:
         for key, score in part:
             found.setdefault(key, []).append(score)
-    text = [common.note("Mean ARI, then the share of draws above Spectral. * best of a row.")]
+    text: list[Table | str] = ["Mean ARI, then the share of draws above Spectral. * best of a row."]
     for how in GRAPHS:
         rows = [
             (name, percent, *row(found, how, name, percent)) for name in sets for percent in PERCENT
         ]
         title = f"WD12 Fig. 4 and 5: {how}, {draws} draws"
-        text.append(table(title, ("set", "% labelled", *METHODS), rows))
+        text.append(Table(title, ("set", "% labelled", *METHODS), rows))
+    verdicts = []
     for how in GRAPHS:
-        text.append(statements(found, sets, how))
+        says = statements(found, sets, how)
+        text.append(reporting.statements(f"WD12 §VI.B: {how}", says))
+        verdicts.append(by_statements(f"WD12 Fig. 4 and 5: {how}", says))
     flat = [(f"{key[1]}, {key[0]}, {key[3]}", s) for key, all_ in found.items() for s in all_]
-    return text + common.error_lines(flat)
+    return Report([*text, *common.error_lines(flat)], verdicts)
 
 
 def average(found: dict[Key, list[Score]], key: Key, what: str = "ari") -> float:
@@ -155,7 +158,7 @@ def row(found: dict[Key, list[Score]], how: str, name: str, percent: int) -> lis
     return cells
 
 
-def statements(found: dict[Key, list[Score]], sets: list[str], how: str) -> str:
+def statements(found: dict[Key, list[Score]], sets: list[str], how: str) -> list[Statement]:
     """What §VI.B says, cell by cell of sets and shares of labels; 119 rows of Wine left out."""
     six = [name for name in sets if name != WINE_119]
     cells = [(name, percent) for name in six for percent in PERCENT]
@@ -195,7 +198,7 @@ def statements(found: dict[Key, list[Score]], sets: list[str], how: str) -> str:
         for p in PERCENT
     ]
     few = [n for n in six if value(n, PERCENT[1], OURS) > value(n, PERCENT[1], SPECTRAL)]
-    says = [
+    return [
         counted("CSC+GFHF is above Spectral", (SPECTRAL,), "ari"),
         *(counted(f"CSC+GFHF is above {r}", (r,), "ari") for r in RIVALS),
         counted("CSC+GFHF is above all four", (SPECTRAL, *RIVALS), "ari"),
@@ -234,8 +237,3 @@ def statements(found: dict[Key, list[Score]], sets: list[str], how: str) -> str:
             max(near) <= 0.1,
         ),
     ]  # fmt: skip
-    return common.statements(f"WD12 §VI.B: {how}", says)
-
-
-if __name__ == "__main__":
-    sys.exit(common.main(run, __doc__, DRAWS))

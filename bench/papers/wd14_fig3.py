@@ -1,17 +1,16 @@
 """WD14 §4.4 and Fig. 3: six nodes, two triangles joined by an edge; β drags node 4 over.
 
-    python -m bench.papers.wd14_fig3
-
 The figure shows u*; the values here are those of the formulas, computed to full precision with
 dense algebra on the paper's own matrices.
 """
 
 from __future__ import annotations
 
-import sys
+from typing import Any
 
-from . import common
-from .common import Options, Statement, Text
+from . import reporting
+from .reporting import Report, Statement, Table, by_numbers, by_statements
+from .running import Found, Task
 
 DRAWS = 1
 EDGES = ((0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (3, 5), (4, 5))
@@ -22,9 +21,14 @@ U = {
 }
 
 
-def run(options: Options) -> Text:
-    """β = vol and 2 vol; nothing is random."""
-    del options
+def tasks(draws: int) -> list[Task]:
+    """One: nothing is random."""
+    del draws
+    return [Task(both)]
+
+
+def both() -> dict[str | int, Any]:
+    """Clusters of the plain cut; eigenvalues, vectors and clusters for β = vol and 2 vol."""
     import numpy as np
     from scipy.sparse import csr_matrix
 
@@ -37,30 +41,42 @@ def run(options: Options) -> Text:
     # the paper's Q has ones on its diagonal: labels on all nodes
     known = ml.Constraints.from_matrix(np.where(y[:, None] == y, 1.0, -1.0))
     plain = ml.NCut(2, affinity="precomputed", random_state=0).fit(csr_matrix(A)).labels_
-    rows, four, labels = [], [], []
-    for factor, (value, vector) in U.items():
+    found: dict[str | int, Any] = {"plain": plain.tolist()}
+    for factor in U:
         est = ml.CSP(
             2, affinity="precomputed", beta=factor / (8 / 3), subspace="exact", assign="sign",
             random_state=0,
         ).fit(csr_matrix(A), constraints=known)  # fmt: skip
         u = est.embedding_[:, 0] * np.sign(est.embedding_[0, 0])
+        found[factor] = (float(est.eigenvalues_[0]), u.tolist(), est.labels_.tolist())
+    return found
+
+
+def report(draws: int, found: Found) -> Report:
+    """Numbers beside the paper's, then its statements."""
+    del draws
+    ((_, ours),) = found[both]
+    rows, cells, four, labels = [], [], [], []
+    for factor, (value, vector) in U.items():
+        ours_value, u, clusters = ours[factor]
+        cells += [(value, ours_value), *zip(vector, u, strict=True)]
         name = "β = vol" if factor == 1 else f"β = {factor} vol"
-        rows.append((name, "λ", f"{value:.6f}", f"{est.eigenvalues_[0]:.6f}",
-                     f"{est.eigenvalues_[0] - value:+.1e}"))  # fmt: skip
+        rows.append((name, "λ", f"{value:.6f}", f"{ours_value:.6f}",
+                     f"{ours_value - value:+.1e}"))  # fmt: skip
         for node in range(6):
             rows.append((name, f"u*, node {node + 1}", f"{vector[node]:.3f}", f"{u[node]:.3f}",
                          f"{u[node] - vector[node]:+.1e}"))  # fmt: skip
         four.append((u[3] - u[4]) / (u[0] - u[4]))
-        labels.append(est.labels_)
-    text = [common.table("WD14 Fig. 3", ("β", "", "paper", "ours", "difference"), rows)]
-    cut = {frozenset(np.flatnonzero(plain == c) + 1) for c in (0, 1)}
+        labels.append(clusters)
+    table = Table("WD14 Fig. 3", ("β", "", "paper", "ours", "difference"), rows, 0)
+    cut = {frozenset(i + 1 for i, c in enumerate(ours["plain"]) if c == k) for k in (0, 1)}
     together = all(
         len(set(found[:4])) == 1 and found[4] == found[5] != found[0] for found in labels
     )
     says = [
         Statement(
             "without constraints {1,2,3} and {4,5,6}",
-            " and ".join(str(sorted(int(i) for i in part)) for part in sorted(cut, key=min)),
+            " and ".join(str(sorted(part)) for part in sorted(cut, key=min)),
             cut == {frozenset({1, 2, 3}), frozenset({4, 5, 6})},
         ),
         Statement(
@@ -74,8 +90,5 @@ def run(options: Options) -> Text:
             four[1] > four[0],
         ),
     ]
-    return [*text, common.statements("WD14 §4.4", says)]
-
-
-if __name__ == "__main__":
-    sys.exit(common.main(run, __doc__, DRAWS))
+    verdicts = [by_numbers("WD14 Fig. 3", cells, 1e-3), by_statements("WD14 §4.4", says)]
+    return Report([table, reporting.statements("WD14 §4.4", says, 0)], verdicts)

@@ -1,7 +1,5 @@
 """WD14 Fig. 7: two moons of 100 points that the plain cut cannot tell apart, 0 to 100 pairs.
 
-    python -m bench.papers.wd14_fig7 [--draws SETS] [--jobs N]
-
 Ten samples, up to 50 sets of random pairs each. The paper names neither noise nor affinity: moons
 of scikit-learn with noise 0.1 and a Gaussian kernel of width 0.2, at which the plain cut fails with
 100 points and does better with 1,000. The clusters are the signs of one vector. β: one feasible
@@ -11,15 +9,15 @@ package's defaults.
 
 from __future__ import annotations
 
-import sys
 from itertools import pairwise
 from typing import Any
 
-from . import common, data, methods
-from .common import Options, Statement, Text
+from . import common, data, methods, reporting
 from .methods import Method
+from .reporting import Report, Statement, Table, by_statements
+from .running import Found, Task
 
-DRAWS = 20  # sets of pairs per sample
+DRAWS = 50  # sets of pairs per sample
 SAMPLES, N, NOISE, WIDTH = 10, 100, 0.1, 0.2
 PAIRS = (0, 2, 5, 10, 20, 30, 40, 60, 80, 100)
 RULE = Method("β by eq. 19", "CSP", {"subspace": "exact", "beta": "paper", "assign": "sign"})
@@ -63,11 +61,16 @@ def dense_sample(n: int = 1000) -> float | None:
     return common.mean(values)
 
 
-def run(options: Options) -> Text:
+def tasks(draws: int) -> list[Task]:
+    """The samples, and the plain cut of larger ones."""
+    each = [Task(one_sample, (sample, draws), 7.0 * draws) for sample in range(SAMPLES)]
+    return [*each, Task(dense_sample, (), 10.0)]
+
+
+def report(draws: int, found: Found) -> Report:
     """Means over all sets of all samples."""
-    draws = options.count(DRAWS)
-    tasks = [(sample, draws) for sample in range(SAMPLES)]
-    samples = common.each(one_sample, tasks, options.jobs)
+    samples = [result for _, result in found[one_sample]]
+    ((_, dense),) = found[dense_sample]
     pooled: dict[tuple[str, int], list[float]] = {}
     for one in samples:
         for key, values in one.items():
@@ -77,15 +80,15 @@ def run(options: Options) -> Text:
     ]
     title = f"WD14 Fig. 7(b): two moons, 100 points, ARI, mean (least-most), {SAMPLES} x {draws}"
     headers = ("pairs", *(method.name for method in METHODS))
-    text = [common.table(title, headers, rows)]
-    text.append(
-        common.note(f"Defaults: {min(QUICK, draws)} sets per sample. 0 pairs: the plain cut.")
-    )
-    text.append(statements(samples, pooled))
-    return text
+    note = f"Defaults: {min(QUICK, draws)} sets per sample. 0 pairs: the plain cut."
+    says = statements(samples, pooled, dense)
+    text: list[Table | str] = [Table(title, headers, rows), note, reporting.statements("WD14 §7.2", says)]
+    return Report(text, [by_statements("WD14 Fig. 7", says)])
 
 
-def statements(samples: list[dict[tuple[str, int], list[float]]], pooled: Any) -> str:
+def statements(
+    samples: list[dict[tuple[str, int], list[float]]], pooled: Any, dense: float | None
+) -> list[Statement]:
     """What §7.2 says; "converges" is a mean ARI of at least 0.99 at 100 pairs on each sample."""
     means = {m: common.mean(pooled.get((GREAT.name, m), [])) for m in PAIRS}
     rule = common.mean(pooled.get((RULE.name, PAIRS[-1]), []))
@@ -94,8 +97,7 @@ def statements(samples: list[dict[tuple[str, int], list[float]]], pooled: Any) -
     few = min(v for m, v in means.items() if 0 < m <= 10 and v is not None)
     assert plain is not None
     after = [means[m] or 0.0 for m in PAIRS if m >= 10]
-    dense = dense_sample()
-    says = [
+    return [
         Statement("the plain cut fails with 100 points", f"ARI {plain:.3f}", plain < 0.9),
         Statement(
             "the plain cut does better when the sample is dense",
@@ -115,8 +117,3 @@ def statements(samples: list[dict[tuple[str, int], list[float]]], pooled: Any) -
             all(b >= a - 0.005 for a, b in pairwise(after)),
         ),
     ]
-    return common.statements("WD14 §7.2", says)
-
-
-if __name__ == "__main__":
-    sys.exit(common.main(run, __doc__, DRAWS))

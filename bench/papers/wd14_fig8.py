@@ -1,7 +1,5 @@
 """WD14 Fig. 8: 500 points on two moons among 100 of uniform noise, 20 pairs.
 
-    python -m bench.papers.wd14_fig8 [--draws SAMPLES] [--jobs N]
-
 Noise, affinity and which nodes the pairs touch are not in the paper: moons with noise 0.1, a
 Gaussian kernel of width 0.2, pairs between points of the moons. ARI is over the 500 points of the
 moons; where the noise belongs nobody knows.
@@ -9,14 +7,13 @@ moons; where the noise belongs nobody knows.
 
 from __future__ import annotations
 
-import sys
-
-from . import common, data, methods
-from .common import Options, Statement, Text
+from . import common, data, methods, reporting
 from .methods import Method, Score
+from .reporting import Report, Statement, Table, by_statements
+from .running import Found, Task
 from .wd14_fig7 import DEFAULT, GREAT, RULE, TIGHT
 
-DRAWS = 5
+DRAWS = 20
 N, BACKGROUND, PAIRS, NOISE, WIDTH = 500, 100, 20, 0.1, 0.2
 PLAIN = Method("plain cut", "NCut")
 SEARCH = Method("β by search", "CSP", {**RULE.options, "beta": "search"})
@@ -43,20 +40,24 @@ def one_sample(sample: int) -> dict[str, Score]:
     return found
 
 
-def run(options: Options) -> Text:
+def tasks(draws: int) -> list[Task]:
+    """A sample each."""
+    return [Task(one_sample, (sample,), 10.0) for sample in range(draws)]
+
+
+def report(draws: int, found: Found) -> Report:
     """Mean over samples."""
-    draws = options.count(DRAWS)
-    found = common.each(one_sample, [(s,) for s in range(draws)], options.jobs)
+    samples = [result for _, result in found[one_sample]]
     rows, means = [], {}
     for method in METHODS:
-        scores = [one[method.name] for one in found]
+        scores = [one[method.name] for one in samples]
         aris = common.column(scores, "ari")
         means[method.name] = common.mean(aris)
         rows.append((method.name, common.spread(aris), sum(a > 0.95 for a in aris),
                      common.spread(common.column(scores, "kept"))))  # fmt: skip
     title = f"WD14 Fig. 8: noisy moons, {PAIRS} pairs, mean (least-most) of {draws} samples"
     headers = ("method", "ARI of the 500 points", f"above 0.95, of {draws}", "pairs kept")
-    text = [common.table(title, headers, rows)]
+    table = Table(title, headers, rows)
     plain = means["plain cut"]
     best = max((v, name) for name, v in means.items() if v is not None and name != "plain cut")
     says = [
@@ -71,9 +72,6 @@ def run(options: Options) -> Text:
             best[0] >= 0.9,
         ),
     ]  # fmt: skip
-    text.append(common.statements("WD14 §7.2, noise", says))
-    return text + common.error_lines([item for one in found for item in one.items()])
-
-
-if __name__ == "__main__":
-    sys.exit(common.main(run, __doc__, DRAWS))
+    errors = common.error_lines([item for one in samples for item in one.items()])
+    text = [table, reporting.statements("WD14 §7.2, noise", says), *errors]
+    return Report(text, [by_statements("WD14 Fig. 8", says)])

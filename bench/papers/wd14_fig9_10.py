@@ -1,7 +1,5 @@
 """WD14 Fig. 9 and 10: six two-class UCI sets, 50 to 500 pairs: CSP, SL, SSKK, the plain cut.
 
-    python -m bench.papers.wd14_fig9_10 [--draws 100] [--jobs N]
-
 As in the paper: pairs are drawn among those that the plain cut gets wrong, clusters are the signs
 of one vector, β leaves one feasible vector: nearly the greatest such β, or the least. A second
 table draws from all pairs, as a user would.
@@ -15,15 +13,16 @@ the graphs the paper calls sparse: the 10 nearest neighbours.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import common, data, methods
-from .common import Options, Statement, Text
+from . import common, data, methods, reporting
 from .methods import Score
+from .reporting import Report, Statement, Table, by_statements
+from .running import Found, Task
 
-DRAWS = 10
+DRAWS = 20
+PAPER_DRAWS = 100
 PAIRS = (50, 150, 300, 500)
 SETS: dict[str, Callable[[], data.Points | None]] = {
     "Hepatitis": data.hepatitis,
@@ -88,27 +87,28 @@ def one_set(name: str, how: str, first: int, last: int) -> list[tuple[Key, Score
     return found
 
 
-def run(options: Options) -> Text:
-    """Tables by graph and kind of pairs, then the statements."""
-    draws = options.count(DRAWS)
-    names = [m.name for m in methods.available(methods.WD14)]
-    sets = [name for name, make in SETS.items() if make() is not None]
-    step = max(1, draws // 4)
-    tasks = [
-        (name, how, first, min(first + step, draws))
-        for name in reversed(sets)
+def tasks(draws: int) -> list[Task]:
+    """A draw of a set on a graph each."""
+    sizes = {name: made.y.size for name, make in SETS.items() if (made := make()) is not None}
+    return [
+        Task(one_set, (name, how, draw, draw + 1), (n / 100) ** 2)
+        for name, n in sizes.items()
         for how in GRAPHS
-        for first in range(0, draws, step)
+        for draw in range(draws)
     ]
+
+
+def report(draws: int, results: Found) -> Report:
+    """Tables by graph and kind of pairs, then the statements."""
+    names = [m.name for m in methods.available(methods.WD14)]
+    sets = list(dict.fromkeys(args[0] for args, _ in results[one_set]))
     found: dict[Key, list[Score]] = {}
-    for part in common.each(one_set, tasks, options.jobs):
+    for _, part in results[one_set]:
         for key, score in part:
             found.setdefault(key, []).append(score)
-    text = [
-        common.note(
-            "Mean (least-most) of ARI, then mean share of the pairs kept. The paper shows curves; "
-            "its statements are checked below."
-        )
+    text: list[Table | str] = [
+        "Mean (least-most) of ARI, then mean share of the pairs kept. The paper shows curves; "
+        "its statements are checked below."
     ]
     for how in GRAPHS:
         for kind in KINDS:
@@ -118,12 +118,15 @@ def run(options: Options) -> Text:
                     cells = [cell(found.get((how, kind, name, m, method), [])) for method in names]
                     rows.append((name, m, *cells))
             title = f"WD14 Fig. 9 and 10: {how}, {kind}, {draws} draws"
-            text.append(common.table(title, ("set", "pairs", *names), rows))
+            text.append(Table(title, ("set", "pairs", *names), rows))
+    verdicts = []
     for how in GRAPHS:
         for kind in KINDS:
-            text.append(statements(found, sets, how, kind))
+            says = statements(found, sets, how, kind)
+            text.append(reporting.statements(f"WD14 §7.3: {how}, {kind}", says))
+            verdicts.append(by_statements(f"WD14 Fig. 9 and 10: {how}, {kind}", says))
     flat = [(f"{key[2]}, {key[0]}, {key[4]}", s) for key, all_ in found.items() for s in all_]
-    return text + common.error_lines(flat)
+    return Report([*text, *common.error_lines(flat)], verdicts)
 
 
 def cell(scores: list[Score]) -> str | None:
@@ -133,7 +136,9 @@ def cell(scores: list[Score]) -> str | None:
     return None if aris is None else f"{aris}, {kept:.2f}"
 
 
-def statements(found: dict[Key, list[Score]], sets: list[str], how: str, kind: str) -> str:
+def statements(
+    found: dict[Key, list[Score]], sets: list[str], how: str, kind: str
+) -> list[Statement]:
     """What §7.3 says, set by set; of the two values of β the greater speaks for CSP."""
     own = methods.CSP_GREAT.name
 
@@ -188,7 +193,7 @@ def statements(found: dict[Key, list[Score]], sets: list[str], how: str, kind: s
         rivals = [width(name, m) for m in (SL, SSKK) if values(name, most, m)]
         return bool(rivals) and mine <= min(rivals), "/".join(shown(v) for v in (mine, *rivals))
 
-    says = [
+    return [
         each("CSP improves on the plain cut with 50 pairs", quickly),
         each(f"CSP improves on the plain cut with {most} pairs", improves),
         each(f"CSP converges to the truth (ARI ≥ 0.95 at {most})", near_one),
@@ -196,8 +201,3 @@ def statements(found: dict[Key, list[Score]], sets: list[str], how: str, kind: s
         each(f"CSP keeps almost all pairs at {most} (≥ 0.95)", keeps),
         each("CSP varies least between draws (most - least ARI, mean; CSP/SL/SSKK)", steady),
     ]
-    return common.statements(f"WD14 §7.3: {how}, {kind}", says)
-
-
-if __name__ == "__main__":
-    sys.exit(common.main(run, __doc__, DRAWS))

@@ -1,22 +1,20 @@
 """WHC11 Fig. 3: Rand index against the share of known labels, six UCI sets, all methods.
 
-    python -m bench.papers.whc11_fig3 [--draws 10] [--jobs N] [--raw]
-
 The paper's values are curves in a figure; what its text says about them is checked. Features are
-standardised (see `whc11_table3`); `--raw` repeats everything with the features as they are.
+standardised (see `whc11_table3`).
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import common, data, methods
-from .common import Options, Statement, Text
+from . import common, data, methods, reporting
 from .methods import Score
+from .reporting import Report, Statement, Table, by_statements
+from .running import Found, Task
 
-DRAWS = 1
+DRAWS = 10
 PERCENT = (0, 5, 10, 20, 50, 100)
 INNER = (5, 10, 20, 50)
 SETS: dict[str, Callable[[], data.Points | None]] = {
@@ -29,10 +27,10 @@ SETS: dict[str, Callable[[], data.Points | None]] = {
 }
 TWO = ("Glass1", "Hepatitis", "Ionosphere")
 MORE = ("Wine", "Dermatology", "Glass2")
-Found = dict[tuple[str, int, str], list[Score]]
+Scores = dict[tuple[str, int, str], list[Score]]
 
 
-def one_draw(name: str, raw: bool, percent: int, draw: int) -> dict[str, Score]:
+def one_draw(name: str, percent: int, draw: int) -> dict[str, Score]:
     """Scores of all methods for one draw of labels on one set."""
     import numpy as np
 
@@ -40,31 +38,33 @@ def one_draw(name: str, raw: bool, percent: int, draw: int) -> dict[str, Score]:
 
     points = SETS[name]()
     assert points is not None
-    graph = ml.rbf_graph(points.X if raw else points.standardised().X)
+    graph = ml.rbf_graph(points.standardised().X)
     order = np.random.default_rng(draw).permutation(points.y.size)
     constraints = common.all_pairs(common.known_labels(points.y, percent, order))
     return methods.all_measured(methods.WHC11, graph, points.k, points.y, constraints)
 
 
-def measured(draws: int, raw: bool, jobs: int) -> Found:
-    """All scores by (set, percent, method); nothing is random at 0 and 100 %."""
-    sets = [name for name, make in SETS.items() if make() is not None]
-    tasks = [
-        (name, raw, percent, draw)
-        for name in sets
+def tasks(draws: int) -> list[Task]:
+    """A draw of labels each; nothing is random at 0 and 100 %."""
+    sizes = {name: made.y.size for name, make in SETS.items() if (made := make()) is not None}
+    return [
+        Task(one_draw, (name, percent, draw), (n / 100) ** 2)
+        for name, n in sizes.items()
         for percent in PERCENT
         for draw in range(draws if 0 < percent < 100 else 1)
     ]
-    found: Found = {}
-    for (name, _, percent, _), one in zip(
-        tasks, common.each(one_draw, tasks, jobs), strict=True
-    ):  # fmt: skip
+
+
+def by_cell(results: Found) -> Scores:
+    """All scores by (set, percent, method)."""
+    found: Scores = {}
+    for (name, percent, _), one in results[one_draw]:
         for method, score in one.items():
             found.setdefault((name, percent, method), []).append(score)
     return found
 
 
-def level(found: Found, sets: tuple[str, ...], method: str) -> float | None:
+def level(found: Scores, sets: tuple[str, ...], method: str) -> float | None:
     """Mean Rand index of 5 to 50 %, mean over the sets that are there; None without a result."""
     means = []
     for name in sets:
@@ -78,18 +78,12 @@ def level(found: Found, sets: tuple[str, ...], method: str) -> float | None:
     return common.mean(means)
 
 
-def run(options: Options) -> Text:
-    """Standardised features."""
-    return tables(options, raw=False)
-
-
-def tables(options: Options, raw: bool) -> Text:
+def report(draws: int, results: Found) -> Report:
     """A table per set, then the statements."""
-    draws = options.count(DRAWS)
     names = [m.name for m in methods.available(methods.WHC11)]
-    found = measured(draws, raw, options.jobs)
-    how = "raw" if raw else "standardised"
-    text = []
+    found = by_cell(results)
+    stamp = f"{draws}; 1 at 0 and 100 %, where nothing is random"
+    text: list[Table | str] = []
     for name in dict.fromkeys(key[0] for key in found):
         rows = [
             (
@@ -101,22 +95,22 @@ def tables(options: Options, raw: bool) -> Text:
             )
             for method in names
         ]
-        title = f"WHC11 Fig. 3: {name}, {how} features, Rand index, mean (least-most) of {draws}"
-        text.append(common.table(title, ("method", *(f"{p} %" for p in PERCENT)), rows))
-    text.append(levels(found, names, how))
-    text.append(statements(found, names, how))
+        title = f"WHC11 Fig. 3: {name}, Rand index, mean (least-most)"
+        text.append(Table(title, ("method", *(f"{p} %" for p in PERCENT)), rows, stamp))
+    says = statements(found, names)
+    text += [levels(found, names), reporting.statements("WHC11 §4.3 on Fig. 3", says)]
     flat = [(f"{key[0]}, {key[2]}", one) for key, all_ in found.items() for one in all_]
-    return text + common.error_lines(flat)
+    return Report([*text, *common.error_lines(flat)], [by_statements("WHC11 Fig. 3", says)])
 
 
-def levels(found: Found, names: list[str], how: str) -> str:
+def levels(found: Scores, names: list[str]) -> Table:
     """Mean over 5 to 50 % and over the sets of either kind."""
     rows = [(m, level(found, TWO, m), level(found, MORE, m)) for m in names]
-    title = f"WHC11 Fig. 3: mean Rand index over 5 to 50 % known labels, {how} features"
-    return common.table(title, ("method", "K = 2, three sets", "K > 2, three sets"), rows)
+    title = "WHC11 Fig. 3: mean Rand index over 5 to 50 % known labels"
+    return Table(title, ("method", "K = 2, three sets", "K > 2, three sets"), rows)
 
 
-def statements(found: Found, names: list[str], how: str) -> str:
+def statements(found: Scores, names: list[str]) -> list[Statement]:
     """What §4.3 says about the figure."""
     two = {m: v for m in names if (v := level(found, TWO, m)) is not None}
     more = {m: v for m in names if (v := level(found, MORE, m)) is not None}
@@ -132,7 +126,7 @@ def statements(found: Found, names: list[str], how: str) -> str:
         return max(lower) < min(upper) if lower and upper else None
 
     good = ("SSSC", "FCSC", "FCSC-θ", "FCSC-θSP")
-    says = [
+    return [
         Statement("K = 2: SSSC and all FCSC but θ2SP are best, SL-L̄ and θ2SP lower", told(two),
                   below(two, ("SL-L̄", "FCSC-θ2SP"), good)),
         Statement("K = 2: SL is lowest", told(two),
@@ -146,17 +140,16 @@ def statements(found: Found, names: list[str], how: str) -> str:
         Statement("K > 2: FCSC has no solution for its θ", *unsolved(found)),
         Statement("SSSC gains most between 0 and 5 %", *early(found)),
     ]  # fmt: skip
-    return common.statements(f"WHC11 §4.3 on Fig. 3, {how} features", says)
 
 
-def unsolved(found: Found) -> tuple[str, bool | None]:
+def unsolved(found: Scores) -> tuple[str, bool | None]:
     """How often the rule's θ has no solution where K > 2."""
     scores = [s for n in MORE for p in INNER for s in found.get((n, p, "FCSC"), [])]
     failed = sum("error" in s for s in scores)
     return f"none in {failed} of {len(scores)} fits", failed > len(scores) / 2 if scores else None
 
 
-def early(found: Found) -> tuple[str, bool | None]:
+def early(found: Scores) -> tuple[str, bool | None]:
     """Gain of SSSC from 0 to 5 % and from 5 to 10 %, mean over the sets."""
     gains: list[list[float]] = [[], []]
     for name in SETS:
@@ -170,10 +163,3 @@ def early(found: Found) -> tuple[str, bool | None]:
     if first is None or second is None:
         return "–", None
     return f"{first:+.3f} from 0 to 5 %, {second:+.3f} from 5 to 10 %", first > second
-
-
-if __name__ == "__main__":
-    if "--raw" in sys.argv:
-        sys.argv.remove("--raw")
-        sys.exit(common.main(lambda options: tables(options, raw=True), __doc__, DRAWS))
-    sys.exit(common.main(run, __doc__, DRAWS))

@@ -4,20 +4,19 @@ The paper gives positions only in a figure. Ours: centres drawn at random, 80 po
 deviation 1.2 each, kept if the plain cut has an MNCut of about the paper's 0.004. The natural cut
 merges two Gaussians; two must-links ask for two other mergers, one cannot-link splits the fifth.
 
-    python -m bench.papers.whc11_table1 [--draws LAYOUTS] [--jobs N]
 """
 
 from __future__ import annotations
 
-import sys
 from itertools import combinations
 from typing import Any
 
-from . import common, methods
-from .common import Options, Statement, Text
+from . import common, methods, reporting
 from .methods import Score
+from .reporting import Report, Statement, Table, by_statements
+from .running import Found, Task
 
-DRAWS = 6  # layouts
+DRAWS = 10  # layouts
 K, EACH, SPREAD, APART, BOX = 4, 80, 1.2, 5.0, 14.0
 NATURAL = (0.002, 0.008)  # MNCut of the plain cut for a layout to be kept
 PAPER: dict[str, tuple[float | None, float | None]] = {
@@ -92,11 +91,15 @@ def one_layout(seed: int) -> dict[str, Score]:
     return methods.all_measured(METHODS, graph, K, y, constraints)
 
 
-def run(options: Options) -> Text:
+def tasks(layouts: int) -> list[Task]:
+    """A layout each."""
+    return [Task(one_layout, (seed,), 20.0) for seed in range(layouts)]
+
+
+def report(layouts: int, results: Found) -> Report:
     """All layouts; the table shows the first and the mean."""
-    layouts = options.count(DRAWS)
     names = [m.name for m in methods.available(METHODS)]
-    found = common.each(one_layout, [(seed,) for seed in range(layouts)], options.jobs)
+    found = [result for _, result in results[one_layout]]
     rows, everything = [], {}
     for name in names:
         paper_cut, paper_kept = PAPER[name]
@@ -124,13 +127,19 @@ def run(options: Options) -> Text:
         "keeps all three in",
         "no result",
     )
-    text = [common.table("WHC11 Table 1: five Gaussians, K = 4, two ML, one CL", headers, rows)]
-    text.append(statements(found, everything, layouts))
+    says = statements(found, everything, layouts)
     pairs = [(name, one[name]) for one in found for name in names]
-    return text + common.error_lines(pairs)
+    text: list[Table | str] = [
+        Table("WHC11 Table 1: five Gaussians, K = 4, two ML, one CL", headers, rows),
+        reporting.statements("WHC11 §4.2", says),
+        *common.error_lines(pairs),
+    ]
+    return Report(text, [by_statements("WHC11 Table 1", says)])
 
 
-def statements(found: list[dict[str, Score]], everything: dict[str, int], n: int) -> str:
+def statements(
+    found: list[dict[str, Score]], everything: dict[str, int], n: int
+) -> list[Statement]:
     """What §4.2 says."""
     there = [name for name in FORCED if name in everything]
     others = [name for name in everything if not name.startswith(FORCED)]
@@ -166,8 +175,4 @@ def statements(found: list[dict[str, Score]], everything: dict[str, int], n: int
             None if not full else least > full / 2,
         )
     )
-    return common.statements("WHC11 §4.2", says)
-
-
-if __name__ == "__main__":
-    sys.exit(common.main(run, __doc__, DRAWS))
+    return says

@@ -1,7 +1,5 @@
 """WHC11 Table 3: Dermatology, K = 6, 0, 2, 5 and 100 % of the labels known.
 
-    python -m bench.papers.whc11_table3 [--draws 10] [--jobs N]
-
 Features are standardised and σ = 1. Then plain spectral clustering has the paper's Rand index of
 0.827 (0.824 with the floor of 1e-8 that `rbf_graph` puts under its entries), and the true classes
 have the MNCut, mean over clusters, of the paper's row SL at 100 %, 0.063. With raw features, whose
@@ -11,14 +9,14 @@ rows as in the paper.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from . import common, data, methods
-from .common import Options, Statement, Text
+from . import common, data, methods, reporting
 from .methods import Score
+from .reporting import Report, Statement, Table, by_numbers, by_statements
+from .running import Found, Task
 
-DRAWS = 4
+DRAWS = 10
 PERCENT = (0, 2, 5, 100)
 _NONE = (None, None, None, None, None)
 # ML kept, CL kept, their mean, MNCut, Rand index
@@ -79,7 +77,7 @@ def gaussian(X: Any) -> Any:
     return csr_matrix((W + W.T) / 2)
 
 
-def context() -> list[str]:
+def context() -> list[tuple[str, Score, Score]]:
     """Plain spectral clustering and the true classes, standardised and raw features."""
     import mustlink as ml
 
@@ -94,38 +92,50 @@ def context() -> list[str]:
     ):
         plain = methods.measured(methods.SC, graph, 6, points.y)
         truth = methods.score(graph, points.y, points.y)
-        rows.append(
-            (
-                how,
-                common.compared(0.827, plain["rand"]),
-                common.compared(0.013, plain["mncut"]),
-                common.compared(0.063, truth["mncut"]),
-            )
+        rows.append((how, plain, truth))
+    return rows
+
+
+def features(found: list[tuple[str, Score, Score]]) -> Table:
+    """Which features the paper used."""
+    rows = [
+        (
+            how,
+            common.compared(0.827, plain["rand"]),
+            common.compared(0.013, plain["mncut"]),
+            common.compared(0.063, truth["mncut"]),
         )
+        for how, plain, truth in found
+    ]
     headers = (
         "features",
         "SC, Rand index: paper / ours / diff.",
         "SC, MNCut",
         "true classes, MNCut (SL at 100 %)",
     )
-    return [common.table("WHC11 Table 3: which features the paper used", headers, rows)]
+    return Table("WHC11 Table 3: which features the paper used", headers, rows, 0)
 
 
-def run(options: Options) -> Text:
-    """All shares of known labels; nothing is random at 0 and 100 %."""
-    points = data.dermatology()
-    if points is None:
+def tasks(draws: int) -> list[Task]:
+    """A draw of labels each; nothing is random at 0 and 100 %."""
+    if data.dermatology() is None:
         return []
-    draws = options.count(DRAWS)
+    drawn = [(p, d) for p in PERCENT for d in range(draws if 0 < p < 100 else 1)]
+    return [Task(context), *(Task(one_draw, args, 30.0) for args in drawn)]
+
+
+def report(draws: int, found: Found) -> Report:
+    """A table for every share of known labels."""
+    if not found[context]:
+        return Report()
     names = [m.name for m in methods.available(METHODS)]
-    tasks = [(p, d) for p in PERCENT for d in range(draws if 0 < p < 100 else 1)]
-    found = common.each(one_draw, tasks, options.jobs)
-    text = context()
+    text: list[Table | str] = [features(found[context][0][1])]
+    verdicts = []
     means: dict[tuple[int, str], dict[str, Any]] = {}
     for percent in PERCENT:
         rows = []
         for name in names:
-            scores = [one[name] for (p, _), one in zip(tasks, found, strict=True) if p == percent]
+            scores = [one[name] for (p, _), one in found[one_draw] if p == percent]
             ours = {key: common.mean(common.column(scores, key)) for key, _ in COLUMNS}
             means[percent, name] = ours
             paper = PAPER.get((percent, name), _NONE)
@@ -133,18 +143,21 @@ def run(options: Options) -> Text:
                      zip(paper, COLUMNS, strict=True)]  # fmt: skip
             rows.append((name, *cells))
         title = f"WHC11 Table 3: Dermatology, {percent} % known labels: paper / ours / difference"
-        text.append(common.table(title, ("method", *(told for _, told in COLUMNS)), rows))
-    text.append(statements(means))
-    text.append(
-        common.note(
-            "The paper's rows at 100 % cannot all be right: SL and SSSC both have Rand index "
-            "1.000, hence the same clusters, but MNCut 0.063 and 0.045."
-        )
-    )
-    return text + common.error_lines([item for one in found for item in one.items()])
+        text.append(Table(title, ("method", *(told for _, told in COLUMNS)), rows,
+                          draws if 0 < percent < 100 else 0))  # fmt: skip
+        rand = [(PAPER.get((percent, n), _NONE)[4], means[percent, n]["rand"]) for n in names]
+        verdicts.append(by_numbers(f"WHC11 Table 3, {percent} %, Rand index", rand, 0.03))
+    says = statements(means)
+    text += [
+        reporting.statements("WHC11 §4.3 on Table 3", says),
+        "The paper's rows at 100 % cannot all be right: SL and SSSC both have Rand index "
+        "1.000, hence the same clusters, but MNCut 0.063 and 0.045.",
+        *common.error_lines([item for _, one in found[one_draw] for item in one.items()]),
+    ]
+    return Report(text, [*verdicts, by_statements("WHC11 Table 3, text", says)])
 
 
-def statements(means: dict[tuple[int, str], dict[str, Any]]) -> str:
+def statements(means: dict[tuple[int, str], dict[str, Any]]) -> list[Statement]:
     """What §4.3 says about the table."""
 
     def value(percent: int, name: str, key: str) -> float | None:
@@ -186,8 +199,4 @@ def statements(means: dict[tuple[int, str], dict[str, Any]]) -> str:
             None if full is None else full >= 0.9995,
         )
     )
-    return common.statements("WHC11 §4.3 on Table 3", says)
-
-
-if __name__ == "__main__":
-    sys.exit(common.main(run, __doc__, DRAWS))
+    return says
