@@ -113,20 +113,15 @@ def smoothest(W: Any, k: int) -> Any:
     return Z[:, ::-1] / root[:, None]
 
 
-def clusters(rows: Any, k: int, variant: str, order: Any) -> Any:
-    """k-means on D^-½Z (von Luxburg), or on its rows of length 1 (ng), which are those of Z.
-
-    The rows come in `order`, as in mustlink, so that the same seed starts from the same nodes.
-    """
+def clusters(rows: Any, k: int, variant: str) -> Any:
+    """k-means on D^-½Z (von Luxburg), or on its rows of length 1 (ng), which are those of Z."""
     import numpy as np
 
     from mustlink.rounding.assign import kmeans
 
     if variant == "ng":
         rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
-    labels = np.empty(len(rows), dtype=np.int64)
-    labels[order] = kmeans(rows[order], k, 0).labels
-    return labels
+    return kmeans(rows, k, 0).labels
 
 
 # ---------------------------------------------------------------- both, measured
@@ -159,7 +154,7 @@ def one_set(name: str, first: int, last: int) -> list[tuple[Key, float]]:
                     made[count] = est.fit(graph, constraints=known).embedding_
                 for count, rows in made.items():
                     for variant in VARIANTS:
-                        labels = clusters(rows, k, variant, graph.order)
+                        labels = clusters(rows, k, variant)
                         ari = float(adjusted_rand_score(y, labels))
                         found.append(((name, share, variant, normalize, count), ari))
             est = ml.SRCP(n_clusters=k, mu=MU, **FREE).fit(graph, constraints=known)

@@ -44,8 +44,7 @@ SPECTRAL = {
     "Ionosphere": (0.004, 0.084, 0.078, 0.052),
 }
 NAMES = (
-    "NCut", "CSP", "SSSC", "SpectralLearning", "SSKK", "ConstrainedAP", "FastGE", "CSCGFHF",
-    "SRCP", "E2CP",
+    "NCut", "CSP", "SSSC", "SpectralLearning", "SSKK", "ConstrainedAP", "FastGE", "SRCP", "E2CP",
 )  # fmt: skip
 OURS = tuple(Method(name, name) for name in NAMES)
 GRAPHS = ("kNN", "rbf")

@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.common import OUT, ROOT, commit
+from bench.common import OUT, ROOT, commit, say
 
 EVERY = 30.0  # seconds between two lines of progress where it is no terminal
 
@@ -62,8 +63,12 @@ def _kept(folder: Path) -> Any:
     return Memory(folder, verbose=0).cache(_measured)
 
 
-def _one(folder: Path, place: int, task: Task) -> tuple[int, tuple[Any, float]]:
-    return place, _kept(folder)(task.function, task.args)
+def _one(folder: Path, place: int, task: Task) -> tuple[int, tuple[Any, float] | str]:
+    """Place and result, or what went wrong: one task's error does not stop the others."""
+    try:
+        return place, _kept(folder)(task.function, task.args)
+    except Exception:  # told by `run`, with the traceback
+        return place, f"{task.function.__module__}{task.args}: {traceback.format_exc()}"
 
 
 def run(tasks: Sequence[Task], jobs: int, folder: Path) -> list[tuple[Any, float]]:
@@ -76,15 +81,22 @@ def run(tasks: Sequence[Task], jobs: int, folder: Path) -> list[tuple[Any, float
     todo = sorted(set(range(len(tasks))) - set(found), key=lambda i: -tasks[i].seconds)
     whole = sum(tasks[i].seconds for i in todo)
     done, started, told = 0.0, time.monotonic(), 0.0
+    failed: list[str] = []
     with parallel_config("loky", inner_max_num_threads=1):
         pool = Parallel(jobs, return_as="generator_unordered", batch_size=1)
         for i, result in pool(delayed(_one)(folder, i, tasks[i]) for i in todo):
-            found[i] = result
+            if isinstance(result, str):
+                failed.append(result)
+                say(result)
+            else:
+                found[i] = result
             done += tasks[i].seconds
             now = time.monotonic()
             if now - told > (1.0 if sys.stderr.isatty() else EVERY):
                 told = now
                 tell(len(found), len(tasks), (now - started) * (whole / done - 1))
+    if failed:
+        sys.exit(f"{len(failed)} of {len(tasks)} tasks failed, such as {failed[0]}the rest is kept")
     return [found[i] for i in range(len(tasks))]
 
 

@@ -82,7 +82,11 @@ def report(draws: int, found: Found) -> Report:
     headers = ("pairs", *(method.name for method in METHODS))
     note = f"Defaults: {min(QUICK, draws)} sets per sample. 0 pairs: the plain cut."
     says = statements(samples, pooled, dense)
-    text: list[Table | str] = [Table(title, headers, rows), note, reporting.statements("WD14 §7.2", says)]
+    text: list[Table | str] = [
+        Table(title, headers, rows),
+        note,
+        reporting.statements("WD14 §7.2", says),
+    ]
     return Report(text, [by_statements("WD14 Fig. 7", says)])
 
 
