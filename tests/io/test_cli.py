@@ -766,3 +766,23 @@ def test_the_plan_of_a_limit_that_cannot_hold_says_so(mustlink):
 @pytest.mark.parametrize("command", ["cluster", "propagate", "graph"])
 def test_a_job_of_a_batch_may_have_a_time(command):
     assert keys(cli.cli.commands[command])["time"].name == "time_limit"
+
+
+def test_kinds_of_constraints_are_weighed(mustlink, tmp_path):
+    out = tmp_path / "o.h5"
+    line = f"cluster points.npy -k 3 --labels few.txt --constraints pairs.csv --json -o {out}"
+    code, said, err = mustlink(f"{line} --beliefs must=2,labels=0.5 --quiet")
+    assert code == 0, err
+    assert "--beliefs must=2,labels=0.5" in json.loads(said)["command"]
+    for bad, why in (
+        (f"{line} --beliefs pairs=2", "'pairs=2' is no weight of a kind"),
+        (f"{line} --beliefs must=-1", "'must=-1' is no weight of a kind"),
+        (f"cluster points.npy -k 3 --beliefs must=2 -o {out}", "--beliefs: weighs kinds"),
+        (
+            f"cluster points.npy -k 3 -m csc-gfhf --labels few.txt --beliefs must=2 -o {out}",
+            "--beliefs: weighs kinds",
+        ),
+    ):
+        code, _, err = mustlink(bad)
+        assert code == 2
+        assert why in err

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.check import check_number
 from mustlink.constraints.closure import Contradiction, close, find_contradictions
 from mustlink.constraints.given import Given
 from mustlink.constraints.graphs import as_symmetric
@@ -187,10 +188,38 @@ class Constraints(Given):
             self.check(strict=True)
         if self.pairs.size == 0 or self.hard == hard:
             return self
+        if self.label_weights != (1.0, 1.0):
+            raise InputError(
+                "constraints: labels are weighed, and a closure holds them for certain; close "
+                "without weights"
+            )
         rest, factor, core = close(*self.merged, self.labels, self.n_nodes, hard)
         matrix = rest if self.soft is None else (rest + self.soft).tocsr()
         low_rank = (factor, core) if core.nnz else (None, None)
         return replace(self, matrix=matrix, factor=low_rank[0], core=low_rank[1], hard=hard)
+
+    def weighted(
+        self, *, must: float = 1.0, cannot: float = 1.0, labels: float = 1.0, graph: float = 1.0
+    ) -> Constraints:
+        """The same, every belief times the weights of its sign and of its kind.
+
+        `must` and `cannot` weigh what belongs together and what does not, `labels` the pairs of
+        labelled nodes, `graph` those of a second graph or matrix: a must-link between two labels
+        has belief `labels`·`must`. 0 leaves a kind out; shares of constraints kept are weighed
+        alike. Methods that give either sign the same weight in all (SSSC, `CSP(balanced=True)`)
+        divide by numbers of pairs, not by beliefs: ratios of weights act. Where a belief is at
+        most 1 (SL, SRCP, E2CP), more counts as 1. Raises InputError for a weight below 0, and for
+        a closure. Cost O(n + what is known).
+        """
+        given = {"must": must, "cannot": cannot, "labels": labels, "graph": graph}
+        for name, weight in given.items():
+            if check_number(weight, f"constraints: {name}", "at least 0") < 0:
+                raise InputError(f"constraints: {name} has weight {weight:g}; give at least 0")
+        if self.hard is not None:
+            raise InputError("constraints: a closure holds all for certain; weigh without closing")
+        if self.copies is not None:
+            return self.copies.folded(self.copies.told.weighted(**given))
+        return self._made(self.weighed(**given))
 
     def split(
         self, fraction: float, rng: np.random.Generator | int | None = None
@@ -256,6 +285,6 @@ class Constraints(Given):
             matrix = (matrix + given.soft).tocsr() if given.pairs.size else given.soft
         factor, core, classes = None, None, np.empty(0, dtype=np.int64)
         if given.labels is not None:
-            factor, core, classes = labels_factor(given.labels)
+            factor, core, classes = labels_factor(given.labels, *given.label_weights)
         said = {one.name: getattr(given, one.name) for one in fields(Given)}
         return Constraints(**said, matrix=matrix, factor=factor, core=core, classes=classes)

@@ -25,6 +25,7 @@ class Given:
 
     `pairs` (m, 2) int64 and `belief` (m,) with repetitions, `labels` (n,) int64 with -1 for
     unknown, `soft` (n, n) CSR, symmetric, a second graph or a matrix as `soft_kind` says.
+    `label_weights` are the beliefs in two labels that agree and in two that do not.
     """
 
     n_nodes: int
@@ -33,11 +34,14 @@ class Given:
     labels: Ints | None = None
     soft: sp.csr_matrix | None = None
     soft_kind: str = "matrix"
+    label_weights: tuple[float, float] = (1.0, 1.0)
 
     def __post_init__(self) -> None:
         """Labels of nobody and empty matrices say nothing."""
-        if self.labels is not None and not (self.labels >= 0).any():
+        said = self.labels is not None and any(self.label_weights) and (self.labels >= 0).any()
+        if not said:
             object.__setattr__(self, "labels", None)
+            object.__setattr__(self, "label_weights", (1.0, 1.0))
         if self.soft is not None and self.soft.nnz == 0:
             object.__setattr__(self, "soft", None)
 
@@ -73,7 +77,9 @@ class Given:
             sizes = np.unique(self.labels[self.labels >= 0], return_counts=True)[1]
             labelled = int(sizes.sum())
             within = int((sizes * (sizes - 1) // 2).sum())
-            must, cannot = must + within, cannot + labelled * (labelled - 1) // 2 - within
+            between = labelled * (labelled - 1) // 2 - within
+            must += within if self.label_weights[0] else 0
+            cannot += between if self.label_weights[1] else 0
         if self.soft is not None:
             values = upper_entries(self.soft)[2]
             must, cannot = must + int((values > 0).sum()), cannot + int((values < 0).sum())
@@ -95,6 +101,7 @@ class Given:
             labels=self.labels,
             soft=self.soft,
             soft_kind=self.soft_kind,
+            label_weights=self.label_weights,
         )
 
     def divided(self, fraction: float, rng: np.random.Generator) -> tuple[Given, Given]:
@@ -102,7 +109,9 @@ class Given:
         if not 0 < fraction < 1:
             raise InputError(f"constraints: fraction is {fraction}; give a share between 0 and 1")
         kept: dict[str, Any] = {}
-        held: dict[str, Any] = {"n_nodes": self.n_nodes, "soft_kind": self.soft_kind}
+        held: dict[str, Any] = {
+            name: getattr(self, name) for name in ("n_nodes", "soft_kind", "label_weights")
+        }
         if self.pairs.size:
             out = split_pairs(self.pairs, self.belief, self.n_nodes, fraction, rng)
             kept.update(pairs=self.pairs[~out], belief=self.belief[~out])
@@ -127,12 +136,36 @@ class Given:
             labels=None if self.labels is None else self.labels[chosen],
             soft=None if self.soft is None else self.soft[chosen][:, chosen].tocsr(),
             soft_kind=self.soft_kind,
+            label_weights=self.label_weights,
+        )
+
+    def weighed(self, must: float, cannot: float, labels: float, graph: float) -> Given:
+        """Every belief times the weights of its sign and its kind, see `Constraints.weighted`."""
+        by = np.where(self.belief > 0, must, cannot)
+        left, soft = by > 0, self.soft
+        if soft is not None:
+            soft = soft.copy()
+            soft.data *= graph * np.where(soft.data > 0, must, cannot)
+            soft.eliminate_zeros()
+        within, between = self.label_weights
+        return replace(
+            self.statements,
+            pairs=self.pairs[left],
+            belief=(self.belief * by)[left],
+            soft=soft,
+            label_weights=(within * labels * must, between * labels * cannot),
         )
 
     def joined(self, other: Given) -> Given:
         """Both together: pairs and labels are merged, matrices are added."""
-        labels, soft = self.labels, self.soft
+        labels, soft, weights = self.labels, self.soft, self.label_weights
         if other.labels is not None:
+            if labels is not None and weights != other.label_weights:
+                raise InputError(
+                    f"constraints: labels of weights {weights} and {other.label_weights}; add "
+                    "them, then weigh"
+                )
+            weights = other.label_weights
             labels = other.labels if labels is None else merge_labels(labels, other.labels)
         if other.soft is not None:
             soft = other.soft if soft is None else (soft + other.soft).tocsr()
@@ -144,4 +177,5 @@ class Given:
             labels=labels,
             soft=soft,
             soft_kind="graph" if graphs else "matrix",
+            label_weights=weights,
         )

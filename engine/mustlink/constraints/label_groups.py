@@ -54,18 +54,21 @@ def check_labels(y: Any) -> Ints:
     return labels
 
 
-def labels_factor(labels: Ints) -> tuple[sp.csr_matrix, Core, Ints]:
-    """Factor Y, core C and classes with Q = Y C Yᵀ: +1 in a class, -1 between classes.
+def labels_factor(
+    labels: Ints, within: float = 1.0, between: float = 1.0
+) -> tuple[sp.csr_matrix, Core, Ints]:
+    """Factor Y, core C and classes with Q = Y C Yᵀ: a in a class, -b between classes.
 
-    Y is (n, K), the indicator of labelled nodes, and C = 2I - 11ᵀ, so that Q_ii = 1 on labelled
-    nodes. For more than 512 classes Y has one more column, the indicator of all labelled nodes,
-    and C = diag(2, …, 2, -1): the same Q from O(K) numbers. Cost O(n + ℓ log ℓ), ℓ labels.
+    Y is (n, K), the indicator of labelled nodes, and C = (a + b)I - b11ᵀ, `within` a and `between`
+    b, so that Q_ii = a on labelled nodes. For more than 512 classes Y has one more column, the
+    indicator of all labelled nodes, and C = diag(a + b, …, a + b, -b): the same Q from O(K)
+    numbers. Cost O(n + ℓ log ℓ), ℓ labels.
     """
     nodes = np.flatnonzero(labels >= 0)
     classes, column = np.unique(labels[nodes], return_inverse=True)
     column = np.asarray(column).ravel()
-    count, core = classes.size, _core(classes.size)
-    if count > DENSE_CORE:
+    count, core = classes.size, _core(classes.size, within, between)
+    if core.shape[0] > count:
         nodes = np.concatenate([nodes, nodes])
         column = np.concatenate([column, np.full(column.size, count)])
     factor = sp.coo_matrix(
@@ -110,8 +113,11 @@ def merge_labels(first: Ints, second: Ints) -> Ints:
     return np.where(first >= 0, first, second)
 
 
-def _core(count: int) -> Core:
-    """2I - 11ᵀ, or its diagonal form for many classes."""
+def _core(count: int, a: float, b: float) -> Core:
+    """(a + b)I - b11ᵀ, or its diagonal form for many classes."""
     if count > DENSE_CORE:
-        return sp.diags(np.append(np.full(count, 2.0), -1.0), format="csr")
-    return 2.0 * np.eye(count) - np.ones((count, count))
+        border = [-b] if b else []  # a group for each class does where nothing is between them
+        return sp.diags(np.append(np.full(count, a + b), border), format="csr")
+    core = np.full((count, count), -b)
+    np.fill_diagonal(core, a)  # to the last digit, which a + b − b is not
+    return core

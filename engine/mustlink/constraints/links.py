@@ -84,7 +84,8 @@ def must_links(constraints: Constraints) -> NodeMatrix:
     positive = _off_diagonal(constraints.matrix.maximum(0.0))
     if constraints.factor is None:
         return NodeMatrix(positive)
-    groups = sp.csr_matrix(sp.diags(_groups(constraints), format="csr"))
+    within = constraints.label_weights[0]
+    groups = sp.csr_matrix(sp.diags(within * _groups(constraints), format="csr"))
     size = constraints.factor.multiply(constraints.factor) @ groups.diagonal()
     own = sp.diags(np.asarray(size, dtype=np.float64).ravel(), format="csr")
     return NodeMatrix(_stored(positive - own), constraints.factor, groups)
@@ -98,7 +99,8 @@ def cannot_links(constraints: Constraints) -> NodeMatrix:
     if constraints.factor is None:
         return NodeMatrix(negative)
     core: Any = constraints.core
-    apart = sp.diags(_groups(constraints), format="csr") - sp.csr_matrix(core)
+    within = constraints.label_weights[0]
+    apart = sp.diags(within * _groups(constraints), format="csr") - sp.csr_matrix(core)
     return NodeMatrix(negative, constraints.factor, sp.csr_matrix(apart))
 
 
@@ -112,9 +114,7 @@ def folded(links: NodeMatrix, constraints: Constraints) -> NodeMatrix:
     matrix = sp.csr_matrix(P.T @ links.matrix @ P)
     if links.factor is None:
         return NodeMatrix(_stored(matrix))
-    left = sp.csr_matrix(links.factor @ sp.csr_matrix(links.core))
-    own = np.asarray(left.multiply(links.factor).sum(axis=1), dtype=np.float64).ravel()
-    w = P.data
+    own, w = _own(links), P.data
     more = np.bincount(P.indices, weights=own * (w**2 - np.minimum(w, w**2)), minlength=P.shape[1])
     matrix = sp.csr_matrix(matrix + sp.diags(more, format="csr"))
     return NodeMatrix(_stored(matrix), sp.csr_matrix(P.T @ links.factor), links.core)
@@ -155,6 +155,7 @@ def acting(weights: NodeMatrix, degrees: Floats) -> NodeMatrix:
 
 def at_most_one(links: NodeMatrix) -> NodeMatrix:
     """Beliefs above 1, and pairs that a label says again, count as 1."""
+    links = _of_unit(links, above=1.0)
     excess = links.on_pattern(links.matrix)
     excess.data = np.maximum(excess.data - 1.0, 0.0)
     return NodeMatrix(sp.csr_matrix(links.matrix - excess), links.factor, links.core)
@@ -162,9 +163,26 @@ def at_most_one(links: NodeMatrix) -> NodeMatrix:
 
 def each_one(links: NodeMatrix) -> NodeMatrix:
     """Every link counts 1, whatever its belief."""
+    links = _of_unit(links)
     excess = links.on_pattern(links.matrix)
     excess.data = np.where(excess.data > 0, excess.data - 1.0, 0.0)
     return NodeMatrix(sp.csr_matrix(links.matrix - excess), links.factor, links.core)
+
+
+def _of_unit(links: NodeMatrix, above: float = 0.0) -> NodeMatrix:
+    """Labels, which all have one belief, with belief 1 instead of one larger than `above`."""
+    largest = 0.0 if links.core is None else float(abs(links.core).max())
+    if largest <= above or largest == 1.0:
+        return links
+    gone = diagonal((1.0 - 1.0 / largest) * _own(links)).matrix  # no node is its own partner
+    return NodeMatrix(_stored(links.matrix + gone), links.factor, links.core / largest)
+
+
+def _own(links: NodeMatrix) -> Floats:
+    """Diagonal of factor·core·factorᵀ, (n,)."""
+    assert links.factor is not None
+    left = sp.csr_matrix(links.factor @ sp.csr_matrix(links.core))
+    return np.asarray(left.multiply(links.factor).sum(axis=1), dtype=np.float64).ravel()
 
 
 def difference_form(weights: NodeMatrix) -> NodeMatrix:

@@ -46,6 +46,7 @@ def among(given: Constraints, nodes: Ints, n_nodes: int) -> Constraints:
     if given.labels is not None:
         parts["labels"] = np.full(n_nodes, -1, dtype=np.int64)
         parts["labels"][nodes] = given.labels
+        parts["label_weights"] = given.label_weights
     if given.soft is not None:
         soft = given.soft.tocoo()
         ends = nodes[soft.row], nodes[soft.col]
@@ -107,6 +108,7 @@ def _folded(given: Constraints, told: Constraints, membership: sp.csr_matrix) ->
         labels=labels,
         soft=soft,
         soft_kind="graph" if told.kind == "graph" else "matrix",
+        label_weights=told.label_weights,
     )
     matrix = sp.csr_matrix(P.T @ told.matrix @ P)
     matrix.sort_indices()

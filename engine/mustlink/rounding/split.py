@@ -74,21 +74,21 @@ def kept_profile(vector: Floats, nodes: Ints, known: Constraints) -> tuple[Float
         np.add.at(gain, high[seen], weight[seen])
     kept = np.cumsum(gain)[: nodes.size - 1]
     if known.labels is not None:
-        kept = kept + _labels_kept(known.labels[nodes[order]])
+        kept = kept + _labels_kept(known.labels[nodes[order]], *known.label_weights)
     return vector[order], kept
 
 
-def _labels_kept(labels: Ints) -> Floats:
+def _labels_kept(labels: Ints, within: float, between: float) -> Floats:
     """Cannot-links minus must-links separated by each cut of labelled nodes in order, (s − 1,)."""
     given = labels >= 0
     classes = np.unique(labels[given])
     before = np.cumsum(given)[:-1].astype(np.float64)
     total = float(given.sum())
-    kept = before * (total - before)
+    kept = between * before * (total - before)
     for c in classes:
         own = labels == c
         first = np.cumsum(own)[:-1].astype(np.float64)
-        kept -= 2.0 * first * (float(own.sum()) - first)
+        kept -= (within + between) * first * (float(own.sum()) - first)
     return np.asarray(kept, dtype=np.float64)
 
 

@@ -27,11 +27,12 @@ def satisfaction(
     Returns `must_kept`, `cannot_kept` and `kept` in [0, 1], 1 where there is nothing to keep, but
     `balanced`, `kept` and `kept_weighted` 0 where all that was asked is of nodes in no cluster;
     `balanced` = (must_kept + cannot_kept)/2, or the one of them that was asked for;
-    `kept_weighted`, weighted by |belief| (1 for labels); `n_must` and `n_cannot`. Of both kinds
-    `balanced` is 1/2 for one cluster of all nodes, for clusters of one node each, and on average at
-    random, whatever the numbers of pairs: labels of K classes are (K−1)/K cannot-links, which
-    `kept` of a poor answer is mostly made of. Distinct pairs count once with the sign of their mean
-    belief; ℓ labels are scored as ℓ(ℓ-1)/2 pairs through the contingency table, in O(ℓ log ℓ);
+    `kept_weighted`, weighted by |belief| (1 for labels, or what they weigh); `n_must` and
+    `n_cannot`. Of both kinds `balanced` is 1/2 for one cluster of all nodes, for clusters of one
+    node each, and on average at random, whatever the numbers of pairs: labels of K classes are
+    (K−1)/K cannot-links, which `kept` of a poor answer is mostly made of. Distinct pairs count once
+    with the sign of their mean belief; ℓ labels are scored as ℓ(ℓ-1)/2 pairs through the
+    contingency table, in O(ℓ log ℓ);
     graphs and matrices by their entries above the diagonal. A closure is scored on the pairs it was
     made from.
 
@@ -165,7 +166,7 @@ def _tally(found: Ints, constraints: Constraints) -> Floats:
     pairs, belief = constraints.merged
     tally = _pair_tally(found, pairs[:, 0], pairs[:, 1], belief)
     if constraints.labels is not None:
-        tally += _label_tally(found, constraints.labels)
+        tally += _label_tally(found, constraints.labels, constraints.label_weights)
     if constraints.soft is not None:
         tally += _pair_tally(found, *upper_entries(constraints.soft))
     return tally
@@ -182,7 +183,7 @@ def _pair_tally(found: Ints, i: Ints, j: Ints, belief: Floats) -> Floats:
     return np.array([*counts, *(weight[mask].sum() for mask in kinds), left], dtype=np.float64)
 
 
-def _label_tally(found: Ints, given: Ints) -> Floats:
+def _label_tally(found: Ints, given: Ints, beliefs: tuple[float, float]) -> Floats:
     """Return the nine numbers for all pairs of labelled nodes, from the contingency table."""
     asked = _pairs_in(np.array([np.count_nonzero(given >= 0)]))
     known = (given >= 0) & (found >= 0)
@@ -198,8 +199,9 @@ def _label_tally(found: Ints, given: Ints) -> Floats:
     there = _pairs_in(np.array([found.size]))
     cannot = there - must
     cannot_kept = cannot - (together - must_kept)
-    counts = [must, must_kept, cannot, cannot_kept]  # every pair has belief ±1
-    return np.array([*counts, *counts, asked - there], dtype=np.float64)
+    counts = np.array([must, must_kept, cannot, cannot_kept], dtype=np.float64)
+    weights = counts * np.repeat(beliefs, 2)
+    return np.array([*np.where(weights > 0, counts, 0), *weights, asked - there])
 
 
 def _pairs_in(sizes: NDArray[np.integer[Any]]) -> int:

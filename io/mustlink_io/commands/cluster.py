@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mustlink_io.commands.method_options import CLUSTER_OWN, method_help
+from mustlink_io.commands.method_options import CLUSTER_OWN, kind_weights, method_help
 from mustlink_io.commands.options import (
     AFFINITY,
     AS,
@@ -79,6 +79,13 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
     help="Pairs: .csv or .parquet with header i,j,belief, or H5:GROUP. Or a second graph: "
     ".graphml, .metis, .npz, .mtx, H5:GROUP, an edge list (.edges, .txt, .tsv, .csv).",
 )
+@click.option(
+    "--beliefs",
+    metavar="KIND=NUMBER,...",
+    callback=kind_weights,
+    help="What must-links, cannot-links, pairs of labels and of a second graph weigh against one "
+    "another: must=2,cannot=1,labels=0.5,graph=0.1; default 1 each.",
+)
 @click.option("--strict", is_flag=True, help="Contradictory constraints are an error.")
 @several(*CLUSTER_OWN)
 @several(WEIGHTS, *PREPARING)
@@ -97,6 +104,7 @@ def cluster(
     method: str | None,
     labels: str | None,
     constraints: str | None,
+    beliefs: dict[str, float] | None,
     quiet: bool,
     as_json: bool,
     **given: Any,
@@ -144,6 +152,7 @@ def cluster(
         method=method or ("csp" if labels or constraints else "ncut"),
         labels=labels,
         constraints=constraints,
+        beliefs=beliefs or {},
         params={name: value for name, value in given.items() if value is not None},
     )
     with observing(quiet) as observer:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mustlink_io.jobs.methods import EQUAL, Method
+from mustlink_io.jobs.methods import EQUAL, KINDS, Method
 
 
 def number_or(*words: str) -> Callable[[click.Context, click.Parameter, str | None], Any]:
@@ -41,6 +41,27 @@ def class_shares(
         raise click.BadParameter(
             f"{value!r} is neither {EQUAL} nor a list of shares above 0, such as 0.5,0.3,0.2"
         )
+    return found
+
+
+def kind_weights(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> dict[str, float] | None:
+    """Weights behind a list such as must=2,labels=0.5."""
+    if value is None:
+        return None
+    found = {}
+    for word in value.split(","):
+        kind, _, number = word.strip().partition("=")
+        try:
+            found[kind] = float(number)
+        except ValueError:
+            found[kind] = -1.0
+        if kind not in KINDS or not 0 <= found[kind] < float("inf"):
+            raise click.BadParameter(
+                f"{word.strip()!r} is no weight of a kind; write as must=2,labels=0.5, of "
+                f"{', '.join(KINDS)}, and numbers of at least 0"
+            )
     return found
 
 

@@ -16,7 +16,7 @@ from mustlink_io.terminal.console import clock, facts, planned_time, size, stdou
 from mustlink_io.terminal.summary import emit
 
 _OUTPUT = {"output", "key", "in_place", "overwrite"}
-_APART = _OUTPUT | {"data", "quiet", "as_json", "resume", "fresh", "strict", "threads"}
+_APART = _OUTPUT | {"data", "quiet", "as_json", "resume", "fresh", "strict", "threads", "beliefs"}
 
 
 def _plan(data: str, as_json: bool, **given: Any) -> None:

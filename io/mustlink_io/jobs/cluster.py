@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,6 +32,7 @@ class ClusterJob(Job):
     n_clusters: int | str
     method: str = "csp"
     constraints: str | None = None
+    beliefs: Mapping[str, float] = field(default_factory=dict)
     strict: bool = False
 
     methods: ClassVar[Mapping[str, Method]] = METHODS
@@ -54,6 +55,11 @@ class ClusterJob(Job):
         if self.constraints is not None and "constraints" not in takes:
             raise InputError(
                 f"-m {self.method}: takes --labels only; leave out --constraints, or choose -m csp"
+            )
+        if self.beliefs and ("constraints" not in takes or not (self.labels or self.constraints)):
+            raise InputError(
+                "--beliefs: weighs kinds of constraints; give --labels or --constraints to a "
+                "method that takes both, such as -m csp"
             )
         super().check()
 
@@ -81,7 +87,7 @@ class ClusterJob(Job):
             return class_labels(of_kept(labels, data.kept), self.labels)
         known = None if labels is None else labels.codes
         constraints = load_constraints(
-            known, self.constraints, data.n_rows, data.names, self.labels
+            known, self.constraints, data.n_rows, data.names, self.labels, self.beliefs
         )
         if constraints is not None and self.strict:
             refuse_contradictions(constraints, self.constraints or self.labels)
@@ -133,6 +139,7 @@ class ClusterJob(Job):
             "-m": self.method,
             "--labels": self.labels,
             "--constraints": self.constraints,
+            "--beliefs": ",".join(f"{kind}={by:g}" for kind, by in self.beliefs.items()) or None,
             "--strict": self.strict or None,
             **self.preparing_flags,
             **{flag(name): value for name, value in self.params.items()},

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 GRAPH_OPTIONS = frozenset({"affinity", "n_neighbors", "metric", "weights"})
 COMMON_OPTIONS = GRAPH_OPTIONS | {"max_iter", "isolated", "random_state"}
 PROPAGATION_OPTIONS = GRAPH_OPTIONS | {"random_state"}
+KINDS = ("must", "cannot", "labels", "graph")  # of constraints, that weigh differently
 EQUAL = "equal"  # class shares, one a class
 _NOTHING: frozenset[str] = frozenset()
 _ANY_SIDE = frozenset({"labels", "constraints"})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,17 +74,18 @@ def load_constraints(
     n_nodes: int,
     names: NodeNames | None = None,
     where: str | None = None,
+    beliefs: Mapping[str, float] = MappingProxyType({}),
 ) -> Constraints | None:
     """Side information of labels and a file of pairs together; None when there is none.
 
     Pairs may name nodes by their `names`. A sparse matrix or a graph as constraint file is a second
     graph on the same nodes (soft must-links, negative entries being cannot-links). `where` is the
-    file of the labels. Raises InputError.
+    file of the labels; `beliefs` weigh the kinds, see `Constraints.weighted`. Raises InputError.
     """
     found = None
     if labels is not None:
         refuse_row_numbers(labels, str(where))
-        found = Constraints.from_labels(labels)
+        found = Constraints.from_labels(labels).weighted(**beliefs)
     if constraints is None:
         return found
     matrix = formats.load_matrix(constraints, n_nodes, names)
@@ -90,11 +93,15 @@ def load_constraints(
         pairs, belief = formats.load_pairs(constraints, names)
         file = formats.PairFile(formats.parse(constraints), names)
         file.check(pairs, belief, n_nodes)
-        more = Constraints.from_pairs(pairs, belief=belief, n_nodes=n_nodes)
-        return FileConstraints.of(more if found is None else found + more, file)
+        more = Constraints.from_pairs(pairs, belief=belief, n_nodes=n_nodes).weighted(**beliefs)
+        both = more if found is None else found + more
+        if not all(beliefs.values()):  # pairs that are left out shift the lines of the others
+            return both
+        return FileConstraints.of(both, file)
     signed = bool(matrix.nnz and matrix.data.min() < 0)
     more = Constraints.from_matrix(matrix) if signed else Constraints.from_graph(matrix)
     more.require_nodes(n_nodes)
+    more = more.weighted(**beliefs)
     return more if found is None else found + more
 
 
