@@ -13,6 +13,7 @@ from mustlink.eigen.arpack import lanczos, shift_invert
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.lapack import dense_smallest
 from mustlink.eigen.nested_iteration import guard, nested
+from mustlink.linear.by_columns import towards
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, EigenResult
@@ -95,14 +96,11 @@ def plain_solve(
 def _telling(
     tol: float, advance: Callable[[float], None]
 ) -> Callable[[int, NDArray[np.float64]], bool]:
-    """What an iteration calls after every step: residuals fall geometrically."""
-    first: list[float] = []
+    """What an iteration calls after every step."""
+    hear = towards(tol, advance)
 
     def on_step(step: int, residuals: NDArray[np.float64]) -> bool:
-        worst = float(residuals.max())
-        first.append(worst)
-        if worst > 0 and first[0] > tol:
-            advance(min(1.0, np.log(first[0] / worst) / np.log(first[0] / tol)))
+        hear(float(residuals.max()))
         return False
 
     return on_step

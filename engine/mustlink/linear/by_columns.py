@@ -54,6 +54,20 @@ def silent(_: float) -> None:
     """Nobody hears."""
 
 
-def done(residual: float, tol: float) -> float:
-    """Share of the way from 1 to `tol`: residuals fall geometrically."""
-    return float(np.clip(np.log(max(residual, 1e-300)) / np.log(min(tol, 0.5)), 0.0, 1.0))
+def done(residual: float, tol: float, first: float = 1.0) -> float:
+    """Share of the way from `first` to `tol`: residuals fall geometrically."""
+    fallen = np.log(max(residual / first, 1e-300))
+    return float(np.clip(fallen / np.log(min(tol / first, 0.5)), 0.0, 1.0))
+
+
+def towards(tol: float, advance: Advance) -> Callable[[float], None]:
+    """A listener to residuals, which tells the share of the way from the first of them to `tol`."""
+    first: float | None = None
+
+    def hear(residual: float) -> None:
+        nonlocal first
+        first = residual if first is None else first
+        if first > tol:
+            advance(done(residual, tol, first))
+
+    return hear

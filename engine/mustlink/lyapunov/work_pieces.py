@@ -54,15 +54,3 @@ def _ordered(pool: ThreadPoolExecutor, task: Any, spans: list[Span]) -> Iterator
 def piece(advance: Advance, done: int, count: int) -> Advance:
     """Progress of one piece of work of several."""
     return lambda fraction: advance((done + fraction) / count)
-
-
-def towards(tol: float, advance: Advance) -> Any:
-    """A listener to residuals, which fall geometrically."""
-    first: list[float] = []
-
-    def on_step(left: float) -> None:
-        first.append(left)
-        if 0 < left < first[0] and first[0] > tol:
-            advance(min(1.0, float(np.log(first[0] / left) / np.log(first[0] / tol))))
-
-    return on_step
