@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from mustlink.deadline import Deadline
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.linear.bicgstab import block_bicgstab
+from mustlink.linear.by_columns import towards
 from mustlink.linear.cg import LEAST, WINDOW, block_cg
 from mustlink.stopping import Stagnation
 
@@ -154,3 +155,13 @@ def test_the_deadline_ends_eigenvectors_with_the_last_ritz_pairs(line):
     assert found.convergence.iterations == 4
     V = found.vectors
     np.testing.assert_allclose(V.T @ L @ V, np.diag(found.values), atol=1e-10)
+
+
+def test_residuals_tell_the_share_of_the_way_that_they_have_fallen():
+    heard = []
+    hear = towards(1e-6, heard.append)
+    for residual in (1e-2, 1e-4, 1e-1, 1e-6, 0.0):
+        hear(residual)
+    np.testing.assert_allclose(heard, [0, 0.5, 0, 1, 1])
+    towards(1e-6, heard.append)(1e-7)
+    assert len(heard) == 5

@@ -10,11 +10,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.factored_entries import sort_by_size
+from mustlink.linear.by_columns import Advance, silent
 from mustlink.lyapunov.equation import Problem
 from mustlink.lyapunov.fields import LocalField
 from mustlink.lyapunov.filters import Filter, filter_of
 from mustlink.lyapunov.sources import Sources
-from mustlink.lyapunov.work_pieces import PIECES, Advance, each_of, spans_of
+from mustlink.lyapunov.work_pieces import PIECES, each_of, spans_of
 from mustlink.operators.local_diffusion import local_diffusion
 
 _QUADRATURE = 0.1  # share of the tolerance for writing F as exponentials
@@ -27,7 +28,7 @@ Floats = NDArray[np.float64]
 
 
 def solve_diffusion(
-    problem: Problem, *, tol: float = 1e-4, advance: Advance = lambda _: None
+    problem: Problem, *, tol: float = 1e-4, advance: Advance = silent
 ) -> LocalField:
     """F by sums of separable terms whose factors are cut off where they no longer matter.
 
@@ -67,7 +68,7 @@ class Diffusion:
         dtype = np.float32 if tol >= _SINGLE else np.float64
         return cls(problem, sought, _plan(sought, importance, allowed), dtype)
 
-    def spread(self, Y: Sources, advance: Advance = lambda _: None) -> LocalField:
+    def spread(self, Y: Sources, advance: Advance = silent) -> LocalField:
         """F for some of the sources; the fields of all parts add up to F within the bound."""
         parts = self._columns(Y, advance)
         width = self.filter.weights.size
@@ -99,7 +100,7 @@ class Diffusion:
         Y = self.problem.sources
         chosen = np.unique(np.linspace(0, Y.count - 1, min(sample, Y.count)).astype(np.int64))
         few = Sources(sp.csc_matrix(Y.B[:, chosen]), sp.csr_matrix((chosen.size, chosen.size)))
-        reached = sum(p[1].size for p in self._columns(few, lambda _: None))
+        reached = sum(p[1].size for p in self._columns(few, silent))
         entry = 3 * self.filter.weights.size * np.dtype(self.dtype).itemsize + 24
         return reached / chosen.size * entry
 

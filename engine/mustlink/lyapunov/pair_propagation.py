@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mustlink.linear.by_columns import towards
+from mustlink.linear.by_columns import Advance, towards
 from mustlink.lyapunov.dense import solve_dense
 from mustlink.lyapunov.diffusion import Diffusion, solve_diffusion
 from mustlink.lyapunov.equation import LyapunovProblem, Problem
@@ -20,7 +20,7 @@ from mustlink.lyapunov.residual import residual
 from mustlink.lyapunov.solver_choice import choose
 from mustlink.lyapunov.source_batches import source_parts
 from mustlink.lyapunov.sources import given_pairs
-from mustlink.lyapunov.work_pieces import Advance, piece
+from mustlink.lyapunov.work_pieces import piece
 from mustlink.observe import Recorder
 from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.kernels.blocks import workers
+from mustlink.linear.by_columns import Advance, silent
 
 PIECES = 64
 
-Advance = Callable[[float], None]
 Span = tuple[int, int]
 
 
@@ -30,7 +30,7 @@ def spans_of(count: int, work: NDArray[Any], pieces: int = PIECES) -> list[Span]
 def each_of(
     task: Callable[[Span], Any],
     spans: list[Span],
-    advance: Advance = lambda _: None,
+    advance: Advance = silent,
 ) -> list[Any]:
     """The results of all spans, in order, in as many threads as the fit may use."""
     with ThreadPoolExecutor(workers()) as pool:

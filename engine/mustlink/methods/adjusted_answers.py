@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from mustlink.eigen.solver import laplacian_of
+from mustlink.linear.by_columns import silent
 from mustlink.lyapunov.all_pairs import AllPairs, all_pairs
 from mustlink.lyapunov.equation import Problem
 from mustlink.lyapunov.pair_propagation import Asked
@@ -73,6 +74,6 @@ class AdjustedAnswers(InformedClusterer):
         problem: Any = self._problem(laplacian, Y)
         problem = replace(problem, **{self._parameter: parameter})  # as it was in the fit
         room, tol = room_for_factors(work), float(given.tol)
-        asked = Asked(problem, 0, tol, room, work.recorder, lambda _: None, laplacian.weights)
+        asked = Asked(problem, 0, tol, room, work.recorder, silent, laplacian.weights)
         nodes, rows = laplacian.positions, self.graph_.first_rows[laplacian.nodes]
         return all_pairs(asked, given.solver, self.graph_.spread(nodes), rows)
