@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bench.common import OUT, machine, say
+from bench.common import OUT, data_folder, machine, say
 
 from .page import Section, page, section
 from .running import Found, Task, run, sources
@@ -64,6 +64,10 @@ def main() -> int:
     args = parser.parse_args()
     part = args.only is not None or args.draws is not None
     out = args.out or (OUT / "papers" / "RESULTS.md" if part else RESULTS)
+    if out == RESULTS and not data_folder().is_dir():
+        parser.error(
+            f"no data in {data_folder()}: set MUSTLINK_DATA, the file is written whole only"
+        )
     commit, folder = sources()
     out.parent.mkdir(parents=True, exist_ok=True)
     say(f"commit {commit}; what is done is kept in {folder}")

@@ -12,10 +12,12 @@ from .reporting import Report, Table
 
 HEAD = """# The papers' tables and figures, again
 
-Written by `make papers` (`python -m bench.papers`) alone, in one run: {about}. Cells like
-`0.880 / 0.901 / +0.021` are the paper's value, ours, and the difference. Where a paper shows a
-curve only, its statements are checked. What the papers leave open (kernel widths, positions, noise)
-is chosen in each script's docstring.
+Written by `make papers` (`python -m bench.papers`) alone, all of it at one commit:
+{about}.
+
+Cells like `0.880 / 0.901 / +0.021` are the paper's value, ours, and the difference. Where a paper
+shows a curve only, its statements are checked. What the papers leave open (kernel widths,
+positions, noise) is chosen in each script's docstring.
 
 ## Summary
 
@@ -71,5 +73,5 @@ def page(sections: Iterable[Section], commit: str, about: str) -> str:
     there = list(sections)
     lines = [(one.table, f"**{one.verdict}**", one.why) for s in there for one in s.report.verdicts]
     summary = grid(("table", "verdict", "why"), lines)
-    head = HEAD.format(about=f"commit {commit}, {about}")
+    head = HEAD.format(about=f"{commit}, {about}")
     return "\n\n".join([head, summary, *(one.markdown(commit) for one in there)]) + "\n"
