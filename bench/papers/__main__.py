@@ -34,6 +34,7 @@ SECTIONS = (
     "wd12_fig4_5",
     "fli11_fig2",
     "fli11_sparse",
+    "unseen",
 )
 
 

@@ -148,6 +148,18 @@ def zoo() -> Points | None:
     return None if found is None else Points("Zoo", found["X"].astype(float), found["y"], 7)
 
 
+def seeds() -> Points | None:
+    """210 kernels of wheat of 3 varieties, 7 features."""
+    found = _of_file("seeds")
+    return None if found is None else Points("Seeds", found["X"].astype(float), found["y"], 3)
+
+
+def sonar() -> Points | None:
+    """208 echoes of rock or metal, 60 features."""
+    found = _of_file("sonar")
+    return None if found is None else Points("Sonar", found["X"].astype(float), found["y"], 2)
+
+
 def digits() -> Points:
     """1797 images of digits, 8 x 8 pixels from 0 to 16."""
     from sklearn.datasets import load_digits
