@@ -101,3 +101,14 @@ def test_a_plan_has_the_rival_where_labels_alone_are_known(tmp_path):
     assert row()[0] > 0
     assert row(params={"subspace": 12}) == row(constraints="pairs.csv") == []
     assert row(method="ncut", labels=None) == []
+
+
+def test_many_pairs_on_few_nodes_are_followed_where_the_graph_shows_nothing():
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(150, 12)), rng.integers(0, 2, 150)
+    pairs = np.array([rng.choice(150, 2, replace=False) for _ in range(400)])
+    belief = np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1.0, -1.0)
+    known = ml.Constraints.from_pairs(pairs, belief=belief, n_nodes=150)
+    found = ml.CSP(2, random_state=0).fit(X, constraints=known)
+    assert found.report_.choices["subspace"] == "exact"
+    assert found.report_.satisfaction["kept"] > 0.9
