@@ -49,6 +49,18 @@ def random_graph(
     return sp.csr_matrix(A[order][:, order].astype(dtype))
 
 
+def labelled(y, each, rng=None):
+    """Labels (n,) of `each` nodes of every class, -1 of the rest; without `rng` the first of them.
+
+    A sequence `each` names how many, class by class.
+    """
+    known, classes = np.full(y.size, -1), np.unique(y)
+    for c, count in zip(classes, np.broadcast_to(each, classes.size), strict=True):
+        nodes = np.flatnonzero(y == c)
+        known[nodes[:count] if rng is None else rng.choice(nodes, count, replace=False)] = c
+    return known
+
+
 def _weight(rng, weighted):
     return 0.05 + rng.random() if weighted else 1.0
 

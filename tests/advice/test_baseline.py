@@ -7,19 +7,15 @@ import numpy as np
 import pytest
 
 import mustlink as ml
-from cases import blobs
+from cases import blobs, labelled
 from mustlink.advice.baseline import NEAREST, SEEDED, TREES, _compared, _Ours, baseline
 from mustlink_io.commands import cli
 
 N, K = 400, 3
 
 
-def some_labels(y, each, seed=0):
-    rng = np.random.default_rng(seed)
-    found = np.full(y.size, -1)
-    for c in np.unique(y):
-        found[rng.choice(np.flatnonzero(y == c), each, replace=False)] = c
-    return found
+def some_labels(y, each):
+    return labelled(y, each, np.random.default_rng(0))
 
 
 @pytest.fixture(scope="module")

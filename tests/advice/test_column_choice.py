@@ -10,6 +10,7 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline
 
 import mustlink as ml
+from cases import labelled
 from mustlink.advice.column_choice import _codes, has_unlike_columns
 from mustlink.errors import InputError
 from mustlink.preparation.prepared_rows import prepared
@@ -24,14 +25,6 @@ def groups(seed=0, n=N):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, K, n)
     return rng.normal(size=(n, 6)) + 4 * np.eye(K, 6)[y], y
-
-
-def some(y, each=12):
-    """Labels of the first few of every class."""
-    few = np.full(y.size, -1)
-    for c in np.unique(y):
-        few[np.flatnonzero(y == c)[:each]] = c
-    return few
 
 
 def loud(X, seed=1):
@@ -81,12 +74,12 @@ def test_labels_overrule_the_scales():
     X, y = groups()
     kept = X.copy()
     kept[:, 4:] *= 3  # noise that is louder, but not by so much that units must differ
-    assert steps(kept, some(y)).is_nothing
+    assert steps(kept, labelled(y, 12)).is_nothing
     told = X * [1000, 1000, 1000, 1000, 0.1, 0.1]  # what tells is loud, noise is faint
     told = np.column_stack([told, np.random.default_rng(0).normal(size=(N, 30)) * 1e-3])
     assert has_unlike_columns(told)
     assert steps(told).standardize == "standard"
-    assert steps(told, some(y)).is_nothing
+    assert steps(told, labelled(y, 12)).is_nothing
 
 
 def test_codes_become_columns_of_their_own_where_labels_agree_better():
@@ -94,7 +87,7 @@ def test_codes_become_columns_of_their_own_where_labels_agree_better():
     y = rng.integers(0, K, N)
     codes = np.array([3, 0, 2, 1])[y] * 2 + rng.integers(0, 2, N)  # two codes a class, no order
     X = np.column_stack([rng.normal(size=(N, 3)) * [1, 1, 2000], codes, rng.integers(0, 9, N)])
-    found = ml.suggest(X, some(y, 25))
+    found = ml.suggest(X, labelled(y, 25))
     assert found.preparation.one_hot == (3,)
     assert "column 3: codes" in " ".join(found.reasons)
     assert ml.suggest(X, n_clusters=K).preparation.one_hot == ()
@@ -111,7 +104,7 @@ def test_columns_over_orders_are_logarithms_only_beside_others():
 def test_missing_cells_are_filled():
     X, y = groups()
     X[3, 1] = X[8, 0] = np.nan
-    found = ml.suggest(X, some(y))
+    found = ml.suggest(X, labelled(y, 12))
     assert found.preparation == Preparation(impute="mean")
     assert "SimpleImputer" in found.code
     assert "--impute" in found.command("a.h5").split()
@@ -120,7 +113,7 @@ def test_missing_cells_are_filled():
 def test_the_code_and_the_command_say_the_same():
     X, y = groups()
     X = np.column_stack([loud(X), np.exp(np.random.default_rng(0).normal(0, 3, N))])
-    few = some(y)
+    few = labelled(y, 12)
     found = ml.suggest(X, few)
     assert found.preparation.log == (7,)
     assert isinstance(found.estimator(), Pipeline)
@@ -142,7 +135,9 @@ def data(tmp_path_factory):
     X, y = groups()
     X = loud(X)
     X[5, 2] = np.nan
-    store.write(folder / "holes.h5", {"/points": X, "/labels": some(y), "/classes": np.arange(K)})
+    store.write(
+        folder / "holes.h5", {"/points": X, "/labels": labelled(y, 12), "/classes": np.arange(K)}
+    )
     return folder
 
 
@@ -163,14 +158,16 @@ def test_logarithms_are_tried_where_scales_alone_do_not_agree_better():
     y = rng.integers(0, K, N)
     size = np.exp(3.0 * y + rng.normal(0, 1, N))  # classes are orders of magnitude
     X = np.column_stack([size, 0.01 * (y % 2 + rng.normal(0, 0.3, N))])
-    found = ml.suggest(X, some(y, 25))
+    found = ml.suggest(X, labelled(y, 25))
     assert found.preparation == Preparation("standard", log=(0,))
 
 
 def test_columns_are_called_by_their_names():
     X, y = groups()
     frame = pd.DataFrame(loud(X), columns=[*"abcdef", "bytes"])
-    assert any("column 'bytes' makes up" in one for one in ml.suggest(frame, some(y)).reasons)
+    assert any(
+        "column 'bytes' makes up" in one for one in ml.suggest(frame, labelled(y, 12)).reasons
+    )
     named = ml.suggest(loud(X), n_clusters=K, feature_names=frame.columns)
     assert named.reasons == ml.suggest(frame, n_clusters=K).reasons
     with pytest.raises(InputError, match="feature_names: 2 given for 7 columns"):
@@ -192,7 +189,7 @@ def test_a_column_that_numbers_the_rows_is_left_out(kind):
         "shuffled": rng.permutation(numbers),
         "mostly there": rng.choice(int(1.05 * len(X)), len(X), replace=False),
     }[kind]
-    for known in (None, some(y)):
+    for known in (None, labelled(y, 12)):
         frame = pd.DataFrame(np.column_stack([column, X]), columns=["id", *"abcdef"])
         told = ml.suggest(frame, known, n_clusters=K)
         assert told.preparation.drop == (0,)
@@ -206,13 +203,13 @@ def test_whole_numbers_that_say_something_stay():
     X, y = groups()
     rng = np.random.default_rng(0)
     for column in (rng.integers(0, 10 * N, N), np.sort(rng.poisson(30, N)), rng.normal(size=N)):
-        assert steps(np.column_stack([column / column.std(), X]), some(y)).drop == ()
+        assert steps(np.column_stack([column / column.std(), X]), labelled(y, 12)).drop == ()
     assert steps(np.arange(N)[:, None] * 1.0).drop == ()
 
 
 def test_reasons_for_standardising_speak_for_it():
     X, y = groups()
-    few = some(y)
+    few = labelled(y, 12)
     for seed in range(5):
         told = ml.suggest(loud(X, seed), few)
         assert told.preparation.standardize

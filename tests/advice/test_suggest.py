@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mustlink as ml
-from cases import blobs
+from cases import blobs, labelled
 from mustlink.advice import data_warnings as doubts
 from mustlink.advice import rules
 from mustlink.advice.graph_look import is_pixels
@@ -39,14 +39,6 @@ def picture():
     image = np.zeros((21, 30))
     image[:, 15:] = 1.0
     return ml.image_graph(image + 0.05 * np.random.default_rng(0).random(image.shape))
-
-
-def labelled(y, each):
-    """Labels (n,) of `each` nodes of every class; a sequence names how many, class by class."""
-    found = np.full(y.size, -1)
-    for c, count in enumerate(np.broadcast_to(each, np.unique(y).size)):
-        found[np.flatnonzero(y == c)[:count]] = c
-    return found
 
 
 def pairs_of(y, m, seed=0):

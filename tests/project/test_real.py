@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score, rand_score
 
 import mustlink as ml
+from cases import labelled
 
 DATA = Path(
     os.environ.get("MUSTLINK_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")
@@ -30,14 +31,6 @@ def graph(name):
     return sp.csr_matrix((a["data"].astype(float), a["indices"], a["indptr"]), shape), a.get("y")
 
 
-def few_labels(y, per_class, seed):
-    rng = np.random.default_rng(seed)
-    labels = np.full(y.size, -1)
-    for c in np.unique(y):
-        labels[rng.choice(np.flatnonzero(y == c), per_class, replace=False)] = c
-    return labels
-
-
 @pytest.fixture(scope="module")
 def digits():
     a = load("points/mnist.npz")
@@ -49,7 +42,7 @@ def test_labels_help_on_mnist(digits, per_class, least):
     known, y = digits
     ncut = ml.NCut(10, affinity="precomputed", random_state=0).fit(known)
     csp = ml.CSP(10, affinity="precomputed", random_state=0).fit(
-        known, few_labels(y, per_class, seed=0)
+        known, labelled(y, per_class, np.random.default_rng(0))
     )
     found = adjusted_rand_score(y, csp.labels_)
     assert found > least

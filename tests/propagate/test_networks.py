@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import mustlink as ml
-from cases import blobs, random_graph
+from cases import blobs, labelled, random_graph
 from mustlink.deadline import Deadline
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.observe import Recorder, Unheard
@@ -27,24 +27,16 @@ def network(rng, n=400, k=4, inside=0.06, across=0.01):
     return sp.csr_matrix((A + A.T).astype(float)), y
 
 
-def told(rng, y, per_class):
-    known = np.full(y.size, -1)
-    for c in np.unique(y):
-        some = rng.choice(np.flatnonzero(y == c), per_class, replace=False)
-        known[some] = c
-    return known
-
-
 @pytest.mark.parametrize("method", [ml.GFHF, lambda **p: ml.LLGC(alpha=0.9, **p)])
 def test_classes_have_equal_masses_on_networks_only(method):
     rng = np.random.default_rng(0)
     W, y = network(rng)
-    known = told(rng, y, 3)
+    known = labelled(y, 3, rng)
     usual = method(**GIVEN).fit(W, known)
     equal = method(class_mass="equal", **GIVEN).fit(W, known)
     assert (usual.label_distributions_ == equal.label_distributions_).all()
     X, y = blobs(rng, 100, 3)
-    known = told(rng, y, 3)
+    known = labelled(y, 3, rng)
     usual, plain = method().fit(X, known), method(class_mass=False).fit(X, known)
     assert (usual.label_distributions_ == plain.label_distributions_).all()
     kernel = ml.rbf_graph(X).affinity.toarray()
@@ -55,7 +47,7 @@ def test_classes_have_equal_masses_on_networks_only(method):
 def test_refined_answers_are_those_of_the_block_model():
     rng = np.random.default_rng(1)
     W, y = network(rng)
-    known = told(rng, y, 5)
+    known = labelled(y, 5, rng)
     graph = ml.Graph.from_affinity(W)
     first = ml.GFHF(**GIVEN).fit(graph, known)
     second = ml.GFHF(refine=True, **GIVEN).fit(graph, known)
@@ -94,7 +86,7 @@ def test_refined_answers_on_hard_graphs(method, seed):
 def test_what_is_chosen_is_what_was_named():
     rng = np.random.default_rng(2)
     W, y = network(rng)
-    known = told(rng, y, 20)
+    known = labelled(y, 20, rng)
     chosen = ml.LLGC(**GIVEN).fit(W, known)
     choices = chosen.report_.choices
     named = ml.LLGC(alpha=choices["alpha"], refine=choices["refine"], **GIVEN)
@@ -125,7 +117,7 @@ def test_labels_that_decide_against_the_usual_way_are_heard():
 def test_one_label_a_class_leaves_nothing_to_hold_out():
     rng = np.random.default_rng(4)
     W, y = network(rng)
-    est = ml.LLGC(**GIVEN).fit(W, told(rng, y, 1))
+    est = ml.LLGC(**GIVEN).fit(W, labelled(y, 1, rng))
     assert est.report_.choices["why"] == "by rule: no class has two labels"
     assert est.report_.choices["alpha"] == 0.99
     assert est.report_.choices["refine"] is True
@@ -135,7 +127,7 @@ def test_labels_held_out_that_are_answered_wrong_are_a_doubt():
     """Classes that the edges know nothing of, beside those that they know."""
     rng = np.random.default_rng(5)
     W, y = network(rng)
-    known = told(rng, y, 12)
+    known = labelled(y, 12, rng)
     mixed = np.where(known < 0, -1, rng.permuted(y))
     with pytest.warns(DoubtfulResultWarning, match="the edges say little"):
         ml.LLGC(**GIVEN).fit(W, mixed)

@@ -7,18 +7,11 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
 import mustlink as ml
-from cases import blobs, planted_graph
+from cases import blobs, labelled, planted_graph
 from mustlink.errors import InputError
 from mustlink.rounding.lloyd import lloyd
 from mustlink.rounding.seeded import dealt, held_out_right, label_centers, seeded_kmeans
 from mustlink.space import LocalSpace
-
-
-def labelled(y, each):
-    found = np.full(y.size, -1)
-    for c in np.unique(y):
-        found[np.flatnonzero(y == c)[:each]] = c
-    return found
 
 
 @given(st.integers(0, 2**31))

@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
 import oracles
-from cases import blobs, planted_graph, random_graph
+from cases import blobs, labelled, planted_graph, random_graph
 from mustlink.cost.method_cost import Size
 from mustlink.deadline import Deadline
 from mustlink.eigen.carried_basis import carried_basis
@@ -44,15 +44,6 @@ def hung(rng, n=400, k=3, hanging=200, within=0.75):
     W.setdiag(0)
     W.eliminate_zeros()
     return sp.csr_matrix(W), y
-
-
-def some(rng, y, per):
-    """Labels of `per` nodes a class, -1 of the rest."""
-    known = np.full(y.size, -1)
-    for c in np.unique(y):
-        chosen = rng.choice(np.flatnonzero(y == c), per, replace=False)
-        known[chosen] = c
-    return known
 
 
 def method(name, k, **options):
@@ -119,7 +110,7 @@ def test_fewer_directions_are_the_smoothest_of_regularised_degrees():
 def test_every_method_takes_a_regularisation(name):
     rng = np.random.default_rng(1)
     W, y = hung(rng)
-    known = some(rng, y, 6)
+    known = labelled(y, 6, rng)
     plain, mended = (
         method(name, 3, subspace=3, regularization=tau).fit(W, known) for tau in (0, 0.3)
     )
@@ -133,7 +124,7 @@ def test_every_method_takes_a_regularisation(name):
 def test_constraints_held_out_choose_among_them(name):
     rng = np.random.default_rng(2)
     W, y = hung(rng)
-    known = some(rng, y, 12)
+    known = labelled(y, 12, rng)
     auto = method(name, 3, subspace=6).fit(W, known)
     tau, why = auto.report_.choices["regularization"]
     table = auto.report_.extra["candidates"]
@@ -152,9 +143,9 @@ def test_constraints_held_out_choose_among_them(name):
 def test_refit_keeps_the_subspace():
     rng = np.random.default_rng(3)
     W, y = hung(rng)
-    est = method("CSP", 3).fit(W, some(rng, y, 12))
+    est = method("CSP", 3).fit(W, labelled(y, 12, rng))
     tau, subspace = est.report_.choices["regularization"][0], est.report_.choices["subspace"]
-    est.refit(some(rng, y, 12))
+    est.refit(labelled(y, 12, rng))
     assert est.report_.choices["regularization"][0] == tau > 0
     assert not {"eigenvectors", "multigrid set-up"} & {one.name for one in est.report_.stages}
     assert est.report_.choices["subspace"] == subspace
@@ -171,7 +162,9 @@ def test_points_small_graphs_and_even_degrees_stay_as_they_are():
     cases = [(X, y, {}), (ring.tocsr(), np.repeat([0, 1, 2], 70), few), (*small, few)]
     for data, truth, options in cases:
         auto, zero = (
-            ml.CSP(3, random_state=0, regularization=tau, **options).fit(data, some(rng, truth, 8))
+            ml.CSP(3, random_state=0, regularization=tau, **options).fit(
+                data, labelled(truth, 8, rng)
+            )
             for tau in ("auto", 0)
         )
         assert {row[4] for row in auto.report_.extra["candidates"]} == {0.0}
@@ -185,7 +178,7 @@ def test_what_time_leaves_out_is_told():
     recorder = Recorder(None, Deadline(1.0, 0.0, lambda: 2.0))
     work = Workspace(Graph(W))
     laplacian = laplacian_of(work)
-    known = ml.Constraints.from_labels(some(rng, y, 12))
+    known = ml.Constraints.from_labels(labelled(y, 12, rng))
     est = ml.CSP(3)
     choice = choose_smooth(
         known,
