@@ -307,13 +307,13 @@ def random_pairs(y: Any, m: int, rng: Any, wrong: float = 0.0) -> tuple[Any, Any
 
 
 def labels_per_class(y: Any, each: int, rng: Any) -> Any:
-    """Labels (n,), -1 except for `each` random nodes of every class."""
+    """Labels (n,), -1 but for `each` nodes of every class, at most half of it but at least one."""
     import numpy as np
 
     given = np.full(len(y), -1, dtype=np.int64)
-    for c in np.unique(y):
-        chosen = rng.choice(np.flatnonzero(y == c), size=each, replace=False)
-        given[chosen] = c
+    for c in np.unique(y[y >= 0]):
+        nodes = np.flatnonzero(y == c)
+        given[rng.choice(nodes, size=min(each, max(1, len(nodes) // 2)), replace=False)] = c
     return given
 
 

@@ -57,23 +57,12 @@ def draw(W: Any, y: Any, k: int, setting: Setting, seed: int) -> Known:
 
     rng = np.random.default_rng(seed)
     if setting.kind == "labels":
-        return Known(W, y, k, labels=labels_per_class(y, setting.amount, rng))
+        return Known(W, y, k, labels=common.labels_per_class(y, setting.amount, rng))
     if setting.kind == "pairs":
         nodes = np.flatnonzero(y >= 0)
         pairs, belief = common.random_pairs(y[nodes], len(y) // 10, rng)
         return Known(W, y, k, pairs=(nodes[pairs], belief))
     return Known(W, y, k)
-
-
-def labels_per_class(y: Any, each: int, rng: Any) -> Any:
-    """Labels (n,), -1 but for `each` nodes of every class, at most half of it but at least one."""
-    import numpy as np
-
-    given = np.full(len(y), -1, dtype=np.int64)
-    for c in np.unique(y[y >= 0]):
-        nodes = np.flatnonzero(y == c)
-        given[rng.choice(nodes, size=min(each, max(1, len(nodes) // 2)), replace=False)] = c
-    return given
 
 
 # ---------------------------------------------------------------- methods

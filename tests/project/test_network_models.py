@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
 import network_fits
 import network_methods
+from common import labels_per_class
 from network_models import Planted, planted
 
 MODELS = [
@@ -72,7 +73,7 @@ def test_modularity_is_that_of_networkx(seed):
 
 def test_draws_tell_no_more_than_half_of_a_class_and_nothing_unknown():
     y = np.repeat([-1, 0, 1, 2], [30, 40, 5, 1])
-    given = network_methods.labels_per_class(y, 10, np.random.default_rng(0))
+    given = labels_per_class(y, 10, np.random.default_rng(0))
     assert [int((given == c).sum()) for c in range(3)] == [10, 2, 1]
     assert np.array_equal(given[given >= 0], y[given >= 0])
     setting = network_methods.Setting("pairs")
