@@ -107,7 +107,7 @@ def _arcs(found: adjacency.Found) -> Read:
 
 def _of_csv(place: Place, asked: preparing.Asked) -> Read:
     header = tables.first_line(place.path)[1]
-    words = [word.strip().strip('"') for word in header.split(tables.delimiter(header))]
+    words = tables.words_of(header)
     if edges.is_edge_table(words):
         return _arcs(edges.read_edges(place.path, directed=True))
     try:

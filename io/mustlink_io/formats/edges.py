@@ -33,18 +33,18 @@ def read_edges(path: Path, *, directed: bool = False) -> Found:
     The header `name name [weight]` makes numbers names whatever they are, `number number [weight]`
     makes them numbers from 0. An edge may be given in one direction or in both; of weights given
     several times for one edge the largest counts (nothing is summed); `directed` keeps directions
-    apart. Lines that begin with # or %
-    are comments; columns are separated by blanks, tabs, commas or semicolons.
+    apart. Lines that begin with # or % are comments; columns are separated by blanks, tabs, commas
+    or semicolons.
 
     Time and memory by blocks of the file: 10 million edges take seconds. Raises InputError.
     """
     number, line = tables.first_line(path)
     mark = tables.delimiter(line)
-    words = [word.strip().strip('"') for word in line.split(mark)]
+    words = tables.words_of(line)
     if " {" in line and line.endswith("}"):  # which may have commas
         raise InputError(
-            f"{path}: {{…}} instead of a weight, as networkx writes what edges "
-            "have; write it by nx.write_weighted_edgelist, or nx.write_edgelist with data=False"
+            f"{path}: {{…}} instead of a weight, as networkx writes what edges have; write it by "
+            "nx.write_weighted_edgelist, or nx.write_edgelist with data=False"
         )
     if len(words) not in (2, 3):
         raise InputError(

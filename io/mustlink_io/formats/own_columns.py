@@ -36,8 +36,7 @@ def columns_apart(
 def _header(place: Place) -> Sequence[str]:
     if place.suffix == ".parquet":
         return frames.column_names(place.path)
-    line = tables.first_line(place.path)[1]
-    return [word.strip().strip('"') for word in line.split(tables.delimiter(line))]
+    return tables.words_of(tables.first_line(place.path)[1])
 
 
 def is_own(text: str, data: str) -> bool:

@@ -100,11 +100,7 @@ def load_pairs(
 def _read(place: Place) -> tables.Table:
     if place.suffix == ".parquet":
         return frames.read_parquet(place.path)
-    try:
-        header, numbers = tables.read_csv(place.path)
-    except tables.WordError:
-        return tables.read_table(place.path)
-    return tables.Table(tuple(header), tuple(numbers.T))
+    return tables.read_columns(place.path)
 
 
 def _is_text(table: tables.Table, at: int) -> bool:
@@ -187,7 +183,7 @@ def _edges(place: Place) -> adjacency.Found | None:
 
 def _header(place: Place) -> list[str]:
     line = tables.first_line(place.path)[1]
-    return [word.strip().strip('"').lower() for word in line.split(tables.delimiter(line))]
+    return [word.lower() for word in tables.words_of(line)]
 
 
 def _has_pairs(place: Place) -> bool:

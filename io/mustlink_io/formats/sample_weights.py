@@ -67,12 +67,7 @@ def _read(place: Place, n_rows: int, names: NodeNames | None, *, own: bool) -> A
             return npz.member(archive, place.part or "weights", str(place))
     if place.suffix == ".parquet":
         return _column(frames.read_parquet(place.path), place, n_rows, names, own)
-    try:
-        header, numbers = tables.read_csv(place.path)
-        table = tables.Table(tuple(header), tuple(numbers.T))
-    except tables.WordError:
-        table = tables.read_table(place.path)
-    return _column(table, place, n_rows, names, own)
+    return _column(tables.read_columns(place.path), place, n_rows, names, own)
 
 
 def _column(

@@ -86,6 +86,11 @@ def delimiter(line: str) -> str | None:
     return next((mark for mark in (",", ";", "\t") if mark in line), None)
 
 
+def words_of(line: str) -> list[str]:
+    """The cells of a line, without quotes."""
+    return [word.strip().strip('"') for word in line.split(delimiter(line))]
+
+
 def read_csv(path: Path) -> tuple[list[str], NDArray[np.float64]]:
     """Return the column names ([] without a header line) and the numbers, (rows, columns).
 
@@ -94,7 +99,7 @@ def read_csv(path: Path) -> tuple[list[str], NDArray[np.float64]]:
     """
     number, line = first_line(path)
     mark = delimiter(line)
-    words = [word.strip().strip('"') for word in line.split(mark)]
+    words = words_of(line)
     header = [] if all(is_number(word) for word in words) else words
     skip = number + 1 if header else number
     plain = _by_arrow(path, skip, mark, len(words))
@@ -206,6 +211,15 @@ def _column(cells: Sequence[str]) -> NDArray[Any]:
         return np.array([float(word) if word else np.nan for word in words], dtype=np.float64)
     except ValueError:
         return np.array(words, dtype=object)
+
+
+def read_columns(path: Path) -> Table:
+    """Numbers where all cells are, as a large table is read fast, else with text; InputError."""
+    try:
+        header, numbers = read_csv(path)
+    except WordError:
+        return read_table(path)
+    return Table(tuple(header), tuple(numbers.T))
 
 
 def find_column(header: Sequence[str], wanted: Sequence[str]) -> int | None:

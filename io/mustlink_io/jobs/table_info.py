@@ -54,11 +54,7 @@ def _table(place: formats.Place) -> tables.Table | None:
     if place.suffix == ".parquet":
         return frames.read_parquet(place.path)
     if place.suffix == ".csv":
-        try:
-            header, numbers = tables.read_csv(place.path)
-        except tables.WordError:
-            return tables.read_table(place.path)
-        return tables.Table(tuple(header), tuple(numbers.T))
+        return tables.read_columns(place.path)
     if place.suffix == ".npy":
         array = arrays.load_npy(place.path)
         if array.ndim == 2 and array.size and array.dtype.kind in "biuf":
