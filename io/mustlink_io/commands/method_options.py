@@ -220,8 +220,6 @@ PROPAGATE_OWN = (
         "for llgc on a graph what labels held out choose.",
     ),
     click.option("--gamma", type=float, help="tik-reg: weight of smoothness; default 0.01."),
-    click.option("--must-weight", type=float, help="sssc: of must-links; default 1."),
-    click.option("--cannot-weight", type=float, help="sssc: of cannot-links; default 1."),
     click.option(
         "--normalized", is_flag=True, default=None, help="green: of the normalised Laplacian."
     ),
