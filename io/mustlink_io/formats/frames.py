@@ -43,8 +43,7 @@ def read_parquet(path: Path) -> Table:
     except InputError:
         raise
     except Exception as error:  # pyarrow's, which are of many kinds
-        words = " ".join(store.text(str(error)).split())[:200]
-        raise InputError(f"{path}: not a Parquet file, or damaged ({words})") from error
+        raise _damaged(path, error) from error
 
 
 def declared_shape(path: Path) -> tuple[int, int]:
@@ -54,8 +53,7 @@ def declared_shape(path: Path) -> tuple[int, int]:
     try:
         about = pyarrow.parquet.read_metadata(path)
     except Exception as error:
-        words = " ".join(store.text(str(error)).split())[:200]
-        raise InputError(f"{path}: not a Parquet file, or damaged ({words})") from error
+        raise _damaged(path, error) from error
     return int(about.num_rows), int(about.num_columns)
 
 
@@ -66,8 +64,12 @@ def column_names(path: Path) -> list[str]:
     try:
         return [str(name) for name in pyarrow.parquet.read_schema(path).names]
     except Exception as error:
-        words = " ".join(store.text(str(error)).split())[:200]
-        raise InputError(f"{path}: not a Parquet file, or damaged ({words})") from error
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    words = " ".join(store.text(str(error)).split())[:200]
+    return InputError(f"{path}: not a Parquet file, or damaged ({words})")
 
 
 def _declared_bytes(pyarrow: Any, path: Path) -> int:

@@ -145,19 +145,23 @@ def of_directed(text: str) -> bool:
 
 def _beside(text: str, name: str) -> bool:
     """Whether a file of labels has an entry that tells what they are."""
-    place = parse(text)
-    if place.suffix not in HDF5 or (place.part or "/labels").strip("/") != "labels":
+    if not _may_be_result(text):
         return False
-    with store.open_h5(place.path) as file:
+    with store.open_h5(parse(text).path) as file:
         return store.find(file, name) is not None
+
+
+def _may_be_result(text: str) -> bool:
+    """Whether labels are those that a result has, if their file is one."""
+    place = parse(text)
+    return place.suffix in HDF5 and (place.part or "/labels").strip("/") == "labels"
 
 
 def network_scores(text: str) -> dict[str, Any] | None:
     """What a run on a network recorded of its clusters' edges; None where it recorded nothing."""
-    place = parse(text)
-    if place.suffix not in HDF5 or (place.part or "/labels").strip("/") != "labels":
+    if not _may_be_result(text):
         return None
-    with store.open_h5(place.path) as file:
+    with store.open_h5(parse(text).path) as file:
         told = result.read(file, text)
     found = None if told is None else told.report.network
     return None if found is None else found.model_dump(include=set(Network.model_fields))

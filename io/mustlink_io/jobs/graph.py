@@ -149,9 +149,9 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
 
 
 def _weights(asked: _Asked, n: int, names: NodeNames | None) -> NDArray[np.float64] | None:
-    return (
-        None if asked.weights is None else formats.load_weights(asked.weights, n, names, asked.data)
-    )
+    if asked.weights is None:
+        return None
+    return formats.load_weights(asked.weights, n, names, asked.data)
 
 
 def _refuse(asked: _Asked, why: str) -> None:
