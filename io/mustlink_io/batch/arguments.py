@@ -16,7 +16,7 @@ from mustlink_io.batch.expand import TRUTH, JobSpec, one_spelling
 from mustlink_io.batch.spec import COMMANDS, JobsFile, Scalar, Where, did_you_mean
 from mustlink_io.batch.templates import FILES
 from mustlink_io.hdf5 import store
-from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.cluster import ClusterJob, usual_method
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.methods import steps_of
 from mustlink_io.jobs.propagate import ON_GRAPHS, USUAL, PropagateJob
@@ -151,7 +151,7 @@ def _usual(command: click.Command, values: Mapping[str, Any]) -> str:
     """The method that the command takes when none is given."""
     if command.name == "propagate":
         return USUAL
-    return "csp" if values.get("labels") or values.get("constraints") else "ncut"
+    return usual_method(values.get("labels"), values.get("constraints"))
 
 
 def check(spec: JobSpec, where: Where, commands: Commands) -> Ready:
@@ -232,8 +232,7 @@ def _job(command: str, params: Mapping[str, Any]) -> Job:
     if command == "graph":
         direct.update(method="ncut", n_clusters=2)
     if command == "cluster" and "method" not in direct:
-        sides = direct.get("labels") or direct.get("constraints")
-        direct["method"] = "csp" if sides else "ncut"
+        direct["method"] = usual_method(direct.get("labels"), direct.get("constraints"))
     if command == "propagate" and "method" not in direct:
         direct |= {"method": USUAL, "on_graphs": ON_GRAPHS}
     return kind(**direct, steps=steps, params=own)

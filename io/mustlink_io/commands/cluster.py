@@ -129,7 +129,7 @@ def cluster(
                  0,17,1         nodes are numbered from 0, or named as in DATA
                  0,23,-1
     """
-    from mustlink_io.jobs.cluster import ClusterJob
+    from mustlink_io.jobs.cluster import ClusterJob, usual_method
     from mustlink_io.jobs.methods import steps_of
     from mustlink_io.jobs.run import run
     from mustlink_io.terminal.progress import observing
@@ -149,7 +149,7 @@ def cluster(
         **limits,
         **into,
         began=program_began(),
-        method=method or ("csp" if labels or constraints else "ncut"),
+        method=method or usual_method(labels, constraints),
         labels=labels,
         constraints=constraints,
         beliefs=beliefs or {},

@@ -33,7 +33,7 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
       mustlink plan points.h5 --for propagate -m llgc
     """
     from mustlink_io.formats.own_columns import columns_apart
-    from mustlink_io.jobs.cluster import ClusterJob
+    from mustlink_io.jobs.cluster import ClusterJob, usual_method
     from mustlink_io.jobs.data_shape import shape_named, shape_of
     from mustlink_io.jobs.methods import METHODS, steps_of
     from mustlink_io.jobs.planning import beyond, plan_job
@@ -55,12 +55,11 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
         name = method or (ON_GRAPHS if shape.d == 0 else USUAL)
         job = PropagateJob(data=data, output="", method=name, params=params, **asked)
     else:
-        known = asked["labels"] or constraints
         job = ClusterJob(
             data=data,
             output="",
             n_clusters=n_clusters,
-            method=method or ("csp" if known else "ncut"),
+            method=method or usual_method(asked["labels"], constraints),
             constraints=constraints,
             params=params,
             **asked,

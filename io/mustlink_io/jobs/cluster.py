@@ -25,6 +25,11 @@ from mustlink_io.jobs.side_information import (
 )
 
 
+def usual_method(*side: str | None) -> str:
+    """The method where none is named, by whether there are labels or constraints."""
+    return "csp" if any(side) else "ncut"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClusterJob(Job):
     """What `mustlink cluster` was asked to do."""
