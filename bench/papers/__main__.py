@@ -23,9 +23,12 @@ from .running import Found, Task, run, sources
 RESULTS = Path(__file__).resolve().parent / "RESULTS.md"
 SECTIONS = (
     "wd14_fig3",
+    "wd14_fig4",
+    "wd14_fig5_6",
     "wd14_fig7",
     "wd14_fig8",
     "wd14_fig9_10",
+    "wd14_fig11",
     "whc11_table1",
     "whc11_table3",
     "whc11_fig3",

@@ -15,6 +15,7 @@ from .running import Found, Task
 DRAWS = 1
 EDGES = ((0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (3, 5), (4, 5))
 LARGEST = 2.6667  # λmax(Q̄)
+VOLUME = 14.0
 U = {
     1: (0.138987, (1.491, 1.491, 1.206, 0.438, -0.205, -0.205)),
     2: (0.586383, (1.336, 1.336, 1.004, 0.405, -0.915, -0.915)),
@@ -48,7 +49,9 @@ def both() -> dict[str | int, Any]:
             random_state=0,
         ).fit(csr_matrix(A), constraints=known)  # fmt: skip
         u = est.embedding_[:, 0] * np.sign(est.embedding_[0, 0])
-        found[factor] = (float(est.eigenvalues_[0]), u.tolist(), est.labels_.tolist())
+        cuts = est.report_.extra["cuts"]
+        alpha = [float(value) for value in cuts["alpha"]]
+        found[factor] = (float(est.eigenvalues_[0]), u.tolist(), est.labels_.tolist(), alpha)
     return found
 
 
@@ -56,9 +59,9 @@ def report(draws: int, found: Found) -> Report:
     """Numbers beside the paper's, then its statements."""
     del draws
     ((_, ours),) = found[both]
-    rows, cells, four, labels = [], [], [], []
+    rows, cells, four, labels, alphas = [], [], [], [], []
     for factor, (value, vector) in U.items():
-        ours_value, u, clusters = ours[factor]
+        ours_value, u, clusters, alpha = ours[factor]
         cells += [(value, ours_value), *zip(vector, u, strict=True)]
         name = "β = vol" if factor == 1 else f"β = {factor} vol"
         rows.append((name, "λ", f"{value:.6f}", f"{ours_value:.6f}",
@@ -68,6 +71,7 @@ def report(draws: int, found: Found) -> Report:
                          f"{u[node] - vector[node]:+.1e}"))  # fmt: skip
         four.append((u[3] - u[4]) / (u[0] - u[4]))
         labels.append(clusters)
+        alphas.append((factor * VOLUME, alpha))
     table = Table("WD14 Fig. 3", ("β", "", "paper", "ours", "difference"), rows, 0)
     cut = {frozenset(i + 1 for i, c in enumerate(ours["plain"]) if c == k) for k in (0, 1)}
     together = all(
@@ -88,6 +92,14 @@ def report(draws: int, found: Found) -> Report:
             "node 4 moves towards {1,2,3} as β grows",
             f"its place between nodes 5 (0) and 1 (1): {four[0]:.3f}, then {four[1]:.3f}",
             four[1] > four[0],
+        ),
+        Statement(
+            "β < α ≤ λmax·vol for every feasible cut (Lemma 1, §4.3)",
+            "; ".join(
+                f"β {beta:g}, α {', '.join(f'{a:.3f}' for a in alpha)}" for beta, alpha in alphas
+            )
+            + f"; λmax·vol {LARGEST * VOLUME:.3f}",
+            all(beta < a <= (LARGEST + 1e-4) * VOLUME for beta, alpha in alphas for a in alpha),
         ),
     ]
     verdicts = [by_numbers("WD14 Fig. 3", cells, 1e-3), by_statements("WD14 §4.4", says)]
