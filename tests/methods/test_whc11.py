@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_wine
-from sklearn.metrics import rand_score
 
 import mustlink as ml
 import oracles
 from cases import KINDS, planted_graph, random_constraints, random_graph
+from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InfeasibleError, InputError
 from mustlink.rounding.assign import cut_vector
+from mustlink.scores import satisfaction
+from mustlink.workspace import Workspace
 
 CASES = 100
 EXACT = {"affinity": "precomputed", "random_state": 0, "subspace": "exact"}
@@ -88,6 +89,45 @@ def test_weights_of_must_and_cannot_links_are_those_of_the_paper():
         if theta[3] - theta[2] > 1e-4:
             linked = np.asarray(W.sum(axis=1)).ravel() > 0
             assert oracles.angle(est.embedding_[linked], Z[:, :3]) < 1e-7, seed
+
+
+def test_links_that_weigh_alike():
+    """Eq. 11 without the numbers of links: α = |CL|, β = |ML|."""
+    for seed in range(CASES):
+        W, known = case(seed, 3)
+        must, cannot = oracles.links(known)
+        counts = [np.count_nonzero(oracles.acting(P, W.toarray())) / 2 for P in (cannot, must)]
+        gamma = (0.1, 0.5)[seed % 2]
+        theta, Z = oracles.sssc(W.toarray(), must, cannot, gamma, *counts)
+        est = ml.SSSC(3, gamma=gamma, balanced=False, assign="sphere", **EXACT)
+        est.fit(W, constraints=known)
+        np.testing.assert_allclose(est.eigenvalues_, theta[:3], atol=1e-10, err_msg=f"{seed}")
+        if theta[3] - theta[2] > 1e-4:
+            linked = np.asarray(W.sum(axis=1)).ravel() > 0
+            assert oracles.angle(est.embedding_[linked], Z[:, :3]) < 1e-7, seed
+
+
+def test_evidence_decides_how_links_are_weighed():
+    """In a subspace; the full problem, a search and weights of one's own are those of eq. 11."""
+    rng = np.random.default_rng(3)
+    W, y = planted_graph(rng, 120, 3)
+    options = {"affinity": "precomputed", "random_state": 0}
+    given = np.where(rng.permutation(120) < 60, y, -1)
+    for more, weighing in (
+        ({"subspace": "exact"}, "balanced"),
+        ({"gamma": "search"}, "balanced"),
+        ({"must_weight": 2.0}, "balanced"),
+        ({"balanced": False}, "alike"),
+        ({"balanced": True}, "balanced"),
+    ):
+        choices = ml.SSSC(3, **options, **more).fit(W, given).report_.choices
+        assert choices["weighing"] == weighing, more
+    report = ml.SSSC(3, **options).fit(W, given).report_
+    assert report.choices["weighing"] in ("alike", "balanced")
+    tried = report.to_dict()["candidates"]
+    assert len(tried) > len({(row[0], row[1], row[2]) for row in tried})  # the same, of two forms
+    with pytest.raises(InputError, match="balanced"):
+        ml.SSSC(3, balanced="always", **options).fit(W, given)
 
 
 def test_beliefs_of_one_kind_are_its_weight():
@@ -172,32 +212,51 @@ def test_a_number_of_vectors_that_makes_no_sense_is_refused(value):
         ml.CSP(2, n_vectors=value, **EXACT).fit(W, constraints=known)
 
 
-def wine_of_the_paper(share):
-    """WHC11's graph of Wine, σ = 1 on standardised features, and pairs of a share of its labels."""
-    X, y = load_wine(return_X_y=True)
-    graph = ml.rbf_graph((X - X.mean(axis=0)) / X.std(axis=0))
-    labels = np.full(y.size, -1)
-    known = np.random.default_rng(0).permutation(y.size)[: round(share * y.size)]
-    labels[known] = y[known]
-    i, j = (known[at] for at in np.triu_indices(known.size, 1))
-    belief = np.where(y[i] == y[j], 1.0, -1.0)
-    return graph, y, ml.Constraints.from_pairs(np.column_stack([i, j]), belief, n_nodes=y.size)
+def five_gaussians(seed):
+    """WHC11 Fig. 2, 20 points each: a graph, and pairs against the cut that it shows by itself."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(5), 20)
+    centres = np.array([[0.0, 0.0], [5.0, 0.0], [0.0, 6.5], [7.0, 7.0], [13.0, 3.0]])
+    graph = ml.rbf_graph(centres[y] + 1.2 * rng.standard_normal((100, 2)), sigma=1.0)
+    first, second, third, fourth = (int(rng.choice(np.flatnonzero(y == g))) for g in (0, 2, 1, 3))
+    apart = rng.choice(np.flatnonzero(y == 4), 2, replace=False).tolist()
+    pairs = [[first, second], [third, fourth], apart]
+    return graph, ml.Constraints.from_pairs(pairs, belief=[1, 1, -1], n_nodes=100)
 
 
-def test_the_wider_range_is_better_for_more_than_two_clusters():
-    """WHC11 §4.3 on Fig. 3: FCSC-θ2SP is above FCSC-θSP and spectral clustering alone."""
-    graph, y, known = wine_of_the_paper(0.05)
-    options = {"balanced": True, "assign": "sphere"} | EXACT
-    alone = ml.NCut(3, affinity="precomputed", variant="ng", random_state=0).fit(graph)
-    narrow = ml.CSP(3, beta="search", **options).fit(graph, constraints=known)
-    wide = ml.CSP(3, beta="wide", n_vectors=3, **options).fit(graph, constraints=known)
-    rand = [rand_score(y, est.labels_) for est in (wide, alone, narrow)]
-    assert rand[0] > max(rand[1:])
-    d = graph.degrees
-    Q = oracles.balanced(*oracles.links(known)) / np.sqrt(np.outer(d, d))
-    strongest = max(row[1] for row in wide.report_.to_dict()["candidates"])
-    # -0.99 without the ends of the range, where the constraints do nothing.
-    assert -0.05 < strongest * wide.report_.choices["unit"] / np.linalg.norm(Q, 2) < 0
+def test_the_wider_range_keeps_what_breaks_the_natural_cut():
+    """WHC11 Table 1: all three pairs are kept by FCSC-θ2SP, FCSC-θSP and SSSC, none by SC."""
+    wide = {"beta": "wide", "balanced": True, "assign": "sphere"} | EXACT
+    for seed in range(2):
+        graph, known = five_gaussians(seed)
+        alone = ml.NCut(4, variant="ng", affinity="precomputed", random_state=0).fit(graph)
+        assert satisfaction(alone.labels_, known)["kept"] == 0
+        for est in (ml.CSP(4, **wide), ml.SSSC(4, **EXACT)):
+            labels = est.fit(graph, constraints=known).labels_
+            assert satisfaction(labels, known)["kept"] == 1, (seed, est)
+
+
+def test_the_ranges_of_fcsc():
+    """FCSC-θ is within (λ_min, λ_max), θ2 within (−100 max|λ|, λ_max), as printed to λ_max/vol."""
+    for seed in range(CASES):
+        rng = np.random.default_rng(seed)
+        W = random_graph(rng, 20)
+        known = random_constraints(rng, 20, "pairs")
+        Q = oracles.normalized_constraints(oracles.balanced(*oracles.links(known)), W.toarray())
+        values = np.linalg.eigvalsh(Q)
+        low, high, most = values[0], values[-1], np.abs(values).max()
+        steps = np.arange(1, 101) / 101
+        graph = ml.Graph.from_affinity(W)
+        laplacian = laplacian_of(Workspace(graph))
+        for name, expected in (
+            ("search", low + steps * (high - low)),
+            ("wide", -100 * most + steps * (high + 100 * most)),
+            ("wide-printed", np.linspace(-100 * most, high / W.sum(), 100)),
+        ):
+            est = ml.CSP(2, beta=name, balanced=True, **EXACT)
+            stated = est._formulation(graph, laplacian, known, 2)
+            found = np.array(stated.grid.exact) * stated.problem.unit
+            np.testing.assert_allclose(found, expected, atol=1e-8 * high)
 
 
 def test_values_that_leave_too_few_vectors_are_not_tried():

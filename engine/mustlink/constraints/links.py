@@ -213,17 +213,31 @@ def balanced(
     A kind weighs its mean belief, which is the paper's β and α. Pairs with an end outside `nodes`
     do not count.
     """
-    inside = np.ones(constraints.n_nodes)
-    if nodes is not None:
-        inside = np.zeros(constraints.n_nodes)
-        inside[nodes] = 1.0
-    parts = (acting(part, inside) for part in (must_links(constraints), cannot_links(constraints)))
+    inside = _inside(constraints, nodes)
     counted = (acting(part, inside) for part in _changed(constraints, each_one))
     first, second = (
         part.times(1.0 / max(n_links(one), 1e-300))
-        for part, one in zip(parts, counted, strict=True)
+        for part, one in zip(unbalanced(constraints, nodes), counted, strict=True)
     )
     return first, second
+
+
+def unbalanced(
+    constraints: Constraints, nodes: NDArray[np.int64] | None = None
+) -> tuple[NodeMatrix, NodeMatrix]:
+    """P⁺ and P⁻ as they are, of pairs whose ends are among `nodes`."""
+    inside = _inside(constraints, nodes)
+    first, second = (acting(f(constraints), inside) for f in (must_links, cannot_links))
+    return first, second
+
+
+def _inside(constraints: Constraints, nodes: NDArray[np.int64] | None) -> Floats:
+    """1 for the nodes, all of them by default, and 0 for others."""
+    if nodes is None:
+        return np.ones(constraints.n_nodes)
+    found = np.zeros(constraints.n_nodes)
+    found[nodes] = 1.0
+    return found
 
 
 def _groups(constraints: Constraints) -> Floats:

@@ -47,9 +47,10 @@ def named_betas(
 ) -> tuple[float, ...]:
     """The values behind a name of β, as fractions of the unit λ_{K−1}(Q̄).
 
-    WHC11's larger range [−100 max|λ| vol, λ_max] has an end without vol, next to nothing: "wide"
-    goes to λ_max·vol. Both ends are tried: without them the strongest value is −0.99 max|λ|,
-    which is as if nothing was known.
+    WHC11's larger range [−100 max|λ| vol, λ_max] has an end without vol, next to nothing. "wide"
+    goes to λ_max·vol and leaves out both ends, as "search" does: where |λ_min| <= λ_max a step is
+    λ_max, so that 0 is the strongest value. That is what reproduces WHC11's Tables 1 and 3: with
+    the ends 0 is stepped over. "wide-printed" has both ends as printed.
     """
     largest = Q.kth_largest(1)
     if name in ("paper", "paper-max"):
@@ -60,9 +61,9 @@ def named_betas(
     if unit <= 0 or name == "tight":
         return (0.5,)
     least = largest - Q.spread
-    if name == "search":
-        tried = np.linspace(least, largest, _STEPS + 2)[1:-1]
+    low = least if name == "search" else -_WIDER * max(abs(least), abs(largest))
+    if name == "wide-printed":
+        tried = np.linspace(low, largest / volume, _STEPS)
     else:
-        high = largest / volume if name == "wide-printed" else largest
-        tried = np.linspace(-_WIDER * max(abs(least), abs(largest)), high, _STEPS)
+        tried = np.linspace(low, largest, _STEPS + 2)[1:-1]
     return tuple(float(value) for value in tried / unit)

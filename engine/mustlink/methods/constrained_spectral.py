@@ -262,6 +262,7 @@ class ConstrainedSpectral(InformedClusterer):
             choices={
                 "subspace": "exact" if choice.p is None else choice.p,
                 **parameter,
+                **({"weighing": choice.form} if choice.form else {}),
                 "unit": solution.unit,
                 "regularization": [choice.tau, choice.about_tau],
                 "assign": choice.way,

@@ -11,14 +11,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from mustlink.check import check_choice, check_number
 from mustlink.constraints import Constraints
-from mustlink.constraints.links import balanced
+from mustlink.constraints.links import balanced, unbalanced
 from mustlink.eigen.penalized import PenalizedProblem
 from mustlink.errors import InputError
 from mustlink.graph import Graph
@@ -32,6 +32,7 @@ _GAMMAS = Grid(
     exact=(0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
     rivals=(0.1, 0.5),
 )
+BALANCED, ALIKE = "balanced", "alike"  # what the two kinds of links weigh
 _STEPS = 100  # values tried by a search (WHC11 §4.1)
 
 
@@ -47,8 +48,12 @@ class SSSC(ConstrainedSpectral):
     * `gamma`: 0 <= γ < 1, how much the constraints weigh; "auto" decides on evidence, "search"
       takes the best of 100 values by criterion E (§4.1), each solve starting from the last.
       In a subspace Q̄ is scaled by its own range there.
-    * `must_weight`, `cannot_weight`: β and α of eq. 11, at least 0. What counts is their ratio: the
-      paper takes 1 and 1, so that a few links of one kind weigh as much as many of the other.
+    * `balanced`: True divides the kinds by |ML| and |CL| as eq. 11 does, so that a few links of one
+      kind weigh as much as many of the other; with False all links weigh alike. "auto" is eq. 11
+      with `subspace="exact"`, `gamma="search"` or weights of one's own. Else constraints held out
+      decide, criterion E where they are too few.
+    * `must_weight`, `cannot_weight`: β and α, at least 0; the paper takes 1 and 1, and what
+      counts is their ratio.
     * `assign`: "sphere" (Alg. 1), "kmeans", for K = 2 "sign": vectors of one sign are rejected, the
       next one is cut at 0 (§3.4), or "split", at the value that keeps most constraints; "auto".
     * `subspace`, `solver`, `tol`, `max_iter`: as in `ConstrainedSpectral`.
@@ -58,6 +63,7 @@ class SSSC(ConstrainedSpectral):
     """
 
     gamma: float | str = "auto"
+    balanced: bool | str = "auto"
     must_weight: float = 1.0
     cannot_weight: float = 1.0
 
@@ -67,7 +73,19 @@ class SSSC(ConstrainedSpectral):
     def _formulation(
         self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
     ) -> Formulation:
-        must, cannot = balanced(known, laplacian.nodes)
+        asked = (self.must_weight, self.cannot_weight) != (1.0, 1.0) or self.subspace == "exact"
+        if self.balanced != "auto":
+            forms = (BALANCED if self.balanced else ALIKE,)
+        else:
+            forms = (BALANCED,) if asked or self._by_criterion else (ALIKE, BALANCED)
+        first, *others = (self._form(form, graph, laplacian, known, k) for form in forms)
+        return replace(first, rival=others[0]) if others else first
+
+    def _form(
+        self, form: str, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
+    ) -> Formulation:
+        kinds = balanced if form == BALANCED else unbalanced
+        must, cannot = kinds(known, laplacian.nodes)
         per_row = row_scale(graph)
         change = cannot.times(self.cannot_weight) + must.times(-self.must_weight)
         if graph.weights is not None:
@@ -77,7 +95,7 @@ class SSSC(ConstrainedSpectral):
             laplacian, Q, columns=k, weights=lambda gamma: (1.0 - gamma, gamma), normalized=True
         )
         roundings = ("sphere", "sign", "split") if k == 2 else ("sphere",)
-        return Formulation(problem, laplacian.enter(per_row), roundings, self._grid())
+        return Formulation(problem, laplacian.enter(per_row), roundings, self._grid(), form)
 
     def _grid(self) -> Grid:
         """The values of γ to choose from; one if the caller gave it."""
@@ -92,6 +110,8 @@ class SSSC(ConstrainedSpectral):
             check_choice(self.gamma, ("auto", "search"), "gamma")
         elif not 0 <= check_number(self.gamma, "gamma", "0 <= gamma < 1") < 1:
             raise InputError(f"gamma: {self.gamma} is out of range; give 0 <= gamma < 1")
+        if not isinstance(self.balanced, bool | np.bool_):
+            check_choice(self.balanced, ("auto",), "balanced")
         for name in ("must_weight", "cannot_weight"):
             weight = check_number(getattr(self, name), name, "at least 0")
             if weight < 0:

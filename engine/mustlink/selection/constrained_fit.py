@@ -116,7 +116,7 @@ class Request:
 
 def solve(request: Request, choice: Choice, start: Block | None = None) -> Solution:
     """The vectors for one choice."""
-    problem = request.formulation.problem
+    problem = request.formulation.of(choice.form).problem
     if choice.p is None:
         how = request.solving if request.solves_exactly else request.taken
         found = problem.solve(choice.value, how, request.work, start)

@@ -15,6 +15,7 @@ from mustlink.selection.constrained_fit import Request, cluster, solve
 from mustlink.selection.held_out_choice import Choice
 
 _HALF_WEIGHT = 20.0  # constrained nodes a cluster at which they weigh half in E
+Candidate = tuple[int | None, float, str]  # dimension, None: the full problem; value; form
 _FEW = 4  # times K: the largest subspace for constraints too few to hold some out
 
 
@@ -29,14 +30,16 @@ def by_few(request: Request, sizes: tuple[int, ...], tau: float) -> Choice:
     chance (ARI of CSP, nine kinds of data with 10 or 33 pairs, 1 or 2 labels a class: 0.810 to
     0.824; on a sparse network, 10 pairs, 0.63 to 0.88).
     """
-    k, grid = request.k, request.formulation.grid
+    k, grid, forms = request.k, request.formulation.grid, request.formulation.forms
+    first, ps = forms[0], [p for p in sizes if p <= _FEW * k]
+    candidates: list[Candidate] = []
     if isinstance(request.subspace, int):
-        candidates: list[tuple[int | None, float]] = [(sizes[0], v) for v in grid.smooth]
+        ps = [sizes[0]]
     else:
-        candidates = [(k - 1, grid.as_if_unknown)]
-        candidates += [(p, value) for p in sizes if p <= _FEW * k for value in grid.smooth]
-        if not tau and is_small(laplacian_of(request.work)):
-            candidates += [(None, value) for value in grid.exact]
+        candidates = [(k - 1, grid.as_if_unknown, first)]
+    candidates += [(p, value, form) for form in forms for p in ps for value in grid.smooth]
+    if request.subspace == "auto" and not tau and is_small(laplacian_of(request.work)):
+        candidates += [(None, value, first) for value in grid.exact]
     t = request.known.nodes.size / k
     return _best_by_criterion(request, candidates, tau, t / (t + _HALF_WEIGHT))
 
@@ -48,39 +51,42 @@ def by_criterion(
     given = request
     if p is None and not is_small(laplacian_of(request.work)):
         given = replace(request, solving=request.rough)
-    return _best_by_criterion(given, [(p, value) for value in values], tau)
+    form = request.formulation.form
+    return _best_by_criterion(given, [(p, value, form) for value in values], tau)
 
 
 def _best_by_criterion(
     request: Request,
-    candidates: Sequence[tuple[int | None, float]],
+    candidates: Sequence[Candidate],
     tau: float,
     weight: float = 1.0,
 ) -> Choice:
-    """The candidate (p, value) of largest E (WHC11 eq. 17); one alone needs no trial.
+    """The candidate of largest E (WHC11 eq. 17); one alone needs no trial.
 
     `weight` is that of the constraints in E. Every full problem starts from the vectors of
     the one before.
     """
     if len(candidates) == 1:
-        return Choice(*candidates[0], request.roundings[0], "given", tau=tau)
+        p, value, form = candidates[0]
+        return Choice(p, value, request.roundings[0], "given", tau=tau, form=form)
     # A vector cut at 0 may leave one side empty; the paper's way is tried first all the same.
     ways = request.roundings if request.k == 2 else request.roundings[:1]
     found: list[tuple[tuple[bool, float], Choice]] = []
     laplacian = laplacian_of(request.work)
     start = None
-    for number, (p, value) in enumerate(candidates):
+    for number, (p, value, form) in enumerate(candidates):
         if found and request.recorder.deadline.is_over:
             left = len(candidates) - number
             request.recorder.leave_out(f"{left} of {len(candidates)} candidates were not tried")
             break
         try:
-            solution = solve(request, Choice(p, value, ways[0], "", tau=tau), start)
+            trial = Choice(p, value, ways[0], "", tau=tau, form=form)
+            solution = solve(request, trial, start)
         except InfeasibleError:
             continue
         start = solution.vectors if p is None else None
         for way in ways:
-            trial = Choice(p, value, way, "", tau=tau)
+            trial = replace(trial, way=way)
             labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
             labels[laplacian.nodes] = own = cluster(request, trial, solution)
             score = criterion_e(request.graph.affinity, labels, request.known, weight=weight)

@@ -43,13 +43,25 @@ class Formulation:
     """One method on one graph with one set of constraints.
 
     `row_scale` (m,) turns vectors into the embedding that is clustered and returned; `roundings`
-    are discretisations in order of preference.
+    are discretisations in order of preference. `rival` is another `form` of the problem, which is
+    taken where evidence is for it.
     """
 
     problem: Problem
     row_scale: NDArray[np.float64]
     roundings: tuple[str, ...]
     grid: Grid = Grid()
+    form: str = ""
+    rival: Formulation | None = None
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """Its own form, and that of its rival."""
+        return (self.form,) if self.rival is None else (self.form, self.rival.form)
+
+    def of(self, form: str) -> Formulation:
+        """Itself, or its rival where that has the form."""
+        return self.rival if self.rival is not None and self.rival.form == form else self
 
 
 FormulationOf = Callable[[Constraints], Formulation]

@@ -46,7 +46,7 @@ WAY_MARGIN = 0.01  # what another discretisation must be better by
 
 @dataclass(frozen=True)
 class Choice:
-    """Subspace dimension p (None: the full problem), parameter, discretisation, and why.
+    """Subspace dimension p (None: the full problem), parameter, discretisation, form, and why.
 
     `tau` is what is added to every degree where the subspace is looked for, in units of the mean
     one, `about_tau` why. `score` is the share of held-out constraints kept, None where nothing was
@@ -62,6 +62,7 @@ class Choice:
     scores: tuple[tuple[int, float, str, float, float], ...] = field(default=(), repr=False)
     tau: float = 0.0
     about_tau: str = ""
+    form: str = ""
 
     @property
     def where(self) -> str:
@@ -83,11 +84,13 @@ class Candidates:
     values: tuple[float, ...]
     ways: tuple[str, ...]
     taus: tuple[float, ...] = (0.0,)
+    forms: tuple[str, ...] = ("",)
 
     @property
     def count(self) -> int:
         """How many there are."""
-        return len(self.ps) * len(self.values) * len(self.ways) * len(self.taus)
+        ways = len(self.ways) * len(self.forms)
+        return len(self.ps) * len(self.values) * ways * len(self.taus)
 
 
 def subspace_sizes(k: int, room: int, labelled: int = 0) -> tuple[int, ...]:
@@ -113,14 +116,15 @@ def choose_smooth(
 
     `basis_of(p, tau)` gives at least p directions; it is asked for more than 4K only while more
     helps. Without enough constraints `usual_size` decides alone.
-    The first way of discretising is tried everywhere, the others for the winner only.
+    The first form and way of discretising are tried everywhere, the others for the winner only.
     """
     way, ps, plain = candidates.ways[0], candidates.ps, candidates.taus[0]
+    form = candidates.forms[0]
     wanted = ps[0]
     if len(ps) > 1:
         wanted = usual_size(constraints, k, basis_of(min(ps[-1], _USUAL * k), plain).values)
     first = max((p for p in ps if p <= wanted), default=ps[0])
-    given = Choice(first, candidates.values[-1], way, "given", tau=plain)
+    given = Choice(first, candidates.values[-1], way, "given", tau=plain, form=form)
     if candidates.count == 1:
         return given
     if not can_hold_out(constraints, k):
@@ -128,29 +132,31 @@ def choose_smooth(
         return replace(given, reason=few)
     trials = _Trials(k, folds_of(constraints, seed), basis_of, formulation_of, seed, recorder)
     for tau in candidates.taus:
-        trials.grow(ps, tau, candidates.values, way)
+        trials.grow(ps, tau, candidates.values, way, form)
     # Another dimension must beat the usual one by more than the noise, other degrees more clearly.
     best = trials.best[plain]
     usual = max((t for t in best if t.p <= first), key=lambda t: t.p, default=best[0])
     chosen = max([usual, *(t for t in best if t.beats(usual))], key=_Trial.mean)
     others = (t for tau in candidates.taus[1:] for t in trials.best.get(tau, ()))
     chosen = max([chosen, *(t for t in others if t.beats(chosen, _CLEARLY))], key=_Trial.mean)
+    for other in candidates.forms[1:]:
+        found = trials.score(chosen.p, chosen.tau, candidates.values, way, other)
+        chosen = max([chosen, *(t for t in found if t.beats(chosen))], key=_Trial.mean)
     for other in candidates.ways[1:]:
         if recorder.deadline.is_over:
             recorder.leave_out("other ways from vectors to clusters were not tried")
             break
-        (found,) = trials.score(chosen.p, chosen.tau, (chosen.value,), other)
-        if found.mean() > chosen.mean() + WAY_MARGIN:
-            chosen = found
+        (one,) = trials.score(chosen.p, chosen.tau, (chosen.value,), other, chosen.form)
+        if one.mean() > chosen.mean() + WAY_MARGIN:
+            chosen = one
     tried = trials.tried
     reason = (
         f"keeps {chosen.mean():.1%} of held-out constraints, chosen from {len(tried)} candidates"
     )
     table = tuple((t.p, t.value, t.way, t.mean(), t.tau) for t in tried)
     about = trials.about_taus() if len(trials.best) > 1 else ""
-    return Choice(
-        chosen.p, chosen.value, chosen.way, reason, chosen.mean(), table, chosen.tau, about
-    )
+    found = chosen.p, chosen.value, chosen.way, reason, chosen.mean(), table, chosen.tau, about
+    return Choice(*found, form=chosen.form)
 
 
 def usual_size(constraints: Constraints, k: int, values: NDArray[np.float64]) -> int:
@@ -177,6 +183,7 @@ class _Trial:
     way: str
     scores: tuple[float, ...]
     tau: float = 0.0
+    form: str = ""
 
     def mean(self) -> float:
         return float(np.mean(self.scores))
@@ -206,7 +213,9 @@ class _Trials:
     tried: list[_Trial] = field(default_factory=list)
     best: dict[float, list[_Trial]] = field(default_factory=dict)
 
-    def grow(self, ps: tuple[int, ...], tau: float, values: tuple[float, ...], way: str) -> None:
+    def grow(
+        self, ps: tuple[int, ...], tau: float, values: tuple[float, ...], way: str, form: str
+    ) -> None:
         """Try one dimension after the other while more of them help, memory and time last.
 
         Vectors up to 4K are computed at once: those of a smaller subspace are among them.
@@ -227,7 +236,7 @@ class _Trials:
                 self.recorder.note(f"{error}; larger subspaces are not tried")
                 return
             found = self.best.setdefault(tau, [])
-            found.append(max(self.score(p, tau, values, way), key=_Trial.mean))
+            found.append(max(self.score(p, tau, values, way, form), key=_Trial.mean))
             more = len(found) < 2 or _worth_more(1.0 - found[-2].mean(), 1.0 - found[-1].mean())
             if p > 2 * self.k and not more:
                 return
@@ -238,14 +247,16 @@ class _Trials:
         table = ", ".join(f"{share:.1%} at {tau:g}" for tau, share in kept.items())
         return f"held-out constraints kept: {table}"
 
-    def score(self, p: int, tau: float, values: tuple[float, ...], way: str) -> list[_Trial]:
+    def score(
+        self, p: int, tau: float, values: tuple[float, ...], way: str, form: str
+    ) -> list[_Trial]:
         """Share of held-out constraints kept on every fold, for every value of the parameter."""
         basis = self.basis_of(p, tau).first(p)
         laplacian = basis.laplacian
         scores: dict[float, list[float]] = {value: [] for value in values}
         with self.recorder.stage("choosing by held-out constraints"):
             for fold in self.folds:
-                formulation = self.formulation_of(fold.kept)
+                formulation = self.formulation_of(fold.kept).of(form)
                 inside = formulation.problem.restricted(basis)
                 sample = sampled_rows(laplacian, fold.nodes, self.seed)
                 U = basis.rows(sample.rows) * formulation.row_scale[sample.rows, None]
@@ -255,6 +266,8 @@ class _Trials:
                     kept = held_out_score(E, sample, fold, self.k, way, self.seed)
                     scores[value].append(kept)
         held = p if tau else basis.p  # what z spans already is dropped from those of L̄_τ
-        trials = [_Trial(held, value, way, tuple(kept), tau) for value, kept in scores.items()]
+        trials = [
+            _Trial(held, value, way, tuple(kept), tau, form) for value, kept in scores.items()
+        ]
         self.tried += trials
         return trials

@@ -67,7 +67,8 @@ def _resolved(request: Request) -> Choice:
     values = grid.smooth if not request.by_criterion else grid.smooth[-1:]
     if not can_hold_out(request.known, k) and not request.by_criterion:
         return by_few(request, sizes, taus[0])
-    candidates = Candidates(sizes, values, request.roundings, taus)
+    forms = request.formulation.forms[:1] if request.by_criterion else request.formulation.forms
+    candidates = Candidates(sizes, values, request.roundings, taus, forms)
     # The eigenvectors are their own stage; choosing among them is timed by itself.
     request.basis(max((p for p in sizes if p <= 4 * k), default=sizes[0]), taus[0])
     choice = choose_smooth(
@@ -176,7 +177,7 @@ def _rival(request: Request, choice: Choice) -> Choice:
     for value in request.formulation.grid.rivals:
         scores: dict[str, list[float]] = {way: [] for way in request.roundings}
         for fold in folds:
-            formulation = request.formulation_of(fold.kept)
+            formulation = request.formulation_of(fold.kept).of(choice.form)
             try:
                 solution = formulation.problem.solve(value, trial, request.work)
             except InfeasibleError:
@@ -204,7 +205,7 @@ def _rival(request: Request, choice: Choice) -> Choice:
                         f"keeps {score:.1%} of held-out constraints, the best smooth subspace "
                         f"{choice.score:.1%}"
                     )
-                    best = Choice(None, value, way, reason, score)
+                    best = Choice(None, value, way, reason, score, form=choice.form)
     return replace(best, scores=tuple(table), about_tau=choice.about_tau)
 
 

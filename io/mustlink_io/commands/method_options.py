@@ -73,7 +73,11 @@ CLUSTER_OWN = (
         "below 1.",
     ),
     click.option(
-        "--balanced", is_flag=True, default=None, help="csp: must- and cannot-links weigh the same."
+        "--balanced/--unbalanced",
+        is_flag=True,
+        default=None,
+        help="csp, sssc: must-links as a whole weigh as much as cannot-links, or all pairs alike; "
+        "without either csp takes them alike, sssc by evidence.",
     ),
     click.option(
         "--n-vectors",

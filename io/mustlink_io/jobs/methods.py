@@ -73,7 +73,12 @@ METHODS: dict[str, Method] = {
         reads="directed",
     ),
     "sssc": _constrained(
-        "SSSC", "penalised Laplacian (Wacquet et al.)", "gamma", "must_weight", "cannot_weight"
+        "SSSC",
+        "penalised Laplacian (Wacquet et al.)",
+        "gamma",
+        "balanced",
+        "must_weight",
+        "cannot_weight",
     ),
     "sl": _constrained(
         "SpectralLearning", "weights overwritten (Kamvar, Klein, Manning)", "normalized"
