@@ -74,10 +74,11 @@ class SSSC(ConstrainedSpectral):
         self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
     ) -> Formulation:
         asked = (self.must_weight, self.cannot_weight) != (1.0, 1.0) or self.subspace == "exact"
+        forms = [ALIKE, BALANCED]
         if self.balanced != "auto":
-            forms = (BALANCED if self.balanced else ALIKE,)
-        else:
-            forms = (BALANCED,) if asked or self._by_criterion else (ALIKE, BALANCED)
+            forms = [BALANCED if self.balanced else ALIKE]
+        elif asked or self._by_criterion:
+            forms = [BALANCED]
         first, *others = (self._form(form, graph, laplacian, known, k) for form in forms)
         return replace(first, rival=others[0]) if others else first
 

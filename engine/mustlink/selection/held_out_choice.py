@@ -155,8 +155,8 @@ def choose_smooth(
     )
     table = tuple((t.p, t.value, t.way, t.mean(), t.tau) for t in tried)
     about = trials.about_taus() if len(trials.best) > 1 else ""
-    found = chosen.p, chosen.value, chosen.way, reason, chosen.mean(), table, chosen.tau, about
-    return Choice(*found, form=chosen.form)
+    told = chosen.p, chosen.value, chosen.way, reason, chosen.mean(), table, chosen.tau, about
+    return Choice(*told, chosen.form)
 
 
 def usual_size(constraints: Constraints, k: int, values: NDArray[np.float64]) -> int:
