@@ -11,6 +11,7 @@ from mustlink.cost.work import search_seconds, smooth_seconds, step_seconds
 from mustlink.eigen.problem import Solving
 from mustlink.selection import constrained_fit, resolve
 from mustlink.selection.constrained_fit import Request
+from mustlink.selection.formulation import Formulation
 from mustlink.selection.held_out_choice import Choice
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.data_shape import Shape
@@ -80,7 +81,7 @@ def test_a_rival_that_nobody_asked_for_is_solved_to_three_digits():
         asked.append(how.tol)
         return SimpleNamespace(convergence=SimpleNamespace(reason="tolerance"))
 
-    made = SimpleNamespace(problem=SimpleNamespace(solve=solve))
+    made = Formulation(SimpleNamespace(solve=solve), np.ones(2), ("kmeans",))
     taken = Choice(None, 0.01, "kmeans", "won")
     for subspace, tol in (("auto", None), ("exact", None), ("auto", 1e-6), ("exact", 1e-6)):
         solving = Solving("auto", tol)
