@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -152,16 +153,17 @@ def fitted(method: Method, graph: Any, k: int, constraints: Any = None) -> tuple
 
 
 def score(graph: Any, labels: Any, y: Any, constraints: Any = None) -> Score:
-    """Rand index, ARI, MNCut (mean over clusters) and shares of the constraints kept.
+    """Rand index, ARI, MNCut (mean over clusters), shares of the constraints kept.
 
-    `total` is the mean of the shares of must-links and of cannot-links, as in WHC11; `kept` the
-    share of all pairs, as in WD14.
+    `smallest` is the size of the smallest cluster, `total` the mean of the shares of must-links and
+    of cannot-links, as in WHC11, `kept` the share of all pairs, as in WD14.
     """
     from sklearn.metrics import adjusted_rand_score, rand_score
 
     from mustlink.scores import mncut, satisfaction
 
     found: Score = {
+        "smallest": int(min(Counter(labels.tolist()).values())),
         "ari": float(adjusted_rand_score(y, labels)),
         "rand": float(rand_score(y, labels)),
         # WHC11 defines a sum (eq. 2) and speaks of an average; its figures are averages

@@ -254,7 +254,12 @@ def tables(
             "for the classifiers too: the published figures are of the other reading."
         )
     flat_scores = [(f"{m}, {s}", one) for (m, s, _), all_ in rows.items() for one in all_]
-    return [*text, *common.error_lines(flat_scores)], by_statements(f"PCCC's sets, {told}", says)
+    why = (
+        f"The published figures are of the other reading: with these labels the best of "
+        f"{len(bounds)} classifiers has {max(bounds.values(), default=0.0):.3f}."
+    )
+    verdict = by_statements(f"PCCC's sets, {told}", says, why if reading == "points" else "")
+    return [*text, *common.error_lines(flat_scores)], verdict
 
 
 def cells(values: list[float | None]) -> str:

@@ -10,6 +10,7 @@ from bench.common import grid
 
 SAME, BETTER, DIFFERS = "reproduced", "better", "differs"
 MOST = 0.9  # share of a table's cells that decides
+FEW = 2  # statements that a line of the summary names
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,17 @@ def by_statements(table: str, found: Iterable[Statement], why: str = "") -> Verd
     known = [one for one in found if one.holds is not None]
     failed = [one for one in known if not one.holds]
     told = f"{len(known) - len(failed)} of {len(known)} statements hold"
+    beaten = sum(one.better for one in failed)
     if not known:
         return Verdict(table, DIFFERS, f"not measured. {why}".strip())
     if not failed:
         return Verdict(table, SAME, told)
     kind = BETTER if all(one.better for one in failed) else DIFFERS
-    missed = "; ".join(f"“{one.says}” ({one.ours})" for one in failed)
-    return Verdict(table, kind, f"{told}, not: {missed}. {why}".strip())
+    if len(failed) <= FEW:
+        told += ", not " + ", ".join(f"“{one.says}”" for one in failed)
+    if beaten:
+        told += f"; {beaten} of the others fail because ours is better"
+    return Verdict(table, kind, f"{told}. {why}".strip())
 
 
 def by_numbers(
@@ -96,21 +101,23 @@ def by_numbers(
     near: float,
     why: str = "",
     larger: bool = True,
+    beside: str = "the paper's",
 ) -> Verdict:
     """Of cells (paper, ours): nine in ten within `near`, nine in ten no worse than that, or not.
 
-    A cell that the paper has and ours has not counts as worse. `larger` values are better.
+    Better is also more cells above than below. A cell that the paper has and ours has not counts
+    as worse. `larger` values are better; `beside` says whose the first values are.
     """
     known = [(paper, ours) for paper, ours in cells if paper is not None]
     sign = 1.0 if larger else -1.0
     gains = [float("-inf") if ours is None else sign * (ours - paper) for paper, ours in known]
     same = sum(abs(gain) <= near for gain in gains)
     above = sum(gain > near for gain in gains)
+    below = len(known) - same - above
     told = (
-        f"{same} of {len(known)} cells within {near:g} of the paper's, "
-        f"{above} better, {len(known) - same - above} worse"
+        f"{same} of {len(known)} cells within {near:g} of {beside}, {above} better, {below} worse"
     )
     if known and same >= MOST * len(known):
         return Verdict(table, SAME, told)
-    kind = BETTER if known and same + above >= MOST * len(known) else DIFFERS
+    kind = BETTER if above > below and same + above >= MOST * len(known) else DIFFERS
     return Verdict(table, kind, f"{told}. {why}".strip())
