@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink.preparation.request import Preparation
 from mustlink_io.formats import (
-    adjacency,
     anndata,
     arrays,
-    coordinates,
     edges,
     frames,
     graph_forms,
@@ -27,7 +25,7 @@ from mustlink_io.formats import (
     own_columns,
     preparing,
     stream,
-    tables,
+    table_data,
 )
 from mustlink_io.formats.data import Data, Read, Want
 from mustlink_io.formats.names import NodeNames, names_or_none
@@ -88,74 +86,17 @@ def _read(place: Place, asked: preparing.Asked, *, directed: bool) -> Read:
     if place.suffix == ".graphml":
         return Read(*networks.read_graphml(path, directed=directed), is_graph=True)
     if place.suffix in EDGES:
-        return _arcs(edges.read_edges(path, directed=True))
+        return table_data.arcs(edges.read_edges(path, directed=True))
     if place.suffix == ".parquet":
-        return _of_table(frames.read_parquet(path), str(path), asked)
+        return table_data.of_table(frames.read_parquet(path), str(path), asked)
     if place.suffix == ".csv":
-        return _of_csv(place, asked)
+        return table_data.of_csv(place, asked)
     if place.suffix in PICTURES:
         raise InputError(
             f"{place}: a picture; make a graph of its pixels first: mustlink graph {path.name} -o "
             f"{path.stem}.h5, then use that"
         )
     raise InputError(f"{place}: unknown ending {place.suffix!r}; readable are {SUFFIXES}")
-
-
-def _arcs(found: adjacency.Found) -> Read:
-    return Read(*found, is_graph=True, arcs=True)
-
-
-def _of_csv(place: Place, asked: preparing.Asked) -> Read:
-    header = tables.first_line(place.path)[1]
-    words = tables.words_of(header)
-    if edges.is_edge_table(words):
-        return _arcs(edges.read_edges(place.path, directed=True))
-    try:
-        names, numbers = tables.read_csv(place.path)
-        table = tables.Table(tuple(names), tuple(numbers.T))
-        if tables.find_column(names[:1], tables.NODE) is None and not asked.apart:
-            doubts = coordinates.doubtful(table, str(place), asked.steps.drop)
-            return Read(numbers, doubts=doubts, columns=table.header)
-    except tables.WordError as error:
-        table = tables.read_table(place.path)
-        try:
-            return _of_table(table, str(place), asked)
-        except coordinates.TextColumnsError as found:
-            if tables.find_column(words[:1], tables.NODE) is None:
-                raise _hinted(error, found, place, words) from error
-            raise
-    return _of_table(table, str(place), asked)
-
-
-def _hinted(error: InputError, found: InputError, place: Place, header: list[str]) -> InputError:
-    """The error of a table whose words may be the ends of edges: with what to do."""
-    if all(map(tables.is_number, header)):
-        return error  # no header: the place of the word says more
-    number, line = tables.first_line(place.path)
-    below = edges.second_line(place.path, number, line)[1].split(tables.delimiter(line))
-    text = [bool(word.strip()) and not tables.is_number(word.strip(' "')) for word in below]
-    if len(header) not in (2, 3) or len(below) != len(header) or not all(text[:2]):
-        return found
-    columns = ",".join(("source", "target", "weight")[: len(header)])
-    return InputError(
-        f"{place}: has words where coordinates of points are numbers; if it is a list of edges, "
-        f"begin it with the header `{columns}` ({str(error).removeprefix(f'{place}: ')})"
-    )
-
-
-def _of_table(table: tables.Table, where: str, asked: preparing.Asked) -> Read:
-    """Edges or points of a table, as its header says."""
-    if edges.is_edge_table(table.header):
-        return _arcs(edges.of_table(table, where, directed=True))
-    table, notes = own_columns.without(table, asked.apart, where)
-    values, texts = coordinates.points_of(table, where, asked.steps.one_hot, asked.steps.drop)
-    doubts = coordinates.doubtful(table, where, asked.steps.drop)
-    columns = coordinates.titles(table)
-    if texts is None:
-        return Read(values, doubts=doubts, columns=columns, notes=notes)
-    names = names_or_none(texts, where)
-    note = f"{where}: its column {store.text(table.header[0])[:40]!r} is taken as names of points"
-    return Read(values, names, note, doubts=doubts, columns=columns, notes=notes)
 
 
 def _decide(
