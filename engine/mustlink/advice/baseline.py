@@ -24,6 +24,7 @@ from mustlink.kernels.threads import threads
 from mustlink.labels import as_labels, encoded
 from mustlink.neighbours import knn_graph
 from mustlink.neighbours.points_by_rows import is_rows
+from mustlink.observe import Unheard
 from mustlink.propagate.propagator import Propagator
 from mustlink.rounding.seeded import dealt, seeded_kmeans
 
@@ -246,7 +247,7 @@ class _Ours:
                 metric=given["metric"],
                 weights=given["weights"],
                 random_state=seed,
-                observer=_Deaf(),
+                observer=Unheard(),
                 duplicates="merge",  # as in a fit
             )
 
@@ -255,10 +256,10 @@ class _Ours:
         est = self._made
         try:
             if isinstance(est, Propagator):
-                est.fit(self._S, train, graph=self._graph, observer=_Deaf())
+                est.fit(self._S, train, graph=self._graph, observer=Unheard())
                 return np.asarray(est.labels_)[held]
             data = self._S if self._graph is None else self._graph
-            est.fit(data, train, observer=_Deaf())
+            est.fit(data, train, observer=Unheard())
         except MustlinkError:
             return None
         return _classes_of(np.asarray(est.labels_), train)[held]
@@ -277,22 +278,3 @@ def _classes_of(clusters: Ints, train: Ints) -> Ints:
     np.add.at(count, (clusters[known], train[known]), 1)
     classes = np.where(count.any(axis=1), count.argmax(axis=1), -1)
     return np.where(clusters >= 0, classes[np.maximum(clusters, 0)], -1)
-
-
-class _Deaf:
-    """Observer of fits of a sample: what they tell is not about the data as a whole."""
-
-    def begin(self, stage: str) -> None:
-        """Ignore."""
-
-    def advance(self, stage: str, fraction: float) -> None:
-        """Ignore."""
-
-    def end(self, stage: str, seconds: float) -> None:
-        """Ignore."""
-
-    def note(self, message: str) -> None:
-        """Ignore."""
-
-    def warn(self, message: str) -> None:
-        """Ignore."""
