@@ -8,7 +8,8 @@ import pytest
 
 import mustlink as ml
 from cases import blobs, labelled
-from mustlink.advice.baseline import NEAREST, SEEDED, TREES, _compared, _Ours, baseline
+from mustlink.advice.baseline import NEAREST, SEEDED, TREES, _compared, baseline
+from mustlink.advice.sampled_method import Ours
 from mustlink_io.commands import cli
 
 N, K = 400, 3
@@ -91,8 +92,8 @@ def test_nothing_is_said_without_points_or_labels_to_hold_out(round_points):
 
 def test_a_method_that_fits_only_some_parts_is_not_compared(round_points, monkeypatch):
     X, y = round_points
-    answer, times = _Ours.answer, iter(range(3))
-    monkeypatch.setattr(_Ours, "answer", lambda *a: answer(*a) if next(times) != 1 else None)
+    answer, times = Ours.answer, iter(range(3))
+    monkeypatch.setattr(Ours, "answer", lambda *a: answer(*a) if next(times) != 1 else None)
     found = baseline(X, some_labels(y, 10), ml.GFHF())
     assert (set(found.right), found.held_out) == ({NEAREST, SEEDED, TREES}, 30)
     assert found.doubt is None
@@ -101,7 +102,7 @@ def test_a_method_that_fits_only_some_parts_is_not_compared(round_points, monkey
 def test_equal_rows_of_the_sample_are_one_node_as_in_a_fit(round_points):
     X, y = (np.repeat(part, 30, axis=0) for part in round_points)
     few = some_labels(y, 10)
-    ours = _Ours(ml.Poisson(), X, K, 0)
+    ours = Ours(ml.Poisson(), X, K, 0)
     assert (ours._graph.n_nodes, ours._graph.n_rows) == (N, 30 * N)
     assert np.array_equal(ours.answer(few, np.arange(y.size)), ml.Poisson().fit(X, few).labels_)
     assert baseline(X, few, ml.SRCP(n_clusters=K)).right["ours"] == 1

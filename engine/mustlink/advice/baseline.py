@@ -13,19 +13,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from mustlink.advice.sample import RUN, is_square, readable, take
+from mustlink.advice.sampled_method import Ours
 from mustlink.check import as_random_state
 from mustlink.cost.sample_fits import sample_rows
-from mustlink.errors import MustlinkError
 from mustlink.graph import Graph
 from mustlink.kernels.threads import threads
 from mustlink.labels import as_labels, encoded
-from mustlink.neighbours import knn_graph
 from mustlink.neighbours.points_by_rows import is_rows
-from mustlink.observe import Unheard
-from mustlink.propagate.propagator import Propagator
 from mustlink.rounding.seeded import dealt, seeded_kmeans
 
 Ints = NDArray[np.int64]
@@ -143,7 +139,7 @@ def baseline(X: Any, y: Any, estimator: Any, *, random_state: Any = None) -> Bas
     fold_of = np.full(rows.size, -1, dtype=np.int64)
     fold_of[np.searchsorted(rows, known)] = fold
     seed = int(rng.integers(2**31 - 1))
-    right = _judged(S, y_sample, fold_of, _Ours(estimator, S, classes.size, seed), seed)
+    right = _judged(S, y_sample, fold_of, Ours(estimator, S, classes.size, seed), seed)
     return _compared(_name(estimator), right, rows.size, codes)
 
 
@@ -170,7 +166,7 @@ def _sample(labels: Ints, by_runs: bool, rng: np.random.Generator) -> tuple[Ints
     return np.union1d(others, known).astype(np.int64), known
 
 
-def _judged(S: Floats, y: Ints, fold: Ints, ours: _Ours, seed: int) -> dict[str, NDArray[np.bool_]]:
+def _judged(S: Floats, y: Ints, fold: Ints, ours: Ours, seed: int) -> dict[str, NDArray[np.bool_]]:
     """Whether every held-out label is answered rightly, by whom."""
     from sklearn.ensemble import ExtraTreesClassifier
     from sklearn.neighbors import KNeighborsClassifier
@@ -220,61 +216,3 @@ def _compared(
 
 def _percent(p: float) -> str:
     return f"{p:.1%}" if p >= 1e-3 else "less than 0.1%"
-
-
-class _Ours:
-    """An estimator as it was asked for, what it chose kept, on the graph of a sample."""
-
-    def __init__(self, estimator: Any, S: Floats, n_classes: int, seed: int) -> None:
-        self._made = clone(estimator)
-        given = self._made.get_params()
-        changed = {"random_state": seed, "memory": None, "n_jobs": 1}
-        chosen = _chosen(estimator)
-        if given.get("subspace") == "auto":
-            p = chosen.get("subspace", 4 * int(given.get("n_clusters") or n_classes))
-            changed["subspace"] = p if p == "exact" else max(2, min(int(p), len(S) // 4))
-        for name in {"beta", "gamma", "assign"} & set(chosen):
-            if given.get(name) == "auto":
-                changed[name] = chosen[name]
-        self._made.set_params(**changed)
-        self._S = S
-        self._graph: Graph | None = None
-        if given["affinity"] == "knn":
-            n_neighbors = min(int(given["n_neighbors"]), len(S) - 1)
-            self._graph = knn_graph(
-                S,
-                n_neighbors,
-                metric=given["metric"],
-                weights=given["weights"],
-                random_state=seed,
-                observer=Unheard(),
-                duplicates="merge",  # as in a fit
-            )
-
-    def answer(self, train: Ints, held: Ints) -> Ints | None:
-        """Class of the held-out points; None where the sample cannot be fitted."""
-        est = self._made
-        try:
-            if isinstance(est, Propagator):
-                est.fit(self._S, train, graph=self._graph, observer=Unheard())
-                return np.asarray(est.labels_)[held]
-            data = self._S if self._graph is None else self._graph
-            est.fit(data, train, observer=Unheard())
-        except MustlinkError:
-            return None
-        return _classes_of(np.asarray(est.labels_), train)[held]
-
-
-def _chosen(estimator: Any) -> Mapping[str, Any]:
-    """What a fitted estimator chose."""
-    report = getattr(estimator, "report_", None)
-    return {} if report is None else report.choices
-
-
-def _classes_of(clusters: Ints, train: Ints) -> Ints:
-    """The class of most labels of every node's cluster (n,), -1 where it has none."""
-    known = (train >= 0) & (clusters >= 0)
-    count = np.zeros((int(clusters.max(initial=0)) + 1, int(train.max()) + 1), dtype=np.int64)
-    np.add.at(count, (clusters[known], train[known]), 1)
-    classes = np.where(count.any(axis=1), count.argmax(axis=1), -1)
-    return np.where(clusters >= 0, classes[np.maximum(clusters, 0)], -1)

@@ -1,0 +1,77 @@
+"""The method beside its rivals: fitted to the graph of a sample, with what it chose before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from mustlink.errors import MustlinkError
+from mustlink.graph import Graph
+from mustlink.neighbours import knn_graph
+from mustlink.observe import Unheard
+from mustlink.propagate.propagator import Propagator
+
+Ints = NDArray[np.int64]
+
+
+class Ours:
+    """An estimator as it was asked for, what it chose kept, on the graph of a sample."""
+
+    def __init__(self, estimator: Any, S: NDArray[Any], n_classes: int, seed: int) -> None:
+        """Clone an estimator, fitted or not, for points S (s, d) of so many classes."""
+        self._made = clone(estimator)
+        given = self._made.get_params()
+        changed = {"random_state": seed, "memory": None, "n_jobs": 1}
+        chosen = _chosen(estimator)
+        if given.get("subspace") == "auto":
+            p = chosen.get("subspace", 4 * int(given.get("n_clusters") or n_classes))
+            changed["subspace"] = p if p == "exact" else max(2, min(int(p), len(S) // 4))
+        for name in {"beta", "gamma", "assign"} & set(chosen):
+            if given.get(name) == "auto":
+                changed[name] = chosen[name]
+        self._made.set_params(**changed)
+        self._S = S
+        self._graph: Graph | None = None
+        if given["affinity"] == "knn":
+            n_neighbors = min(int(given["n_neighbors"]), len(S) - 1)
+            self._graph = knn_graph(
+                S,
+                n_neighbors,
+                metric=given["metric"],
+                weights=given["weights"],
+                random_state=seed,
+                observer=Unheard(),
+                duplicates="merge",  # as in a fit
+            )
+
+    def answer(self, train: Ints, held: Ints) -> Ints | None:
+        """Class of the held-out points; None where the sample cannot be fitted."""
+        est = self._made
+        try:
+            if isinstance(est, Propagator):
+                est.fit(self._S, train, graph=self._graph, observer=Unheard())
+                return np.asarray(est.labels_)[held]
+            data = self._S if self._graph is None else self._graph
+            est.fit(data, train, observer=Unheard())
+        except MustlinkError:
+            return None
+        return _classes_of(np.asarray(est.labels_), train)[held]
+
+
+def _chosen(estimator: Any) -> Mapping[str, Any]:
+    """What a fitted estimator chose."""
+    report = getattr(estimator, "report_", None)
+    return {} if report is None else report.choices
+
+
+def _classes_of(clusters: Ints, train: Ints) -> Ints:
+    """The class of most labels of every node's cluster (n,), -1 where it has none."""
+    known = (train >= 0) & (clusters >= 0)
+    count = np.zeros((int(clusters.max(initial=0)) + 1, int(train.max()) + 1), dtype=np.int64)
+    np.add.at(count, (clusters[known], train[known]), 1)
+    classes = np.where(count.any(axis=1), count.argmax(axis=1), -1)
+    return np.where(clusters >= 0, classes[np.maximum(clusters, 0)], -1)
