@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from mustlink_io import formats
 from mustlink_io.formats import results
 from mustlink_io.jobs.side_information import load_constraints
 from mustlink_io.jobs.side_labels import labels_beside
+
+if TYPE_CHECKING:
+    from mustlink.graph import Graph
 
 Labels = NDArray[np.int64]
 
@@ -60,38 +63,53 @@ def score(
 
         given: Any = load_constraints(None, constraints, int(found.size), known_names)
         result["satisfaction"] = satisfaction(found, given)
-    if graph is not None:
-        from mustlink.graph import Graph
-        from mustlink.scores import network_scores
-
-        directed = results.of_directed(labels)
-        kind: formats.Want = "bipartite" if results.of_two_sides(labels) else "graph"
-        loaded = formats.load(graph, "directed" if directed else kind)
-        if directed:
-            loaded = replace(loaded, value=loaded.value + loaded.value.T)
-            result["graph_is"] = "undirected: the weights of both directions added"
-        if loaded.n_rows != found.size:
-            raise InputError(f"{loaded.place}: {loaded.n_rows} nodes, but {found.size} labels")
-        whole = replace(Graph.from_affinity(loaded.value), rows=loaded.rows)
-        scores = network_scores(whole, found[whole.first_rows])
-        result |= {name: value for name, value in scores.items() if name != "clusters"}
-        if leiden:
-            theirs = clusters_by_leiden(whole)
-            compared = network_scores(whole, theirs)
-            rows = theirs if whole.rows is None else theirs[whole.rows]
-            result["leiden"] = {
-                "n_clusters": len(compared["clusters"]),
-                "modularity": compared["modularity"],
-                "coverage": compared["coverage"],
-                "worst_conductance": compared["worst_conductance"],
-                "truth": None if real is None else agreement(rows, real),
-            }
-    else:
-        result |= results.network_scores(labels) or {}
+    if graph is None:
+        return result | (results.network_scores(labels) or {})
+    whole, about = _graph_of(graph, labels, found.size)
+    result |= about | _on_graph(whole, found)
+    if leiden:
+        result["leiden"] = _of_leiden(whole, real)
     return result
 
 
-def clusters_by_leiden(graph: Any) -> Labels:
+def _graph_of(graph: str, labels: str, n: int) -> tuple[Graph, dict[str, Any]]:
+    """The graph to score the n labels of a result on, and what to tell of it; InputError."""
+    from mustlink.graph import Graph
+
+    directed = results.of_directed(labels)
+    kind: formats.Want = "bipartite" if results.of_two_sides(labels) else "graph"
+    loaded = formats.load(graph, "directed" if directed else kind)
+    told = {}
+    if directed:
+        loaded = replace(loaded, value=loaded.value + loaded.value.T)
+        told["graph_is"] = "undirected: the weights of both directions added"
+    if loaded.n_rows != n:
+        raise InputError(f"{loaded.place}: {loaded.n_rows} nodes, but {n} labels")
+    return replace(Graph.from_affinity(loaded.value), rows=loaded.rows), told
+
+
+def _on_graph(graph: Graph, found: Labels) -> dict[str, Any]:
+    """Scores of labels of rows on the edges."""
+    from mustlink.scores import network_scores
+
+    scores = network_scores(graph, found[graph.first_rows])
+    return {name: value for name, value in scores.items() if name != "clusters"}
+
+
+def _of_leiden(graph: Graph, real: Labels | None) -> dict[str, Any]:
+    """What Leiden finds on the graph, by the same scores."""
+    from mustlink.scores import network_scores
+
+    theirs = clusters_by_leiden(graph)
+    scores = network_scores(graph, theirs)
+    return {
+        "n_clusters": len(scores["clusters"]),
+        **{name: scores[name] for name in ("modularity", "coverage", "worst_conductance")},
+        "truth": None if real is None else agreement(graph.spread(theirs), real),
+    }
+
+
+def clusters_by_leiden(graph: Graph) -> Labels:
     """Clusters (n,) of large modularity (Traag, Waltman & van Eck 2019), -1 without an edge.
 
     As many as it finds, by igraph and always the same. Raises InputError where that is missing.
