@@ -168,10 +168,12 @@ def feasible_in_words(
     told = "{found} of {wanted} vectors".format_map(vectors)
     if not cuts or not len(cuts["alpha"]):
         return told
-    leading = "" if cuts["complete"] else " known"
+    known = len(cuts["alpha"])
+    others = f"the cheapest of {known:,} {'' if cuts['complete'] else 'leading '}feasible cuts"
+    if known == vectors["found"] and cuts["complete"]:
+        others = "no other is feasible"
     least = min(alpha for alpha, used in zip(cuts["alpha"], cuts["used"], strict=True) if used)
-    number = f"{len(cuts['alpha']):,} feasible cuts{leading}"
-    return f"{told}, the cheapest of {number}; α {least:.4g} or more, β {cuts['beta']:.4g}"
+    return f"{told}, {others}; α {least:.4g} or more, β {cuts['beta']:.4g}"
 
 
 def _lines(report: Report) -> list[str]:

@@ -14,7 +14,7 @@ from cases import planted_graph
 from mustlink.errors import DoubtfulResultWarning
 from mustlink.methods.informed_clusterer import doubt_of_kept
 from mustlink.observe import Recorder, StageRecord
-from mustlink.result import Report
+from mustlink.result import Report, feasible_in_words
 from mustlink.scores import satisfaction
 
 N = 120
@@ -281,3 +281,15 @@ def test_labels_can_be_a_start_where_the_method_takes_none(mustlink, tmp_path):
     code, _, err = mustlink(f"cluster points.npy -k 3 -m ncut --init labels -o {tmp_path}/no.h5")
     assert code == 2
     assert "give --labels" in err
+
+
+def test_feasible_cuts_are_told_in_a_line():
+    vectors = {"found": 1, "wanted": 2}
+    cuts = {"alpha": [3.0, 7.0], "used": [True, False], "beta": 2.5, "complete": True}
+    assert feasible_in_words(None) == ""
+    assert feasible_in_words(vectors) == "1 of 2 vectors"
+    told = feasible_in_words(vectors, cuts)
+    assert told == "1 of 2 vectors, the cheapest of 2 feasible cuts; α 3 or more, β 2.5"
+    assert "2 leading feasible cuts" in feasible_in_words(vectors, cuts | {"complete": False})
+    alone = cuts | {"alpha": [3.0], "used": [True]}
+    assert "no other is feasible; α 3 or more" in feasible_in_words(vectors, alone)

@@ -137,6 +137,14 @@ def test_boundary_is_the_farthest_in_every_direction(seed):
     assert (support(A, B, some) >= -1e-12).all()
 
 
+def test_boundary_where_nearly_all_eigenvalues_are_equal():
+    n = 60  # of the largest of n - 1 equal ones LAPACK's usual driver finds none
+    A = np.eye(n) * n / (n - 1) - 1 / (n - 1)
+    B = np.zeros((n, n))
+    B[0, 1] = B[1, 0] = 1e-2
+    np.testing.assert_allclose(support(A, B, boundary(A, B)), 0, atol=1e-12)
+
+
 def test_boundary_of_the_paper_s_example_and_of_a_larger_graph():
     W, Q, _ = six_nodes()
     est = csp(2, beta=3 / 8, subspace="exact").fit(W, constraints=ml.Constraints.from_matrix(Q))
