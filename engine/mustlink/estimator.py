@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,12 +21,18 @@ from mustlink.graph import Graph
 from mustlink.graph.bipartite import sides_of
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.network_objects import unwrapped
+from mustlink.graph.several import Views, check_graph_weights
+from mustlink.graph.view_weights import one_of
 from mustlink.graph.weight_range import range_notes
 from mustlink.kernels.threads import threads
-from mustlink.neighbours.affinities import AFFINITIES, PRECOMPUTED, affinity_graph
+from mustlink.neighbours.affinities import (
+    AFFINITIES,
+    PRECOMPUTED,
+    kept_graph,
+    n_rows,
+)
 from mustlink.neighbours.equal_rows import count_distinct
 from mustlink.neighbours.new_points import NewPoints
-from mustlink.neighbours.points_by_rows import DistinctRows, is_rows
 from mustlink.observe import Recorder
 from mustlink.workspace import Workspace
 from mustlink.workspace.keeper import Keeper
@@ -52,6 +57,11 @@ class GraphEstimator(BaseEstimator):
     vectors held in single precision where doubles do not fit, and InputError names the least that
     works. None sets no limit.
 
+    `graph_weights` (V,) >= 0 are those of X and of the other `graphs` of `fit`, each divided by its
+    volume first (`graph.several`); "equal"; or "auto", which weighs a graph by how well it ranks
+    must-links above cannot-links, without constraints the edges of the others above random pairs
+    (`graph.view_weights`). The report tells which and why.
+
     `time_limit`: wall-clock seconds, or "20s", "5min", "1h", from the call of `fit`. Then the best
     answer so far is returned: iterations end as they are, candidates that are left and sweeps of
     the neighbour search are left out, and a warning says so. It is not kept to the second, and the
@@ -68,6 +78,7 @@ class GraphEstimator(BaseEstimator):
     n_jobs: int | None = None
     memory: int | str | None = None
     time_limit: float | str | None = None
+    graph_weights: Any = "auto"
 
     _halved: ClassVar[str] = "graph and vectors are held"  # in single precision, where need be
 
@@ -98,7 +109,8 @@ class GraphEstimator(BaseEstimator):
 
     def _depends(self) -> dict[str, Any]:
         """The parameters that a result depends on beside the graph, the seed and the memory."""
-        others = {"random_state", "n_jobs", "memory", "time_limit", *_GRAPH_PARAMETERS}
+        others = {"random_state", "n_jobs", "memory", "time_limit", "graph_weights"}
+        others |= set(_GRAPH_PARAMETERS)
         return {name: value for name, value in self.get_params().items() if name not in others}
 
     def __sklearn_tags__(self) -> Tags:
@@ -168,51 +180,44 @@ class GraphEstimator(BaseEstimator):
         sample_weight: Any = None,
         cost: Cost | None = None,
     ) -> Workspace:
-        """Points, a matrix or a Graph as a graph with what is derived from it; InputError.
+        """Points, a matrix, a Graph or Views as a graph with what is derived from it; InputError.
 
         `sample_weight` (n,): how often every row counts; `cost` of this fit, where labels tell
         more of it than the parameters.
         """
         check_choice(self.affinity, AFFINITIES, "affinity")
-        X = unwrapped(X)
+        views = X
+        X = unwrapped(X.first if isinstance(X, Views) else X)
         self._remember(X)
-        weights = None if sample_weight is None else as_sample_weight(sample_weight, _n_rows(X))
-        if isinstance(X, Graph):
-            graph = self._weighing(X, weights, Shelf(recorder, self._keeper))
-            return self._view(graph, recorder, 0, weights, cost)
+        weights = None if sample_weight is None else as_sample_weight(sample_weight, n_rows(X))
         held = X.nbytes if isinstance(X, np.ndarray) else 0
         recorder.keep_within(self._budget, held)
-        self._check_points(X, held, cost or self.cost())
         shelf = Shelf(recorder, self._keeper)
-        made_by = {name: getattr(self, name) for name in _GRAPH_PARAMETERS}
-        counted = None
-        if weights is not None and not weights.all():
-            silent = int(np.count_nonzero(weights == 0))
-            noun = "row has" if silent == 1 else "rows have"
-            recorder.note(f"sample_weight: {silent} {noun} weight 0 and no part in the problem")
-            if self.affinity not in PRECOMPUTED:  # nobody's neighbour, either
-                counted = np.flatnonzero(weights)
-        depends = (made_by, seed, self._budget, *(() if counted is None else (counted,)))
-        name = shelf.name_of("graph", shelf.source, *depends)
-        points = X if counted is None else _some_rows(X, counted)
-        make = partial(
-            affinity_graph,
-            points,
-            recorder,
-            **made_by,
-            random_state=seed,
-            n_jobs=self.n_jobs,
-            memory=self._budget,
-            keeper=None if counted is not None else self._keeper,  # which knows all rows only
-            scratch=None if self._keeper is None else self._keeper.scratch,
-        )
-        is_given = self.affinity in PRECOMPUTED  # the caller has it
-        graph = make() if is_given else shelf.kept("graph", name, make, (Graph,))
-        if counted is not None:
-            graph = graph.beside(counted, _n_rows(X))
-        graph.derived.origin = name
+        if isinstance(X, Graph):
+            graph = X
+        else:
+            self._check_points(X, held, cost or self.cost())
+            made_by = {name: getattr(self, name) for name in _GRAPH_PARAMETERS}
+            limits = {"n_jobs": self.n_jobs, "memory": self._budget}
+            graph = kept_graph(X, weights, made_by, shelf, random_state=seed, **limits)
+        graph = self._joined(graph, views, seed, recorder, shelf)
         graph = self._weighing(graph, weights, shelf)
         return self._view(graph, recorder, held, weights, cost)
+
+    def _joined(
+        self, graph: Graph, views: Any, seed: int, recorder: Recorder, shelf: Shelf
+    ) -> Graph:
+        """The graph and the others of its nodes, where `views` are Views, as one; InputError."""
+        wanted = self.graph_weights
+        if not isinstance(views, Views):
+            check_graph_weights(wanted, 1)
+            return graph
+        found = one_of(graph, views, wanted, seed, recorder)
+        origins = [one.derived.origin for one in (graph, *views.others)]
+        if None not in origins:
+            how = origins[1:], found.info["graph_weights"]
+            found.derived.origin = shelf.name_of("several graphs", origins[0], *how)
+        return found
 
     def _weighing(self, graph: Graph, weights: Floats | None, shelf: Shelf) -> Graph:
         """The graph in which rows count what the caller says, if he says anything."""
@@ -276,16 +281,3 @@ class GraphEstimator(BaseEstimator):
                 f"memory: {self._halved} in single precision to stay within {size_text(budget)}"
             )
         return single
-
-
-def _n_rows(X: Any) -> int:
-    """Rows of what a caller gives."""
-    if isinstance(X, Graph):
-        return X.n_rows
-    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
-    return int(shape[0]) if shape else 0
-
-
-def _some_rows(X: Any, rows: NDArray[np.int64]) -> Any:
-    """Some rows of points, read when they are asked for where these are."""
-    return DistinctRows(X, rows) if is_rows(X) else as_points(X)[rows]

@@ -27,9 +27,10 @@ from mustlink.eigen.sharpness import default_tolerance
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.graph.bipartite import on_both_sides
+from mustlink.graph.several import several
 from mustlink.labels import as_labels, encoded, n_classes_in
 from mustlink.methods.clusterer import GraphClusterer, Ints, warn_of_sizes
-from mustlink.methods.informed_clusterer import warn_if_broken
+from mustlink.methods.informed_clusterer import side_information, warn_if_broken
 from mustlink.methods.label_kernel import LARGE, LabelKernel, Stationary
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
@@ -100,11 +101,13 @@ class CSCGFHF(GraphClusterer):
         y: Any = None,
         observer: Observer | Recorder | None = None,
         sample_weight: Any = None,
+        graphs: Any = None,
     ) -> Self:
         """Cluster points (n, d), an affinity (n, n) or a Graph; `y` (n,) labels, -1 for unknown.
 
         `sample_weight` (n,) >= 0 tells how often every row counts, with its label, as if it were
-        repeated; rows of weight 0 are in no cluster.
+        repeated; rows of weight 0 are in no cluster. `graphs` are other graphs of the same nodes,
+        weighed by `graph_weights`; X may then be None.
         """
         self._check()
         if isinstance(y, Constraints):
@@ -114,6 +117,7 @@ class CSCGFHF(GraphClusterer):
         y, names = (None, None) if y is None else encoded(y, "y")
         with self._running(recorder):
             seed = self._seed()
+            X = several(X, graphs, lambda graph: side_information(graph, y, None))
             work = self._work(X, recorder, seed, sample_weight, self.cost(n_classes_in(y)))
             graph = work.graph
             spread = self._propagated(work, y, seed)  # 1-3

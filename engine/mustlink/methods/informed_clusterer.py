@@ -15,6 +15,7 @@ from mustlink.constraints.on_nodes import on_nodes
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
+from mustlink.graph.several import several
 from mustlink.labels import as_labels, encoded, n_classes_in, refuse_row_numbers
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.methods.refined_clusters import refined_clusters
@@ -54,13 +55,15 @@ class InformedClusterer(GraphClusterer):
         constraints: Constraints | None = None,
         observer: Observer | Recorder | None = None,
         sample_weight: Any = None,
+        graphs: Any = None,
     ) -> Self:
         """Cluster points (n, d), an affinity (n, n) or a Graph with what is known.
 
         `y` (n,) are labels of some nodes, numbers with -1 for unknown or text with "": all their
         pairs are constraints; `constraints` anything else, or more. `sample_weight` (n,) >= 0 tells
         how often every row counts, with what is said of it, as if it were repeated; rows of weight
-        0 are in no cluster.
+        0 are in no cluster. `graphs` are other graphs of the same nodes, weighed by
+        `graph_weights`; X may then be None.
         """
         self._check()
         check_flag(self.refine, "refine")
@@ -68,6 +71,7 @@ class InformedClusterer(GraphClusterer):
         with self._running(recorder):
             seed = self._seed()
             cost = self.cost(self._classes_named(y, constraints))
+            X = several(X, graphs, lambda graph: side_information(graph, y, constraints))
             work = self._work(X, recorder, seed, sample_weight, cost)
             self._row_weights = work.row_weights  # of which `refit` is told, too
             given = side_information(work.graph, y, constraints, recorder)
@@ -122,13 +126,14 @@ def side_information(
     graph: Graph,
     y: Any,
     constraints: Constraints | None,
-    recorder: Recorder,
+    recorder: Recorder | None = None,
     *,
     needed: bool = True,
 ) -> Constraints:
     """Labels `y` (n,) and constraints together; raises InputError, warns where they say nothing.
 
-    Of a bipartite graph `y` may be of the rows alone. Unless they are `needed` none may be given.
+    Of a bipartite graph `y` may be of the rows alone. Unless they are `needed` none may be given;
+    without a recorder nothing is told.
     """
     n = graph.n_rows
     found = Constraints.none(n)
@@ -148,7 +153,7 @@ def side_information(
         constraints.require_nodes(n)
         found = constraints if found.is_empty else found + constraints
     is_given = y is not None or constraints is not None
-    if needed or is_given:
+    if recorder is not None and (needed or is_given):
         _doubt_content(found, recorder, is_given=is_given)
     return found
 

@@ -16,8 +16,10 @@ from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
+from mustlink.graph.several import several
 from mustlink.labels import as_labels, class_labels
 from mustlink.methods.clusterer import GraphClusterer, Ints
+from mustlink.methods.informed_clusterer import side_information
 from mustlink.methods.normalized_cut import Cut, normalized_cut, refined_cut, rows_of, warn_of_gap
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import Observer, Recorder, recorded
@@ -88,10 +90,13 @@ class NCut(GraphClusterer):
         constraints: Constraints | None = None,
         observer: Observer | Recorder | None = None,
         sample_weight: Any = None,
+        graphs: Any = None,
     ) -> NCut:
         """Cluster points (n, d), an affinity (n, n) or a Graph.
 
         `sample_weight` (n,) >= 0 tells how often every row counts; those of 0 are in no cluster.
+        `graphs` are other graphs of the same nodes, weighed by `graph_weights`, with constraints as
+        these tell; X may then be None.
         `y` is ignored (scikit-learn's convention) but for init="labels", -1 for unknown, where its
         classes are as many as the clusters if `n_clusters` says nothing; `constraints` are not
         used, only how many of them the result happens to keep is reported.
@@ -105,6 +110,7 @@ class NCut(GraphClusterer):
         recorder = recorded(observer)
         with self._running(recorder):
             seed = self._seed()
+            X = several(X, graphs, lambda graph: side_information(graph, None, constraints))
             work = self._work(X, recorder, seed, sample_weight)
             graph = work.graph
             labels, n_classes = self._starting_labels(y, graph)

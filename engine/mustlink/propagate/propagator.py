@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.check import as_integer, as_points, check_answer, check_choice, check_tolerance
+from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, propagation
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.network_objects import unwrapped
+from mustlink.graph.several import Views, several
 from mustlink.labels import (
     as_labels,
     class_labels,
@@ -112,12 +114,14 @@ class Propagator(Answers):
         graph: Any = None,
         observer: Observer | Recorder | None = None,
         sample_weight: Any = None,
+        graphs: Any = None,
     ) -> Self:
         """Label points (n, d), an affinity (n, n) or a Graph from `y` (n,), -1 for unknown.
 
         `graph` is a neighbour graph of the points X that was made before. `sample_weight` (n,) >= 0
         tells how often every row counts, with its label, as if it were repeated; rows of weight 0
-        are not answered. Raises InputError.
+        are not answered. `graphs` are other graphs of the same nodes, weighed by `graph_weights`; X
+        may then be None. Raises InputError.
         """
         self._check()
         recorder = recorded(observer)
@@ -126,6 +130,7 @@ class Propagator(Answers):
             refuse_blind_scoring(y)
             labels, names = class_labels(y)
             cost = self.cost(np.unique(labels[labels >= 0]).size)
+            X = several(X, graphs, lambda one: Constraints.from_labels(on_both_sides(labels, one)))
             points, work = self._input(X, graph, recorder, seed, sample_weight, cost)
             self._run(work, points, labels, seed, last=True)
         if names is not None:
@@ -191,7 +196,8 @@ class Propagator(Answers):
         self, X: Any, graph: Any, recorder: Recorder, seed: int, sample_weight: Any, cost: Cost
     ) -> tuple[Any, Workspace]:
         """Points, where there are any, and the graph; points on disk stay there if they can."""
-        X, graph = unwrapped(X), unwrapped(graph)
+        views, graph = X, unwrapped(graph)
+        X = unwrapped(X.first if isinstance(X, Views) else X)
         is_graph = isinstance(X, Graph) or self.affinity == "precomputed"
         if is_graph and graph is not None:
             raise InputError("graph: X is a graph already; give points as X, or one graph only")
@@ -201,7 +207,7 @@ class Propagator(Answers):
                 "given; pass the points as X (and the graph as graph=)"
             )
         if graph is None:
-            built = self._work(X, recorder, seed, sample_weight, cost)
+            built = self._work(views, recorder, seed, sample_weight, cost)
             if is_graph or (is_rows(X) and not self._needs_points):
                 return (None if is_graph else X), built  # read when `predict` asks for them
             return as_points(X), built
@@ -213,8 +219,12 @@ class Propagator(Answers):
         points = as_points(X)
         if points.shape[0] != graph.n_rows:
             raise InputError(f"graph: {graph.n_rows} nodes, but X has {points.shape[0]} points")
-        weights = as_sample_weight(sample_weight, graph.n_rows)
-        graph = self._weighing(graph, weights, Shelf(recorder, self._keeper))
+        weights, shelf = (
+            as_sample_weight(sample_weight, graph.n_rows),
+            Shelf(recorder, self._keeper),
+        )
+        graph = self._joined(graph, views, seed, recorder, shelf)
+        graph = self._weighing(graph, weights, shelf)
         return points, self._view(graph, recorder, points.nbytes, weights, cost)
 
     def _answer(self, task: Task, solution: Solution) -> Block:

@@ -22,7 +22,7 @@ Fits = Callable[[str, Mapping[str, Scalar], str], bool]  # (command, values, key
 
 MOST = 10_000  # jobs of one file
 TRUTH = "truth"  # a key that is no option: it is for the table of the batch
-TEMPLATES = ("labels", "constraints", "graph", "weights", TRUTH)  # beside name and output
+TEMPLATES = ("labels", "constraints", "graph", "view", "weights", TRUTH)  # beside name and output
 _WILD = re.compile(r"[*?\[]")
 
 

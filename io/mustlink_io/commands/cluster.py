@@ -28,6 +28,8 @@ from mustlink_io.commands.options import (
     THREADS,
     TIME,
     TOL,
+    VIEW,
+    VIEW_WEIGHTS,
     WEIGHTS,
     cluster_count,
     output_of,
@@ -89,6 +91,7 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
 @click.option("--strict", is_flag=True, help="Contradictory constraints are an error.")
 @several(*CLUSTER_OWN)
 @several(WEIGHTS, *PREPARING)
+@several(VIEW, VIEW_WEIGHTS)
 @several(AS, AFFINITY, NEIGHBORS, METRIC, EDGE_WEIGHTS)
 @click.option(
     "--solver",
@@ -116,6 +119,7 @@ def cluster(
       mustlink cluster network.mtx -k auto -o out.h5
       mustlink cluster points.h5 -k 10 --labels few.csv -o out.h5
       mustlink cluster graph.mtx -k 5 -m csp --constraints pairs.csv -o out.h5
+      mustlink cluster links.mtx --view words.h5 --labels few.csv -k 5 -o out.h5
       mustlink cluster words.mtx --as bipartite -k 20 -o out.h5
       mustlink cluster follows.edges -k 5 -m disim -o out.h5
       mustlink cluster points.h5 -k 10 -m csc-gfhf --labels few.csv -o out.h5
@@ -134,7 +138,7 @@ def cluster(
     from mustlink_io.jobs.run import run
     from mustlink_io.terminal.progress import observing
 
-    asked = {name: given.pop(name) for name in ("data", "output", "n_clusters", "strict")}
+    asked = {name: given.pop(name) for name in ("data", "output", "n_clusters", "strict", "views")}
     limits = {
         name: given.pop(name) for name in ("threads", "memory", "time_limit", "resume", "fresh")
     }

@@ -118,6 +118,14 @@ AS = click.option(
     "its entries (column j of n rows is node n + j; labels may be of one side alone). Of an edge "
     "list: first and second ends. Default: square sparse is a graph, else points.",
 )
+VIEW = click.option(
+    "--view",
+    "views",
+    multiple=True,
+    metavar="FILE[:DATASET]",
+    help="Another graph of the same nodes, in the same order, as mustlink graph makes of another "
+    "table; may be repeated. Their sum is taken, each divided by its volume.",
+)
 METRIC = click.option("--metric", type=click.Choice(["euclidean", "cosine"]))
 
 
@@ -132,6 +140,28 @@ def weights_file(
     return value
 
 
+def view_weights(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> list[float] | str | None:
+    """Numbers behind a list such as 0.7,0.3; the words auto and equal stay."""
+    if value is None or value in ("auto", "equal"):
+        return value
+    try:
+        return [float(word) for word in value.split(",")]
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r} is neither auto, equal nor a list of numbers, such as 0.7,0.3"
+        ) from None
+
+
+VIEW_WEIGHTS = click.option(
+    "--view-weights",
+    "graph_weights",
+    metavar="auto|equal|LIST",
+    callback=view_weights,
+    help="Of DATA and of every --view, such as 0.7,0.3. Default auto: as well as each ranks "
+    "must-links above cannot-links, without constraints the others' edges above random pairs.",
+)
 WEIGHTS = click.option(
     "--weights",
     "sample_weight",

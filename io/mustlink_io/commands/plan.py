@@ -45,7 +45,7 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     method, constraints = given.pop("method"), given.pop("constraints")
     n_clusters = given.pop("n_clusters")
     asked["steps"], asked["sample_weight"] = steps_of(given), given.pop("sample_weight")
-    asked["read_as"] = given.pop("read_as")
+    asked["read_as"], asked["views"] = given.pop("read_as"), given.pop("views")
     params = {name: value for name, value in given.items() if value is not None}
     job: Any
     reads = METHODS[method].reads if command == "cluster" and method in METHODS else None

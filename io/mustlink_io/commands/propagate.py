@@ -28,6 +28,8 @@ from mustlink_io.commands.options import (
     THREADS,
     TIME,
     TOL,
+    VIEW,
+    VIEW_WEIGHTS,
     WEIGHTS,
     output_of,
     program_began,
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
 )
 @several(*PROPAGATE_OWN)
 @several(WEIGHTS, *PREPARING)
+@several(VIEW, VIEW_WEIGHTS)
 @several(AS, AFFINITY, NEIGHBORS, METRIC, EDGE_WEIGHTS)
 @click.option("--solver", type=click.Choice(["auto", "dense", "cg"]), help="Of the equations.")
 @several(TOL, MAX_ITER, SEED, THREADS, MEMORY, TIME, RESUME, FRESH, QUIET, JSON)
@@ -111,6 +114,7 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
     if asked["method"] is None:
         asked |= {"method": USUAL, "on_graphs": ON_GRAPHS}
     steps, asked["sample_weight"] = steps_of(given), given.pop("sample_weight")
+    asked["views"] = given.pop("views")
     asked["read_as"] = given.pop("read_as")
     params = {name: value for name, value in given.items() if value is not None}
     with observing(quiet) as observer:

@@ -32,7 +32,8 @@ _NOT_RESULTS = [ending for ending, form in FORMS.items() if form not in ("h5", "
 @dataclass(frozen=True, kw_only=True)
 class Job(ABC):
     """An estimator to be fitted to a file; `params` holds only what was given, `steps` prepare the
-    columns of points before. `sample_weight` is a file that says how often every row counts.
+    columns of points before. `sample_weight` is a file that says how often every row counts,
+    `views` are other graphs of the same nodes.
     `time_limit` counts from when the program `began` by `time.perf_counter`, None: from the run.
 
     `resume` keeps the results of stages after the run, `fresh` ignores those of earlier runs.
@@ -45,6 +46,7 @@ class Job(ABC):
     method: str
     labels: str | None = None
     sample_weight: str | None = None
+    views: tuple[str, ...] = ()
     read_as: Literal["points", "bipartite"] | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     steps: Preparation = field(default_factory=Preparation)
@@ -66,6 +68,7 @@ class Job(ABC):
         """Role of every file that is read."""
         given = {"data": self.data, "labels": self.labels, "weights": self.sample_weight}
         given |= self._more_inputs()
+        given |= {f"view {number}": text for number, text in enumerate(self.views, 1)}
         return {role: text for role, text in given.items() if text is not None}
 
     def _more_inputs(self) -> dict[str, str | None]:
@@ -96,7 +99,7 @@ class Job(ABC):
     @property
     def preparing_flags(self) -> dict[str, Any]:
         """What a user types for the preparation of the columns, and the weights of rows."""
-        options = dict.fromkeys(self.steps.options(), True)
+        options = {**dict.fromkeys(self.steps.options(), True), "--view": self.views}
         return {**options, "--weights": self.sample_weight, "--as": self.read_as}
 
     @property
@@ -152,6 +155,12 @@ class Job(ABC):
                 raise InputError(
                     f"{flag(name)}: no option of -m {self.method}; it belongs to {able}"
                 )
+        if self.views and method.reads is not None:
+            raise InputError(
+                f"--view: -m {self.method} takes one {method.reads} graph; leave it out"
+            )
+        if not self.views and "graph_weights" in self.params:
+            raise InputError("--view-weights: there is one graph only; give others with --view")
         if self.read_as is not None and method.reads is not None:
             raise InputError(
                 f"--as {self.read_as}: -m {self.method} takes a {method.reads} graph; leave it out"

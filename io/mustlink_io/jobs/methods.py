@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from mustlink_io.formats.data import Want
 
 GRAPH_OPTIONS = frozenset({"affinity", "n_neighbors", "metric", "weights"})
-COMMON_OPTIONS = GRAPH_OPTIONS | {"max_iter", "isolated", "random_state"}
-PROPAGATION_OPTIONS = GRAPH_OPTIONS | {"random_state"}
+COMMON_OPTIONS = GRAPH_OPTIONS | {"max_iter", "isolated", "random_state", "graph_weights"}
+PROPAGATION_OPTIONS = GRAPH_OPTIONS | {"random_state", "graph_weights"}
 KINDS = ("must", "cannot", "labels", "graph")  # of constraints, that weigh differently
 EQUAL = "equal"  # class shares, one a class
 _NOTHING: frozenset[str] = frozenset()
@@ -167,6 +167,7 @@ _FLAGS = {
     "weights": "--edge-weights",
     "n_neighbors": "--neighbors",
     "random_state": "--seed",
+    "graph_weights": "--view-weights",
     "n_steps": "--steps",
     "n_components": "--components",
 }

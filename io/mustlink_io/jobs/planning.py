@@ -27,6 +27,7 @@ from mustlink_io.jobs.solving_stages import StagePlan, answers_peak, solving_sta
 
 _READER = 90 * 10**6  # bytes of the program before the engine is loaded
 _BLOCK = 96 * 10**6  # of a block that is read, checked and converted
+_WALKS = 3 * 16 * 8  # bytes a node: blocks of walks by which graphs are compared
 _ROW = 40  # bytes of finding out which rows are equal
 _GRAPH = ("kNN graph", "weights", "components")
 _SHARE = 0.4  # of the time, beyond which neighbours are searched in another way
@@ -102,9 +103,9 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     if cost.most_steps is not None:
         steps = f"up to {cost.most_steps:,} steps, as many as --max-iter allows, are counted"
         seen = replace(seen, sooner="; ".join(filter(None, (seen.sooner, steps))))
-    nodes = shape if seen.distinct is None else replace(shape, n=seen.distinct)
+    nodes = shape if seen.distinct is None or job.views else replace(shape, n=seen.distinct)
     hard = is_points and nodes.n < _EQUAL * shape.n and job.methods is PROPAGATORS
-    whole = replace(shape, n=2 * shape.n, nnz=2 * shape.nnz) if job.doubles else shape
+    whole = _whole(shape, job)
     least = _least(whole, nodes, k, cost, is_points, hard)
     if memory is not None and least > memory:
         raise InputError(
@@ -117,14 +118,14 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     start = StagePlan("start of the program", _READER, START)
     stages = [start, _reading(shape, held, lazy), _checksums(shape, held)]
     changes = ["points are read by blocks of rows, not held"] if lazy else []
-    graph: GraphPlan | None = None
-    size = Size(whole.n, whole.nnz)
+    graph, size = None, Size(whole.n, whole.nnz)
     if is_points:
         graph = _graph_plan(nodes, k, memory, held)
         seconds = duration("equal rows", shape.n * shape.d)
         stages.append(StagePlan("equal rows", PROGRAM + held + _ROW * shape.n + _BLOCK, seconds))
-        size = Size(nodes.n, int(seen.symmetric * nodes.n * k), 4 if graph.lean else 8)
-        stages += _graph_stages(graph, nodes, k, size.nnz)
+        own = int(seen.symmetric * nodes.n * k)
+        size = Size(nodes.n, own + whole.nnz, 4 if graph.lean else 8)
+        stages += _graph_stages(graph, nodes, k, own)
         if nodes.n < shape.n:
             changes.append(f"{shape.n:,} rows are {nodes.n:,} nodes: equal rows are one")
         if graph.method == "partition":
@@ -148,7 +149,10 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
         changes.append(note)
     if graph is not None and graph.method == "pynndescent":
         held += LOOPS_BYTES  # stays
-    stages += solving_stages(cost, size, held, single, job, shape, hard)
+    stages += [
+        *_joining(job, size, held),
+        *solving_stages(cost, size, held, single, job, shape, hard),
+    ]
     slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
     iterating = sum(stage.seconds for stage in stages if stage.name == "propagating")
     unknown = hard or (
@@ -195,7 +199,7 @@ def _least(shape: Shape, nodes: Shape, k: int, cost: Cost, is_points: bool, hard
     if not is_points:
         size = Size(shape.n, shape.nnz)
         return max(cost.least_memory(size), _checking(size))
-    size = Size(nodes.n, int(MOST_SYMMETRIC * nodes.n * k), 4)
+    size = Size(nodes.n, int(MOST_SYMMETRIC * nodes.n * k) + shape.nnz, 4)
     least = max(cost.least_memory(size), answers_peak(cost, size, True, shape.n))
     if hard:
         usual = Size(nodes.n, int(SYMMETRIC * nodes.n * k), 4)
@@ -219,6 +223,27 @@ def _reading(shape: Shape, held: int, lazy: bool) -> StagePlan:
 def _checksums(shape: Shape, held: int) -> StagePlan:
     there = held if shape.d else 12 * shape.nnz
     return StagePlan("checksums", _READER + there, duration("checksums", shape.file_bytes))
+
+
+def _whole(shape: Shape, job: Any) -> Shape:
+    """The graph that is solved: of directed ones every node twice, of several at most all entries.
+
+    Of points the entries of the other graphs alone.
+    """
+    if job.doubles:
+        return replace(shape, n=2 * shape.n, nnz=2 * shape.nnz)
+    others = sum(shape_of(text, want="graph").nnz for text in job.views)
+    return replace(shape, nnz=shape.nnz + others)
+
+
+def _joining(job: Any, size: Size, held: int) -> list[StagePlan]:
+    """Several graphs compared and added up, where there are several."""
+    if not job.views:
+        return []
+    how = "given" if "graph_weights" in job.params else "chosen"
+    seconds = duration("comparing graphs", size.nnz) if how == "chosen" else 0.0
+    peak = PROGRAM + held + 2 * size.graph + _WALKS * size.n
+    return [StagePlan("weights of the graphs", peak, seconds, how)]
 
 
 def _graph_plan(shape: Shape, k: int, memory: int | None, held: int) -> GraphPlan:

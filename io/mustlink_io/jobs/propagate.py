@@ -13,6 +13,7 @@ from mustlink.errors import InputError
 from mustlink.observe import Recorder
 from mustlink_io import formats
 from mustlink_io.jobs import diagnostics
+from mustlink_io.jobs.given_graphs import load_graph
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.left_out_rows import of_kept
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, PROPAGATION_OPTIONS, PROPAGATORS, Method, flag
@@ -82,7 +83,7 @@ class PropagateJob(Job):
         if data.kind == "graph":
             self.check_graph(data.place)
         known = class_labels(of_kept(labels, data.kept), self.labels)
-        return Sides(known, None if self.graph is None else _load_graph(self.graph, data))
+        return Sides(known, None if self.graph is None else load_graph(self.graph, data))
 
     def parameters(self, side: Sides) -> dict[str, Any]:
         """Parameters of the estimator, where given."""
@@ -138,23 +139,3 @@ class PropagateJob(Job):
             "/classes": np.asarray(estimator.classes_),
             "/constraints/labels": side.labels,
         }
-
-
-def _load_graph(text: str, data: formats.Data) -> Any:
-    """The engine's graph of the points that are kept; raises InputError."""
-    from mustlink.graph import Graph
-
-    loaded = formats.load(text, "graph")
-    if loaded.n_rows != data.n_rows:
-        raise InputError(
-            f"{loaded.place}: {loaded.n_rows} nodes, but the data has {data.n_rows} points"
-        )
-    if loaded.weights is not None:
-        if data.kept is not None:
-            raise InputError(
-                f"{loaded.place}: its nodes are equal rows, of which some are left out here; make "
-                "the graph anew with the same preparation"
-            )
-        return loaded.to_fit("")
-    whole = loaded.value if data.kept is None else loaded.value[data.kept][:, data.kept]
-    return Graph.from_affinity(whole)

@@ -43,13 +43,16 @@ def now() -> str:
 def command_line(command: str, data: str | None, options: Mapping[str, Any]) -> str:
     """Return the words to type for a run; `options` maps flags to values, None is left out.
 
-    True is the flag alone, False its opposite `--no-…`, a list its parts with commas.
+    True is the flag alone, False its opposite `--no-…`, a list its parts with commas, a tuple the
+    flag with each of its parts.
     """
     words = ["mustlink", command, *([] if data is None else [data])]
     for name, value in options.items():
         if isinstance(value, bool):
             words.append(name if value else name.replace("--", "--no-", 1))
-        elif isinstance(value, list | tuple):
+        elif isinstance(value, tuple):
+            words += [word for part in value for word in (name, str(part))]
+        elif isinstance(value, list):
             words += [name, ",".join(str(part) for part in value)]
         elif value is not None:
             words += [name, str(value)]

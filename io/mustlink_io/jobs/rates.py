@@ -22,6 +22,7 @@ _RATES = {
     "weights": 0.10,  # stored weights
     "components": 0.03,
     "checking the graph": 0.045,
+    "comparing graphs": 1.0,  # stored weights
     "order of the nodes": 0.025,
     "Laplacian": 0.04,
     "multigrid set-up": 0.03,

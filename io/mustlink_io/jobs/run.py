@@ -23,6 +23,7 @@ from mustlink_io.hdf5.result_parts import Input
 from mustlink_io.hdf5.work_folder import WorkFolder, entries, folder_of, remove, remove_leftovers
 from mustlink_io.jobs import held_out
 from mustlink_io.jobs.class_names import names_content, with_class_names
+from mustlink_io.jobs.given_graphs import load_graph
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.left_out_rows import content_of_all, of_kept, outcome_of_all, tell_lost
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag
@@ -81,9 +82,13 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
     source = digest(read)
     work = WorkFolder(folder_of(job.output), source, fresh=job.fresh)
     estimator = _estimator(job, data, side).keep_in(work)
+    given: dict[str, Any] = {"observer": recorder, "sample_weight": weights}
     try:
         value = data.to_fit(digest(("graph of rows", source)))
-        job.fit(estimator, value, side, observer=recorder, sample_weight=weights)
+        if job.views:
+            with recorder.stage("reading the other graphs"):
+                given["graphs"] = _views(job, data, inputs, source)
+        job.fit(estimator, value, side, **given)
     except InputError:
         _put_away(job, work, recorder)
         raise
@@ -127,6 +132,16 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
         recorder.note(notes[-1])
     seconds = result.seconds + recorder.stages[-1].seconds
     return result.told(*notes, output=job.output, seconds=seconds, peak_bytes=peak, work=kept)
+
+
+def _views(job: Job, data: formats.Data, inputs: Sequence[Input], source: str) -> list[Any]:
+    """The other graphs of the nodes, with names by which results made from them are kept."""
+    found = []
+    for text, one in zip(job.views, inputs[-len(job.views) :], strict=True):
+        graph = load_graph(text, data)
+        graph.derived.origin = digest(("view", text, one.sha256, source))
+        found.append(graph)
+    return found
 
 
 def _read(job: Job, advance: stream.Advance) -> tuple[formats.Data, formats.Labels | None]:

@@ -1,0 +1,128 @@
+"""Several graphs of the same nodes in the shell: read, weighed, planned, told."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+TRUTH = np.repeat([0, 1, 2], 40)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Two tables of the same rows, one of noise, some labels, and names in two orders."""
+    folder, rng = tmp_path_factory.mktemp("views"), np.random.default_rng(0)
+    for name in ("one", "two"):
+        centres = np.array([(0, 0), (4, 0), (0, 4)])[TRUTH]
+        np.save(folder / f"{name}.npy", centres + rng.normal(0, 0.7, (120, 2)))
+    np.save(folder / "noise.npy", rng.normal(size=(120, 5)))
+    np.save(folder / "short.npy", rng.normal(size=(50, 2)))
+    few = np.where(np.arange(120) % 8, -1, TRUTH)
+    (folder / "few.txt").write_text("\n".join(map(str, few)))
+    order = rng.permutation(120)
+    points = np.load(folder / "one.npy")
+    for name, rows in (("named", np.arange(120)), ("turned", order)):
+        lines = [f"r{i},{points[i, 0]},{points[i, 1]}" for i in rows]
+        (folder / f"{name}.csv").write_text("\n".join(["name,a,b", *lines]))
+    return folder
+
+
+@pytest.fixture
+def graphs(data, mustlink):
+    """The tables as graphs."""
+    for name in ("one.npy", "two.npy", "noise.npy", "short.npy", "named.csv", "turned.csv"):
+        out = data / f"{name.split('.')[0]}.h5"
+        if not out.exists():
+            assert mustlink(f"graph {name} --neighbors 8 --quiet -o {out}")[0] == 0
+    return data
+
+
+def told(said):
+    return json.loads(said)["choices"]["graph"]
+
+
+def test_views_are_weighed_by_labels_and_told(mustlink, graphs, tmp_path):
+    out = tmp_path / "o.h5"
+    side = f"--labels few.txt --json -o {out}"
+    for command in ("cluster one.h5 -k 3", "cluster one.npy -k 3", "propagate one.h5 -m llgc"):
+        code, said, err = mustlink(f"{command} --view noise.h5 --view two.h5 {side}")
+        assert code == 0, err
+        weights = told(said)["graph_weights"]
+        assert weights[1] < 0.05 < min(weights[0], weights[2])
+        assert "must-links above cannot-links" in err
+        result = json.loads(said)
+        assert "--view noise.h5 --view two.h5" in result["command"]
+        assert [one["role"] for one in result["inputs"]] == ["data", "labels", "view 1", "view 2"]
+        with h5py.File(out) as file:
+            assert np.mean(file["labels"][:] >= 0) == 1
+
+
+def test_weights_may_be_given(mustlink, graphs, tmp_path):
+    run = f"cluster one.h5 -k 3 --json --quiet -o {tmp_path}/o.h5"
+    code, said, err = mustlink(f"{run} --view noise.h5 --view-weights 1,0")
+    assert code == 0, err
+    assert told(said)["graph_weights"] == [1, 0]
+    alone = json.loads(mustlink(run)[1])
+    assert json.loads(said)["sizes"] == alone["sizes"]
+    code, said, _ = mustlink(f"{run} --view two.h5 --view noise.h5 --view-weights equal")
+    assert told(said)["graph_weights"] == [0.3333] * 3
+
+
+def test_results_kept_of_one_view_do_not_serve_another(mustlink, graphs, tmp_path):
+    run = f"cluster one.h5 -k 3 --labels few.txt --resume --json --quiet -o {tmp_path}/o.h5"
+    first = json.loads(mustlink(f"{run} --view two.h5 --view-weights 1,1")[1])
+    again = json.loads(mustlink(f"{run} --view two.h5 --view-weights 1,1")[1])
+    assert again["stages_from_before"]
+    assert again["eigenvalues"] == first["eigenvalues"]
+    other = json.loads(mustlink(f"{run} --view noise.h5 --view-weights 1,1")[1])
+    assert other["eigenvalues"] != first["eigenvalues"]
+    heavier = json.loads(mustlink(f"{run} --view two.h5 --view-weights 9,1")[1])
+    assert heavier["eigenvalues"] != first["eigenvalues"]
+
+
+def test_nodes_are_matched_by_their_names(mustlink, graphs, tmp_path):
+    run = f"cluster named.csv -k 3 --json --quiet -o {tmp_path}/o.h5"
+    same = json.loads(mustlink(f"{run} --view named.h5 --view-weights 0,1")[1])
+    turned = json.loads(mustlink(f"{run} --view turned.h5 --view-weights 0,1")[1])
+    np.testing.assert_allclose(turned["eigenvalues"], same["eigenvalues"], atol=1e-8)
+
+
+def test_a_plan_counts_all_graphs(mustlink, graphs):
+    plain = json.loads(mustlink("plan one.h5 -k 3 --json")[1])
+    code, said, err = mustlink("plan one.h5 -k 3 --view two.h5 --view noise.h5 --json")
+    assert code == 0, err
+    several = json.loads(said)
+    assert "weights of the graphs" in [stage["name"] for stage in several["stages"]]
+    assert several["peak_bytes"] > plain["peak_bytes"]
+    assert several["least_memory"] > plain["least_memory"]
+    code, said, _ = mustlink("plan one.npy -k 3 --for propagate --view two.h5 --json")
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("cluster one.h5 -k 3 --view short.h5", "50 nodes, but the data has 120 nodes"),
+        ("cluster one.npy -k 3 --view short.h5", "50 nodes, but the data has 120 points"),
+        ("cluster one.h5 -k 3 --view two.h5 --view-weights 1,2,3", "--view-weights: shape"),
+        ("cluster one.h5 -k 3 --view two.h5 --view-weights best", "neither auto, equal nor a list"),
+        ("cluster one.h5 -k 3 --view-weights 1", "give others with --view"),
+        ("cluster one.h5 -k 3 --view none.h5", "none.h5"),
+        ("cluster one.h5 -k 3 -m disim --view two.h5", "--view: -m disim"),
+        ("cluster named.csv -k 3 --view two.npy", "two.npy"),
+    ],
+)
+def test_slips_are_one_line(mustlink, graphs, tmp_path, line, message):
+    code, _, err = mustlink(f"{line} -o {tmp_path}/o.h5")
+    assert code == 2
+    assert message in err.splitlines()[-1]
+
+
+def test_a_job_of_a_batch_has_a_view(mustlink, graphs, tmp_path):
+    (graphs / "jobs.toml").write_text(
+        f'[[job]]\nname = "v"\ndata = "one.h5"\nk = 3\nview = "two.h5"\n'
+        f'output = "{tmp_path}/v.h5"\n'
+    )
+    code, _, err = mustlink("batch jobs.toml --dry-run")
+    assert code == 0, err
