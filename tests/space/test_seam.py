@@ -30,6 +30,7 @@ SEE = {
     "propagate/cluster_kernel.py": "makes the graph of the nodes that count",
     "propagate/task.py": "none: a number of edges",
     "rounding/block_model.py": "moves nodes one by one, by the blocks of their neighbours",
+    "rounding/memberships.py": "asks where the edges of every node lead, after the fit",
     "selection/cluster_count.py": "looks at weights as given, makes the graph of a part",
     "selection/constrained_fit.py": "measures cuts of the graph as given",
     "selection/criterion_choice.py": "measures cuts of the graph as given",

@@ -17,6 +17,7 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
+from mustlink.methods.soft_clusters import SoftClusters
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Report
@@ -36,7 +37,7 @@ _USUAL_CLUSTERS = 8  # where nobody says how many, as in scikit-learn
 
 @dataclass(eq=False, repr=False)
 class GraphClusterer(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, GraphEstimator
+    SoftClusters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, GraphEstimator
 ):
     """Base of the clusterers: K, and what every fit begins and ends with.
 

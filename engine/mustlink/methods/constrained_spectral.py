@@ -145,6 +145,13 @@ class ConstrainedSpectral(InformedClusterer):
             self._run(work, known, self._used_seed, choice if kept else None, before)
         return self._scored(recorder)
 
+    def _fitted_again(self, given: Constraints, recorder: Recorder, seed: int) -> Self:
+        """With the choices of this fit: nothing is chosen again."""
+        twin, work = self._twin(), self._view(self.graph_, recorder, row_weights=self._row_weights)
+        twin._row_weights = work.row_weights
+        twin._run(work, twin._of_nodes(given, work), seed, self._choice)
+        return twin
+
     def _questions(self) -> dict[str, Any]:
         """The parameters, as they were asked for."""
         return {name: repr(value) for name, value in self.get_params().items()}

@@ -122,6 +122,7 @@ class CSCGFHF(GraphClusterer):
             graph = work.graph
             spread = self._propagated(work, y, seed)  # 1-3
             given = as_labels(on_both_sides(y, graph), graph.n_rows)
+            self._given = Constraints.from_labels(given)
             classes, self.propagated_ = spread.classes_, spread.label_distributions_
             self.classes_ = classes if names is None else names[classes]
             P = self.propagated_[graph.first_rows]
@@ -161,6 +162,10 @@ class CSCGFHF(GraphClusterer):
         self._note(found, k, recorder)
         self.report_ = self._report(given, k, way, found, recorder)
         return self._scored(recorder)
+
+    def _fitted_again(self, given: Constraints, recorder: Recorder, seed: int) -> Self:
+        twin = self._twin().set_params(random_state=seed)
+        return twin.fit(self.graph_, given.labels, observer=recorder)
 
     def _propagated(self, work: Workspace, y: Any, seed: int) -> GFHF:
         """Lines 1 to 3: harmonic values, on large graphs no sharper than the vectors need them."""

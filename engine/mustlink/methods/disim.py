@@ -14,7 +14,7 @@ receives: its L̄_τ has the eigenvalues 1 − σ with (u, v)/√2.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -70,6 +70,8 @@ class DISIM(GraphClusterer):
     regularization: float | str = "auto"
     _: KW_ONLY
     affinity: str = "precomputed"
+
+    _trusts_edges: ClassVar[bool] = False  # a cluster may send to another one only
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """K vectors of the graph in which every node is twice."""

@@ -108,9 +108,13 @@ class InformedClusterer(GraphClusterer):
         self._run(work, self._of_nodes(known, work), seed)
         return self
 
+    def _fitted_again(self, given: Constraints, recorder: Recorder, seed: int) -> Self:
+        work = self._view(self.graph_, recorder, row_weights=self._row_weights)
+        return self._twin().fit_on(work, given, seed)
+
     def _of_nodes(self, given: Constraints, work: Workspace) -> Constraints:
         """What was said of rows, of the nodes that they are; tells what contradicts itself."""
-        graph = work.graph
+        graph, self._given = work.graph, given
         if graph.rows is None and graph.weights is None:
             return given
         if given.is_empty:

@@ -1,0 +1,87 @@
+"""What a node's edges and its row of the embedding say of every cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.kernels.loops import loop
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_PIECE = 1024  # rows that share a thread's scratch
+
+
+@nb.njit(cache=True, nogil=True)
+def _shares_of(W: Any, labels: Any, counts: Any, prior: Any, i: Any, out: Any) -> None:
+    indptr, indices, data = W
+    own = counts[i]
+    total, squares = 0.0, 0.0
+    out[:] = 0.0
+    for q in range(nb.uint64(indptr[i]), nb.uint64(indptr[i + 1])):
+        j = nb.uint64(indices[q])
+        weight = float(data[q])
+        if labels[j] < 0 or weight <= 0.0:
+            continue
+        # of one copy of the node: to all copies of j, and to the other copies of itself
+        others = counts[j] if j != i else max(own - 1.0, 0.0)
+        single = weight / (own * counts[j])
+        out[labels[j]] += single * others
+        total += single * others
+        squares += single * single * others
+    often = total * total / squares if squares > 0.0 else 0.0
+    for c in range(out.size):
+        share = out[c] / total if total > 0.0 else 0.0
+        out[c] = np.log((often * share + prior[c]) / (often + 1.0)) if prior[c] > 0.0 else -np.inf
+
+
+@loop()
+def _evidence(W: Any, about: Any, X: Any, centers: Any, nodes: Any, out: Any) -> None:
+    labels, counts, prior, spread = about
+    shares, nearness = out
+    k, width = centers.shape
+    for piece in nb.prange((nodes.size + _PIECE - 1) // _PIECE):
+        for at in range(piece * _PIECE, min((piece + 1) * _PIECE, nodes.size)):
+            i = nodes[at]
+            _shares_of(W, labels, counts, prior, i, shares[at])
+            for g in range(k):
+                gap = 0.0
+                for c in range(width):
+                    step = float(X[i, c]) - centers[g, c]
+                    gap += step * step
+                nearness[at, g] = -np.log(gap + spread[g]) if prior[g] > 0.0 else -np.inf
+
+
+def cluster_evidence(
+    W: Any,
+    labels: Ints,
+    counts: Floats,
+    prior: Floats,
+    embedding: tuple[NDArray[Any], Floats, Floats],
+    nodes: Ints,
+) -> tuple[Floats, Floats]:
+    """Logarithms of shares of edges, and −log squared distances, (b, K) each, of `nodes` (b,).
+
+    With the share a_ic of the weight of i's edges that goes to cluster c, self-loops and nodes of
+    label -1 left out, and m_i = (Σ_j w_ij)²/Σ_j w_ij² edges of equal weight that say as much,
+    log (m_i a_ic + π_c)/(m_i + 1): as if one more edge went to all clusters by their sizes `prior`
+    π (K,). −log(‖x_i − μ_c‖² + v_c) from the `embedding`, rows X (n, r), centres (K, r), spreads
+    (K,). Clusters of size 0 have −∞. `W` (n, n) CSR is folded where nodes stand for `counts` (n,).
+    Cost O(edges of the nodes + bKr).
+    """
+    X, centers, spread = embedding
+    shares, nearness = np.empty((nodes.size, prior.size)), np.empty((nodes.size, prior.size))
+    work = nodes.size * (centers.size + W.nnz // max(labels.size, 1))
+    _evidence(
+        work,
+        (W.indptr, W.indices, W.data),
+        (labels, counts, prior, spread),
+        X,
+        centers,
+        nodes,
+        (shares, nearness),
+    )
+    return shares, nearness

@@ -1,0 +1,123 @@
+"""Soft memberships of nodes in clusters that are there, from their edges and the embedding.
+
+    s_ic = α·log (m_i a_ic + π_c)/(m_i + 1) − β·log(‖x_i − μ_c‖² + v_c),   p_ic ∝ exp s_ic
+
+a_ic is the share of i's edges that goes to cluster c, m_i how many edges of equal weight say as
+much, π_c the cluster's share of the nodes; x_i is a row of the embedding, μ_c the cluster's mean
+row, v_c the mean squared distance from it: ‖x_i − μ_c‖² + v_c is the mean squared distance of i
+from the cluster's nodes, whose ratios a silhouette (Rousseeuw 1987) compares, too. Neither has a
+scale that could be wrong. No cluster is likelier than the node's own: where evidence says so they
+are nearly even.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.graph import Graph
+from mustlink.kernels.blocks import row_slices
+from mustlink.kernels.cluster_evidence import cluster_evidence
+from mustlink.kernels.group_sums import group_sums
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_FLOOR = 1e-6  # of the largest spread: a cluster of equal rows has none
+_TIE = 1e-9  # by which the own cluster is ahead of one that evidence puts before it
+
+
+class Trust(NamedTuple):
+    """How much edges (α) and the embedding (β) count."""
+
+    edges: float
+    embedding: float
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Clusters of a graph's nodes and what they are compared with.
+
+    `labels` (n,), -1 for no cluster, rows `X` (n, r) with `centers` (K, r) and `spread` (K,),
+    `prior` (K,) shares of the clusters, `counts` (n,) how often a node counts.
+    """
+
+    graph: Graph
+    labels: Ints
+    X: NDArray[np.floating]
+    centers: Floats
+    spread: Floats
+    prior: Floats
+    counts: Floats
+
+    @classmethod
+    def of(cls, graph: Graph, labels: Ints, X: NDArray[np.floating], k: int) -> Self:
+        """Clusters (n,) from 0 to k − 1 and an embedding (n, r) of the nodes. Cost O(nr)."""
+        counts = np.ones(graph.n_nodes) if graph.weights is None else graph.weights
+        there = np.flatnonzero(labels >= 0)
+        own, often, rows = labels[there], counts[there], X[there].astype(np.float64, copy=False)
+        size = np.bincount(own, often, k)
+        full = np.where(size > 0, size, 1.0)
+        centers = group_sums(rows, own, k, often) / full[:, None]
+        gaps = ((rows - centers[own]) ** 2).sum(axis=1)
+        spread = np.bincount(own, often * gaps, k) / full
+        spread = spread + max(_FLOOR * spread.max(initial=0.0), np.finfo(np.float64).tiny)
+        return cls(graph, labels, X, centers, spread, size / max(size.sum(), 1.0), counts)
+
+    def both(self, nodes: Ints) -> tuple[Floats, Floats]:
+        """What edges and the embedding say of the nodes (b,), each (b, K), without α and β."""
+        shares, nearness = cluster_evidence(
+            self.graph.affinity,
+            self.labels,
+            np.where(self.counts > 0, self.counts, 1.0),
+            self.prior,
+            (self.X, self.centers, self.spread),
+            nodes,
+        )
+        alone = self.graph.degrees[nodes] <= 0
+        nearness[alone] = np.where(self.prior > 0, 0.0, -np.inf)  # its row says nothing
+        return shares, nearness
+
+    def memberships(self, nodes: Ints, trust: Trust) -> Floats:
+        """Rows (b, K) of p that sum to 1, largest in the node's cluster; 0 for nodes without."""
+        return softened(*self.both(nodes), self.labels[nodes], trust)
+
+    def all_memberships(self, trust: Trust) -> Floats:
+        """All p (n, K), made by blocks of rows."""
+        out = np.empty((self.labels.size, self.prior.size))
+        for rows in row_slices(*out.shape):
+            out[rows] = self.memberships(np.arange(rows.start, rows.stop), trust)
+        return out
+
+    def confidence(self, trust: Trust) -> Floats:
+        """The p of every node's own cluster (n,), 0 without one; never more than a block of p."""
+        out = np.empty(self.labels.size)
+        for rows in row_slices(out.size, self.prior.size):
+            P = self.memberships(np.arange(rows.start, rows.stop), trust)
+            out[rows] = own_share(P, self.labels[rows])
+        return out
+
+
+def softened(shares: Floats, nearness: Floats, labels: Ints, trust: Trust) -> Floats:
+    """Shares p (b, K) by what edges and the embedding say; `labels` (b,) are the clusters."""
+    there, at = labels >= 0, np.maximum(labels, 0)
+    empty = np.isneginf(shares)
+    S = trust.edges * np.where(empty, 0.0, shares)
+    S += trust.embedding * np.where(empty, 0.0, nearness)
+    S[empty] = -np.inf
+    place = np.arange(labels.size)
+    own = np.where(there, S[place, at], 0.0)
+    P = np.minimum(S - own[:, None], -_TIE)
+    P[place, at] = 0.0
+    np.exp(P, out=P)
+    P /= P.sum(axis=1, keepdims=True)
+    P[~there] = 0.0
+    return P
+
+
+def own_share(P: Floats, labels: Ints) -> Floats:
+    """The p of every node's own cluster (b,)."""
+    found: Floats = P[np.arange(labels.size), np.maximum(labels, 0)]
+    return found
