@@ -74,6 +74,23 @@ def truth_pairs(y: Any, pairs: Any) -> Any:
     return ml.Constraints.from_pairs(pairs, belief=belief, n_nodes=len(y))
 
 
+def entailed_pairs(y: Any, pairs: Any) -> Any:
+    """Constraints: pairs (m, 2) of two classes, and all that follows from them.
+
+    In two classes that is every pair of nodes between which some of the pairs lead.
+    """
+    import numpy as np
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(y)
+    linked = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
+    _, group = connected_components(linked, directed=False)
+    first, second = np.triu_indices(n, 1)
+    known = group[first] == group[second]
+    return truth_pairs(y, np.column_stack([first[known], second[known]]))
+
+
 # ---------------------------------------------------------------- figures of many draws
 
 

@@ -119,6 +119,14 @@ def wine(classes: int = 3) -> Points:
     return Points("Wine", X, y, 3) if classes == 3 else Points("Wine", X[y < 2], y[y < 2], 2)
 
 
+def wine_2_3() -> Points:
+    """The 119 rows of classes 2 and 3, as the authors of WD14 take them in their public demo."""
+    from sklearn.datasets import load_wine
+
+    X, y = load_wine(return_X_y=True)
+    return Points("Wine, 2 and 3", X[y > 0], y[y > 0] - 1, 2)
+
+
 def wdbc() -> Points:
     """569 rows, 30 features."""
     from sklearn.datasets import load_breast_cancer

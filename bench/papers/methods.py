@@ -17,13 +17,15 @@ Score = dict[str, Any]
 class Method:
     """A method as a paper names it: an estimator of mustlink and its parameters.
 
-    `derived(graph, constraints, k)` gives parameters that depend on the data.
+    `derived(graph, constraints, k)` gives parameters that depend on the data. `later`: not the
+    first K vectors are clustered but those after the first, which is constant, on the sphere.
     """
 
     name: str
     estimator: str
     options: Mapping[str, Any] = field(default_factory=dict)
     derived: Callable[..., Mapping[str, Any]] | None = None
+    later: bool = False
 
     def make(self, k: int, **more: Any) -> Any:
         """The estimator for k clusters of a given graph."""
@@ -95,6 +97,7 @@ _EXACT = {"subspace": "exact"}
 _SEARCHED = {**_EXACT, "balanced": True}
 SC = Method("SC", "NCut", {"variant": "ng"})
 SL = Method("SL", "SpectralLearning", {**_EXACT, "normalized": False})
+SL_LATER = Method("SL, constant vector left out", SL.estimator, SL.options, later=True)
 SL_BAR = Method("SL-L̄", "SpectralLearning", {**_EXACT, "normalized": True})
 FCSC = Method("FCSC", "CSP", {**_EXACT, "beta": "paper", "assign": "kmeans"}, flexible_rule)
 FCSC_THETA = Method(
@@ -109,7 +112,12 @@ FCSC_2SP_PRINTED = Method(
     "FCSC-θ2SP, printed", "CSP", {**_SEARCHED, "beta": "wide-printed", "assign": "sphere"}
 )
 SSSC = Method("SSSC", "SSSC", {**_EXACT, "gamma": "search"}, by_sign)
-WHC11 = (SC, SL, SL_BAR, FCSC, FCSC_THETA, FCSC_SP, FCSC_2SP, SSSC)
+WHC11 = (SC, SL, SL_LATER, SL_BAR, FCSC, FCSC_THETA, FCSC_SP, FCSC_2SP, SSSC)
+VECTORS = (
+    "Two clusters are the sign of one vector. For more, the paper takes K; its rows come out with "
+    "K for FCSC, FCSC-θ, SL, SL-L̄ and SSSC, with K − 1 for FCSC-θSP, and with K, or as many as are "
+    "feasible, for FCSC-θ2SP: 100 values of θ within (−100 max|λ|, λ_max)·vol, ends left out."
+)
 
 CSP_TIGHT = Method("CSP, tight β", "CSP", {**_EXACT, "beta": "tight", "assign": "sign"})
 # WD14 §7.3 wants one feasible vector, "the one that best conforms to Q". So does any β from a
@@ -146,10 +154,23 @@ def fitted(method: Method, graph: Any, k: int, constraints: Any = None) -> tuple
         warnings.simplefilter("ignore")
         try:
             more = {} if method.derived is None else method.derived(graph, constraints, k)
-            est, seconds = timed(lambda: method.make(k, **more).fit(graph, **given))
+            count = k + method.later
+            est, seconds = timed(lambda: method.make(count, **more).fit(graph, **given))
         except MustlinkError as error:
             return None, {"error": str(error)}
-    return est.labels_, {"seconds": seconds}
+    labels = of_later_vectors(est.embedding_, k) if method.later else est.labels_
+    return labels, {"seconds": seconds}
+
+
+def of_later_vectors(vectors: Any, k: int) -> Any:
+    """k-means, 10 starts, on the unit sphere, of all vectors (n, k + 1) but the first."""
+    import numpy as np
+    from sklearn.cluster import KMeans
+
+    rows = vectors[:, 1:]
+    size = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = rows / np.maximum(size, 1e-300)
+    return KMeans(k, n_init=10, random_state=0).fit_predict(rows)
 
 
 def score(graph: Any, labels: Any, y: Any, constraints: Any = None) -> Score:

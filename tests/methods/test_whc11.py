@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import rand_score
 
 import mustlink as ml
 import oracles
@@ -226,7 +227,7 @@ def five_gaussians(seed):
 
 def test_the_wider_range_keeps_what_breaks_the_natural_cut():
     """WHC11 Table 1: all three pairs are kept by FCSC-θ2SP, FCSC-θSP and SSSC, none by SC."""
-    wide = {"beta": "wide", "balanced": True, "assign": "sphere"} | EXACT
+    wide = {"beta": "wide", "balanced": True, "assign": "sphere", "n_vectors": 4} | EXACT
     for seed in range(2):
         graph, known = five_gaussians(seed)
         alone = ml.NCut(4, variant="ng", affinity="precomputed", random_state=0).fit(graph)
@@ -257,6 +258,15 @@ def test_the_ranges_of_fcsc():
             stated = est._formulation(graph, laplacian, known, 2)
             found = np.array(stated.grid.exact) * stated.problem.unit
             np.testing.assert_allclose(found, expected, atol=1e-8 * high)
+
+
+@pytest.mark.parametrize("beta", ["search", "wide", "wide-printed"])
+@pytest.mark.parametrize("n_vectors", [None, 3])
+def test_a_search_without_constraints_is_the_plain_cut(beta, n_vectors):
+    rng = np.random.default_rng(2)
+    W, y = planted_graph(rng, 60, 3)
+    est = ml.CSP(3, beta=beta, balanced=True, n_vectors=n_vectors, **EXACT).fit(W)
+    assert rand_score(y, est.labels_) == 1
 
 
 def test_values_that_leave_too_few_vectors_are_not_tried():

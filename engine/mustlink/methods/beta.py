@@ -12,7 +12,8 @@ _TIE = 1e-6
 _NEARLY = 0.99
 _STEPS = 100  # values tried by a search (WHC11 §4.1)
 _WIDER = 100.0
-SEARCHED = ("search", "wide", "wide-printed")
+WIDER = ("wide", "wide-printed")
+SEARCHED = ("search", *WIDER)
 NAMED = ("paper", "paper-max", "tight", *SEARCHED)
 
 

@@ -31,7 +31,7 @@ from mustlink.eigen.problem import Problem, Solution, Solving
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.errors import InfeasibleError, InputError
 from mustlink.graph import Graph
-from mustlink.methods.beta import NAMED, SEARCHED, check_beta, named_betas, tight_fraction
+from mustlink.methods.beta import NAMED, SEARCHED, WIDER, check_beta, named_betas, tight_fraction
 from mustlink.methods.constrained_spectral import ConstrainedSpectral
 from mustlink.operators.constraint_operator import ConstraintOperator, local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
@@ -171,7 +171,8 @@ class CSP(ConstrainedSpectral):
       "paper-max" of λ_max as printed, which for K > 2 is often infeasible; "tight" leaves just
       K − 1 feasible vectors (WD14 §7.3): 0.99, or more if λ_K is near.
       WHC11 §4.1: "search" takes the best of 100 values in (λ_min, λ_max) by criterion E (FCSC-θ),
-      "wide" of 100 values from −100 max|λ| to λ_max (FCSC-θ2; "wide-printed": to λ_max/vol).
+      "wide" of 100 values from −100 max|λ| to λ_max (FCSC-θ2; "wide-printed": to λ_max/vol),
+      as fractions of λ_max, with as many vectors as are feasible.
     * `balanced`: must-links count 1/|ML| and cannot-links 1/|CL| (WHC11 Alg. 1 step 3).
     * `n_vectors`: how many feasible vectors are clustered, and their last eigenvalue of Q̄ is what
       β is a fraction of: None is K − 1 (WD14), WHC11's FCSC takes K for K > 2.
@@ -213,7 +214,8 @@ class CSP(ConstrainedSpectral):
             laplacian,
             local_operator(Q, laplacian, known.nodes, scaled=True),
             columns,
-            rank=min(columns + transfer, max(laplacian.size - 1, 1)),
+            # WHC11's larger range takes as many as there are: 0 is its strongest value.
+            rank=1 if self.beta in WIDER else min(columns + transfer, max(laplacian.size - 1, 1)),
             open_=is_open,
             yields=self.beta == "auto",
             tight=self.beta == "tight",
@@ -228,7 +230,8 @@ class CSP(ConstrainedSpectral):
         if isinstance(self.beta, str):
             betas = named_betas(self.beta, cut.Q, cut.unit, cut.laplacian.volume, known)
             if self._by_criterion and cut.kth(cut.rank) <= 0:
-                betas = tuple(b for b in betas if b < 0)  # others leave too few vectors
+                # Others leave too few vectors; without constraints nothing is demanded.
+                betas = tuple(b for b in betas if b < 0) or (-1.0,)
             return Grid.of(*betas, neutral=-10.0)
         return Grid.of(float(self.beta))
 
