@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
 
 import mustlink as ml
+from mustlink.deadline import Deadline
 from mustlink.errors import InputError, MustlinkError
 from mustlink.graph.several import on_same_nodes, sum_of
 from mustlink.graph.view_weights import _area, judged_weights, walks_between
@@ -265,3 +266,11 @@ def test_no_graph_at_all_is_an_error():
     empty = ml.Graph(sp.csr_matrix((120, 120)))
     with pytest.raises(InputError, match="have no edge"):
         ml.NCut(3, graph_weights=[0, 1]).fit(blobs(0), graphs=[empty])
+
+
+def test_without_time_graphs_weigh_the_same():
+    recorder = Recorder(deadline=Deadline.of(1e-9))
+    known = ml.Constraints.from_labels(some_labels())
+    found = judged_weights([blobs(0), noise()], known, 0, recorder)
+    np.testing.assert_array_equal(found.weights, [0.5, 0.5])
+    assert recorder.left_out

@@ -69,6 +69,15 @@ def test_weights_may_be_given(mustlink, graphs, tmp_path):
     assert told(said)["graph_weights"] == [0.3333] * 3
 
 
+def test_the_summary_tells_what_graphs_weigh(mustlink, graphs, tmp_path):
+    run = f"one.h5 --view noise.h5 --labels few.txt --quiet -o {tmp_path}/o.h5"
+    for command in ("cluster -k 3", "propagate"):
+        code, said, err = mustlink(f"{command} {run}")
+        assert code == 0, err
+        (row,) = (line for line in said.splitlines() if line.startswith("  graphs "))
+        assert "weights 1, 0: odds above chance" in row
+
+
 def test_results_kept_of_one_view_do_not_serve_another(mustlink, graphs, tmp_path):
     run = f"cluster one.h5 -k 3 --labels few.txt --resume --json --quiet -o {tmp_path}/o.h5"
     first = json.loads(mustlink(f"{run} --view two.h5 --view-weights 1,1")[1])

@@ -47,7 +47,8 @@ def judged_weights(
 ) -> Judged:
     """Weights of graphs with the same nodes by what is known of these; see above.
 
-    Cost: 24 products of every graph with a block of 128 columns, 16 at a time.
+    Cost: 24 products of every graph with a block of 128 columns, 16 at a time; without constraints
+    once for every other graph.
     """
     count = len(graphs)
     equal = np.full(count, 1.0 / count)

@@ -88,7 +88,10 @@ def choice_rows(choices: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return what was decided for the caller, as (name, value and reason)."""
     rows = []
     for name, value in choices.items():
-        if name == "graph":  # told by `mustlink graph`
+        if name == "graph":  # told by `mustlink graph`, but for what several weigh
+            if "graph_weights" in value:
+                weights = ", ".join(cell(weight) for weight in value["graph_weights"])
+                rows.append(("  graphs", f"weights {weights}: {value['why']}"))
             continue
         shown = value
         if isinstance(value, Mapping):
