@@ -115,7 +115,7 @@ def sizes_of() -> dict[str, int]:
 def tasks(draws: int) -> list[Task]:
     """A draw of a set each."""
     return [
-        Task(one_set, (name, draw, draw + 1), (n / 100) ** 2)
+        Task(one_set, (name, draw, draw + 1), (n / 300) ** 2)
         for name, n in sizes_of().items()
         for draw in range(draws)
     ]

@@ -23,8 +23,7 @@ from .reporting import Report, Statement, Table, by_statements
 from .running import Found, Task
 from .wd14_fig9_10 import plain_cut
 
-DRAWS = 20
-PAPER_DRAWS = 100
+DRAWS = 100
 PERCENT = (5, 10, 20, 30, 40, 50)
 GRAPHS = ("σ² = d", "σ = 1")
 WINE_119 = "Wine, 119"
@@ -120,7 +119,7 @@ def tasks(draws: int) -> list[Task]:
     """A draw of a set on a graph each."""
     sizes = {name: made.y.size for name, make in SETS.items() if (made := make()) is not None}
     each = [
-        Task(one_set, (name, how, draw, draw + 1), (n / 100) ** 2)
+        Task(one_set, (name, how, draw, draw + 1), n / 400)
         for name, n in sizes.items()
         for how in GRAPHS
         for draw in range(draws)
