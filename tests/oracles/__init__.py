@@ -5,6 +5,7 @@ from oracles.counting import *
 from oracles.csc_gfhf import *
 from oracles.directed import *
 from oracles.eigen import *
+from oracles.generalized import *
 from oracles.graph import *
 from oracles.linear import *
 from oracles.local_fits import *

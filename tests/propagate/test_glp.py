@@ -15,17 +15,6 @@ import mustlink as ml
 import oracles
 from cases import blobs, random_graph
 from mustlink.errors import InputError
-from mustlink.kernels.local_fits import nearest_listed
-
-
-def dense_twin(M, Y, weights, held, delta):
-    """Stationarity and constraints in one bordered system, solved by least squares."""
-    n, fixed = len(M), np.flatnonzero(held)
-    C = np.vstack([np.eye(n)[fixed], delta.T])
-    right = np.vstack([Y[fixed], np.zeros((delta.shape[1], Y.shape[1]))])
-    zero = np.zeros((len(C), len(C)))
-    A = np.block([[M + np.diag(weights), C.T], [C, zero]])
-    return np.linalg.lstsq(A, np.vstack([weights[:, None] * Y, right]), rcond=None)[0][:n]
 
 
 def random_case(seed):
@@ -62,7 +51,7 @@ def test_dense_twin(solver):
         est, F = fitted(M, y, u, delta if delta.size else None, solver=solver)
         held = np.isinf(u)
         w = np.where(held, 0.0, u)
-        true = dense_twin(M.toarray(), one_hot(y), w, held, delta)
+        true = oracles.glp_dense(M.toarray(), one_hot(y), w, held, delta)
         size = max(1.0, np.abs(true).max())
         np.testing.assert_allclose(F, true, atol=1e-6 * size, err_msg=str(seed))
         np.testing.assert_array_equal(F[held], one_hot(y)[held])
@@ -94,42 +83,9 @@ def problem():
     return X, y, graph
 
 
-def rows_of(X, y, graph):
-    """AB09's methods: the estimator, and M, u, Δ of docs/methods.md."""
-    W = graph.affinity
-    n, d = W.shape[0], np.asarray(W.sum(axis=1)).ravel()
-    L = sp.csr_matrix(sp.diags_array(d) - W)
-    half = sp.diags_array(d**-0.5)
-    normal = sp.csr_matrix(half @ L @ half)
-    one, root = np.ones(n), np.sqrt(d)
-    labels = np.count_nonzero(y >= 0)
-    lists = nearest_listed(X, W.indptr, W.indices, 8)
-    R = np.eye(n) - oracles.listed_matrix(oracles.affine_weights(X, lists, 1e-3), lists)
-    A = oracles.ltsa_matrix(X, lists, 2)
-    U = oracles.listed_matrix(oracles.simplex_weights(X, lists, 1e-3), lists)
-    C = np.linalg.matrix_power(W.toarray() / d[:, None], 4) / d  # P⁴D⁻¹, symmetric
-    walk = np.diag(C.sum(axis=1)) - C
-    both = np.diag((U + U.T).sum(axis=1)) - U - U.T
-    more = {"n_neighbors": 8}
-    return {
-        "GF": (ml.GFHF(class_mass=False), L, np.inf, None),
-        "LELP": (ml.LELP(), L, np.inf, None),
-        "LGC": (ml.LLGC(alpha=0.8), normal, np.full(n, 0.25), None),
-        "TikReg": (ml.TikReg(gamma=0.01), labels * 0.01 * L, 1.0, one),
-        "NCut": (ml.NCutPropagation(alpha=2.0), L, np.where(y >= 0, 2.0 * d, 0.0), d),
-        "LELPC": (ml.LELP(orthogonal=True, alpha=0.4), normal, 0.4, root),
-        "LLELP": (ml.LLELP(**more), R.T @ R, np.inf, None),
-        "LLELPC": (ml.LLELP(orthogonal=True, alpha=0.4, **more), R.T @ R, 0.4, one),
-        "LTSALP": (ml.LTSALP(**more), A, np.inf, None),
-        "LTSALPC": (ml.LTSALP(orthogonal=True, alpha=0.4, **more), A, 0.4, one),
-        "LNP": (ml.LNP(variant="minimizer", alpha=0.8, **more), both, np.full(n, 0.25), None),
-        "GWEM": (ml.GWEM(variant="fixed-point", n_steps=4), walk, np.inf, None),
-    }
-
-
 def test_every_method_of_the_paper_is_a_row(problem):
     X, y, graph = problem
-    for name, (method, M, u, delta) in rows_of(X, y, graph).items():
+    for name, (method, M, u, delta) in oracles.ab09_rows(X, y, graph, 8).items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             theirs = clone(method).fit(X, y, graph=graph)
@@ -194,7 +150,7 @@ def test_two_classes_named_and_signed(problem):
     assert (before != L).nnz == 0
     f = est.decision_function()
     sign = np.where(y < 0, 0.0, np.where(y == 0, -1.0, 1.0))[:, None]
-    true = dense_twin(L.toarray(), sign, np.zeros(len(y)), y >= 0, np.empty((len(y), 0)))
+    true = oracles.glp_dense(L.toarray(), sign, np.zeros(len(y)), y >= 0, np.empty((len(y), 0)))
     np.testing.assert_allclose(f, true[:, 0], atol=1e-8)
     assert list(est.classes_) == ["rest", "third"]
     clear = np.abs(f) > 1e-9

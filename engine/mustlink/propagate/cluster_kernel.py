@@ -47,6 +47,9 @@ class ClusterKernel(Propagator):
             as_integer(self.n_components, "n_components", 2)
         check_choice(self.rows, ("sphere", "plain"), "rows")
 
+    def _minimises(self) -> bool:
+        return False
+
     def _solve(self, task: Task) -> Solution:
         from sklearn.base import clone
         from sklearn.linear_model import LogisticRegression

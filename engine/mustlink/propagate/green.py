@@ -30,6 +30,9 @@ class GreenFunction(Propagator):
     def _are_masses(self) -> bool:
         return False
 
+    def _minimises(self) -> bool:
+        return False
+
     def _solve(self, task: Task) -> Solution:
         root, copies = task.laplacian.root_degree[:, None], task.copies[:, None]
         charges: Block = task.labels_held[:, None] * task.Y  # of all copies of a node

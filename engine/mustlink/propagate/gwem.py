@@ -50,6 +50,9 @@ class GWEM(Propagator):
         as_integer(self.em_steps, "em_steps", 1)
         check_choice(self.variant, VARIANTS, "variant")
 
+    def _minimises(self) -> bool:
+        return self.variant == "fixed-point"
+
     def _solve(self, task: Task) -> Solution:
         walk = WalkEnergy(task.laplacian, int(self.n_steps))
         choices = {"n_steps": walk.n_steps, "variant": self.variant}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,11 @@ class Best(NamedTuple, Generic[Way]):
     way: Way
     why: str
     right: NDArray[np.bool_] | None = None
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter, which may be an array, is left to be decided."""
+    return isinstance(value, str) and value == "auto"
 
 
 def best_way(

@@ -50,5 +50,6 @@ class LELP(Propagator):
             root * task.Y,
             weight=float(self.alpha) * (task.labels_held / task.copies),
             balance=task.laplacian.root_degree,
+            scale=root[:, 0],
         )
         return Solution(U / root, convergence, {"orthogonal": True, "alpha": float(self.alpha)})

@@ -12,7 +12,8 @@ import numpy as np
 
 from mustlink.check import check_share
 from mustlink.propagate.glp import LaplacianEnergy
-from mustlink.propagate.propagator import Propagator, is_auto
+from mustlink.propagate.held_out_labels import is_auto
+from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 
 _FAR, _HALF_WAY, _NEAR = 0.99, 0.9, 0.7
@@ -57,5 +58,6 @@ class LLGC(Propagator):
             LaplacianEnergy(task.laplacian, normalized=True),
             task.labels_held[:, None] / root * task.Y,
             weight=np.full(task.size, (1.0 - alpha) / alpha),
+            scale=root[:, 0],
         )
         return Solution(U / root, convergence, {"alpha": alpha})

@@ -61,6 +61,9 @@ class LNP(Propagator):
         check_choice(self.variant, VARIANTS, "variant")
         check_positive(self.reg, "reg")
 
+    def _minimises(self) -> bool:
+        return self.variant == "minimizer"
+
     def _solve(self, task: Task) -> Solution:
         alpha = float(self.alpha)
         with task.recorder.stage("local fits"):

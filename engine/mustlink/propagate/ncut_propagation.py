@@ -39,5 +39,6 @@ class NCutPropagation(Propagator):
             root[:, None] * task.Y,
             weight=float(self.alpha) * (task.labels_held / task.copies),
             balance=root,
+            scale=root,
         )
         return Solution(G / root[:, None], convergence, {"alpha": float(self.alpha)})

@@ -125,7 +125,8 @@ def embed(task: Task, energy: Energy, orthogonal: bool, alpha: float) -> Solutio
     wanted = task.solving
     if wanted.tol is None and task.size > _LARGE:
         wanted = replace(wanted, tol=default_tolerance(task.size))
-    weight = alpha * task.labels_held
+    Y, weight = task.believed(task.Y, alpha * task.labels_held if orthogonal else None)
+    weight = np.zeros(task.size) if weight is None else weight
     chosen = {"orthogonal": orthogonal} | ({"alpha": alpha} if orthogonal else {})
 
     def solved(solving: Solving) -> Solution:
@@ -134,20 +135,20 @@ def embed(task: Task, energy: Energy, orthogonal: bool, alpha: float) -> Solutio
             # rows sum to 1 even where the solution is not unique.
             mean = 1.0 / task.n_classes
             F, convergence = propagate(
-                energy, task.Y - mean, task.recorder, solving, clamped=task.labelled
+                energy, Y - mean, task.recorder, solving, clamped=task.labelled, weight=weight
             )
             F += mean
         elif solving.is_dense(task.size):
             F, convergence = propagate(
                 energy,
-                task.Y,
+                Y,
                 task.recorder,
                 solving,
                 weight=weight,
                 balance=task.copies,
             )
         else:
-            F, convergence = _balanced(task, energy, weight, solving)
+            F, convergence = _balanced(task, energy, Y, weight, solving)
         return Solution(F, convergence, dict(chosen))
 
     try:
@@ -163,7 +164,7 @@ def embed(task: Task, energy: Energy, orthogonal: bool, alpha: float) -> Solutio
 
 
 def _balanced(
-    task: Task, energy: Energy, weight: Floats, solving: Solving
+    task: Task, energy: Energy, Y: Block, weight: Floats, solving: Solving
 ) -> tuple[Block, Convergence]:
     """(M + diag(w))f = wy + μc, f ⟂ c, by conjugate gradients that never leave c^⟂.
 
@@ -193,7 +194,7 @@ def _balanced(
         )
 
     with task.recorder.stage("propagating") as advance:
-        B = weight[:, None] * task.Y
+        B = weight[:, None] * Y
         return by_columns(part, B, advance, solving.deadline, solving.together)
 
 

@@ -55,6 +55,9 @@ class Poisson(Propagator):
             return self.center
         return "rows" if graph.info.get("kind") in _OF_POINTS else "degrees"
 
+    def _minimises(self) -> bool:
+        return False
+
     def _solve(self, task: Task) -> Solution:
         root = task.laplacian.root_degree[:, None]
         component = task.laplacian.null.component[task.labelled]

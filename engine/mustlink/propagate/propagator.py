@@ -21,10 +21,7 @@ from mustlink.graph.bipartite import on_both_sides
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.network_objects import unwrapped
 from mustlink.graph.several import Views, several
-from mustlink.labels import (
-    as_labels,
-    class_labels,
-)
+from mustlink.labels import class_labels
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block
@@ -32,8 +29,9 @@ from mustlink.propagate.answers import Answers
 from mustlink.propagate.block_answers import refined
 from mustlink.propagate.distribution import class_shares, confidence, distributions
 from mustlink.propagate.doubts import doubt_answers, doubt_held_out, note_shares, warn_unreached
-from mustlink.propagate.glp import SOLVERS, Ints, Solving
-from mustlink.propagate.held_out_labels import Best, best_way
+from mustlink.propagate.glp import SOLVERS, Solving
+from mustlink.propagate.held_out_labels import Best, best_way, is_auto
+from mustlink.propagate.prior import check_prior
 from mustlink.propagate.reporting import report_of
 from mustlink.propagate.task import Solution, Task, Told, columns_at_once
 from mustlink.propagate.trials import Trials
@@ -87,6 +85,10 @@ class Propagator(Answers):
         """Whether `class_mass` makes sense."""
         return self._are_masses()
 
+    def _minimises(self) -> bool:
+        """Whether the values are a least of something that a prior can be added to."""
+        return True
+
     def _check_parameters(self) -> None:
         """Raise InputError for parameters of the method that make no sense."""
 
@@ -115,15 +117,23 @@ class Propagator(Answers):
         observer: Observer | Recorder | None = None,
         sample_weight: Any = None,
         graphs: Any = None,
+        prior: Any = None,
+        belief: Any = None,
     ) -> Self:
         """Label points (n, d), an affinity (n, n) or a Graph from `y` (n,), -1 for unknown.
 
         `graph` is a neighbour graph of the points X that was made before. `sample_weight` (n,) >= 0
         tells how often every row counts, with its label, as if it were repeated; rows of weight 0
         are not answered. `graphs` are other graphs of the same nodes, weighed by `graph_weights`; X
-        may then be None. Raises InputError.
+        may then be None.
+
+        `prior` (n, K), distributions over `classes_`, is what something else says of the nodes, and
+        `belief` u, (n,) or a number >= 0, how much that counts, in units of edge weights (1 if left
+        out): Σ_i u_i ‖f_i − p_i‖² over nodes without a label is added to what the method minimises,
+        and "auto" stands for what it does on points. Raises InputError.
         """
         self._check()
+        check_prior(type(self).__name__, self._minimises(), prior, belief)
         recorder = recorded(observer)
         with self._running(recorder):
             seed = self._seed()
@@ -132,7 +142,7 @@ class Propagator(Answers):
             cost = self.cost(np.unique(labels[labels >= 0]).size)
             X = several(X, graphs, lambda one: Constraints.from_labels(on_both_sides(labels, one)))
             points, work = self._input(X, graph, recorder, seed, sample_weight, cost)
-            self._run(work, points, labels, seed, last=True)
+            self._run(work, points, Told.of(labels, work, prior, belief), seed, True)
         if names is not None:
             self._rename(names)
         return self
@@ -140,26 +150,21 @@ class Propagator(Answers):
     def fit_on(self, work: Workspace, y: Any, seed: int) -> Self:
         """`fit` as a step of another method, on its view of the graph; classes are numbers."""
         self._check()
-        self._run(work, None, class_labels(y)[0], seed)
+        self._run(work, None, Told.of(class_labels(y)[0], work), seed)
         return self
 
-    def _run(
-        self, work: Workspace, points: Any, labels: Ints, seed: int, *, last: bool = False
-    ) -> None:
-        labels = as_labels(on_both_sides(labels, work.graph), work.graph.n_rows, "y")
-        told = Told.of(labels, work)
-        nodes = told.nodes
-        self.classes_ = np.unique(nodes[nodes >= 0])
+    def _run(self, work: Workspace, points: Any, told: Told, seed: int, last: bool = False) -> None:
+        self.classes_ = told.classes
         at_once = columns_at_once(work, self.cost(self.classes_.size))
         until = work.recorder.deadline
         solving = Solving(self.solver, self.tol, int(self.max_iter), until, at_once)
-        ways = self._ways(network=points is None and work.graph.is_network)
+        ways = self._ways(network=points is None and work.graph.is_network and told.prior is None)
         trials = Trials(work, told, self.classes_, seed, at_once)
-        best = best_way(ways, trials.of(ways), nodes, seed, work.recorder)
+        best = best_way(ways, trials.of(ways), told.nodes, seed, work.recorder)
         way = best.way
         needed = points if self._needs_points else None
         task = Task.of(work, needed, told, self.classes_, seed, solving)
-        depends = type(self).__name__, way._depends(), seed, work.memory, nodes, told.counts
+        depends = type(self).__name__, way._depends(), seed, work.memory, *told.all
         solution = work.kept(
             "propagation",
             work.name("propagation", *depends),
@@ -293,8 +298,3 @@ class Propagator(Answers):
         if type(self).__name__ != "GFHF" or self.class_mass is False:
             found.append("GFHF(class_mass=True) (-m gfhf --class-mass)")
         return f"try {' or '.join(found)}" if found else "label more nodes of the rare classes"
-
-
-def is_auto(value: Any) -> bool:
-    """Whether a parameter, which may be an array, is left to be decided."""
-    return isinstance(value, str) and value == "auto"

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from mustlink.cost.method_cost import TOGETHER, Cost, Size
 from mustlink.eigen.solver import laplacian_of
 from mustlink.graph import Graph
-from mustlink.labels import check_two_classes, labels_of_nodes
+from mustlink.graph.bipartite import on_both_sides
+from mustlink.labels import as_labels, check_two_classes, labels_of_nodes
 from mustlink.linear.laplacian_solve import solve_laplacian
 from mustlink.linear.multigrid.smoothed_aggregation import build_grids
 from mustlink.linear.pseudo_inverse import dense_inverse
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.glp import Energy, Floats, Ints, Solving, propagate
+from mustlink.propagate.prior import Prior
 from mustlink.result import Convergence
 from mustlink.workspace import Workspace
 
@@ -30,16 +32,29 @@ _BELOW = 1e-2  # times the tolerance: values this small are noise of the solver
 class Told:
     """Labels of rows (n,) as given, of nodes (m,), and how many copies of a node have its label.
 
-    `counts` (m,) is None where every row is a node.
+    `counts` (m,) is None where every row is a node. `prior` is what is believed of nodes.
     """
 
     rows: Ints
     nodes: Ints
     counts: Floats | None
+    prior: Prior | None = None
 
     @classmethod
-    def of(cls, labels: Ints, work: Workspace) -> Told:
-        """What labels of rows (n,) say of the nodes that they are; tells of contradictions."""
+    def of(cls, labels: Ints, work: Workspace, prior: Any = None, belief: Any = None) -> Told:
+        """What labels of rows (n,) say of the nodes that they are; tells of contradictions.
+
+        `prior` and `belief` are as in `Prior.of`, where something is believed.
+        """
+        graph = work.graph
+        labels = as_labels(on_both_sides(labels, graph), graph.n_rows, "y")
+        found = cls._of_nodes(labels, work)
+        if prior is None:
+            return found
+        return replace(found, prior=Prior.of(prior, belief, found.classes.size, work))
+
+    @classmethod
+    def _of_nodes(cls, labels: Ints, work: Workspace) -> Told:
         graph = work.graph
         if graph.rows is None and graph.weights is None:
             return cls(labels, labels, None)
@@ -52,6 +67,17 @@ class Told:
         agree = (labels >= 0) & (labels == nodes[rows])
         counts = np.bincount(rows[agree], weights[agree], graph.n_nodes).astype(np.float64)
         return cls(labels, nodes, counts)
+
+    @property
+    def classes(self) -> Ints:
+        """Classes (K,) of which a node has the label."""
+        return np.unique(self.nodes[self.nodes >= 0])
+
+    @property
+    def all(self) -> tuple[Floats | Ints | None, ...]:
+        """What answers depend on."""
+        believed = () if self.prior is None else (self.prior.values, self.prior.belief)
+        return self.nodes, self.counts, *believed
 
     def without(self, held: Ints) -> Told:
         """The same with the labels of the nodes `held` kept back."""
@@ -69,7 +95,8 @@ class Task:
 
     A node may stand for several copies, and `label_counts` (l,) of them have the label (None: 1
     each). A method is the one on all copies, restricted to values that are equal on copies: sums
-    over nodes count copies, sums over labels labelled copies.
+    over nodes count copies, sums over labels labelled copies. `prior` is what is believed of nodes
+    without a label.
     """
 
     work: Workspace = field(repr=False)
@@ -81,6 +108,7 @@ class Task:
     seed: int
     solving: Solving
     label_counts: Floats | None = None
+    prior: Prior | None = None
 
     @classmethod
     def of(
@@ -94,7 +122,10 @@ class Task:
     ) -> Task:
         """The part of a graph that labels reach; `points` (n, d) of all rows, `classes` (K,)."""
         part, graph = laplacian_of(work), work.graph
-        part = part.reached_from(part.enter(told.nodes) >= 0)
+        known = told.nodes >= 0
+        if told.prior is not None:
+            known = known | (told.prior.belief > 0)
+        part = part.reached_from(part.enter(known))
         inside = part.enter(told.nodes)
         labelled = np.flatnonzero(inside >= 0)
         return cls(
@@ -107,6 +138,7 @@ class Task:
             seed,
             solving,
             None if told.counts is None else part.enter(told.counts)[labelled],
+            None if told.prior is None else told.prior.within(part, inside < 0),
         )
 
     @property
@@ -169,17 +201,28 @@ class Task:
         clamped: Ints | None = None,
         weight: Floats | None = None,
         balance: Floats | None = None,
+        scale: Floats | None = None,
     ) -> tuple[Block, Convergence]:
-        """`glp.propagate` for targets Y, the labels if left out, solved as the caller asked."""
+        """`glp.propagate` for targets Y, the labels if left out, solved as the caller asked.
+
+        `scale` (m,) tells what the unknowns are times f, where they are not f.
+        """
+        Y, weight = self.believed(self.Y if Y is None else Y, weight, scale)
         return propagate(
             energy,
-            self.Y if Y is None else Y,
+            Y,
             self.recorder,
             self.solving,
             clamped=clamped,
             weight=weight,
             balance=balance,
         )
+
+    def believed(
+        self, Y: Block, weight: Floats | None = None, scale: Floats | None = None
+    ) -> tuple[Block, Floats | None]:
+        """Targets and weights with the prior among them; see `minimise`."""
+        return (Y, weight) if self.prior is None else self.prior.joined(Y, weight, scale)
 
     def potential(self, B: Block) -> tuple[Block, Convergence]:
         """L̄⁺B for a block (m, b), of charges B: LAPACK, or conjugate gradients with multigrid."""
@@ -212,6 +255,9 @@ class Task:
             return None
         found = np.zeros((null.n_components, self.n_classes), dtype=bool)
         found[null.component[self.labelled], self.codes] = True
+        if self.prior is not None:
+            nodes, classes = np.nonzero(self.prior.values * self.prior.belief[:, None])
+            found[null.component[nodes], classes] = True
         return found[null.component]
 
     def mean_over_components(self, X: Block) -> Block:

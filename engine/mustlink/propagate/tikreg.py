@@ -39,8 +39,8 @@ class TikReg(Propagator):
     def _solve(self, task: Task) -> Solution:
         gamma = float(self.gamma)
         F, convergence = task.minimise(
-            LaplacianEnergy(task.laplacian, factor=gamma * float(task.labels_held.sum())),
-            weight=task.labels_held,
+            LaplacianEnergy(task.laplacian, factor=gamma),
+            weight=task.labels_held / task.labels_held.sum(),
             balance=task.copies,
         )
         return Solution(F, convergence, {"gamma": gamma})
