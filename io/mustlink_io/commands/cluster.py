@@ -102,6 +102,16 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
 )
 @several(TOL, MAX_ITER)
 @click.option("--isolated", type=click.Choice(["drop", "assign"]), help="Drop: label -1.")
+@click.option(
+    "--confidence", "how_sure", flag_value="confidence", help="Also /confidence, how sure it is."
+)
+@click.option(
+    "--membership",
+    "how_sure",
+    flag_value="membership",
+    help="Also /membership, shares of all clusters in every node, and /confidence. With labels or "
+    "pairs enough both are calibrated by three more fits.",
+)
 @several(SEED, THREADS, MEMORY, TIME, RESUME, FRESH, QUIET, JSON)
 def cluster(
     method: str | None,
@@ -138,7 +148,8 @@ def cluster(
     from mustlink_io.jobs.run import run
     from mustlink_io.terminal.progress import observing
 
-    asked = {name: given.pop(name) for name in ("data", "output", "n_clusters", "strict", "views")}
+    names = ("data", "output", "n_clusters", "strict", "views", "how_sure")
+    asked = {name: given.pop(name) for name in names}
     limits = {
         name: given.pop(name) for name in ("threads", "memory", "time_limit", "resume", "fresh")
     }
@@ -177,6 +188,7 @@ def show_cluster(result: Result) -> None:
             ("nodes", f"{told.n_nodes:,}"),
             ("cluster sizes", sizes_line(told.sizes or (), _cluster_names(result))),
             ("unassigned", nodes_left(told.unassigned)),
+            ("mean confidence", _sure(told.mean_confidence)),
             ("eigenvalues", values or None),
             ("constraints kept", constraints_kept(told.satisfaction)),
             ("on the network", on_network(told.network)),
@@ -198,6 +210,10 @@ def _cluster_names(result: Result) -> Sequence[Any]:
 
     names = [text(name)[:40] for name in result.class_names]
     return [f"{at} ({name})" if name else at for at, name in enumerate(names)]
+
+
+def _sure(mean: float | None) -> str | None:
+    return None if mean is None else f"{mean:.3f}"
 
 
 def _adjusted(edges: Adjustment | None) -> str | None:

@@ -68,6 +68,7 @@ def _places(key: str) -> tuple[str, ...]:
         f"/obs/{key}_confidence",
         f"/obsm/X_{key}",
         f"/obsm/{key}_distributions",
+        f"/obsm/{key}_membership",
         f"/uns/{key}",
     )
 
@@ -123,7 +124,7 @@ def _matched(
             f"{len(mine)} nodes"
         )
     rows = mine.rows(list(names.texts))
-    per_node = ("/labels", "/embedding", "/confidence", "/label_distributions")
+    per_node = ("/labels", "/embedding", "/confidence", "/label_distributions", "/membership")
     ordered = {key: np.asarray(content[key])[rows] for key in per_node if key in content}
     note = f"{target.source}: nodes matched by name, {len(names)} of the result's {len(mine)}"
     return {**content, **ordered}, [note]
@@ -164,8 +165,9 @@ def _parts(content: Mapping[str, Any]) -> dict[str, Any]:
     embedding = np.asarray(content.get("/embedding", np.empty((0, 0))))
     if embedding.ndim == 2 and embedding.shape[1] and len(embedding) == len(codes):
         found["obsm/X_{}"] = embedding
-    if "/label_distributions" in content:
-        found["obsm/{}_distributions"] = np.asarray(content["/label_distributions"])
+    for name, place in (("label_distributions", "distributions"), ("membership", "membership")):
+        if f"/{name}" in content:
+            found[f"obsm/{{}}_{place}"] = np.asarray(content[f"/{name}"])
     return found
 
 

@@ -19,6 +19,7 @@ _ARRAYS = (
     "/embedding",
     "/eigenvalues",
     "/label_distributions",
+    "/membership",
     "/confidence",
     "/classes",
     "/row_labels",

@@ -47,7 +47,7 @@ def _whole(path: str, shape: tuple[str, ...], meaning: str, *narrower: str) -> I
     return Item(path, ("int64", *narrower), shape, _INT, meaning)
 
 
-_ANSWERS = ("/embedding", "/eigenvalues", "/label_distributions", "/confidence")
+_ANSWERS = ("/embedding", "/eigenvalues", "/label_distributions", "/membership", "/confidence")
 
 PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
     "file": (
@@ -148,6 +148,19 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
             Item("/eigenvalues", ("float64",), ("q",), _FLOAT, "in the order the method reports"),
         ),
     ),
+    "membership": (
+        "What `mustlink cluster --membership` adds, with `/confidence`.",
+        (
+            Item(
+                "/membership",
+                ("float64", "float32"),
+                ("n", "K"),
+                _FLOAT,
+                "share of every cluster in a node: rows sum to 1, the largest entry is that "
+                "of `/labels`; all 0 without a cluster",
+            ),
+        ),
+    ),
     "sides": (
         "`/labels` again, of each side where rows and columns of a matrix are the nodes; and what "
         "`-m disim` finds by edges of one direction alone, numbered apart.",
@@ -173,7 +186,8 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
                 ("float64", "float32"),
                 ("n",),
                 _FLOAT,
-                "largest share minus second largest: 0 is a tie, 1 certainty",
+                "largest share minus second largest: 0 is a tie, 1 certainty; of "
+                "clusters, with `--confidence` or `--membership`, the share of the own one",
             ),
             _whole("/classes", ("K",), "class that a column stands for, as in `/labels`; rising"),
         ),

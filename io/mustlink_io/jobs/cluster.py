@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ class ClusterJob(Job):
     constraints: str | None = None
     beliefs: Mapping[str, float] = field(default_factory=dict)
     strict: bool = False
+    how_sure: Literal["confidence", "membership"] | None = None
 
     methods: ClassVar[Mapping[str, Method]] = METHODS
     common: ClassVar[frozenset[str]] = COMMON_OPTIONS
@@ -129,6 +130,8 @@ class ClusterJob(Job):
             estimator.fit(data, side, **given)
         else:
             estimator.fit(data, constraints=side, **given)
+        if self.how_sure is not None:
+            estimator.calibrate(given.get("observer"))
 
     def labels_of(self, side: Any) -> NDArray[np.int64] | None:
         """Labels (n,), -1 unknown, if they are all that `read` found."""
@@ -146,6 +149,8 @@ class ClusterJob(Job):
             "--constraints": self.constraints,
             "--beliefs": ",".join(f"{kind}={by:g}" for kind, by in self.beliefs.items()) or None,
             "--strict": self.strict or None,
+            "--confidence": self.how_sure == "confidence" or None,
+            "--membership": self.how_sure == "membership" or None,
             **self.preparing_flags,
             **{flag(name): value for name, value in self.params.items()},
             "--threads": self.threads,
@@ -157,13 +162,29 @@ class ClusterJob(Job):
 
     def outcome(self, estimator: Any, side: Any) -> dict[str, Any]:
         """Sizes, eigenvalues, and how graph, clusters and constraints look."""
-        return {**cluster_findings(estimator, side), "command": self.command}
+        found = {**cluster_findings(estimator, side), "command": self.command}
+        return {**found, **self._mean_confidence(estimator)}
+
+    def _mean_confidence(self, estimator: Any) -> dict[str, float]:
+        """How sure the clusters are on average, where that was asked for."""
+        there = np.asarray(estimator.labels_) >= 0
+        if self.how_sure is None or not there.any():
+            return {}
+        return {"mean_confidence": float(estimator.confidence_[there].mean())}
+
+    def _sure(self, estimator: Any) -> dict[str, Any]:
+        """Memberships and confidence, as entries of the result file, where asked for."""
+        found = {} if self.how_sure is None else {"/confidence": estimator.confidence_}
+        if self.how_sure == "membership":
+            found["/membership"] = estimator.membership_
+        return found
 
     def content(self, estimator: Any, side: Any) -> dict[str, Any]:
         """Labels, embedding, eigenvalues, and the constraints."""
+        found = {**cluster_content(estimator), **self._sure(estimator)}
         if self._labels_only:
-            return {**cluster_content(estimator), "/constraints/labels": side}
-        return {**cluster_content(estimator), **diagnostics.side_content(side)}
+            return {**found, "/constraints/labels": side}
+        return {**found, **diagnostics.side_content(side)}
 
 
 def cluster_findings(estimator: Any, side: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from mustlink_io import formats
 
 Rows = NDArray[np.int64]
 
-_OF_NODES = ("/embedding", "/label_distributions", "/confidence")  # 0 where there is no node
+_OF_NODES = ("/embedding", "/label_distributions", "/membership", "/confidence")  # 0 without node
 _CODES = ("/labels", "/constraints/labels")  # -1
 
 

@@ -22,6 +22,7 @@ _ITEMS = {
     "belief": "/constraints/belief",
     "given": "/constraints/labels",
     "confidence": "/confidence",
+    "classes": "/classes",
     "image": "/image",
 }
 
@@ -40,6 +41,7 @@ class Arrays:
     belief: NDArray[Any] | None = None
     given: NDArray[Any] | None = None
     confidence: NDArray[Any] | None = None
+    classes: NDArray[Any] | None = None
     image: NDArray[Any] | None = None
     names: Mapping[int, str] = field(default_factory=dict)
 

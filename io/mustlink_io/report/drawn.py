@@ -191,15 +191,21 @@ def _confidence(result: ReadResult) -> Picture | None:
     if found is None or found["mean"] is None:
         return None
     bins, mean = found["histogram"], found["mean"]
+    of_classes = result.facts["kind"] == "classes"
+    span = "from 0 (a tie) to 1" if of_classes else "1 is certainty"
     return Picture(
         pictures.histogram(
             bins["edges"],
             bins["counts"],
             "confidence",
-            "largest share minus second",
+            "largest share minus second" if of_classes else "share of the own cluster",
             ("mean", mean),
         ),
-        "How sure the answers are, from 0 (a tie) to 1, over the nodes without a given label.",
+        f"How sure the answers are, {span}, over the nodes without a given label.",
         f"Histogram of the confidence of the answers; the mean is {mean:.2f}, "
-        f"{found['below_tenth']:,} are below 0.1.",
+        + (
+            f"{found['below_tenth']:,} are below 0.1."
+            if of_classes
+            else f"{found['below_half']:,} are below 0.5."
+        ),
     )

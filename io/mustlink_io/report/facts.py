@@ -63,7 +63,7 @@ def _named(asked: Constraints | None) -> list[int]:
 def _facts(
     told: result.Result, report: Report, held: Arrays, names: Mapping[int, str]
 ) -> dict[str, Any]:
-    kind = "classes" if held.confidence is not None else "clusters"
+    kind = "classes" if held.classes is not None else "clusters"
     facts = {
         "kind": kind,
         "method": report.method or "unknown method",
@@ -90,8 +90,9 @@ def _facts(
         "seconds": told.seconds,
         "peak_bytes": told.peak_bytes,
     }
-    if kind == "classes":
+    if held.confidence is not None:
         facts["confidence"] = _confidence(held)
+    if kind == "classes":
         facts["labels_kept"] = report.labels_kept
         facts["n_labels"] = report.n_labels
     facts["missing"] = _missing(facts)
@@ -199,6 +200,7 @@ def _confidence(held: Arrays) -> dict[str, Any]:
     return {
         "mean": float(sure.mean()) if sure.size else None,
         "below_tenth": int(np.count_nonzero(sure < 0.1)),
+        "below_half": int(np.count_nonzero(sure < 0.5)),
         "histogram": {"edges": edges.tolist(), "counts": counts.tolist()},
     }
 

@@ -1,0 +1,82 @@
+"""`mustlink cluster --confidence`, `--membership`: in the file, report, tables and AnnData."""
+
+from __future__ import annotations
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+import mustlink as ml
+from mustlink_io.commands import cli
+
+
+@pytest.fixture
+def run(capsys):
+    def said(*words):
+        capsys.readouterr()
+        code = cli.run([str(word) for word in words])
+        found = capsys.readouterr()
+        assert code == 0, found.err
+        return found.out
+
+    return said
+
+
+@pytest.fixture
+def points(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=150)
+    X = rng.normal(size=(150, 4))
+    X[:, :3] += 3 * np.eye(3)[y]
+    np.save(tmp_path / "points.npy", X)
+    np.save(tmp_path / "labels.npy", np.where(rng.random(150) < 0.4, y, -1))
+    return tmp_path
+
+
+def test_memberships_are_written_told_and_exported(points, run):
+    out = points / "out.h5"
+    words = ("cluster", points / "points.npy", "-k", 3, "--labels", points / "labels.npy")
+    told = run(*words, "--membership", "-o", out)
+    assert "mean confidence" in told
+    with h5py.File(out) as file:
+        labels, P, sure = (file[name][:] for name in ("labels", "membership", "confidence"))
+    np.testing.assert_array_equal(P.argmax(axis=1), labels)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(sure, P.max(axis=1))
+    X, y = np.load(points / "points.npy"), np.load(points / "labels.npy")
+    here = ml.CSP(3, random_state=0).fit(X, y)
+    np.testing.assert_allclose(here.confidence_, sure, rtol=1e-4)  # the file has float32 points
+    facts = json.loads(run("report", out, "--json"))
+    assert facts["kind"] == "clusters"
+    guessed = y < 0
+    assert facts["confidence"]["mean"] == pytest.approx(sure[guessed].mean())
+    assert sum(facts["confidence"]["histogram"]["counts"]) == guessed.sum()
+    assert "/membership" in run("info", out)
+    run("convert", out, points / "out.csv")
+    table = np.genfromtxt(points / "out.csv", delimiter=",", names=True)
+    np.testing.assert_allclose(table["confidence"], sure)
+
+
+def test_confidence_alone_and_neither(points, run):
+    words = ("cluster", points / "points.npy", "-k", 3)
+    run(*words, "--confidence", "-o", points / "sure.h5")
+    run(*words, "-o", points / "plain.h5")
+    with h5py.File(points / "sure.h5") as sure, h5py.File(points / "plain.h5") as plain:
+        assert "confidence" in sure
+        assert "membership" not in sure
+        assert "confidence" not in plain
+    assert "confidence" not in json.loads(run("report", points / "plain.h5", "--json"))
+
+
+def test_anndata_has_a_column_and_a_matrix(points, run):
+    anndata = pytest.importorskip("anndata")
+    cells = anndata.AnnData(np.load(points / "points.npy"))
+    cells.write_h5ad(points / "cells.h5ad")
+    out = points / "out.h5ad"
+    run("cluster", points / "cells.h5ad", "-k", 3, "--membership", "-o", out)
+    found = anndata.read_h5ad(out)
+    P = found.obsm["mustlink_membership"]
+    np.testing.assert_array_equal(found.obs["mustlink_confidence"], P.max(axis=1))
+    np.testing.assert_array_equal(found.obs["mustlink"].astype(int), P.argmax(axis=1))
