@@ -138,21 +138,21 @@ def report(draws: int, results: Found) -> Report:
 def why(found: dict[Key, list[Score]], sets: list[str], how: str, kind: str) -> str:
     """What of it is measured to come from the pairs that are told, and what from the graph."""
 
-    def level(how: str, kind: str, method: str = methods.CSP_GREAT.name) -> float:
-        scores = [s for name in sets for s in found.get((how, kind, name, PAIRS[0], method), [])]
-        return common.mean(common.column(scores, "ari")) or 0.0
+    def level(how: str, kind: str, m: int, method: str = methods.CSP_GREAT.name) -> str:
+        scores = [s for name in sets for s in found.get((how, kind, name, m, method), [])]
+        return f"{common.mean(common.column(scores, 'ari')) or 0.0:.2f}"
 
-    few = f"Mean ARI of all sets at {PAIRS[0]} pairs"
-    if ENTAILED in TABLES[how]:
-        other = WRONG if kind == ENTAILED else ENTAILED
-        return (
-            f"{few}: {level(how, kind):.2f}, with {other} {level(how, other):.2f}, plain cut "
-            f"{level(how, kind, PLAIN):.2f}: single pairs that contradict the graph pull out the "
-            "nodes they touch, and where σ or the graph differ so do the sets that converge."
-        )
+    few, most = PAIRS[0], PAIRS[-1]
+    plain = level(how, kind, few, PLAIN)
+    told = [
+        f"{graph}, {pairs}: {level(graph, pairs, few)} and {level(graph, pairs, most)}"
+        for graph, kinds in TABLES.items()
+        for pairs in kinds
+        if (graph == how or pairs == kind) and pairs != ANY
+    ]
     return (
-        f"{few}: {level(how, kind):.2f}, with σ = 1 as in the demo {level(DEMO, kind):.2f}, and "
-        f"with all that they entail {level(DEMO, ENTAILED):.2f}."
+        f"What the pairs entail and the graph's width decide: mean ARI of all sets at {few} and "
+        f"{most} pairs, plain cut here {plain}; {'; '.join(told)}."
     )
 
 
