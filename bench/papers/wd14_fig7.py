@@ -88,7 +88,7 @@ def dense_sample(n: int = 1000) -> float | None:
 
 def tasks(draws: int) -> list[Task]:
     """The samples, and the plain cut of larger ones."""
-    each = [Task(one_sample, (sample, draws), 7.0 * draws) for sample in range(SAMPLES)]
+    each = [Task(one_sample, (sample, draws), 2.0 * draws) for sample in range(SAMPLES)]
     few = min(draws, MOST_OF_POINTS)
     points = [Task(known_points, (sample, few), 3.0 * few) for sample in range(SAMPLES)]
     return [*each, *points, Task(dense_sample, (), 10.0)]

@@ -53,7 +53,7 @@ def one_sample(sample: int, what: str) -> dict[str, Score]:
 def tasks(draws: int) -> list[Task]:
     """A sample with either kind each."""
     kinds = (PAIRS_ALONE, POINTS)
-    return [Task(one_sample, (sample, what), 10.0) for sample in range(draws) for what in kinds]
+    return [Task(one_sample, (sample, what), 20.0) for sample in range(draws) for what in kinds]
 
 
 def report(draws: int, found: Found) -> Report:

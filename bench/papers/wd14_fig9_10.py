@@ -95,7 +95,7 @@ def tasks(draws: int) -> list[Task]:
     """A draw of a set on a graph each."""
     sizes = {name: made.y.size for name, make in SETS.items() if (made := make()) is not None}
     return [
-        Task(one_set, (name, how, draw, draw + 1), (n / 100) ** 2)
+        Task(one_set, (name, how, draw, draw + 1), n / 200)
         for name, n in sizes.items()
         for how in GRAPHS
         for draw in range(draws)

@@ -48,7 +48,7 @@ def tasks(draws: int) -> list[Task]:
     """A draw of labels each; nothing is random at 0 and 100 %."""
     sizes = {name: made.y.size for name, make in SETS.items() if (made := make()) is not None}
     return [
-        Task(one_draw, (name, percent, draw), (n / 100) ** 2)
+        Task(one_draw, (name, percent, draw), n / 20)
         for name, n in sizes.items()
         for percent in PERCENT
         for draw in range(draws if 0 < percent < 100 else 1)

@@ -94,7 +94,7 @@ def one_layout(seed: int) -> dict[str, Score]:
 
 def tasks(layouts: int) -> list[Task]:
     """A layout each."""
-    return [Task(one_layout, (seed,), 20.0) for seed in range(layouts)]
+    return [Task(one_layout, (seed,), 30.0) for seed in range(layouts)]
 
 
 def report(layouts: int, results: Found) -> Report:

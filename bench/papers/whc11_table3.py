@@ -127,7 +127,7 @@ def tasks(draws: int) -> list[Task]:
     if data.dermatology() is None:
         return []
     drawn = [(p, d) for p in PERCENT for d in range(draws if 0 < p < 100 else 1)]
-    return [Task(context), *(Task(one_draw, args, 30.0) for args in drawn)]
+    return [Task(context), *(Task(one_draw, args, 15.0) for args in drawn)]
 
 
 def report(draws: int, found: Found) -> Report:
