@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mustlink.advice import Suggestion, suggest
     from mustlink.constraints import Constraints
+    from mustlink.embedding import LLE, LTSA, LaplacianEigenmaps
     from mustlink.graph import Graph, bipartite_graph, image_graph, rbf_graph
     from mustlink.methods import (
         CSCGFHF,
@@ -82,6 +83,9 @@ _HOMES = {
     "LLELP": "mustlink.propagate",
     "LNP": "mustlink.propagate",
     "LTSALP": "mustlink.propagate",
+    "LLE": "mustlink.embedding",
+    "LTSA": "mustlink.embedding",
+    "LaplacianEigenmaps": "mustlink.embedding",
     "CSCGFHF": "mustlink.methods",
     "E2CP": "mustlink.methods",
     "SRCP": "mustlink.methods",
@@ -109,9 +113,11 @@ __all__ = [
     "GLP",
     "GWEM",
     "LELP",
+    "LLE",
     "LLELP",
     "LLGC",
     "LNP",
+    "LTSA",
     "LTSALP",
     "SRCP",
     "SSKK",
@@ -124,6 +130,7 @@ __all__ = [
     "FastGE",
     "Graph",
     "GreenFunction",
+    "LaplacianEigenmaps",
     "NCut",
     "NCutPropagation",
     "Poisson",

@@ -77,7 +77,8 @@ class Report:
 
     `warnings` are the notes that say why the result should not be trusted; `to_dict` tells them
     apart. `choices` maps a parameter to the value used and the reason; `satisfaction` is None
-    without constraints. Printed, it is what a person should see first, on one screen.
+    without constraints, `n_clusters` 0 for coordinates. Printed, it is what a person should see
+    first, on one screen.
     """
 
     method: str
@@ -201,8 +202,9 @@ def _lines(report: Report) -> list[str]:
         ("doubts", f"{left} more in .warnings" if left else ""),
         ("notes", f"{len(report.notes) - len(report.warnings)} in .notes" if report.notes else ""),
     ]
+    clusters = f"K = {report.n_clusters}, " if report.n_clusters else ""
     head = (
-        f"{report.method}: {report.n_nodes:,} nodes, K = {report.n_clusters}, "
+        f"{report.method}: {report.n_nodes:,} nodes, {clusters}"
         f"{report.seconds:.1f} s, at most {report.peak_bytes / 1e6:,.0f} MB"
     )
     told = [head]

@@ -59,6 +59,30 @@ def shift_invert(
     return _measured(laplacian, 1.0 / values, W, "ARPACK shift-invert", tol)
 
 
+def invert_by(
+    inverse: Callable[[Vector], Vector],
+    start: Vector,
+    k: int,
+    *,
+    tol: float,
+    max_iter: int,
+    deadline: Deadline = NEVER,
+) -> EigenResult:
+    """The k smallest pairs of a matrix from products x -> A⁻¹x, confined to where `start` is.
+
+    Residuals are ‖v − λA⁻¹v‖ on unit vectors.
+    """
+    operator = _until(deadline, _operator(start.size, inverse))
+    mu, V = _leading(operator, k, tol=tol, maxiter=max_iter, v0=start)
+    order = np.argsort(-mu)
+    mu, V = mu[order], np.ascontiguousarray(V[:, order])
+    again = np.column_stack([inverse(v) for v in V.T])
+    residuals = np.linalg.norm(V - again / mu, axis=0)
+    reached = "tolerance" if mu.size == k and np.all(residuals <= 10 * tol) else "max_iter"
+    convergence = Convergence("ARPACK shift-invert", reached, 0, residuals, 10 * tol)
+    return EigenResult(1.0 / mu, V, convergence)
+
+
 def lanczos(
     laplacian: NormalizedLaplacian,
     k: int,

@@ -17,8 +17,9 @@ from mustlink.check import check_positive
 from mustlink.cost.method_cost import Cost
 from mustlink.kernels.local_fits import reconstruction_weights
 from mustlink.kernels.spmm import spmm, spmm_axpby
+from mustlink.observe import Recorder
 from mustlink.operators.edges import Edges
-from mustlink.operators.laplacian import Block
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.glp import Floats, Ints, System
 from mustlink.propagate.neighborhoods import Fit, as_matrix, embed, located, neighbourhoods
 from mustlink.propagate.propagator import Propagator
@@ -61,14 +62,26 @@ class LLELP(Propagator):
         check_positive(self.reg, "reg")
 
     def _solve(self, task: Task) -> Solution:
-        with task.recorder.stage("local fits"):
-            points = located(task, self.metric)
-            lists = neighbourhoods(task, points, int(self.n_neighbors))
-            W = as_matrix(reconstruction_weights(points, lists, float(self.reg)), lists)
-        energy = ReconstructionEnergy(W, task.laplacian.pattern, task.laplacian.weights)
+        points, k = located(task.coordinates, self.metric), int(self.n_neighbors)
+        reg, recorder = float(self.reg), task.recorder
+        energy = reconstruction_energy(points, task.laplacian, k, reg, recorder)
         solution = embed(task, energy, bool(self.orthogonal), float(self.alpha))
-        solution.choices["reg"] = float(self.reg)
+        solution.choices["reg"] = reg
         return solution
+
+
+def reconstruction_energy(
+    points: NDArray[np.floating[Any]],
+    laplacian: NormalizedLaplacian,
+    k: int,
+    reg: float,
+    recorder: Recorder,
+) -> ReconstructionEnergy:
+    """LLE's M of points (m, d), fitted on the k nearest neighbours in their graph."""
+    with recorder.stage("local fits"):
+        lists = neighbourhoods(points, laplacian, k, recorder)
+        W = as_matrix(reconstruction_weights(points, lists, reg), lists)
+    return ReconstructionEnergy(W, laplacian.pattern, laplacian.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +110,12 @@ class ReconstructionEnergy:
         if self.copies is not None:
             R *= self.copies[:, None]
         return spmm_axpby(self._transposed, R, R, -1.0, 1.0)
+
+    def matrix(self) -> sp.csr_matrix:
+        """M, of some k² entries a row."""
+        A: Any = sp.identity(self.size, format="csr") - self.W
+        B = A if self.copies is None else sp.diags_array(self.copies) @ A
+        return sp.csr_matrix(A.T @ B)
 
     def system(self, free: Ints, weight: Floats) -> System:
         """AᵀA + diag(weight), A the columns `free` of C^½(I − W)."""

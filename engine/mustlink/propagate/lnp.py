@@ -67,8 +67,9 @@ class LNP(Propagator):
     def _solve(self, task: Task) -> Solution:
         alpha = float(self.alpha)
         with task.recorder.stage("local fits"):
-            points = located(task, self.metric)
-            lists = neighbourhoods(task, points, int(self.n_neighbors))
+            points = located(task.coordinates, self.metric)
+            k, recorder = int(self.n_neighbors), task.recorder
+            lists = neighbourhoods(points, task.laplacian, k, recorder)
             U = as_matrix(convex_weights(points, lists, float(self.reg)), lists)
         share = (task.labels_held / task.copies)[:, None] * task.Y  # of a node's copies
         if self.variant == "iteration":

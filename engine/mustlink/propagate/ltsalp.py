@@ -7,17 +7,20 @@ and in which labelled points sit at their labels.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_positive
 from mustlink.cost.method_cost import Cost
 from mustlink.errors import InputError
 from mustlink.kernels.alignment import Alignment
 from mustlink.kernels.local_fits import tangent_frames
+from mustlink.observe import Recorder
 from mustlink.operators.edges import Edges
-from mustlink.operators.laplacian import Block
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.glp import Floats, Ints, System
 from mustlink.propagate.neighborhoods import Fit, embed, located, neighbourhoods
 from mustlink.propagate.propagator import Propagator
@@ -62,25 +65,41 @@ class LTSALP(Propagator):
 
     def _check_parameters(self) -> None:
         check_positive(self.alpha, "alpha")
-        d = as_integer(self.n_components, "n_components", 1)
-        if d >= as_integer(self.n_neighbors, "n_neighbors", 1):
-            raise InputError(
-                f"n_components: {d} directions explain all of {self.n_neighbors} neighbours; give "
-                "fewer, or more n_neighbors"
-            )
+        check_directions(self.n_components, self.n_neighbors)
 
     def _solve(self, task: Task) -> Solution:
-        d = int(self.n_components)
-        with task.recorder.stage("local fits"):
-            points = located(task, self.metric)
-            lists = neighbourhoods(task, points, int(self.n_neighbors))
-            own = np.arange(task.size, dtype=np.int32)[:, None]
-            frames = tangent_frames(points, lists, d)
-            M = Alignment(np.hstack([own, lists]), frames, task.size, task.laplacian.weights)
-        energy = AlignmentEnergy(M, task.laplacian.pattern)
+        points, k = located(task.coordinates, self.metric), int(self.n_neighbors)
+        d, recorder = int(self.n_components), task.recorder
+        energy = alignment_energy(points, task.laplacian, k, d, recorder)
         solution = embed(task, energy, bool(self.orthogonal), float(self.alpha))
         solution.choices["n_components"] = d
         return solution
+
+
+def check_directions(n_components: Any, n_neighbors: Any) -> None:
+    """Raise InputError where so many tangents explain all of a neighbourhood."""
+    d = as_integer(n_components, "n_components", 1)
+    if d >= as_integer(n_neighbors, "n_neighbors", 1):
+        raise InputError(
+            f"n_components: {d} directions explain all of {n_neighbors} neighbours; give "
+            "fewer, or more n_neighbors"
+        )
+
+
+def alignment_energy(
+    points: NDArray[np.floating[Any]],
+    laplacian: NormalizedLaplacian,
+    k: int,
+    d: int,
+    recorder: Recorder,
+) -> AlignmentEnergy:
+    """LTSA's M of points (m, D): d tangents on every one and its k nearest graph neighbours."""
+    with recorder.stage("local fits"):
+        lists = neighbourhoods(points, laplacian, k, recorder)
+        own = np.arange(laplacian.size, dtype=np.int32)[:, None]
+        frames = tangent_frames(points, lists, d)
+        M = Alignment(np.hstack([own, lists]), frames, laplacian.size, laplacian.weights)
+    return AlignmentEnergy(M, laplacian.pattern)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +117,10 @@ class AlignmentEnergy:
     def apply(self, X: Block) -> Block:
         """MX for a block (m, b)."""
         return self.alignment.apply(X)
+
+    def matrix(self) -> sp.csr_matrix:
+        """M, of some k² entries a row."""
+        return self.alignment.galerkin(sp.identity(self.size, format="csr"))
 
     def system(self, free: Ints, weight: Floats) -> System:
         """Rows and columns `free` of M + diag(weight).

@@ -19,7 +19,8 @@ from mustlink.kernels.local_fits import nearest_listed
 from mustlink.linear.by_columns import by_columns, done
 from mustlink.linear.cg import Map, block_cg
 from mustlink.linear.multigrid.galerkin import Product, galerkin_cycle
-from mustlink.operators.laplacian import Block
+from mustlink.observe import Recorder
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.glp import Energy, Floats, Solving, System, propagate
 from mustlink.propagate.task import Solution, Task
 from mustlink.result import Convergence
@@ -29,13 +30,12 @@ _LARGE = 20_000  # nodes from which a looser residual is asked for
 _FAR = 1e15  # sizes of coordinates whose sums of squares fit single precision, and their inverse
 
 
-def located(task: Task, metric: str) -> NDArray[np.floating[Any]]:
-    """The points in which neighbours are near: of unit length for the cosine metric.
+def located(points: NDArray[np.floating[Any]], metric: str) -> NDArray[np.floating[Any]]:
+    """The points (m, d) as neighbours are near: of unit length for the cosine metric.
 
     Fits do not depend on their unit: a power of two is taken out where squares would not fit.
     """
-    assert task.points is not None
-    points, size = task.points, float(np.abs(task.points).max(initial=0.0))
+    size = float(np.abs(points).max(initial=0.0))
     if size and not 1 / _FAR <= size <= _FAR:
         points = np.ldexp(points, -int(np.frexp(size)[1]))
     if metric != "cosine":
@@ -45,21 +45,23 @@ def located(task: Task, metric: str) -> NDArray[np.floating[Any]]:
     return found
 
 
-def neighbourhoods(task: Task, points: NDArray[np.floating[Any]], k: int) -> Lists:
+def neighbourhoods(
+    points: NDArray[np.floating[Any]], laplacian: NormalizedLaplacian, k: int, recorder: Recorder
+) -> Lists:
     """The k nearest graph neighbours of every node (m, k), -1 where it has fewer.
 
     Edges that bridge a graph are long, and among the k nearest of nobody. Where the lists fall into
     more parts than the graph, the nearest neighbour in another part is one more column.
     """
-    edges, parts = task.laplacian.pattern, task.laplacian.null.n_components
+    edges, parts, size = laplacian.pattern, laplacian.null.n_components, laplacian.size
     lists = nearest_listed(points, edges.indptr, edges.indices, k)
     while (part := _parts(lists)).max() + 1 > parts:
         ends = edges.rows
         crossing = part[ends] != part[edges.indices]
-        counts = np.bincount(ends[crossing], minlength=task.size)
+        counts = np.bincount(ends[crossing], minlength=size)
         indptr = np.append(0, np.cumsum(counts)).astype(edges.indptr.dtype)
         nearest = nearest_listed(points, indptr, edges.indices[crossing], 1)
-        task.recorder.note(
+        recorder.note(
             f"the {k} nearest neighbours leave {int(part.max()) + 1} parts where the graph has "
             f"{parts}; {int((counts > 0).sum())} nodes take their shortest edge across as well"
         )

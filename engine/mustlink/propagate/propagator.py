@@ -8,23 +8,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.blind_scoring import refuse_blind_scoring
-from mustlink.check import as_integer, as_points, check_answer, check_choice, check_tolerance
+from mustlink.check import as_integer, check_answer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, propagation
 from mustlink.errors import InputError
-from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
-from mustlink.graph.multiplicity import as_sample_weight
-from mustlink.graph.network_objects import unwrapped
-from mustlink.graph.several import Views, several
+from mustlink.graph.several import several
 from mustlink.labels import class_labels
-from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block
+from mustlink.points_and_view import points_and_view
 from mustlink.propagate.answers import Answers
 from mustlink.propagate.block_answers import refined
 from mustlink.propagate.distribution import class_shares, confidence, distributions
@@ -38,7 +34,6 @@ from mustlink.propagate.trials import Trials
 from mustlink.result import Convergence
 from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
-from mustlink.workspace.shelf import Shelf
 
 _USUAL_CLASSES = 10  # for a plan, where nobody says how many
 
@@ -141,7 +136,9 @@ class Propagator(Answers):
             labels, names = class_labels(y)
             cost = self.cost(np.unique(labels[labels >= 0]).size)
             X = several(X, graphs, lambda one: Constraints.from_labels(on_both_sides(labels, one)))
-            points, work = self._input(X, graph, recorder, seed, sample_weight, cost)
+            needs = self._needs_points
+            how: Any = {"sample_weight": sample_weight, "cost": cost, "needs_points": needs}
+            points, work = points_and_view(self, X, graph, recorder, seed, **how)
             self._run(work, points, Told.of(labels, work, prior, belief), seed, True)
         if names is not None:
             self._rename(names)
@@ -196,41 +193,6 @@ class Propagator(Answers):
         if not isinstance(self.refine, bool) and not is_auto(self.refine):
             raise InputError(f'refine: {self.refine!r} given; give True, False or "auto"')
         self._check_parameters()
-
-    def _input(
-        self, X: Any, graph: Any, recorder: Recorder, seed: int, sample_weight: Any, cost: Cost
-    ) -> tuple[Any, Workspace]:
-        """Points, where there are any, and the graph; points on disk stay there if they can."""
-        views, graph = X, unwrapped(graph)
-        X = unwrapped(X.first if isinstance(X, Views) else X)
-        is_graph = isinstance(X, Graph) or self.affinity == "precomputed"
-        if is_graph and graph is not None:
-            raise InputError("graph: X is a graph already; give points as X, or one graph only")
-        if is_graph and self._needs_points:
-            raise InputError(
-                f"{type(self).__name__}: fits neighbourhoods of points, but only a graph was "
-                "given; pass the points as X (and the graph as graph=)"
-            )
-        if graph is None:
-            built = self._work(views, recorder, seed, sample_weight, cost)
-            if is_graph or (is_rows(X) and not self._needs_points):
-                return (None if is_graph else X), built  # read when `predict` asks for them
-            return as_points(X), built
-        if sp.issparse(graph):
-            graph = Graph.from_affinity(graph)
-        if not isinstance(graph, Graph):
-            raise InputError(f"graph: {type(graph).__name__} given; give a Graph or sparse matrix")
-        self._remember(X)
-        points = as_points(X)
-        if points.shape[0] != graph.n_rows:
-            raise InputError(f"graph: {graph.n_rows} nodes, but X has {points.shape[0]} points")
-        weights, shelf = (
-            as_sample_weight(sample_weight, graph.n_rows),
-            Shelf(recorder, self._keeper),
-        )
-        graph = self._joined(graph, views, seed, recorder, shelf)
-        graph = self._weighing(graph, weights, shelf)
-        return points, self._view(graph, recorder, points.nbytes, weights, cost)
 
     def _answer(self, task: Task, solution: Solution) -> Block:
         """Distributions (m, K) in working order."""

@@ -156,6 +156,12 @@ class Task:
         """Number of nodes m."""
         return self.laplacian.size
 
+    @property
+    def coordinates(self) -> NDArray[np.floating]:
+        """The points, for methods that cannot do without."""
+        assert self.points is not None
+        return self.points
+
     @cached_property
     def Y(self) -> Block:
         """One-hot labels (m, K), zero rows where none is known.

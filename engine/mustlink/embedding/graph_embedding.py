@@ -1,0 +1,153 @@
+"""What all embeddings share: input, coordinates back to the caller's rows, new points, a report."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from mustlink.check import as_integer, check_answer, check_choice, check_tolerance
+from mustlink.cost.method_cost import Cost, eigenvectors
+from mustlink.eigen.solver import laplacian_of
+from mustlink.errors import InputError
+from mustlink.estimator import GraphEstimator
+from mustlink.observe import Observer, Recorder, recorded
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.points_and_view import points_and_view
+from mustlink.result import EigenResult, Report
+from mustlink.stopping import TIME_LIMIT
+from mustlink.workspace import Workspace
+
+
+@dataclass(eq=False, repr=False)
+class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEstimator):
+    """Base of the embeddings: `n_components` coordinates f that make fᵀMf least.
+
+    * `n_components` d: number of coordinates; `solver`, `tol` and `max_iter`: how they are found.
+
+    After `fit`: `embedding_` (n, d), `eigenvalues_` (d,) ascending, `graph_`, `report_`.
+    """
+
+    n_components: int = 2
+    _: KW_ONLY
+    solver: str = "auto"
+    tol: float | None = None
+    max_iter: int = 300
+
+    _needs_points: ClassVar[bool] = True
+    _solvers: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def _embed(
+        self, work: Workspace, laplacian: NormalizedLaplacian, points: Any, seed: int
+    ) -> EigenResult:
+        """Pairs (m, d) in working order, scaled; `points` (m, D), None where only a graph is."""
+
+    def _check(self) -> None:
+        """Raise InputError for parameters that make no sense."""
+        as_integer(self.n_components, "n_components", 1)
+        as_integer(self.max_iter, "max_iter", 1)
+        check_choice(self.solver, self._solvers, "solver")
+        check_tolerance(self.tol)
+
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """As many eigenvectors as coordinates; see `GraphEstimator.cost`."""
+        wanted = self.n_components
+        return eigenvectors(wanted if isinstance(wanted, int) and wanted > 0 else 1)
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        graph: Any = None,
+        observer: Observer | Recorder | None = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Embed points (n, D); `y` is ignored. Raises InputError.
+
+        `graph` is a neighbour graph of the points that was made before. `sample_weight` (n,) >= 0
+        tells how often every row counts. Nodes without an edge are at 0.
+        """
+        self._check()
+        recorder = recorded(observer)
+        with self._running(recorder):
+            seed, needs = self._seed(), self._needs_points
+            how: Any = {"sample_weight": sample_weight, "cost": self.cost(), "needs_points": needs}
+            points, work = points_and_view(self, X, graph, recorder, seed, **how)
+            graph = work.graph
+            laplacian = laplacian_of(work)
+            self._check_room(laplacian)
+            inside = points[graph.first_rows[laplacian.nodes]] if needs else None
+            found = self._embed(work, laplacian, inside, seed)
+        check_answer(found.vectors, "the embedding")
+        self._doubt(laplacian, found, recorder)
+        self.embedding_: NDArray[np.float64] = graph.spread(laplacian.leave(found.vectors))
+        self.eigenvalues_ = found.values
+        self.graph_ = graph
+        self.report_ = Report(
+            method=type(self).__name__,
+            n_nodes=graph.n_rows,
+            n_clusters=0,
+            choices={"solver": found.convergence.solver, "graph": dict(graph.info)},
+            convergence=found.convergence,
+            satisfaction=None,
+            **recorder.told(),
+            extra={"n_components": graph.n_components, "eigenvalues": found.values.tolist()},
+        )
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> NDArray[np.float64]:
+        """`fit(X, y, ...)`, then `embedding_`, one row a point."""
+        self.fit(X, y, **options)
+        return self.embedding_
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Coordinates of new points (q, D): the mean of their nearest fitted points'.
+
+        f(x) = Σ_j w_j f_j / Σ_j w_j over the `n_neighbors` nearest, w_j = exp(−d_j²/s²), s the
+        distance of the 7th; a fitted point keeps its own. Cost O(q n D).
+        """
+        return self._new_points(X).mean(self.embedding_)
+
+    @property
+    def _n_features_out(self) -> int:
+        """Number of coordinates."""
+        return int(self.embedding_.shape[1])
+
+    def _check_room(self, laplacian: NormalizedLaplacian) -> None:
+        """Raise InputError where there are not so many coordinates."""
+        room, d = laplacian.size - laplacian.null.n_components, int(self.n_components)
+        if d > room:
+            raise InputError(
+                f"n_components: {d} coordinates asked of {laplacian.size} distinct nodes with an "
+                f"edge, which have {room} beside what is constant; ask for fewer"
+            )
+
+    def _doubt(
+        self, laplacian: NormalizedLaplacian, found: EigenResult, recorder: Recorder
+    ) -> None:
+        """Tell of parts that are laid over each other, of nodes at 0, and of what did not end."""
+        parts, alone = laplacian.null.n_components, laplacian.n_nodes - laplacian.size
+        if parts > 1:
+            recorder.warn(
+                f"the graph has {parts} components, which the coordinates lay over each other, "
+                "and most vary in one component alone; embed them one by one, or connect the graph"
+            )
+        if alone:
+            noun = "node has" if alone == 1 else "nodes have"
+            recorder.note(f"{alone} {noun} no edge and cannot be embedded: at 0")
+        if found.convergence.reason == TIME_LIMIT:
+            recorder.leave_out(found.convergence.status)
+        elif not found.convergence.converged.all():
+            recorder.warn(found.convergence.status)
+
+
+def signed(laplacian: NormalizedLaplacian, V: Block) -> Block:
+    """Columns (m, d) with signs that do not depend on the solver."""
+    found = laplacian.space.copy(V)
+    laplacian.space.blend(found, laplacian.space.signs(found))
+    return found
