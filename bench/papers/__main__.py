@@ -33,6 +33,7 @@ SECTIONS = (
     "whc11_table3",
     "whc11_fig3",
     "pccc",
+    "ab09_fig2",
     "ab09_fig3",
     "wd12_fig4_5",
     "fli11_fig2",

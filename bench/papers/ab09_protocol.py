@@ -33,7 +33,7 @@ SETS: dict[str, Callable[[], data.Points | None]] = {
     "Sam1000": lambda: data.newsgroups("Sam1000", _HARD, 1000),
     "Sim100": lambda: data.newsgroups("Sim100", _MIDDLE, 100),
 }
-OTHER = {"Cancer, original": data.wisconsin}
+OTHER = {"Cancer, original": data.wisconsin, "Wine(2)": data.wine_2_3}
 UCI = tuple(SETS)[:7]
 TEXT = tuple(SETS)[7:]
 
@@ -62,6 +62,22 @@ BESIDE = {  # not in the figure
     "fixed point, m = 4": Method("GWEM", "n_steps", (4,)),
     "GF, class mass": Method("GFHF", fixed={"class_mass": True}),
 }
+_C = {"orthogonal": True}
+ALPHAS = (0.01, 1.0, 100.0)
+EMBEDDING = {  # §6.2; D − W with f ⟂ 1, as eq. 33 has it, is TIKREG: its γ is 1/(30 α)
+    "LELP": Method("LELP"),
+    "LELPC": Method("LELP", "alpha", ALPHAS, _C),
+    "LLELP": Method("LLELP"),
+    "LLELPC": Method("LLELP", "alpha", ALPHAS, _C),
+    "LTSALP": Method("LTSALP"),
+    "LTSALPC": Method("LTSALP", "alpha", ALPHAS, _C),
+    "LELPC, eq. 33": Method("TikReg", "gamma", (1.0, 0.03, 0.0003)),
+}
+EVERY_ALPHA = {
+    **{f"LELPC, α = {a:g}": Method("LELP", "alpha", (a,), _C) for a in (1e-4, 1e-2, 1, 1e2, 1e4)},
+    **{f"eq. 33, γ = {g:g}": Method("TikReg", "gamma", (g,)) for g in (10, 1, 0.1, 0.01, 0.0001)},
+}
+_BY_NAME = {**METHODS, **BESIDE, **EMBEDDING, **EVERY_ALPHA}
 # ---------------------------------------------------------------- protocol
 
 
@@ -154,7 +170,7 @@ def one_draw(setting: Setting, draw: int) -> Folds:
     points, graph = both
     for labelled, test in splits(points.y, setting.labelled, draw):
         for name in setting.methods:
-            method = {**METHODS, **BESIDE}[name]
+            method = _BY_NAME[name]
             value = selected(method, points, graph, labelled, draw)
             labels = predicted(method, value, points, graph, labelled)
             error = 100 * float(np.mean(labels[test] != points.y[test]))
