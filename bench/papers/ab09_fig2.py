@@ -4,8 +4,8 @@ The six methods of §5 on two-class UCI sets, in the protocol and on the graphs 
 constrained ones (…C, f orthogonal to 1, for LELPC to D^½1) take α of 0.01, 1 and 100 by
 cross-validation of the labelled points. Of Wine(2) the paper says only that it has
 two classes: classes 2 and 3 are the pair on which its order of errors comes out. The paper shows
-curves; its statements are checked. Fig. 5: how well a line tells the classes apart in two coordinates of
-an embedding that saw no label, and a threshold in one.
+curves; its statements are checked. Fig. 5: how well a line tells the classes apart in two
+coordinates of an embedding that saw no label, and a threshold in one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FEWER = 5  # times fewer draws for other numbers of labels, and for every α
 SETS = ("Ionosphere", "Hepatitis", "Cancer", "Pima", "Wine(2)")
 PLAIN, BOUND = ("LELP", "LLELP", "LTSALP"), ("LELPC", "LLELPC", "LTSALPC")
 OTHER_FORM = "LELPC, eq. 33"
-AMOUNTS = (10, 60, 100)
+AMOUNTS = (10, 60, 90)
 EMBEDDINGS = {"LLE": "LLELP", "LTSA": "LTSALP", "LaplacianEigenmaps": "LELP"}
 
 MAIN = [Setting(n, methods=tuple(EMBEDDING)) for n in SETS]
@@ -96,7 +96,7 @@ def errors(title: str, rows: Means, draws: int) -> Table:
 
 def says(ours: Means, seen: dict[str, tuple[float, float]]) -> list[Statement]:
     """What §6.2 says."""
-    mean = {m: fmean(row[m] for row in ours.values()) for m in PLAIN}
+    mean = {m: fmean(row[m] for n, row in ours.items() if n != "Wine(2)") for m in PLAIN}
     best = {n: min(PLAIN, key=lambda m: row[m]) for n, row in ours.items()}
     wine = ours["Wine(2)"]
 
@@ -112,7 +112,7 @@ def says(ours: Means, seen: dict[str, tuple[float, float]]) -> list[Statement]:
     return [
         Statement(
             "LELP and LTSALP do most consistently well",
-            "mean error " + ", ".join(f"{m} {e:.1f}" for m, e in mean.items()),
+            "mean error but for Wine(2) " + ", ".join(f"{m} {e:.1f}" for m, e in mean.items()),
             max(mean["LELP"], mean["LTSALP"]) <= mean["LLELP"],
         ),
         Statement(
@@ -165,7 +165,11 @@ def report(draws: int, results: Found) -> Report:
     headers = ("embedding", "a line", "a threshold", "with labels", f"{LABELLED} labels, right")
     text: list[Table | str] = [
         errors(f"AB09 §6.2, Fig. 2: test error %, {LABELLED} labelled points", ours, draws),
-        errors("AB09 Figs. 2, 4: other numbers of labels", dict(sorted(curves.items())), fewer),
+        errors(
+            "AB09 Figs. 2, 4: other numbers of labels",
+            dict(sorted(curves.items(), key=lambda row: row[0].split(",")[0])),
+            fewer,
+        ),
         errors("AB09 §6.2: LELPC with every α, and as eq. 33", alphas, fewer),
         errors("AB09 §6.2: with standardised features", scaled, fewer),
         Table("AB09 Fig. 5: Wine(2) without labels, points told right in %", headers, shown),
