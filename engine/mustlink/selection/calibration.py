@@ -23,7 +23,7 @@ from mustlink.rounding.memberships import Evidence, Trust, own_share, softened
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-# Of 47 fits to ten sets (mean of the likelihood; those that missed the classes left out).
+# Of 63 fits to ten sets (mean of the likelihood; those that missed the classes left out).
 _OF_POINTS, _OF_NETWORKS = Trust(0.6, 0.6), Trust(0.7, 1.8)
 _MOST = 4000  # labels, and pairs, of one part held out that are looked at
 _STIFF = 1.0  # of the penalty ‖log θ − log θ_usual‖²: as much as one label counts
