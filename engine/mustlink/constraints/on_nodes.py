@@ -51,7 +51,7 @@ def among(given: Constraints, nodes: Ints, n_nodes: int) -> Constraints:
         soft = given.soft.tocoo()
         ends = nodes[soft.row], nodes[soft.col]
         parts["soft"] = sp.csr_matrix((soft.data, ends), shape=(n_nodes, n_nodes))
-        parts["soft_kind"] = "graph" if given.kind == "graph" else "matrix"
+        parts["soft_kind"] = given.soft_kind
     found = Constraints.none(n_nodes).having(**parts)
     return found if given.hard is None else found.closure(hard=given.hard)
 
