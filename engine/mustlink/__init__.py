@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         Poisson,
         TikReg,
     )
+    from mustlink.strokes import StrokeCut
 
 try:
     __version__ = version("mustlink")
@@ -102,6 +103,7 @@ _HOMES = {
     "image_graph": "mustlink.graph",
     "knn_graph": "mustlink.neighbours",
     "rbf_graph": "mustlink.graph",
+    "StrokeCut": "mustlink.strokes",
 }
 
 __all__ = [
@@ -135,6 +137,7 @@ __all__ = [
     "NCutPropagation",
     "Poisson",
     "SpectralLearning",
+    "StrokeCut",
     "Suggestion",
     "TikReg",
     "__version__",

@@ -18,4 +18,5 @@ from oracles.rounding import *
 from oracles.scores import *
 from oracles.spectral import *
 from oracles.sskk import *
+from oracles.strokes import *
 from oracles.wide import *

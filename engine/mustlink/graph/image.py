@@ -48,7 +48,7 @@ def image_graph(
     0.3 of itself: it only keeps the picture together, and boundaries follow appearance.
     Cost: 2·(half offsets)·n; radius 2 has 12 neighbours. Raises InputError.
     """
-    colours, scaled = _colours(image, check_choice(color, ("lab", "rgb"), "color"))
+    colours, scaled = picture_colours(image, check_choice(color, ("lab", "rgb"), "color"))
     h, w = colours.shape[:2]
     if h * w < 2:
         raise InputError(f"image: {h} x {w} pixels; at least 2 are needed")
@@ -57,9 +57,7 @@ def image_graph(
         raise InputError(f"radius: {radius:g} reaches no neighbour; give at least 1")
     floor = check_positive(floor, "floor")
     sc = (
-        _auto_color(colours)
-        if sigma_color == "auto"
-        else check_positive(sigma_color, "sigma_color")
+        auto_color(colours) if sigma_color == "auto" else check_positive(sigma_color, "sigma_color")
     )
     sp_ = radius if sigma_space == "auto" else check_positive(sigma_space, "sigma_space")
     offsets = _offsets(radius, h, w)
@@ -82,7 +80,7 @@ def image_graph(
     return Graph(affinity, info)
 
 
-def _colours(image: Any, color: str) -> tuple[NDArray[np.float64], tuple[float, float]]:
+def picture_colours(image: Any, color: str) -> tuple[NDArray[np.float64], tuple[float, float]]:
     """Channels as (h, w, c) float64 in [0, 1] (Lab / 100 where asked), and the range divided by."""
     raw = np.asarray(image)
     if raw.ndim not in (2, 3) or raw.size == 0:
@@ -118,7 +116,7 @@ def rgb_to_lab(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
 
 
-def _auto_color(colours: NDArray[np.float64]) -> float:
+def auto_color(colours: NDArray[np.float64]) -> float:
     """Root mean squared colour difference of direct neighbours; 1 for a flat image."""
     total, count = 0.0, 0
     for axis in (0, 1):

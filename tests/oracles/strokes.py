@@ -1,0 +1,64 @@
+"""Cuts by trying all labelings, and grids and cells pixel by pixel."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+
+def boundary_cost(W, odds, f):
+    """Σ_{i<j} w_ij |f_i − f_j| − Σ_i l_i f_i."""
+    return np.triu(W * np.abs(f[:, None] - f[None])).sum() - odds @ f
+
+
+def least_cut(W, odds, given, free):
+    """The least of `boundary_cost` over all f in {0, 1} that are `given` where not free."""
+    inside = np.flatnonzero(free)
+    least, f = np.inf, given.astype(float)
+    for values in itertools.product((0.0, 1.0), repeat=inside.size):
+        f[inside] = values
+        least = min(least, boundary_cost(W, odds, f))
+    return least
+
+
+def cell_means(picture, unit):
+    """Mean of every cell, pixels outside being those at the edge."""
+    h, w = picture.shape[:2]
+    H, W = -(-h // unit), -(-w // unit)
+    found = np.zeros((H, W, picture.shape[2]))
+    for y in range(H * unit):
+        for x in range(W * unit):
+            found[y // unit, x // unit] += picture[min(y, h - 1), min(x, w - 1)]
+    return found / unit**2
+
+
+def cell_codes(codes, k, unit):
+    """Most frequent code of every cell, the lowest of equals, -1 where none has one."""
+    h, w = codes.shape
+    found = np.full((-(-h // unit), -(-w // unit)), -1)
+    for y, x in np.ndindex(found.shape):
+        part = codes[y * unit : (y + 1) * unit, x * unit : (x + 1) * unit]
+        counts = [int((part == c).sum()) for c in range(k)]
+        if any(counts):
+            found[y, x] = int(np.argmax(counts))
+    return found
+
+
+def pieces_of(mask):
+    """Connected pieces of a mask, over corners too, as lists of pixels."""
+    left = set(map(tuple, np.argwhere(mask)))
+    found = []
+    while left:
+        front = [left.pop()]
+        piece = list(front)
+        while front:
+            y, x = front.pop()
+            for dy, dx in itertools.product((-1, 0, 1), repeat=2):
+                near = (y + dy, x + dx)
+                if near in left:
+                    left.remove(near)
+                    front.append(near)
+                    piece.append(near)
+        found.append(piece)
+    return found

@@ -1,0 +1,136 @@
+"""The steps of a cut along strokes against slow twins: boundary, grid, cells, pieces."""
+
+import numpy as np
+import pytest
+
+import mustlink as ml
+import oracles
+from cases import random_graph
+from mustlink.graph.image import auto_color, picture_colours
+from mustlink.strokes.grids import around, boundary, grid_among, means, most_frequent, spread
+from mustlink.strokes.pieces import ground_of, rooted
+from mustlink.strokes.sharpened import sharpened
+
+
+def test_the_boundary_costs_hardly_more_than_the_least():
+    """Against all labelings: differences of 0.02 count as none, so that some cuts are not least."""
+    gaps = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        n = 12
+        W = random_graph(rng, n)
+        odds = rng.normal(0.0, W.sum() / n, n)
+        free = np.ones(n, dtype=bool)
+        free[rng.choice(n, 3, replace=False)] = False
+        given = rng.integers(0, 2, n) * 1.0
+        f, steps = sharpened(W, odds, given, free, np.full(n, 0.5))
+        assert ((f >= 0) & (f <= 1)).all()
+        assert steps > 0
+        np.testing.assert_array_equal(f[~free], given[~free])
+        cut = np.where(free, f > 0.5, given) * 1.0
+        least = oracles.least_cut(W.toarray(), odds, given, free)
+        cost = oracles.boundary_cost(W.toarray(), odds, cut)
+        assert cost >= least - 1e-9
+        gaps.append((cost - least) / W.sum())
+    assert np.mean(np.array(gaps) < 1e-9) > 0.8
+    assert max(gaps) < 0.02
+
+
+def test_what_outweighs_all_edges_is_kept():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        W = random_graph(rng, 30)
+        odds = np.sign(rng.normal(size=30)) * (np.asarray(W.sum(axis=1)).ravel() + 1.0)
+        f, _ = sharpened(W, odds, np.zeros(30), np.ones(30, dtype=bool), np.full(30, 0.5))
+        np.testing.assert_array_equal(f > 0.5, odds > 0)
+
+
+def test_it_starts_where_it_is_told_and_ends_at_once():
+    rng = np.random.default_rng(0)
+    W, odds = random_graph(rng, 300), rng.normal(0.0, 1.0, 300)
+    free = rng.random(300) > 0.1
+    given = (odds > 0) * 1.0
+    f, steps = sharpened(W, odds, given, free, np.full(300, 0.5))
+    again, fewer = sharpened(W, odds, given, free, (f > 0.5) * 1.0)
+    assert fewer < steps
+    assert np.mean((again > 0.5) == (f > 0.5)) > 0.98
+
+
+def test_nothing_free_is_what_is_given():
+    W = random_graph(np.random.default_rng(0), 10)
+    given = np.arange(10) % 2 * 1.0
+    f, steps = sharpened(W, np.ones(10), given, np.zeros(10, dtype=bool), np.zeros(10))
+    np.testing.assert_array_equal(f, given)
+    assert steps == 0
+
+
+@pytest.mark.parametrize("shape", [(1, 7), (7, 1), (5, 6), (9, 4)])
+def test_grid_is_that_of_image_graph(shape):
+    rng = np.random.default_rng(1)
+    image = rng.integers(0, 256, (*shape, 3), dtype=np.uint8)
+    colours, _ = picture_colours(image, "lab")
+    whole = ml.image_graph(image, 1.5).affinity.toarray()
+    sigma = auto_color(colours)
+    found = grid_among(colours, np.ones(shape, dtype=bool), sigma)
+    np.testing.assert_allclose(found.toarray(), whole, rtol=1e-12)
+    inside = rng.random(shape) < 0.6
+    part = np.flatnonzero(inside)
+    found = grid_among(colours, inside, sigma)
+    np.testing.assert_allclose(found.toarray(), whole[np.ix_(part, part)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("unit", [1, 2, 3, 5])
+def test_cells(unit):
+    rng = np.random.default_rng(unit)
+    picture, codes = rng.random((7, 11, 3)), rng.integers(-1, 3, (7, 11))
+    codes[:4, :4] = -1
+    cells = means(picture, unit)
+    np.testing.assert_allclose(cells, oracles.cell_means(picture, unit))
+    np.testing.assert_array_equal(most_frequent(codes, 3, unit), oracles.cell_codes(codes, 3, unit))
+    back = spread(cells, unit, (7, 11))
+    assert back.shape == picture.shape
+    for y, x in np.ndindex(7, 11):
+        np.testing.assert_array_equal(back[y, x], cells[y // unit, x // unit])
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_boundary_and_around(width):
+    labels = np.random.default_rng(width).integers(0, 2, (9, 8)).repeat(2, 0).repeat(2, 1)
+    y, x = np.mgrid[: labels.shape[0], : labels.shape[1]]
+    found, wide = boundary(labels, width), around(labels == 1, width)
+    for i, j in np.ndindex(labels.shape):
+        far = np.maximum(abs(y - i), abs(x - j))
+        assert found[i, j] == (
+            (labels != labels[i, j])[far <= width].any()
+            or boundary(labels, 1)[far <= width - 1].any()
+        )
+        assert wide[i, j] == (labels == 1)[far <= width].any()
+
+
+def test_every_piece_but_of_the_ground_has_a_stroke():
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        labels = rng.integers(0, 3, (10, 12))
+        strokes = np.full(labels.shape, -1)
+        for code in range(3):
+            y, x = np.argwhere(labels == code)[0]
+            strokes[y, x] = code
+        ground = ground_of(labels)
+        before = labels.copy()
+        found = rooted(labels, strokes, ground)
+        np.testing.assert_array_equal(labels, before)
+        np.testing.assert_array_equal(found[strokes >= 0], strokes[strokes >= 0])
+        for code in range(3):
+            for piece in oracles.pieces_of(before == code):
+                kept = code == ground or any(strokes[p] == code for p in piece)
+                if kept and code >= ground:  # later labels may give their pieces to earlier ones
+                    assert all(found[p] == code for p in piece)
+        assert (found != before).any()
+
+
+def test_the_ground_has_most_of_the_frame():
+    labels = np.ones((5, 6), dtype=np.int64)
+    labels[2, 2] = 0
+    assert ground_of(labels) == 1
+    labels[:, 0], labels[0], labels[-1] = 2, 2, 2
+    assert ground_of(labels) == 2

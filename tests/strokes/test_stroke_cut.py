@@ -1,0 +1,178 @@
+"""Pictures cut along strokes: colours, texture, many labels, sizes, changed strokes, bad input."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import mustlink as ml
+from mustlink.errors import InputError
+
+COLOURS = np.array([[190, 60, 50], [50, 90, 180], [70, 160, 70]])
+
+
+def picture(rng, shape, k=2, noise=18.0):
+    """A disc (1) on a ground (0), and a band below (2), in noisy colours; their strokes."""
+    h, w = shape
+    y, x = np.mgrid[:h, :w]
+    truth = (((y - 0.4 * h) ** 2 + (x - 0.5 * w) ** 2) < (0.25 * min(h, w)) ** 2) * 1
+    if k == 3:
+        truth[y > 0.8 * h] = 2
+    image = COLOURS[truth] + rng.normal(0, noise, (*shape, 3))
+    strokes = np.full(shape, -1)
+    r, c = int(0.4 * h), int(0.5 * w)
+    strokes[r - 2 : r + 2, c - w // 10 : c + w // 10] = 1
+    strokes[3:6, w // 5 : w - w // 5] = 0
+    if k == 3:
+        strokes[-5:-2, w // 3 : w // 2] = 2
+    return np.clip(image, 0, 255).astype(np.uint8), strokes, truth
+
+
+def right(labels, truth):
+    return float(np.mean(labels == truth))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("shape", [(60, 80), (300, 260)])
+def test_noisy_colours(shape, k):
+    image, strokes, truth = picture(np.random.default_rng(0), shape, k)
+    est = ml.StrokeCut(random_state=0).fit(image, strokes)
+    assert est.labels_.shape == shape
+    assert right(est.labels_, truth) > 0.995
+    known = strokes >= 0
+    np.testing.assert_array_equal(est.labels_[known], strokes[known])
+    P = est.label_distributions_
+    assert P.shape == (*shape, k)
+    assert (P >= 0).all()
+    np.testing.assert_allclose(P.sum(axis=2), 1.0)
+    np.testing.assert_array_equal(est.classes_[P.argmax(axis=2)], est.labels_)
+    assert est.report_.extra["n_labels"] == known.sum()
+    assert "frame" in est.report_.choices["ground"]
+
+
+def test_pixels_are_better_than_cells():
+    image, strokes, truth = picture(np.random.default_rng(1), (320, 300), noise=8.0)
+    est = ml.StrokeCut(random_state=0).fit(image, strokes)
+    assert est.report_.choices["cells"] == "2 x 2 pixels"
+    cells = est.labels_[::2, ::2].repeat(2, 0).repeat(2, 1)
+    assert right(est.labels_, truth) > right(cells, truth)
+    assert right(est.labels_, truth) > 0.9995
+
+
+def test_texture_where_colours_are_the_same():
+    """Two grey levels in fine checks and in broad ones."""
+    y, x = np.mgrid[:90, :120]
+    truth = (x > 60) * 1
+    size = np.where(truth == 1, 12, 1)
+    rng = np.random.default_rng(0)
+    light = np.where((y // size + x // size) % 2, 150, 100) + rng.normal(0, 4, truth.shape)
+    strokes = np.full(truth.shape, -1)
+    strokes[20:70, 15:18], strokes[20:70, 95:98] = 0, 1
+    est = ml.StrokeCut(random_state=0).fit(light.astype(np.uint8), strokes)
+    assert right(est.labels_, truth) > 0.95
+
+
+def test_a_twin_without_a_stroke_is_not_taken_along():
+    image, strokes, truth = picture(np.random.default_rng(2), (100, 160))
+    image[75:90, 10:30] = COLOURS[1]
+    est = ml.StrokeCut(random_state=0).fit(image, strokes)
+    assert (est.labels_[75:90, 10:30] == 0).all()
+    assert right(est.labels_, truth) > 0.99
+    strokes[80:84, 15:25] = 1
+    both = est.refit(strokes)
+    assert (both.labels_[77:88, 12:28] == 1).all()
+
+
+@pytest.mark.parametrize("channels", ["grey", "one", "alpha", "float", "six"])
+def test_kinds_of_pictures(channels):
+    image, strokes, truth = picture(np.random.default_rng(3), (60, 70), noise=5.0)
+    grey = image[..., 0]
+    given = {
+        "grey": grey,
+        "one": grey[..., None],
+        "alpha": np.dstack([image, np.full(truth.shape, 255, np.uint8)]),
+        "float": image / 255.0,
+        "six": np.dstack([image, image]),
+    }[channels]
+    assert right(ml.StrokeCut(random_state=0).fit_predict(given, strokes), truth) > 0.99
+
+
+def test_names_and_numbers_of_classes():
+    image, strokes, truth = picture(np.random.default_rng(4), (50, 60))
+    numbers = np.where(strokes < 0, -1, 10 * strokes + 3)
+    est = ml.StrokeCut(random_state=0).fit(image, numbers)
+    assert list(est.classes_) == [3, 13]
+    names = np.where(strokes < 0, "", np.where(strokes == 1, "disc", "sea"))
+    other = ml.StrokeCut(random_state=0).fit(image, names)
+    assert list(other.classes_) == ["disc", "sea"]
+    np.testing.assert_array_equal(other.labels_ == "disc", est.labels_ == 13)
+    assert right(other.labels_ == "disc", truth == 1) > 0.99
+
+
+def test_same_seed_same_labels_and_nothing_is_changed():
+    image, strokes, _ = picture(np.random.default_rng(5), (80, 90), k=3, noise=40.0)
+    before = image.copy(), strokes.copy()
+    est = ml.StrokeCut(random_state=7).fit(image, strokes)
+    again = clone(est).set_params(n_jobs=1).fit(image, strokes)
+    np.testing.assert_array_equal(est.labels_, again.labels_)
+    np.testing.assert_array_equal(est.label_distributions_, again.label_distributions_)
+    np.testing.assert_array_equal(image, before[0])
+    np.testing.assert_array_equal(strokes, before[1])
+
+
+def test_changed_strokes_are_cut_as_by_fit():
+    image, strokes, truth = picture(np.random.default_rng(6), (100, 120), k=3, noise=30.0)
+    more, fewer = strokes.copy(), np.where(strokes == 2, -1, strokes)
+    more[40:44, 3:8] = 0
+    est = ml.StrokeCut(random_state=0).fit(image, strokes)
+    for changed in (more, fewer, strokes):  # fewer: a class less, and then again all
+        est.refit(changed)
+        fresh = clone(est).fit(image, changed)
+        np.testing.assert_array_equal(est.classes_, fresh.classes_)
+        assert right(est.labels_, fresh.labels_) > 0.995
+        np.testing.assert_array_equal(est.labels_[changed >= 0], changed[changed >= 0])
+    assert right(est.labels_, truth) > 0.99
+
+
+def test_flat_and_tiny_pictures():
+    flat = np.full((20, 30), 7, np.uint8)
+    strokes = np.full(flat.shape, -1)
+    strokes[:, 0], strokes[:, -1] = 0, 1
+    labels = ml.StrokeCut(random_state=0).fit_predict(flat, strokes)
+    np.testing.assert_array_equal(labels[:, 0], 0)
+    np.testing.assert_array_equal(labels[:, -1], 1)
+    two = ml.StrokeCut(random_state=0).fit_predict(np.array([[0, 255]], np.uint8), [[0, 1]])
+    np.testing.assert_array_equal(two, [[0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("image", "strokes", "words"),
+    [
+        (np.zeros((4, 5)), np.zeros((5, 4), int), r"strokes: shape \(5, 4\), .* 4 rows of 5"),
+        (np.zeros((4, 5)), np.full((4, 5), -1), "y: "),
+        (np.zeros((4, 5)), np.full((4, 5), 2), "y: "),
+        (np.zeros(5), np.zeros(5, int), r"image: shape \(5,\)"),
+        (np.full((2, 2), np.nan), np.array([[0, 1], [-1, -1]]), "image: NaN"),
+        (np.zeros((4, 5)), np.full((4, 5), 0.5), "y: "),
+    ],
+)
+def test_errors(image, strokes, words):
+    with pytest.raises(InputError, match=words):
+        ml.StrokeCut().fit(image, strokes)
+
+
+def test_parameters_and_order_of_calls():
+    image, strokes = np.array([[0.0, 1.0]]), np.array([[0, 1]])
+    with pytest.raises(NotFittedError):
+        ml.StrokeCut().refit(strokes)
+    for given, words in (({"n_components": 0}, "n_components"), ({"smoothness": -1}, "smoothness")):
+        with pytest.raises(InputError, match=words):
+            ml.StrokeCut(**given).fit(image, strokes)
+
+
+def test_a_stroke_that_is_lost_among_cells_is_told():
+    image = np.zeros((400, 400), np.uint8)
+    strokes = np.full(image.shape, -1)
+    strokes[10:20], strokes[14, 15] = 0, 1
+    with pytest.raises(InputError, match="one is so thin that others hide it"):
+        ml.StrokeCut().fit(image, strokes)
