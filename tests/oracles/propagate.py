@@ -156,9 +156,9 @@ def gwem_em_dense(W, Y, steps, rounds):
     return back @ p
 
 
-def class_mass_dense(F, Y):
+def class_mass_dense(F, Y, added=1):
     """Class-mass normalisation with smoothed label shares, rows summing to 1 (Zhu et al. 2003)."""
-    q = Y.sum(axis=0) + 1
+    q = Y.sum(axis=0) + added
     q = q / q.sum()
     G = F * (q / F[~Y.any(axis=1)].sum(axis=0))
     return G / G.sum(axis=1, keepdims=True)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.base import clone
 
 import mustlink as ml
@@ -12,6 +14,7 @@ from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.observe import Recorder, Unheard
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.propagate.doubts import doubt_held_out
+from mustlink.propagate.gfhf import told_apart
 from mustlink.propagate.held_out_labels import best_way
 from mustlink.rounding.block_model import BlockModel, refine
 
@@ -27,8 +30,10 @@ def network(rng, n=400, k=4, inside=0.06, across=0.01):
     return sp.csr_matrix((A + A.T).astype(float)), y
 
 
-@pytest.mark.parametrize("method", [ml.GFHF, lambda **p: ml.LLGC(alpha=0.9, **p)])
-def test_classes_have_equal_masses_on_networks_only(method):
+@pytest.mark.parametrize(
+    ("method", "of_points"), [(ml.GFHF, False), (lambda **p: ml.LLGC(alpha=0.9, **p), False)]
+)
+def test_classes_have_equal_masses_on_networks_only(method, of_points):
     rng = np.random.default_rng(0)
     W, y = network(rng)
     known = labelled(y, 3, rng)
@@ -37,11 +42,53 @@ def test_classes_have_equal_masses_on_networks_only(method):
     assert (usual.label_distributions_ == equal.label_distributions_).all()
     X, y = blobs(rng, 100, 3)
     known = labelled(y, 3, rng)
-    usual, plain = method().fit(X, known), method(class_mass=False).fit(X, known)
+    usual, plain = method().fit(X, known), method(class_mass=of_points).fit(X, known)
     assert (usual.label_distributions_ == plain.label_distributions_).all()
     kernel = ml.rbf_graph(X).affinity.toarray()
-    usual, plain = (method(class_mass=c, **GIVEN).fit(kernel, known) for c in ("auto", False))
+    usual, plain = (method(class_mass=c, **GIVEN).fit(kernel, known) for c in ("auto", of_points))
     assert (usual.label_distributions_ == plain.label_distributions_).all()
+
+
+@pytest.mark.parametrize("per_class", [1, 40])
+def test_masses_of_points_are_scaled_where_values_hardly_differ(per_class):
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(300, 8)), np.repeat(np.arange(3), 100)
+    X[y > 0, 0] += np.where(y[y > 0] == 1, 2.0 + per_class / 10, -2.0 - per_class / 10)
+    known = labelled(y, per_class, rng)
+    found = ml.GFHF().fit(X, known)
+    F = ml.GFHF(class_mass=False).fit(X, known).label_distributions_[known < 0]
+    between = ((F - F.mean(axis=0)) ** 2).sum() / (F.mean(axis=0) * (1 - F.mean(axis=0))).sum()
+    assert told_apart(F, np.ones(len(F))) == pytest.approx(between / len(F))
+    assert found.report_.choices["class_mass"] == ("smoothed" if between < len(F) / 4 else False)
+    assert (between < len(F) / 4) == (per_class == 1)
+    same = ml.GFHF(class_mass=found.report_.choices["class_mass"]).fit(X, known)
+    assert (found.label_distributions_ == same.label_distributions_).all()
+
+
+@given(st.integers(1, 6), st.integers(2, 4), st.integers(0, 2**32 - 1))
+def test_rows_that_count_twice_tell_apart_as_if_repeated(m, k, seed):
+    rng = np.random.default_rng(seed)
+    F, counts = rng.dirichlet(np.ones(k), m), rng.integers(1, 4, m)
+    repeated = np.repeat(F, counts, axis=0)
+    once = told_apart(repeated, np.ones(len(repeated)))
+    assert told_apart(F, counts.astype(float)) == pytest.approx(once, abs=1e-12)
+    assert -1e-12 <= once <= 1 + 1e-12
+    assert told_apart(np.eye(k), np.ones(k)) == pytest.approx(1)
+    assert told_apart(F[[0, 0]], np.ones(2)) == pytest.approx(0, abs=1e-12)
+
+
+def test_labels_travel_less_far_where_they_are_many():
+    rng = np.random.default_rng(4)
+    X, y = blobs(rng, 1000, 3)
+    for share, alpha in ((0.5, 0.9), (0.01, 0.95), (0.002, 0.99)):
+        known = np.full(1000, -1)
+        some = np.concatenate([np.flatnonzero(y == c)[:1] for c in range(3)])
+        some = np.union1d(some, rng.choice(1000, max(0, round(1000 * share) - 3), replace=False))
+        known[some] = y[some]
+        found = ml.LLGC().fit(X, known)
+        expected = 1 - min(max(5 * some.size / 1000, 0.01), 0.1)
+        assert found.report_.choices["alpha"] == pytest.approx(expected)
+        assert expected == pytest.approx(alpha, abs=0.01)
 
 
 def test_refined_answers_are_those_of_the_block_model():

@@ -402,7 +402,7 @@ def test_scores_of_new_points_and_of_equal_ones():
     X, truth = make_blobs(200, centers=3, random_state=0)
     X = np.repeat(X, 2, axis=0)
     y = np.where(np.arange(400) % 20 == 0, np.repeat(truth, 2), -1)
-    est = ml.GFHF(random_state=0).fit(X, y)
+    est = ml.GFHF(class_mass=False, random_state=0).fit(X, y)
     F = est.decision_function()
     np.testing.assert_allclose(F, est.label_distributions_, atol=1e-9)  # harmonic: shares already
     np.testing.assert_allclose(est.decision_function(X), F, atol=1e-9)  # a fitted point keeps its
@@ -426,6 +426,9 @@ def test_class_mass(problem):
     est = ml.GFHF(class_mass=True, affinity="precomputed").fit(W, y)
     true = oracles.class_mass_dense(oracles.gfhf_dense(W.toarray(), Y), Y)
     np.testing.assert_allclose(est.label_distributions_, true, atol=1e-9)
+    smoothed = ml.GFHF(class_mass="smoothed", affinity="precomputed").fit(W, y)
+    true = oracles.class_mass_dense(oracles.gfhf_dense(W.toarray(), Y), Y, added=10)
+    np.testing.assert_allclose(smoothed.label_distributions_, true, atol=1e-9)
     equal = ml.GFHF(class_mass="equal", affinity="precomputed").fit(W, y)
     assert equal.report_.choices["class_mass"] == "equal"
     shares = [0.2, 0.3, 0.5]

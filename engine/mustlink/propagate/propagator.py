@@ -44,9 +44,10 @@ class Propagator(Answers):
 
     * `class_mass`: True scales every class so that its mass Σ_i f_ic over unlabelled nodes is its
       share of the labels (Zhu, Ghahramani & Lafferty 2003, §4); "equal" makes the
-      masses equal, numbers (K,) are the shares themselves. With few labels plain harmonic values
-      are nearly constant and give most nodes to one class; then the shares decide: True is right
-      only where labels were drawn at random and not too few.
+      masses equal, "smoothed" adds ten labels to every class first, numbers (K,) are the shares
+      themselves. With few labels plain harmonic values are nearly constant and give most nodes to
+      one class; then the shares decide: True is right only where labels were drawn at random and
+      not too few.
     * `refine`: True goes on to the classes that a degree-corrected block model of the graph finds
       likelier (`rounding.block_model`), labels held; for networks, not for graphs of points.
     * `solver`: "dense" (LAPACK), "cg", "auto" (dense up to 1,000 nodes); `tol` the relative
@@ -90,6 +91,10 @@ class Propagator(Answers):
     def _ways(self, *, network: bool) -> list[Self]:
         """The method with all that "auto" may stand for, the usual first."""
         return [self._with(network=network)]
+
+    def _with_values(self, best: Best[Self], task: Task, solution: Solution) -> Best[Self]:
+        """The best way with all decided that the values must be seen for."""
+        return best
 
     def _with(self, *, network: bool, **given: Any) -> Self:
         """The method with the usual where "auto" stands, and what else is given; or itself."""
@@ -168,7 +173,7 @@ class Propagator(Answers):
             lambda: way._solved(task) if task.size else Solution(task.Y, None),
             (Solution, Convergence),
         )
-        self._finish(task, solution, told, last, best)
+        self._finish(task, solution, told, last, way._with_values(best, task, solution))
 
     def _solved(self, task: Task) -> Solution:
         """The method's solution, and a word where the time was up before it was found."""
