@@ -50,7 +50,7 @@ class Method:
 
 METHODS = {
     "GWEM": Method("GWEM", "n_steps", (2, 4, 8), {"variant": "em"}),  # as published, not §3.5.2
-    "GF": Method("GFHF"),
+    "GF": Method("GFHF", fixed={"class_mass": False}),
     "LGC": Method("LLGC", "alpha", (0.5, 0.9, 0.99)),
     "LNP": Method("LNP", "alpha", (0.5, 0.9, 0.99)),
     "TIKREG": Method("TikReg", "gamma", (0.0003, 0.003, 0.03)),  # times 30 labels: 0.01 to 1

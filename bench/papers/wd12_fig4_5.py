@@ -75,7 +75,7 @@ def one_draw(graph: Any, y: Any, given: Any, baseline: float) -> dict[str, Score
 
     options = {"affinity": "precomputed", "random_state": 0}
     labels = {
-        "GFHF": ml.GFHF(**options).fit(graph, given).labels_,
+        "GFHF": ml.GFHF(class_mass=False, **options).fit(graph, given).labels_,
         "LLGC": ml.LLGC(alpha=0.5, **options).fit(graph, given).labels_,
         OURS: ml.CSCGFHF(2, class_mass=False, **options).fit(graph, given).labels_,
     }

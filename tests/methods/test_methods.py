@@ -255,11 +255,13 @@ def test_search_takes_the_largest_criterion_of_its_candidates(name, options):
     Q = known.to_dense() if name == "CSP" else oracles.balanced(*oracles.links(known))
     spectrum = np.linalg.eigvalsh(oracles.normalized_constraints(Q, W.toarray()))
     low, high, steps = spectrum[0], spectrum[-1], 101
-    if options["beta"] != "search":  # both ends count, and β/vol is what is subtracted
-        low, steps = -100 * np.abs(spectrum).max(), 99
-        high = high / W.sum() if options["beta"] == "wide-printed" else high
+    if options["beta"] != "search":
+        low = -100 * np.abs(spectrum).max()
+    ends = options["beta"] == "wide-printed"  # count, and β/vol is what is subtracted
+    if ends:
+        high, steps = high / W.sum(), 99
     step = (high - low) / steps
-    first = low + step * (options["beta"] == "search")
+    first = low if ends else low + step
     np.testing.assert_allclose(values[0] * unit, first, rtol=1e-8)
     np.testing.assert_allclose((values[1] - values[0]) * unit, step, rtol=1e-8)
     assert (values * unit < spectrum[-2]).all()
