@@ -213,9 +213,9 @@ PROPAGATE_OWN = (
     click.option(
         "--alpha",
         callback=number_or("auto"),
-        help="llgc, lnp: in (0, 1), how far labels travel; default 0.99, for llgc down "
-        "to 0.9 where labels are many, and on a graph what labels held out choose. ncut, and lelp, llelp, ltsalp with --orthogonal: weight of the "
-        "labels.",
+        help="llgc, lnp: in (0, 1), how far labels travel; default 0.99, llgc down to 0.9 where "
+        "labels are many, and on a graph what labels held out choose. ncut, and lelp, llelp, "
+        "ltsalp with --orthogonal: weight of the labels.",
     ),
     click.option(
         "--refine/--no-refine",
