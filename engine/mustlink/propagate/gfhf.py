@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from mustlink.cost.method_cost import Cost, clamped_propagation
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.glp import LaplacianEnergy
-from mustlink.propagate.held_out_labels import Best
-from mustlink.propagate.propagator import Propagator, is_auto
+from mustlink.propagate.held_out_labels import Best, is_auto
+from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.task import Solution, Task
 from mustlink.result import Convergence
 
