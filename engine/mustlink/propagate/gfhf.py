@@ -52,6 +52,8 @@ class GFHF(Propagator):
     def _with_values(self, best: Best[Self], task: Task, solution: Solution) -> Best[Self]:
         if not is_auto(self.class_mass):
             return best
+        if task.prior is not None:  # which says how large the classes are
+            return best._replace(way=self._with(network=False, class_mass=False))
         told = told_apart(solution.scores, task.unlabelled.astype(np.float64))
         why = f"class_mass: the nodes' values explain {told:.2f} of what could differ between them"
         masses = "smoothed" if told < _TOLD_APART else False
