@@ -150,7 +150,7 @@ def test_it_decides_where_labels_are_few():
     y[[np.argmax(truth == 0), np.argmax(truth == 1)]] = 0, 1
     said = np.where(rng.random(400) < 0.8, truth, 1 - truth)  # right of every fifth four
     prior = (said[:, None] == np.arange(2)) * 1.0
-    alone = ml.GFHF(random_state=0).fit(X, y)
+    alone = ml.GFHF(class_mass=False, random_state=0).fit(X, y)
     both = ml.GFHF(random_state=0).fit(X, y, prior=prior, belief=0.5)
     right = [np.mean(labels == truth) for labels in (both.labels_, alone.labels_, said)]
     assert right[0] > max(right[1:])
