@@ -69,8 +69,9 @@ class StrokeCut(BaseEstimator):
 
     * `n_components`: of a mixture at most; `smoothness` γ: what boundaries cost beside colours.
 
-    After `fit`: `classes_` (K,), `labels_` (h, w), `label_distributions_` (h, w, K), `report_`.
-    `refit` takes changed strokes. Cost: about 3 s and 500 MB for 10⁶ pixels and two labels.
+    After `fit`: `classes_` (K,), `labels_` (h, w), `label_distributions_` (h, w, K), `ground_`, the
+    class that has most of the frame, and `report_`. `refit` takes changed strokes. Cost: about 3 s
+    and 500 MB for 10⁶ pixels and two labels.
     Sources: Rother et al. 2004 (colours and cut in turn); Grady 2006.
     """
 
@@ -134,6 +135,7 @@ class StrokeCut(BaseEstimator):
         self._start = F
         self.classes_ = classes
         self.labels_ = classes[labels]
+        self.ground_ = classes[ground]
         self.label_distributions_ = P
         known = codes >= 0
         self.report_ = Report(

@@ -22,6 +22,7 @@ from mustlink_io.commands.batch import batch
 from mustlink_io.commands.clean import clean
 from mustlink_io.commands.cluster import cluster
 from mustlink_io.commands.convert import convert
+from mustlink_io.commands.cut import cut
 from mustlink_io.commands.demo import demo
 from mustlink_io.commands.graph import graph
 from mustlink_io.commands.info import info
@@ -122,6 +123,7 @@ def cli(context: click.Context) -> None:
       mustlink cluster data.h5 -k 10 -o out.h5          points or graph to clusters
       mustlink cluster data.h5:/points -k 10 --labels few.csv -o out.h5
       mustlink propagate data.h5 --labels few.csv -o out.h5   a few labels to all nodes
+      mustlink cut photo.png --strokes strokes.png -o cut.png   a photograph, along your strokes
       mustlink batch jobs.toml --workers 2              many jobs, one after another or at once
       mustlink report out.h5                            a page about a result, with pictures
       mustlink score out.h5 --truth data.h5:/labels     how good they are
@@ -135,7 +137,7 @@ def cli(context: click.Context) -> None:
 
 
 for command in (
-    cluster, propagate, plan, batch, convert, report, suggest, graph, info, clean, score, demo
+    cluster, propagate, cut, plan, batch, convert, report, suggest, graph, info, clean, score, demo
 ):  # fmt: skip
     command.context_settings = _SETTINGS  # also where it is parsed by itself, as jobs are
     cli.add_command(command)

@@ -1,0 +1,63 @@
+"""`mustlink cut`: its arguments, its help, and how a cut looks on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from mustlink_io.commands.options import JSON, SEED, THREADS
+from mustlink_io.terminal.console import stdout_console, table
+from mustlink_io.terminal.summary import emit
+
+
+@click.command(short_help="A photograph, cut along painted strokes.")
+@click.argument("picture")
+@click.option("--strokes", required=True, help="PNG: every opaque colour is a class.")
+@click.option("-o", "output", required=True, help="PNG of labels to write, 0, 1, … in grey.")
+@SEED
+@THREADS
+@JSON
+def cut(
+    picture: str,
+    strokes: str,
+    output: str,
+    random_state: int | None,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Give every pixel of a photograph one of the colours that a few strokes have.
+
+    \b
+      mustlink cut photo.png --strokes strokes.png -o cut.png
+
+    Open the photograph in GIMP or any editor with layers, add a transparent layer, and paint on it
+    with a pencil (hard edges), a colour for each part: some strokes on what you want, some on what
+    is round it. Save that layer alone as PNG, in the size of the photograph.
+
+    Beside cut.png, whose values are the classes in the order told, come cut-outline.png, to look
+    at, and the cut-outs cut-0.png, cut-1.png, … with transparency. Where it is wrong, add a stroke.
+    """
+    from mustlink_io.jobs.cut import cut as run
+
+    result = run(picture, strokes, output, random_state or 0, threads)
+    for warning in result["warnings"]:
+        click.echo(f"warning: {warning}", err=True)
+    emit(result, as_json, show_cut)
+
+
+def show_cut(result: Mapping[str, Any]) -> None:
+    """Print a row for each class, and where to look."""
+    rows = [
+        (
+            one["value"],
+            one["colour"] + (" (ground)" if one["is_ground"] else ""),
+            f"{one['strokes']:,}",
+            f"{one['pixels'] / result['pixels']:.1%}",
+            one["cut_out"],
+        )
+        for one in result["classes"]
+    ]
+    table(stdout_console(), ["value", "colour", "painted", "of the picture", "cut-out"], rows)
+    click.echo(f"{result['output']}: the labels; {result['outline']}: to look at")

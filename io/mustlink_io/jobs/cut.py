@@ -1,0 +1,73 @@
+"""`mustlink cut`: a photograph and painted strokes become labels of pixels, and cut-outs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mustlink as ml
+from mustlink.errors import InputError
+from mustlink_io.formats.photographs import load_image, load_strokes, save_image
+from mustlink_io.hdf5.writing import check_output
+from mustlink_io.pictures.cut_out import cut_out, outlined
+
+
+def cut(
+    picture: str, strokes: str, output: str, random_state: int, n_jobs: int | None
+) -> dict[str, Any]:
+    """Cut, and write the labels, the outline and a cut-out for each class; returns plain values.
+
+    Raises InputError.
+    """
+    if Path(output).suffix.lower() != ".png":
+        raise InputError(f"output: {output} does not end in .png, which labels need; change it")
+    image = load_image(picture, "picture")
+    labels, colours = load_strokes(strokes, "strokes")
+    if labels.shape != image.shape[:2]:
+        raise InputError(
+            f"strokes: {_size(labels)} pixels, but {picture} has {_size(image)}; paint on the "
+            "picture itself, and do not crop the layer"
+        )
+    names = ["#" + "".join(f"{part:02x}" for part in colour) for colour in colours.tolist()]
+    if len(names) < 2:
+        raise InputError(
+            f"strokes: {len(names)} opaque colours in {strokes}; paint with two at least, one of "
+            "them what is not to be cut out"
+        )
+    path = Path(output)
+    outline = path.with_name(f"{path.stem}-outline.png")
+    parts = [path.with_name(f"{path.stem}-{code}.png") for code in range(len(names))]
+    for target in (path, outline, *parts):
+        check_output(target, (picture, strokes))
+    est = ml.StrokeCut(random_state=random_state, n_jobs=n_jobs).fit(image, labels)
+    found, ground = est.labels_, int(est.ground_)
+    save_image(found.astype(np.uint8), path)
+    save_image(outlined(image, found, ground, colours), outline)
+    for code, part in enumerate(parts):
+        save_image(cut_out(image, est.label_distributions_[..., code]), part)
+    counts = np.bincount(found.ravel(), minlength=len(names))
+    return {
+        "output": str(path),
+        "outline": str(outline),
+        "pixels": int(found.size),
+        "classes": [
+            {
+                "value": code,
+                "colour": name,
+                "strokes": int((labels == code).sum()),
+                "pixels": int(counts[code]),
+                "cut_out": str(parts[code]),
+                "is_ground": code == ground,
+            }
+            for code, name in enumerate(names)
+        ],
+        "seconds": est.report_.seconds,
+        "notes": list(est.report_.notes),
+        "warnings": list(est.report_.warnings),
+    }
+
+
+def _size(picture: Any) -> str:
+    return f"{picture.shape[1]} x {picture.shape[0]}"

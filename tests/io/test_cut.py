@@ -1,0 +1,171 @@
+"""`mustlink cut`: a photograph and painted strokes in, labels and cut-outs out."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import mustlink as ml
+from mustlink_io.commands.cli import run
+from mustlink_io.formats.photographs import load_image, load_strokes, save_image
+from mustlink_io.pictures.cut_out import cut_out, outlined
+
+RED, BLUE, GREEN = (230, 20, 20), (20, 20, 230), (20, 230, 20)
+
+
+@pytest.fixture
+def photo(tmp_path):
+    """A light disc on a dark ground, and a painted layer: blue on the ground, red on the disc."""
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[:60, :90]
+    truth = ((y - 30) ** 2 + (x - 45) ** 2 < 20**2) * 1
+    image = np.array([[60, 70, 120], [200, 150, 60]])[truth] + rng.normal(0, 6, (60, 90, 3))
+    image = np.clip(image, 0, 255).astype(np.uint8)
+    layer = np.zeros((60, 90, 4), np.uint8)
+    layer[28:31, 35:55], layer[4:7, 10:80] = (*RED, 255), (*BLUE, 255)
+    layer[31, 35:55] = (*RED, 120)  # the soft rim of a brush says nothing
+    save_image(image, tmp_path / "photo.png")
+    save_image(layer, tmp_path / "strokes.png")
+    return tmp_path, image, layer, truth
+
+
+def told(capsys, *arguments):
+    code = run([str(one) for one in arguments])
+    found = capsys.readouterr()
+    return code, found.out, found.err
+
+
+def test_from_photograph_and_strokes_to_labels_and_cut_outs(photo, capsys):
+    folder, image, _, truth = photo
+    output = folder / "cut.png"
+    code, out, err = told(
+        capsys,
+        *("cut", folder / "photo.png", "--strokes", folder / "strokes.png", "-o", output, "--json"),
+    )
+    assert code == 0, err
+    result = json.loads(out)
+    ground, disc = result["classes"]
+    assert (ground["colour"], ground["is_ground"]) == ("#1414e6", True)
+    assert (disc["colour"], disc["is_ground"]) == ("#e61414", False)
+    assert disc["strokes"] == 3 * 20
+    with Image.open(output) as opened:
+        assert opened.mode == "L"
+        labels = np.asarray(opened)
+    assert np.mean(labels == truth) > 0.995
+    assert [one["pixels"] for one in result["classes"]] == np.bincount(labels.ravel()).tolist()
+    strokes, _ = load_strokes(folder / "strokes.png", "strokes")
+    est = ml.StrokeCut(random_state=0).fit(image, strokes)
+    np.testing.assert_array_equal(labels, est.labels_)
+    for one in result["classes"]:
+        with Image.open(one["cut_out"]) as opened:
+            assert opened.mode == "RGBA"
+            part = np.asarray(opened)
+        np.testing.assert_array_equal(part[..., :3], image)
+        assert np.mean((part[..., 3] > 127) == (truth == one["value"])) > 0.995
+    outline = load_image(result["outline"], "outline")
+    inner = (labels == 1) & (np.abs(outline.astype(int) - RED).sum(axis=2) > 0)
+    np.testing.assert_array_equal(outline[inner], image[inner])
+    assert (outline[labels == 0].astype(int) <= 0.36 * image[labels == 0] + 0.5).all()
+    code, out, _ = told(
+        capsys, "cut", folder / "photo.png", "--strokes", folder / "strokes.png", "-o", output
+    )
+    assert code == 0
+    assert "(ground)" in out
+    assert "cut-outline.png: to look at" in out
+
+
+def test_strokes_are_opaque_colours(photo):
+    folder = photo[0]
+    labels, colours = load_strokes(folder / "strokes.png", "strokes")
+    np.testing.assert_array_equal(colours, [BLUE, RED])
+    expected = np.full((60, 90), -1)
+    expected[4:7, 10:80], expected[28:31, 35:55] = 0, 1
+    np.testing.assert_array_equal(labels, expected)
+
+
+def test_a_photograph_is_read_as_it_is_seen(tmp_path):
+    image = np.arange(24, dtype=np.uint8).reshape(4, 6)
+    exif = Image.Exif()
+    exif[274] = 6  # held upright: to be turned by a quarter
+    Image.fromarray(np.dstack([image] * 3)).save(tmp_path / "phone.png", exif=exif)
+    np.testing.assert_array_equal(
+        load_image(tmp_path / "phone.png", "picture")[..., 0], np.rot90(image, -1)
+    )
+
+
+def test_outline_and_cut_out():
+    image = np.full((7, 9, 3), 100, np.uint8)
+    labels = np.zeros((7, 9), dtype=np.int64)
+    labels[2:, 3:7] = 1
+    colours = np.array([BLUE, GREEN], np.uint8)
+    shown = outlined(image, labels, 0, colours)
+    rim = np.zeros((7, 9), dtype=bool)
+    rim[2, 3:7] = rim[2:, 3] = rim[2:, 6] = True  # and not along the frame
+    assert (shown[rim] == GREEN).all()
+    assert (shown[(labels == 1) & ~rim] == 100).all()
+    assert (shown[labels == 0] == 35).all()
+    part = cut_out(image, (labels == 1) * 0.6)
+    assert part.shape == (7, 9, 4)
+    np.testing.assert_array_equal(part[..., 3], np.where(labels == 1, 153, 0))
+
+
+def layers(kind, layer):
+    """Layers that are no strokes."""
+    changed = layer.copy()
+    if kind == "opaque":
+        changed[..., 3] = 255
+    elif kind == "empty":
+        changed[..., 3] = 0
+    elif kind == "one":
+        changed[4:7, 10:80] = 0
+    elif kind == "small":
+        return changed[:50]
+    elif kind == "soft":
+        changed[40, :80, :3] = np.arange(240).reshape(80, 3)
+        changed[40, :80, 3] = 255
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("opaque", "has no transparent pixel"),
+        ("empty", "0 opaque colours"),
+        ("one", "1 opaque colours"),
+        ("small", "--strokes: 90 x 50 pixels, but .*photo.png has 90 x 60"),
+        ("soft", "82 opaque colours, each a class; paint with a hard brush"),
+    ],
+)
+def test_layers_that_are_refused(photo, capsys, kind, words):
+    folder, _, layer, _ = photo
+    save_image(layers(kind, layer), folder / "other.png")
+    code, out, err = told(
+        capsys,
+        *("cut", folder / "photo.png", "--strokes", folder / "other.png"),
+        *("-o", folder / "cut.png"),
+    )
+    assert code == 2
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert re.search(words, err), err
+    assert not list(folder.glob("cut*"))
+
+
+def test_files_that_are_refused(photo, capsys):
+    folder, _, _, _ = photo
+    (folder / "words.png").write_text("no picture")
+    strokes, picture = folder / "strokes.png", folder / "photo.png"
+    for arguments, words in (
+        ((folder / "none.png", "--strokes", strokes, "-o", folder / "cut.png"), "none.png"),
+        ((folder / "words.png", "--strokes", strokes, "-o", folder / "cut.png"), "cannot be read"),
+        ((picture, "--strokes", folder / "words.png", "-o", folder / "cut.png"), "cannot be read"),
+        ((picture, "--strokes", strokes, "-o", folder / "cut.jpg"), "does not end in .png"),
+        ((picture, "--strokes", strokes, "-o", picture), "photo.png"),
+        ((picture, "-o", folder / "cut.png"), "--strokes"),
+    ):
+        code, _, err = told(capsys, "cut", *arguments)
+        assert code == 2
+        assert words in err
+        assert len(err.splitlines()) == 1
