@@ -24,7 +24,7 @@ from .fli11_dense import MU, adjusted, clusters, propagated, smoothest
 from .reporting import Report, Table, Verdict, by_numbers
 from .running import Found, Task
 
-DRAWS = 20
+DRAWS = 10
 SHARES = (0.25, 0.5, 1.0, 2.0)
 NEW_EDGES = (0, 5, 10, 20, 40)
 VARIANTS = ("luxburg", "ng")

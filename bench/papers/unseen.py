@@ -23,7 +23,7 @@ from .methods import Method, Score
 from .reporting import Report, Table, Verdict
 from .running import Found, Task
 
-DRAWS = 10
+DRAWS = 5
 SETS: dict[str, Callable[[], data.Points | None]] = {"Seeds": data.seeds, "Sonar": data.sonar}
 LABELS = tuple(f"{percent} % labels" for percent in (5, 10, 20))
 PAIRS = ("n/2 pairs", "2n pairs")

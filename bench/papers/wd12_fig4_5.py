@@ -23,7 +23,8 @@ from .reporting import Report, Statement, Table, by_statements
 from .running import Found, Task
 from .wd14_fig9_10 import plain_cut
 
-DRAWS = 100
+DRAWS = 20
+PAPER_DRAWS = 100
 PERCENT = (5, 10, 20, 30, 40, 50)
 GRAPHS = ("σ² = d", "σ = 1")
 WINE_119 = "Wine, 119"

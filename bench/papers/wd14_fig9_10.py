@@ -22,7 +22,7 @@ from .methods import Score
 from .reporting import Report, Statement, Table, by_statements
 from .running import Found, Task
 
-DRAWS = 20
+DRAWS = 10
 PAPER_DRAWS = 100
 PAIRS = (50, 150, 300, 500)
 SETS: dict[str, Callable[[], data.Points | None]] = {
