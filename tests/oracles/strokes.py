@@ -62,3 +62,14 @@ def pieces_of(mask):
                     piece.append(near)
         found.append(piece)
     return found
+
+
+def walk_shares(W, painted, k):
+    """Harmonic values (n, K) by a dense solve, over the roots of their means, as log-shares."""
+    known = painted >= 0
+    L = np.diag(W.sum(axis=1)) - W
+    F = (painted[:, None] == np.arange(k)) * 1.0
+    F[~known] = np.linalg.solve(L[np.ix_(~known, ~known)], W[np.ix_(~known, known)] @ F[known])
+    F = F / np.sqrt(F.mean(axis=0))
+    F = np.maximum(F / F.sum(axis=1, keepdims=True), 1e-3)
+    return np.log(F / F.max(axis=1, keepdims=True))

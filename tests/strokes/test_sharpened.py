@@ -10,6 +10,7 @@ from mustlink.graph.image import auto_color, picture_colours
 from mustlink.strokes.grids import around, boundary, grid_among, means, most_frequent, spread
 from mustlink.strokes.pieces import ground_of, rooted
 from mustlink.strokes.sharpened import sharpened
+from mustlink.strokes.walks import walks
 
 
 def test_the_boundary_costs_hardly_more_than_the_least():
@@ -62,6 +63,23 @@ def test_nothing_free_is_what_is_given():
     f, steps = sharpened(W, np.ones(10), given, np.zeros(10, dtype=bool), np.zeros(10))
     np.testing.assert_array_equal(f, given)
     assert steps == 0
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_walks_are_harmonic(k):
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        W = random_graph(rng, 40)
+        painted = np.full((5, 8), -1)
+        painted.ravel()[rng.choice(40, 9, replace=False)] = np.arange(9) % k
+        true = 1.5 * oracles.walk_shares(W.toarray(), painted.ravel(), k)
+        found = walks(W, painted, k)
+        assert found.shape == (5, 8, k)
+        close = np.abs(found.reshape(-1, k) - true)[painted.ravel() < 0]
+        assert np.median(close) < 0.02  # harmonic values are solved to three digits
+        np.testing.assert_allclose(found.reshape(-1, k).max(axis=1), 0.0)
+        known = painted >= 0
+        np.testing.assert_array_equal(found.argmax(axis=2)[known], painted[known])
 
 
 @pytest.mark.parametrize("shape", [(1, 7), (7, 1), (5, 6), (9, 4)])

@@ -13,7 +13,7 @@ from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
 from mustlink.graph.similar import similar_pixels
 
-_GRID_SHARE = 0.3  # weight of the grid beside edges between pixels that look alike
+GRID_SHARE = 0.3  # weight of the grid beside edges between pixels that look alike
 _D65 = np.array([0.95047, 1.0, 1.08883])
 _TO_XYZ = np.array(
     [
@@ -64,7 +64,7 @@ def image_graph(
     affinity = _grid_affinity(colours, offsets, sc, sp_, floor)
     if as_integer(n_similar, "n_similar", 0):
         alike = similar_pixels(colours, int(n_similar), check_positive(position, "position"))
-        affinity = sp.csr_matrix(_GRID_SHARE * affinity + alike)
+        affinity = sp.csr_matrix(GRID_SHARE * affinity + alike)
         affinity.sort_indices()
     info = {
         "kind": "image",

@@ -42,6 +42,14 @@ def sharpened(
     return f, taken
 
 
+def harmonic(W: sp.csr_matrix, given: Floats, free: NDArray[np.bool_]) -> Floats:
+    """Values (n,) that are the mean of their neighbours' where free, else `given`; to 5e-3."""
+    diagonal: Floats = np.asarray(W.sum(axis=1), dtype=np.float64).ravel()
+    start = np.where(free, given[~free].mean(), given)
+    f, _ = _solved(W, diagonal, np.zeros_like(given), free, start)
+    return np.clip(f, 0.0, 1.0)
+
+
 def _solved(
     W: sp.csr_matrix, diagonal: Floats, right: Floats, free: NDArray[np.bool_], start: Floats
 ) -> tuple[Floats, int]:

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import as_integer, as_random_state, check_positive
 from mustlink.errors import InputError
-from mustlink.graph.image import auto_color, picture_colours
+from mustlink.graph.image import GRID_SHARE, auto_color, picture_colours
+from mustlink.graph.similar import similar_pixels
 from mustlink.kernels.threads import threads
 from mustlink.labels import class_labels, named
 from mustlink.observe import Observer, Recorder, recorded
@@ -22,6 +23,7 @@ from mustlink.strokes.appearance import Appearance, Looks
 from mustlink.strokes.grids import around, boundary, grid_among, means, most_frequent, spread
 from mustlink.strokes.pieces import ground_of, rooted
 from mustlink.strokes.sharpened import sharpened
+from mustlink.strokes.walks import walks
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,6 +31,7 @@ _CELLS = 50_000  # that a picture is first cut at; the boundary is then found am
 _ROUNDS = 4  # mixtures are fitted so often, first to the strokes, then to the cut before
 _STILL = 1e-3  # share of cells that change in a round from which it was the last
 _FEW = 40  # cells of a label to which mixtures can be fitted
+_ALIKE = 8  # cells that look most alike, with which one is joined
 _BAND = 2  # cells beside the boundary whose pixels are cut again
 
 
@@ -36,7 +39,8 @@ _BAND = 2  # cells beside the boundary whose pixels are cut again
 class _Picture:
     """Colours of pixels (h, w, c) and of cells of `unit` by `unit`, with the grid of these.
 
-    `sigma` is the usual difference of neighbouring pixels.
+    `sigma` is the usual difference of neighbouring pixels; `alike` also joins cells that look
+    alike, wherever they are.
     """
 
     colours: Floats
@@ -45,6 +49,7 @@ class _Picture:
     looks: Looks
     grid: sp.csr_matrix
     sigma: float
+    alike: sp.csr_matrix
 
     @classmethod
     def of(cls, image: Any) -> _Picture:
@@ -53,7 +58,8 @@ class _Picture:
         cells = means(colours, unit)
         everywhere = np.ones(cells.shape[:2], dtype=bool)
         grid = grid_among(cells, everywhere, auto_color(cells))
-        return cls(colours, cells, unit, Looks.of(cells), grid, auto_color(colours))
+        alike = sp.csr_matrix(GRID_SHARE * grid + similar_pixels(cells, _ALIKE))
+        return cls(colours, cells, unit, Looks.of(cells), grid, auto_color(colours), alike)
 
 
 @dataclass(eq=False, repr=False)
@@ -62,10 +68,11 @@ class StrokeCut(BaseEstimator):
 
     w joins the eight neighbours of a pixel and falls with the difference of their colours in CIE
     Lab; p_ic is what Gaussian mixtures of the colours, local means and contrasts of label c say of
-    pixel i. They are fitted to the strokes, then three times to the cut itself, each of which is
-    solved by reweighted least squares with the strokes held. A piece of the cut that no stroke of
-    its label touches joins what is round it, unless it is of the label that has most of the frame.
-    Pictures of more than 50,000 pixels are cut in cells first, then pixels along the boundary.
+    pixel i, and how likely a walk over pixels that look alike meets c first. The mixtures are
+    fitted to the strokes, then three times to the cut itself, each of which is solved by reweighted
+    least squares with the strokes held. A piece of the cut that no stroke of its label touches
+    joins what is round it, unless it is of the label that has most of the frame. Pictures of more
+    than 50,000 pixels are cut in cells first, then pixels along the boundary.
 
     * `n_components`: of a mixture at most; `smoothness` γ: what boundaries cost beside colours.
 
@@ -128,10 +135,11 @@ class StrokeCut(BaseEstimator):
                 f"{picture.unit} x {picture.unit} pixels; paint it broader"
             )
         with recorder.stage("colours and cut in turn"):
-            cells, F, model, rounds, steps = self._in_turn(painted, k, start, seed)
+            near = walks(picture.alike, painted, k)
+            cells, F, model, rounds, steps = self._in_turn(painted, near, start, seed)
         ground = ground_of(cells)
         with recorder.stage("boundary"):
-            labels, P = self._in_pixels(codes, cells, F, model, ground)
+            labels, P = self._in_pixels(codes, cells, F, model, near, ground)
         self._start = F
         self.classes_ = classes
         self.labels_ = classes[labels]
@@ -154,10 +162,10 @@ class StrokeCut(BaseEstimator):
         )
 
     def _in_turn(
-        self, painted: Ints, k: int, start: Floats | None, seed: int
+        self, painted: Ints, near: Floats, start: Floats | None, seed: int
     ) -> tuple[Ints, Floats, Appearance, int, int]:
         """Mixtures of the strokes, the cut by them, mixtures of the cut, and so on, in cells."""
-        picture, steps, rounds = self._picture, 0, 0
+        picture, k, steps, rounds = self._picture, near.shape[-1], 0, 0
         everywhere = np.ones(painted.shape, dtype=bool)
         labels = painted
         if start is None or start.shape[-1] != k:
@@ -165,7 +173,7 @@ class StrokeCut(BaseEstimator):
         F = start.reshape(-1, k)
         while True:
             model = Appearance.of(picture.looks, labels, k, int(self.n_components), seed)
-            odds = model.scores(picture.looks, everywhere)
+            odds = model.scores(picture.looks, everywhere) + near.reshape(-1, k)
             given = painted.ravel()
             F, taken = _cut(picture.grid, odds, given, given < 0, F, float(self.smoothness))
             before, labels = labels, F.argmax(axis=1).reshape(painted.shape)
@@ -176,7 +184,13 @@ class StrokeCut(BaseEstimator):
                 return labels, F.reshape(*painted.shape, k), model, rounds, steps
 
     def _in_pixels(
-        self, codes: Ints, cells: Ints, F: Floats, model: Appearance, ground: int
+        self,
+        codes: Ints,
+        cells: Ints,
+        F: Floats,
+        model: Appearance,
+        near: Floats,
+        ground: int,
     ) -> tuple[Ints, Floats]:
         """Labels (h, w) and distributions (h, w, K) of pixels, cut again beside the boundary."""
         picture, k = self._picture, F.shape[-1]
@@ -191,7 +205,7 @@ class StrokeCut(BaseEstimator):
             inside = around(band, 1)  # with the pixels beside it, which are held
             free = (band & ~known)[inside]
             looks = picture.looks.finer(picture.colours, unit)
-            odds = model.scores(looks, inside)
+            odds = model.scores(looks, inside) + spread(near, unit, shape)[inside]
             grid = grid_among(picture.colours, inside, picture.sigma)
             given = np.where(known, codes, labels)[inside]
             weight = float(self.smoothness) * unit

@@ -1,0 +1,34 @@
+"""What strokes say by themselves: which one a walk over pixels that look alike meets first."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.strokes.sharpened import harmonic
+
+Floats = NDArray[np.float64]
+_WEIGHT = 1.5  # of the log-shares beside the log-likelihoods of colours
+_LEAST = 1e-3  # share below which none is believed
+_EQUAL = 0.5  # power of the mean shares by which they are divided: 1 makes labels equally large
+
+
+def walks(alike: sp.csr_matrix, painted: NDArray[np.int64], k: int) -> Floats:
+    """Log-shares (h, w, K) that the labels have in harmonic values, times 1.5, the largest 0.
+
+    `painted` (h, w) has the codes of strokes, -1 elsewhere. Shares are divided by the root of their
+    mean: few strokes leave harmonic values nearly constant (see `Poisson`). Cost: K solutions.
+    """
+    given = painted.ravel()
+    free = given < 0
+    first = 1 if k == 2 else 0  # of two labels one is the other's rest
+    F = np.ones((given.size, k))
+    for c in range(first, k):
+        F[:, c] = harmonic(alike, (given == c) * 1.0, free)
+    if k == 2:
+        F[:, 0] = 1.0 - F[:, 1]
+    F /= np.maximum(F.mean(axis=0), 1e-300) ** _EQUAL
+    F = np.maximum(F / np.maximum(F.sum(axis=1, keepdims=True), 1e-300), _LEAST)
+    found: Floats = _WEIGHT * np.log(F / F.max(axis=1, keepdims=True))
+    return found.reshape(*painted.shape, k)
