@@ -38,8 +38,7 @@ def points(tmp_path):
 def test_memberships_are_written_told_and_exported(points, run):
     out = points / "out.h5"
     words = ("cluster", points / "points.npy", "-k", 3, "--labels", points / "labels.npy")
-    told = run(*words, "--membership", "-o", out)
-    assert "mean confidence" in told
+    told = run(*words, "--membership", "--confidence", "-o", out)
     with h5py.File(out) as file:
         labels, P, sure = (file[name][:] for name in ("labels", "membership", "confidence"))
     np.testing.assert_array_equal(P.argmax(axis=1), labels)
@@ -51,7 +50,10 @@ def test_memberships_are_written_told_and_exported(points, run):
     facts = json.loads(run("report", out, "--json"))
     assert facts["kind"] == "clusters"
     guessed = y < 0
-    assert facts["confidence"]["mean"] == pytest.approx(sure[guessed].mean())
+    mean, by = sure[guessed].mean(), here.calibration_
+    assert facts["confidence"]["mean"] == pytest.approx(mean)
+    how = f"calibrated by {by.n_labels} labels held out"
+    assert f"mean confidence    {mean:.3f}, {how}" in told
     assert sum(facts["confidence"]["histogram"]["counts"]) == guessed.sum()
     assert "/membership" in run("info", out)
     run("convert", out, points / "out.csv")
@@ -61,7 +63,7 @@ def test_memberships_are_written_told_and_exported(points, run):
 
 def test_confidence_alone_and_neither(points, run):
     words = ("cluster", points / "points.npy", "-k", 3)
-    run(*words, "--confidence", "-o", points / "sure.h5")
+    assert ", not calibrated" in run(*words, "--confidence", "-o", points / "sure.h5")
     run(*words, "-o", points / "plain.h5")
     with h5py.File(points / "sure.h5") as sure, h5py.File(points / "plain.h5") as plain:
         assert "confidence" in sure

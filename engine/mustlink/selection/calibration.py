@@ -33,7 +33,10 @@ _SURE = 1e-4  # no answer is held to be surer than that
 
 @dataclass(frozen=True)
 class Calibration:
-    """What memberships are made with: α and β, and by how many labels and pairs held out."""
+    """What memberships are made with: α and β, and how many labels and pairs they are by.
+
+    Counted are those held out of all fits together; none where α and β are the usual ones.
+    """
 
     trust: Trust
     n_labels: int = 0

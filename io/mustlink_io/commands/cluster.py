@@ -51,7 +51,7 @@ from mustlink_io.terminal.summary import (
 )
 
 if TYPE_CHECKING:
-    from mustlink_io.hdf5.result import Result
+    from mustlink_io.hdf5.result import Report, Result
     from mustlink_io.hdf5.result_parts import Adjustment
 
 _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %"), ("1", "most"))
@@ -102,13 +102,10 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
 )
 @several(TOL, MAX_ITER)
 @click.option("--isolated", type=click.Choice(["drop", "assign"]), help="Drop: label -1.")
-@click.option(
-    "--confidence", "how_sure", flag_value="confidence", help="Also /confidence, how sure it is."
-)
+@click.option("--confidence", is_flag=True, help="Also /confidence, how sure it is.")
 @click.option(
     "--membership",
-    "how_sure",
-    flag_value="membership",
+    is_flag=True,
     help="Also /membership, shares of all clusters in every node, and /confidence. With labels or "
     "pairs enough both are calibrated by three more fits.",
 )
@@ -148,7 +145,7 @@ def cluster(
     from mustlink_io.jobs.run import run
     from mustlink_io.terminal.progress import observing
 
-    names = ("data", "output", "n_clusters", "strict", "views", "how_sure")
+    names = ("data", "output", "n_clusters", "strict", "views", "confidence", "membership")
     asked = {name: given.pop(name) for name in names}
     limits = {
         name: given.pop(name) for name in ("threads", "memory", "time_limit", "resume", "fresh")
@@ -188,7 +185,7 @@ def show_cluster(result: Result) -> None:
             ("nodes", f"{told.n_nodes:,}"),
             ("cluster sizes", sizes_line(told.sizes or (), _cluster_names(result))),
             ("unassigned", nodes_left(told.unassigned)),
-            ("mean confidence", _sure(told.mean_confidence)),
+            ("mean confidence", _sure(told)),
             ("eigenvalues", values or None),
             ("constraints kept", constraints_kept(told.satisfaction)),
             ("on the network", on_network(told.network)),
@@ -212,8 +209,16 @@ def _cluster_names(result: Result) -> Sequence[Any]:
     return [f"{at} ({name})" if name else at for at, name in enumerate(names)]
 
 
-def _sure(mean: float | None) -> str | None:
-    return None if mean is None else f"{mean:.3f}"
+def _sure(told: Report) -> str | None:
+    """How sure the clusters are on average, and how that was found."""
+    if told.mean_confidence is None:
+        return None
+    by = told.calibration
+    if by is None:
+        return f"{told.mean_confidence:.3f}"
+    what = [f"{n:,} {noun}" for n, noun in ((by.n_labels, "labels"), (by.n_pairs, "pairs")) if n]
+    how = f"calibrated by {' and '.join(what)} held out" if what else "not calibrated"
+    return f"{told.mean_confidence:.3f}, {how}"
 
 
 def _adjusted(edges: Adjustment | None) -> str | None:

@@ -29,6 +29,7 @@ from mustlink_io.hdf5.plain_json import to_json
 from mustlink_io.hdf5.result_parts import (
     Adjustment,
     Baseline,
+    Calibration,
     Clusters,
     Constraints,
     Convergence,
@@ -106,6 +107,7 @@ class Report(Part):
     unassigned: _Count = None
     unanswered: _Count = None
     mean_confidence: _Number = None
+    calibration: Annotated[Calibration | None, _Optional] = None
 
     @model_validator(mode="after")
     def _match(self) -> Report:

@@ -115,6 +115,15 @@ class Feasible(Part):
     wanted: Count
 
 
+class Calibration(Part):
+    """How much edges (α) and the embedding (β) count in confidence, by what was held out."""
+
+    edges: Number
+    embedding: Number
+    n_labels: Count
+    n_pairs: Count
+
+
 class Places(Part):
     """Cuts by cost vᵀL̄v and α = vᵀQ̄v, ‖v‖² = vol; `inside` says of which part of J, if of one."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,8 @@ class ClusterJob(Job):
     constraints: str | None = None
     beliefs: Mapping[str, float] = field(default_factory=dict)
     strict: bool = False
-    how_sure: Literal["confidence", "membership"] | None = None
+    confidence: bool = False
+    membership: bool = False
 
     methods: ClassVar[Mapping[str, Method]] = METHODS
     common: ClassVar[frozenset[str]] = COMMON_OPTIONS
@@ -130,7 +131,7 @@ class ClusterJob(Job):
             estimator.fit(data, side, **given)
         else:
             estimator.fit(data, constraints=side, **given)
-        if self.how_sure is not None:
+        if self.confidence or self.membership:
             estimator.calibrate(given.get("observer"))
 
     def labels_of(self, side: Any) -> NDArray[np.int64] | None:
@@ -149,8 +150,8 @@ class ClusterJob(Job):
             "--constraints": self.constraints,
             "--beliefs": ",".join(f"{kind}={by:g}" for kind, by in self.beliefs.items()) or None,
             "--strict": self.strict or None,
-            "--confidence": self.how_sure == "confidence" or None,
-            "--membership": self.how_sure == "membership" or None,
+            "--confidence": self.confidence or None,
+            "--membership": self.membership or None,
             **self.preparing_flags,
             **{flag(name): value for name, value in self.params.items()},
             "--threads": self.threads,
@@ -163,19 +164,26 @@ class ClusterJob(Job):
     def outcome(self, estimator: Any, side: Any) -> dict[str, Any]:
         """Sizes, eigenvalues, and how graph, clusters and constraints look."""
         found = {**cluster_findings(estimator, side), "command": self.command}
-        return {**found, **self._mean_confidence(estimator)}
+        return {**found, **self._mean_confidence(estimator, self.labels_of(side))}
 
-    def _mean_confidence(self, estimator: Any) -> dict[str, float]:
-        """How sure the clusters are on average, where that was asked for."""
+    def _mean_confidence(self, estimator: Any, given: NDArray[np.int64] | None) -> dict[str, Any]:
+        """How sure the clusters of nodes without a label are on average, where that was asked."""
         there = np.asarray(estimator.labels_) >= 0
-        if self.how_sure is None or not there.any():
+        if not (self.confidence or self.membership) or not there.any():
             return {}
-        return {"mean_confidence": float(estimator.confidence_[there].mean())}
+        guessed = there if given is None else there & (given < 0)
+        sure = estimator.confidence_[guessed if guessed.any() else there]
+        by = estimator.calibration_
+        return {
+            "mean_confidence": float(sure.mean()),
+            "calibration": by.trust._asdict() | {"n_labels": by.n_labels, "n_pairs": by.n_pairs},
+        }
 
     def _sure(self, estimator: Any) -> dict[str, Any]:
         """Memberships and confidence, as entries of the result file, where asked for."""
-        found = {} if self.how_sure is None else {"/confidence": estimator.confidence_}
-        if self.how_sure == "membership":
+        wanted = self.confidence or self.membership
+        found = {"/confidence": estimator.confidence_} if wanted else {}
+        if self.membership:
             found["/membership"] = estimator.membership_
         return found
 
