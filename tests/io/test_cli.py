@@ -777,6 +777,7 @@ def test_kinds_of_constraints_are_weighed(mustlink, tmp_path):
     for bad, why in (
         (f"{line} --beliefs pairs=2", "'pairs=2' is no weight of a kind"),
         (f"{line} --beliefs must=-1", "'must=-1' is no weight of a kind"),
+        (f"{line} --beliefs must=2,must=3", "must is given twice"),
         (f"cluster points.npy -k 3 --beliefs must=2 -o {out}", "--beliefs: weighs kinds"),
         (
             f"cluster points.npy -k 3 -m csc-gfhf --labels few.txt --beliefs must=2 -o {out}",

@@ -94,6 +94,7 @@ OPTIONS = {
     "gfhf --class-mass": {"class_mass": True},
     "gfhf --class-shares 1,2,1": {"class_mass": [1, 2, 1]},
     "gfhf --class-shares equal": {"class_mass": [1 / 3] * 3},
+    "gfhf --class-shares smoothed": {"class_mass": "smoothed"},
     "poisson --class-shares 1,2,1": {"class_mass": [1, 2, 1]},
     "llgc --alpha 0.5": {"alpha": 0.5},
     "tik-reg --gamma 0.1": {"gamma": 0.1},
@@ -295,7 +296,7 @@ BAD = {
     "no steps": ("points.h5 --labels few.txt -m gwem --steps 0", "--steps"),
     "shares are words": (
         "points.h5 --labels few.txt -m gfhf --class-shares a,b,c",
-        "'a,b,c' is neither equal nor a list of shares",
+        "'a,b,c' is neither equal, smoothed nor a list of shares",
     ),
     "two shares": (
         "points.h5 --labels gaps.txt --class-shares 1,2",

@@ -610,7 +610,7 @@ def test_bad_labels(problem, y, words):
         (ml.TikReg(class_mass=True), "class_mass"),
         (ml.GFHF(class_mass=[0.5, 0.5]), "2 numbers for 3 classes"),
         (ml.GFHF(class_mass=[0.5, 0.5, 0]), "above 0"),
-        (ml.GFHF(class_mass="fair"), "class shares"),
+        (ml.GFHF(class_mass="fair"), "smoothed"),
         (ml.GFHF(solver="magic"), "solver"),
         (ml.GFHF(tol=-1), "tol"),
         (ml.GFHF(max_iter=0), "max_iter"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mustlink_io.jobs.methods import EQUAL, KINDS, Method
+from mustlink_io.jobs.methods import EQUAL, KINDS, SMOOTHED, Method
 
 
 def number_or(*words: str) -> Callable[[click.Context, click.Parameter, str | None], Any]:
@@ -30,8 +30,8 @@ def number_or(*words: str) -> Callable[[click.Context, click.Parameter, str | No
 def class_shares(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> list[float] | str | None:
-    """Numbers above 0 behind a list such as 0.5,0.3,0.2; the word equal stays."""
-    if value is None or value == EQUAL:
+    """Numbers above 0 behind a list such as 0.5,0.3,0.2; words stay."""
+    if value in (None, EQUAL, SMOOTHED):
         return value
     try:
         found = [float(word) for word in value.split(",")]
@@ -39,7 +39,8 @@ def class_shares(
         found = []
     if not found or not all(0 < share < float("inf") for share in found):
         raise click.BadParameter(
-            f"{value!r} is neither {EQUAL} nor a list of shares above 0, such as 0.5,0.3,0.2"
+            f"{value!r} is neither {EQUAL}, {SMOOTHED} nor a list of shares above 0, such as "
+            "0.5,0.3,0.2"
         )
     return found
 
@@ -53,6 +54,8 @@ def kind_weights(
     found = {}
     for word in value.split(","):
         kind, _, number = word.strip().partition("=")
+        if kind in found:
+            raise click.BadParameter(f"{kind} is given twice; give it one weight")
         try:
             found[kind] = float(number)
         except ValueError:
@@ -207,7 +210,8 @@ PROPAGATE_OWN = (
     click.option(
         "--class-shares",
         callback=class_shares,
-        help="As 0.5,0.3,0.2, in the order of the classes, or equal: to these shares instead; "
+        help="As 0.5,0.3,0.2, in the order of the classes, or equal, or smoothed (the labels' "
+        "shares, ten labels added to every class): to these shares instead; "
         "poisson too. For few labels, not equally many a class.",
     ),
     click.option(
@@ -223,7 +227,7 @@ PROPAGATE_OWN = (
         help="Go on to what a block model of the network finds likelier, labels held; default no, "
         "for llgc on a graph what labels held out choose.",
     ),
-    click.option("--gamma", type=float, help="tik-reg: weight of smoothness; default 0.01."),
+    click.option("--gamma", type=float, help="tik-reg: weight of smoothness; default 0.001."),
     click.option(
         "--normalized", is_flag=True, default=None, help="green: of the normalised Laplacian."
     ),

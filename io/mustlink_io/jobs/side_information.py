@@ -15,7 +15,7 @@ from mustlink.labels import check_two_classes, refuse_row_numbers
 from mustlink_io import formats
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import store
-from mustlink_io.jobs.methods import EQUAL
+from mustlink_io.jobs.methods import EQUAL, SMOOTHED
 
 _TOLD = 5  # contradictions that are told in words
 
@@ -132,8 +132,10 @@ def class_labels(labels: formats.Labels | None, where: str | None) -> NDArray[np
     return labels.codes
 
 
-def class_shares(given: list[float] | str, labels: NDArray[np.int64]) -> list[float]:
-    """One share a class; raises InputError."""
+def class_shares(given: list[float] | str, labels: NDArray[np.int64]) -> list[float] | str:
+    """One share a class, or the word smoothed; raises InputError."""
+    if given == SMOOTHED:
+        return given
     classes = np.unique(labels[labels >= 0])
     if given == EQUAL:
         return [1.0 / classes.size] * classes.size
