@@ -174,6 +174,9 @@ def test_errors_are_one_line():
         c.weighted(must=-1)
     with pytest.raises(InputError, match="labels"):
         c.weighted(labels=float("nan"))
+    with pytest.raises(InputError, match="must: 'two' is not a number"):
+        c.weighted(must="two")
+    assert (c.weighted(must="2").to_dense() == c.weighted(must=2).to_dense()).all()
     with pytest.raises(InputError, match="closure"):
         c.closure().weighted(must=2)
     with pytest.raises(InputError, match="closure"):

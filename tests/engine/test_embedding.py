@@ -200,6 +200,9 @@ def test_parameters():
     for kind in OF_FITS:
         with pytest.raises(InputError, match="neighbourhoods of points"):
             kind().fit(ml.knn_graph(X, 5))
+    for kind in (*OF_FITS, ml.LaplacianEigenmaps):
+        with pytest.warns(DoubtfulResultWarning), pytest.raises(InputError, match="all 20 are"):
+            kind().fit(np.ones((20, 3)))
 
 
 @pytest.mark.parametrize("kind", [*OF_FITS, ml.LaplacianEigenmaps])

@@ -207,6 +207,7 @@ def test_every_pair_can_be_asked(method, solver):
         est = estimator(method, solver=solver, tol=1e-5).fit(W, constraints=known)
         true, F = whole(est, W, known), est.propagated_constraints_
         assert F.shape == W.shape
+        assert repr(F).startswith(f"AllPairs({y.size} x {y.size}")
         assert np.abs(F[np.arange(y.size)[:, None], np.arange(y.size)] - true).max() < 1e-5
         i, j = rng.integers(0, y.size, 2)
         assert F[i, j] == pytest.approx(true[i, j], abs=1e-5)

@@ -166,7 +166,7 @@ def numeric_array(values: Any, where: str) -> NDArray[Any]:
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}: not an array of numbers ({error}); check the rows") from None
     if array.dtype.kind not in "biuf":
-        wrong = f"type {array.dtype} given"
+        wrong = f"{type(values).__name__ if array.ndim == 0 else f'type {array.dtype}'} given"
         if array.dtype.kind == "c":
             wrong = "complex numbers given. Complex data not supported"  # scikit-learn's words
         raise InputError(f"{where}: {wrong}; convert to real numbers")

@@ -213,8 +213,9 @@ class Constraints(Given):
         """
         given = {"must": must, "cannot": cannot, "labels": labels, "graph": graph}
         for name, weight in given.items():
-            if check_number(weight, f"constraints: {name}", "at least 0") < 0:
-                raise InputError(f"constraints: {name} has weight {weight:g}; give at least 0")
+            given[name] = number = check_number(weight, f"constraints: {name}", "at least 0")
+            if number < 0:
+                raise InputError(f"constraints: {name} has weight {number:g}; give at least 0")
         if self.hard is not None:
             raise InputError("constraints: a closure holds all for certain; weigh without closing")
         if self.copies is not None:

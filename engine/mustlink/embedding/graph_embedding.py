@@ -79,6 +79,11 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEst
             how: Any = {"sample_weight": sample_weight, "cost": self.cost(), "needs_points": needs}
             points, work = points_and_view(self, X, graph, recorder, seed, **how)
             graph = work.graph
+            if graph.info.get("all_equal"):
+                raise InputError(
+                    f"points: all {graph.n_rows} are equal, one point has no coordinates to find; "
+                    "check that the right columns were read"
+                )
             laplacian = laplacian_of(work)
             self._check_room(laplacian)
             inside = points[graph.first_rows[laplacian.nodes]] if needs else None

@@ -57,7 +57,9 @@ def several(X: Any, graphs: Any, known: Callable[[Graph], Constraints]) -> Any:
         try:
             found.append(one if isinstance(one, Graph) else Graph.from_affinity(one))
         except InputError as error:
-            raise InputError(f"graphs: number {number}: {error}") from None
+            points = len(set(getattr(one, "shape", ()))) == 2
+            cure = "; knn_graph(X) makes a graph of points" if points else ""
+            raise InputError(f"graphs: number {number}: {error}{cure}") from None
     if X is None and not found:
         raise InputError("graphs: the list is empty, and X is None; give at least one graph")
     return Views(found[0], tuple(found[1:]), known) if X is None else Views(X, tuple(found), known)

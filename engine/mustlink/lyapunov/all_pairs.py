@@ -25,7 +25,7 @@ _WHOLE = 20_000  # nodes up to which all of F is looked through
 KINDS = ("must", "cannot", "both")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AllPairs:
     """What constraints say of every pair of n rows: F (n, n), symmetric, never written out.
 
@@ -42,6 +42,10 @@ class AllPairs:
     def shape(self) -> tuple[int, int]:
         """(n, n)."""
         return self.nodes.size, self.nodes.size
+
+    def __repr__(self) -> str:
+        n = self.nodes.size
+        return f"AllPairs({n:,} x {n:,}: F[i, j], .row(i), .top(count, kind))"
 
     def __getitem__(self, pair: tuple[Any, Any]) -> Any:
         """F_ij of rows i and j, numbers or arrays."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from mustlink.check import as_integer, check_choice, check_number
+from mustlink.check import as_integer, check_choice, check_flag, check_number
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import NodeMatrix, balanced
 from mustlink.eigen.feasible_pairs import feasible_pairs, unconstrained
@@ -240,6 +240,7 @@ class CSP(ConstrainedSpectral):
     def _check_parameter(self) -> None:
         if self.n_vectors is not None:
             as_integer(self.n_vectors, "n_vectors", 1)
+        check_flag(self.balanced, "balanced")
         if isinstance(self.beta, str):
             check_choice(self.beta, ("auto", *NAMED), "beta")
         else:

@@ -49,6 +49,6 @@ def doubt_feasible(solution: Solution, recorder: Recorder) -> None:
         recorder.note(f"only {found} of {wanted} vectors feasible; a smaller beta gives more")
     else:
         recorder.warn(
-            f"only {found} of {wanted} vectors feasible: {wanted + 1} clusters are told apart by "
-            "too little; a smaller beta, or a larger subspace, gives more"
+            f"only {found} of {wanted} vectors feasible, too few to tell all clusters apart; a "
+            "smaller beta, or a larger subspace, gives more"
         )

@@ -171,8 +171,8 @@ def _doubt_content(known: Constraints, recorder: Recorder, *, is_given: bool) ->
         )
     elif known.is_empty:
         recorder.warn(
-            f"labels, constraints: none of the {known.n_nodes} nodes has any; the graph alone was "
-            "clustered"
+            f"labels, constraints: none of the {known.n_nodes} nodes has any, or all weigh 0; the "
+            "graph alone was clustered"
         )
     elif known.kind == "labels" and known.labels is not None and known.classes.size == 1:
         count = np.count_nonzero(known.labels >= 0)

@@ -111,8 +111,8 @@ class SSSC(ConstrainedSpectral):
             check_choice(self.gamma, ("auto", "search"), "gamma")
         elif not 0 <= check_number(self.gamma, "gamma", "0 <= gamma < 1") < 1:
             raise InputError(f"gamma: {self.gamma} is out of range; give 0 <= gamma < 1")
-        if not isinstance(self.balanced, bool | np.bool_):
-            check_choice(self.balanced, ("auto",), "balanced")
+        if not isinstance(self.balanced, bool | np.bool_) and self.balanced != "auto":
+            raise InputError(f'balanced: {self.balanced!r} given; give True, False or "auto"')
         for name in ("must_weight", "cannot_weight"):
             weight = check_number(getattr(self, name), name, "at least 0")
             if weight < 0:

@@ -20,7 +20,9 @@ def graph_of(found: Read, want: Want | None, place: Place) -> Data:
     """The graph in a matrix; raises InputError."""
     value, sparse = found.value, sp.issparse(found.value)
     if want != "bipartite" and value.shape[0] != value.shape[1]:
-        other = "; --as bipartite takes rows and columns as nodes" if sparse else ""
+        other = "; make a graph of points by mustlink graph"
+        if sparse:
+            other = "; --as bipartite takes rows and columns as nodes"
         raise InputError(f"{place}: shape {value.shape}, but an affinity matrix is square{other}")
     if not sparse and (value.ndim != 2 or value.dtype.kind not in "fiub"):
         raise InputError(f"{place}: values of type {value.dtype}; weights are real numbers")
