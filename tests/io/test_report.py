@@ -47,7 +47,8 @@ def data(tmp_path_factory):
         "cluster points.h5:/points -k 3 --labels few.txt -o labelled.h5",
         "cluster points.h5:/points -k 35 -o many.h5",
         "cluster parts.h5 -k 4 -o apart.h5",
-        "propagate points.h5:/points --labels few.txt -m llgc --class-shares equal -o classes.h5",
+        "propagate points.h5:/points --labels few.txt -m llgc --alpha 0.99 --class-shares equal "
+        "-o classes.h5",
     ):
         words = [str(folder / w) if w.partition(":")[0].endswith((".h5", ".csv", ".txt")) else w
                  for w in line.split()]  # fmt: skip
@@ -238,7 +239,8 @@ def test_nodes_away_from_their_class_are_told_by_names(report, mustlink, data):
         assert row["class_name"] in ("left", "mid", "right")
     assert [row["node"] for row in facts["constraints"]["strays"]] == [2]
     assert re.search(r"2\s+mid\s+\d \(left\)\s+\d \(mid\)", page.text)
-    assert mustlink(f"propagate {line} -m llgc --class-shares equal -o named.h5")[0] == 0
+    way = "-m llgc --alpha 0.99 --class-shares equal"
+    assert mustlink(f"propagate {line} {way} -o named.h5")[0] == 0
     page, facts = report("named.h5")
     assert facts["constraints"]["overruled"][0]["class_name"] == "mid"
     assert re.search(r"2\s+mid\s+left", page.text)

@@ -46,7 +46,7 @@ class SoftClusters:
         and v_c the cluster's mean row and mean squared distance from it; α and β are those of
         `calibration_`. `labels_` has the largest of a row: a node whose edges say otherwise is
         nearly a tie. Nodes without an edge that were put in a cluster (`isolated="assign"`) have
-        the clusters' sizes. Computed anew when asked for, in O(nnz + nKr), held by nobody.
+        the clusters' sizes to the power α. Computed anew when asked for, in O(nnz + nKr).
         """
         calibration = self.calibration_
         with threads(self.n_jobs):
