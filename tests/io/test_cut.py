@@ -10,7 +10,7 @@ from PIL import Image
 import mustlink as ml
 from mustlink_io.commands.cli import run
 from mustlink_io.formats.photographs import load_image, load_strokes, save_image
-from mustlink_io.pictures.cut_out import cut_out, outlined
+from mustlink_io.pictures.cut_out import cut_out, outlined, painted
 
 RED, BLUE, GREEN = (230, 20, 20), (20, 20, 230), (20, 230, 20)
 
@@ -106,9 +106,31 @@ def test_outline_and_cut_out():
     assert (shown[rim] == GREEN).all()
     assert (shown[(labels == 1) & ~rim] == 100).all()
     assert (shown[labels == 0] == 35).all()
-    part = cut_out(image, (labels == 1) * 0.6)
-    assert part.shape == (7, 9, 4)
-    np.testing.assert_array_equal(part[..., 3], np.where(labels == 1, 153, 0))
+
+
+def test_a_cut_out_is_soft_at_its_edge_alone():
+    image = np.full((12, 15, 3), 100, np.uint8)
+    inside = np.zeros((12, 15), dtype=bool)
+    inside[:, :7] = True
+    part = cut_out(image, inside, np.full((12, 15), 0.6))
+    assert part.shape == (12, 15, 4)
+    expected = np.where(inside, 255, 0)
+    expected[:, 5:9] = 153
+    np.testing.assert_array_equal(part[..., 3], expected)
+
+
+def test_painted_strokes_have_a_white_rim():
+    image = np.full((9, 12, 3), 100, np.uint8)
+    strokes = np.full((9, 12), -1)
+    strokes[2:5, 1:6], strokes[6:9, 4:10] = 0, 1
+    shown = painted(image, strokes, np.array([BLUE, GREEN], np.uint8))
+    assert (shown[strokes < 0] == 100).all()
+    assert (shown[3, 2:5] == BLUE).all()
+    assert (shown[7:, 5:9] == GREEN).all()  # the frame is no rim
+    rim = strokes >= 0
+    rim[3, 2:5] = rim[7:, 5:9] = False
+    assert (shown[rim] == 255).all()
+    assert (image == 100).all()
 
 
 def layers(kind, layer):

@@ -1,56 +1,57 @@
-"""The main job: strokes in, picture and labels out."""
+"""The main job: a photograph and strokes in, labels, cut-outs and a picture out."""
 
 import json
 import sys
 
-import h5py
 import numpy as np
 import pytest
+from PIL import Image
 
-from mustlink.errors import InputError
 from mustlink_io.commands.cli import run
-from mustlink_io.jobs import demo
+from mustlink_io.formats.photographs import load_image, load_strokes
 
-STROKES = """
-# a comment
-class,width,points
-left,3,2 5 8 5
-right,1,15 0 15 9
-"""
+BLUE, ORANGE = (0, 114, 178), (230, 159, 0)
 
 
-def test_strokes_become_labels():
-    labels, names = demo.rasterise(demo.read_strokes(STROKES), (10, 20))
-    assert names == ["left", "right"]
-    assert set(np.unique(labels)) == {-1, 0, 1}
-    for y in range(10):
-        for x in range(20):
-            near_left = np.hypot(x - np.clip(x, 2, 8), y - 5) <= 1.5
-            near_right = np.hypot(x - 15, y - np.clip(y, 0, 9)) <= 0.5
-            assert labels[y, x] == (1 if near_right else 0 if near_left else -1)
+def demo(folder, capsys):
+    assert run(["demo", "-o", str(folder), "--json", "--quiet"]) == 0
+    return json.loads(capsys.readouterr().out)
 
 
-def test_bad_strokes_are_told():
-    with pytest.raises(InputError, match="row 1"):
-        demo.read_strokes("class,width,points\na,3,1 2 3\n")
-
-
-@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 3])
-def test_demo_obeys_the_strokes(tmp_path, capsys, monkeypatch, step):
-    """At full size, which `make run` does too, and with every third pixel either way."""
-    image, strokes, names = demo.photograph()
+def test_demo_cuts_along_its_strokes_and_then_along_those_painted_more(tmp_path, capsys):
+    told = demo(tmp_path, capsys)
+    image = load_image(tmp_path / "china.jpg", "photograph")
+    strokes, colours = load_strokes(tmp_path / "strokes.png", "strokes")
     assert image.shape == (427, 640, 3)
-    image, strokes = np.ascontiguousarray(image[::step, ::step]), strokes[::step, ::step]
-    monkeypatch.setattr(demo, "photograph", lambda: (image, strokes, names))
-    assert run(["demo", "-o", str(tmp_path / "out"), "--json", "--quiet"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert result["n_nodes"] == strokes.size
-    assert result["obeyed"] > 0.9 > result["obeyed_without"]
-    with h5py.File(tmp_path / "out" / "china.h5") as file:
-        labels = file["labels"][:]
-    assert labels.shape == (strokes.size,)
-    assert set(np.unique(labels)) == {0, 1, 2}
-    assert (tmp_path / "out" / "china.png").stat().st_size > 100_000
+    np.testing.assert_array_equal(colours, [BLUE, ORANGE])
+    labels = np.asarray(Image.open(told["output"]))
+    known = strokes >= 0
+    np.testing.assert_array_equal(labels[known], strokes[known])
+    assert (labels[150:300, 360:540] == 1).all()  # the lake and trees beside the pagoda
+    assert (labels[140:330, 120:300] == 0).mean() > 0.98
+    with Image.open(told["picture"]) as picture:
+        drawn = np.asarray(picture.convert("RGB"))
+    first, second, third = np.array_split(drawn, 3, axis=1)
+    for colour in (BLUE, ORANGE):
+        assert (first == colour).all(axis=2).sum() > 1000
+    assert second.mean() < 0.6 * first.mean()  # what is round the pagoda is dimmed
+    assert 0.6 < (third == 255).all(axis=2).mean() < 0.9  # or cut off
+
+    with Image.open(tmp_path / "strokes.png") as opened:
+        more = np.array(opened)
+    more[395:425, 300:310] = (*ORANGE, 255)
+    Image.fromarray(more).save(tmp_path / "strokes.png")
+    again = demo(tmp_path, capsys)
+    assert again["classes"][1]["strokes"] > told["classes"][1]["strokes"]
+    assert (np.asarray(Image.open(again["output"]))[395:425, 300:310] == 1).all()
+
+
+def test_demo_tells_what_it_did_and_how_to_do_it_again(tmp_path, capsys):
+    assert run(["demo", "-o", str(tmp_path)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "273,280 pixels" in out
+    assert "in 2 colours" in out
+    assert "mustlink cut" in out
 
 
 @pytest.mark.parametrize("module", ["PIL", "matplotlib.figure"])

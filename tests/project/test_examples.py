@@ -10,7 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
@@ -34,9 +36,20 @@ def claimed(page):
 
 def test_strokes_show_what_is_meant(tmp_path):
     figures = run("image", tmp_path)
-    assert figures["with"] > 0.9 > 0.7 > figures["without"]
+    assert min(figures["cut"], figures["with"]) > 0.9 > 0.7 > figures["without"]
     assert figures["kept"] > 0.95
-    assert [figures["without"], figures["with"]] == pytest.approx(claimed("image.md"), abs=0.02)
+    shown = [figures[name] for name in ("cut", "without", "with")]
+    assert shown == pytest.approx(claimed("image.md"), abs=0.02)
+    temple, trees, rest = (np.asarray(Image.open(tmp_path / f"cut-{code}.png")) for code in "012")
+    photograph = np.asarray(Image.open(tmp_path / "photo.png"))
+    assert temple.shape == trees.shape == rest.shape == (*photograph.shape[:2], 4)
+    assert (temple[200:300, 130:270, 3] == 255).all()
+    assert (temple[150:, 380:, 3] == 0).all()
+    assert (rest[100:160, 360:500, 3] == 255).all()
+    outline = np.asarray(Image.open(tmp_path / "cut-outline.png"))
+    dimmed = trees[..., 3] == 255
+    assert outline[dimmed].mean() < 0.4 * photograph[dimmed].mean()
+    np.testing.assert_array_equal(outline[200:300, 130:270], photograph[200:300, 130:270])
 
 
 def test_few_named_documents_make_topics(tmp_path):

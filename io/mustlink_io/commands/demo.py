@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
 from mustlink_io.commands.options import JSON, QUIET
-from mustlink_io.terminal.console import facts, size, stage_table, stdout_console
-from mustlink_io.terminal.summary import emit, sizes_line
-
-if TYPE_CHECKING:
-    from mustlink_io.hdf5.result_parts import Stage
+from mustlink_io.terminal.console import clock, facts, size, stdout_console
+from mustlink_io.terminal.summary import emit
 
 
 @click.command(short_help="A photograph, cut along strokes.")
@@ -20,28 +17,35 @@ if TYPE_CHECKING:
 @QUIET
 @JSON
 def demo(out_dir: str, quiet: bool, as_json: bool) -> None:
-    """Cut a photograph along strokes that ship with mustlink, with and without them."""
+    """Cut a photograph along strokes that ship with mustlink, as `mustlink cut` does.
+
+    The strokes are put beside it as strokes.png: paint on them in any editor, and run it again.
+    """
     from mustlink_io.jobs.demo import run as run_demo
-    from mustlink_io.terminal.progress import observing
 
-    with observing(quiet) as observer:
-        result = run_demo(out_dir, observer)
+    result = run_demo(out_dir)
+    for warning in result["warnings"]:
+        click.echo(f"warning: {warning}", err=True)
     if as_json or not quiet:
-        emit(result.flat(), as_json, lambda told: show_demo(told, result.stages))
+        emit(result, as_json, show_demo)
 
 
-def show_demo(result: Mapping[str, Any], stages: Sequence[Stage]) -> None:
+def show_demo(result: Mapping[str, Any]) -> None:
     """Print what `mustlink demo` did."""
-    console = stdout_console()
+    classes, pixels = result["classes"], result["pixels"]
+    painted = sum(one["strokes"] for one in classes)
+    parts = ", ".join(f"{one['colour']}: {one['pixels'] / pixels:.1%}" for one in classes)
     facts(
-        console,
+        stdout_console(),
         [
-            ("image", f"{result['image']}: {result['n_nodes']:,} pixels"),
-            ("strokes", f"{result['stroke_pixels']:,} pixels of {', '.join(result['classes'])}"),
-            ("obeyed", f"{result['obeyed']:.1%} of them ({result['obeyed_without']:.1%} without)"),
-            ("sizes", sizes_line(result["sizes"])),
+            ("image", f"{result['image']}: {pixels:,} pixels"),
+            ("strokes", f"{painted:,} pixels in {len(classes)} colours"),
+            ("parts", parts),
+            ("cut in", clock(result["seconds"])),
             ("peak memory", size(result["peak_bytes"])),
-            ("wrote", ", ".join(result["files"])),
+            ("labels", result["output"]),
+            ("cut-outs", ", ".join(one["cut_out"] for one in classes)),
+            ("look at", f"{result['picture']}, {result['outline']}"),
+            ("again", result["command"]),
         ],
     )
-    stage_table(console, stages)

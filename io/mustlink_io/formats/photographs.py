@@ -21,6 +21,11 @@ def load_image(path: str | Path, where: str) -> NDArray[Any]:
     return _pixels(path, "RGB", where)
 
 
+def load_cut_out(path: str | Path, where: str) -> NDArray[Any]:
+    """Image (h, w, 4) of uint8, the last how opaque it is; raises as `load_image` does."""
+    return _pixels(path, "RGBA", where)
+
+
 def load_strokes(path: str | Path, where: str) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Labels (h, w) of painted pixels, -1 elsewhere, and the colour of each, (K, 3), in order.
 

@@ -46,7 +46,8 @@ def cut(
     save_image(found.astype(np.uint8), path)
     save_image(outlined(image, found, ground, colours), outline)
     for code, part in enumerate(parts):
-        save_image(cut_out(image, est.label_distributions_[..., code]), part)
+        share = est.label_distributions_[..., code]
+        save_image(cut_out(image, found == code, share), part)
     counts = np.bincount(found.ravel(), minlength=len(names))
     return {
         "output": str(path),

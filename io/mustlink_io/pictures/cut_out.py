@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mustlink_io.pictures.canvas import Labels
 
 _DIMMED = 0.35  # of a ground's lightness
+_SOFT = 2  # pixels of a cut-out's edge to either side
 _LINE = 500  # pixels of a picture for each of a line's width
 
 
@@ -28,9 +29,27 @@ def outlined(
     return np.asarray(np.rint(shown), dtype=np.uint8)
 
 
-def cut_out(image: NDArray[np.uint8], share: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Image (h, w, 4) whose alpha is the share (h, w) that a label has of the pixels."""
-    alpha = np.rint(255 * np.clip(share, 0, 1)).astype(np.uint8)
+def painted(
+    image: NDArray[np.uint8], strokes: Labels, colours: NDArray[np.uint8]
+) -> NDArray[np.uint8]:
+    """Image (h, w, 3) with strokes (h, w), -1 for none, in `colours` (K, 3), each rimmed white."""
+    shown = image.copy()
+    shown[strokes >= 0] = colours[strokes[strokes >= 0]]
+    for label in np.unique(strokes[strokes >= 0]):
+        shown[_rim(strokes == label, 1)] = 255
+    return shown
+
+
+def cut_out(
+    image: NDArray[np.uint8], inside: NDArray[np.bool_], share: NDArray[np.float64]
+) -> NDArray[np.uint8]:
+    """Image (h, w, 4), opaque where `inside` (h, w) and transparent elsewhere.
+
+    Beside the edge alpha is the share (h, w) that the label has of the pixels; elsewhere shares
+    between 0 and 1 are doubt, which would show as holes and haze.
+    """
+    edge = _rim(inside, _SOFT) | _rim(~inside, _SOFT)
+    alpha = np.rint(255 * np.clip(np.where(edge, share, inside), 0, 1)).astype(np.uint8)
     return np.dstack([image, alpha])
 
 

@@ -65,25 +65,26 @@ def segmentation(
     rim = boundaries(strokes)
     checked[rim] = 1.0
     marked[rim] = 1.0
-    return _side_by_side((marked, overlay(image, before), checked), titles)
+    return side_by_side((marked, overlay(image, before), checked), titles)
 
 
 def label_map(labels: Labels, image: NDArray[Any] | None = None) -> Figure:
     """Draw the labels (h, w) of an image, over it where it is given; raises InputError."""
     if image is None:
-        return _side_by_side((colours(labels),), ("",))
+        return side_by_side((colours(labels),), ("",))
     shape = _as_rgb(image).shape[:2]
     if labels.shape != shape:
         raise InputError(f"pictures: labels of shape {labels.shape}, the image {shape}")
-    return _side_by_side((overlay(image, labels),), ("",))
+    return side_by_side((overlay(image, labels),), ("",))
 
 
 def photograph(image: NDArray[Any]) -> Figure:
     """Draw an image (h, w[, 3]) alone."""
-    return _side_by_side((_as_rgb(image),), ("",))
+    return side_by_side((_as_rgb(image),), ("",))
 
 
-def _side_by_side(pictures: Sequence[NDArray[np.float64]], titles: Sequence[str]) -> Figure:
+def side_by_side(pictures: Sequence[NDArray[Any]], titles: Sequence[str]) -> Figure:
+    """Draw images (h, w, 3 or, with alpha, 4) of one size in a row, each below its title."""
     height, width = pictures[0].shape[:2]
     titled = 0.4 if any(titles) else 0.05
     figure = new_figure(5 * len(pictures), float(np.clip(5 * height / width, 0.5, 50)) + titled)
