@@ -103,6 +103,10 @@ class Cost:
         small = _SMALL * width**2 if self.guarded else 0
         return int(number * (blocks * at_once + self.held * width)) + rows + small
 
+    def with_prior(self) -> Cost:
+        """The same with a prior: distributions of nodes, and of those in working order."""
+        return replace(self, held=self.held + 2)
+
     def of_given(self) -> Cost:
         """The same where the graph is given, not made from points."""
         return replace(self, usual=self.usual + self.on_networks)

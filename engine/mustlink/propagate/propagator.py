@@ -139,7 +139,7 @@ class Propagator(Answers):
             seed = self._seed()
             refuse_blind_scoring(y)
             labels, names = class_labels(y)
-            cost = self.cost(np.unique(labels[labels >= 0]).size)
+            cost = self._cost(np.unique(labels[labels >= 0]).size, prior)
             X = several(X, graphs, lambda one: Constraints.from_labels(on_both_sides(labels, one)))
             needs = self._needs_points
             how: Any = {"sample_weight": sample_weight, "cost": cost, "needs_points": needs}
@@ -157,7 +157,7 @@ class Propagator(Answers):
 
     def _run(self, work: Workspace, points: Any, told: Told, seed: int, last: bool = False) -> None:
         self.classes_ = told.classes
-        at_once = columns_at_once(work, self.cost(self.classes_.size))
+        at_once = columns_at_once(work, self._cost(self.classes_.size, told.prior))
         until = work.recorder.deadline
         solving = Solving(self.solver, self.tol, int(self.max_iter), until, at_once)
         ways = self._ways(network=points is None and work.graph.is_network and told.prior is None)
@@ -185,6 +185,9 @@ class Propagator(Answers):
     def cost(self, n_classes: int | None = None) -> Cost:
         """One equation for each class, all at a time; see `GraphEstimator.cost`."""
         return propagation(_USUAL_CLASSES if n_classes is None else n_classes)
+
+    def _cost(self, n_classes: int, prior: Any) -> Cost:
+        return self.cost(n_classes) if prior is None else self.cost(n_classes).with_prior()
 
     def _check(self) -> None:
         check_choice(self.solver, SOLVERS, "solver")

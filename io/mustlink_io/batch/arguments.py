@@ -19,7 +19,7 @@ from mustlink_io.hdf5 import store
 from mustlink_io.jobs.cluster import ClusterJob, usual_method
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.methods import steps_of
-from mustlink_io.jobs.propagate import ON_GRAPHS, USUAL, PropagateJob
+from mustlink_io.jobs.propagate import PropagateJob, usual_methods
 
 Commands = Mapping[str, click.Command]
 
@@ -84,11 +84,18 @@ def argument_list(
     words = [str(command.name)]
     for key, value in values.items():
         if key not in ("data", "output"):
-            words += _option(known[key], where.path(str(value)) if key in FILES else value)
+            is_file = _is_file(key, known[key], value)
+            words += _option(known[key], where.path(str(value)) if is_file else value)
     if fresh and any(FRESH in parameter.opts for parameter in command.params):
         words.append(FRESH)
     output, data = (where.path(str(spec.values[key])) for key in ("output", "data"))
     return [*words, "--json", "-o", output, "--", data]
+
+
+def _is_file(key: str, parameter: click.Parameter, value: Scalar) -> bool:
+    """Whether a value names a file: a belief may be a number, `prior` of a clusterer is a word."""
+    number = key == "belief" and isinstance(value, int | float) and not isinstance(value, bool)
+    return key in FILES and not number and not isinstance(parameter.type, click.Choice)
 
 
 def _option(parameter: click.Parameter, value: Scalar) -> list[str]:
@@ -142,6 +149,8 @@ def fits(commands: Commands, command: str, values: Mapping[str, Scalar], key: st
         return True  # an error that the command line tells better
     if key in ("labels", "constraints"):
         return key in method.takes
+    if command == "propagate" and key in ("prior", "belief"):
+        return "prior" in method.takes and "prior" in values
     name = str(known[key].name)
     own = {name for one in kind.methods.values() for name in one.options}
     return name not in own or name in kind.common | method.options
@@ -150,7 +159,7 @@ def fits(commands: Commands, command: str, values: Mapping[str, Scalar], key: st
 def _usual(command: click.Command, values: Mapping[str, Any]) -> str:
     """The method that the command takes when none is given."""
     if command.name == "propagate":
-        return USUAL
+        return usual_methods(values.get("prior"))["method"]
     return usual_method(values.get("labels"), values.get("constraints"))
 
 
@@ -160,7 +169,7 @@ def check(spec: JobSpec, where: Where, commands: Commands) -> Ready:
     known = keys(command)
     for key, value in spec.values.items():
         try:
-            if key in FILES and not (isinstance(value, str) and value):
+            if _is_file(key, known[key], value) and not (isinstance(value, str) and value):
                 raise InputError(f"{value!r} is not the name of a file")
             _option(known[key], value)
         except InputError as error:
@@ -234,7 +243,7 @@ def _job(command: str, params: Mapping[str, Any]) -> Job:
     if command == "cluster" and "method" not in direct:
         direct["method"] = usual_method(direct.get("labels"), direct.get("constraints"))
     if command == "propagate" and "method" not in direct:
-        direct |= {"method": USUAL, "on_graphs": ON_GRAPHS}
+        direct |= usual_methods(direct.get("prior"))
     return kind(**direct, steps=steps, params=own)
 
 

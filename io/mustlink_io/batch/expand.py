@@ -22,7 +22,7 @@ Fits = Callable[[str, Mapping[str, Scalar], str], bool]  # (command, values, key
 
 MOST = 10_000  # jobs of one file
 TRUTH = "truth"  # a key that is no option: it is for the table of the batch
-TEMPLATES = ("labels", "constraints", "graph", "view", "weights", TRUTH)  # beside name and output
+TEMPLATES = (*FILES[1:], TRUTH)  # beside name and output
 _WILD = re.compile(r"[*?\[]")
 
 
@@ -183,7 +183,7 @@ def _check_unique(jobs: Sequence[JobSpec], where: Where) -> None:
             )  # fmt: skip
     for job in jobs:
         for key in FILES:
-            if key not in job.values:
+            if not isinstance(job.values.get(key), str):
                 continue
             path = os.path.realpath(where.path(split(str(job.values[key]))[0]))
             if path in outputs:

@@ -13,7 +13,7 @@ from mustlink_io import formats
 from mustlink_io.batch.spec import Scalar
 
 MARK = "batch.json"  # says that a folder is the state of a batch
-FILES = ("data", "labels", "constraints", "graph", "view", "weights")
+FILES = ("data", "labels", "constraints", "graph", "view", "weights", "prior", "belief")
 _LONGEST = 150  # bytes of a name
 _UNSAFE = re.compile(r"[^\w.+,=@ -]")
 
@@ -37,7 +37,7 @@ def fields(values: Mapping[str, Scalar]) -> dict[str, str]:
     """Return what templates may name: every key, the data's folder and dataset; all safe."""
     found = {key: safe(value) for key, value in values.items()}
     for key in FILES:
-        if key in values:
+        if isinstance(values.get(key), str):
             found[key] = safe(PurePath(split(str(values[key]))[0]).stem)
     path, part = split(str(values["data"]))
     found["folder"] = safe(PurePath(path).parent.name)

@@ -39,7 +39,7 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     from mustlink_io.jobs.data_shape import shape_named, shape_of
     from mustlink_io.jobs.methods import METHODS, steps_of
     from mustlink_io.jobs.planning import beyond, plan_job
-    from mustlink_io.jobs.propagate import ON_GRAPHS, USUAL, PropagateJob
+    from mustlink_io.jobs.propagate import ON_GRAPHS, PropagateJob, usual_methods
     from mustlink_io.jobs.rates import measured_speed
 
     command = given.pop("command")
@@ -54,9 +54,12 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     apart = columns_apart(data, asked["labels"], asked["sample_weight"])
     shape = shape_named(data) or shape_of(data, asked["steps"], reads or asked["read_as"], apart)
     if command == "propagate":
-        name = method or (ON_GRAPHS if shape.d == 0 else USUAL)
+        asked |= {name: params.pop(name, None) for name in ("graph", "prior", "belief")}
+        name = method or (ON_GRAPHS if shape.d == 0 else usual_methods(asked["prior"])["method"])
         job = PropagateJob(data=data, output="", method=name, params=params, **asked)
     else:
+        if params.get("prior", "laplacian") not in ("laplacian", "affinity"):
+            raise click.UsageError("--prior FILE: is of mustlink propagate; add --for propagate")
         job = ClusterJob(
             data=data,
             output="",
@@ -93,8 +96,11 @@ def _parameters() -> list[click.Parameter]:
         show_default=True, help="What to plan.",
     )  # fmt: skip
     labels = click.Option(["--labels"], help="Known labels, as of the command.")
+    prior = click.Option(
+        ["--prior"], metavar="FILE[:DATASET]|laplacian|affinity", help="As of the command.",
+    )  # fmt: skip
     own: dict[str | None, click.Parameter] = {
-        "method": method, "n_clusters": clusters, "labels": labels,
+        "method": method, "n_clusters": clusters, "labels": labels, "prior": prior,
     }  # fmt: skip
     rest = [own.get(name, one) for name, one in shared.items() if name not in _APART]
     return [click.Argument(["data"]), command, *rest]

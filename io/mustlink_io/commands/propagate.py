@@ -38,10 +38,27 @@ from mustlink_io.commands.options import (
 from mustlink_io.commands.preparing_options import PREPARING, PreparingCommand
 from mustlink_io.jobs.methods import PROPAGATORS
 from mustlink_io.terminal.console import clock, facts, size, stage_table, stdout_console
-from mustlink_io.terminal.summary import choice_rows, emit, held_out, labels_kept, sizes_line
+from mustlink_io.terminal.summary import (
+    choice_rows,
+    emit,
+    held_out,
+    labels_kept,
+    prior_row,
+    sizes_line,
+)
 
 if TYPE_CHECKING:
     from mustlink_io.hdf5.result import Result
+
+
+def belief(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> float | str | None:
+    """A number, or the name of a file."""
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return value
 
 
 @click.command(cls=PreparingCommand, short_help="Labels of a few nodes to a class of every node.")
@@ -58,14 +75,27 @@ if TYPE_CHECKING:
     type=click.Choice(list(PROPAGATORS)),
     help=method_help(PROPAGATORS)
     + " Default: poisson for points, as it does well from one label a "
-    "class on; where classes have unequally many labels, add --class-shares. llgc for a graph, how "
-    "far labels travel chosen by labels held out.",
+    "class on; where classes have unequally many labels, add --class-shares; gfhf with "
+    "--prior. llgc for a graph, how far labels travel chosen by labels held out.",
 )
 @several(OUTPUT, IN_PLACE, KEY, OVERWRITE)
 @click.option(
     "--graph",
     metavar="FILE[:DATASET]",
     help="Neighbour graph of the points, made before; lnp, llelp, ltsalp fit to --neighbors of it.",
+)
+@click.option(
+    "--prior",
+    metavar="FILE[:DATASET]",
+    help="What something else says of every node, such as a classifier: n rows of chances, a "
+    "column for each class in their order, or called as they are in a table, .h5 or .h5ad "
+    "(/prior, or /label_distributions of an earlier answer).",
+)
+@click.option(
+    "--belief",
+    metavar="NUMBER|FILE[:DATASET]",
+    callback=belief,
+    help="How much that counts, >= 0, beside weights of edges: a number, or one a node; default 1.",
 )
 @several(*PROPAGATE_OWN)
 @several(WEIGHTS, *PREPARING)
@@ -83,6 +113,7 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
       mustlink propagate points.h5 --labels few.csv -o out.h5
       mustlink propagate points.h5:/points --labels data.h5:/known -m gfhf --class-mass -o out.h5
       mustlink propagate graph.h5 --labels few.csv -m llgc --alpha 0.9 -o out.h5
+      mustlink propagate points.h5 --labels few.csv --prior chances.csv --belief 0.5 -o out.h5
       mustlink propagate pbmc.h5ad --labels pbmc.h5ad:/obs/cell_type -o out.h5ad
       mustlink score out.h5 --truth data.h5:/labels
 
@@ -100,11 +131,12 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
                  17,1           the answers are among them
     """
     from mustlink_io.jobs.methods import steps_of
-    from mustlink_io.jobs.propagate import ON_GRAPHS, USUAL, PropagateJob
+    from mustlink_io.jobs.propagate import PropagateJob, usual_methods
     from mustlink_io.jobs.run import run
     from mustlink_io.terminal.progress import observing
 
-    asked = {name: given.pop(name) for name in ("data", "output", "method", "labels", "graph")}
+    names = ("data", "output", "method", "labels", "graph", "prior", "belief")
+    asked = {name: given.pop(name) for name in names}
     limits = {
         name: given.pop(name) for name in ("threads", "memory", "time_limit", "resume", "fresh")
     }
@@ -112,7 +144,7 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
     limits["began"] = program_began()
     asked["output"] = output_of(asked["data"], asked["output"], limits["in_place"])
     if asked["method"] is None:
-        asked |= {"method": USUAL, "on_graphs": ON_GRAPHS}
+        asked |= usual_methods(asked["prior"])
     steps, asked["sample_weight"] = steps_of(given), given.pop("sample_weight")
     asked["views"] = given.pop("views")
     asked["read_as"] = given.pop("read_as")
@@ -139,6 +171,7 @@ def show_propagate(result: Result) -> None:
             ("method", told.method),
             ("nodes", f"{told.n_nodes:,}"),
             ("labels kept", labels_kept(told)),
+            ("prior", prior_row(told.constraints)),
             ("held-out labels", held_out(told.baseline)),
             ("class sizes", sizes_line(told.sizes or (), _class_names(result), "classes")),
             ("unanswered", f"{told.unanswered:,} nodes (label -1)" if told.unanswered else None),

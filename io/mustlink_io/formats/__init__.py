@@ -12,7 +12,8 @@ from mustlink_io.formats.labels import (
 )
 from mustlink_io.formats.names import NodeNames, names_or_none
 from mustlink_io.formats.pairs import PairFile, load_matrix, load_pairs
-from mustlink_io.formats.sample_weights import load_weights
+from mustlink_io.formats.priors import load_prior
+from mustlink_io.formats.sample_weights import load_beliefs, load_weights
 from mustlink_io.hdf5.file_names import HDF5, METIS, SUFFIXES, Place, parse
 
 __all__ = [
@@ -33,10 +34,12 @@ __all__ = [
     "declared_shape",
     "default_part",
     "load",
+    "load_beliefs",
     "load_classes",
     "load_labels",
     "load_matrix",
     "load_pairs",
+    "load_prior",
     "load_weights",
     "names_or_none",
     "parse",

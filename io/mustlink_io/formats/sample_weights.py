@@ -1,7 +1,8 @@
-"""How often every row counts, from a file: one number a row, finite and not negative."""
+"""How often every row counts, or is believed, from a file: one number a row, not negative."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from mustlink_io.formats.own_columns import WEIGHT, is_own
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import HDF5, Place, parse
 
+BELIEF = ("belief", "beliefs")
 KERNELS = ("local", "gaussian", "connectivity")  # that the option was of before
 
 
@@ -35,28 +37,45 @@ def load_weights(
     weights. A column of the table `data` itself is read row by row. Raises InputError.
     """
     refuse_kernel(text)
+    return _numbers(text, n_rows, names, data, WEIGHT)
+
+
+def load_beliefs(
+    text: str, n_rows: int, names: NodeNames | None = None, data: str = ""
+) -> NDArray[np.float64]:
+    """Load beliefs (n_rows,) in the same way; called `/beliefs` or `belief` if nothing is named."""
+    return _numbers(text, n_rows, names, data, BELIEF)
+
+
+def _numbers(
+    text: str, n_rows: int, names: NodeNames | None, data: str, usual: Sequence[str]
+) -> NDArray[np.float64]:
+    """Numbers (n_rows,), called as the first of the `usual` names in words."""
     place = parse(text)
     store.check_readable(place.path)
-    values = np.asarray(_read(place, n_rows, names, own=is_own(text, data)))
+    values = np.asarray(_read(place, n_rows, names, usual, own=is_own(text, data)))
+    one, several = usual[:2]
     if values.dtype.kind not in "fiub" or values.shape != (n_rows,):
         raise InputError(
-            f"{place}: shape {values.shape} of type {values.dtype}; weights are numbers, one for "
+            f"{place}: shape {values.shape} of type {values.dtype}; {several} are numbers, one for "
             f"each of the {n_rows} rows"
         )
     found = values.astype(np.float64)
     bad = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
     if bad.size:
         raise InputError(
-            f"{place}: row {bad[0]} has weight {found[bad[0]]:g}; weights are finite and not "
+            f"{place}: row {bad[0]} has {one} {found[bad[0]]:g}; {several} are finite and not "
             "negative"
         )
     return found
 
 
-def _read(place: Place, n_rows: int, names: NodeNames | None, *, own: bool) -> Any:
+def _read(
+    place: Place, n_rows: int, names: NodeNames | None, usual: Sequence[str], *, own: bool
+) -> Any:
     if place.suffix in HDF5:
         with store.open_h5(place.path) as file:
-            name = place.part or "/weights"
+            name = place.part or f"/{usual[1]}"
             if anndata.is_column(file, name):
                 return anndata.column(file, name)
             return store.read(file, name, {}, "/weights")
@@ -64,26 +83,33 @@ def _read(place: Place, n_rows: int, names: NodeNames | None, *, own: bool) -> A
         return arrays.load_npy(place.path)
     if place.suffix == ".npz":
         with arrays.open_npz(place.path) as archive:
-            return npz.member(archive, place.part or "weights", str(place))
+            return npz.member(archive, place.part or usual[1], str(place))
     if place.suffix == ".parquet":
-        return _column(frames.read_parquet(place.path), place, n_rows, names, own)
-    return _column(tables.read_columns(place.path), place, n_rows, names, own)
+        return _column(frames.read_parquet(place.path), place, n_rows, names, usual, own)
+    return _column(tables.read_columns(place.path), place, n_rows, names, usual, own)
 
 
 def _column(
-    table: tables.Table, place: Place, n_rows: int, names: NodeNames | None, own: bool
+    table: tables.Table,
+    place: Place,
+    n_rows: int,
+    names: NodeNames | None,
+    usual: Sequence[str],
+    own: bool,
 ) -> NDArray[Any]:
-    """The column that is named, called as weights are, or the only one beside `node`."""
+    """The column that is named, called as usual, or the only one beside `node`."""
     node = tables.find_column(table.header[:1], tables.NODE) if len(table.columns) > 1 else None
-    wanted = WEIGHT if place.part is None else (place.part.lower(),)
+    wanted = usual if place.part is None else (place.part.lower(),)
     at = tables.find_column(table.header, wanted)
     rest = [i for i in range(len(table.columns)) if i != node]
     if at is None and place.part is None and len(rest) == 1:
         at = rest[0]
     if at is None:
         listed = ", ".join(store.text(name) for name in table.header[:12]) or "no header"
-        raise InputError(f"{place}: which column has the weights? write {place.path.name}:COLUMN "
-                         f"(it has {listed})")  # fmt: skip
+        raise InputError(
+            f"{place}: which column has the {usual[1]}? write {place.path.name}:COLUMN (it has "
+            f"{listed})"
+        )
     values = table.text(at)
     if own or node is None or values.dtype.kind == "O":
         return values

@@ -288,6 +288,14 @@ class Overruled(Part):
     answer: int
 
 
+class Believed(Part):
+    """Prior knowledge of nodes without a label, and of how many the answer is as it says."""
+
+    n_believed: Count
+    mean_belief: Number
+    n_as_believed: Count
+
+
 class Constraints(Part):
     """What was asked, and what became of it."""
 
@@ -300,3 +308,4 @@ class Constraints(Part):
     strays: Annotated[list[Stray], Field(max_length=_MOST)] = []
     n_overruled: Count = 0
     overruled: Annotated[list[Overruled], Field(max_length=_MOST)] = []
+    prior: Believed | None = None

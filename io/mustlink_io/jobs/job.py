@@ -108,6 +108,10 @@ class Job(ABC):
         given = self.params.get("affinity") == "precomputed"
         return self.methods[self.method].reads or self.read_as or ("graph" if given else None)
 
+    def beside(self, n: int) -> int:
+        """Bytes of n rows that are held beside the data from the reading on."""
+        return 0
+
     @property
     def doubles(self) -> bool:
         """Whether every node is twice in the graph that is solved, as who sends and receives."""

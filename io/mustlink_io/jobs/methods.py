@@ -36,8 +36,8 @@ _MASS = frozenset({"class_mass", "class_shares"})
 class Method:
     """An estimator of the engine: options of its own, side information it takes, what it needs.
 
-    `takes` is a part of {labels, constraints}, `needs` one of {labels, points}; `reads` is what
-    files are read as, whatever they look like.
+    `takes` is a part of {labels, constraints, prior}, `needs` one of {labels, points}; `reads` is
+    what files are read as, whatever they look like.
     """
 
     estimator: str
@@ -108,15 +108,22 @@ METHODS: dict[str, Method] = {
 }
 
 
-def _propagation(estimator: str, summary: str, *own: str, points: bool = False) -> Method:
+def _propagation(
+    estimator: str, summary: str, *own: str, points: bool = False, prior: bool = True
+) -> Method:
     needs = frozenset({"labels", "points"} if points else {"labels"})
     own_too = _SYSTEM | {"refine"} | set(own)
-    return Method(estimator, summary, own_too, frozenset({"labels"}), needs)
+    takes = frozenset({"labels", "prior"} if prior else {"labels"})
+    return Method(estimator, summary, own_too, takes, needs)
 
 
 PROPAGATORS: dict[str, Method] = {
     "poisson": _propagation(
-        "Poisson", "labels as charges, for few labels (Calder et al.)", "center", "class_shares"
+        "Poisson",
+        "labels as charges, for few labels (Calder et al.)",
+        "center",
+        "class_shares",
+        prior=False,
     ),
     "gfhf": _propagation(
         "GFHF", "harmonic values, labels kept as given (Zhu et al.); try --class-mass", *_MASS
@@ -126,7 +133,9 @@ PROPAGATORS: dict[str, Method] = {
     ),
     "tik-reg": _propagation("TikReg", "balanced smooth regression (Belkin et al.)", "gamma"),
     "ncut": _propagation("NCutPropagation", "normalised cut near the labels", "alpha"),
-    "green": _propagation("GreenFunction", "Green's function (Ding et al.)", "normalized"),
+    "green": _propagation(
+        "GreenFunction", "Green's function (Ding et al.)", "normalized", prior=False
+    ),
     "lelp": _propagation("LELP", "Laplacian eigenmaps", "orthogonal", "alpha", *_MASS),
     "gwem": _propagation(
         "GWEM",

@@ -106,7 +106,7 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     nodes = shape if seen.distinct is None or job.views else replace(shape, n=seen.distinct)
     hard = is_points and nodes.n < _EQUAL * shape.n and job.methods is PROPAGATORS
     whole = _whole(shape, job)
-    least = _least(whole, nodes, k, cost, is_points, hard)
+    least = _least(whole, nodes, k, cost, is_points, hard) + job.beside(shape.n)
     if memory is not None and least > memory:
         raise InputError(
             f"--memory: {size_text(memory)} given, but {job.data} with -m {job.method} needs at "
@@ -114,13 +114,13 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
         )
     points = 4 * shape.n * shape.d if is_points else 0
     lazy = memory is not None and points > memory // LAZY
-    held = 0 if lazy else points
+    held = job.beside(shape.n) + (0 if lazy else points)
     start = StagePlan("start of the program", _READER, START)
     stages = [start, _reading(shape, held, lazy), _checksums(shape, held)]
     changes = ["points are read by blocks of rows, not held"] if lazy else []
     graph, size = None, Size(whole.n, whole.nnz)
     if is_points:
-        graph = _graph_plan(nodes, k, memory, held)
+        graph = _graph_plan(nodes, k, memory, held, lazy)
         seconds = duration("equal rows", shape.n * shape.d)
         stages.append(StagePlan("equal rows", PROGRAM + held + _ROW * shape.n + _BLOCK, seconds))
         own = int(seen.symmetric * nodes.n * k)
@@ -136,7 +136,7 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
             changes.append("weights of the graph are in single precision")
     else:
         seconds = duration("checking the graph", size.nnz)
-        stages.append(StagePlan("checking the graph", _checking(size), seconds))
+        stages.append(StagePlan("checking the graph", held + _checking(size), seconds))
     single = cost.wants_single(Size(size.n, size.nnz), None if memory is None else memory - held)
     cost, note = _fitting(cost, size, memory, held, single)
     if single:
@@ -215,13 +215,13 @@ def _checking(size: Size) -> int:
 
 
 def _reading(shape: Shape, held: int, lazy: bool) -> StagePlan:
-    peak = _READER + held + _BLOCK if shape.d else _READER + 12 * shape.nnz
+    peak = _READER + held + (_BLOCK if shape.d else 12 * shape.nnz)
     how = "by blocks, nothing kept" if lazy else ""
     return StagePlan("reading", peak, duration("reading", shape.file_bytes), how)
 
 
 def _checksums(shape: Shape, held: int) -> StagePlan:
-    there = held if shape.d else 12 * shape.nnz
+    there = held + (0 if shape.d else 12 * shape.nnz)
     return StagePlan("checksums", _READER + there, duration("checksums", shape.file_bytes))
 
 
@@ -246,11 +246,11 @@ def _joining(job: Any, size: Size, held: int) -> list[StagePlan]:
     return [StagePlan("weights of the graphs", peak, seconds, how)]
 
 
-def _graph_plan(shape: Shape, k: int, memory: int | None, held: int) -> GraphPlan:
+def _graph_plan(shape: Shape, k: int, memory: int | None, held: int, lazy: bool) -> GraphPlan:
     from mustlink.neighbours.search import compares_all
 
     small = compares_all(shape.n, shape.d, k)
-    return knn_plan(shape.n, shape.d, k, memory, held=held, by_rows=held == 0, small=small)
+    return knn_plan(shape.n, shape.d, k, memory, held=held, by_rows=lazy, small=small)
 
 
 def _graph_stages(graph: GraphPlan, shape: Shape, k: int, nnz: int) -> list[StagePlan]:

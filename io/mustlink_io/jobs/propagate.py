@@ -14,38 +14,50 @@ from mustlink.observe import Recorder
 from mustlink_io import formats
 from mustlink_io.jobs import diagnostics
 from mustlink_io.jobs.given_graphs import load_graph
+from mustlink_io.jobs.given_priors import load_believed, told_of_prior
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.left_out_rows import of_kept
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, PROPAGATION_OPTIONS, PROPAGATORS, Method, flag
 from mustlink_io.jobs.provenance import command_line, now
 from mustlink_io.jobs.side_information import class_labels
 
-USUAL, ON_GRAPHS = "poisson", "llgc"  # methods where none is named
+ON_GRAPHS = "llgc"
+_DOUBLE = 8
+
+
+def usual_methods(prior: str | None) -> dict[str, str]:
+    """Methods where none is named: for points, and for a graph."""
+    return {"method": "poisson" if prior is None else "gfhf", "on_graphs": ON_GRAPHS}
 
 
 @dataclass(frozen=True)
 class Sides:
-    """Labels (n,), -1 unknown, and the neighbour graph of the points if one was given."""
+    """Labels (n,), -1 unknown, the neighbour graph of the points and the prior, if given."""
 
     labels: NDArray[np.int64]
     graph: Any | None
+    believed: tuple[NDArray[np.float64], NDArray[np.float64]] | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class PropagateJob(Job):
     """What `mustlink propagate` was asked to do; `graph` is a graph of the points in `data`.
 
-    `on_graphs` is the method where the data are a graph, None: the same.
+    `on_graphs` is the method where the data are a graph, None: the same. `prior` is a file of
+    distributions over the classes, `belief` a number or a file of how much each is believed.
     """
 
     graph: str | None = None
+    prior: str | None = None
+    belief: float | str | None = None
     on_graphs: str | None = None
 
     methods: ClassVar[Mapping[str, Method]] = PROPAGATORS
     common: ClassVar[frozenset[str]] = PROPAGATION_OPTIONS
 
     def _more_inputs(self) -> dict[str, str | None]:
-        return {"graph": self.graph}
+        believed = self.belief if isinstance(self.belief, str) else None
+        return {"graph": self.graph, "prior": self.prior, "belief": believed}
 
     def settled(self, *, is_graph: bool) -> Self:
         """With the method for what the data are."""
@@ -61,12 +73,35 @@ class PropagateJob(Job):
     def check(self) -> None:
         """Raise InputError for what is wrong without looking into a file."""
         super().check()
+        self._check_prior()
         if self.graph is None:
             return
         # local fits take the nearest of the neighbours in the graph
         fits = {"n_neighbors", "metric"} if "points" in self.methods[self.method].needs else set()
         for name in sorted((GRAPH_OPTIONS - fits) & set(self.params)):
             raise InputError(f"{flag(name)}: --graph says who neighbours are; leave it out")
+
+    def _check_prior(self) -> None:
+        if self.prior is None:
+            if self.belief is not None:
+                raise InputError("--belief: no prior that it is a belief in; give --prior FILE too")
+            return
+        if "prior" not in self.methods[self.method].takes:
+            raise InputError(
+                f"--prior: -m {self.method} minimises nothing that it could be added to; use -m "
+                "gfhf or llgc"
+            )
+        if isinstance(self.belief, float) and not 0 <= self.belief < float("inf"):
+            raise InputError(f"--belief {self.belief:g}: it must be finite and 0 or more")
+
+    def beside(self, n: int) -> int:
+        """Bytes of the prior and the beliefs."""
+        return 0 if self.prior is None else _DOUBLE * n * (self.stated_cost().columns + 1)
+
+    def stated_cost(self) -> Any:
+        """What the estimator states, with what it keeps of a prior."""
+        cost = super().stated_cost()
+        return cost if self.prior is None else cost.with_prior()
 
     def check_graph(self, where: Any) -> None:
         """Raise InputError where only points will do, or where there would be two graphs."""
@@ -82,8 +117,13 @@ class PropagateJob(Job):
         """Labels and the graph."""
         if data.kind == "graph":
             self.check_graph(data.place)
-        known = class_labels(of_kept(labels, data.kept), self.labels)
-        return Sides(known, None if self.graph is None else load_graph(self.graph, data))
+        kept = of_kept(labels, data.kept)
+        known = class_labels(kept, self.labels)
+        graph = None if self.graph is None else load_graph(self.graph, data)
+        if self.prior is None or kept is None:
+            return Sides(known, graph, None)
+        believed = load_believed(self.prior, self.belief, data, kept, self.data, recorder)
+        return Sides(known, graph, believed)
 
     def parameters(self, side: Sides) -> dict[str, Any]:
         """Parameters of the estimator, where given."""
@@ -91,6 +131,8 @@ class PropagateJob(Job):
 
     def fit(self, estimator: Any, data: Any, side: Sides, **given: Any) -> None:
         """Fit to points, points and their graph, or a graph."""
+        if side.believed is not None:
+            given["prior"], given["belief"] = side.believed
         estimator.fit(data, side.labels, graph=side.graph, **given)
 
     def labels_of(self, side: Sides) -> NDArray[np.int64] | None:
@@ -104,6 +146,8 @@ class PropagateJob(Job):
             "--labels": self.labels,
             "-m": self.method,
             "--graph": self.graph,
+            "--prior": self.prior,
+            "--belief": self.belief,
             **self.preparing_flags,
             **{flag(name): value for name, value in self.params.items()},
             "--threads": self.threads,
@@ -127,7 +171,13 @@ class PropagateJob(Job):
             "finished": now(),
             "graph": diagnostics.graph_health(estimator.graph_),
             "clusters": diagnostics.clusters(estimator.graph_, labels),
-            "constraints": {"kind": "labels", **diagnostics.overruled(labels, side.labels)},
+            "constraints": {
+                "kind": "labels",
+                **diagnostics.overruled(labels, side.labels),
+                "prior": None
+                if side.believed is None
+                else told_of_prior(*side.believed, side.labels, estimator),
+            },
         }
 
     def content(self, estimator: Any, side: Sides) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from mustlink_io.terminal.console import cell
 
 if TYPE_CHECKING:
     from mustlink_io.hdf5.result import Report
-    from mustlink_io.hdf5.result_parts import Baseline, Network, Satisfaction
+    from mustlink_io.hdf5.result_parts import Baseline, Constraints, Network, Satisfaction
 
 
 def emit(result: Mapping[str, Any], as_json: bool, show: Callable[[Any], None]) -> None:
@@ -101,6 +101,17 @@ def choice_rows(choices: Mapping[str, Any]) -> list[tuple[str, str]]:
             shown = (", " if numbers else ": ").join(cell(v) for v in value)
         rows.append((f"  {name}", cell(shown)))
     return rows
+
+
+def prior_row(asked: Constraints | None) -> str | None:
+    """Return how many answers are the likeliest class of what was believed beforehand."""
+    if asked is None or asked.prior is None:
+        return None
+    found = asked.prior
+    return (
+        f"of {found.n_believed:,} nodes, mean belief {found.mean_belief:.3g}; "
+        f"{found.n_as_believed:,} are answered as it says"
+    )
 
 
 def labels_kept(report: Report) -> str | None:

@@ -1,0 +1,175 @@
+"""What something else says of every node, from a file: distributions over the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+from mustlink_io.formats import anndata, arrays, frames, npz, tables
+from mustlink_io.formats.names import NodeNames, names_or_none, node_rows
+from mustlink_io.hdf5 import size_checks, store
+from mustlink_io.hdf5.file_names import HDF5, Place, parse
+
+BELIEF = ("belief", "beliefs")
+_PARTS = ("/prior", "/label_distributions")
+_ROUNDED = 1e-3  # by which a row may miss 1, as digits that were written may
+Floats = NDArray[np.float64]
+Found = tuple[Any, NDArray[Any] | None, Sequence[str]]  # values, nodes and columns, where named
+
+
+def load_prior(
+    text: str, n_rows: int, classes: Sequence[str], names: NodeNames | None = None
+) -> Floats:
+    """Load distributions (n_rows, K) over `classes`, in their order; NaN where nothing is said.
+
+    From HDF5 (`/prior` or `/label_distributions` if nothing is named), .npy, .npz, or a table with
+    the classes as header, where a column `node` may name the rows. Columns that have names are put
+    in the order of the classes; rows that have names, as have the data, in theirs, where rows may
+    be missing. A row of NaN, of empty cells or of 0 says nothing. Raises InputError.
+    """
+    place = parse(text)
+    store.check_readable(place.path)
+    values, nodes, columns = _read(place, n_rows, names, classes)
+    found = np.asarray(values)
+    if found.dtype.kind not in "fiub" or found.ndim != 2:
+        raise InputError(
+            f"{place}: shape {found.shape} of type {found.dtype}; a prior is numbers, a row for "
+            "each node, a column for each class"
+        )
+    order = _order(columns, classes, place)
+    wide = found.shape[1] if order is None else len(order)
+    if wide != len(classes) or (nodes is None and found.shape[0] != n_rows):
+        raise InputError(
+            f"{place}: {found.shape[0]} rows and {wide} columns, but there are {n_rows} nodes and "
+            f"{len(classes)} classes ({_listed(classes)}); give a row for each node, a column for "
+            "each class"
+        )
+    size_checks.check_fits(8 * n_rows * wide, str(place))
+    P: Floats = np.asarray(found if order is None else found[:, order], dtype=np.float64)
+    total = P.sum(axis=1)
+    silent = np.isnan(P).all(axis=1) | ~P.any(axis=1)
+    wrong = ~(silent | (P >= 0).all(axis=1) & (np.abs(total - 1.0) <= _ROUNDED))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"{place}: row {row} is no distribution over the classes; let its entries be 0 or more "
+            "with sum 1, or all of them 0 or empty (NaN) where nothing is known"
+        )
+    P = P / np.where(silent, np.nan, total)[:, None]
+    return P if nodes is None else _placed(P, nodes, n_rows, names, place)
+
+
+def _read(place: Place, n_rows: int, names: NodeNames | None, classes: Sequence[str]) -> Found:
+    if place.suffix in HDF5:
+        with store.open_h5(place.path) as file:
+            return _from_h5(file, place, names)
+    if place.suffix == ".npy":
+        return arrays.load_npy(place.path), None, ()
+    if place.suffix == ".npz":
+        with arrays.open_npz(place.path) as archive:
+            only = next(iter(archive)) if len(archive) == 1 else "prior"
+            return npz.member(archive, place.part or only, str(place)), None, ()
+    if place.part is not None:
+        raise InputError(f"{place}: all columns of a table are the prior; give {place.path}")
+    if place.suffix == ".parquet":
+        return _from_table(frames.read_parquet(place.path), place, n_rows, names, classes)
+    return _from_table(tables.read_columns(place.path), place, n_rows, names, classes)
+
+
+def _from_h5(file: h5py.File, place: Place, names: NodeNames | None) -> Found:
+    there = next((name for name in _PARTS if store.find(file, name) is not None), _PARTS[0])
+    name = place.part or there
+    data = store.dataset(file, name)
+    size_checks.check_fits(data.size * data.dtype.itemsize, f"{place.path}:{name}")
+    values, nodes = np.asarray(data[()]), None
+    if place.suffix == anndata.ENDING:
+        anndata.check_rows(file, name, values.shape[0] if values.ndim else 0)
+        nodes = anndata.node_names(file) if anndata.is_per_node(name) else None
+    elif store.find(file, "/names") is not None:
+        nodes = names_or_none(store.texts(file, "/names"), str(place.path))
+    columns: Sequence[str] = ()
+    if name.strip("/") == "label_distributions":  # an earlier answer
+        if store.find(file, "/class_names") is not None:
+            columns = store.texts(file, "/class_names").tolist()
+        elif store.find(file, "/classes") is not None:
+            columns = [str(number) for number in store.dataset(file, "/classes")[()].tolist()]
+    return values, None if nodes is None or names is None else nodes.texts, columns
+
+
+def _from_table(
+    table: tables.Table,
+    place: Place,
+    n_rows: int,
+    names: NodeNames | None,
+    classes: Sequence[str],
+) -> Found:
+    at = tables.find_column(table.header[:1], tables.NODE) if len(table.columns) > 1 else None
+    if at is None and names is not None:
+        first = table.text(0)  # under any name: the names of the data say what it is
+        if first.dtype.kind == "O" and names.missing(list(first)) is None:
+            at = 0
+    header = table.header
+    named = [i for i, name in enumerate(header) if name in classes or name.lower() not in BELIEF]
+    rest = [i for i in (named if header else range(len(table.columns))) if i != at]
+    cells = [table.text(i) for i in rest]
+    text = next((i for i, column in zip(rest, cells, strict=True) if column.dtype.kind == "O"), -1)
+    if text >= 0:
+        shown = store.text(header[text] if header else str(text))[:40]
+        raise InputError(f"{place}: column {shown!r} is text, where probabilities are numbers")
+    values = np.column_stack(cells) if cells else np.empty((table.n_rows, 0))
+    columns: Sequence[str] = [header[i] for i in rest] if header else ()
+    if not header and len(values) == n_rows + 1:  # classes that are numbers, as a header
+        top = tables.column_text(values[0]).tolist()
+        if sorted(top) == sorted(classes):
+            values, columns = values[1:], top
+    return values, None if at is None else table.text(at), columns
+
+
+def _order(columns: Sequence[str], classes: Sequence[str], place: Place) -> list[int] | None:
+    """Column of every class, None where columns have no names; raises InputError."""
+    if not columns:
+        return None
+    strange = next((name for name in columns if name not in classes), None)
+    absent = next((name for name in classes if name not in columns), None)
+    if strange is not None or absent is not None or len(set(columns)) < len(columns):
+        what = (
+            f"column {store.text(strange)[:40]!r} is no class that the labels have"
+            if strange is not None
+            else f"no column of class {store.text(absent)[:40]!r}"
+            if absent is not None
+            else "two columns have the same name"
+        )
+        raise InputError(
+            f"{place}: {what}; call the columns as the classes are called: {_listed(classes)}"
+        )
+    return [list(columns).index(name) for name in classes]
+
+
+def _placed(
+    P: Floats, nodes: NDArray[Any], n_rows: int, names: NodeNames | None, place: Place
+) -> Floats:
+    """Rows that are called as nodes, in the order of the nodes; NaN where there is none."""
+    if names is not None and np.array_equal(names.texts, nodes):
+        return P
+    rows = node_rows(nodes, names, str(place))
+    wrong = np.flatnonzero((rows < 0) | (rows >= n_rows))
+    if wrong.size:
+        raise InputError(
+            f"{place}: row {wrong[0]} names node {rows[wrong[0]]}, but there are {n_rows} nodes, "
+            "numbered from 0"
+        )
+    if np.unique(rows).size < rows.size:
+        twice = int(np.argmax(np.bincount(rows) > 1))
+        raise InputError(f"{place}: node {twice} is named twice; keep one of its rows")
+    found = np.full((n_rows, P.shape[1]), np.nan)
+    found[rows] = P
+    return found
+
+
+def _listed(classes: Sequence[str]) -> str:
+    return ", ".join(store.text(one)[:40] for one in classes[:10]) + " …" * (len(classes) > 10)
