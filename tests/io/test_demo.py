@@ -47,11 +47,18 @@ def test_demo_cuts_along_its_strokes_and_then_along_those_painted_more(tmp_path,
 
 
 def test_demo_tells_what_it_did_and_how_to_do_it_again(tmp_path, capsys):
-    assert run(["demo", "-o", str(tmp_path)]) == 0
+    folder = tmp_path / "a folder"
+    assert run(["demo", "-o", str(folder)]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "273,280 pixels" in out
     assert "in 2 colours" in out
-    assert "mustlink cut" in out
+    assert f"mustlink cut '{folder}" in out
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path, capsys):
+    (tmp_path / "file").write_text("no folder")
+    assert run(["demo", "-o", str(tmp_path / "file")]) == 2
+    assert "cannot be made a folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("module", ["PIL", "matplotlib.figure"])

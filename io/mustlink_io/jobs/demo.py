@@ -6,6 +6,7 @@ photograph ships inside scikit-learn, the strokes, painted on a layer above it, 
 
 from __future__ import annotations
 
+import shlex
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def run(out_dir: str) -> dict[str, Any]:
     return {
         **told,
         "image": "china.jpg of scikit-learn",
-        "command": "mustlink cut {} --strokes {} -o {}".format(*words),
+        "command": shlex.join(("mustlink", "cut", words[0], "--strokes", words[1], "-o", words[2])),
         "picture": str(shown),
         "peak_bytes": peak_bytes(),
     }
