@@ -30,7 +30,7 @@ class ReadResult:
 
 
 def read(path: str) -> ReadResult:
-    """Read a result of `mustlink cluster`, `propagate` or `demo`; raises InputError."""
+    """Read a result of `mustlink cluster` or `propagate`; raises InputError."""
     place = formats.parse(path)
     if place.suffix == annotate.ENDING and not place.part:
         raise InputError(
