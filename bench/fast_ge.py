@@ -122,7 +122,7 @@ def ours(name: str, source: str, out: str) -> dict[str, Any]:
     shape, y = labels.shape, labels.ravel()
     base = {"n_clusters": k, "affinity": "precomputed", "random_state": 0}
     _warm(base, image)
-    graph, graph_seconds = common.timed(ml.image_graph, image, 2)
+    graph, graph_seconds = common.timed(ml.image_graph, image, 2, n_similar=0)
     known = ml.Constraints.from_labels(y)
     make = ml.FastGE(**base, subspace="exact", solver="lobpcg", tol=TOL, mu=MU)
     est, seconds, cpu = common.cpu_timed(lambda: make.fit(graph, constraints=known))
@@ -172,7 +172,7 @@ def _warm(base: dict[str, Any], image: Any) -> None:
     for c in range(base["n_clusters"]):
         y[5::20, 5 + 25 * c] = c
     ml.FastGE(**base, subspace="exact", solver="lobpcg").fit(
-        ml.image_graph(corner, 2), constraints=ml.Constraints.from_labels(y.ravel())
+        ml.image_graph(corner, 2, n_similar=0), constraints=ml.Constraints.from_labels(y.ravel())
     )
 
 
@@ -201,7 +201,7 @@ def rival(name: str, source: str, amg: bool, level: float, cap: float) -> dict[s
     import mustlink as ml
 
     image, labels, _ = picture(name, source)
-    own = matrices(ml.image_graph(image, 2).affinity, labels.ravel())
+    own = matrices(ml.image_graph(image, 2, n_similar=0).affinity, labels.ravel())
     n = own.degrees.size
 
     def operator(f: Any) -> Any:
@@ -270,7 +270,7 @@ def factored(name: str, source: str) -> dict[str, Any]:
     import mustlink as ml
 
     image, labels, _ = picture(name, source)
-    own = matrices(ml.image_graph(image, 2).affinity, labels.ravel())
+    own = matrices(ml.image_graph(image, 2, n_similar=0).affinity, labels.ravel())
     n = own.degrees.size
     corner = sp.csr_array(([1.0], ([0], [0])), shape=(n, n))
     lu = splu(sp.csc_matrix(own.LG + corner))

@@ -310,7 +310,7 @@ def answer(case: Case, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     found = data(case.data)
     given, affinity = found.given, found.affinity
     if affinity == "picture":
-        given, affinity = ml.image_graph(given), "precomputed"
+        given, affinity = ml.image_graph(given, n_similar=0), "precomputed"
     options: dict[str, Any] = dict(case.options)
     if hasattr(getattr(ml, case.estimator)(), "n_clusters"):
         options["n_clusters"] = int(found.truth.max()) + 1

@@ -51,7 +51,7 @@ def in_the_shell(photograph, strokes, out):
 
 def on_a_graph(image, strokes):
     """Clusters without and with strokes, of a graph whose nodes are pixels."""
-    graph = ml.image_graph(image, n_similar=8)  # near pixels are joined, and ones alike
+    graph = ml.image_graph(image)  # near pixels are joined, and ones alike
     common = {"n_clusters": 3, "affinity": "precomputed", "random_state": 0}
     return ml.NCut(**common).fit(graph), ml.CSP(**common).fit(graph, strokes.ravel())
 

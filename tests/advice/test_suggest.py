@@ -38,7 +38,7 @@ def picture():
     """The graph of a picture of two halves."""
     image = np.zeros((21, 30))
     image[:, 15:] = 1.0
-    return ml.image_graph(image + 0.05 * np.random.default_rng(0).random(image.shape))
+    return ml.image_graph(image + 0.05 * np.random.default_rng(0).random(image.shape), n_similar=0)
 
 
 def pairs_of(y, m, seed=0):

@@ -424,13 +424,13 @@ def picture():
 
 
 def test_pictures_get_the_smoothed_grids(picture):
-    graph = ml.image_graph(picture, sigma_color=0.03)
+    graph = ml.image_graph(picture, sigma_color=0.03, n_similar=0)
     grids = grids_of(Workspace(graph))
     assert has_wide_weights(normalized_laplacian(graph))
     assert grids.stronger is not None
     assert grids.cycle().grids[0] is grids.stronger.levels[0]
     assert grids.cycle(1).grids[0] is grids.levels[1]  # coarse eigenproblems need PᵀP = I
-    even = ml.image_graph(picture, sigma_color=0.5)
+    even = ml.image_graph(picture, sigma_color=0.5, n_similar=0)
     assert not has_wide_weights(normalized_laplacian(even))
     assert grids_of(Workspace(even)).stronger is None
 
@@ -438,7 +438,9 @@ def test_pictures_get_the_smoothed_grids(picture):
 @pytest.mark.parametrize("coarsest", [20, 200])
 def test_cycle_of_the_smoothed_grids_is_symmetric_positive(picture, coarsest, monkeypatch):
     monkeypatch.setattr(smoothed, "_COARSEST", coarsest)
-    laplacian = normalized_laplacian(ml.image_graph(picture[:24, 10:34], sigma_color=0.03))
+    laplacian = normalized_laplacian(
+        ml.image_graph(picture[:24, 10:34], sigma_color=0.03, n_similar=0)
+    )
     grids = build_smoothed(laplacian)
     assert len(grids.levels) >= 2
     for level, P in enumerate(grids.prolongation):
@@ -471,7 +473,7 @@ def test_cycle_of_the_smoothed_grids_is_symmetric_positive(picture, coarsest, mo
 
 @pytest.mark.parametrize(("sigma", "factor"), [(0.01, 5), (0.03, 10), (0.1, 5)])
 def test_smoothed_grids_take_far_fewer_steps_on_pictures(picture, sigma, factor):
-    laplacian = normalized_laplacian(ml.image_graph(picture, sigma_color=sigma))
+    laplacian = normalized_laplacian(ml.image_graph(picture, sigma_color=sigma, n_similar=0))
     B = np.random.default_rng(0).standard_normal((laplacian.size, 2))
     steps = []
     for grids in (build_hierarchy(laplacian), build_smoothed(laplacian)):

@@ -28,7 +28,9 @@ def network(rng, n=1500, k=4):
 @pytest.mark.parametrize("kind", ["network", "picture"])
 def test_filters_on_networks_and_grids_on_pictures(kind):
     rng = np.random.default_rng(0)
-    graph = Graph(network(rng)) if kind == "network" else image_graph(rng.random((45, 45)))
+    graph = (
+        Graph(network(rng)) if kind == "network" else image_graph(rng.random((45, 45)), n_similar=0)
+    )
     work = Workspace(graph)
     assert grids_of(work).is_wide == (kind == "network")
     basis = smoothest(work, 3)

@@ -365,7 +365,7 @@ def test_image_matches_loops(seed, h, w, radius, automatic):
             image_graph(image)
         return
     sigmas = {} if automatic else {"sigma_color": 0.3, "sigma_space": 1.2}
-    g = image_graph(image, radius, **sigmas)
+    g = image_graph(image, radius, n_similar=0, **sigmas)
     info = g.info
     expected = oracles.image_affinity(
         image, radius, info["sigma_color"], info["sigma_space"], info["floor"]
@@ -381,19 +381,19 @@ def test_image_matches_loops(seed, h, w, radius, automatic):
 def test_image_types_agree():
     rng = np.random.default_rng(0)
     eight = rng.integers(0, 256, (7, 5, 3)).astype(np.uint8)
-    reference = image_graph(eight).affinity
+    reference = image_graph(eight, n_similar=0).affinity
     for other in (eight / 255.0, np.dstack([eight, np.full((7, 5), 255, np.uint8)])):
-        assert_allclose(image_graph(other).affinity.data, reference.data, rtol=1e-9)
+        assert_allclose(image_graph(other, n_similar=0).affinity.data, reference.data, rtol=1e-9)
     assert image_graph(eight[:, :, 0]).n_nodes == 35
     assert image_graph(eight, color="rgb").info["color"] == "rgb"
 
 
 def test_flat_image_and_hard_edge_stay_connected():
-    flat = image_graph(np.zeros((4, 4)))
+    flat = image_graph(np.zeros((4, 4)), n_similar=0)
     assert flat.n_components == 1
     edge = np.zeros((6, 6))
     edge[:, 3:] = 1
-    edge = image_graph(edge, sigma_color=1e-3)
+    edge = image_graph(edge, sigma_color=1e-3, n_similar=0)
     assert edge.n_components == 1
     assert edge.affinity.data.min() == edge.info["floor"]
 

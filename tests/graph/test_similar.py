@@ -34,13 +34,14 @@ def test_flat_image_has_edges_and_no_loops():
 def test_image_graph_joins_far_pixels_that_look_alike():
     image = np.zeros((20, 30), dtype=np.uint8)
     image[:, 10:20] = 255
-    near = ml.image_graph(image, radius=1.5)
+    near = ml.image_graph(image, radius=1.5, n_similar=0)
     far = ml.image_graph(image, radius=1.5, n_similar=5, position=0.01)
     rows, columns = far.affinity.nonzero()
     step = np.abs(rows % 30 - columns % 30)
     assert near.affinity.nnz < far.affinity.nnz
     assert step.max() > 2
     assert far.info["n_similar"] == 5
+    assert ml.image_graph(image).info["n_similar"] == 8
 
 
 def test_bad_number_is_told():

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+import mustlink as ml
 from mustlink_io import formats
 from mustlink_io.batch.arguments import keys
 from mustlink_io.commands import cli
@@ -229,6 +230,10 @@ def test_names_of_classes_in_the_summary(mustlink, tmp_path, monkeypatch):
 def test_a_picture_to_its_segments(mustlink, tmp_path):
     graph, out = tmp_path / "photo.h5", tmp_path / "out.h5"
     assert mustlink(f"graph photo.png -o {graph} --quiet")[0] == 0
+    picture = np.full((12, 20, 3), (200, 30, 30), dtype=np.uint8)
+    picture[3:9, 5:15] = (20, 40, 220)
+    same = abs(formats.load(str(graph)).value - ml.image_graph(picture).affinity)
+    assert same.max() < 1e-6
     code, _, err = mustlink(f"cluster {graph} -k 2 --labels strokes.npy -o {out}")
     assert code == 0, err
     assert "shape (12, 20), taken row by row" in err

@@ -32,21 +32,23 @@ def image_graph(
     *,
     color: str = "lab",
     floor: float = 1e-6,
-    n_similar: int = 0,
+    n_similar: int = 8,
     position: float = 0.25,
 ) -> Graph:
-    """Graph of an image (h, w) or (h, w, c): all pairs of pixels at most `radius` apart.
+    """Graph of an image (h, w) or (h, w, c): pixels that are near, and pixels that look alike.
 
+    The grid joins all pairs of pixels at most `radius` apart,
     W_ij = max(floor, exp(-|c_i - c_j|²/(2σ_c²) - |p_i - p_j|²/(2σ_p²))), node y·w + x, colours
     in [0, 1] (integers by their type's range, floats outside [0, 1] by their own range). Three
     channels are sRGB and compared in CIE Lab / 100 (`color="lab"`) or as they are ("rgb"); of
     four, the last (alpha) is ignored. "auto": σ_c² is the mean squared difference of direct
     neighbours, σ_p the radius. The floor keeps the grid connected where colours jump.
 
-    `n_similar` adds edges to that many pixels that look most alike, wherever they are (8 is a good
-    number; `position` is how much distance matters, see `similar_pixels`). The grid then weighs
-    0.3 of itself: it only keeps the picture together, and boundaries follow appearance.
-    Cost: 2·(half offsets)·n; radius 2 has 12 neighbours. Raises InputError.
+    Edges to the `n_similar` pixels that look most alike, wherever they are, are added to 0.3 of
+    the grid, which then only keeps the picture together, and boundaries follow appearance;
+    `position` is how much distance matters, see `similar_pixels`. 0 is the grid alone.
+    Cost: 2·(half offsets)·n, radius 2 has 12 neighbours, and that of `similar_pixels`, which is
+    more. Raises InputError.
     """
     colours, scaled = picture_colours(image, check_choice(color, ("lab", "rgb"), "color"))
     h, w = colours.shape[:2]

@@ -33,7 +33,6 @@ from mustlink_io.jobs.planning import LAZY
 from mustlink_io.jobs.provenance import stages_of, thread_limit
 
 _NOTHING = Preparation()
-N_SIMILAR = 8  # pixels that look most alike, to which every pixel of a picture is joined
 
 
 def run_graph(
@@ -93,7 +92,7 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
                 image = load_image(place.path, str(place))
                 weights = _weights(asked, image.shape[0] * image.shape[1], None)
             with recorder.stage("pixel graph"):
-                graph = image_graph(image, n_similar=N_SIMILAR)
+                graph = image_graph(image)
         else:
             with recorder.stage("reading") as advance:
                 lazy_above = None if memory is None else memory // LAZY
