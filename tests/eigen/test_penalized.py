@@ -57,7 +57,12 @@ class Method:
 
 
 METHODS = {
-    "SSSC": Method(ml.SSSC, "gamma", (0.0, 0.1, 0.5, 0.9), oracles.sssc),
+    "SSSC": Method(
+        lambda k, **options: ml.SSSC(k, balanced=True, **options),  # eq. 11
+        "gamma",
+        (0.0, 0.1, 0.5, 0.9),
+        oracles.sssc,
+    ),
     "SL": Method(ml.SpectralLearning, None, (0,), oracles.spectral_learning),
     "SL-L": Method(
         lambda k, **options: ml.SpectralLearning(k, normalized=True, **options),
