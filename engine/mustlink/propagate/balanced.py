@@ -12,10 +12,10 @@ import numpy as np
 
 from mustlink.deadline import Deadline
 from mustlink.linear.by_columns import by_columns, done
-from mustlink.linear.cg import block_cg
+from mustlink.linear.cg import Map, block_cg
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block
-from mustlink.propagate.glp import Energy, Floats, Ints, Solving
+from mustlink.propagate.glp import Energy, Floats, Ints, Solving, System
 from mustlink.result import Convergence
 
 _DEPENDENT = 1e-12  # singular value of columns of length 1 below which they say the same
@@ -52,6 +52,17 @@ def propagate_within(
     start = U @ ((V @ (-delta.T @ fixed)) / sizes[:, None])
     B = scale * ((weight[:, None] * Y - energy.apply(fixed))[free]) - system.apply(start)
 
+    Z, convergence = projected(system, project, B, tol, recorder, solving)
+    F = fixed
+    F[free] = scale * (start + Z)
+    return F, convergence
+
+
+def projected(
+    system: System, project: Map, B: Block, tol: float, recorder: Recorder, solving: Solving
+) -> tuple[Block, Convergence]:
+    """PAX = PB for X = PX (m, b), P the projection: conjugate gradients that never leave it."""
+
     def part(
         C: Block, advance: Callable[[float], None], until: Deadline
     ) -> tuple[Block, Convergence]:
@@ -67,7 +78,4 @@ def propagate_within(
         )
 
     with recorder.stage("propagating") as advance:
-        Z, convergence = by_columns(part, B, advance, solving.deadline, solving.together)
-    F = fixed
-    F[free] = scale * (start + Z)
-    return F, convergence
+        return by_columns(part, B, advance, solving.deadline, solving.together)

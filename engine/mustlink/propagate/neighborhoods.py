@@ -12,15 +12,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from mustlink.deadline import Deadline
 from mustlink.eigen.sharpness import default_tolerance
 from mustlink.errors import NumericalError
 from mustlink.kernels.local_fits import nearest_listed
-from mustlink.linear.by_columns import by_columns, done
-from mustlink.linear.cg import Map, block_cg
+from mustlink.linear.cg import Map
 from mustlink.linear.multigrid.galerkin import Product, galerkin_cycle
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.propagate.balanced import projected
 from mustlink.propagate.glp import Energy, Floats, Solving, System, propagate
 from mustlink.propagate.task import Solution, Task
 from mustlink.result import Convergence
@@ -180,24 +179,7 @@ def _balanced(
     project = _centred if copies is None else partial(_orthogonal, copies)
     with task.recorder.stage("multigrid set-up"):
         system = energy.system(np.arange(task.size), weight)
-
-    def part(
-        C: Block, advance: Callable[[float], None], until: Deadline
-    ) -> tuple[Block, Convergence]:
-        return block_cg(
-            lambda X: project(system.apply(X)),
-            C,
-            tol=tol,
-            max_iter=solving.max_iter,
-            precondition=system.precondition,
-            project=project,
-            on_step=lambda worst: advance(done(worst, tol)),
-            deadline=until,
-        )
-
-    with task.recorder.stage("propagating") as advance:
-        B = weight[:, None] * Y
-        return by_columns(part, B, advance, solving.deadline, solving.together)
+    return projected(system, project, weight[:, None] * Y, tol, task.recorder, solving)
 
 
 def _orthogonal(c: Floats, X: Block) -> Block:
