@@ -25,13 +25,13 @@ from pydantic import (
 
 from mustlink.errors import InputError
 from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.constraint_parts import Constraints
 from mustlink_io.hdf5.plain_json import to_json
 from mustlink_io.hdf5.result_parts import (
     Adjustment,
     Baseline,
     Calibration,
     Clusters,
-    Constraints,
     Convergence,
     Count,
     Cuts,

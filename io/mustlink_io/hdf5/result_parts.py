@@ -1,4 +1,4 @@
-"""The parts of what a result tells of its run: graph, clusters, constraints, convergence.
+"""The parts of what a result tells of its run: graph, clusters, convergence, scores.
 
 What else a file holds in a part is carried along unread.
 """
@@ -10,13 +10,13 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, model_validator
 
 LARGEST = 1e100  # no quantity here comes near it, and pictures of more overflow
-_MOST = 10_000  # entries of a list that are believed
+MOST = 10_000  # entries of a list that are believed
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Number = Annotated[StrictInt | StrictFloat, Field(gt=-LARGEST, lt=LARGEST)]
 Share = Annotated[float, Field(ge=0, le=1 + 1e-9, allow_inf_nan=False)]  # a sum may round up
-Counts = Annotated[list[Count], Field(max_length=_MOST)]
-Numbers = Annotated[list[Number], Field(max_length=_MOST)]
+Counts = Annotated[list[Count], Field(max_length=MOST)]
+Numbers = Annotated[list[Number], Field(max_length=MOST)]
 Pair = Field(min_length=2, max_length=2)
 
 
@@ -144,7 +144,7 @@ class Cuts(Places):
     beta: Number
     volume: Annotated[Number, Field(gt=0)]
     eigenvalues: Numbers
-    used: Annotated[list[bool], Field(min_length=1, max_length=_MOST)]
+    used: Annotated[list[bool], Field(min_length=1, max_length=MOST)]
     complete: bool
     unconstrained: Places
     range: Places
@@ -244,68 +244,3 @@ class Network(Part):
     mncut: Number
     worst_conductance: Share | None = None
     worst_cluster: int | None = None
-
-
-class Kept(Part):
-    """Pairs of one kind: how many, and Σ|belief|, with the parts that are kept."""
-
-    n: Count
-    kept: Count
-    weight: Annotated[Number, Field(ge=0)]
-    weight_kept: Annotated[Number, Field(ge=0)]
-
-    @model_validator(mode="after")
-    def _match(self) -> Kept:
-        if self.kept > self.n:
-            raise ValueError("more kept than there are")
-        return self
-
-
-class Broken(Part):
-    """A broken pair, its belief, and where its ends are."""
-
-    nodes: Annotated[list[Count], Pair]
-    belief: Number
-    clusters: Annotated[list[int], Pair]
-
-
-class Stray(Part):
-    """A labelled node that is not in the cluster of most of its class, which is `home`."""
-
-    node: Count
-    given: int = Field(alias="class")
-    class_name: str | None = None
-    cluster: int
-    home: int
-
-
-class Overruled(Part):
-    """A labelled node that was answered with another class."""
-
-    node: Count
-    given: int = Field(alias="class")
-    class_name: str | None = None
-    answer: int
-
-
-class Believed(Part):
-    """Prior knowledge of nodes without a label, and of how many the answer is as it says."""
-
-    n_believed: Count
-    mean_belief: Number
-    n_as_believed: Count
-
-
-class Constraints(Part):
-    """What was asked, and what became of it."""
-
-    kind: str
-    must: Kept | None = None
-    cannot: Kept | None = None
-    worst: Annotated[list[Broken], Field(max_length=_MOST)] = []
-    n_labels: Count | None = None
-    n_strays: Count = 0
-    strays: Annotated[list[Stray], Field(max_length=_MOST)] = []
-    n_overruled: Count = 0
-    overruled: Annotated[list[Overruled], Field(max_length=_MOST)] = []
-    prior: Believed | None = None

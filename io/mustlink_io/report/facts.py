@@ -13,8 +13,9 @@ from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import annotate
 from mustlink_io.hdf5 import result, store
+from mustlink_io.hdf5.constraint_parts import Constraints
 from mustlink_io.hdf5.result import Report
-from mustlink_io.hdf5.result_parts import Constraints, Stage
+from mustlink_io.hdf5.result_parts import Stage
 from mustlink_io.report import arrays
 from mustlink_io.report.arrays import Arrays
 

@@ -13,8 +13,9 @@ import click
 from mustlink_io.terminal.console import cell
 
 if TYPE_CHECKING:
+    from mustlink_io.hdf5.constraint_parts import Constraints
     from mustlink_io.hdf5.result import Report
-    from mustlink_io.hdf5.result_parts import Baseline, Constraints, Network, Satisfaction
+    from mustlink_io.hdf5.result_parts import Baseline, Network, Satisfaction
 
 
 def emit(result: Mapping[str, Any], as_json: bool, show: Callable[[Any], None]) -> None:
