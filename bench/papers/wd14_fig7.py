@@ -12,6 +12,7 @@ the authors' public demo fills Q.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -30,10 +31,31 @@ METHODS = (GREAT, TIGHT, RULE, DEFAULT)
 OF_POINTS = (GREAT, RULE)
 QUICK = 3  # sets per sample for the slower defaults
 MOST_OF_POINTS = 10  # sets per sample of known points
+Scored = dict[tuple[str, int], list[float]]  # by method and number of pairs
 
 
-def one_sample(sample: int, draws: int) -> dict[tuple[str, int], list[float]]:
+def one_sample(sample: int, draws: int) -> Scored:
     """ARI by (method, number of pairs) on one sample; NCut is at 0 pairs."""
+
+    def random_pairs(y: Any, m: int, rng: Any) -> Any:
+        return common.truth_pairs(y, common.distinct_pairs(N, m, rng))
+
+    return on_sample(sample, draws, METHODS, random_pairs)
+
+
+def known_points(sample: int, draws: int) -> Scored:
+    """As `one_sample`, with all pairs among m points."""
+
+    def among_points(y: Any, m: int, rng: Any) -> Any:
+        return common.all_pairs(common.known_labels(y, 100 * m / N, rng.permutation(N)))
+
+    return on_sample(sample, draws, OF_POINTS, among_points)
+
+
+def on_sample(
+    sample: int, draws: int, tried: tuple[Method, ...], given: Callable[..., Any]
+) -> Scored:
+    """ARI of the methods with constraints `given(y, m, rng)`; the slow defaults on a few sets."""
     import numpy as np
 
     import mustlink as ml
@@ -41,34 +63,13 @@ def one_sample(sample: int, draws: int) -> dict[tuple[str, int], list[float]]:
     X, y = data.moons(N, NOISE, sample)
     graph = ml.rbf_graph(X, sigma=WIDTH)
     plain = methods.measured(methods.BASELINE, graph, 2, y)["ari"]
-    found: dict[tuple[str, int], list[float]] = {(m.name, 0): [plain] for m in METHODS}
+    found: Scored = {(method.name, 0): [plain] for method in tried}
     for m in PAIRS[1:]:
         for draw in range(draws):
-            rng = np.random.default_rng([sample, m, draw])
-            constraints = common.truth_pairs(y, common.distinct_pairs(N, m, rng))
-            for method in METHODS:
+            constraints = given(y, m, np.random.default_rng([sample, m, draw]))
+            for method in tried:
                 if method is DEFAULT and draw >= QUICK:
                     continue
-                scored = methods.measured(method, graph, 2, y, constraints)
-                found.setdefault((method.name, m), []).extend(common.column([scored], "ari"))
-    return found
-
-
-def known_points(sample: int, draws: int) -> dict[tuple[str, int], list[float]]:
-    """As `one_sample`, with all pairs among m points."""
-    import numpy as np
-
-    import mustlink as ml
-
-    X, y = data.moons(N, NOISE, sample)
-    graph = ml.rbf_graph(X, sigma=WIDTH)
-    plain = methods.measured(methods.BASELINE, graph, 2, y)["ari"]
-    found: dict[tuple[str, int], list[float]] = {(m.name, 0): [plain] for m in OF_POINTS}
-    for m in PAIRS[1:]:
-        for draw in range(draws):
-            order = np.random.default_rng([sample, m, draw]).permutation(N)
-            constraints = common.all_pairs(common.known_labels(y, 100 * m / N, order))
-            for method in OF_POINTS:
                 scored = methods.measured(method, graph, 2, y, constraints)
                 found.setdefault((method.name, m), []).extend(common.column([scored], "ari"))
     return found
