@@ -75,7 +75,10 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
     help=method_help(METHODS) + " Default: csp with side information, else ncut.",
 )
 @several(OUTPUT, IN_PLACE, KEY, OVERWRITE)
-@click.option("--labels", help="Known labels, -1 unknown: H5[:DATASET], .npy, .csv, .txt.")
+@click.option(
+    "--labels",
+    help="Known labels, -1 unknown: H5[:DATASET], .npy, .csv, .txt; of a picture strokes as .png.",
+)
 @click.option(
     "--constraints",
     help="Pairs: .csv or .parquet with header i,j,belief, or H5:GROUP. Or a second graph: "

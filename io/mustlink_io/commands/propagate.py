@@ -67,7 +67,7 @@ def belief(
     "--labels",
     required=True,
     metavar="FILE[:DATASET]",
-    help="Known labels, -1 unknown: HDF5, .npy, .npz, .csv, .txt.",
+    help="Known labels, -1 unknown: HDF5, .npy, .npz, .csv, .txt; of a picture strokes as .png.",
 )
 @click.option(
     "-m",

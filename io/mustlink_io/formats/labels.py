@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.formats import anndata, arrays, frames, npz, tables
+from mustlink_io.formats import anndata, arrays, frames, label_pictures, npz, tables
 from mustlink_io.formats.names import NodeNames, node_rows
 from mustlink_io.formats.own_columns import is_own
 from mustlink_io.formats.tables import Table, Words, to_integers
@@ -26,12 +26,13 @@ _MOST_CLASSES = 100_000
 class Labels:
     """Labels (n,) from 0, -1 unknown; `classes` names class 0, 1, … where classes have names.
 
-    `notes` say what was decided.
+    `notes` say what was decided; `pixels` is (h, w) where they are those of a picture.
     """
 
     codes: NDArray[np.int64]
     classes: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
+    pixels: tuple[int, ...] | None = None
 
 
 class LabelCountError(InputError):
@@ -56,10 +57,15 @@ def load_classes(
     `node` of numbers or of `names` and a column of labels. Text becomes codes by the order of its
     categories, else by the alphabet; text that is whole numbers is these numbers. With `n_nodes`
     the length is checked, and an array (h, w) of so many is taken row by row, as `pixels` (h, w) of
-    a picture are. So is a column of the table `data` itself, whatever may name rows in it.
+    a picture are. So is a picture, see `load_label_picture`. A column of the table `data` itself
+    has its rows, whatever may name rows in it.
     """
     place = parse(text)
     store.check_readable(place.path)
+    if place.suffix in label_pictures.ENDINGS:
+        painted, colours = label_pictures.load_label_picture(place.path)
+        label_pictures.check_pixels(painted.shape, n_nodes, pixels, str(place))
+        return Labels(painted.ravel(), colours, pixels=painted.shape)
     values: NDArray[Any] | Words
     if place.suffix in HDF5:
         values = _from_h5(place, n_nodes)
@@ -71,11 +77,10 @@ def load_classes(
         values = np.asarray(arrays.load_npy(place.path))
     else:
         values = _from_table(_read(place, n_nodes), place, n_nodes, names, own=is_own(text, data))
-    note = None
-    if not isinstance(values, Words) and values.ndim == 2 and n_nodes == values.size:
-        values, note = _row_by_row(values, place, pixels)
-    found = _labels(values, place, n_nodes)
-    return found if note is None else replace(found, notes=(note,))
+    if isinstance(values, Words) or values.ndim != 2 or n_nodes not in (None, values.size):
+        return _labels(values, place, n_nodes)
+    shape, (values, note) = values.shape, _row_by_row(values, place, pixels)
+    return replace(_labels(values, place, n_nodes), notes=(note,), pixels=shape)
 
 
 def _row_by_row(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,11 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink_io.hdf5.writing import atomic
 
+PAINTED_ON = "paint on the picture itself, and do not crop the layer"
 _MOST = 64  # colours of strokes; more are a soft brush
 _OPAQUE = 255
+_GREY = ("1", "L", "P", "I", "I;16", "I;16B", "I;16L")  # one number a pixel
+_T = TypeVar("_T")
 
 
 def load_image(path: str | Path, where: str) -> NDArray[Any]:
@@ -29,7 +33,7 @@ def load_cut_out(path: str | Path, where: str) -> NDArray[Any]:
 def load_strokes(path: str | Path, where: str) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Labels (h, w) of painted pixels, -1 elsewhere, and the colour of each, (K, 3), in order.
 
-    Every opaque colour is a class. Raises InputError that begins with `where`.
+    Every opaque colour is a class, two at least. Raises InputError that begins with `where`.
     """
     pixels = _pixels(path, "RGBA", where)
     painted = pixels[..., 3] == _OPAQUE
@@ -44,9 +48,28 @@ def load_strokes(path: str | Path, where: str) -> tuple[NDArray[np.int64], NDArr
             f"{where}: {path} has {len(colours)} opaque colours, each a class; paint with a hard "
             "brush (a pencil, without smoothing)"
         )
+    if len(colours) < 2:
+        raise InputError(
+            f"{where}: {len(colours)} opaque colours in {path}, each a class; paint with two at "
+            "least, one of them what is not to be cut out"
+        )
     labels = np.full(painted.shape, -1, dtype=np.int64)
     labels[painted] = codes.ravel()
     return labels, colours
+
+
+def load_grey(path: str | Path, where: str) -> NDArray[Any] | None:
+    """Numbers (h, w) of what has one a pixel, grey or the index of a colour, and no transparency.
+
+    None for any other picture. Raises InputError that begins with `where`.
+    """
+
+    def numbers(opened: Any) -> NDArray[Any] | None:
+        if opened.mode not in _GREY or "transparency" in opened.info:
+            return None
+        return np.asarray(opened)
+
+    return _opened(path, where, numbers)
 
 
 def save_image(pixels: NDArray[np.uint8], path: str | Path) -> None:
@@ -58,7 +81,11 @@ def save_image(pixels: NDArray[np.uint8], path: str | Path) -> None:
 
 
 def _pixels(path: str | Path, mode: str, where: str) -> NDArray[Any]:
-    """A picture as it is seen: phones write it as it was held, and how to turn it."""
+    return _opened(path, where, lambda opened: np.asarray(opened.convert(mode)))
+
+
+def _opened(path: str | Path, where: str, read: Callable[[Any], _T]) -> _T:
+    """What is read of a picture as it is seen: phones write it as held, and how to turn it."""
     try:
         from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError as error:
@@ -69,7 +96,7 @@ def _pixels(path: str | Path, mode: str, where: str) -> NDArray[Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a large picture
             with Image.open(path) as opened:
-                return np.asarray(ImageOps.exif_transpose(opened).convert(mode))
+                return read(ImageOps.exif_transpose(opened))
     except (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError) as error:
         words = " ".join(str(error).split())
         raise InputError(f"{where}: cannot be read as a picture ({words})") from error

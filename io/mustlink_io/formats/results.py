@@ -139,6 +139,14 @@ def sides(text: str) -> tuple[int, int] | None:
     return len(rows), len(columns)
 
 
+def picture_shape(text: str) -> tuple[int, ...] | None:
+    """Height and width of the picture whose pixels are the nodes of a result, None without one."""
+    if not _beside(text, "/image"):
+        return None
+    with store.open_h5(parse(text).path) as file:
+        return tuple(store.dataset(file, "/image").shape[:2])
+
+
 def of_directed(text: str) -> bool:
     """Whether the labels of a result are those of a directed graph."""
     return _beside(text, "/sending_labels")

@@ -9,7 +9,7 @@ import numpy as np
 
 import mustlink as ml
 from mustlink.errors import InputError
-from mustlink_io.formats.photographs import load_image, load_strokes, save_image
+from mustlink_io.formats.photographs import PAINTED_ON, load_image, load_strokes, save_image
 from mustlink_io.hdf5.writing import check_output
 from mustlink_io.pictures.cut_out import cut_out, outlined
 
@@ -27,15 +27,9 @@ def cut(
     labels, colours = load_strokes(strokes, "strokes")
     if labels.shape != image.shape[:2]:
         raise InputError(
-            f"strokes: {_size(labels)} pixels, but {picture} has {_size(image)}; paint on the "
-            "picture itself, and do not crop the layer"
+            f"strokes: {_size(labels)} pixels, but {picture} has {_size(image)}; {PAINTED_ON}"
         )
     names = ["#" + "".join(f"{part:02x}" for part in colour) for colour in colours.tolist()]
-    if len(names) < 2:
-        raise InputError(
-            f"strokes: {len(names)} opaque colours in {strokes}; paint with two at least, one of "
-            "them what is not to be cut out"
-        )
     path = Path(output)
     outline = path.with_name(f"{path.stem}-outline.png")
     parts = [path.with_name(f"{path.stem}-{code}.png") for code in range(len(names))]

@@ -36,7 +36,8 @@ def score(
     if leiden and graph is None:
         raise InputError("--leiden: clusters a graph; give it with --graph")
     known_names = results.node_names(labels)
-    found = formats.load_classes(labels, None, known_names).codes
+    read = formats.load_classes(labels, None, known_names)
+    found, pixels = read.codes, read.pixels or results.picture_shape(labels)
     names, sizes = np.unique(found[found >= 0], return_counts=True)
     result: dict[str, Any] = {
         "labels": labels,
@@ -47,7 +48,8 @@ def score(
     }
     real: Labels | None = None
     if truth is not None:
-        told = labels_beside(truth, int(found.size), known_names, results.sides(labels))
+        sides = results.sides(labels)
+        told = labels_beside(truth, int(found.size), known_names, sides, pixels)
         real = told.codes
         result["truth"] = agreement(found, real)
         classes, named = real, results.class_names(labels)

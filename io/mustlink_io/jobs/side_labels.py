@@ -29,11 +29,15 @@ def labels_of(
 
 
 def labels_beside(
-    text: str, n: int, names: formats.NodeNames | None, sides: tuple[int, int] | None
+    text: str,
+    n: int,
+    names: formats.NodeNames | None,
+    sides: tuple[int, int] | None,
+    pixels: tuple[int, ...] | None = None,
 ) -> formats.Labels:
     """The same of the n nodes of a result, of rows and columns where it has `sides`."""
     try:
-        return formats.load_classes(text, n, names)
+        return formats.load_classes(text, n, names, pixels)
     except formats.LabelCountError as error:
         return _of_one_side(text, sides, error)
 
