@@ -784,6 +784,11 @@ def test_kinds_of_constraints_are_weighed(mustlink, tmp_path):
         (f"{line} --beliefs must=-1", "'must=-1' is no weight of a kind"),
         (f"{line} --beliefs must=2,must=3", "must is given twice"),
         (f"cluster points.npy -k 3 --beliefs must=2 -o {out}", "--beliefs: weighs kinds"),
+        (f"{line} --beliefs graph=2", "--beliefs graph: weighs a second graph"),
+        (
+            f"cluster points.npy -k 3 --constraints pairs.csv --beliefs labels=2 -o {out}",
+            "--beliefs labels: there are no labels",
+        ),
         (
             f"cluster points.npy -k 3 -m csc-gfhf --labels few.txt --beliefs must=2 -o {out}",
             "--beliefs: weighs kinds",

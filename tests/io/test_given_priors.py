@@ -114,6 +114,9 @@ def test_columns_are_matched_by_the_names_of_classes(mustlink, data, tmp_path):
     line = "points.h5 --labels words.csv --prior called.csv"
     _, found = run(mustlink, line, tmp_path / "o.h5")
     np.testing.assert_allclose(found, wanted(data, 1.0), atol=1e-6)
+    assert mustlink(f"report {tmp_path}/o.h5 -o {tmp_path}/o.html")[0] == 0
+    page = " ".join((tmp_path / "o.html").read_text().split())
+    assert "believed of 84 nodes without a label, with belief 1 on average" in page
 
 
 @pytest.mark.parametrize("file", ["turned.csv", "answer.h5"])

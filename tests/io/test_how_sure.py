@@ -6,6 +6,7 @@ import json
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 
 import mustlink as ml
@@ -55,7 +56,17 @@ def test_memberships_are_written_told_and_exported(points, run):
     how = f"calibrated by {by.n_labels} labels held out"
     assert f"mean confidence    {mean:.3f}, {how}" in told
     assert sum(facts["confidence"]["histogram"]["counts"]) == guessed.sum()
+    assert facts["confidence"]["calibrated"] == how
+    run("report", out, "-o", points / "page.html")
+    assert f"without a given label; {how}." in (points / "page.html").read_text()
     assert "/membership" in run("info", out)
+    for answer, values in (("membership", P), ("confidence", sure)):
+        run("convert", f"{out}:/{answer}", points / "m.npy")
+        np.testing.assert_array_equal(np.load(points / "m.npy"), values)  # to the last digit
+        run("convert", f"{out}:/{answer}", points / "m.csv")
+        table = pd.read_csv(points / "m.csv", float_precision="round_trip")
+        np.testing.assert_array_equal(table.to_numpy().squeeze(), values)
+    assert table.columns.tolist() == ["confidence"]
     run("convert", out, points / "out.csv")
     table = np.genfromtxt(points / "out.csv", delimiter=",", names=True)
     np.testing.assert_allclose(table["confidence"], sure)
@@ -64,6 +75,8 @@ def test_memberships_are_written_told_and_exported(points, run):
 def test_confidence_alone_and_neither(points, run):
     words = ("cluster", points / "points.npy", "-k", 3)
     assert ", not calibrated" in run(*words, "--confidence", "-o", points / "sure.h5")
+    facts = json.loads(run("report", points / "sure.h5", "--json"))
+    assert facts["confidence"]["calibrated"] == "not calibrated"
     run(*words, "-o", points / "plain.h5")
     with h5py.File(points / "sure.h5") as sure, h5py.File(points / "plain.h5") as plain:
         assert "confidence" in sure

@@ -40,6 +40,9 @@ def folder(tmp_path_factory):
     np.save(place / "strokes.npy", codes)
     np.save(place / "points.npy", rng.normal(size=(H * W, 2)))
     Image.fromarray(layer[..., :3]).save(place / "strokes.jpg")
+    np.save(place / "known.npy", np.arange(H * W) % 2)
+    words = ["cluster", "points.npy", "-k", "2", "-m", "ncut", "-o", "points_out.h5", "--quiet"]
+    assert run([str(place / word) if "." in word else word for word in words]) == 0
     assert run(["graph", str(place / "photo.png"), "-o", str(place / "photo.h5"), "--quiet"]) == 0
     return place
 
@@ -75,6 +78,31 @@ def test_strokes_are_labels_of_pixels(told, folder, command, tmp_path):
     assert max(np.mean(answers[0] == truth), np.mean(answers[0] != truth)) > 0.97
 
 
+@pytest.mark.parametrize("part", ["", ":/labels"])
+def test_answers_of_pixels_come_out_as_a_picture(told, folder, tmp_path, part):
+    """Height by width in PNG, TIFF, .npy and .npz, and back as labels; distributions likewise."""
+    out = f"{tmp_path}/out.h5"
+    assert told(f"propagate photo.h5 -m gfhf --labels strokes.png -o {out} --quiet")[0] == 0
+    labels = formats.load_labels(out, H * W).reshape(H, W)
+    for ending in ("png", "tif", "npy", "npz"):
+        to = f"{tmp_path}/l.{ending}"
+        code, said, err = told(f"convert {out}{part} -o {to}")
+        assert code == 0, err
+        assert f"labels, {H} x {W}" in said
+        found = formats.load_classes(to, H * W, pixels=(H, W))
+        np.testing.assert_array_equal(found.codes, labels.ravel())
+        code, said, err = told(f"score {to} --truth truth.png --json")
+        assert code == 0, err
+    np.testing.assert_array_equal(np.load(tmp_path / "l.npy"), labels)
+    assert told(f"convert {out}{part} {tmp_path}/l.csv")[0] == 0
+    assert len(pd.read_csv(tmp_path / "l.csv")) == H * W
+    for answer, deep in (("label_distributions", (2,)), ("confidence", ())):
+        code, said, err = told(f"convert {out}:/{answer} {tmp_path}/a.npy")
+        assert (code, err) == (0, "")
+        assert np.load(tmp_path / "a.npy").shape == (H, W, *deep)
+    assert told(f"convert photo.h5 {tmp_path}/g.png")[0] == 2
+
+
 def test_labels_of_pixels_are_scored(told, tmp_path):
     code, _, err = told(f"propagate photo.h5 --labels strokes.png -o {tmp_path}/out.h5 --quiet")
     assert code == 0, err
@@ -101,6 +129,8 @@ REFUSED = {
     "a photograph": ("propagate photo.h5 --labels all.png -o {}", "no transparent pixel"),
     "no picture": ("cluster points.npy -k 2 --labels strokes.png -o {}", "the data is no picture"),
     "other pixels": ("score truth.png --truth cropped.png", "has 36 x 24; paint on the picture"),
+    "labels of points": ("convert points_out.h5 {}.png", "is no result of a picture; write .csv"),
+    "points": ("convert points.npy {}.png", "png cannot hold points"),
     "jpeg": ("suggest photo.h5 --labels strokes.jpg", "JPEG changes colours"),
     "not there": ("suggest photo.h5 --labels gone.png", "gone.png"),
 }
@@ -111,8 +141,8 @@ def test_what_is_wrong_is_one_line(told, tmp_path, name):
     line, words = REFUSED[name]
     code, _, err = told(line.format(tmp_path / "out.h5"))
     assert code == 2
-    assert len(err.strip().splitlines()) == 1, err
-    assert words in err
+    assert sum("mustlink:" in one for one in err.splitlines()) == 1, err
+    assert words in err.strip().splitlines()[-1]
 
 
 @pytest.mark.parametrize("ending", [".png", ".tif"])

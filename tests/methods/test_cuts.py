@@ -10,7 +10,8 @@ import mustlink as ml
 import oracles
 from cases import KINDS, planted_graph, random_constraints, random_graph, six_nodes
 from mustlink.eigen.joint_range import boundary
-from mustlink.errors import InfeasibleError
+from mustlink.errors import InfeasibleError, InputError
+from mustlink_io.pictures import joint_range
 
 BETAS = (-1.0, -0.3, -0.05, 0.05, 0.3, 0.6, 0.9)
 
@@ -143,6 +144,11 @@ def test_boundary_where_nearly_all_eigenvalues_are_equal():
     B = np.zeros((n, n))
     B[0, 1] = B[1, 0] = 1e-2
     np.testing.assert_allclose(support(A, B, boundary(A, B)), 0, atol=1e-12)
+
+
+def test_what_is_no_list_of_cuts_is_refused():
+    with pytest.raises(InputError, match=r'cuts: no cost, .*; give est.report_.extra\["cuts"\]'):
+        joint_range({})
 
 
 def test_boundary_of_the_paper_s_example_and_of_a_larger_graph():

@@ -170,6 +170,17 @@ def test_one_label_a_class_leaves_nothing_to_hold_out():
     assert est.report_.choices["refine"] is True
 
 
+def test_why_labels_of_points_travel_as_far_as_they_do():
+    rng = np.random.default_rng(5)
+    y = np.where(np.arange(80) < 4, np.arange(80) % 2, -1)
+    choices = ml.LLGC().fit(rng.normal(size=(80, 2)), y).report_.choices
+    assert choices["alpha"] == pytest.approx(0.9)
+    assert choices["why"].startswith("alpha by rule: 5.00% of the nodes have a label")
+    assert "why" not in ml.LLGC(alpha=0.9).fit(rng.normal(size=(80, 2)), y).report_.choices
+    with pytest.raises(InputError, match=r'alpha: .aut. given; .* 0 and 1, or "auto"'):
+        ml.LLGC(alpha="aut").fit(rng.normal(size=(80, 2)), y)
+
+
 def test_labels_held_out_that_are_answered_wrong_are_a_doubt():
     """Classes that the edges know nothing of, beside those that they know."""
     rng = np.random.default_rng(5)

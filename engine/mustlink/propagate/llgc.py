@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from mustlink.check import check_share
+from mustlink.errors import InputError
 from mustlink.propagate.glp import LaplacianEnergy
 from mustlink.propagate.held_out_labels import is_auto
 from mustlink.propagate.propagator import Propagator
@@ -41,6 +42,10 @@ class LLGC(Propagator):
 
     def _check_parameters(self) -> None:
         if not is_auto(self.alpha):
+            if isinstance(self.alpha, str):
+                raise InputError(
+                    f'alpha: {self.alpha!r} given; give a number between 0 and 1, or "auto"'
+                )
             check_share(self.alpha, "alpha")
 
     def _ways(self, *, network: bool) -> list[Self]:
@@ -55,7 +60,8 @@ class LLGC(Propagator):
         return [self._with(network=True, **place, **how) for how in both for place in places]
 
     def _solve(self, task: Task) -> Solution:
-        alpha = _reach(task) if is_auto(self.alpha) else float(self.alpha)
+        chosen = _reach(task) if is_auto(self.alpha) else {"alpha": float(self.alpha)}
+        alpha = chosen["alpha"]
         root = np.sqrt(task.copies)[:, None]
         U, convergence = task.minimise(  # of u = C^½f
             LaplacianEnergy(task.laplacian, normalized=True),
@@ -63,13 +69,15 @@ class LLGC(Propagator):
             weight=np.full(task.size, (1.0 - alpha) / alpha),
             scale=root[:, 0],
         )
-        return Solution(U / root, convergence, {"alpha": alpha})
+        return Solution(U / root, convergence, chosen)
 
 
-def _reach(task: Task) -> float:
+def _reach(task: Task) -> dict[str, Any]:
     """α by the share of nodes with a label: far from the nearest ones the largest class takes all.
 
     Accuracy on 18 sets of points, 10 % and 20 % random labels: .84 and .86, with 0.99 .75 and .76.
     """
     rate = float(task.labels_held.sum() / task.copies.sum())
-    return 1.0 - min(max(_STEPS_A_LABEL * rate, 1.0 - _FAR), 1.0 - _HALF_WAY)
+    alpha = 1.0 - min(max(_STEPS_A_LABEL * rate, 1.0 - _FAR), 1.0 - _HALF_WAY)
+    why = f"alpha by rule: {rate:.2%} of the nodes have a label; 0.99 if few, 0.9 from 2% on"
+    return {"alpha": alpha, "why": why}

@@ -40,6 +40,7 @@ from mustlink_io.commands.preparing_options import PREPARING, PreparingCommand
 from mustlink_io.jobs.methods import METHODS
 from mustlink_io.terminal.console import clock, facts, size, stage_table, stdout_console
 from mustlink_io.terminal.summary import (
+    calibrated,
     choice_rows,
     constraints_kept,
     emit,
@@ -216,12 +217,8 @@ def _sure(told: Report) -> str | None:
     """How sure the clusters are on average, and how that was found."""
     if told.mean_confidence is None:
         return None
-    by = told.calibration
-    if by is None:
-        return f"{told.mean_confidence:.3f}"
-    what = [f"{n:,} {noun}" for n, noun in ((by.n_labels, "labels"), (by.n_pairs, "pairs")) if n]
-    how = f"calibrated by {' and '.join(what)} held out" if what else "not calibrated"
-    return f"{told.mean_confidence:.3f}, {how}"
+    how = calibrated(told.calibration)
+    return f"{told.mean_confidence:.3f}" + (f", {how}" if how else "")
 
 
 def _adjusted(edges: Adjustment | None) -> str | None:

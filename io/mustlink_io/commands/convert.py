@@ -49,7 +49,9 @@ def convert(
       mustlink convert pbmc.h5ad:/obsp/connectivities cells.metis
       mustlink convert graph.graphml graph.h5           names of nodes are kept in /names
       mustlink convert out.h5 labels.csv                node, name, cluster, class, confidence
+      mustlink convert out.h5 labels.png                of a picture
       mustlink convert out.h5:/embedding embedding.npy
+      mustlink convert out.h5:/membership shares.csv
       mustlink convert out.h5 --into pbmc.h5ad -o new.h5ad
       mustlink convert out.h5 --into pbmc.h5ad --in-place --key stroke_clusters
       mustlink convert out.h5 --into net.graphml -o new.graphml    for Gephi, Cytoscape, …

@@ -205,20 +205,27 @@ def _text_file(path: str) -> Iterator[TextIO]:
         yield file
 
 
-def labels_file(path: str, labels: NDArray[np.int64], form: str) -> None:
-    """Write labels (n,) alone: .h5, .npy, .npz, or one a line of text; raises InputError."""
+def labels_file(path: str, labels: Ints, form: str) -> None:
+    """Write labels alone: .h5, .npy, .npz, or one a line of text; raises InputError."""
     if form == "h5":
         writing.write(path, {"/labels": labels})
-        return
+    elif form == "edges":
+        with _text_file(path) as file:
+            file.writelines(f"{label}\n" for label in labels.ravel().tolist())
+    elif form in ("npy", "npz"):
+        array_file(path, "labels", labels, form)
+    else:
+        raise InputError(f"{store.text(path)}: cannot hold labels")
+
+
+def array_file(path: str, name: str, values: NDArray[Any], form: str) -> None:
+    """Write one array as .npy, or as .npz under its name."""
+    named: dict[str, Any] = {name: values}
     with writing.atomic(path) as temporary, temporary.open("wb") as file:
         if form == "npy":
-            np.save(file, labels, allow_pickle=False)
-        elif form == "npz":
-            np.savez(file, labels=labels)
-        elif form == "edges":
-            file.write("".join(f"{label}\n" for label in labels.tolist()).encode())
+            np.save(file, values, allow_pickle=False)
         else:
-            raise InputError(f"{store.text(path)}: cannot hold labels")
+            np.savez(file, **named)
 
 
 POINTS: dict[str, Points] = {

@@ -30,6 +30,9 @@ FORMS = {  # what an ending says of a file that is written
     ".graphml": "graphml",
     ".csv": "csv",
     ".parquet": "parquet",
+    ".png": "png",
+    ".tiff": "tif",
+    ".tif": "tif",
 }
 USUAL = {form: ending for ending, form in reversed(FORMS.items())}
 _WITH_PARTS = re.compile(r"(.+?\.(?:h5|hdf5|he5|h5ad|npz|csv|tsv|parquet)):([^:]*)", re.IGNORECASE)

@@ -205,8 +205,9 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
             _text(
                 "/report",
                 "choices and their reasons, convergence, warnings and notes, the health of the "
-                "graph, clusters, constraints kept and broken, feasible cuts of `csp`, the command "
-                "line: JSON",
+                "graph, clusters, constraints kept and broken, of how many nodes a prior was "
+                "believed and how many are answered as it says, what confidence was calibrated "
+                "by, feasible cuts of `csp`, the command line: JSON",
             ),
             _text("/@parameters", "method and parameters, JSON object"),
             _text("/@versions", "of mustlink, numpy, scipy, h5py and python, JSON object"),

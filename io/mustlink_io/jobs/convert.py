@@ -12,14 +12,20 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink.preparation.request import Preparation
 from mustlink_io import formats
-from mustlink_io.formats import annotate, arrays, frames, networks, results, writers
+from mustlink_io.formats import annotate, arrays, networks, results, writers
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import store, writing
 from mustlink_io.hdf5.file_names import FORMS, USUAL
 from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.work_folder import remove_leftovers
+from mustlink_io.jobs.convert_results import (
+    TABLES,
+    is_answer,
+    is_labels,
+    write_answer,
+    write_labels,
+)
 
-_TABLES = ("csv", "parquet")
 _NOTHING = Preparation()
 _INTO = {".h5ad": "AnnData", ".graphml": "GraphML"}
 
@@ -30,7 +36,7 @@ def convert(
     """Write what is in `source` to `output`, in `form` or as its ending says; raises InputError.
 
     `steps` prepare columns of points; without them empty cells become NaN. A result, which holds
-    labels and no data, becomes a table of its nodes, or its labels alone.
+    labels and no data, becomes a table of its nodes, or its labels alone, of pixels (h, w).
     """
     place = formats.parse(source)
     store.check_readable(place.path)
@@ -38,15 +44,22 @@ def convert(
     target = store.check_output(output, [place.path])
     with locked(output):
         remove_leftovers(target)
-        if results.is_result(place) or _is_labels(place):
+        written = None
+        if results.is_result(place) or is_labels(place):
             if not steps.is_nothing:
                 raise InputError(f"{place}: holds labels, which have no columns to prepare")
-            return _labels(place, output, form)
-        if form in _TABLES and results.in_anndata(place):
-            column = formats.Place(place.path, f"/obs/{annotate.KEY}")
-            note = f"{column}: is written, the result in it; for other parts name them"
-            return _labels(column, output, form, [note], results.classes_in_anndata(place))
-        return _data(source, output, form, steps)
+            written = write_labels(place, output, form)
+        elif form in TABLES and results.in_anndata(place):
+            place = formats.Place(place.path, f"/obs/{annotate.KEY}")
+            note = f"{place}: is written, the result in it; for other parts name them"
+            classes = results.classes_in_anndata(formats.Place(place.path))
+            written = write_labels(place, output, form, [note], classes)
+        elif steps.is_nothing and is_answer(place):
+            written = write_answer(place, output, form)
+        if written is None:
+            return _data(source, output, form, steps)
+        kind, shape, notes = written
+        return _told(str(place), output, kind, form, shape, notes)
 
 
 def _form(output: str) -> str:
@@ -56,63 +69,6 @@ def _form(output: str) -> str:
             f"{output}: unknown ending {ending!r}; writable are {', '.join(FORMS)}, or give --to"
         )
     return FORMS[ending]
-
-
-def _is_labels(place: formats.Place) -> bool:
-    part = (place.part or "").strip("/")
-    return place.suffix in formats.HDF5 and (
-        part in ("labels", "y") or (place.suffix == annotate.ENDING and part.startswith("obs/"))
-    )
-
-
-def _labels(
-    place: formats.Place,
-    output: str,
-    form: str,
-    notes: Sequence[str] = (),
-    of_clusters: NDArray[Any] | None = None,
-) -> dict[str, Any]:
-    """Labels of a result with what is known of its nodes, or labels alone.
-
-    `of_clusters` names the class of every cluster, where it is kept apart from the labels.
-    """
-    if form == "h5ad":
-        raise InputError(
-            f"{output}: a result goes into a copy of the AnnData file it is of: "
-            f"mustlink convert {place} --into DATA.h5ad -o {output}"
-        )
-    if form == "graphml":
-        raise InputError(
-            f"{output}: a result goes into a copy of the GraphML file it is of: "
-            f"mustlink convert {place} --into GRAPH.graphml -o {output}"
-        )
-    if form not in writers.LABELS:
-        able = ", ".join(USUAL[name] for name in writers.LABELS if name not in ("h5", "edges"))
-        raise InputError(f"{output}: {form} cannot hold labels; write {able} or .txt")
-    content: dict[str, Any]
-    if results.is_result(place):
-        content = results.read(place)
-    else:
-        found = formats.load_classes(str(place))
-        content = {"/labels": found.codes}
-        if found.classes is not None:
-            content |= {"/classes": range(len(found.classes)), "/class_names": found.classes}
-        elif of_clusters is not None:
-            content["/class_names"] = of_clusters
-        names = results.node_names(str(place))
-        if names is not None and len(names) == len(found.codes):
-            content["/names"] = names.texts
-    notes = list(notes)
-    if form in _TABLES:
-        columns = results.columns(content, str(place))
-        write = writers.table_csv if form == "csv" else frames.write_parquet
-        write(output, columns)
-    else:
-        writers.labels_file(output, content["/labels"], form)
-        if len(content) > 1:
-            notes.append(f"{output}: holds labels alone; .csv and .parquet have names, too")
-    shape = [len(content["/labels"])]
-    return _told(str(place), output, "labels", form, shape, notes)
 
 
 def _data(source: str, output: str, form: str, steps: Preparation) -> dict[str, Any]:

@@ -86,9 +86,10 @@ def load_constraints(
     if labels is not None:
         refuse_row_numbers(labels, str(where))
         found = Constraints.from_labels(labels).weighted(**beliefs)
+    matrix = None if constraints is None else formats.load_matrix(constraints, n_nodes, names)
+    _refuse_unused(beliefs, labels is not None, matrix is not None)
     if constraints is None:
         return found
-    matrix = formats.load_matrix(constraints, n_nodes, names)
     if matrix is None:
         pairs, belief = formats.load_pairs(constraints, names)
         file = formats.PairFile(formats.parse(constraints), names)
@@ -103,6 +104,17 @@ def load_constraints(
     more.require_nodes(n_nodes)
     more = more.weighted(**beliefs)
     return more if found is None else found + more
+
+
+def _refuse_unused(beliefs: Mapping[str, float], labels: bool, graph: bool) -> None:
+    """Raise InputError for weights of what was not given."""
+    if "labels" in beliefs and not labels:
+        raise InputError("--beliefs labels: there are no labels; give --labels, or leave it out")
+    if "graph" in beliefs and not graph:
+        raise InputError(
+            "--beliefs graph: weighs a second graph or matrix given as --constraints, and there is "
+            "none; leave it out (graphs of --view have --view-weights)"
+        )
 
 
 def refuse_contradictions(known: Constraints, where: str | None) -> None:

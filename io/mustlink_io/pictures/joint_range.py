@@ -8,15 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.errors import InputError
 from mustlink_io.pictures.canvas import COLOURS, GRID, INK, SOFT, Figure, new_figure, style
+
+_COLUMNS = ("cost", "alpha", "used", "beta", "volume", "unconstrained", "range")
 
 
 def joint_range(cuts: Mapping[str, Any]) -> Figure:
     """Draw feasible cuts, those of the graph alone, and what goes round all, as WD14 eq. 14.
 
     `cuts` is what a report of CSP tells under that name, for ‖v‖² = vol; drawn are unit vectors, so
-    that the cost lies between 0 and 2. The line is β/vol: feasible cuts lie above (Lemma 1).
+    that the cost lies between 0 and 2. The line is β/vol: feasible cuts lie above (Lemma 1). Raises
+    InputError.
     """
+    absent = [name for name in _COLUMNS if name not in cuts]
+    if absent:
+        raise InputError(
+            f'cuts: no {", ".join(absent)} in it; give est.report_.extra["cuts"] of a fitted CSP'
+        )
     volume = cuts["volume"]
     feasible, used = _places(cuts, volume), np.asarray(cuts["used"], dtype=bool)
     plain, around = _places(cuts["unconstrained"], volume), _places(cuts["range"], volume)

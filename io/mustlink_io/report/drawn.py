@@ -190,7 +190,7 @@ def _confidence(result: ReadResult) -> Picture | None:
     found = result.facts.get("confidence")
     if found is None or found["mean"] is None:
         return None
-    bins, mean = found["histogram"], found["mean"]
+    bins, mean, how = found["histogram"], found["mean"], found["calibrated"]
     of_classes = result.facts["kind"] == "classes"
     span = "from 0 (a tie) to 1" if of_classes else "1 is certainty"
     return Picture(
@@ -201,7 +201,8 @@ def _confidence(result: ReadResult) -> Picture | None:
             "largest share minus second" if of_classes else "share of the own cluster",
             ("mean", mean),
         ),
-        f"How sure the answers are, {span}, over the nodes without a given label.",
+        f"How sure the answers are, {span}, over the nodes without a given label"
+        + (f"; {how}." if how else "."),
         f"Histogram of the confidence of the answers; the mean is {mean:.2f}, "
         + (
             f"{found['below_tenth']:,} are below 0.1."

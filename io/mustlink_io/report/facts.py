@@ -18,6 +18,7 @@ from mustlink_io.hdf5.result import Report
 from mustlink_io.hdf5.result_parts import Stage
 from mustlink_io.report import arrays
 from mustlink_io.report.arrays import Arrays
+from mustlink_io.terminal.summary import calibrated
 
 _ASKED = {"pairs": "pairs", "labels": "labels", "graph": "a second graph", "matrix": "a matrix"}
 
@@ -92,7 +93,7 @@ def _facts(
         "peak_bytes": told.peak_bytes,
     }
     if held.confidence is not None:
-        facts["confidence"] = _confidence(held)
+        facts["confidence"] = {**_confidence(held), "calibrated": calibrated(report.calibration)}
     if kind == "classes":
         facts["labels_kept"] = report.labels_kept
         facts["n_labels"] = report.n_labels

@@ -15,7 +15,7 @@ from mustlink_io.terminal.console import cell
 if TYPE_CHECKING:
     from mustlink_io.hdf5.constraint_parts import Constraints
     from mustlink_io.hdf5.result import Report
-    from mustlink_io.hdf5.result_parts import Baseline, Network, Satisfaction
+    from mustlink_io.hdf5.result_parts import Baseline, Calibration, Network, Satisfaction
 
 
 def emit(result: Mapping[str, Any], as_json: bool, show: Callable[[Any], None]) -> None:
@@ -102,6 +102,14 @@ def choice_rows(choices: Mapping[str, Any]) -> list[tuple[str, str]]:
             shown = (", " if numbers else ": ").join(cell(v) for v in value)
         rows.append((f"  {name}", cell(shown)))
     return rows
+
+
+def calibrated(by: Calibration | None) -> str | None:
+    """Return by what the confidence of clusters was calibrated, None where nothing tells."""
+    if by is None:
+        return None
+    what = [f"{n:,} {noun}" for n, noun in ((by.n_labels, "labels"), (by.n_pairs, "pairs")) if n]
+    return f"calibrated by {' and '.join(what)} held out" if what else "not calibrated"
 
 
 def prior_row(asked: Constraints | None) -> str | None:
