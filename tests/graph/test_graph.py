@@ -378,6 +378,33 @@ def test_image_matches_loops(seed, h, w, radius, automatic):
     assert Graph.from_affinity(g.affinity).n_edges == g.n_edges
 
 
+@pytest.mark.parametrize("radius", [1, 1.5, 1.8, 2])
+@pytest.mark.parametrize("shape", [(3, 4, 5), (1, 4, 5), (4, 1, 1), (2, 3, 2, 3)])
+def test_volume_matches_loops(shape, radius):
+    rng = np.random.default_rng(len(shape))
+    volume, spacing = rng.random(shape), (3.0, 1.0, 1.5, 1.0)[: len(shape)]
+    whole = image_graph(volume, radius, n_similar=0, channel_axis=None, spacing=spacing)
+    expected = oracles.image_affinity(
+        volume[..., None], radius, whole.info["sigma_color"], radius, 1e-6, spacing
+    )
+    assert_allclose(whole.affinity.toarray(), expected, rtol=1e-12)
+    whole.affinity.has_canonical_format = False  # make scipy look
+    assert whole.affinity.has_sorted_indices
+    assert whole.info["shape"] == shape
+    several = np.stack([volume, 1 - volume], axis=1)
+    first = image_graph(several, radius, n_similar=0, channel_axis=1).affinity
+    last = np.moveaxis(several, 1, -1)
+    assert_allclose(
+        image_graph(last, radius, n_similar=0, channel_axis=-1).affinity.toarray(), first.toarray()
+    )
+
+
+def test_neighbours_of_a_voxel():
+    for radius, count in ((1, 6), (1.5, 18), (1.8, 26)):
+        W = image_graph(np.zeros((3, 3, 3)), radius, n_similar=0, channel_axis=None).affinity
+        assert W[13].nnz == count
+
+
 def test_image_types_agree():
     rng = np.random.default_rng(0)
     eight = rng.integers(0, 256, (7, 5, 3)).astype(np.uint8)
@@ -414,6 +441,16 @@ def test_lab_of_known_colours():
         ({"image": np.zeros((3, 3)), "sigma_color": "some"}, "not a number"),
         ({"image": np.zeros((3, 3)), "color": "hsv"}, "choose lab"),
         ({"image": np.array([["a"]])}, "real numbers"),
+        ({"image": np.zeros((3, 3, 3, 3))}, "give channel_axis=None for a volume"),
+        ({"image": np.zeros((3, 3, 3)), "channel_axis": 3}, "channel_axis: 3, but the image has"),
+        ({"image": np.zeros((3, 3, 3)), "channel_axis": -4}, "channel_axis"),
+        ({"image": np.zeros((3, 3)), "channel_axis": -1}, "channel_axis: -1"),
+        ({"image": np.zeros((3, 3)), "spacing": (1, 0)}, "spacing: .* give 2 positive numbers"),
+        ({"image": np.zeros((3, 3)), "spacing": (1, 1, 1)}, "spacing: .* give 2 positive"),
+        (
+            {"image": np.full((2, 2, 2), np.inf), "channel_axis": None},
+            "NaN or Inf at index \\(0, 0, 0\\)",
+        ),
     ],
 )
 def test_bad_image(arguments, words):

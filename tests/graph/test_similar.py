@@ -24,6 +24,20 @@ def test_equals_all_pairs_compared(k):
     np.testing.assert_allclose(found, dense, rtol=1e-9, atol=1e-12)
 
 
+def test_a_volume_of_one_page_and_axes_in_another_order():
+    colours, spacing = picture(1, (4, 5, 6, 2)), (2.0, 1.0, 1.0)
+    page = similar_pixels(colours[:1], 4, 0.25, spacing)
+    flat = similar_pixels(colours[0], 4, 0.25, spacing[1:])
+    np.testing.assert_allclose(page.toarray(), flat.toarray(), rtol=1e-9)
+    features = pixel_features(colours, 0.25, spacing)
+    assert features.shape == (120, 2 * 2 + 1 + 3)
+    z, y, x = np.indices((4, 5, 6)).reshape(3, -1)
+    np.testing.assert_allclose(features[:, -3:], np.column_stack([x, y, 2 * z]) * 0.25 / 6)
+    turned = pixel_features(colours.transpose(1, 0, 2, 3), 0.25, (1.0, 2.0, 1.0))
+    turned = turned.reshape(5, 4, 6, -1).transpose(1, 0, 2, 3).reshape(120, -1)
+    np.testing.assert_allclose(turned[:, :-2], features[:, :-2])
+
+
 def test_flat_image_has_edges_and_no_loops():
     W = similar_pixels(np.zeros((6, 6, 3)), 4)
     assert W.diagonal().max() == 0

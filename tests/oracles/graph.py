@@ -78,16 +78,16 @@ def bridge_lengths(X, labels):
     return np.array(lengths)
 
 
-def image_affinity(pixels, radius, sigma_color, sigma_space, floor):
-    """Affinity of pixels (h, w, c) by two loops over all of them."""
-    h, w, _ = pixels.shape
-    at = [(y, x) for y in range(h) for x in range(w)]
-    W = np.zeros((h * w, h * w))
-    for i, (y, x) in enumerate(at):
-        for j, (v, u) in enumerate(at):
-            space = (y - v) ** 2 + (x - u) ** 2
-            if 0 < space <= radius**2:
-                colour = ((pixels[y, x] - pixels[v, u]) ** 2).sum()
+def image_affinity(pixels, radius, sigma_color, sigma_space, floor, spacing=1.0):
+    """Affinity of pixels or voxels (…, c) by two loops over all of them."""
+    at = list(np.ndindex(pixels.shape[:-1]))
+    W = np.zeros((len(at), len(at)))
+    for i, p in enumerate(at):
+        for j, q in enumerate(at):
+            step = np.subtract(p, q)
+            if 0 < (step**2).sum() <= radius**2:
+                colour = ((pixels[p] - pixels[q]) ** 2).sum()
+                space = ((step * spacing) ** 2).sum()
                 value = np.exp(-colour / (2 * sigma_color**2) - space / (2 * sigma_space**2))
                 W[i, j] = max(value, floor)
     return W

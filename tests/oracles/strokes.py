@@ -22,26 +22,27 @@ def least_cut(W, odds, given, free):
     return least
 
 
-def cell_means(picture, unit):
+def cell_means(picture, units):
     """Mean of every cell, pixels outside being those at the edge."""
-    h, w = picture.shape[:2]
-    H, W = -(-h // unit), -(-w // unit)
-    found = np.zeros((H, W, picture.shape[2]))
-    for y in range(H * unit):
-        for x in range(W * unit):
-            found[y // unit, x // unit] += picture[min(y, h - 1), min(x, w - 1)]
-    return found / unit**2
+    *shape, channels = picture.shape
+    cells = [-(-size // unit) for size, unit in zip(shape, units, strict=True)]
+    found = np.zeros((*cells, channels))
+    for cell in np.ndindex(*cells):
+        for part in np.ndindex(*units):
+            at = [c * unit + p for c, unit, p in zip(cell, units, part, strict=True)]
+            found[cell] += picture[tuple(min(i, n - 1) for i, n in zip(at, shape, strict=True))]
+    return found / np.prod(units)
 
 
-def cell_codes(codes, k, unit):
+def cell_codes(codes, k, units):
     """Most frequent code of every cell, the lowest of equals, -1 where none has one."""
-    h, w = codes.shape
-    found = np.full((-(-h // unit), -(-w // unit)), -1)
-    for y, x in np.ndindex(found.shape):
-        part = codes[y * unit : (y + 1) * unit, x * unit : (x + 1) * unit]
+    cells = [-(-size // unit) for size, unit in zip(codes.shape, units, strict=True)]
+    found = np.full(cells, -1)
+    for cell in np.ndindex(*cells):
+        part = codes[tuple(slice(c * u, (c + 1) * u) for c, u in zip(cell, units, strict=True))]
         counts = [int((part == c).sum()) for c in range(k)]
         if any(counts):
-            found[y, x] = int(np.argmax(counts))
+            found[cell] = int(np.argmax(counts))
     return found
 
 
@@ -53,9 +54,9 @@ def pieces_of(mask):
         front = [left.pop()]
         piece = list(front)
         while front:
-            y, x = front.pop()
-            for dy, dx in itertools.product((-1, 0, 1), repeat=2):
-                near = (y + dy, x + dx)
+            place = front.pop()
+            for step in itertools.product((-1, 0, 1), repeat=mask.ndim):
+                near = tuple(int(i) + d for i, d in zip(place, step, strict=True))
                 if near in left:
                     left.remove(near)
                     front.append(near)

@@ -7,7 +7,15 @@ import mustlink as ml
 import oracles
 from cases import random_graph
 from mustlink.graph.image import auto_color, picture_colours
-from mustlink.strokes.grids import around, boundary, grid_among, means, most_frequent, spread
+from mustlink.strokes.grids import (
+    around,
+    boundary,
+    cells_of,
+    grid_among,
+    means,
+    most_frequent,
+    spread,
+)
 from mustlink.strokes.pieces import ground_of, rooted
 from mustlink.strokes.sharpened import sharpened
 from mustlink.strokes.walks import walks
@@ -82,63 +90,71 @@ def test_walks_are_harmonic(k):
         np.testing.assert_array_equal(found.argmax(axis=2)[known], painted[known])
 
 
-@pytest.mark.parametrize("shape", [(1, 7), (7, 1), (5, 6), (9, 4)])
+@pytest.mark.parametrize("shape", [(1, 7), (7, 1), (5, 6), (9, 4), (3, 4, 5), (1, 3, 6), (5, 1, 1)])
 def test_grid_is_that_of_image_graph(shape):
     rng = np.random.default_rng(1)
     image = rng.integers(0, 256, (*shape, 3), dtype=np.uint8)
-    colours, _ = picture_colours(image, "lab")
-    whole = ml.image_graph(image, 1.5, n_similar=0).affinity.toarray()
+    colours, _ = picture_colours(image, "lab", -1)
+    apart = (2.5, 1.0, 1.5)[: len(shape)]
+    whole = ml.image_graph(image, 1.5, n_similar=0, channel_axis=-1, spacing=apart)
+    whole = whole.affinity.toarray()
     sigma = auto_color(colours)
-    found = grid_among(colours, np.ones(shape, dtype=bool), sigma)
+    found = grid_among(colours, np.ones(shape, dtype=bool), sigma, apart)
     np.testing.assert_allclose(found.toarray(), whole, rtol=1e-12)
     inside = rng.random(shape) < 0.6
     part = np.flatnonzero(inside)
-    found = grid_among(colours, inside, sigma)
+    found = grid_among(colours, inside, sigma, apart)
     np.testing.assert_allclose(found.toarray(), whole[np.ix_(part, part)], rtol=1e-12)
 
 
-@pytest.mark.parametrize("unit", [1, 2, 3, 5])
-def test_cells(unit):
-    rng = np.random.default_rng(unit)
-    picture, codes = rng.random((7, 11, 3)), rng.integers(-1, 3, (7, 11))
+@pytest.mark.parametrize("units", [(1, 1), (2, 2), (5, 3), (1, 1, 1), (3, 3, 3), (1, 2, 3)])
+def test_cells(units):
+    rng = np.random.default_rng(units[0])
+    shape = (7, 11, 5)[: len(units)]
+    picture, codes = rng.random((*shape, 3)), rng.integers(-1, 3, shape)
     codes[:4, :4] = -1
-    cells = means(picture, unit)
-    np.testing.assert_allclose(cells, oracles.cell_means(picture, unit))
-    np.testing.assert_array_equal(most_frequent(codes, 3, unit), oracles.cell_codes(codes, 3, unit))
-    back = spread(cells, unit, (7, 11))
+    cells = means(picture, units)
+    np.testing.assert_allclose(cells, oracles.cell_means(picture, units))
+    np.testing.assert_array_equal(
+        most_frequent(codes, 3, units), oracles.cell_codes(codes, 3, units)
+    )
+    back = spread(cells, units, shape)
     assert back.shape == picture.shape
-    for y, x in np.ndindex(7, 11):
-        np.testing.assert_array_equal(back[y, x], cells[y // unit, x // unit])
+    for place in np.ndindex(shape):
+        cell = tuple(np.floor_divide(place, units))
+        np.testing.assert_array_equal(back[place], cells[cell])
+        assert cells_of(place, units) == cell
 
 
+@pytest.mark.parametrize("shape", [(9, 8), (4, 3, 4)])
 @pytest.mark.parametrize("width", [1, 2, 3])
-def test_boundary_and_around(width):
-    labels = np.random.default_rng(width).integers(0, 2, (9, 8)).repeat(2, 0).repeat(2, 1)
-    y, x = np.mgrid[: labels.shape[0], : labels.shape[1]]
+def test_boundary_and_around(width, shape):
+    labels = np.random.default_rng(width).integers(0, 2, shape).repeat(2, 0).repeat(2, 1)
+    places = np.indices(labels.shape)
     found, wide = boundary(labels, width), around(labels == 1, width)
-    for i, j in np.ndindex(labels.shape):
-        far = np.maximum(abs(y - i), abs(x - j))
-        assert found[i, j] == (
-            (labels != labels[i, j])[far <= width].any()
+    for place in np.ndindex(labels.shape):
+        far = np.abs(places - np.reshape(place, (-1, *(1,) * labels.ndim))).max(axis=0)
+        assert found[place] == (
+            (labels != labels[place])[far <= width].any()
             or boundary(labels, 1)[far <= width - 1].any()
         )
-        assert wide[i, j] == (labels == 1)[far <= width].any()
+        assert wide[place] == (labels == 1)[far <= width].any()
 
 
-def test_every_piece_but_of_the_ground_has_a_stroke():
+@pytest.mark.parametrize(("shape", "k"), [((10, 12), 3), ((4, 5, 6), 15)])
+def test_every_piece_but_of_the_ground_has_a_stroke(shape, k):
     for seed in range(100):
         rng = np.random.default_rng(seed)
-        labels = rng.integers(0, 3, (10, 12))
+        labels = rng.integers(0, k, shape)
         strokes = np.full(labels.shape, -1)
-        for code in range(3):
-            y, x = np.argwhere(labels == code)[0]
-            strokes[y, x] = code
+        for code in np.unique(labels):
+            strokes[tuple(np.argwhere(labels == code)[0])] = code
         ground = ground_of(labels)
         before = labels.copy()
-        found = rooted(labels, strokes, ground)
+        found = rooted(labels, strokes, ground, (1.0,) * len(shape))
         np.testing.assert_array_equal(labels, before)
         np.testing.assert_array_equal(found[strokes >= 0], strokes[strokes >= 0])
-        for code in range(3):
+        for code in range(k):
             for piece in oracles.pieces_of(before == code):
                 kept = code == ground or any(strokes[p] == code for p in piece)
                 if kept and code >= ground:  # later labels may give their pieces to earlier ones
@@ -152,3 +168,15 @@ def test_the_ground_has_most_of_the_frame():
     assert ground_of(labels) == 1
     labels[:, 0], labels[0], labels[-1] = 2, 2, 2
     assert ground_of(labels) == 2
+    volume = np.ones((4, 5, 6), dtype=np.int64)
+    volume[0], volume[:, :, 0] = 0, 2
+    assert ground_of(volume) == 1
+    volume[:, 0] = 2
+    assert ground_of(volume) == 2
+
+
+def test_lost_pieces_join_what_is_nearest_where_slices_are_far_apart():
+    labels = np.array([[0, 0, 0], [1, 2, 1], [0, 0, 0]])
+    strokes = np.where(labels == 1, 1, -1)
+    assert rooted(labels, strokes, 0, (1.0, 3.0))[1, 1] == 0
+    assert rooted(labels, strokes, 0, (3.0, 1.0))[1, 1] == 1

@@ -145,6 +145,87 @@ def test_flat_and_tiny_pictures():
     np.testing.assert_array_equal(two, [[0, 1]])
 
 
+def ball(rng, shape, spacing=(1, 1, 1), k=2, noise=0.1):
+    """A bright ball in a dark volume, with a shading along the columns; strokes in one slice."""
+    places = np.indices(shape) * np.reshape(spacing, (3, 1, 1, 1))
+    size = np.multiply(shape, spacing)
+    centre = np.reshape(size / 2, (3, 1, 1, 1))
+    truth = (((places - centre) ** 2).sum(axis=0) < (0.3 * size.min()) ** 2) * 1
+    if k == 3:
+        truth[:, : shape[1] // 6] = 2
+    values = np.array([0.2, 0.6, 0.95])[truth] + 0.1 * places[2] / size[2]
+    strokes = np.full(shape, -1)
+    middle = shape[0] // 2
+    strokes[middle, shape[1] // 2, shape[2] // 2 - 2 : shape[2] // 2 + 2] = 1
+    strokes[middle, -3, 2:-2] = 0
+    if k == 3:
+        strokes[middle, 1, 2:-2] = 2
+    return values + rng.normal(0, noise, shape), strokes, truth
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("shape", [(20, 24, 28), (70, 80, 75)])
+def test_volumes(shape, k):
+    volume, strokes, truth = ball(np.random.default_rng(0), shape, k=k)
+    est = ml.StrokeCut(random_state=0).fit(volume, strokes)
+    assert est.labels_.shape == shape
+    assert right(est.labels_, truth) > 0.99
+    known = strokes >= 0
+    np.testing.assert_array_equal(est.labels_[known], strokes[known])
+    P = est.label_distributions_
+    assert P.shape == (*shape, k)
+    np.testing.assert_allclose(P.sum(axis=-1), 1.0)
+    np.testing.assert_array_equal(est.classes_[P.argmax(axis=-1)], est.labels_)
+    cells = "1 x 1 x 1 voxels" if shape[0] == 20 else "2 x 2 x 2 voxels"
+    assert est.report_.choices["cells"] == cells
+    again = est.refit(strokes).labels_
+    assert right(again, truth) > 0.99
+
+
+def test_slices_that_are_far_apart():
+    shape, spacing = (30, 110, 112), (4, 1, 1)
+    volume, strokes, truth = ball(np.random.default_rng(1), shape, spacing)
+    est = ml.StrokeCut(random_state=0).fit(volume, strokes, spacing=spacing)
+    assert est.report_.choices["cells"] == "1 x 2 x 2 voxels"
+    assert right(est.labels_, truth) > 0.995
+    halved = ml.StrokeCut(random_state=0).fit(volume, strokes, spacing=(2.0, 0.5, 0.5))
+    np.testing.assert_array_equal(est.labels_, halved.labels_)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_volume_of_one_page_is_a_picture(axis):
+    image, strokes, _ = picture(np.random.default_rng(3), (60, 70), 3)
+    flat = ml.StrokeCut(random_state=0).fit(image, strokes)
+    page = np.expand_dims(image, axis), np.expand_dims(strokes, axis)
+    est = ml.StrokeCut(random_state=0).fit(*page)
+    np.testing.assert_array_equal(est.labels_, np.expand_dims(flat.labels_, axis))
+    np.testing.assert_array_equal(
+        est.label_distributions_, np.expand_dims(flat.label_distributions_, axis)
+    )
+
+
+def test_channels_of_a_volume():
+    volume, strokes, truth = ball(np.random.default_rng(2), (20, 24, 28))
+    for channels in (1, 3, 4):
+        several = np.stack([volume] * channels, axis=-1)
+        several[..., :-1] = 0.5  # what tells them apart is in the last, which is no alpha
+        labels = ml.StrokeCut(random_state=0).fit_predict(several, strokes)
+        assert right(labels, truth) > 0.99
+
+
+def test_hard_volumes():
+    flat, strokes = np.full((6, 7, 8), 3.0), np.full((6, 7, 8), -1)
+    strokes[0, 0, 0], strokes[-1, -1, -1] = 0, 1
+    labels = ml.StrokeCut(random_state=0).fit_predict(flat, strokes)
+    assert labels[0, 0, 0] == 0
+    assert labels[-1, -1, -1] == 1
+    line = np.array([0.0, 0.1, 0.9, 1.0]).reshape(4, 1, 1)
+    ends = np.array([0, -1, -1, 1]).reshape(4, 1, 1)
+    labels = ml.StrokeCut(random_state=0).fit_predict(line, ends)
+    assert labels.shape == (4, 1, 1)
+    assert (labels[0, 0, 0], labels[-1, 0, 0]) == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("image", "strokes", "words"),
     [
@@ -152,6 +233,10 @@ def test_flat_and_tiny_pictures():
         (np.zeros((4, 5)), np.full((4, 5), -1), "y: "),
         (np.zeros((4, 5)), np.full((4, 5), 2), "y: "),
         (np.zeros(5), np.zeros(5, int), r"image: shape \(5,\)"),
+        (np.zeros((5, 3)), np.zeros(5, int), r"image: shape \(5, 3\)"),
+        (np.zeros((4, 5, 6)), np.zeros((4, 6, 5), int), r"the volume has shape \(4, 5, 6\)"),
+        (np.zeros((4, 5, 6)), np.zeros((5, 6), int), r"the picture has 4 rows of 5"),
+        (np.zeros((4, 5, 6, 2)), np.zeros((4, 5), int), r"the volume has shape"),
         (np.full((2, 2), np.nan), np.array([[0, 1], [-1, -1]]), "image: NaN"),
         (np.zeros((4, 5)), np.full((4, 5), 0.5), "y: "),
     ],

@@ -16,16 +16,20 @@ _POSITION = 0.25  # one image width counts as much as this difference of colour 
 
 
 def similar_pixels(
-    colours: NDArray[np.float64], n_similar: int, position: float = _POSITION
+    colours: NDArray[np.float64],
+    n_similar: int,
+    position: float = _POSITION,
+    spacing: tuple[float, ...] | None = None,
 ) -> sp.csr_matrix:
     """Affinity (n, n) of each pixel with its `n_similar` nearest in appearance and position.
 
     Features per pixel: half its colour, the local mean colour (Gaussian, 2 pixels), half the
-    local standard deviation of the first channel (7 x 7), and `position` times (x, y)/width.
+    local standard deviation of the first channel (7 x 7), and `position` times (x, y)/width; in a
+    volume (x, y, z)/width, all lengths in pixels of which the nearest are `spacing` 1 apart.
     Weights exp(-d²/(s_i s_j)), s_i the distance to the 7th nearest; (A + Aᵀ)/2. Exact neighbours
     from a k-d tree; cost about 10 s for 10⁶ pixels.
     """
-    features = pixel_features(colours, position)
+    features = pixel_features(colours, position, spacing or (1.0,) * (colours.ndim - 1))
     k = min(n_similar, features.shape[0] - 1)
     query = cKDTree(features).query(features, k + 1, workers=-1)
     distances, found = np.asarray(query[0]), np.asarray(query[1])
@@ -41,19 +45,23 @@ def similar_pixels(
     return neighbour_affinity(neighbours, lengths, "local", scale)
 
 
-def pixel_features(colours: NDArray[np.float64], position: float) -> NDArray[np.float64]:
-    """Features of the pixels of (h, w, c) colours, (h·w, 2c + 3); see `similar_pixels`."""
-    h, w, channels = colours.shape
-    mean = ndimage.gaussian_filter(colours, (_BLUR, _BLUR, 0))
+def pixel_features(
+    colours: NDArray[np.float64], position: float, spacing: tuple[float, ...] = (1.0, 1.0)
+) -> NDArray[np.float64]:
+    """Features of the pixels of (…, c) colours, (n, 2c + 1 + axes); see `similar_pixels`."""
+    shape = colours.shape[:-1]
+    blur = [_BLUR / part for part in spacing]
+    window = [2 * round((_WINDOW - 1) / 2 / part) + 1 for part in spacing]
+    mean = ndimage.gaussian_filter(colours, (*blur, 0))
     lightness = colours[..., 0]
-    square = ndimage.uniform_filter(lightness**2, _WINDOW)
-    contrast = np.sqrt(np.maximum(square - ndimage.uniform_filter(lightness, _WINDOW) ** 2, 0.0))
-    y, x = np.mgrid[:h, :w] * (position / w)
+    square = ndimage.uniform_filter(lightness**2, window)
+    contrast = np.sqrt(np.maximum(square - ndimage.uniform_filter(lightness, window) ** 2, 0.0))
+    scale = np.array(spacing).reshape(-1, *(1,) * len(shape)) * (position / shape[-1])
+    places = (np.indices(shape) * scale)[::-1]
     columns = [
         0.5 * colours,
         mean,
-        0.5 * ndimage.gaussian_filter(contrast, _BLUR)[..., None],
-        x[..., None],
-        y[..., None],
+        0.5 * ndimage.gaussian_filter(contrast, blur)[..., None],
+        *places[..., None],
     ]
-    return np.concatenate(columns, axis=2).reshape(h * w, 2 * channels + 3)
+    return np.concatenate(columns, axis=-1).reshape(colours[..., 0].size, -1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,10 @@ from scipy import ndimage
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
+from mustlink.strokes.grids import Units, cells_of
+
 Floats = NDArray[np.float64]
+Ints = NDArray[np.integer[Any]]
 Mask = NDArray[np.bool_]
 _BLUR = 2.0  # pixels: standard deviation of the local mean
 _CONTRASTS = (1.5, 4.0)  # pixels: of the windows of the local contrast
@@ -28,35 +32,36 @@ _SHARE = 0.5  # of the sum of three views' log-odds, which are not independent
 class Looks:
     """Three views of every pixel: its colour; that and the local mean; local mean and contrast.
 
-    `colours` (h, w, c) from 0 to 100; what is `local` (h', w', d) may be known on a coarser grid,
-    of which a cell has `unit` by `unit` pixels.
+    `colours` (…, c) in [0, 1]; `mean` and `contrast` (…, d), from 0 to 100, may be known on a
+    coarser grid, of which a cell has `units` pixels along the axes.
     """
 
     colours: Floats
     mean: Floats
     contrast: Floats
-    unit: int = 1
+    units: Units
 
     @classmethod
-    def of(cls, colours: Floats) -> Looks:
-        """Views of a picture (h, w, c) with colours in [0, 1]."""
-        colours = 100.0 * colours
-        light, found = colours[..., 0], []
+    def of(cls, colours: Floats, spacing: tuple[float, ...]) -> Looks:
+        """Views of a picture or volume (…, c) of which pixels are `spacing` apart."""
+        seen = 100.0 * colours
+        light, found = seen[..., 0], []
         for width in _CONTRASTS:
-            mean = ndimage.gaussian_filter(light, width)
-            square = ndimage.gaussian_filter(light**2, width) - mean**2
+            widths = [width / apart for apart in spacing]
+            mean = ndimage.gaussian_filter(light, widths)
+            square = ndimage.gaussian_filter(light**2, widths) - mean**2
             found.append(_CONTRAST * np.log1p(np.sqrt(np.maximum(square, 0.0))))
-        mean = ndimage.gaussian_filter(colours, (_BLUR, _BLUR, 0))
-        return cls(colours, mean, np.stack(found, axis=-1))
+        mean = ndimage.gaussian_filter(seen, [*(_BLUR / apart for apart in spacing), 0])
+        return cls(colours, mean, np.stack(found, axis=-1), (1,) * len(spacing))
 
-    def finer(self, colours: Floats, unit: int) -> Looks:
-        """The same for the pixels of which these are averages, `colours` in [0, 1]."""
-        return Looks(100.0 * colours, self.mean, self.contrast, unit)
+    def finer(self, colours: Floats, units: Units) -> Looks:
+        """The same for the pixels of which these are averages."""
+        return Looks(colours, self.mean, self.contrast, units)
 
     def at(self, where: Mask) -> list[Floats]:
-        """The views (q, d) of the pixels of a mask (h, w)."""
-        y, x = np.nonzero(where)
-        colours, cell = self.colours[y, x], (y // self.unit, x // self.unit)
+        """The views (q, d) of the pixels of a mask (…)."""
+        pixels = np.nonzero(where)
+        colours, cell = 100.0 * self.colours[pixels], cells_of(pixels, self.units)
         mean, contrast = self.mean[cell], self.contrast[cell]
         return [colours, np.hstack([colours, mean]), np.hstack([mean, contrast])]
 
@@ -68,8 +73,8 @@ class Appearance:
     mixtures: list[list[GaussianMixture]]
 
     @classmethod
-    def of(cls, looks: Looks, labels: NDArray[np.int64], k: int, n: int, seed: int) -> Appearance:
-        """Mixtures of n components at most from labels (h, w), codes 0 to k − 1 or -1."""
+    def of(cls, looks: Looks, labels: Ints, k: int, n: int, seed: int) -> Appearance:
+        """Mixtures of n components at most from labels (…), codes 0 to k − 1 or -1."""
         found = []
         for code in range(k):
             views = looks.at(_sample(labels == code, seed))

@@ -1,4 +1,7 @@
-"""A picture at the size that it is first cut at, and the finer grid along a cut's boundary."""
+"""A picture at the size that it is first cut at, and the finer grid along a cut's boundary.
+
+Pictures, volumes and cells have any number of axes; `units` are the pixels of a cell along each.
+"""
 
 from __future__ import annotations
 
@@ -9,34 +12,55 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from mustlink.graph.offsets import beside, squared_length, steps
+
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+Ints = NDArray[np.integer[Any]]
 Mask = NDArray[np.bool_]
-_STEPS = ((0, 1), (1, -1), (1, 0), (1, 1))
+Units = tuple[int, ...]
+_RADIUS = 1.5  # of the neighbours on a grid: 8 in a picture, 18 in a volume
 
 
-def means(picture: Floats, unit: int) -> Floats:
-    """Means over cells of `unit` by `unit` pixels of (h, w, c); the last ones may reach outside."""
-    h, w, c = picture.shape
-    filled = np.pad(picture, ((0, -h % unit), (0, -w % unit), (0, 0)), mode="edge")
-    H, W = filled.shape[0] // unit, filled.shape[1] // unit
-    found: Floats = filled.reshape(H, unit, W, unit, c).mean(axis=(1, 3))
+def means(picture: Floats, units: Units) -> Floats:
+    """Means over cells of (…, c); the last ones may reach outside."""
+    if max(units) == 1:
+        return picture
+    *shape, c = picture.shape
+    outside = [(0, -size % unit) for size, unit in zip(shape, units, strict=True)]
+    filled = np.pad(picture, (*outside, (0, 0)), mode="edge")
+    split = [
+        part
+        for size, unit in zip(filled.shape[:-1], units, strict=True)
+        for part in (size // unit, unit)
+    ]
+    axes = tuple(range(1, len(split), 2))
+    found: Floats = filled.reshape(*split, c).mean(axis=axes)
     return found
 
 
-def most_frequent(codes: Ints, k: int, unit: int) -> Ints:
+def most_frequent(codes: Ints, k: int, units: Units) -> Ints:
     """The code 0 to k − 1 that most pixels of a cell have, -1 where none has one."""
-    counts = np.stack([(codes == c) * 1.0 for c in range(k)], axis=-1)
-    h, w = codes.shape
-    filled = np.pad(counts, ((0, -h % unit), (0, -w % unit), (0, 0)))
-    H, W = filled.shape[0] // unit, filled.shape[1] // unit
-    totals = filled.reshape(H, unit, W, unit, k).sum(axis=(1, 3))
-    return np.where(totals.any(axis=-1), totals.argmax(axis=-1), -1)
+    shape = tuple(-(-size // unit) for size, unit in zip(codes.shape, units, strict=True))
+    where = np.nonzero(codes >= 0)
+    cell = np.ravel_multi_index(cells_of(where, units), shape)
+    painted, cell = np.unique(cell, return_inverse=True)
+    counts = np.bincount(cell * k + codes[where], minlength=painted.size * k).reshape(-1, k)
+    found = np.full(shape, -1, dtype=codes.dtype)
+    found.ravel()[painted] = counts.argmax(axis=1)
+    return found
 
 
-def spread(cells: NDArray[Any], unit: int, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Values of cells at their pixels, (h, w, …)."""
-    return cells.repeat(unit, 0).repeat(unit, 1)[: shape[0], : shape[1]]
+def cells_of(where: tuple[NDArray[np.int64], ...], units: Units) -> tuple[NDArray[np.int64], ...]:
+    """Indices of the cells of pixels that are given by theirs."""
+    return tuple(at // unit for at, unit in zip(where, units, strict=True))
+
+
+def spread(cells: NDArray[Any], units: Units, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Values of cells at their pixels, (…) or, of vectors, (…, k)."""
+    for axis, (unit, size) in enumerate(zip(units, shape, strict=True)):
+        if unit > 1:
+            cells = cells.repeat(unit, axis)[(slice(None),) * axis + (slice(size),)]
+    return cells
 
 
 def boundary(labels: Ints, width: int) -> Mask:
@@ -51,24 +75,26 @@ def around(inside: Mask, width: int) -> Mask:
     return found
 
 
-def grid_among(colours: Floats, inside: Mask, sigma: float) -> sp.csr_matrix:
-    """Affinity of the pixels of a mask (h, w), each with its eight neighbours, in row-major order.
+def grid_among(
+    colours: Floats, inside: Mask, sigma: float, spacing: tuple[float, ...]
+) -> sp.csr_matrix:
+    """Affinity of the pixels of a mask (…), each with its neighbours, in row-major order.
 
     As in `image_graph` with radius 1.5: exp(−|c_i − c_j|²/(2σ²) − |p_i − p_j|²/4.5), at least 1e-6.
     """
-    number = np.cumsum(inside.ravel()).reshape(inside.shape) - 1
-    h, w = inside.shape
+    n = int(inside.sum())
+    number = np.cumsum(inside.ravel(), dtype=np.int32 if n < 2**31 else np.int64)
+    number = number.reshape(inside.shape) - 1
     left, right, values = [], [], []
-    for dy, dx in _STEPS:
-        here = (slice(0, h - dy), slice(max(0, -dx), w - max(0, dx)))
-        there = (slice(dy, h), slice(max(0, dx), w + min(0, dx)))
+    for step in steps(inside.shape, _RADIUS):
+        here, there = beside(step, inside.shape)
         both = inside[here] & inside[there]
         squared = np.square(colours[here][both] - colours[there][both]).sum(axis=1)
-        weight = np.exp(-squared / (2 * sigma**2) - (dy * dy + dx * dx) / 4.5)
+        far = squared_length(step, spacing) / (2 * _RADIUS**2)
+        weight = np.exp(-squared / (2 * sigma**2) - far)
         left.append(number[here][both])
         right.append(number[there][both])
         values.append(np.maximum(weight, 1e-6))
     i, j, v = (np.concatenate(part) for part in (left, right, values))
-    n = int(inside.sum())
     half = sp.csr_matrix((v, (i, j)), shape=(n, n))
     return sp.csr_matrix(half + half.T)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -14,10 +16,10 @@ _LEAST = 1e-3  # share below which none is believed
 _EQUAL = 0.5  # power of the mean shares by which they are divided: 1 makes labels equally large
 
 
-def walks(alike: sp.csr_matrix, painted: NDArray[np.int64], k: int) -> Floats:
-    """Log-shares (h, w, K) that the labels have in harmonic values, times 1.5, the largest 0.
+def walks(alike: sp.csr_matrix, painted: NDArray[np.integer[Any]], k: int) -> Floats:
+    """Log-shares (…, K) that the labels have in harmonic values, times 1.5, the largest 0.
 
-    `painted` (h, w) has the codes of strokes, -1 elsewhere. Shares are divided by the root of their
+    `painted` (…) has the codes of strokes, -1 elsewhere. Shares are divided by the root of their
     mean: few strokes leave harmonic values nearly constant (see `Poisson`). Cost: K solutions.
     """
     given = painted.ravel()

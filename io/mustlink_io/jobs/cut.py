@@ -36,12 +36,11 @@ def cut(
     for target in (path, outline, *parts):
         check_output(target, (picture, strokes))
     est = ml.StrokeCut(random_state=random_state, n_jobs=n_jobs).fit(image, labels)
-    found, ground = est.labels_, int(est.ground_)
+    found, shares, ground = est.labels_, est.label_distributions_, int(est.ground_)
     save_image(found.astype(np.uint8), path)
     save_image(outlined(image, found, ground, colours), outline)
     for code, part in enumerate(parts):
-        share = est.label_distributions_[..., code]
-        save_image(cut_out(image, found == code, share), part)
+        save_image(cut_out(image, found == code, shares[..., code]), part)
     counts = np.bincount(found.ravel(), minlength=len(names))
     return {
         "output": str(path),

@@ -1,0 +1,109 @@
+"""A picture or volume as cells, as smaller ones, and as its pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from math import log, prod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.graph.image import GRID_SHARE, auto_color, picture_colours
+from mustlink.graph.offsets import pixel_spacing
+from mustlink.graph.similar import similar_pixels
+from mustlink.strokes.appearance import Looks
+from mustlink.strokes.grids import Units, grid_among, means
+
+Floats = NDArray[np.float64]
+_CELLS = {2: 50_000}  # that a picture is first cut at; the boundary is then found among its pixels
+_CELLS_OF_VOLUMES = 200_000
+_SPLIT = 32  # parts of a cell at the next level, at most
+_ALIKE = 8  # cells that look most alike, with which one is joined
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Mean colours (…, c) of cells of `units` pixels along the axes, `length` where these are 1.
+
+    `spacing` is how far cells are apart, the least 1; `sigma` the usual difference of neighbours.
+    """
+
+    colours: Floats
+    units: Units
+    length: int
+    spacing: tuple[float, ...]
+    sigma: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Cells along the axes."""
+        return self.colours.shape[:-1]
+
+    def per(self, finer: Level) -> Units:
+        """How many of the cells of a finer level one of these has along the axes."""
+        return tuple(a // b for a, b in zip(self.units, finer.units, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """Levels from cells to pixels; the views of the cells, their grid, and one that reaches far.
+
+    `alike` also joins cells that look alike, wherever they are.
+    """
+
+    levels: list[Level]
+    looks: Looks
+    grid: sp.csr_matrix
+    alike: sp.csr_matrix
+
+    @classmethod
+    def of(cls, image: NDArray[Any], shape: tuple[int, ...], spacing: tuple[float, ...]) -> Picture:
+        """Of an image of this shape, or with channels along one more axis; raises InputError."""
+        axis = None if image.shape == shape else -1
+        colours, _ = picture_colours(image, "lab", axis)
+        levels = []
+        for length, units in _units(shape, spacing):
+            cells = means(colours, units)
+            sides = [unit * part for unit, part in zip(units, spacing, strict=True)]
+            apart = pixel_spacing(sides, len(sides))
+            levels.append(Level(cells, units, length, apart, auto_color(cells)))
+        first = levels[0]
+        everywhere = np.ones(first.shape, dtype=bool)
+        grid = grid_among(first.colours, everywhere, first.sigma, first.spacing)
+        similar = similar_pixels(first.colours, _ALIKE, spacing=first.spacing)
+        alike = sp.csr_matrix(GRID_SHARE * grid + similar)
+        return cls(levels, Looks.of(first.colours, first.spacing), grid, alike)
+
+
+def _units(shape: tuple[int, ...], spacing: tuple[float, ...]) -> list[tuple[int, Units]]:
+    """Lengths of cells from the first level to pixels, and their pixels along the axes.
+
+    The first are the smallest of which there are not too many. Along axes whose pixels are far
+    apart cells have fewer pixels, so that they are nearly cubes.
+    """
+    most = _CELLS.get(len(shape), _CELLS_OF_VOLUMES)
+    for length in count(1):
+        lengths = _halved(length, len(shape))
+        units = [tuple(_nearest(one, part, lengths) for part in spacing) for one in lengths]
+        reached = prod(max(a, b) for a, b in zip(shape, units[0], strict=True))
+        if reached <= most * prod(units[0]):
+            return list(zip(lengths, units, strict=True))
+    raise AssertionError("lengths have no end")
+
+
+def _halved(length: int, axes: int) -> list[int]:
+    """At least this length, halved until cells are small enough to be split at once, and 1."""
+    halvings = 0
+    while (-(-length // 2**halvings)) ** axes > _SPLIT:
+        halvings += 1
+    least = -(-length // 2**halvings)
+    found = [least * 2**power for power in range(halvings, -1, -1)]
+    return found if least == 1 else [*found, 1]
+
+
+def _nearest(length: int, spacing: float, lengths: list[int]) -> int:
+    """The one of the lengths nearest to as many pixels `spacing` apart."""
+    return min(lengths, key=lambda one: abs(log(one * spacing / length)))
