@@ -62,3 +62,19 @@ def acting(P, W):
     """The links both ends of which have an edge."""
     linked = W.sum(axis=1) > 0
     return P * np.outer(linked, linked)
+
+
+def soft_labels_dense(Y, u, within=1.0, between=1.0):
+    """P⁺ and P⁻ (n, n) of distributions pair by pair, and Q with its diagonal."""
+    n = len(Y)
+    must, cannot = np.zeros((n, n)), np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            if u[i] and u[j]:
+                same = sum(a * b for a, b in zip(Y[i], Y[j], strict=True))
+                must[i, j] = within * u[i] * u[j] * same
+                cannot[i, j] = between * u[i] * u[j] * (1 - same)
+    Q = must - cannot
+    np.fill_diagonal(must, 0)
+    np.fill_diagonal(cannot, 0)
+    return must, cannot, Q

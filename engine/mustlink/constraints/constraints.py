@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.check import check_number
-from mustlink.constraints.closure import Contradiction, close, find_contradictions
+from mustlink.constraints.closure import close
 from mustlink.constraints.given import Given
 from mustlink.constraints.graphs import as_symmetric
 from mustlink.constraints.label_groups import Core, check_labels, labels_factor
@@ -20,9 +20,9 @@ from mustlink.constraints.pairs import (
     Ints,
     check_n_nodes,
     check_pairs,
-    merge_pairs,
     pairs_matrix,
 )
+from mustlink.constraints.soft_labels import SoftLabels
 from mustlink.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,10 +41,11 @@ class Constraints(Given):
     * `matrix` (n, n) CSR float64, symmetric: pairs, a second graph, a given matrix;
     * `factor` (n, r) CSR and `core` (r, r), or None: labels and closures, which would be cliques.
 
-    Make one by `from_pairs`, `from_labels`, `from_graph` or `from_matrix`, and add them with `+`.
-    `kind` is "pairs", "labels", "graph", "matrix", "mixed" or "none". What was given is kept:
-    `pairs` (m, 2) int64 and `belief` (m,) with repetitions, `labels` (n,) int64 with -1 for
-    unknown and their `classes`, `soft` the given graph or matrix, a `soft_kind`.
+    Make one by `from_pairs`, `from_labels`, `from_soft_labels`, `from_graph` or `from_matrix`, and
+    add them with `+`. `kind` is "pairs", "labels", "soft labels", "graph", "matrix", "mixed" or
+    "none". What was given is kept: `pairs` (m, 2) int64 and `belief` (m,) with repetitions,
+    `labels` (n,) int64 with -1 for unknown and their `classes`, `soft_labels`, `soft` the given
+    graph or matrix, a `soft_kind`.
     `hard` is the belief from which `closure` took a pair as certain, None if this is no closure.
     Where nodes stand for several rows, `copies` are the constraints of the rows, which Q counts.
     Arrays are copies; nothing changes after construction.
@@ -79,6 +80,19 @@ class Constraints(Given):
         """
         labels = check_labels(y)
         return cls._made(Given(n_nodes=labels.size, labels=labels))
+
+    @classmethod
+    def from_soft_labels(cls, Y: Any, belief: Any = None, *, classes: Any = None) -> Constraints:
+        """Distributions Y (n, K) over classes, believed by u (n,) or a number from 0 to 1.
+
+        Q_ij = u_i u_j (2⟨y_i, y_j⟩ − 1): how much likelier than not two nodes are of one class, as
+        K + 1 columns, never as pairs. Without `belief` u_i = (K max_c y_ic − 1)/(K − 1): 1 for one
+        class, 0 for all alike. Rows of NaN and of belief 0 say nothing; rows of one class and
+        belief 1 are labels. `classes` (K,) are the numbers of the columns' classes, 0, 1, … if left
+        out. With `from_labels` added a label counts as belief 1. Raises InputError. Cost O(nK).
+        """
+        labels, rest = SoftLabels.of(Y, belief, classes).apart()
+        return cls._made(Given(n_nodes=labels.size, labels=labels, soft_labels=rest))
 
     @classmethod
     def from_graph(cls, affinity: Any) -> Constraints:
@@ -157,24 +171,6 @@ class Constraints(Given):
                 "make them for the same nodes, in the same order"
             )
 
-    def contradictions(self) -> tuple[Contradiction, ...]:
-        """Statements that cannot all hold, by sign; repeated pairs are none. Cost O(m log m)."""
-        distinct, mean, row_of = merge_pairs(self.pairs, self.belief, self.n_nodes)
-        return find_contradictions(self.pairs, self.belief, row_of, distinct, mean, self.labels)
-
-    def check(self, *, strict: bool = False) -> tuple[Contradiction, ...]:
-        """Return the contradictions; with `strict` raise InputError naming up to five pairs."""
-        found = self.contradictions()
-        if strict and found:
-            named = "; ".join(str(one) for one in found[:5])
-            more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
-            noun = "contradiction" if len(found) == 1 else "contradictions"
-            raise InputError(
-                f"constraints: {len(found)} {noun}: {named}{more}; correct the pairs, or use "
-                "strict=False to keep them as soft"
-            )
-        return found
-
     def closure(self, *, strict: bool = False, hard: float = 1.0) -> Constraints:
         """Everything that follows from certain pairs (|mean belief| >= hard) and from labels.
 
@@ -188,6 +184,11 @@ class Constraints(Given):
             self.check(strict=True)
         if self.pairs.size == 0 or self.hard == hard:
             return self
+        if self.soft_labels is not None:
+            raise InputError(
+                "constraints: a closure holds all for certain, which soft labels are not; close "
+                "what is certain alone"
+            )
         if self.label_weights != (1.0, 1.0):
             raise InputError(
                 "constraints: labels are weighed, and a closure holds them for certain; close "
@@ -284,8 +285,12 @@ class Constraints(Given):
         matrix = pairs_matrix(*given.merged, given.n_nodes)
         if given.soft is not None:
             matrix = (matrix + given.soft).tocsr() if given.pairs.size else given.soft
-        factor, core, classes = None, None, np.empty(0, dtype=np.int64)
-        if given.labels is not None:
+        factor, classes = None, np.empty(0, dtype=np.int64)
+        core: Core | None = None
+        if given.shares is not None:
+            factor, core = given.shares.factor(*given.label_weights)
+            classes = given.shares.classes
+        elif given.labels is not None:
             factor, core, classes = labels_factor(given.labels, *given.label_weights)
         said = {one.name: getattr(given, one.name) for one in fields(Given)}
         return Constraints(**said, matrix=matrix, factor=factor, core=core, classes=classes)

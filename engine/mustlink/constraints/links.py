@@ -77,6 +77,7 @@ class NodeMatrix:
 def must_links(constraints: Constraints) -> NodeMatrix:
     """P⁺ (n, n): positive beliefs, 1 between nodes of one class; zero diagonal. Cost O(nnz).
 
+    Of soft labels what is expected, u_i u_j ⟨y_i, y_j⟩, and u_i u_j (1 − ⟨y_i, y_j⟩) cannot-links.
     Of nodes that stand for several: summed over copies, those inside a node on the diagonal.
     """
     if constraints.copies is not None:
@@ -86,9 +87,7 @@ def must_links(constraints: Constraints) -> NodeMatrix:
         return NodeMatrix(positive)
     within = constraints.label_weights[0]
     groups = sp.csr_matrix(sp.diags(within * _groups(constraints), format="csr"))
-    size = constraints.factor.multiply(constraints.factor) @ groups.diagonal()
-    own = sp.diags(np.asarray(size, dtype=np.float64).ravel(), format="csr")
-    return NodeMatrix(_stored(positive - own), constraints.factor, groups)
+    return _without_own(NodeMatrix(positive, constraints.factor, groups))
 
 
 def cannot_links(constraints: Constraints) -> NodeMatrix:
@@ -101,7 +100,8 @@ def cannot_links(constraints: Constraints) -> NodeMatrix:
     core: Any = constraints.core
     within = constraints.label_weights[0]
     apart = sp.diags(within * _groups(constraints), format="csr") - sp.csr_matrix(core)
-    return NodeMatrix(negative, constraints.factor, sp.csr_matrix(apart))
+    found = NodeMatrix(negative, constraints.factor, sp.csr_matrix(apart))
+    return found if constraints.soft_labels is None else _without_own(found)
 
 
 def folded(links: NodeMatrix, constraints: Constraints) -> NodeMatrix:
@@ -162,11 +162,17 @@ def at_most_one(links: NodeMatrix) -> NodeMatrix:
 
 
 def each_one(links: NodeMatrix) -> NodeMatrix:
-    """Every link counts 1, whatever its belief."""
+    """Every link counts 1, whatever its belief, but for those of soft labels."""
     links = _of_unit(links)
     excess = links.on_pattern(links.matrix)
     excess.data = np.where(excess.data > 0, excess.data - 1.0, 0.0)
     return NodeMatrix(sp.csr_matrix(links.matrix - excess), links.factor, links.core)
+
+
+def _without_own(links: NodeMatrix) -> NodeMatrix:
+    """Without the diagonal of the low rank: no node is its own partner."""
+    own = sp.diags(_own(links), format="csr")
+    return NodeMatrix(_stored(links.matrix - own), links.factor, links.core)
 
 
 def _of_unit(links: NodeMatrix, above: float = 0.0) -> NodeMatrix:
@@ -214,12 +220,20 @@ def balanced(
     do not count.
     """
     inside = _inside(constraints, nodes)
-    counted = (acting(part, inside) for part in _changed(constraints, each_one))
+    counted = (acting(part, inside) for part in _changed(_certain(constraints), each_one))
     first, second = (
         part.times(1.0 / max(n_links(one), 1e-300))
         for part, one in zip(unbalanced(constraints, nodes), counted, strict=True)
     )
     return first, second
+
+
+def _certain(constraints: Constraints) -> Constraints:
+    """The same with soft labels that are believed in full: what is expected, counted."""
+    if constraints.copies is not None:
+        return constraints.copies.folded(_certain(constraints.copies.told))
+    believed = constraints.soft_labels
+    return constraints if believed is None else constraints.having(soft_labels=believed.certain)
 
 
 def unbalanced(

@@ -46,7 +46,11 @@ def among(given: Constraints, nodes: Ints, n_nodes: int) -> Constraints:
     if given.labels is not None:
         parts["labels"] = np.full(n_nodes, -1, dtype=np.int64)
         parts["labels"][nodes] = given.labels
-        parts["label_weights"] = given.label_weights
+    if given.soft_labels is not None:
+        place = np.full(n_nodes, -1, dtype=np.int64)
+        place[nodes] = np.arange(nodes.size)
+        parts["soft_labels"] = given.soft_labels.at(place).only(place >= 0)
+    parts["label_weights"] = given.label_weights
     if given.soft is not None:
         soft = given.soft.tocoo()
         ends = nodes[soft.row], nodes[soft.col]
@@ -81,7 +85,13 @@ def on_nodes(
         doubts.append(f"{inside.sum()} {noun} equal rows, such as {i} and {j}: not used")
     if doubts or not counts.all():
         left = act & ~inside
-        told = given.having(pairs=given.pairs[left], belief=given.belief[left], labels=labels)
+        believed = None if given.soft_labels is None else given.soft_labels.only(counts)
+        told = given.having(
+            pairs=given.pairs[left],
+            belief=given.belief[left],
+            labels=labels,
+            soft_labels=believed,
+        )
     indptr = np.arange(rows.size + 1)
     membership = sp.csr_matrix((weights, rows, indptr), shape=(rows.size, n_nodes))
     return _folded(given, told, membership), tuple(doubts)
@@ -102,6 +112,7 @@ def _folded(given: Constraints, told: Constraints, membership: sp.csr_matrix) ->
     if told.soft is not None:
         plain = sp.csr_matrix((np.ones(n), rows, P.indptr), shape=P.shape)
         soft = sp.csr_matrix(plain.T @ told.soft @ plain)
+    believed = None if told.soft_labels is None else told.soft_labels.summed(P)
     found = Constraints.none(m).having(
         pairs=ends[apart],
         belief=told.belief[apart],
@@ -109,6 +120,7 @@ def _folded(given: Constraints, told: Constraints, membership: sp.csr_matrix) ->
         soft=soft,
         soft_kind="graph" if told.kind == "graph" else "matrix",
         label_weights=told.label_weights,
+        soft_labels=believed,
     )
     matrix = sp.csr_matrix(P.T @ told.matrix @ P)
     matrix.sort_indices()

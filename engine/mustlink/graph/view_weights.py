@@ -119,7 +119,14 @@ def walks_between(graph: Graph, pairs: Ints) -> Floats:
 def _sampled(known: Constraints, rng: np.random.Generator) -> tuple[Ints, Floats]:
     """Some of the constraints: pairs (m, 2) from at most 128 nodes, and beliefs (m,)."""
     kinds: list[tuple[Ints, Floats]] = []
-    if known.labels is not None:
+    if known.shares is not None:
+        own = rng.permutation(np.flatnonzero(known.shares.told))[:_SOURCES]
+        i, j = np.triu_indices(own.size, 1)
+        (within, between), told = known.label_weights, known.shares.at(own)
+        same = (told.values[i] * told.values[j]).sum(axis=1)
+        belief = told.belief[i] * told.belief[j] * (within * same - between * (1.0 - same))
+        kinds.append((np.column_stack([own[i], own[j]]), belief))
+    elif known.labels is not None:
         own = rng.permutation(np.flatnonzero(known.labels >= 0))[:_SOURCES]
         i, j = np.triu_indices(own.size, 1)
         same = known.labels[own[i]] == known.labels[own[j]]

@@ -35,6 +35,7 @@ from mustlink.methods.label_kernel import LARGE, LabelKernel, Stationary
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.gfhf import GFHF
+from mustlink.propagate.prior import check_prior
 from mustlink.result import Convergence, Report
 from mustlink.rounding.assign import assign
 from mustlink.rounding.renumber import as_classes
@@ -102,14 +103,18 @@ class CSCGFHF(GraphClusterer):
         observer: Observer | Recorder | None = None,
         sample_weight: Any = None,
         graphs: Any = None,
+        prior: Any = None,
+        belief: Any = None,
     ) -> Self:
         """Cluster points (n, d), an affinity (n, n) or a Graph; `y` (n,) labels, -1 for unknown.
 
         `sample_weight` (n,) >= 0 tells how often every row counts, with its label, as if it were
         repeated; rows of weight 0 are in no cluster. `graphs` are other graphs of the same nodes,
-        weighed by `graph_weights`; X may then be None.
+        weighed by `graph_weights`; X may then be None. `prior` (n, K) and `belief` act while labels
+        are spread, see `GFHF`.
         """
         self._check()
+        check_prior("CSCGFHF", True, prior, belief)
         if isinstance(y, Constraints):
             raise InputError("y: Constraints given; CSCGFHF takes labels only, use CSP for pairs")
         recorder = recorded(observer)
@@ -120,7 +125,7 @@ class CSCGFHF(GraphClusterer):
             X = several(X, graphs, lambda graph: side_information(graph, y, None))
             work = self._work(X, recorder, seed, sample_weight, self.cost(n_classes_in(y)))
             graph = work.graph
-            spread = self._propagated(work, y, seed)  # 1-3
+            spread = self._propagated(work, y, seed, prior, belief)  # 1-3
             given = as_labels(on_both_sides(y, graph), graph.n_rows)
             self._given = Constraints.from_labels(given)
             classes, self.propagated_ = spread.classes_, spread.label_distributions_
@@ -132,7 +137,7 @@ class CSCGFHF(GraphClusterer):
             if k == 1:
                 return self._in_one(work, Constraints.from_labels(given))._scored(recorder)
             way = self._way(k)
-            asked = work.name("csc-gfhf", self._depends(), seed, work.memory, y)
+            asked = work.name("csc-gfhf", self._depends(), seed, work.memory, y, prior, belief)
             part = _answered(laplacian_of(work), P)  # 11
             found = work.kept(
                 "stationary labelings",
@@ -167,7 +172,7 @@ class CSCGFHF(GraphClusterer):
         twin = self._twin().set_params(random_state=seed)
         return twin.fit(self.graph_, given.labels, observer=recorder)
 
-    def _propagated(self, work: Workspace, y: Any, seed: int) -> GFHF:
+    def _propagated(self, work: Workspace, y: Any, seed: int, prior: Any, belief: Any) -> GFHF:
         """Lines 1 to 3: harmonic values, on large graphs no sharper than the vectors need them."""
         tol, n = self.tol, work.graph.n_nodes
         if tol is None and n > LARGE:
@@ -181,7 +186,7 @@ class CSCGFHF(GraphClusterer):
             random_state=seed,
             n_jobs=self.n_jobs,
         )
-        return method.fit_on(work, y, seed)
+        return method.fit_on(work, y, seed, prior, belief)
 
     def _kernel(self) -> LabelKernel:
         """Lines 4 to 16, as accurate as asked for."""

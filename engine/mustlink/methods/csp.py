@@ -227,7 +227,8 @@ class CSP(ConstrainedSpectral):
     def _grid(self, cut: ConstrainedCut, known: Constraints) -> Grid:
         """The fractions to choose from; one if the caller gave it."""
         if self.beta == "auto":
-            many = known.labels is None and known.nodes.size >= _MOST * cut.laplacian.size
+            labels = known.labels is not None or known.soft_labels is not None
+            many = not labels and known.nodes.size >= _MOST * cut.laplacian.size
             return _PAIR_BETAS if many and is_small(cut.laplacian) else _BETAS
         if isinstance(self.beta, str):
             betas = named_betas(self.beta, cut.Q, cut.unit, cut.laplacian.volume, known)

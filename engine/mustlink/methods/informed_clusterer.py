@@ -56,6 +56,8 @@ class InformedClusterer(GraphClusterer):
         observer: Observer | Recorder | None = None,
         sample_weight: Any = None,
         graphs: Any = None,
+        prior: Any = None,
+        belief: Any = None,
     ) -> Self:
         """Cluster points (n, d), an affinity (n, n) or a Graph with what is known.
 
@@ -64,17 +66,22 @@ class InformedClusterer(GraphClusterer):
         how often every row counts, with what is said of it, as if it were repeated; rows of weight
         0 are in no cluster. `graphs` are other graphs of the same nodes, weighed by
         `graph_weights`; X may then be None.
+
+        `prior` (n, K) is what something else says of the nodes, distributions over the classes of
+        `y` (without these any K), `belief` (n,) or a number from 0 to 1 how sure it is, see
+        `Constraints.from_soft_labels`; of a node with a label the label counts.
         """
         self._check()
         check_flag(self.refine, "refine")
         recorder = recorded(observer)
         with self._running(recorder):
             seed = self._seed()
-            cost = self.cost(self._classes_named(y, constraints))
-            X = several(X, graphs, lambda graph: side_information(graph, y, constraints))
+            cost = self.cost(self._classes_named(y, constraints, prior))
+            told: dict[str, Any] = {"prior": prior, "belief": belief}
+            X = several(X, graphs, lambda graph: side_information(graph, y, constraints, **told))
             work = self._work(X, recorder, seed, sample_weight, cost)
             self._row_weights = work.row_weights  # of which `refit` is told, too
-            given = side_information(work.graph, y, constraints, recorder)
+            given = side_information(work.graph, y, constraints, recorder, **told)
             self._run(work, self._of_nodes(given, work), seed)
         return self._scored(recorder)
 
@@ -93,10 +100,14 @@ class InformedClusterer(GraphClusterer):
             found = refined_clusters(work, laplacian, found, used, known.nodes, seed)
         return self._labels(laplacian, found, k, work.recorder)
 
-    def _classes_named(self, y: Any, constraints: Constraints | None) -> int | None:
+    def _classes_named(
+        self, y: Any, constraints: Constraints | None, prior: Any = None
+    ) -> int | None:
         """Classes that labels name, where K is as many; what is wrong is told later."""
         if not self._follows_labels:
             return None
+        if prior is not None and np.ndim(prior) == 2:
+            return int(np.shape(prior)[1])
         if isinstance(constraints, Constraints) and constraints.classes.size:
             return constraints.classes.size
         return None if isinstance(y, Constraints) else n_classes_in(y)
@@ -133,11 +144,14 @@ def side_information(
     recorder: Recorder | None = None,
     *,
     needed: bool = True,
+    prior: Any = None,
+    belief: Any = None,
 ) -> Constraints:
     """Labels `y` (n,) and constraints together; raises InputError, warns where they say nothing.
 
     Of a bipartite graph `y` may be of the rows alone. Unless they are `needed` none may be given;
-    without a recorder nothing is told.
+    without a recorder nothing is told. `prior` (n, K) has a column for each class of the labels, in
+    their order, or for class 0, 1 and so on.
     """
     n = graph.n_rows
     found = Constraints.none(n)
@@ -152,14 +166,24 @@ def side_information(
         if not isinstance(constraints, Constraints):
             raise InputError(
                 f"constraints: {type(constraints).__name__} given; make them by "
-                "Constraints.from_pairs, from_labels, from_graph or from_matrix"
+                "Constraints.from_pairs, from_labels, from_soft_labels, from_graph or from_matrix"
             )
         constraints.require_nodes(n)
         found = constraints if found.is_empty else found + constraints
-    is_given = y is not None or constraints is not None
+    if prior is not None:
+        found = found + _believed(prior, belief, found.classes)
+    elif belief is not None:
+        raise InputError("belief: no prior that it is a belief in; give prior (n, K) as well")
+    is_given = y is not None or constraints is not None or prior is not None
     if recorder is not None and (needed or is_given):
         _doubt_content(found, recorder, is_given=is_given)
     return found
+
+
+def _believed(prior: Any, belief: Any, classes: Ints) -> Constraints:
+    """Distributions as constraints, their columns the `classes` if they are as many."""
+    as_many = np.ndim(prior) == 2 and np.shape(prior)[1] == classes.size
+    return Constraints.from_soft_labels(prior, belief, classes=classes if as_many else None)
 
 
 def _doubt_content(known: Constraints, recorder: Recorder, *, is_given: bool) -> None:

@@ -149,10 +149,12 @@ class Propagator(Answers):
             self._rename(names)
         return self
 
-    def fit_on(self, work: Workspace, y: Any, seed: int) -> Self:
+    def fit_on(
+        self, work: Workspace, y: Any, seed: int, prior: Any = None, belief: Any = None
+    ) -> Self:
         """`fit` as a step of another method, on its view of the graph; classes are numbers."""
         self._check()
-        self._run(work, None, Told.of(class_labels(y)[0], work), seed)
+        self._run(work, None, Told.of(class_labels(y)[0], work, prior, belief), seed)
         return self
 
     def _run(self, work: Workspace, points: Any, told: Told, seed: int, last: bool = False) -> None:

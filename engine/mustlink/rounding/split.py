@@ -7,6 +7,8 @@ constraints is taken, and among such values the one of least NCut.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -73,22 +75,27 @@ def kept_profile(vector: Floats, nodes: Ints, known: Constraints) -> tuple[Float
         np.subtract.at(gain, low[seen], weight[seen])  # a separated must-link loses its weight
         np.add.at(gain, high[seen], weight[seen])
     kept = np.cumsum(gain)[: nodes.size - 1]
-    if known.labels is not None:
-        kept = kept + _labels_kept(known.labels[nodes[order]], *known.label_weights)
+    if known.shares is not None:
+        told = known.shares.at(nodes[order])
+        shares = (told.belief[:, None] * told.values).T
+        kept = kept + _shares_kept(shares, told.belief, *known.label_weights)
+    elif known.labels is not None:
+        labels = known.labels[nodes[order]]
+        one_hot = ((labels == c).astype(np.float64) for c in known.classes)
+        kept = kept + _shares_kept(one_hot, (labels >= 0).astype(np.float64), *known.label_weights)
     return vector[order], kept
 
 
-def _labels_kept(labels: Ints, within: float, between: float) -> Floats:
-    """Cannot-links minus must-links separated by each cut of labelled nodes in order, (s − 1,)."""
-    given = labels >= 0
-    classes = np.unique(labels[given])
-    before = np.cumsum(given)[:-1].astype(np.float64)
-    total = float(given.sum())
+def _shares_kept(shares: Iterable[Floats], belief: Floats, within: float, between: float) -> Floats:
+    """Cannot-links minus must-links separated by each cut of nodes in order, (s − 1,).
+
+    Of labels as `shares`, (s,) for each class, of what they are believed, (s,).
+    """
+    before, total = np.cumsum(belief)[:-1], belief.sum()
     kept = between * before * (total - before)
-    for c in classes:
-        own = labels == c
-        first = np.cumsum(own)[:-1].astype(np.float64)
-        kept -= (within + between) * first * (float(own.sum()) - first)
+    for own in shares:
+        first = np.cumsum(own)[:-1]
+        kept -= (within + between) * first * (own.sum() - first)
     return np.asarray(kept, dtype=np.float64)
 
 

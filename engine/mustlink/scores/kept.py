@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mustlink.constraints import Constraints
 from mustlink.constraints.graphs import upper_entries
 from mustlink.errors import InputError
+from mustlink.scores.soft_kept import soft_tally
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -32,7 +33,7 @@ def satisfaction(
     node each, and on average at random, whatever the numbers of pairs: labels of K classes are
     (K−1)/K cannot-links, which `kept` of a poor answer is mostly made of. Distinct pairs count once
     with the sign of their mean belief; ℓ labels are scored as ℓ(ℓ-1)/2 pairs through the
-    contingency table, in O(ℓ log ℓ);
+    contingency table, in O(ℓ log ℓ), soft labels as the pairs of either kind that are expected;
     graphs and matrices by their entries above the diagonal. A closure is scored on the pairs it was
     made from.
 
@@ -165,7 +166,9 @@ def _tally(found: Ints, constraints: Constraints) -> Floats:
     """Must-links, kept; cannot-links, kept; their weights in the same order; pairs left out."""
     pairs, belief = constraints.merged
     tally = _pair_tally(found, pairs[:, 0], pairs[:, 1], belief)
-    if constraints.labels is not None:
+    if constraints.shares is not None:
+        tally += soft_tally(found, constraints.shares, constraints.label_weights)
+    elif constraints.labels is not None:
         tally += _label_tally(found, constraints.labels, constraints.label_weights)
     if constraints.soft is not None:
         tally += _pair_tally(found, *upper_entries(constraints.soft))

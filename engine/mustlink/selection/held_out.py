@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
@@ -146,19 +147,24 @@ def starting_centers(rows: Block, of: Sample, constraints: Constraints, k: int, 
 
 
 def seeds_of(rows: Block, of: Sample, constraints: Constraints, k: int) -> Block | None:
-    """Starting centres from labels, where every one of k classes has some: their means.
+    """Starting centres from labels, soft or not, where each of k classes has some: their means.
 
     `rows` are the transformed embedding of the sample's constrained nodes.
     """
-    if constraints.labels is None or constraints.classes.size != k:
+    if constraints.classes.size != k:
         return None
-    labels = constraints.labels[of.nodes]
-    known = labels >= 0
-    place = np.searchsorted(constraints.classes, labels[known])
-    counts = np.ones(labels.size) if of.counts is None else of.counts[-labels.size :]
-    sizes = np.bincount(place, counts[known], minlength=k)
+    if constraints.shares is not None:
+        told = constraints.shares.at(of.nodes)
+        weight: Any = told.belief[:, None] * told.values
+    elif constraints.labels is not None:
+        labels = constraints.labels[of.nodes]
+        known = np.flatnonzero(labels >= 0)
+        place = known, np.searchsorted(constraints.classes, labels[known])
+        weight = sp.csr_matrix((np.ones(known.size), place), shape=(labels.size, k))
+    else:
+        return None
+    counts = np.ones(len(rows)) if of.counts is None else of.counts[-len(rows) :]
+    sizes = weight.T @ counts
     if (sizes == 0).any():
         return None
-    centers = np.zeros((k, rows.shape[1]))
-    np.add.at(centers, place, rows[known] * counts[known, None])
-    return centers / sizes[:, None]
+    return np.asarray(weight.T @ (counts[:, None] * rows) / sizes[:, None], dtype=np.float64)
