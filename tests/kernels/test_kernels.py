@@ -10,6 +10,7 @@ from mustlink.kernels import column_steps
 from mustlink.kernels.group_sums import group_sums, hand_out
 from mustlink.kernels.nearest_centre import nearest_centre
 from mustlink.kernels.spmm import chebyshev_step, spmm, spmm_axpby
+from mustlink.kernels.strong_links import strong_links
 from mustlink.kernels.union_find import union_find
 
 # fastmath may reorder the sums of a row: a few roundings of the type.
@@ -177,3 +178,18 @@ def test_of_many_centres_the_same_is_nearest(dtype, far):
     X[-3:] = (centers[3] + centers[5]) / 2  # halfway, to rounding
     gaps = np.stack([sum((X[:, c].astype(float) - g[c]) ** 2 for c in range(9)) for g in centers])
     assert np.array_equal(nearest_centre(X, centers), gaps.argmin(axis=0))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(("n", "density"), [(1, 1.0), (30, 0.2), (3000, 0.04)])
+def test_strong_links_are_large_for_one_of_their_ends(n, density, share):
+    rng = np.random.default_rng(n)
+    A = sp.random_array((n, n), density=density, rng=rng, data_sampler=rng.standard_normal)
+    A = sp.csr_matrix(A + A.T)
+    dense = np.abs(A.toarray())
+    np.fill_diagonal(dense, 0.0)
+    largest = dense.max(axis=1)
+    wanted = (dense > 0) & (dense >= share * np.minimum.outer(largest, largest))
+    found = strong_links(A, share)
+    assert np.array_equal(found.toarray(), wanted.astype(np.int8))
+    assert (found != found.T).nnz == 0

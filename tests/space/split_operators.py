@@ -121,7 +121,7 @@ class SplitGrid:
     def __init__(self, split, home):
         level = home.levels[0]
         self.space, self.split = split.space, split
-        self.interval, self.is_last = level.interval, False
+        self.interval, self.is_last, self.dtype = level.interval, False, level.dtype
         self.inverse = scatter(split.space, level.inverse_diagonal)
         P = home.prolongation[0]
         self.P = [P[part] for part in split.space.parts]
@@ -144,7 +144,7 @@ class SplitGrid:
 
     def down(self, R):
         pairs = zip(self.P, R.pieces, strict=True)
-        return self.space.reduce([[P.T @ r] for P, r in pairs])[0].astype(np.float32)
+        return self.space.reduce([[P.T @ r] for P, r in pairs])[0].astype(np.float64)
 
     def up(self, C):
         return Pieces((P @ C).astype(np.float32) for P in self.P)

@@ -21,7 +21,6 @@ SEE = {
     "linear/approximate_cholesky.py": "eliminates nodes one after the other",
     "linear/multigrid/hierarchy.py": "makes coarse grids: PᵀSP",
     "linear/multigrid/linked_cycle.py": "makes the graph with the links",
-    "linear/multigrid/smoothed_aggregation.py": "makes coarse grids by strength of connection",
     "lyapunov/pair_propagation.py": "none: what it calls edges are new ones between pairs of nodes",
     "methods/adjusted_graph.py": "makes the adjusted graph, eq. 9 of FLI11",
     "methods/kernel_starts.py": "grows clusters along edges",

@@ -21,7 +21,6 @@ from mustlink.graph.graph import Graph
 from mustlink.graph.order import cuthill_mckee
 from mustlink.linear.approximate_cholesky import ApproximateCholesky, elimination_bytes
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy
-from mustlink.linear.multigrid.smoothed_aggregation import build_smoothed, has_wide_weights
 from mustlink.operators.laplacian import NormalizedLaplacian, normalized_laplacian
 from mustlink.operators.protocol import Preconditioner
 from mustlink.operators.regularized_laplacian import RegularizedLaplacian
@@ -44,11 +43,6 @@ class OrderKey(Key[NDArray[np.int64]]):
 @dataclass(frozen=True)
 class LaplacianKey(Key[NormalizedLaplacian]):
     """L̄ in working order."""
-
-
-@dataclass(frozen=True)
-class WideWeightsKey(Key[bool]):
-    """Whether multigrid needs grids by strength of connection, told by who made the graph."""
 
 
 @dataclass(frozen=True)
@@ -108,20 +102,12 @@ def laplacian_of(work: Workspace) -> NormalizedLaplacian:
 
 
 def grids_of(work: Workspace) -> Hierarchy:
-    """The graph's multigrid hierarchy, built at the first call.
-
-    Who added faint edges to a graph knows that they do not make it one that needs grids by
-    strength of connection, and says so by a `WideWeightsKey`.
-    """
+    """The graph's multigrid hierarchy, built at the first call."""
     laplacian = laplacian_of(work)
 
     def built() -> Hierarchy:
         with work.recorder.stage("multigrid set-up"):
-            grids = build_hierarchy(laplacian)
-            told = work.derived.find(WideWeightsKey(None))
-            if has_wide_weights(laplacian) if told is None else told:
-                grids = replace(grids, stronger=build_smoothed(laplacian))
-            return grids
+            return build_hierarchy(laplacian)
 
     grids = work.remember(GridsKey(work.single), built)
     sure = work.derived.find(EliminationKey(work.single))

@@ -8,11 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.eigen.solver import LaplacianKey, WideWeightsKey
+from mustlink.eigen.solver import LaplacianKey
 from mustlink.graph import Graph
 from mustlink.graph.multiplicity import fold
 from mustlink.kernels.similarity_adjustment import adjust
-from mustlink.linear.multigrid.smoothed_aggregation import has_wide_weights
 from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
@@ -100,7 +99,6 @@ def adjusted_graph(
     if counts is not None:
         moved = fold(moved, counts)
     adjusted = Graph(moved, {"kind": "adjusted"}, counts)
-    adjusted.derived.put(WideWeightsKey(None), has_wide_weights(laplacian))
     if np.diff(adjusted.affinity.indptr).all():
         own = NormalizedLaplacian.of_weights(adjusted.affinity, counts)
         adjusted.derived.put(LaplacianKey(own.dtype == np.float32), own)

@@ -9,7 +9,7 @@ from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.sharpness import default_tolerance
 from mustlink.eigen.solver import grids_of, laplacian_of
 from mustlink.linear.by_columns import done
-from mustlink.linear.multigrid.smoothed_aggregation import build_grids
+from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.linear.pseudo_inverse import Inverse, dense_inverse, rough_inverse
 from mustlink.operators.gaussian_kernel import gaussian_factor, normalized_factor
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
@@ -96,5 +96,5 @@ class LabelKernel:
             grids = grids_of(work)
         else:
             with work.recorder.stage("multigrid set-up"):
-                grids = build_grids(part)
+                grids = build_hierarchy(part)
         return rough_inverse(part, grids, steps, work.recorder.deadline), "block CG"

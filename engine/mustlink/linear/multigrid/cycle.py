@@ -17,8 +17,15 @@ _TOGETHER = 16  # columns in one cycle, which holds about six blocks as wide at 
 class Grid(Protocol):
     """One grid of a multigrid: a matrix A with a diagonal D, and the way to the next coarser one.
 
-    Blocks (n, b) are in single precision. The coarser grid may live in another space.
+    Blocks (n, b) are in `dtype`: single precision on the finest, double on all others. There a step
+    C += M(R − AC) would blow the rounding of C up by as much as M does weak links: 10⁷ and more.
+    The coarser grid may live in another space.
     """
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of its blocks."""
+        ...
 
     @property
     def space(self) -> Space:
@@ -48,7 +55,7 @@ class Grid(Protocol):
         ...
 
     def down(self, R: Block) -> Block:
-        """PᵀR, on the coarser grid."""
+        """PᵀR, on the coarser grid, in double precision."""
         ...
 
     def up(self, C: Block) -> Block:
@@ -66,7 +73,7 @@ class Cycle:
 
     `visits` of a coarse grid are steps C += M(R − AC), M the cycle from there on. With an odd
     number v of them 1 − (1 − t)^v > 0 for every eigenvalue t > 0 of MA: the map stays positive.
-    Single precision inside. Cost on the fine grid: 2·degree products with a block.
+    Cost on the fine grid: 2·degree products with a block in single precision.
     """
 
     grids: tuple[Grid, ...]
@@ -91,7 +98,7 @@ class Cycle:
         inverse = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
         for first in range(0, B.shape[1], _TOGETHER):
             part = np.arange(B.shape[1])[first : first + _TOGETHER]
-            unit = space.rowwise(_single(part, inverse[part]), B)
+            unit = space.rowwise(_scaled(part, inverse[part], self.grids[0].dtype), B)
             space.blend(found, 0.0, (self._descend(0, unit), size[part]), columns=part)
         return found
 
@@ -132,12 +139,12 @@ def chebyshev(grid: Grid, B: Block, X: Block | None, degree: int) -> Block:
     return X
 
 
-def _single(part: NDArray[np.int64], by: NDArray[np.float64]) -> Any:
-    """Columns of rows, scaled and in single precision."""
+def _scaled(part: NDArray[np.int64], by: NDArray[np.float64], dtype: np.dtype[Any]) -> Any:
+    """Columns of rows, scaled and in the precision of a grid."""
     chosen = slice(int(part[0]), int(part[-1]) + 1)
 
-    def rows(B: NDArray[Any]) -> NDArray[np.float32]:
-        found = np.empty((len(B), part.size), dtype=np.float32)
+    def rows(B: NDArray[Any]) -> NDArray[Any]:
+        found = np.empty((len(B), part.size), dtype=dtype)
         np.multiply(B[:, chosen], by, out=found, casting="same_kind")
         return found
 

@@ -51,6 +51,11 @@ class ProductGrid:
         return LocalSpace(self.inverse.shape[0])
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of its blocks."""
+        return self.inverse.dtype
+
+    @property
     def is_last(self) -> bool:
         """Whether there is no coarser grid."""
         return self.P is None
@@ -73,13 +78,13 @@ class ProductGrid:
         found: Single = B - self.apply(X)
         return found
 
-    def down(self, R: Single) -> Single:
-        """PᵀR."""
-        return spmm(self.R, R)
+    def down(self, R: Single) -> Block:
+        """PᵀR, in double precision."""
+        return spmm(self.R, R).astype(np.float64)
 
-    def up(self, C: Single) -> Single:
+    def up(self, C: Block) -> Single:
         """PC."""
-        return spmm(self.P, C)
+        return spmm(self.P, C.astype(np.float32))
 
     def solve(self, B: Single) -> Single | None:
         """Never known."""
@@ -112,17 +117,16 @@ def galerkin_cycle(
     grids: list[Level] = []
     while True:
         pattern = sp.csr_matrix(P.T.tocsr() @ (pattern @ P))
-        single, inverse = matrix.astype(np.float32), _inverted(matrix.diagonal())
-        interval = _interval(_product(single), inverse)
-        level = Level(single, 0.0, 1.0, inverse[:, 0], interval=interval)
+        inverse = _inverted(matrix.diagonal())
+        interval = _interval(_product(matrix.astype(np.float32)), inverse)
+        level = Level(matrix, 0.0, 1.0, inverse[:, 0].astype(np.float64), interval=interval)
         step = None if level.size <= _DENSE else aggregate(pattern, vector)
         if step is None:
             exact = _inverse(matrix) if level.size <= _DENSE else None
             grids.append(replace(level, coarse_inverse=exact))
             return Cycle((fine, *grids), degree, 2)
         P, vector = step
-        P32, R32 = _single(P)
-        grids.append(replace(level, P=P32, R=R32))
+        grids.append(replace(level, P=P, R=P.T.tocsr()))
         matrix = sp.csr_matrix(P.T.tocsr() @ (matrix @ P))
 
 

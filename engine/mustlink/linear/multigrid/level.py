@@ -14,13 +14,14 @@ from mustlink.kernels.spmm import chebyshev_step, spmm, spmm_axpby
 from mustlink.operators.grounded_laplacian import Block
 from mustlink.space import LocalSpace
 
-Single = NDArray[np.float32]
+Floats = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
     """One grid: A_l = shift·I + factor·matrix, with PᵀP = I to the next coarser grid.
 
+    All arrays and blocks are in the precision of the matrix, but for what goes to coarser grids.
     `coarse_inverse` is A_l⁺ on the last one. For every Laplacian D⁻¹A <= 2, so that the smoother's
     interval needs no eigenvalue estimate.
     """
@@ -28,11 +29,16 @@ class Level:
     matrix: sp.csr_matrix
     shift: float
     factor: float
-    inverse_diagonal: NDArray[np.float32]
+    inverse_diagonal: Floats
     P: sp.csr_matrix | None = None
     R: sp.csr_matrix | None = None
     coarse_inverse: Block | None = None
     interval: tuple[float, float] = (0.475, 1.9)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of its blocks."""
+        return np.dtype(self.matrix.dtype)
 
     @property
     def size(self) -> int:
@@ -49,36 +55,37 @@ class Level:
         """Whether there is no coarser grid."""
         return self.P is None
 
-    def first(self, B: Single, new: float) -> Single:
+    def first(self, B: Floats, new: float) -> Floats:
         """new·D⁻¹B."""
         step = self.inverse_diagonal[:, None] * B
-        step *= np.float32(new)
+        step *= new
         return step
 
-    def relax(self, B: Single, X: Single, step: Single, old: float, new: float) -> Single:
+    def relax(self, B: Floats, X: Floats, step: Floats, old: float, new: float) -> Floats:
         """X + step after step = old·step + new·D⁻¹(B − A_l X), in one pass."""
         weights = (self.shift, self.factor, old, new)
         return chebyshev_step(self.matrix, X, B, self.inverse_diagonal, step, weights)
 
-    def residual(self, B: Single, X: Single) -> Single:
+    def residual(self, B: Floats, X: Floats) -> Floats:
         """B − A_l X."""
         if self.shift:
-            B = B - np.float32(self.shift) * X
+            B = B - self.shift * X
         return spmm_axpby(self.matrix, X, B, -self.factor, 1.0)
 
-    def down(self, R: Single) -> Single:
+    def down(self, R: Floats) -> Floats:
         """PᵀR."""
-        return spmm(self.R, R)
+        return spmm(self.R, R).astype(np.float64, copy=False)
 
-    def up(self, C: Single) -> Single:
+    def up(self, C: Floats) -> Floats:
         """PC."""
-        return spmm(self.P, C)
+        return spmm(self.P, C.astype(self.dtype, copy=False))
 
-    def solve(self, B: Single) -> Single | None:
+    def solve(self, B: Floats) -> Floats | None:
         """A_l⁺B, in double precision, where it is known."""
         if self.coarse_inverse is None:
             return None
-        return (self.coarse_inverse @ B.astype(np.float64)).astype(np.float32)
+        found: Floats = self.coarse_inverse @ B.astype(np.float64, copy=False)
+        return found.astype(self.dtype, copy=False)
 
     def dense(self, exact: sp.csr_matrix) -> Block:
         """A_l from its `exact` matrix in double precision."""

@@ -14,7 +14,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy
-from mustlink.linear.multigrid.smoothed_aggregation import build_smoothed, has_wide_weights
 from mustlink.operators.constraint_operator import ConstraintOperator
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 
@@ -54,8 +53,7 @@ class LinkedCycle:
         self, laplacian: NormalizedLaplacian, penalty: ConstraintOperator, a: float, b: float
     ) -> None:
         self.linked = linked_graph(laplacian, penalty, a, b)
-        grids = build_smoothed if has_wide_weights(laplacian) else build_hierarchy
-        self.grids: Hierarchy = grids(self.linked)
+        self.grids: Hierarchy = build_hierarchy(self.linked)
         self.ratio = (laplacian.root_degree / self.linked.root_degree[: laplacian.size])[:, None]
         self.size = laplacian.size
 
