@@ -27,6 +27,7 @@ FRESH = "--fresh"
 WAYS = ("memory", "threads", "resume")  # what was done within other limits still counts
 _BATCH_GIVES = {"help", "json", "quiet", "fresh", "in-place"}  # jobs never write their inputs
 _SHORT = {"n_clusters": "k", "method": "method", "output": "output"}  # options without a long name
+_KNOWN = ("labels", "constraints", "soft-labels")  # beside the data
 _KINDS: dict[str, type[Job]] = {"cluster": ClusterJob, "propagate": PropagateJob}
 
 
@@ -149,6 +150,8 @@ def fits(commands: Commands, command: str, values: Mapping[str, Scalar], key: st
         return True  # an error that the command line tells better
     if key in ("labels", "constraints"):
         return key in method.takes
+    if command == "cluster" and key in ("soft-labels", "belief"):
+        return "constraints" in method.takes and "soft-labels" in values
     if command == "propagate" and key in ("prior", "belief"):
         return "prior" in method.takes and "prior" in values
     name = str(known[key].name)
@@ -160,7 +163,7 @@ def _usual(command: click.Command, values: Mapping[str, Any]) -> str:
     """The method that the command takes when none is given."""
     if command.name == "propagate":
         return usual_methods(values.get("prior"))["method"]
-    return usual_method(values.get("labels"), values.get("constraints"))
+    return usual_method(*(values.get(key) for key in _KNOWN))
 
 
 def check(spec: JobSpec, where: Where, commands: Commands) -> Ready:
@@ -241,7 +244,8 @@ def _job(command: str, params: Mapping[str, Any]) -> Job:
     if command == "graph":
         direct.update(method="ncut", n_clusters=2)
     if command == "cluster" and "method" not in direct:
-        direct["method"] = usual_method(direct.get("labels"), direct.get("constraints"))
+        known = (direct.get(key.replace("-", "_")) for key in _KNOWN)
+        direct["method"] = usual_method(*known)
     if command == "propagate" and "method" not in direct:
         direct |= usual_methods(direct.get("prior"))
     return kind(**direct, steps=steps, params=own)

@@ -13,7 +13,17 @@ from mustlink_io import formats
 from mustlink_io.batch.spec import Scalar
 
 MARK = "batch.json"  # says that a folder is the state of a batch
-FILES = ("data", "labels", "constraints", "graph", "view", "weights", "prior", "belief")
+FILES = (
+    "data",
+    "labels",
+    "constraints",
+    "soft-labels",
+    "graph",
+    "view",
+    "weights",
+    "prior",
+    "belief",
+)
 _LONGEST = 150  # bytes of a name
 _UNSAFE = re.compile(r"[^\w.+,=@ -]")
 

@@ -32,6 +32,7 @@ from mustlink_io.commands.options import (
     VIEW_WEIGHTS,
     WEIGHTS,
     cluster_count,
+    number_or_file,
     output_of,
     program_began,
     several,
@@ -86,6 +87,19 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
     ".graphml, .metis, .npz, .mtx, H5:GROUP, an edge list (.edges, .txt, .tsv, .csv).",
 )
 @click.option(
+    "--soft-labels",
+    metavar="FILE[:DATASET]",
+    help="Shares of the classes in every node, as a classifier gives them: n rows, a column for "
+    "each class in their order, or called as they are, as --prior of propagate has them.",
+)
+@click.option(
+    "--belief",
+    metavar="NUMBER|FILE[:DATASET]",
+    callback=number_or_file,
+    help="How sure soft labels are, from 0 to 1, as sure as a label: a number, or one a node; "
+    "default by how far the largest share is from an even one.",
+)
+@click.option(
     "--beliefs",
     metavar="KIND=NUMBER,...",
     callback=kind_weights,
@@ -129,6 +143,7 @@ def cluster(
       mustlink cluster points.h5:/points -k 10 -o out.h5
       mustlink cluster network.mtx -k auto -o out.h5
       mustlink cluster points.h5 -k 10 --labels few.csv -o out.h5
+      mustlink cluster points.h5 -k 10 --soft-labels chances.csv --belief 0.5 -o out.h5
       mustlink cluster graph.mtx -k 5 -m csp --constraints pairs.csv -o out.h5
       mustlink cluster links.mtx --view words.h5 --labels few.csv -k 5 -o out.h5
       mustlink cluster words.mtx --as bipartite -k 20 -o out.h5
@@ -149,7 +164,8 @@ def cluster(
     from mustlink_io.jobs.run import run
     from mustlink_io.terminal.progress import observing
 
-    names = ("data", "output", "n_clusters", "strict", "views", "confidence", "membership")
+    names = ("data", "output", "n_clusters", "strict", "views", "confidence", "membership",
+             "soft_labels", "belief")  # fmt: skip
     asked = {name: given.pop(name) for name in names}
     limits = {
         name: given.pop(name) for name in ("threads", "memory", "time_limit", "resume", "fresh")
@@ -165,7 +181,7 @@ def cluster(
         **limits,
         **into,
         began=program_began(),
-        method=method or usual_method(labels, constraints),
+        method=method or usual_method(labels, constraints, asked["soft_labels"]),
         labels=labels,
         constraints=constraints,
         beliefs=beliefs or {},

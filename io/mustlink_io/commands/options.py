@@ -47,6 +47,16 @@ def cluster_count(context: click.Context, parameter: click.Parameter, value: str
         raise click.BadParameter(f"{value!r} is neither a whole number nor auto.") from None
 
 
+def number_or_file(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> float | str | None:
+    """A number, or the name of a file."""
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return value
+
+
 def program_began() -> float | None:
     """When the process of this command began, if it is one of its own; by `time.perf_counter`."""
     found: float | None = click.get_current_context().find_root().obj

@@ -60,13 +60,15 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     else:
         if params.get("prior", "laplacian") not in ("laplacian", "affinity"):
             raise click.UsageError("--prior FILE: is of mustlink propagate; add --for propagate")
+        soft = {name: params.pop(name, None) for name in ("soft_labels", "belief")}
         job = ClusterJob(
             data=data,
             output="",
             n_clusters=n_clusters,
-            method=method or usual_method(asked["labels"], constraints),
+            method=method or usual_method(asked["labels"], constraints, soft["soft_labels"]),
             constraints=constraints,
             params=params,
+            **soft,
             **asked,
         )
     if job.method not in job.methods:

@@ -31,6 +31,7 @@ from mustlink_io.commands.options import (
     VIEW,
     VIEW_WEIGHTS,
     WEIGHTS,
+    number_or_file,
     output_of,
     program_began,
     several,
@@ -49,16 +50,6 @@ from mustlink_io.terminal.summary import (
 
 if TYPE_CHECKING:
     from mustlink_io.hdf5.result import Result
-
-
-def belief(
-    context: click.Context, parameter: click.Parameter, value: str | None
-) -> float | str | None:
-    """A number, or the name of a file."""
-    try:
-        return None if value is None else float(value)
-    except ValueError:
-        return value
 
 
 @click.command(cls=PreparingCommand, short_help="Labels of a few nodes to a class of every node.")
@@ -94,7 +85,7 @@ def belief(
 @click.option(
     "--belief",
     metavar="NUMBER|FILE[:DATASET]",
-    callback=belief,
+    callback=number_or_file,
     help="How much that counts, >= 0, beside weights of edges: a number, or one a node; default 1.",
 )
 @several(*PROPAGATE_OWN)

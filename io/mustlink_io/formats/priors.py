@@ -23,9 +23,11 @@ Found = tuple[Any, NDArray[Any] | None, Sequence[str]]  # values, nodes and colu
 
 
 def load_prior(
-    text: str, n_rows: int, classes: Sequence[str], names: NodeNames | None = None
+    text: str, n_rows: int, classes: Sequence[str] | None, names: NodeNames | None = None
 ) -> Floats:
     """Load distributions (n_rows, K) over `classes`, in their order; NaN where nothing is said.
+
+    Where nobody knows classes (None) they are the columns as they come.
 
     From HDF5 (`/prior` or `/label_distributions` if nothing is named), .npy, .npz, or a table with
     the classes as header, where a column `node` may name the rows. Columns that have names are put
@@ -35,14 +37,16 @@ def load_prior(
     place = parse(text)
     store.check_readable(place.path)
     values, nodes, columns = _read(place, n_rows, names, classes)
+    columns = columns if classes is not None else ()
     found = np.asarray(values)
     if found.dtype.kind not in "fiub" or found.ndim != 2:
         raise InputError(
             f"{place}: shape {found.shape} of type {found.dtype}; a prior is numbers, a row for "
             "each node, a column for each class"
         )
-    order = _order(columns, classes, place)
+    order = None if classes is None else _order(columns, classes, place)
     wide = found.shape[1] if order is None else len(order)
+    classes = [str(at) for at in range(wide)] if classes is None else classes
     if wide != len(classes) or (nodes is None and found.shape[0] != n_rows):
         raise InputError(
             f"{place}: {found.shape[0]} rows and {wide} columns, but there are {n_rows} nodes and "
@@ -64,7 +68,9 @@ def load_prior(
     return P if nodes is None else _placed(P, nodes, n_rows, names, place)
 
 
-def _read(place: Place, n_rows: int, names: NodeNames | None, classes: Sequence[str]) -> Found:
+def _read(
+    place: Place, n_rows: int, names: NodeNames | None, classes: Sequence[str] | None
+) -> Found:
     if place.suffix in HDF5:
         with store.open_h5(place.path) as file:
             return _from_h5(file, place, names)
@@ -106,7 +112,7 @@ def _from_table(
     place: Place,
     n_rows: int,
     names: NodeNames | None,
-    classes: Sequence[str],
+    classes: Sequence[str] | None,
 ) -> Found:
     at = tables.find_column(table.header[:1], tables.NODE) if len(table.columns) > 1 else None
     if at is None and names is not None:
@@ -114,7 +120,8 @@ def _from_table(
         if first.dtype.kind == "O" and names.missing(list(first)) is None:
             at = 0
     header = table.header
-    named = [i for i, name in enumerate(header) if name in classes or name.lower() not in BELIEF]
+    wanted = classes or ()
+    named = [i for i, name in enumerate(header) if name in wanted or name.lower() not in BELIEF]
     rest = [i for i in (named if header else range(len(table.columns))) if i != at]
     cells = [table.text(i) for i in rest]
     text = next((i for i, column in zip(rest, cells, strict=True) if column.dtype.kind == "O"), -1)
@@ -125,7 +132,7 @@ def _from_table(
     columns: Sequence[str] = [header[i] for i in rest] if header else ()
     if not header and len(values) == n_rows + 1:  # classes that are numbers, as a header
         top = tables.column_text(values[0]).tolist()
-        if sorted(top) == sorted(classes):
+        if sorted(top) == sorted(classes or map(str, range(len(top)))):
             values, columns = values[1:], top
     return values, None if at is None else table.text(at), columns
 

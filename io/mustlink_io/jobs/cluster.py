@@ -14,6 +14,7 @@ from mustlink.errors import InputError
 from mustlink.observe import Recorder
 from mustlink_io import formats
 from mustlink_io.jobs import diagnostics
+from mustlink_io.jobs.given_priors import load_soft_labels
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.left_out_rows import of_kept, tell_lost
 from mustlink_io.jobs.methods import COMMON_OPTIONS, METHODS, Method, flag
@@ -24,19 +25,26 @@ from mustlink_io.jobs.side_information import (
     refuse_contradictions,
 )
 
+_SOFT = 40  # bytes a node and column: the shares, a copy, and what CSR has of them
+
 
 def usual_method(*side: str | None) -> str:
-    """The method where none is named, by whether there are labels or constraints."""
+    """The method where none is named, by whether anything is known."""
     return "csp" if any(side) else "ncut"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterJob(Job):
-    """What `mustlink cluster` was asked to do."""
+    """What `mustlink cluster` was asked to do; `soft_labels` is a file of shares of the classes.
+
+    `belief` is a number or a file of how much each row of that is believed.
+    """
 
     n_clusters: int | str
     method: str = "csp"
     constraints: str | None = None
+    soft_labels: str | None = None
+    belief: float | str | None = None
     beliefs: Mapping[str, float] = field(default_factory=dict)
     strict: bool = False
     confidence: bool = False
@@ -46,7 +54,9 @@ class ClusterJob(Job):
     common: ClassVar[frozenset[str]] = COMMON_OPTIONS
 
     def _more_inputs(self) -> dict[str, str | None]:
-        return {"constraints": self.constraints}
+        believed = self.belief if isinstance(self.belief, str) else None
+        given = {"soft labels": self.soft_labels, "belief": believed}
+        return {"constraints": self.constraints, **given}
 
     def check(self) -> None:
         """Raise InputError for what is wrong without looking into a file."""
@@ -63,12 +73,36 @@ class ClusterJob(Job):
             raise InputError(
                 f"-m {self.method}: takes --labels only; leave out --constraints, or choose -m csp"
             )
-        if self.beliefs and ("constraints" not in takes or not (self.labels or self.constraints)):
+        given = self.labels or self.constraints or self.soft_labels
+        if self.beliefs and ("constraints" not in takes or not given):
             raise InputError(
                 "--beliefs: weighs kinds of constraints; give --labels or --constraints to a "
                 "method that takes both, such as -m csp"
             )
+        self._check_soft_labels()
         super().check()
+
+    def _check_soft_labels(self) -> None:
+        if self.soft_labels is None:
+            if self.belief is not None:
+                raise InputError(
+                    "--belief: no soft labels that it is a belief in; give --soft-labels FILE too"
+                )
+            return
+        if "constraints" not in self._takes:
+            raise InputError(
+                f"--soft-labels: -m {self.method} takes none; choose a method that takes "
+                "constraints, such as -m csp, or mustlink propagate --prior"
+            )
+        if isinstance(self.belief, float) and not 0 <= self.belief <= 1:
+            raise InputError(
+                f"--belief {self.belief:g}: it must lie between 0 and 1, as sure as a label"
+            )
+
+    def beside(self, n: int) -> int:
+        """Bytes of the soft labels: shares, and the columns made of them."""
+        columns = 0 if self.soft_labels is None else self.stated_cost().columns + 1
+        return _SOFT * n * columns
 
     def check_count(self, n_nodes: int | None = None) -> None:
         """Raise InputError for less than 2 clusters, or more than nodes."""
@@ -94,8 +128,19 @@ class ClusterJob(Job):
             return class_labels(of_kept(labels, data.kept), self.labels)
         known = None if labels is None else labels.codes
         constraints = load_constraints(
-            known, self.constraints, data.n_rows, data.names, self.labels, self.beliefs
+            known,
+            self.constraints,
+            data.n_rows,
+            data.names,
+            self.labels,
+            self.beliefs,
+            soft=self.soft_labels is not None,
         )
+        if self.soft_labels is not None:
+            where = self.soft_labels, self.belief
+            more = load_soft_labels(*where, data, labels, self.data, recorder)
+            more = more.weighted(**self.beliefs)
+            constraints = more if constraints is None else constraints + more
         if constraints is not None and self.strict:
             refuse_contradictions(constraints, self.constraints or self.labels)
         if constraints is None or data.kept is None:
@@ -148,6 +193,8 @@ class ClusterJob(Job):
             "-m": self.method,
             "--labels": self.labels,
             "--constraints": self.constraints,
+            "--soft-labels": self.soft_labels,
+            "--belief": self.belief,
             "--beliefs": ",".join(f"{kind}={by:g}" for kind, by in self.beliefs.items()) or None,
             "--strict": self.strict or None,
             "--confidence": self.confidence or None,

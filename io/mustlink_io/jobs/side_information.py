@@ -75,19 +75,22 @@ def load_constraints(
     names: NodeNames | None = None,
     where: str | None = None,
     beliefs: Mapping[str, float] = MappingProxyType({}),
+    *,
+    soft: bool = False,
 ) -> Constraints | None:
     """Side information of labels and a file of pairs together; None when there is none.
 
     Pairs may name nodes by their `names`. A sparse matrix or a graph as constraint file is a second
     graph on the same nodes (soft must-links, negative entries being cannot-links). `where` is the
-    file of the labels; `beliefs` weigh the kinds, see `Constraints.weighted`. Raises InputError.
+    file of the labels; `beliefs` weigh the kinds, see `Constraints.weighted`, of which there may be
+    `soft` labels besides. Raises InputError.
     """
     found = None
     if labels is not None:
         refuse_row_numbers(labels, str(where))
         found = Constraints.from_labels(labels).weighted(**beliefs)
     matrix = None if constraints is None else formats.load_matrix(constraints, n_nodes, names)
-    _refuse_unused(beliefs, labels is not None, matrix is not None)
+    _refuse_unused(beliefs, soft or labels is not None, matrix is not None)
     if constraints is None:
         return found
     if matrix is None:

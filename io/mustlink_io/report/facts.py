@@ -20,7 +20,13 @@ from mustlink_io.report import arrays
 from mustlink_io.report.arrays import Arrays
 from mustlink_io.terminal.summary import calibrated
 
-_ASKED = {"pairs": "pairs", "labels": "labels", "graph": "a second graph", "matrix": "a matrix"}
+_ASKED = {
+    "pairs": "pairs",
+    "labels": "labels",
+    "soft labels": "soft labels",
+    "graph": "a second graph",
+    "matrix": "a matrix",
+}
 
 
 @dataclass(frozen=True)
