@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         Poisson,
         TikReg,
     )
+    from mustlink.regions import RegionCut
     from mustlink.strokes import StrokeCut
 
 try:
@@ -103,6 +104,7 @@ _HOMES = {
     "image_graph": "mustlink.graph",
     "knn_graph": "mustlink.neighbours",
     "rbf_graph": "mustlink.graph",
+    "RegionCut": "mustlink.regions",
     "StrokeCut": "mustlink.strokes",
 }
 
@@ -136,6 +138,7 @@ __all__ = [
     "NCut",
     "NCutPropagation",
     "Poisson",
+    "RegionCut",
     "SpectralLearning",
     "StrokeCut",
     "Suggestion",

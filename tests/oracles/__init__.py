@@ -14,6 +14,7 @@ from oracles.multiplicity import *
 from oracles.neighbours import *
 from oracles.operators import *
 from oracles.propagate import *
+from oracles.regions import *
 from oracles.rounding import *
 from oracles.scores import *
 from oracles.spectral import *
