@@ -145,7 +145,7 @@ def test_flat_and_tiny_pictures():
     np.testing.assert_array_equal(two, [[0, 1]])
 
 
-def ball(rng, shape, spacing=(1, 1, 1), k=2, noise=0.1):
+def ball(rng, shape, spacing=(1, 1, 1), k=2, noise=0.05):
     """A bright ball in a dark volume, with a shading along the columns; strokes in one slice."""
     places = np.indices(shape) * np.reshape(spacing, (3, 1, 1, 1))
     size = np.multiply(shape, spacing)
@@ -176,17 +176,31 @@ def test_volumes(shape, k):
     assert P.shape == (*shape, k)
     np.testing.assert_allclose(P.sum(axis=-1), 1.0)
     np.testing.assert_array_equal(est.classes_[P.argmax(axis=-1)], est.labels_)
-    cells = "1 x 1 x 1 voxels" if shape[0] == 20 else "2 x 2 x 2 voxels"
+    cells = "1 x 1 x 1 voxels" if shape[0] == 20 else "4 x 4 x 4 voxels"
     assert est.report_.choices["cells"] == cells
     again = est.refit(strokes).labels_
     assert right(again, truth) > 0.99
+
+
+def test_pieces_without_a_stroke_stay_in_volumes_unless_they_are_not_wanted():
+    volume, strokes, _ = ball(np.random.default_rng(4), (24, 30, 60))
+    volume[10:16, 12:18, 50:56] = 0.65
+    twin = np.s_[11:15, 13:17, 51:55]
+    assert (ml.StrokeCut(random_state=0).fit_predict(volume, strokes)[twin] == 1).all()
+    est = ml.StrokeCut(random_state=0, islands=False).fit(volume, strokes)
+    assert (est.labels_[twin] == 0).all()
+    assert "ground alone" in est.report_.choices["islands"]
+    image, painted, _ = picture(np.random.default_rng(2), (100, 160))
+    image[75:90, 10:30] = COLOURS[1]
+    est = ml.StrokeCut(random_state=0, islands=True).fit(image, painted)
+    assert (est.labels_[77:88, 12:28] == 1).all()
 
 
 def test_slices_that_are_far_apart():
     shape, spacing = (30, 110, 112), (4, 1, 1)
     volume, strokes, truth = ball(np.random.default_rng(1), shape, spacing)
     est = ml.StrokeCut(random_state=0).fit(volume, strokes, spacing=spacing)
-    assert est.report_.choices["cells"] == "1 x 2 x 2 voxels"
+    assert est.report_.choices["cells"] == "1 x 4 x 4 voxels"
     assert right(est.labels_, truth) > 0.995
     halved = ml.StrokeCut(random_state=0).fit(volume, strokes, spacing=(2.0, 0.5, 0.5))
     np.testing.assert_array_equal(est.labels_, halved.labels_)
@@ -250,7 +264,11 @@ def test_parameters_and_order_of_calls():
     image, strokes = np.array([[0.0, 1.0]]), np.array([[0, 1]])
     with pytest.raises(NotFittedError):
         ml.StrokeCut().refit(strokes)
-    for given, words in (({"n_components": 0}, "n_components"), ({"smoothness": -1}, "smoothness")):
+    for given, words in (
+        ({"n_components": 0}, "n_components"),
+        ({"smoothness": -1}, "smoothness"),
+        ({"islands": "few"}, "islands"),
+    ):
         with pytest.raises(InputError, match=words):
             ml.StrokeCut(**given).fit(image, strokes)
 

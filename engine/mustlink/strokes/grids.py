@@ -12,13 +12,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from mustlink.graph.offsets import beside, squared_length, steps
+from mustlink.graph.offsets import squared_length, steps
+from mustlink.kernels.grid_neighbours import neighbours_among
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 Mask = NDArray[np.bool_]
 Units = tuple[int, ...]
 _RADIUS = 1.5  # of the neighbours on a grid: 8 in a picture, 18 in a volume
+_LEAST = 1e-6  # affinity that neighbours have however they differ
 
 
 def means(picture: Floats, units: Units) -> Floats:
@@ -82,19 +84,8 @@ def grid_among(
 
     As in `image_graph` with radius 1.5: exp(−|c_i − c_j|²/(2σ²) − |p_i − p_j|²/4.5), at least 1e-6.
     """
-    n = int(inside.sum())
-    number = np.cumsum(inside.ravel(), dtype=np.int32 if n < 2**31 else np.int64)
-    number = number.reshape(inside.shape) - 1
-    left, right, values = [], [], []
-    for step in steps(inside.shape, _RADIUS):
-        here, there = beside(step, inside.shape)
-        both = inside[here] & inside[there]
-        squared = np.square(colours[here][both] - colours[there][both]).sum(axis=1)
-        far = squared_length(step, spacing) / (2 * _RADIUS**2)
-        weight = np.exp(-squared / (2 * sigma**2) - far)
-        left.append(number[here][both])
-        right.append(number[there][both])
-        values.append(np.maximum(weight, 1e-6))
-    i, j, v = (np.concatenate(part) for part in (left, right, values))
-    half = sp.csr_matrix((v, (i, j)), shape=(n, n))
-    return sp.csr_matrix(half + half.T)
+    ahead = steps(inside.shape, _RADIUS)
+    far = [squared_length(step, spacing) / (2 * _RADIUS**2) for step in ahead]
+    data, indices, indptr = neighbours_among(inside, ahead, far, colours[inside], sigma)
+    np.maximum(np.exp(data, out=data), _LEAST, out=data)
+    return sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1,) * 2)

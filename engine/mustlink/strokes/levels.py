@@ -18,9 +18,8 @@ from mustlink.strokes.appearance import Looks
 from mustlink.strokes.grids import Units, grid_among, means
 
 Floats = NDArray[np.float64]
-_CELLS = {2: 50_000}  # that a picture is first cut at; the boundary is then found among its pixels
-_CELLS_OF_VOLUMES = 200_000
-_SPLIT = 32  # parts of a cell at the next level, at most
+_CELLS = 50_000  # that a picture is first cut at; the boundary is then found among its pixels
+_SPLIT = {2: 5}  # parts of a cell's side at the next level at most; in volumes 2
 _ALIKE = 8  # cells that look most alike, with which one is joined
 
 
@@ -84,20 +83,19 @@ def _units(shape: tuple[int, ...], spacing: tuple[float, ...]) -> list[tuple[int
     The first are the smallest of which there are not too many. Along axes whose pixels are far
     apart cells have fewer pixels, so that they are nearly cubes.
     """
-    most = _CELLS.get(len(shape), _CELLS_OF_VOLUMES)
     for length in count(1):
         lengths = _halved(length, len(shape))
         units = [tuple(_nearest(one, part, lengths) for part in spacing) for one in lengths]
         reached = prod(max(a, b) for a, b in zip(shape, units[0], strict=True))
-        if reached <= most * prod(units[0]):
+        if reached <= _CELLS * prod(units[0]):
             return list(zip(lengths, units, strict=True))
     raise AssertionError("lengths have no end")
 
 
 def _halved(length: int, axes: int) -> list[int]:
     """At least this length, halved until cells are small enough to be split at once, and 1."""
-    halvings = 0
-    while (-(-length // 2**halvings)) ** axes > _SPLIT:
+    halvings, most = 0, _SPLIT.get(axes, 2)
+    while -(-length // 2**halvings) > most:
         halvings += 1
     least = -(-length // 2**halvings)
     found = [least * 2**power for power in range(halvings, -1, -1)]

@@ -66,12 +66,13 @@ def refined(
     codes: Ints,
     model: Appearance,
     near: Floats,
-    ground: int,
+    ground: int | None,
     smoothness: float,
 ) -> Cut:
     """The cut of pixels from that of cells, level by level; `codes` are the strokes on pixels.
 
-    `near` (…, K) is what walks say of cells, and `model` what cells of the labels look like.
+    `near` (…, K) is what walks say of cells, and `model` what cells of the labels look like. Pieces
+    without a stroke go, but of the `ground`; all stay where it is None.
     """
     k, first = near.shape[-1], picture.levels[0]
     found = cells
@@ -93,7 +94,9 @@ def refined(
         labels[pixels] = beside.argmax(axis=1)
         found = Cut(labels, F, per, inside, beside, np.zeros(0, dtype=np.int64))
     labels = np.where(codes >= 0, codes, found.labels)
-    ended = rooted(labels, codes, ground, picture.levels[-1].spacing)
+    ended = labels
+    if ground is not None:
+        ended = rooted(labels, codes, ground, picture.levels[-1].spacing)
     sure = np.flatnonzero((codes >= 0) | (ended != labels))
     if len(picture.levels) == 1:
         sure = np.union1d(sure, found.sure)
@@ -110,11 +113,11 @@ def cut(
 ) -> tuple[Floats, int]:
     """Distributions (n, K): every label against the best of the others, one of two for both."""
     k, found, steps = odds.shape[1], np.empty(odds.shape), 0
-    grid = smoothness * grid
     for c in range(1 if k == 2 else 0, k):
         others = np.delete(odds, c, axis=1).max(axis=1)
         mine = (given == c) * 1.0
-        found[:, c], taken = sharpened(grid, odds[:, c] - others, mine, free, start[:, c])
+        odd = odds[:, c] - others
+        found[:, c], taken = sharpened(grid, odd, mine, free, start[:, c], smoothness)
         steps += taken
     if k == 2:
         found[:, 0] = 1.0 - found[:, 1]

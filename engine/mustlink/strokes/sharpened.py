@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.kernels.edge_weights import over_lengths
 from mustlink.linear.cg import block_cg, jacobi
 
 Floats = NDArray[np.float64]
@@ -19,20 +20,24 @@ _STEPS = 400
 
 
 def sharpened(
-    W: sp.csr_matrix, odds: Floats, given: Floats, free: NDArray[np.bool_], start: Floats
+    W: sp.csr_matrix,
+    odds: Floats,
+    given: Floats,
+    free: NDArray[np.bool_],
+    start: Floats,
+    smoothness: float = 1.0,
 ) -> tuple[Floats, int]:
-    """Minimise Σ_{i<j} w_ij |f_i − f_j| − Σ_i l_i f_i, f in [0, 1], `given` where not `free`.
+    """Minimise γ Σ_{i<j} w_ij |f_i − f_j| − Σ_i l_i f_i, f in [0, 1], `given` where not `free`.
 
     By reweighted least squares: |d| is d²/√(d² + ε²) of the step before, ε from 0.3 to 0.02, and
     −lf is |l|·|f − [l > 0]| up to a constant, for which the same holds. Every step is a propagation
     with prior [l > 0] and a belief, from where the last one ended. Returns f (n,) and the steps of
     conjugate gradients taken. Cost: some hundred products. Source: Daubechies et al. 2010.
     """
-    rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
     target = (odds > 0) * 1.0
     f, taken = np.where(free, start, given), 0
     for width in _WIDTHS:
-        weights = W.data / np.sqrt((f[rows] - f[W.indices]) ** 2 + width**2)
+        weights = over_lengths(W, f, smoothness, width)
         step = sp.csr_matrix((weights, W.indices, W.indptr), shape=W.shape)
         belief = np.abs(odds) / np.sqrt((f - target) ** 2 + width**2)
         diagonal = np.asarray(step.sum(axis=1)).ravel() + belief

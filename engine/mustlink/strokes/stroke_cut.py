@@ -28,6 +28,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 _ROUNDS = 4  # mixtures are fitted so often, first to the strokes, then to the cut before
 _STILL = 1e-3  # share of cells that change in a round from which it was the last
+_SMOOTHNESS, _OF_VOLUMES = 15.0, 1.5  # what boundaries cost, of pictures and of volumes
 _FEW = 40  # cells of a label to which mixtures can be fitted
 
 
@@ -39,12 +40,15 @@ class StrokeCut(BaseEstimator):
     colours in CIE Lab; p_ic is what Gaussian mixtures of the colours, local means and contrasts of
     label c say of pixel i, and how likely a walk over pixels that look alike meets c first. The
     mixtures are fitted to the strokes, then three times to the cut itself, each of which is solved
-    by reweighted least squares with the strokes held. A piece of the cut that no stroke of its
-    label touches joins what is round it, unless it is of the label that has most of the frame.
-    Pictures of more than 50,000 pixels, volumes of more than 200,000 voxels, are cut in cells
-    first, then in smaller ones along the boundary.
+    by reweighted least squares with the strokes held. Of more than 50,000 pixels or voxels cells
+    are cut first, then smaller ones along the boundary.
 
-    * `n_components`: of a mixture at most; `smoothness` γ: what boundaries cost beside colours.
+    * `n_components`: of a mixture at most.
+    * `smoothness` γ: what boundaries cost beside colours; "auto" is 15 for pictures and 1.5 for
+      volumes, whose parts are fewer cells wide and have more neighbours.
+    * `islands`: whether a piece of the cut that no stroke of its label touches stays, or joins what
+      is round it, unless it is of the label that has most of the frame; "auto": it stays in
+      volumes, where nobody paints every piece.
 
     After `fit`: `classes_` (K,), `labels_` (h, w), `label_distributions_` (h, w, K), `ground_`, the
     class that has most of the frame, and `report_`; of a volume (d, h, w) likewise. `refit` takes
@@ -53,7 +57,8 @@ class StrokeCut(BaseEstimator):
     """
 
     n_components: int = 5
-    smoothness: float = 15.0
+    smoothness: float | str = "auto"
+    islands: bool | str = "auto"
     random_state: int | None = None
     n_jobs: int | None = None
 
@@ -114,9 +119,25 @@ class StrokeCut(BaseEstimator):
         """Shares of the labels in every pixel, (h, w, K); made when asked for, 8 bytes for each."""
         return self._found.distributions().reshape(*self._shape, -1)
 
+    @property
+    def _smoothness(self) -> float:
+        """What boundaries cost."""
+        if self.smoothness != "auto":
+            return float(self.smoothness)
+        return _SMOOTHNESS if len(self._picture.levels[0].shape) == 2 else _OF_VOLUMES
+
+    @property
+    def _islands(self) -> bool:
+        """Whether pieces without a stroke stay."""
+        volume = len(self._picture.levels[0].shape) > 2
+        return volume if self.islands == "auto" else bool(self.islands)
+
     def _check(self) -> None:
         as_integer(self.n_components, "n_components", 1)
-        check_positive(self.smoothness, "smoothness")
+        if self.smoothness != "auto":
+            check_positive(self.smoothness, "smoothness")
+        if self.islands not in ("auto", True, False):
+            raise InputError(f"islands: {self.islands!r}; choose auto, True or False")
 
     def _run(self, strokes: NDArray[Any], start: Floats | None, recorder: Recorder) -> None:
         """Cells, then smaller ones, then pixels."""
@@ -137,8 +158,8 @@ class StrokeCut(BaseEstimator):
             labels, F, model, rounds, steps = self._in_turn(painted, near, start, seed)
         ground = ground_of(labels)
         with recorder.stage("boundary"):
-            whole, weight = Cut.of_cells(labels, F), float(self.smoothness)
-            found = refined(picture, whole, codes, model, near, ground, weight)
+            whole, kept = Cut.of_cells(labels, F), None if self._islands else ground
+            found = refined(picture, whole, codes, model, near, kept, self._smoothness)
         self._start = F
         self.classes_ = classes
         self._found = found
@@ -151,7 +172,10 @@ class StrokeCut(BaseEstimator):
             n_clusters=k,
             choices={
                 "cells": cells,
-                "ground": f"{classes[ground]}: it has most of the frame and may lie in pieces",
+                "ground": f"{classes[ground]}: it has most of the frame",
+                "islands": "pieces without a stroke stay"
+                if self._islands
+                else "pieces without a stroke stay of the ground alone",
                 "rounds": rounds,
             },
             convergence=None,
@@ -174,9 +198,10 @@ class StrokeCut(BaseEstimator):
             model = Appearance.of(picture.looks, labels, k, int(self.n_components), seed)
             odds = model.scores(picture.looks, everywhere) + near.reshape(-1, k)
             given = painted.ravel()
-            F, taken = cut(picture.grid, odds, given, given < 0, F, float(self.smoothness))
+            F, taken = cut(picture.grid, odds, given, given < 0, F, self._smoothness)
             before, labels = labels, F.argmax(axis=1).reshape(painted.shape)
-            labels = rooted(labels, painted, ground_of(labels), spacing)
+            if not self._islands:
+                labels = rooted(labels, painted, ground_of(labels), spacing)
             rounds, steps = rounds + 1, steps + taken
             few = np.bincount(labels.ravel(), minlength=k).min() < _FEW
             if rounds == _ROUNDS or few or np.mean(labels != before) < _STILL:
