@@ -40,6 +40,47 @@ def fitted(M, y, u=np.inf, delta=None, **how):
     return est, est._scores
 
 
+@pytest.mark.parametrize("solver", ["dense", "cg"])
+def test_dense_twin_with_a_prior(solver):
+    """Σ b‖f − p‖² over nodes without a label, beside weights that draw some of them to 0."""
+    for seed in range(100):
+        M, y, u, delta = random_case(seed)
+        rng, k = np.random.default_rng(seed), np.unique(y[y >= 0]).size
+        P = rng.dirichlet(np.ones(k), y.size)
+        b = np.where(rng.random(y.size) < 0.4, 0.0, rng.exponential(size=y.size))
+        P[b == 0] = np.nan
+        est = ml.GLP(tol=1e-12, solver=solver)
+        est.fit(M, y, u, delta if delta.size else None, prior=P, belief=b)
+        held = np.isinf(u)
+        w, b = np.where(held, 0.0, u), np.where(y >= 0, 0.0, b)
+        sums = w[:, None] * one_hot(y) + b[:, None] * np.nan_to_num(P)
+        Y = np.where(held[:, None], one_hot(y), sums / np.maximum(w + b, 1e-300)[:, None])
+        true = oracles.glp_dense(M.toarray(), Y, w + b, held, delta)
+        size = max(1.0, np.abs(true).max())
+        np.testing.assert_allclose(est._scores, true, atol=1e-6 * size, err_msg=str(seed))
+
+
+def test_a_prior_reaches_where_no_label_does():
+    """Two parts, labels in one; and what is wrong is told."""
+    L = np.kron(np.eye(2), [[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]])
+    y = np.array([0, -1, 1, -1, -1, -1])
+    P, b = np.tile([0.2, 0.8], (6, 1)), np.array([0, 0, 0, 2.0, 0, 0])
+    assert ml.GLP().fit(L, y).labels_.tolist() == [0, 0, 1, -1, -1, -1]
+    est = ml.GLP().fit(L, y, prior=P, belief=b)
+    assert est.labels_.tolist() == [0, 0, 1, 1, 1, 1]
+    np.testing.assert_allclose(est._scores[3:], P[3:], atol=1e-9)
+    same = ml.GFHF(affinity="precomputed", class_mass=False)
+    same.fit(np.diag(np.diag(L)) - L, y, prior=P, belief=b)
+    np.testing.assert_allclose(same._scores[0][same._scores[1]], est._scores, atol=1e-9)
+    for given, words in (
+        ({"belief": 1.0}, "no prior"),
+        ({"prior": P[:, :1]}, "2 classes"),
+        ({"prior": P, "belief": -1.0}, "0 or more"),
+    ):
+        with pytest.raises(InputError, match=words):
+            ml.GLP().fit(L, y, **given)
+
+
 def one_hot(y):
     return (y[:, None] == np.unique(y[y >= 0])) * 1.0
 

@@ -28,6 +28,7 @@ from mustlink.propagate.balanced import propagate_within
 from mustlink.propagate.distribution import confidence, distributions
 from mustlink.propagate.doubts import warn_unreached
 from mustlink.propagate.glp import SOLVERS, Energy, Floats, Ints, Solving, propagate
+from mustlink.propagate.prior import Prior, check_prior
 from mustlink.result import Convergence, Report
 from mustlink.stopping import TIME_LIMIT
 
@@ -61,6 +62,8 @@ class GLP(BaseEstimator):
         weights: Any = np.inf,
         orthogonal_to: Any = None,
         observer: Observer | Recorder | None = None,
+        prior: Any = None,
+        belief: Any = None,
     ) -> Self:
         """Label nodes from `y` (n,), -1 for unknown, by the energy M (n, n).
 
@@ -69,7 +72,9 @@ class GLP(BaseEstimator):
         node, with or without a label; infinite ones hold the label (AB09's ε = 0), the usual.
         `orthogonal_to` Δ: (n,) or (n, r) columns. Raises InputError.
 
-        Where M is a matrix, a part of it that no label reaches is answered with -1.
+        `prior` (n, K), distributions over the classes in their order, and `belief` b, (n,) or a
+        number >= 0, 1 if left out: Σ_i b_i ‖f_i − p_i‖² over nodes without a label is added. Where
+        M is a matrix, a part of it that no label or belief reaches is answered with -1.
         """
         check_choice(self.solver, SOLVERS, "solver")
         check_tolerance(self.tol)
@@ -81,7 +86,13 @@ class GLP(BaseEstimator):
             energy = as_energy(M, labels.size)
             weight, held = _as_weights(weights, labels)
             delta = _as_columns(orthogonal_to, labels.size)
-            self._run(energy, labels, weight, held, delta, recorder)
+            check_prior("GLP", True, prior, belief)
+            classes = np.unique(labels[labels >= 0])
+            said = None
+            if prior is not None:
+                said = Prior.of_rows(prior, belief, labels.size, classes.size)
+                said = said.without(labels >= 0)
+            self._run(energy, labels, weight, held, delta, said, recorder)
         if names is not None:
             self.labels_: Any = named(names, self.labels_)
             self.classes_: Any = names[self.classes_]
@@ -120,12 +131,17 @@ class GLP(BaseEstimator):
         weight: Floats,
         held: NDArray[np.bool_],
         delta: Block | None,
+        said: Prior | None,
         recorder: Recorder,
     ) -> None:
         """Solve where labels reach, and set what was found."""
         self.classes_ = np.unique(labels[labels >= 0])
         Y = (labels[:, None] == self.classes_) * 1.0
-        possible = _possible(energy, Y * ((weight > 0) | held)[:, None])
+        told = Y * ((weight > 0) | held)[:, None]
+        if said is not None:
+            told = told + said.belief[:, None] * said.values
+            Y, weight = said.joined(Y, weight, None)
+        possible = _possible(energy, told)
         inside = np.ones(labels.size, dtype=bool) if possible is None else possible.any(axis=1)
         part, nodes = energy, np.flatnonzero(inside)
         if isinstance(energy, MatrixEnergy) and nodes.size < labels.size:

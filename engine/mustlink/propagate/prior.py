@@ -47,6 +47,18 @@ class Prior:
         """
         graph = work.graph
         n = graph.n_rows
+        found = cls.of_rows(prior, belief, n, n_classes)
+        if graph.rows is None and graph.weights is None:
+            return found
+        rows = np.arange(n) if graph.rows is None else graph.rows
+        u = found.belief * work.weight_of_rows
+        total: Floats = np.bincount(rows, u, graph.n_nodes).astype(np.float64)
+        sums = [np.bincount(rows, u * p, graph.n_nodes) for p in found.values.T]
+        return cls(np.column_stack(sums) / np.where(total > 0, total, 1.0)[:, None], total)
+
+    @classmethod
+    def of_rows(cls, prior: Any, belief: Any, n: int, n_classes: int) -> Prior:
+        """What is given, (n, K) and (n,) or a number, 1 if left out; raises InputError."""
         P = np.asarray(numeric_array(prior, "prior"), dtype=np.float64)
         if P.shape != (n, n_classes):
             raise InputError(
@@ -66,14 +78,11 @@ class Prior:
                 f"prior: row {row} is no distribution over the classes; let its entries be 0 or "
                 "more with sum 1, or its belief 0"
             )
-        P = np.where(u[:, None] > 0, P, 0.0)
-        if graph.rows is None and graph.weights is None:
-            return cls(P, u)
-        rows = np.arange(n) if graph.rows is None else graph.rows
-        u = u * work.weight_of_rows
-        total: Floats = np.bincount(rows, u, graph.n_nodes).astype(np.float64)
-        sums = [np.bincount(rows, u * p, graph.n_nodes) for p in P.T]
-        return cls(np.column_stack(sums) / np.where(total > 0, total, 1.0)[:, None], total)
+        return cls(np.where(u[:, None] > 0, P, 0.0), u)
+
+    def without(self, known: NDArray[np.bool_]) -> Prior:
+        """What is said of the other nodes: of those that are known (n,) their label says all."""
+        return Prior(self.values, np.where(known, 0.0, self.belief))
 
     def within(self, part: NormalizedLaplacian, unlabelled: NDArray[np.bool_]) -> Prior:
         """In the working order of a part of the graph; labels say all of nodes that have one."""
