@@ -76,6 +76,34 @@ def test_from_photograph_and_strokes_to_labels_and_cut_outs(photo, capsys):
     assert "cut-outline.png: to look at" in out
 
 
+def test_without_strokes_the_parts_that_it_shows(photo, capsys):
+    folder, image, _, truth = photo
+    output = folder / "cut.png"
+    code, out, err = told(capsys, "cut", folder / "photo.png", "-o", output, "--json")
+    assert code == 0, err
+    result = json.loads(out)
+    assert result["n_clusters"] == len(result["parts"]) == 2
+    with Image.open(output) as opened:
+        assert opened.mode == "L"
+        labels = np.asarray(opened)
+    np.testing.assert_array_equal(labels, ml.RegionCut(random_state=0).fit_predict(image))
+    assert np.mean(labels == truth) > 0.99
+    assert [one["pixels"] for one in result["parts"]] == np.bincount(labels.ravel()).tolist()
+    outline = load_image(result["outline"], "outline")
+    for one in result["parts"]:
+        colour = [int(one["colour"][i : i + 2], 16) for i in (1, 3, 5)]
+        line = (outline == colour).all(axis=2)
+        assert line.any()
+        assert (labels[line] == one["value"]).all()
+    assert np.mean((outline == image).all(axis=2)) > 0.9
+    code, out, _ = told(capsys, "cut", folder / "photo.png", "-k", 4, "-o", output)
+    assert code == 0
+    assert "4 parts: given" in out
+    assert "cut-outline.png: to look at" in out
+    with Image.open(output) as opened:
+        np.testing.assert_array_equal(np.unique(np.asarray(opened)), np.arange(4))
+
+
 def test_strokes_are_opaque_colours(photo):
     folder = photo[0]
     labels, colours = load_strokes(folder / "strokes.png", "strokes")
@@ -185,7 +213,12 @@ def test_files_that_are_refused(photo, capsys):
         ((picture, "--strokes", folder / "words.png", "-o", folder / "cut.png"), "cannot be read"),
         ((picture, "--strokes", strokes, "-o", folder / "cut.jpg"), "does not end in .png"),
         ((picture, "--strokes", strokes, "-o", picture), "photo.png"),
-        ((picture, "-o", folder / "cut.png"), "--strokes"),
+        ((picture, "-k", 3, "--strokes", strokes, "-o", folder / "cut.png"), "leave -k"),
+        ((picture, "-k", 300, "-o", folder / "cut.png"), "300 parts, but grey has 256"),
+        ((picture, "-k", "few", "-o", folder / "cut.png"), "few"),
+        ((picture, "-k", 0, "-o", folder / "cut.png"), "-k: 0 given"),
+        ((picture, "-o", folder / "cut.jpg"), "does not end in .png"),
+        ((picture, "-o", picture), "photo.png"),
     ):
         code, _, err = told(capsys, "cut", *arguments)
         assert code == 2

@@ -7,30 +7,41 @@ from typing import Any
 
 import click
 
-from mustlink_io.commands.options import JSON, SEED, THREADS
+from mustlink.errors import InputError
+from mustlink_io.commands.options import JSON, SEED, THREADS, cluster_count
 from mustlink_io.terminal.console import stdout_console, table
 from mustlink_io.terminal.summary import emit
 
 
-@click.command(short_help="A photograph, cut along painted strokes.")
+@click.command(short_help="A photograph, cut along painted strokes or by itself.")
 @click.argument("picture")
-@click.option("--strokes", required=True, help="PNG: every opaque colour is a class.")
+@click.option("--strokes", help="PNG: every opaque colour is a class.")
+@click.option(
+    "-k",
+    "n_clusters",
+    metavar="K|auto",
+    callback=cluster_count,
+    default="auto",
+    help="Parts, without strokes; auto, the default: as many as the picture shows.",
+)
 @click.option("-o", "output", required=True, help="PNG of labels to write, 0, 1, … in grey.")
 @SEED
 @THREADS
 @JSON
 def cut(
     picture: str,
-    strokes: str,
+    strokes: str | None,
+    n_clusters: int | str,
     output: str,
     random_state: int | None,
     threads: int | None,
     as_json: bool,
 ) -> None:
-    """Give every pixel of a photograph one of the colours that a few strokes have.
+    """Give every pixel of a photograph one of the colours that a few strokes have, or a part.
 
     \b
       mustlink cut photo.png --strokes strokes.png -o cut.png
+      mustlink cut photo.png -o cut.png
 
     Open the photograph in GIMP or any editor with layers, add a transparent layer, and paint on it
     with a pencil (hard edges), a colour for each part: some strokes on what you want, some on what
@@ -38,13 +49,25 @@ def cut(
 
     Beside cut.png, whose values are the classes in the order told, come cut-outline.png, to look
     at, and the cut-outs cut-0.png, cut-1.png, … with transparency. Where it is wrong, add a stroke.
-    """
-    from mustlink_io.jobs.cut import cut as run
 
-    result = run(picture, strokes, output, random_state or 0, threads)
+    Without strokes the photograph is cut along its edges into connected parts, -k of them or as
+    many as it shows; cut.png has their numbers, and cut-outline.png lines round them.
+    """
+    if strokes is None:
+        from mustlink_io.jobs.cut_alone import cut_alone
+
+        result = cut_alone(picture, n_clusters, output, random_state or 0, threads)
+    else:
+        if n_clusters != "auto":
+            raise InputError(
+                "-k: strokes say how many classes there are; leave -k or --strokes out"
+            )
+        from mustlink_io.jobs.cut import cut as run
+
+        result = run(picture, strokes, output, random_state or 0, threads)
     for warning in result["warnings"]:
         click.echo(f"warning: {warning}", err=True)
-    emit(result, as_json, show_cut)
+    emit(result, as_json, show_parts if strokes is None else show_cut)
 
 
 def show_cut(result: Mapping[str, Any]) -> None:
@@ -60,4 +83,15 @@ def show_cut(result: Mapping[str, Any]) -> None:
         for one in result["classes"]
     ]
     table(stdout_console(), ["value", "colour", "painted", "of the picture", "cut-out"], rows)
+    click.echo(f"{result['output']}: the labels; {result['outline']}: to look at")
+
+
+def show_parts(result: Mapping[str, Any]) -> None:
+    """Print a row for each part, why there are so many, and where to look."""
+    rows = [
+        (one["value"], one["colour"], f"{one['pixels'] / result['pixels']:.1%}")
+        for one in result["parts"]
+    ]
+    table(stdout_console(), ["value", "line", "of the picture"], rows)
+    click.echo(f"{result['n_clusters']} parts: {result['why']}")
     click.echo(f"{result['output']}: the labels; {result['outline']}: to look at")
