@@ -6,6 +6,7 @@ import pytest
 import mustlink as ml
 import oracles
 from mustlink.errors import InputError
+from mustlink.graph import similar
 from mustlink.graph.similar import pixel_features, similar_pixels
 
 
@@ -13,8 +14,10 @@ def picture(seed=0, shape=(9, 11, 3)):
     return np.random.default_rng(seed).random(shape)
 
 
+@pytest.mark.parametrize("few", [0, 30_000])
 @pytest.mark.parametrize("k", [1, 4, 8])
-def test_equals_all_pairs_compared(k):
+def test_equals_all_pairs_compared(k, few, monkeypatch):
+    monkeypatch.setattr(similar, "_FEW", few)
     colours = picture(k)
     features = pixel_features(colours, 0.25)
     indices, lengths = oracles.knn_lists(features, k)
