@@ -13,9 +13,24 @@ from mustlink_io.terminal.console import stdout_console, table
 from mustlink_io.terminal.summary import emit
 
 
+def spacing(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> tuple[float, ...] | None:
+    """Numbers behind a list such as 3,1,1."""
+    if value is None:
+        return None
+    try:
+        return tuple(float(word) for word in value.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no list of numbers, such as 3,1,1") from None
+
+
 @click.command(short_help="A photograph, cut along painted strokes or by itself.")
 @click.argument("picture")
-@click.option("--strokes", help="PNG: every opaque colour is a class.")
+@click.option(
+    "--strokes",
+    help="PNG: every opaque colour is a class; of a stack TIFF or .npy, 0 for none, 1, 2, ….",
+)
 @click.option(
     "-k",
     "n_clusters",
@@ -24,7 +39,15 @@ from mustlink_io.terminal.summary import emit
     default="auto",
     help="Parts, without strokes; auto, the default: as many as the picture shows.",
 )
-@click.option("-o", "output", required=True, help="PNG of labels to write, 0, 1, … in grey.")
+@click.option(
+    "-o", "output", required=True, help="PNG of labels to write, 0, 1, … in grey; .tif of a stack."
+)
+@click.option(
+    "--spacing",
+    callback=spacing,
+    metavar="LIST",
+    help="Size of a voxel along slices, rows and columns, such as 3,1,1.",
+)
 @SEED
 @THREADS
 @JSON
@@ -33,6 +56,7 @@ def cut(
     strokes: str | None,
     n_clusters: int | str,
     output: str,
+    spacing: tuple[float, ...] | None,
     random_state: int | None,
     threads: int | None,
     as_json: bool,
@@ -52,8 +76,17 @@ def cut(
 
     Without strokes the photograph is cut along its edges into connected parts, -k of them or as
     many as it shows; cut.png has their numbers, and cut-outline.png lines round them.
+
+    \b
+      mustlink cut stack.tif --strokes strokes.tif -o labels.tif --spacing 3,1,1
+
+    A stack of grey slices (TIFF of 8 or 16 bits or float, or .npy) with strokes in a stack of the
+    same size: 0 where nothing is painted, 1, 2, … for the classes; a few slices are enough.
+    labels.tif has these values, labels-slices.png shows nine of the slices.
     """
     if strokes is None:
+        if spacing is not None:
+            raise InputError("--spacing: goes with --strokes; leave it out")
         from mustlink_io.jobs.cut_alone import cut_alone
 
         result = cut_alone(picture, n_clusters, output, random_state or 0, threads)
@@ -64,7 +97,7 @@ def cut(
             )
         from mustlink_io.jobs.cut import cut as run
 
-        result = run(picture, strokes, output, random_state or 0, threads)
+        result = run(picture, strokes, output, random_state or 0, threads, spacing)
     for warning in result["warnings"]:
         click.echo(f"warning: {warning}", err=True)
     emit(result, as_json, show_parts if strokes is None else show_cut)
@@ -72,7 +105,7 @@ def cut(
 
 def show_cut(result: Mapping[str, Any]) -> None:
     """Print a row for each class, and where to look."""
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         (
             one["value"],
             one["colour"] + (" (ground)" if one["is_ground"] else ""),
@@ -82,7 +115,10 @@ def show_cut(result: Mapping[str, Any]) -> None:
         )
         for one in result["classes"]
     ]
-    table(stdout_console(), ["value", "colour", "painted", "of the picture", "cut-out"], rows)
+    headers = ["value", "colour", "painted", "of the picture", "cut-out"]
+    if "slices" in result:  # which have no cut-outs
+        rows, headers = [row[:4] for row in rows], [*headers[:3], "of the stack"]
+    table(stdout_console(), headers, rows)
     click.echo(f"{result['output']}: the labels; {result['outline']}: to look at")
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import mustlink as ml
 from mustlink.errors import InputError
 from mustlink_io.formats.photographs import load_image, save_image
+from mustlink_io.formats.stacks import pages_in
 from mustlink_io.hdf5.writing import check_output
 from mustlink_io.pictures.cut_out import outlined
 
@@ -29,6 +30,11 @@ def cut_alone(
     """
     if Path(output).suffix.lower() != ".png":
         raise InputError(f"output: {output} does not end in .png, which labels need; change it")
+    pages = pages_in(picture)
+    if pages > 1:
+        raise InputError(
+            f"picture: {picture} has {pages} pages; a stack is cut by --strokes alone, into .tif"
+        )
     if n_clusters != "auto" and int(n_clusters) > _MOST:
         raise InputError(f"n_clusters: {n_clusters} parts, but grey has {_MOST}; ask for fewer")
     path = Path(output)
