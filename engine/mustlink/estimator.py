@@ -179,18 +179,19 @@ class GraphEstimator(BaseEstimator):
         seed: int,
         sample_weight: Any = None,
         cost: Cost | None = None,
+        beside: int = 0,
     ) -> Workspace:
         """Points, a matrix, a Graph or Views as a graph with what is derived from it; InputError.
 
         `sample_weight` (n,): how often every row counts; `cost` of this fit, where labels tell
-        more of it than the parameters.
+        more of it than the parameters; `beside`: bytes that are held for it beside the points.
         """
         check_choice(self.affinity, AFFINITIES, "affinity")
         views = X
         X = unwrapped(X.first if isinstance(X, Views) else X)
         self._remember(X)
         weights = None if sample_weight is None else as_sample_weight(sample_weight, n_rows(X))
-        held = X.nbytes if isinstance(X, np.ndarray) else 0
+        held = (X.nbytes if isinstance(X, np.ndarray) else 0) + beside
         recorder.keep_within(self._budget, held)
         shelf = Shelf(recorder, self._keeper)
         if isinstance(X, Graph):

@@ -30,10 +30,12 @@ def points_and_view(
     sample_weight: Any,
     cost: Cost,
     needs_points: bool,
+    beside: int = 0,
 ) -> tuple[Any, Workspace]:
     """Points, where there are any, and the fit's view of the graph; raises InputError.
 
-    Points on disk stay there unless they are needed. `graph` is one of the points, made before.
+    Points on disk stay there unless they are needed. `graph` is one of the points, made before;
+    `beside` the bytes that are held for the fit beside the points.
     """
     views, graph = X, unwrapped(graph)
     X = unwrapped(X.first if isinstance(X, Views) else X)
@@ -46,7 +48,7 @@ def points_and_view(
             "given; pass the points as X (and the graph as graph=)"
         )
     if graph is None:
-        built = estimator._work(views, recorder, seed, sample_weight, cost)
+        built = estimator._work(views, recorder, seed, sample_weight, cost, beside)
         if is_graph or (is_rows(X) and not needs_points):
             return (None if is_graph else X), built  # read when `predict` asks for them
         return as_points(X), built
@@ -64,4 +66,4 @@ def points_and_view(
     )
     graph = estimator._joined(graph, views, seed, recorder, shelf)
     graph = estimator._weighing(graph, weights, shelf)
-    return points, estimator._view(graph, recorder, points.nbytes, weights, cost)
+    return points, estimator._view(graph, recorder, points.nbytes + beside, weights, cost)

@@ -23,7 +23,9 @@ from mustlink.kernels.permuted_matrix import scaled_permutation
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.neighbours import knn, knn_graph
 from mustlink.neighbours.points_by_rows import is_rows
+from mustlink.observe import recorded
 from mustlink.operators.laplacian import normalized_laplacian
+from mustlink.propagate.prior import bytes_of
 from mustlink_io import formats
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.formats import stream
@@ -428,3 +430,18 @@ def test_the_constant_vector_is_null_in_single_precision_too(seed):
         for dtype in (np.float64, np.float32)
     )
     assert np.abs(single - double).max() <= 1e-2 * np.abs(double).max()
+
+
+@pytest.mark.parametrize("estimator", [ml.GFHF, ml.CSP])
+def test_what_is_held_beside_the_points_is_no_room(estimator):
+    """A prior's bytes: the search for neighbours and the solver have as much less."""
+    X, prior = np.random.default_rng(0).normal(size=(60, 3)), 40_000_000
+    est = estimator(memory="1GB")
+    whole, left = (est._work(X, recorded(None), 0, None, None, by).room for by in (0, prior))
+    assert whole - left == prior
+    too_much = estimator(memory="600MB")
+    too_much._work(X, recorded(None), 0)
+    with pytest.raises(InputError, match="memory: 250 MB given"):
+        too_much._work(X, recorded(None), 0, None, None, 350_000_000)
+    P = np.full((60, 2), 0.5)
+    assert bytes_of(P, 1.0, None) == P.nbytes

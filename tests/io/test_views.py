@@ -135,3 +135,21 @@ def test_a_job_of_a_batch_has_a_view(mustlink, graphs, tmp_path):
     )
     code, _, err = mustlink("batch jobs.toml --dry-run")
     assert code == 0, err
+
+
+def test_a_suggestion_knows_of_views(mustlink, graphs):
+    """A graph is looked at together with the others, points alone; the command has them."""
+    alone = json.loads(mustlink("suggest one.h5 --labels few.txt --json")[1])
+    code, said, err = mustlink("suggest one.h5 --view two.h5 --labels few.txt --json")
+    assert code == 0, err
+    found = json.loads(said)
+    assert "--view two.h5" in found["command"]
+    assert found["seen"]["links"]["edges"] > alone["seen"]["links"]["edges"]
+    assert "2 graphs of the same nodes are one" in err
+    code, said, err = mustlink("suggest one.npy --view two.h5 -k 3 --json")
+    assert code == 0, err
+    assert "--view two.h5" in json.loads(said)["command"]
+    assert "this look is at the points alone" in err
+    code, _, err = mustlink("suggest one.npy --view short.h5 --json")
+    assert code == 2
+    assert "50 nodes, but the data has 120 points" in err

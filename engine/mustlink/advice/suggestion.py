@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
@@ -117,6 +117,7 @@ class Suggestion:
         labels: str | None = None,
         constraints: str | None = None,
         weights: str | None = None,
+        views: Sequence[str] = (),
         read_as: str | None = None,
     ) -> str:
         """The line for the shell that does the same with files."""
@@ -129,6 +130,8 @@ class Suggestion:
         for flag, file in takes.items():
             if file is not None and self.method != "NCut":
                 words += [flag, file]
+        for file in views:
+            words += ["--view", file]
         words += [] if weights is None else ["--weights", weights]
         words += [] if read_as is None else ["--as", read_as]
         return shlex.join([*words, "-o", output])

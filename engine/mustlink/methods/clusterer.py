@@ -95,9 +95,10 @@ class GraphClusterer(
         seed: int,
         sample_weight: Any = None,
         cost: Cost | None = None,
+        beside: int = 0,
     ) -> Workspace:
         check_choice(self.isolated, ISOLATED, "isolated")
-        return super()._work(X, recorder, seed, sample_weight, cost)
+        return super()._work(X, recorder, seed, sample_weight, cost, beside)
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """K eigenvectors of the graph at a time; see `GraphEstimator.cost`."""

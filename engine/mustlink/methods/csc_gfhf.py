@@ -35,7 +35,7 @@ from mustlink.methods.label_kernel import LARGE, LabelKernel, Stationary
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.gfhf import GFHF
-from mustlink.propagate.prior import check_prior
+from mustlink.propagate.prior import bytes_of, check_prior
 from mustlink.result import Convergence, Report
 from mustlink.rounding.assign import assign
 from mustlink.rounding.renumber import as_classes
@@ -123,7 +123,8 @@ class CSCGFHF(GraphClusterer):
         with self._running(recorder):
             seed = self._seed()
             X = several(X, graphs, lambda graph: side_information(graph, y, None))
-            work = self._work(X, recorder, seed, sample_weight, self.cost(n_classes_in(y)))
+            beside, cost = bytes_of(prior, belief), self.cost(n_classes_in(y))
+            work = self._work(X, recorder, seed, sample_weight, cost, beside)
             graph = work.graph
             spread = self._propagated(work, y, seed, prior, belief)  # 1-3
             given = as_labels(on_both_sides(y, graph), graph.n_rows)

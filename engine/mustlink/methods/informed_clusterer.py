@@ -21,11 +21,13 @@ from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.methods.refined_clusters import refined_clusters
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.propagate.prior import bytes_of
 from mustlink.scores import kept_by_kind, satisfaction
 from mustlink.workspace import Workspace
 
 # Shares of constraints kept that a person should hear about: on balance, and of one kind.
 _LOW, _BROKEN = 0.7, 0.5
+_SOFT = 28  # bytes a node and column of soft labels: shares, those with labels, and in CSR
 _CHANCE = 0.55  # on balance, where 0.5 is what trivial answers keep
 
 
@@ -79,7 +81,8 @@ class InformedClusterer(GraphClusterer):
             cost = self.cost(self._classes_named(y, constraints, prior))
             told: dict[str, Any] = {"prior": prior, "belief": belief}
             X = several(X, graphs, lambda graph: side_information(graph, y, constraints, **told))
-            work = self._work(X, recorder, seed, sample_weight, cost)
+            beside = bytes_of(prior, belief) + _bytes_of_soft(prior, constraints)
+            work = self._work(X, recorder, seed, sample_weight, cost, beside)
             self._row_weights = work.row_weights  # of which `refit` is told, too
             given = side_information(work.graph, y, constraints, recorder, **told)
             self._run(work, self._of_nodes(given, work), seed)
@@ -178,6 +181,13 @@ def side_information(
     if recorder is not None and (needed or is_given):
         _doubt_content(found, recorder, is_given=is_given)
     return found
+
+
+def _bytes_of_soft(prior: Any, constraints: Any) -> int:
+    """Bytes of what soft labels become: shares, and columns of them."""
+    given = constraints.soft_labels if isinstance(constraints, Constraints) else None
+    shape = np.shape(prior) if given is None else given.values.shape
+    return _SOFT * shape[0] * (shape[1] + 1) if len(shape) == 2 else 0
 
 
 def _believed(prior: Any, belief: Any, classes: Ints) -> Constraints:

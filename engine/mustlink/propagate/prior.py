@@ -32,6 +32,11 @@ def check_prior(method: str, minimises: bool, prior: Any, belief: Any) -> None:
         )
 
 
+def bytes_of(*given: Any) -> int:
+    """Bytes of arrays that a caller holds; of numbers and of nothing 0."""
+    return sum(one.nbytes for one in given if isinstance(one, np.ndarray))
+
+
 @dataclass(frozen=True, eq=False)
 class Prior:
     """Distributions (m, K) over the classes, and how much each is believed, (m,) >= 0."""

@@ -27,7 +27,7 @@ from mustlink.propagate.distribution import class_shares, confidence, distributi
 from mustlink.propagate.doubts import doubt_answers, doubt_held_out, note_shares, warn_unreached
 from mustlink.propagate.glp import SOLVERS, Solving
 from mustlink.propagate.held_out_labels import Best, best_way, is_auto
-from mustlink.propagate.prior import check_prior
+from mustlink.propagate.prior import bytes_of, check_prior
 from mustlink.propagate.reporting import report_of
 from mustlink.propagate.task import Solution, Task, Told, columns_at_once
 from mustlink.propagate.trials import Trials
@@ -143,6 +143,7 @@ class Propagator(Answers):
             X = several(X, graphs, lambda one: Constraints.from_labels(on_both_sides(labels, one)))
             needs = self._needs_points
             how: Any = {"sample_weight": sample_weight, "cost": cost, "needs_points": needs}
+            how["beside"] = bytes_of(prior, belief)
             points, work = points_and_view(self, X, graph, recorder, seed, **how)
             self._run(work, points, Told.of(labels, work, prior, belief), seed, True)
         if names is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mustlink_io.commands.options import AS, JSON, MEMORY, QUIET, WEIGHTS, several
+from mustlink_io.commands.options import AS, JSON, MEMORY, QUIET, VIEW, WEIGHTS, several
 
 
 @click.command(short_help="Which method and parameters, and why.")
@@ -15,7 +15,7 @@ from mustlink_io.commands.options import AS, JSON, MEMORY, QUIET, WEIGHTS, sever
 @click.option("-k", "n_clusters", type=int, help="Clusters, if you know how many.")
 @click.option("--labels", help="Known labels, -1 unknown, as of the cluster command.")
 @click.option("--constraints", help="Pairs or a second graph, as of the cluster command.")
-@several(AS, WEIGHTS, MEMORY, QUIET, JSON)
+@several(VIEW, AS, WEIGHTS, MEMORY, QUIET, JSON)
 def suggest(data: str, quiet: bool, as_json: bool, **given: Any) -> None:
     """Look at DATA and what is known about it; name a method, the reason, and the command.
 
@@ -28,6 +28,7 @@ def suggest(data: str, quiet: bool, as_json: bool, **given: Any) -> None:
       mustlink suggest points.h5 --labels few.csv
       mustlink suggest graph.h5 -k 5 --constraints pairs.csv
       mustlink suggest points.h5 -k 10 --memory 2GB
+      mustlink suggest links.mtx --view words.h5 --labels few.csv
       mustlink suggest words.mtx --as bipartite
       mustlink suggest points.h5 -k 10 --json | jq -r .command | sh    and do it
     """

@@ -7,6 +7,7 @@ from typing import Any
 
 from mustlink.advice import Suggestion
 from mustlink.advice.suggestion import SHELL
+from mustlink.constraints import Constraints
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
 from mustlink.preparation.request import Preparation
@@ -17,6 +18,7 @@ from mustlink_io.formats.own_columns import columns_apart
 from mustlink_io.formats.preparing import Apart
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.data_shape import Shape
+from mustlink_io.jobs.given_graphs import load_graph
 from mustlink_io.jobs.planning import plan_job
 from mustlink_io.jobs.propagate import PropagateJob
 from mustlink_io.jobs.rates import measured_speed
@@ -37,14 +39,16 @@ def suggest_for(
     constraints: str | None = None,
     memory: int | None = None,
     sample_weight: str | None = None,
+    views: tuple[str, ...] = (),
     read_as: formats.Want | None = None,
 ) -> dict[str, Any]:
     """What `Suggestion.to_dict` tells, with the command, seconds and peak memory of the run.
 
     `read_as` is as for `Job`. `sample_weight` is a file that says how often every row counts: it is
     checked, its column is no coordinate, and the command has it; in the look at the data every row
-    counts once. Points of more than half a gigabyte in HDF5 are checked block by block and a sample
-    is kept. Raises InputError.
+    counts once. `views` are files of other graphs of the nodes: a graph is looked at together with
+    them, points alone. Points of more than half a gigabyte in HDF5 are checked block by block and
+    a sample is kept. Raises InputError.
     """
     from mustlink import suggest
 
@@ -66,8 +70,9 @@ def suggest_for(
         if sample_weight is not None:
             formats.load_weights(sample_weight, loaded.n_rows, loaded.names, data)
             recorder.note("--weights: in this look at the data every row counts once")
+    value = _with_views(loaded, views, known, recorder) if views else loaded.value
     found = suggest(
-        loaded.value,
+        value,
         constraints=known,
         n_clusters=n_clusters,
         memory=memory,
@@ -84,17 +89,36 @@ def suggest_for(
     return {
         "data": data,
         **found.to_dict(),
-        **_plan(found, data, labels, constraints, size),
+        **_plan(found, data, labels, constraints, views, size),
         "command": found.command(
             data,
             labels=labels,
             constraints=constraints,
             weights=sample_weight,
+            views=views,
             read_as=read_as,
         ),
         "notes": recorder.remarks,
         "warnings": list(recorder.warnings),
     }
+
+
+def _with_views(
+    loaded: formats.Data, views: tuple[str, ...], known: Constraints | None, recorder: Recorder
+) -> Any:
+    """The affinity that a graph and the others of its nodes make together; of points these."""
+    from mustlink.graph import Graph
+    from mustlink.graph.several import several
+    from mustlink.graph.view_weights import one_of
+
+    others = [load_graph(text, loaded) for text in views]
+    if loaded.kind == "points":
+        recorder.note("--view: this look is at the points alone; the command has the other graphs")
+        return loaded.value
+    first = Graph.from_affinity(loaded.value)
+    told = Constraints.none(first.n_nodes) if known is None else known
+    joined = several(first, others, lambda graph: told)
+    return one_of(first, joined, "auto", 0, recorder).affinity
 
 
 def _load(
@@ -160,7 +184,12 @@ def _reasons(before: Preparation) -> list[str]:
 
 
 def _plan(
-    found: Suggestion, data: str, labels: str | None, constraints: str | None, size: int
+    found: Suggestion,
+    data: str,
+    labels: str | None,
+    constraints: str | None,
+    views: tuple[str, ...],
+    size: int,
 ) -> dict[str, Any]:
     """Seconds and peak memory of the run; nothing where its memory does not suffice."""
     command, name = SHELL[found.method]
@@ -172,6 +201,7 @@ def _plan(
         "memory": found.seen.memory,
         "steps": found.preparation,
         "labels": None if name == "ncut" else labels,
+        "views": views,
     }
     job: ClusterJob | PropagateJob
     if command == "propagate":
