@@ -41,7 +41,7 @@ class RegionCut(BaseEstimator):
     `n_clusters` is the number of parts; "auto" stops when the next two are likelier different than
     the same. After `fit`: `labels_` (h, w) from 0, each a piece connected along rows and columns;
     `n_clusters_`, and `report_`, which says why. Constants are from pictures that people segmented
-    (BSDS500). Cost: about 1 s for 150,000 pixels, 2 s and 400 MB for 10⁶.
+    (BSDS500). Cost: about half a second for 150,000 pixels, 1 s and 450 MB for 10⁶.
     Sources: Arbeláez, Maire, Fowlkes & Malik 2011 (edges, basins, joining by borders).
     """
 
