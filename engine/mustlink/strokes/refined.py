@@ -26,7 +26,7 @@ from mustlink.strokes.sharpened import sharpened
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 Mask = NDArray[np.bool_]
-_BAND = 2  # cells beside the boundary whose pixels are cut again
+_BAND, _BAND_OF_VOLUMES = 2, 1  # cells beside the boundary whose pixels are cut again
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +75,11 @@ def refined(
     without a stroke go, but of the `ground`; all stay where it is None.
     """
     k, first = near.shape[-1], picture.levels[0]
+    width = _BAND if codes.ndim == 2 else _BAND_OF_VOLUMES
     found = cells
     for coarse, level in zip(picture.levels, picture.levels[1:], strict=False):
         per, F = coarse.per(level), found.distributions()
-        band = spread(boundary(found.labels, _BAND), per, level.shape)
+        band = spread(boundary(found.labels, width), per, level.shape)
         inside = around(band, 1)  # with the pixels beside it, which are held
         labels = spread(found.labels, per, level.shape).copy()
         pixels = np.nonzero(inside)
