@@ -69,7 +69,7 @@ dist: $(BIN)/.installed
 RECORDED := "million.py" "million.py --peers" "million.py --constraints" "million.py --refit" \
     "million.py --growth" "methods.py" "propagate.py" "pairs.py" "lyapunov.py" \
     "memory.py --budget --csp" "memory.py --plan 4 5 6 7" "memory.py --plans" "kills.py" \
-    "fuzz.py --mutations 5000" "startup.py" "startup.py --demo" "fast_ge.py" "images.py" \
+    "fuzz.py --mutations 5000" "startup.py" "startup.py --demo" "fast_ge.py" "images.py" "pictures.py" \
     "readers.py" "grabcut.py --only 106024 153077 208001 24077 37073" "suggest.py" "regions.py" \
     "mnist.py --columns ncut auto p" "mnist_methods.py --draws 1" "mnist_pairs.py --draws 2" \
     "mnist_propagate.py" "networks.py" "networks.py --large"
