@@ -4,6 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_wine
+from sklearn.metrics import adjusted_rand_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.preprocessing import StandardScaler
 
 import mustlink as ml
 import oracles
@@ -13,6 +17,7 @@ from mustlink.constraints.links import balanced, cannot_links, must_links, n_lin
 from mustlink.constraints.on_nodes import on_nodes
 from mustlink.errors import InputError
 from mustlink.graph import Graph
+from mustlink.operators import constraint_operator as constraint_module
 from mustlink.operators.constraint_operator import constraint_operator
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.rounding.split import kept_profile
@@ -312,3 +317,42 @@ def test_labels_spread_with_a_prior_before_the_kernel():
     np.testing.assert_allclose(est.propagated_, wanted, atol=1e-8)
     with pytest.raises(InputError, match="belief: no prior"):
         ml.CSCGFHF(2).fit(X, few, belief=0.3)
+
+
+@pytest.mark.parametrize("made", [ml.SSSC, ml.FastGE, ml.ConstrainedAP, ml.SSKK])
+def test_wrong_ones_do_less_harm_than_wrong_labels(made):
+    """Outputs of a weak classifier on three columns of wines, as they are and as labels."""
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    gains = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        order = rng.permutation(y.size)
+        few = np.full(y.size, -1)
+        for c in range(3):
+            few[order[y[order] == c][:3]] = c
+        seen, columns = order[: y.size // 5], rng.permutation(X.shape[1])[:2]
+        weak = GaussianNB().fit(X[seen][:, columns], y[seen])
+        P = weak.predict_proba(X[:, columns])
+        hard = np.where(few >= 0, few, P.argmax(axis=1))
+        soft, firm = (
+            made(3).set_params(random_state=0).fit(X, **given).labels_
+            for given in ({"y": few, "prior": P}, {"y": hard})
+        )
+        out = few < 0
+        gains.append(
+            adjusted_rand_score(y[out], soft[out]) - adjusted_rand_score(y[out], firm[out])
+        )
+    assert np.mean(gains) > 0, gains
+
+
+def test_ends_of_the_spectrum_of_many_nodes(monkeypatch):
+    """Where not all eigenvalues can be had the two ends are enough, and are the dense ones."""
+    rng = np.random.default_rng(5)
+    W = random_graph(rng, 60)
+    Y, u = told(rng, 60, 3)
+    c = Constraints.from_soft_labels(Y, u) + Constraints.from_pairs([(0, 1)], n_nodes=60)
+    L = normalized_laplacian(Graph.from_affinity(W))
+    whole = constraint_operator(c, L).spread
+    monkeypatch.setattr(constraint_module, "_DENSE_SUPPORT", 10)
+    assert constraint_operator(c, L).spread == pytest.approx(whole, rel=1e-5)

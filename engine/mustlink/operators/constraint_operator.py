@@ -108,12 +108,20 @@ class ConstraintOperator:
     @cached_property
     def spread(self) -> float:
         """λ_max − λ_min over all m eigenvalues, zeros outside the support included."""
-        values = self.eigenvalues
-        complete = values.size in (0, self.support.size) or self._low_rank
-        ends = values if complete else np.append(values, self._lanczos(1, "SA"))
-        if values.size < self.size:
+        ends = self._both_ends if self._is_large else self.eigenvalues
+        if ends.size < self.size:
             ends = np.append(ends, 0.0)
         return float(ends.max() - ends.min())
+
+    @property
+    def _is_large(self) -> bool:
+        """Whether not all eigenvalues can be had."""
+        return self.support.size > _DENSE_SUPPORT and not (self._low_rank or self.is_zero)
+
+    @property
+    def _both_ends(self) -> NDArray[np.float64]:
+        """The largest and the least eigenvalue, without those between."""
+        return np.append(self._lanczos(1, "LA"), self._lanczos(1, "SA"))
 
     @property
     def _low_rank(self) -> bool:

@@ -162,7 +162,7 @@ def _rival(request: Request, choice: Choice) -> Choice:
     same choice; the clock has a say only where it takes twice as long as all before it.
     """
     known, k, seed, recorder = request.known, request.k, request.seed, request.recorder
-    only_labels = known.factor is not None and not known.pairs.size and known.soft is None
+    only_labels = known.kind == "labels"
     laplacian = laplacian_of(request.work)
     small = is_small(laplacian)
     if not (only_labels or small) or not _fits_whole(request, laplacian):

@@ -101,8 +101,7 @@ class ClusterJob(Job):
 
     def beside(self, n: int) -> int:
         """Bytes of the soft labels: shares, and the columns made of them."""
-        columns = 0 if self.soft_labels is None else self.stated_cost().columns + 1
-        return _SOFT * n * columns
+        return 0 if self.soft_labels is None else _SOFT * n * (self.clusters_planned + 1)
 
     def check_count(self, n_nodes: int | None = None) -> None:
         """Raise InputError for less than 2 clusters, or more than nodes."""
