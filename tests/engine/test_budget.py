@@ -301,6 +301,23 @@ def test_a_plan_tells_every_stage_and_runs_nothing(data, capsys, tmp_path):
     assert ran <= {stage["name"] for stage in plan["stages"]}
 
 
+@pytest.mark.parametrize("even", [True, False])
+def test_regularisations_are_planned_where_they_are_tried(tmp_path, monkeypatch, capsys, even):
+    monkeypatch.chdir(tmp_path)
+    ring, crowd = np.arange(3000), np.repeat(np.arange(2000), 0 if even else 5)
+    chords = np.random.default_rng(0).integers(0, 2000, crowd.size)  # of two nodes in three
+    ends = np.concatenate([ring, crowd]), np.concatenate([(ring + 1) % 3000, chords])
+    A = sp.csr_matrix((np.ones(ends[0].size), ends), (3000, 3000))
+    A.setdiag(0)
+    W = sp.csr_matrix(A + A.T)
+    with h5py.File("net.h5", "w") as file:
+        for part in ("data", "indices", "indptr"):
+            file[f"graph/{part}"] = getattr(W, part)
+        file["graph"].attrs["shape"] = W.shape
+    planned = told(capsys, "plan", "net.h5", "-k", "3")["stages"]
+    assert ("candidate regularisations" in {stage["name"] for stage in planned}) == (not even)
+
+
 @pytest.mark.parametrize("n", [10**4, 10**6, 10**8])
 def test_the_least_memory_of_a_plan_is_accepted_and_less_is_not(capsys, n):
     size = f"{n}x16"

@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import h5py
+import numpy as np
+from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink.graph.even_degrees import has_even_degrees
 from mustlink.preparation.request import Preparation
 from mustlink_io import formats
 from mustlink_io.formats import metis
@@ -20,12 +23,16 @@ _NOTHING = Preparation()
 
 @dataclass(frozen=True)
 class Shape:
-    """Size of the data: n points of d coordinates, or n nodes with `nnz` stored weights (d = 0)."""
+    """Size of the data: n points of d coordinates, or n nodes with `nnz` stored weights (d = 0).
+
+    `even` tells whether the nodes of a graph in HDF5 are known to have about as many edges each.
+    """
 
     n: int
     d: int
     nnz: int
     file_bytes: int
+    even: bool = False
 
 
 def shape_of(
@@ -54,8 +61,13 @@ def shape_of(
     if declared is None or len(declared) != 2:
         return _loaded(text, None if want == "graph" else want, counted, size, apart)
     n, d = (int(part) for part in declared)
-    nnz = _entries(place) if n == d and want != "points" and place.suffix in formats.HDF5 else None
-    return Shape(n, d, 0, size) if nnz is None else Shape(n, 0, nnz, size)
+    if n == d and want != "points" and place.suffix in formats.HDF5:
+        stored = _stored(place)
+        if stored is not None:
+            there = stored[stored > 0]
+            even = there.size > 0 and has_even_degrees(there)
+            return Shape(n, 0, int(stored.sum()), size, even)
+    return Shape(n, d, 0, size)
 
 
 def _loaded(
@@ -72,11 +84,11 @@ def _loaded(
     return Shape(n, 0 if is_graph else d, int(loaded.value.nnz) if is_graph else 0, file_bytes)
 
 
-def _entries(place: formats.Place) -> int | None:
-    """Stored weights of a sparse matrix in HDF5; None for anything else."""
+def _stored(place: formats.Place) -> NDArray[np.int64] | None:
+    """Stored weights in every row of a sparse matrix in HDF5; None for anything else."""
     with store.open_h5(place.path) as file:
         item = store.find(file, formats.default_part(file, place, None)[0])
-        return int(item["indices"].size) if isinstance(item, h5py.Group) else None
+        return np.diff(item["indptr"][()]) if isinstance(item, h5py.Group) else None
 
 
 def shape_named(text: str) -> Shape | None:

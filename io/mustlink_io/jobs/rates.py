@@ -28,6 +28,7 @@ _RATES = {
     "multigrid set-up": 0.03,
     "candidate regularisations": 0.15,  # stored weights times clusters
     "eigenvectors": 0.015,  # stored weights times columns
+    "propagating": 0.012,  # stored weights times columns and what loading them costs
     "steps": 0.01,  # of an ill-conditioned system: stored weights times columns times steps
     "wide blocks": 0.004,  # nodes times columns squared
     "k-means": 0.06,  # rows of the sample times clusters squared

@@ -15,6 +15,7 @@ from mustlink_io.jobs.held_out import STAGE, seconds_for, spreading_seconds
 from mustlink_io.jobs.methods import PROPAGATORS
 from mustlink_io.jobs.rates import duration
 
+_LOADED = 8  # columns that a product could take in the time in which its matrix is read
 _NARROW = 60  # columns up to which products with the graph take longest
 _NUMBERS = 4  # of every row: its node, its label given and found, how sure that is
 _TRIED = 12  # columns a cluster, of smooth subspaces and the full problem of a fit to constraints
@@ -52,12 +53,15 @@ def solving_stages(
         how = "more with thousands of pairs"
         peak = at_rest + FACTORS
         found.append(StagePlan("constraint propagation", peak, spreading_seconds(n), how))
-    if shape.d == 0 and _chooses_regularization(job):
+    if shape.d == 0 and not shape.even and _chooses_regularization(job):
         name, work = "candidate regularisations", nnz * min(clusters, _CLUSTERS)
         found.append(StagePlan(name, at_rest + 2 * vectors, duration(name, work)))
     name = "propagating" if job.methods is PROPAGATORS else "eigenvectors"
     peak = max(held + cost.peak(size, single=single, usual=True), eliminated)
-    seconds = duration("eigenvectors", nnz * cost.columns)
+    if name == "propagating":
+        seconds = duration(name, nnz * (cost.columns + _LOADED))
+    else:
+        seconds = duration("eigenvectors", nnz * cost.columns)
     seconds += duration("steps", nnz * cost.columns * (cost.most_steps or 0))
     if name == "eigenvectors":
         seconds += duration("wide blocks", n * cost.columns * max(cost.columns - _NARROW, 0))
