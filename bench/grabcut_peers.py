@@ -1,8 +1,8 @@
 """Cuts along strokes without a graph of ours: `StrokeCut`, scikit-image, OpenCV, colours alone.
 
-Every function takes an image (h, w, 3) and strokes (h, w), 1 foreground, 0 background, -1
-unknown, and returns which pixels are foreground, (h, w). Peers run with their defaults, but where
-they need a choice.
+Every function takes an image (h, w, 3) and strokes (h, w), codes from 0, -1 unknown, and returns
+labels (h, w). Of two codes 1 is the foreground; OpenCV takes two only. Peers run with their
+defaults, but where they need a choice.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ def stroke_cut(image: Any, strokes: Any) -> Any:
     """Ours."""
     import mustlink as ml
 
-    return ml.StrokeCut(random_state=0).fit(image, strokes).labels_ == 1
+    return ml.StrokeCut(random_state=0).fit(image, strokes).labels_
 
 
 def colours(image: Any, strokes: Any) -> Any:
-    """A mixture of five Gaussians in Lab for each label, and the likelier of the two."""
+    """A mixture of five Gaussians in Lab for each label, and the likeliest."""
     import numpy as np
     from sklearn.mixture import GaussianMixture
 
@@ -31,10 +31,10 @@ def colours(image: Any, strokes: Any) -> Any:
     X = rgb_to_lab(image / 255.0).reshape(-1, 3)
     found = [
         GaussianMixture(5, reg_covar=1.0, random_state=0).fit(X[(strokes == c).ravel()])
-        for c in (0, 1)
+        for c in range(strokes.max() + 1)
     ]
-    ground, front = (model.score_samples(X) for model in found)
-    return np.where(strokes >= 0, strokes == 1, (front > ground).reshape(strokes.shape))
+    likeliest = np.column_stack([model.score_samples(X) for model in found]).argmax(axis=1)
+    return np.where(strokes >= 0, strokes, likeliest.reshape(strokes.shape))
 
 
 def random_walker(image: Any, strokes: Any) -> Any:
@@ -45,7 +45,7 @@ def random_walker(image: Any, strokes: Any) -> Any:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return random_walker(image, strokes + 1, mode="cg_j", channel_axis=-1) == 2
+        return random_walker(image, strokes + 1, mode="cg_j", channel_axis=-1) - 1
 
 
 def watershed(image: Any, strokes: Any) -> Any:
@@ -54,7 +54,7 @@ def watershed(image: Any, strokes: Any) -> Any:
     from skimage.filters import sobel
     from skimage.segmentation import watershed
 
-    return watershed(sobel(rgb2gray(image)), strokes + 1) == 2
+    return watershed(sobel(rgb2gray(image)), strokes + 1) - 1
 
 
 def grab_cut(image: Any, strokes: Any, by_colours: bool = False) -> Any:
@@ -62,14 +62,14 @@ def grab_cut(image: Any, strokes: Any, by_colours: bool = False) -> Any:
     import cv2
     import numpy as np
 
-    likely = colours(image, strokes) if by_colours else np.zeros(strokes.shape, dtype=bool)
-    mask = np.where(likely, cv2.GC_PR_FGD, cv2.GC_PR_BGD).astype(np.uint8)
+    likely = colours(image, strokes) if by_colours else np.zeros(strokes.shape, dtype=int)
+    mask = np.where(likely == 1, cv2.GC_PR_FGD, cv2.GC_PR_BGD).astype(np.uint8)
     mask[strokes == 1], mask[strokes == 0] = cv2.GC_FGD, cv2.GC_BGD
     cv2.setNumThreads(1)
     cv2.setRNGSeed(0)
     rest = np.zeros((1, 65)), np.zeros((1, 65)), _ROUNDS, cv2.GC_INIT_WITH_MASK
     cv2.grabCut(np.ascontiguousarray(image[..., ::-1]), mask, None, *rest)
-    return (mask == cv2.GC_FGD) | (mask == cv2.GC_PR_FGD)
+    return ((mask == cv2.GC_FGD) | (mask == cv2.GC_PR_FGD)) * 1
 
 
 METHODS = {

@@ -74,3 +74,13 @@ def walk_shares(W, painted, k):
     F = F / np.sqrt(F.mean(axis=0))
     F = np.maximum(F / F.sum(axis=1, keepdims=True), 1e-3)
     return np.log(F / F.max(axis=1, keepdims=True))
+
+
+def path_shares(W, painted, k):
+    """−log(1 + shortest way) to every label's strokes; all edges relaxed n times."""
+    lengths = np.full(W.shape, np.inf)
+    lengths[W > 0] = np.sqrt(np.maximum(-2 * np.log(W[W > 0]), 1e-12))
+    D = np.where(painted[:, None] == np.arange(k), 0.0, np.inf)
+    for _ in range(len(W)):
+        D = np.minimum(D, (lengths[:, :, None] + D[None]).min(axis=1))
+    return np.log1p(D.min(axis=1, keepdims=True)) - np.log1p(D)

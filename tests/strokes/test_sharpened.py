@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from sklearn.mixture import GaussianMixture
 
 import mustlink as ml
 import oracles
 from cases import random_graph
 from mustlink.graph.image import auto_color, picture_colours
+from mustlink.strokes.appearance import log_density
 from mustlink.strokes.grids import (
     around,
     boundary,
@@ -18,7 +20,7 @@ from mustlink.strokes.grids import (
 )
 from mustlink.strokes.pieces import ground_of, rooted
 from mustlink.strokes.sharpened import sharpened
-from mustlink.strokes.walks import walks
+from mustlink.strokes.walks import paths, walks
 
 
 def test_the_boundary_costs_hardly_more_than_the_least():
@@ -105,6 +107,32 @@ def test_grid_is_that_of_image_graph(shape):
     part = np.flatnonzero(inside)
     found = grid_among(colours, inside, sigma, apart)
     np.testing.assert_allclose(found.toarray(), whole[np.ix_(part, part)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(6, 7), (3, 4, 3), (1, 9)])
+def test_paths_are_shortest(shape):
+    """On grids of random colours, with equal neighbours too; all edges relaxed n times."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        k = 2 + seed % 2
+        colours = rng.integers(0, 3, (*shape, 2)) / 2.0
+        grid = grid_among(colours, np.ones(shape, dtype=bool), 0.3, (1.0,) * len(shape))
+        painted = np.full(shape, -1)
+        painted.ravel()[rng.choice(painted.size, 6, replace=False)] = np.arange(6) % k
+        true = oracles.path_shares(grid.toarray(), painted.ravel(), k)
+        found = paths(grid, painted, k)
+        np.testing.assert_allclose(found, true.reshape(*shape, k), atol=1e-10)
+        known = painted >= 0
+        np.testing.assert_array_equal(found.argmax(axis=-1)[known], painted[known])
+
+
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (1, 3), (4, 2), (5, 6)])
+def test_density_of_mixtures(n, d):
+    """As scikit-learn has it, also where nothing is near."""
+    rng = np.random.default_rng(n + d)
+    model = GaussianMixture(n, reg_covar=1.0, random_state=0).fit(rng.normal(size=(200, d)) * 9)
+    X = np.concatenate([rng.normal(size=(50, d)), np.full((1, d), 1e4)])
+    np.testing.assert_allclose(log_density(model, X), model.score_samples(X), rtol=1e-9)
 
 
 @pytest.mark.parametrize("units", [(1, 1), (2, 2), (5, 3), (1, 1, 1), (3, 3, 3), (1, 2, 3)])

@@ -25,7 +25,7 @@ _VARIANCE = 1.0  # least variance of a component: colours are not known better
 _STEPS, _STALL = 30, 1e-2
 _LEAST = 20  # pixels for each component
 _SURE = 15.0  # log-odds beyond which one view is not believed
-_SHARE = 0.5  # of the sum of three views' log-odds, which are not independent
+_SHARE = 0.4  # of the sum of three views' log-odds, which are not independent
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +86,24 @@ class Appearance:
         """Log-likelihoods of the labels (q, K) at the pixels of a mask, up to one of the pixel."""
         total = 0.0
         for view, *mixtures in zip(looks.at(where), *self.mixtures, strict=True):
-            found = np.column_stack([m.score_samples(view) for m in mixtures])
+            found = np.column_stack([log_density(m, view) for m in mixtures])
             total = total + np.maximum(found - found.max(axis=1, keepdims=True), -_SURE)
         return _SHARE * np.asarray(total)
+
+
+def log_density(mixture: GaussianMixture, X: Floats) -> Floats:
+    """Log-density (n,) of rows of X, as `score_samples`, which takes three times as long.
+
+    Components are rows here: sums over few columns are what takes the time there.
+    """
+    found = np.empty((len(mixture.weights_), len(X)))
+    for j, root in enumerate(mixture.precisions_cholesky_):
+        Z = (X - mixture.means_[j]) @ root
+        scale = np.log(mixture.weights_[j]) + np.log(np.diagonal(root)).sum()
+        found[j] = scale - 0.5 * np.einsum("ij,ij->i", Z, Z)
+    most = found.max(axis=0)
+    total: Floats = most + np.log(np.exp(found - most).sum(axis=0))
+    return total - 0.5 * X.shape[1] * np.log(2.0 * np.pi)
 
 
 def _sample(where: Mask, seed: int) -> Mask:

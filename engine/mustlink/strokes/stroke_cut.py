@@ -22,7 +22,7 @@ from mustlink.strokes.grids import most_frequent
 from mustlink.strokes.levels import Picture
 from mustlink.strokes.pieces import ground_of, rooted
 from mustlink.strokes.refined import Cut, cut, refined
-from mustlink.strokes.walks import walks
+from mustlink.strokes.walks import paths, walks
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
@@ -38,10 +38,11 @@ class StrokeCut(BaseEstimator):
 
     w joins the eight neighbours of a pixel, 18 of a voxel, and falls with the difference of their
     colours in CIE Lab; p_ic is what Gaussian mixtures of the colours, local means and contrasts of
-    label c say of pixel i, and how likely a walk over pixels that look alike meets c first. The
-    mixtures are fitted to the strokes, then three times to the cut itself, each of which is solved
-    by reweighted least squares with the strokes held. Of more than 50,000 pixels or voxels cells
-    are cut first, then smaller ones along the boundary.
+    label c say of pixel i, how likely a walk over pixels that look alike meets c first, and, where
+    islands are not kept, how near c is on ways where colours change little. The mixtures are fitted
+    to the strokes, then three times to the cut itself, each of which is solved by reweighted least
+    squares with the strokes held. Of more than 50,000 pixels or voxels cells are cut first, then
+    smaller ones along the boundary.
 
     * `n_components`: of a mixture at most.
     * `smoothness` γ: what boundaries cost beside colours; "auto" is 15 for pictures and 1.5 for
@@ -53,7 +54,7 @@ class StrokeCut(BaseEstimator):
     After `fit`: `classes_` (K,), `labels_` (h, w), `label_distributions_` (h, w, K), `ground_`, the
     class that has most of the frame, and `report_`; of a volume (d, h, w) likewise. `refit` takes
     changed strokes. Cost: about 3 s and 500 MB for 10⁶ pixels and two labels.
-    Sources: Rother et al. 2004 (colours and cut in turn); Grady 2006.
+    Sources: Rother et al. 2004 (colours and cut in turn); Grady 2006; Bai & Sapiro 2007.
     """
 
     n_components: int = 5
@@ -155,6 +156,8 @@ class StrokeCut(BaseEstimator):
             )
         with recorder.stage("colours and cut in turn"):
             near = walks(picture.alike, painted, k)
+            if not self._islands:  # those are far from all strokes
+                near = near + paths(picture.grid, painted, k)
             labels, F, model, rounds, steps = self._in_turn(painted, near, start, seed)
         ground = ground_of(labels)
         with recorder.stage("boundary"):
