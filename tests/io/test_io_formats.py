@@ -280,7 +280,7 @@ def test_bad_labels(tmp_path):
         formats.load_labels(str(path), 3)
     np.save(tmp_path / "y.npy", np.ones((3, 1)))
     with pytest.raises(InputError, match=r"shape \(3, 1\)"):
-        formats.load_labels(str(tmp_path / "y.npy"))
+        formats.load_labels(str(tmp_path / "y.npy"), 4)
     with h5py.File(tmp_path / "y.h5", "w") as file:
         file["points"] = np.ones((3, 2))
     with pytest.raises(InputError, match=r"/labels: no such dataset; the file has /points"):
