@@ -193,3 +193,14 @@ def test_strong_links_are_large_for_one_of_their_ends(n, density, share):
     found = strong_links(A, share)
     assert np.array_equal(found.toarray(), wanted.astype(np.int8))
     assert (found != found.T).nnz == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_of_a_product_are_the_same_in_blocks_of_any_width(dtype):
+    """Vectors that overlap at the end of a block sum every column in the order of the entries."""
+    rng = np.random.default_rng(0)
+    A, X = random_csr(rng, 30, 20, dtype), rng.standard_normal((20, 50)).astype(dtype)
+    alone = np.hstack([spmm(A, X[:, c : c + 1]) for c in range(50)])
+    np.testing.assert_allclose(alone, A.toarray() @ X, rtol=1e-5, atol=1e-5)
+    for width in range(1, 51):
+        assert np.array_equal(spmm(A, X[:, :width]), alone[:, :width])

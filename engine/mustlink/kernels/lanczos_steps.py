@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.kernels.loops import loop
+from mustlink.kernels.row_sums import row_sums
 
 Block = NDArray[np.float64]
 _ROWS = 1 << 12  # rows per partial sum: fixed, so that sums come out the same for any threads
@@ -28,13 +29,7 @@ def _term(
     width = nb.uint64(width)
     for part in nb.prange(partial.shape[0]):
         for i in range(nb.uint64(part * rows), nb.uint64(min((part + 1) * rows, n))):
-            for k in range(width):
-                out[i, k] = 0
-            for q in range(nb.uint64(indptr[i]), nb.uint64(indptr[i + 1])):
-                j = nb.uint64(indices[q])
-                w = data[q]
-                for k in range(width):
-                    out[i, k] += w * V[j, k]
+            row_sums(indices, data, indptr[i], indptr[i + 1], V, out, i)
             inner, square = 0.0, 0.0
             for k in range(width):
                 w = a * out[i, k] + b * V[i, k] + c * old[i, k]
