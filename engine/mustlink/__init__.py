@@ -17,46 +17,44 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mustlink.advice import Suggestion, suggest
     from mustlink.constraints import Constraints
-    from mustlink.embedding import LLE, LTSA, LaplacianEigenmaps
+    from mustlink.embedding.laplacian_eigenmaps import LaplacianEigenmaps
+    from mustlink.embedding.lle import LLE
+    from mustlink.embedding.ltsa import LTSA
     from mustlink.graph import Graph, bipartite_graph, image_graph, rbf_graph
-    from mustlink.methods import (
-        CSCGFHF,
-        CSP,
-        DISIM,
-        E2CP,
-        SRCP,
-        SSKK,
-        SSSC,
-        ConstrainedAP,
-        FastGE,
-        NCut,
-        SpectralLearning,
-        stationary_labelings,
-        stationary_residual,
-    )
+    from mustlink.methods.constrained_ap import ConstrainedAP
+    from mustlink.methods.csc_gfhf import CSCGFHF
+    from mustlink.methods.csp import CSP
+    from mustlink.methods.disim import DISIM
+    from mustlink.methods.e2cp import E2CP
+    from mustlink.methods.fast_ge import FastGE
+    from mustlink.methods.ncut import NCut
+    from mustlink.methods.spectral_learning import SpectralLearning
+    from mustlink.methods.srcp import SRCP
+    from mustlink.methods.sskk import SSKK
+    from mustlink.methods.sssc import SSSC
+    from mustlink.methods.stationary import stationary_labelings, stationary_residual
     from mustlink.model_selection import (
         ConstraintKFold,
         ConstraintScorer,
         constraint_satisfaction_score,
     )
     from mustlink.neighbours import knn_graph
-    from mustlink.propagate import (
-        GFHF,
-        GLP,
-        GWEM,
-        LELP,
-        LLELP,
-        LLGC,
-        LNP,
-        LTSALP,
-        ClusterKernel,
-        GreenFunction,
-        NCutPropagation,
-        Poisson,
-        TikReg,
-    )
+    from mustlink.propagate.cluster_kernel import ClusterKernel
+    from mustlink.propagate.generalized import GLP
+    from mustlink.propagate.gfhf import GFHF
+    from mustlink.propagate.green import GreenFunction
+    from mustlink.propagate.gwem import GWEM
+    from mustlink.propagate.lelp import LELP
+    from mustlink.propagate.llelp import LLELP
+    from mustlink.propagate.llgc import LLGC
+    from mustlink.propagate.lnp import LNP
+    from mustlink.propagate.ltsalp import LTSALP
+    from mustlink.propagate.ncut_propagation import NCutPropagation
+    from mustlink.propagate.poisson import Poisson
+    from mustlink.propagate.tikreg import TikReg
     from mustlink.regions import RegionCut
     from mustlink.strokes import StrokeCut
+
 
 try:
     __version__ = version("mustlink")
@@ -64,35 +62,35 @@ except PackageNotFoundError:  # run from a source tree that was never installed
     __version__ = "0+unknown"
 
 _HOMES = {
-    "CSP": "mustlink.methods",
-    "DISIM": "mustlink.methods",
-    "NCut": "mustlink.methods",
-    "SpectralLearning": "mustlink.methods",
-    "ConstrainedAP": "mustlink.methods",
-    "FastGE": "mustlink.methods",
-    "SSKK": "mustlink.methods",
-    "SSSC": "mustlink.methods",
-    "GFHF": "mustlink.propagate",
-    "GLP": "mustlink.propagate",
-    "GWEM": "mustlink.propagate",
-    "ClusterKernel": "mustlink.propagate",
-    "LELP": "mustlink.propagate",
-    "LLGC": "mustlink.propagate",
-    "GreenFunction": "mustlink.propagate",
-    "NCutPropagation": "mustlink.propagate",
-    "Poisson": "mustlink.propagate",
-    "TikReg": "mustlink.propagate",
-    "LLELP": "mustlink.propagate",
-    "LNP": "mustlink.propagate",
-    "LTSALP": "mustlink.propagate",
-    "LLE": "mustlink.embedding",
-    "LTSA": "mustlink.embedding",
-    "LaplacianEigenmaps": "mustlink.embedding",
-    "CSCGFHF": "mustlink.methods",
-    "E2CP": "mustlink.methods",
-    "SRCP": "mustlink.methods",
-    "stationary_labelings": "mustlink.methods",
-    "stationary_residual": "mustlink.methods",
+    "CSP": "mustlink.methods.csp",
+    "DISIM": "mustlink.methods.disim",
+    "NCut": "mustlink.methods.ncut",
+    "SpectralLearning": "mustlink.methods.spectral_learning",
+    "ConstrainedAP": "mustlink.methods.constrained_ap",
+    "FastGE": "mustlink.methods.fast_ge",
+    "SSKK": "mustlink.methods.sskk",
+    "SSSC": "mustlink.methods.sssc",
+    "GFHF": "mustlink.propagate.gfhf",
+    "GLP": "mustlink.propagate.generalized",
+    "GWEM": "mustlink.propagate.gwem",
+    "ClusterKernel": "mustlink.propagate.cluster_kernel",
+    "LELP": "mustlink.propagate.lelp",
+    "LLGC": "mustlink.propagate.llgc",
+    "GreenFunction": "mustlink.propagate.green",
+    "NCutPropagation": "mustlink.propagate.ncut_propagation",
+    "Poisson": "mustlink.propagate.poisson",
+    "TikReg": "mustlink.propagate.tikreg",
+    "LLELP": "mustlink.propagate.llelp",
+    "LNP": "mustlink.propagate.lnp",
+    "LTSALP": "mustlink.propagate.ltsalp",
+    "LLE": "mustlink.embedding.lle",
+    "LTSA": "mustlink.embedding.ltsa",
+    "LaplacianEigenmaps": "mustlink.embedding.laplacian_eigenmaps",
+    "CSCGFHF": "mustlink.methods.csc_gfhf",
+    "E2CP": "mustlink.methods.e2cp",
+    "SRCP": "mustlink.methods.srcp",
+    "stationary_labelings": "mustlink.methods.stationary",
+    "stationary_residual": "mustlink.methods.stationary",
     "Suggestion": "mustlink.advice",
     "suggest": "mustlink.advice",
     "ConstraintKFold": "mustlink.model_selection",

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mustlink.kernels import column_steps
 from mustlink.kernels.group_sums import group_sums, hand_out
 from mustlink.kernels.nearest_centre import nearest_centre
+from mustlink.kernels.row_sort import sort_row
 from mustlink.kernels.spmm import chebyshev_step, spmm, spmm_axpby
 from mustlink.kernels.strong_links import strong_links
 from mustlink.kernels.union_find import union_find
@@ -70,6 +71,21 @@ def test_empty_rows_and_empty_blocks():
         spmm_axpby(A, np.ones((3, 2)), np.ones((4, 2)), 3.0, 2.0), np.full((4, 2), 2.0)
     )
     assert spmm(A, np.ones((3, 0))).shape == (4, 0)
+
+
+@given(st.integers(0, 400), st.integers(0, 5), seeds)
+@settings(max_examples=60, deadline=None)
+def test_a_row_is_sorted_and_its_neighbours_are_left_alone(held, before, seed):
+    rng = np.random.default_rng(seed)
+    columns = rng.permutation(2 * held + 2 * before)[: held + 2 * before].astype(np.int32)
+    values = rng.standard_normal(columns.size)
+    order = np.arange(columns.size)
+    row = slice(before, before + held)
+    order[row] = before + np.argsort(columns[row])
+    expected = columns[order], values[order]
+    sort_row(columns, values, before, before + held)
+    assert np.array_equal(columns, expected[0])
+    assert np.array_equal(values, expected[1])
 
 
 @given(st.integers(1, 15), st.integers(0, 25), seeds)

@@ -82,8 +82,7 @@ class Suggestion:
 
         Where columns are to be prepared, a pipeline of scikit-learn that does it before.
         """
-        home = "propagate" if self.propagates else "methods"
-        made = getattr(import_module(f"mustlink.{home}"), self.method)(**self.parameters)
+        made = getattr(import_module("mustlink"), self.method)(**self.parameters)
         steps = transformers(self.preparation)
         return make_pipeline(*steps, made) if steps else made
 

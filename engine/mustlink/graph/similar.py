@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy import ndimage
-from scipy.spatial import cKDTree
 
 from mustlink.graph.weights import neighbour_affinity
 
@@ -48,6 +46,8 @@ def _nearest(
         from mustlink.kernels.k_d_tree import nearest_in_tree
 
         return nearest_in_tree(features, k)
+    from scipy.spatial import cKDTree  # loaded for pictures alone
+
     query = cKDTree(features).query(features, k + 1, workers=-1)
     distances, found = np.asarray(query[0]), np.asarray(query[1])
     # The pixel itself is first unless it has exact twins; it must not be its own neighbour.
@@ -60,6 +60,8 @@ def pixel_features(
     colours: NDArray[np.float64], position: float, spacing: tuple[float, ...] = (1.0, 1.0)
 ) -> NDArray[np.float64]:
     """Features of the pixels of (…, c) colours, (n, 2c + 1 + axes); see `similar_pixels`."""
+    from scipy import ndimage  # loaded for pictures alone
+
     shape = colours.shape[:-1]
     blur = [_BLUR / part for part in spacing]
     window = [2 * round((_WINDOW - 1) / 2 / part) + 1 for part in spacing]

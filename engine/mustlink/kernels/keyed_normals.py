@@ -46,5 +46,5 @@ def normals(nodes: NDArray[np.int64], width: int, seed: int) -> NDArray[np.float
     `seed` is any integer, taken modulo 2⁶⁴. Cost: some twenty operations a number.
     """
     out = np.empty((nodes.size, width))
-    _normals(32 * out.size, nodes, np.uint64(seed % (1 << 64)), out)
+    _normals(16 * out.size, nodes, np.uint64(seed % (1 << 64)), out)
     return out

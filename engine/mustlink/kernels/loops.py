@@ -13,7 +13,7 @@ from typing import Any
 
 import numba as nb
 
-SMALL = 1 << 18  # multiplications below which one thread is used: a fraction of a millisecond
+SMALL = 1 << 22  # multiplications below which one thread is used: about a millisecond
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 _FIRST = 2  # neighbours of every node that are joined before the largest group is set aside
 
 
-@nb.njit(cache=True)
 def union_find(
     n_nodes: int,
     left: NDArray[np.int64],
@@ -25,8 +24,13 @@ def union_find(
     the cost is O((n + m) log n) at worst and linear in practice.
     """
     parent = np.arange(n_nodes)
-    owner = seed.copy()
     refused = np.zeros(left.size, dtype=np.bool_)
+    _unite(left, right, parent, seed.copy(), refused)
+    return parent, refused
+
+
+@nb.njit(cache=True, nogil=True)
+def _unite(left: Any, right: Any, parent: Any, owner: Any, refused: Any) -> None:
     for link in range(left.size):
         a, b = _root(parent, left[link]), _root(parent, right[link])
         if a == b:
@@ -38,7 +42,6 @@ def union_find(
         parent[high] = low
         owner[low] = max(owner[a], owner[b])
     _flatten(parent)
-    return parent, refused
 
 
 @nb.njit(cache=True, nogil=True)
