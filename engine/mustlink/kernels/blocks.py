@@ -1,6 +1,7 @@
 """Products of tall blocks (n, b), b small: fixed row blocks, sums free of threads.
 
 Blocks may be held in single precision, which halves their memory; sums are double all the same.
+A task takes some thousand rows at a time: what is made of them stays in the cache.
 
 BLAS itself runs on one thread during a fit: its threads were measured to wait for each other 10 to
 50 times longer than they work when another process keeps a core busy.
@@ -20,6 +21,7 @@ Block = NDArray[np.float64]
 _ROWS = 1 << 16  # rows per task, fewer where they are wide
 _NUMBERS = 1 << 20  # in the rows of a task: what each thread makes of them takes some megabytes
 _LEAST = 1 << 10
+_CACHED = 1 << 11  # rows at a time: 40 numbers of each are half a megabyte
 
 
 def row_slices(n: int, width: int) -> list[slice]:
@@ -46,14 +48,11 @@ def gram_of(V: list[Block], U: list[Block]) -> Block:
     """[V₁ V₂ …]ᵀ[U₁ U₂ …] without joining the blocks: the only sum over nodes."""
 
     def part(rows: slice) -> Block:
-        left, right = _double(V, rows), _double(U, rows)
-        if len(left) == len(right) == 1:
-            return np.asarray(left[0].T @ right[0])
-        return np.concatenate([np.concatenate([v.T @ u for u in right], axis=1) for v in left])
+        return sum((_inner(V, U, some) for some in _cached(rows)), start=np.zeros(()))
 
     parts = row_slices(V[0].shape[0], sum(X.shape[1] for X in (*V, *U)))
     if len(parts) < 2:
-        return part(slice(None))
+        return part(slice(0, V[0].shape[0]))
     with ThreadPoolExecutor(workers()) as pool:
         sums = pool.map(part, parts)
         total = next(sums)
@@ -62,8 +61,26 @@ def gram_of(V: list[Block], U: list[Block]) -> Block:
     return total
 
 
-def _double(blocks: list[Block], rows: slice) -> list[Block]:
-    return [block[rows].astype(np.float64, copy=False) for block in blocks]
+def _inner(V: list[Block], U: list[Block], rows: slice) -> Block:
+    right = _double(U, rows)
+    if U is V:
+        return right.T @ right
+    if len(U) == 1:  # joining the others would cost more than it gains
+        return np.concatenate([_double([v], rows).T @ right for v in V])
+    return _double(V, rows).T @ right
+
+
+def _cached(rows: slice) -> list[slice]:
+    """Rows of a task a few at a time; at least one slice, if of no rows."""
+    starts = range(rows.start, max(rows.stop, rows.start + 1), _CACHED)
+    return [slice(start, min(start + _CACHED, rows.stop)) for start in starts]
+
+
+def _double(blocks: list[Block], rows: slice) -> Block:
+    """Rows of the blocks side by side, in double precision."""
+    if len(blocks) == 1:
+        return blocks[0][rows].astype(np.float64, copy=False)
+    return np.concatenate([block[rows] for block in blocks], axis=1, dtype=np.float64)
 
 
 def combine(V: Block, C: Block) -> Block:
@@ -121,9 +138,13 @@ def _combined(V: list[Block], rows: slice, C: Block, out: Block) -> None:
 
 
 def _over_rows(task: Callable[[slice], None], n: int, width: int) -> None:
+    def each(rows: slice) -> None:
+        for some in _cached(rows):
+            task(some)
+
     parts = row_slices(n, width)
     if len(parts) < 2:
-        task(slice(None))
+        each(slice(0, n))
         return
     with ThreadPoolExecutor(workers()) as pool:
-        list(pool.map(task, parts))
+        list(pool.map(each, parts))
