@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from mustlink.lyapunov.fields import Field
 from mustlink.lyapunov.sources import Sources
 from mustlink.operators.grounded_laplacian import Block, GroundedLaplacian
@@ -46,7 +48,8 @@ class LyapunovProblem:
 
     def defect(self, F: Field, X: Block) -> Block:
         """(MF + FM − 2μY)X for a block (m, b)."""
-        return self.apply(F.dot(X)) + F.dot(self.apply(X)) - self.rhs(X)
+        both = F.dot(np.hstack([X, self.apply(X)]))
+        return self.apply(both[:, : X.shape[1]]) + both[:, X.shape[1] :] - self.rhs(X)
 
 
 @dataclass(frozen=True, eq=False)

@@ -175,10 +175,13 @@ class LocalField:
             return none().pattern(self.size)
         factor = (self.ends, self.rows, self.values)
         limits = (self.bound * FLOOR, self.bound * FLOOR * _MISSED)
+        least = np.zeros(self.ends.size - 1)
+        columns = np.repeat(np.arange(least.size), np.diff(self.ends))
+        np.minimum.at(least, columns, self.values.min(axis=1))
 
         def part(span: Span) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
             return strongest_entries(
-                pattern, span, self._listing, factor, self.C, self.weights, count, limits
+                pattern, span, self._listing, factor, self.C, self.weights, least, count, limits
             )
 
         parts = each_of(part, spans_of(self.size, self._listing[0]))

@@ -46,19 +46,23 @@ def none() -> NewEdges:
 def once(rows: Ints, columns: Ints, beliefs: NDArray[np.float64], m: int) -> NewEdges:
     """Every pair once, whichever of its ends asked for it; F is the one found from the lower."""
     low, high = np.minimum(rows, columns), np.maximum(rows, columns)
-    order = np.lexsort((rows, high, low))  # the row of the lower end comes first
-    low, high, beliefs = low[order].astype(np.int64), high[order].astype(np.int64), beliefs[order]
-    first = np.append(True, (low[1:] != low[:-1]) | (high[1:] != high[:-1]))[: low.size]
-    return NewEdges(low[first], high[first], beliefs[first])
+    pair = low.astype(np.int64) * m + high
+    order = np.argsort(2 * pair + (rows != low), kind="stable")  # the row of the lower end first
+    pair = pair[order]
+    order = order[np.append(True, pair[1:] != pair[:-1])[: pair.size]]
+    return NewEdges(low[order].astype(np.int64), high[order].astype(np.int64), beliefs[order])
 
 
 def best_of(pattern: Edges, values: Block, count: int, floor: float) -> NewEdges:
     """The `count` largest values > floor of every row of a symmetric pattern, (nnz,)."""
-    rows = pattern.rows
-    order = np.lexsort((-values, rows))
-    rank = np.arange(rows.size) - pattern.indptr[:-1][rows]
-    taken = order[(rank < count) & (values[order] > floor)]
-    return once(rows[taken], pattern.indices[taken], values[taken], pattern.size)
+    held = np.flatnonzero(values > floor)
+    rows = pattern.rows[held]
+    many = np.bincount(rows, minlength=pattern.size)[rows] > count
+    few, held, rows = held[~many], held[many], rows[many]
+    order = np.lexsort((-values[held], rows))
+    rank = np.arange(rows.size) - np.searchsorted(rows, rows)
+    taken = np.concatenate([few, held[order[rank < count]]])
+    return once(pattern.rows[taken], pattern.indices[taken], values[taken], pattern.size)
 
 
 def joined(first: Edges, second: Edges) -> Edges:
