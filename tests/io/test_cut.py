@@ -206,11 +206,19 @@ def test_layers_that_are_refused(photo, capsys, kind, words):
 def test_files_that_are_refused(photo, capsys):
     folder, _, _, _ = photo
     (folder / "words.png").write_text("no picture")
+    (folder / "half.png").write_bytes((folder / "photo.png").read_bytes()[:2000])
     strokes, picture = folder / "strokes.png", folder / "photo.png"
     for arguments, words in (
-        ((folder / "none.png", "--strokes", strokes, "-o", folder / "cut.png"), "none.png"),
-        ((folder / "words.png", "--strokes", strokes, "-o", folder / "cut.png"), "cannot be read"),
-        ((picture, "--strokes", folder / "words.png", "-o", folder / "cut.png"), "cannot be read"),
+        (
+            (folder / "none.png", "--strokes", strokes, "-o", folder / "cut.png"),
+            "none.png: no such file",
+        ),
+        ((folder / "words.png", "-o", folder / "cut.png"), "words.png cannot be read"),
+        ((folder / "half.png", "-o", folder / "cut.png"), "half.png cannot be read"),
+        (
+            (picture, "--strokes", folder / "words.png", "-o", folder / "cut.png"),
+            "--strokes: " + str(folder / "words.png") + " cannot be read",
+        ),
         ((picture, "--strokes", strokes, "-o", folder / "cut.jpg"), "does not end in .png"),
         ((picture, "--strokes", strokes, "-o", picture), "photo.png"),
         ((picture, "-k", 3, "--strokes", strokes, "-o", folder / "cut.png"), "leave -k"),

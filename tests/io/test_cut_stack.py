@@ -137,6 +137,7 @@ STACKS = {
     "types": lambda path, g: two_pages(path, g[0], g[1].astype(np.float32)),
     "colours": lambda path, g: write(path, np.stack([g] * 3, axis=-1)),
     "words": lambda path, g: path.write_text("no stack"),
+    "half": lambda path, g: (write(path, g), path.write_bytes(path.read_bytes()[:5000])),
     "nan": lambda path, g: write(path, np.full(g.shape, np.nan, np.float32)),
     "imagej": lambda path, g: Image.fromarray(g[0]).save(path, description="ImageJ=1\nimages=12"),
     "array": lambda path, g: np.save(path.with_suffix(".npy"), g[..., None]),
@@ -157,12 +158,13 @@ STACKS = {
         ("sizes", "page 2 of .* has 30 x 25 pixels of uint8, the first 30 x 26"),
         ("types", "page 2 of .* of float32, the first .* of uint8"),
         ("colours", "page 1 of .* is in colours .RGB."),
-        ("words", "cannot be read as a TIFF"),
+        ("words", "other.tif cannot be read as a TIFF"),
+        ("half", "other.tif cannot be read as a TIFF"),
         ("nan", "NaN or Inf at index"),
         ("imagej", "tells of 12 slices, but has 1 TIFF pages"),
         ("array", r"has shape .12, 26, 30, 1., uint8; give numbers"),
         ("objects", "cannot be read as .npy"),
-        ("none", "other.tif"),
+        ("none", "other.tif: no such file"),
     ],
 )
 def test_stacks_that_are_refused(stack, capsys, kind, words):

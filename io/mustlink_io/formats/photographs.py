@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink_io.formats.pillow_files import opened
 from mustlink_io.hdf5.writing import atomic
 
 PAINTED_ON = "paint on the picture itself, and do not crop the layer"
@@ -64,10 +64,10 @@ def load_grey(path: str | Path, where: str) -> NDArray[Any] | None:
     None for any other picture. Raises InputError that begins with `where`.
     """
 
-    def numbers(opened: Any) -> NDArray[Any] | None:
-        if opened.mode not in _GREY or "transparency" in opened.info:
+    def numbers(found: Any) -> NDArray[Any] | None:
+        if found.mode not in _GREY or "transparency" in found.info:
             return None
-        return np.asarray(opened)
+        return np.asarray(found)
 
     return _opened(path, where, numbers)
 
@@ -81,22 +81,15 @@ def save_image(pixels: NDArray[np.uint8], path: str | Path) -> None:
 
 
 def _pixels(path: str | Path, mode: str, where: str) -> NDArray[Any]:
-    return _opened(path, where, lambda opened: np.asarray(opened.convert(mode)))
+    return _opened(path, where, lambda found: np.asarray(found.convert(mode)))
 
 
 def _opened(path: str | Path, where: str, read: Callable[[Any], _T]) -> _T:
     """What is read of a picture as it is seen: phones write it as held, and how to turn it."""
-    try:
-        from PIL import Image, ImageOps, UnidentifiedImageError
-    except ImportError as error:
-        raise InputError(
-            f"{where}: pillow is missing; install it with: pip install 'mustlink[plot]'"
-        ) from error
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a large picture
-            with Image.open(path) as opened:
-                return read(ImageOps.exif_transpose(opened))
-    except (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError) as error:
-        words = " ".join(str(error).split())
-        raise InputError(f"{where}: cannot be read as a picture ({words})") from error
+
+    def turned(found: Any) -> _T:
+        from PIL import ImageOps
+
+        return read(ImageOps.exif_transpose(found))
+
+    return opened(path, where, turned)

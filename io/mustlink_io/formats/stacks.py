@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink_io.formats.pillow_files import opened
 from mustlink_io.hdf5.writing import atomic
 
 ENDINGS = (".tif", ".tiff", ".npy")
+_TIFF = ("TIFF",)
 _DESCRIPTION = 270  # the tag in which ImageJ says how many pages follow the first without tags
 _GREY = {"1": "bool", "L": "uint8", "I": "int32", "F": "float32"}  # I;16, I;16B: uint16
 _COLOURS = ("RGB", "RGBA", "P", "CMYK", "LAB", "YCbCr", "PA", "LA")
-_T = TypeVar("_T")
 
 
 def pages_in(path: str | Path) -> int:
     """How many pages a TIFF has; 1 for any other file."""
     if Path(path).suffix.lower() not in (".tif", ".tiff"):
         return 1
-    return _opened(path, "picture", lambda opened: int(getattr(opened, "n_frames", 1)))
+    return opened(path, "picture", lambda found: int(getattr(found, "n_frames", 1)), _TIFF)
 
 
 def load_stack(path: str | Path, where: str) -> NDArray[Any]:
@@ -38,7 +37,7 @@ def load_stack(path: str | Path, where: str) -> NDArray[Any]:
         raise InputError(f"{where}: {path} is no stack; give a TIFF with several pages, or .npy")
     if ending == ".npy":
         return _array(path, where)
-    return _opened(path, where, lambda opened: _pages(opened, path, where))
+    return opened(path, where, lambda found: _pages(found, path, where), _TIFF)
 
 
 def load_stack_strokes(path: str | Path, where: str) -> NDArray[np.int64]:
@@ -81,6 +80,8 @@ def save_stack(labels: NDArray[np.integer[Any]], path: str | Path) -> None:
 def _array(path: str | Path, where: str) -> NDArray[Any]:
     try:
         found = np.load(path, allow_pickle=False)
+    except FileNotFoundError as error:
+        raise InputError(f"{where}: {path}: no such file") from error
     except (OSError, ValueError, EOFError) as error:
         words = " ".join(str(error).split())
         raise InputError(f"{where}: {path} cannot be read as .npy ({words})") from error
@@ -92,9 +93,9 @@ def _array(path: str | Path, where: str) -> NDArray[Any]:
     return found
 
 
-def _pages(opened: Any, path: str | Path, where: str) -> NDArray[Any]:
-    count = int(getattr(opened, "n_frames", 1))
-    told = re.search(r"images=(\d+)", str(opened.tag_v2.get(_DESCRIPTION, "")))
+def _pages(file: Any, path: str | Path, where: str) -> NDArray[Any]:
+    count = int(getattr(file, "n_frames", 1))
+    told = re.search(r"images=(\d+)", str(file.tag_v2.get(_DESCRIPTION, "")))
     if told and int(told[1]) > count:
         raise InputError(
             f"{where}: {path} tells of {told[1]} slices, but has {count} TIFF pages, as ImageJ "
@@ -102,8 +103,8 @@ def _pages(opened: Any, path: str | Path, where: str) -> NDArray[Any]:
         )
     found: NDArray[Any] | None = None
     for number in range(count):
-        opened.seek(number)
-        mode, size = opened.mode, (opened.height, opened.width)
+        file.seek(number)
+        mode, size = file.mode, (file.height, file.width)
         if mode in _COLOURS:
             raise InputError(
                 f"{where}: page {number + 1} of {path} is in colours ({mode}); a stack is grey, "
@@ -118,25 +119,6 @@ def _pages(opened: Any, path: str | Path, where: str) -> NDArray[Any]:
                 f"{kind}, the first {found.shape[2]} x {found.shape[1]} of {found.dtype}; all "
                 "slices of a stack are alike"
             )
-        found[number] = np.asarray(opened)
+        found[number] = np.asarray(file)
     assert found is not None  # a picture has a page
     return found
-
-
-def _opened(path: str | Path, where: str, read: Callable[[Any], _T]) -> _T:
-    try:
-        from PIL import Image, UnidentifiedImageError
-    except ImportError as error:
-        raise InputError(
-            f"{where}: pillow is missing; install it with: pip install 'mustlink[plot]'"
-        ) from error
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a large picture
-            with Image.open(path, formats=("TIFF",)) as opened:
-                return read(opened)
-    except InputError:
-        raise
-    except (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError) as error:
-        words = " ".join(str(error).split())
-        raise InputError(f"{where}: cannot be read as a TIFF ({words})") from error
