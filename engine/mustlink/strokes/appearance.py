@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
+from threadpoolctl import threadpool_limits
 
 from mustlink.strokes.grids import Units, cells_of
 
@@ -76,10 +77,12 @@ class Appearance:
     def of(cls, looks: Looks, labels: Ints, k: int, n: int, seed: int) -> Appearance:
         """Mixtures of n components at most from labels (…), codes 0 to k − 1 or -1."""
         found = []
-        for code in range(k):
-            views = looks.at(_sample(labels == code, seed))
-            size = max(1, min(n, len(views[0]) // _LEAST))
-            found.append([_fitted(view, size, seed) for view in views])
+        # Threads for so few pixels wait for each other: on a busy machine ten times as long.
+        with threadpool_limits(1):
+            for code in range(k):
+                views = looks.at(_sample(labels == code, seed))
+                size = max(1, min(n, len(views[0]) // _LEAST))
+                found.append([_fitted(view, size, seed) for view in views])
         return cls(found)
 
     def scores(self, looks: Looks, where: Mask) -> Floats:
