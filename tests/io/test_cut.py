@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -104,6 +105,42 @@ def test_without_strokes_the_parts_that_it_shows(photo, capsys):
         np.testing.assert_array_equal(np.unique(np.asarray(opened)), np.arange(4))
 
 
+def test_what_was_transparent_stays_so_in_cut_outs(photo, capsys):
+    folder, image, _, _ = photo
+    own = np.full((60, 90), 255, np.uint8)
+    own[20:40, 60:] = 40  # of the disc and of what is round it
+    save_image(np.dstack([image, own]), folder / "clear.png")
+    parts = {}
+    for name in ("photo", "clear"):
+        output = folder / f"{name}-cut.png"
+        words = (folder / f"{name}.png", "--strokes", folder / "strokes.png", "-o", output)
+        assert told(capsys, "cut", *words, "--quiet")[0] == 0
+        for part in (0, 1):
+            with Image.open(folder / f"{name}-cut-{part}.png") as opened:
+                parts[name, part] = np.asarray(opened)
+    for part in (0, 1):
+        expected = parts["photo", part].copy()
+        expected[..., 3] = np.minimum(expected[..., 3], own)
+        np.testing.assert_array_equal(parts["clear", part], expected)
+
+
+def test_quiet_and_what_to_doubt(photo, capsys):
+    folder, image, _, _ = photo
+    save_image(np.full_like(image, 90), folder / "flat.png")
+    words = ("cut", folder / "flat.png", "-o", folder / "cut.png")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # told on stderr, once, and no warning of Python's
+        code, out, err = told(capsys, *words, "--quiet")
+    assert code == 0
+    assert "1 part: " in out
+    assert len(err.splitlines()) == 1
+    assert "looks like one part" in err
+    words = ("cut", folder / "photo.png", "--strokes", folder / "strokes.png")
+    code, out, err = told(capsys, *words, "-o", folder / "cut.png", "--quiet")
+    assert (code, err) == (0, "")
+    assert "(ground)" in out
+
+
 def test_strokes_are_opaque_colours(photo):
     folder = photo[0]
     labels, colours = load_strokes(folder / "strokes.png", "strokes")
@@ -182,8 +219,8 @@ def layers(kind, layer):
     ("kind", "words"),
     [
         ("opaque", "has no transparent pixel"),
-        ("empty", "0 opaque colours"),
-        ("one", "1 opaque colours"),
+        ("empty", "no opaque colour"),
+        ("one", "one opaque colour"),
         ("small", "--strokes: 90 x 50 pixels, but .*photo.png has 90 x 60"),
         ("soft", "82 opaque colours, each a class; paint with a hard brush"),
     ],
@@ -226,6 +263,11 @@ def test_files_that_are_refused(photo, capsys):
         ((picture, "-k", "few", "-o", folder / "cut.png"), "few"),
         ((picture, "-k", 0, "-o", folder / "cut.png"), "-k: 0 given"),
         ((picture, "-o", folder / "cut.jpg"), "does not end in .png"),
+        ((picture, "-o", folder / "cut.tif"), "does not end in .png"),
+        (
+            (picture, "--strokes", strokes, "-o", folder / "cut.tif"),
+            "cut.tif is for a stack, but " + str(picture) + " is a picture",
+        ),
         ((picture, "-o", picture), "photo.png"),
     ):
         code, _, err = told(capsys, "cut", *arguments)

@@ -131,6 +131,7 @@ STROKES = {
     "one value": lambda path, s: write(path, np.minimum(s, 1)),
     "all painted": lambda path, s: write(path, s + 1),
     "between": lambda path, s: write(path, s.astype(np.float32) / 2),
+    "from -1": lambda path, s: np.save(path.with_suffix(".npy"), np.maximum(s.astype(int) - 3, -1)),
 }
 STACKS = {
     "sizes": lambda path, g: two_pages(path, g[0], g[1, :-1]),
@@ -152,9 +153,10 @@ STACKS = {
         ("flat", "other.png is no stack"),
         ("one page", "strokes: 1 slice of 30 x 26 pixels, but .*stack.tif has 12 slices"),
         ("fewer", "strokes: 8 slices of 30 x 26 pixels, but .*stack.tif has 12 slices"),
-        ("one value", "1 grey values above 0"),
+        ("one value", "one grey value above 0"),
         ("all painted", "no voxel of 0"),
         ("between", "between whole numbers"),
+        ("from -1", "values below 0 beside 0, which is where nothing is painted; add 1"),
         ("sizes", "page 2 of .* has 30 x 25 pixels of uint8, the first 30 x 26"),
         ("types", "page 2 of .* of float32, the first .* of uint8"),
         ("colours", "page 1 of .* is in colours .RGB."),
@@ -186,8 +188,8 @@ def test_stacks_that_are_refused(stack, capsys, kind, words):
 def test_a_stack_needs_strokes(stack, capsys):
     folder = stack[0]
     for arguments, words in (
-        (("-o", folder / "labels.png"), "has 12 pages; a stack is cut by --strokes"),
-        (("-o", folder / "labels.tif"), "does not end in .png"),
+        (("-o", folder / "labels.png"), "has 12 pages; a stack is cut along strokes alone"),
+        (("-o", folder / "labels.tif"), "--strokes: none are given, but"),
         (("-o", folder / "labels.png", "--spacing", "3,1,1"), "--spacing: goes with --strokes"),
     ):
         code, _, err = told(capsys, "cut", folder / "stack.tif", *arguments)
@@ -201,7 +203,7 @@ def test_names_and_options_that_are_refused(stack, capsys):
     usual = ("cut", folder / "stack.tif", "--strokes", folder / "strokes.tif", "-o")
     for arguments, words in (
         ((folder / "labels.png",), "has 12 pages; labels of a stack"),
-        ((folder / "labels.jpg",), "or in .tif or .npy"),
+        ((folder / "labels.jpg",), "in .tif or .npy"),
         ((folder / "stack.tif",), "is the input itself"),
         ((folder / "labels.tif", "--spacing", "a,b"), "'a,b' is no list of numbers"),
         ((folder / "labels.tif", "--spacing", "1,1"), "give 3 positive numbers"),

@@ -125,7 +125,7 @@ def test_labels_of_pixels_are_scored(told, tmp_path):
 
 REFUSED = {
     "another size": ("propagate photo.h5 --labels cropped.png -o {}", "36 x 23 pixels, but the"),
-    "one colour": ("cluster photo.h5 -k 2 --labels one.png -o {}", "1 opaque colours in one.png"),
+    "one colour": ("cluster photo.h5 -k 2 --labels one.png -o {}", "one opaque colour in one.png"),
     "a photograph": ("propagate photo.h5 --labels all.png -o {}", "no transparent pixel"),
     "no picture": ("cluster points.npy -k 2 --labels strokes.png -o {}", "the data is no picture"),
     "other pixels": ("score truth.png --truth cropped.png", "has 36 x 24; paint on the picture"),

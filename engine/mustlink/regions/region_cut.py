@@ -81,7 +81,7 @@ class RegionCut(BaseEstimator):
         if wanted is None:
             few, many = merging.count(_DOUBT), merging.count(-_DOUBT)
             if few < many:
-                reason += f"; {few} to {many} by odds of {_DOUBT} more and less"
+                reason += f"; {few} to {many} with a little more or less doubt"
             if k == 1:
                 recorder.warn(
                     "n_clusters: the picture looks like one part; to cut it all the same give a "

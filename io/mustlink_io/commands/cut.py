@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from mustlink.errors import InputError
-from mustlink_io.commands.options import JSON, SEED, THREADS, cluster_count
+from mustlink_io.commands.options import JSON, QUIET, SEED, THREADS, cluster_count
 from mustlink_io.terminal.console import stdout_console, table
+from mustlink_io.terminal.progress import observing
 from mustlink_io.terminal.summary import emit
 
 
@@ -40,16 +41,20 @@ def spacing(
     help="Parts, without strokes; auto, the default: as many as the picture shows.",
 )
 @click.option(
-    "-o", "output", required=True, help="PNG of labels to write, 0, 1, … in grey; .tif of a stack."
+    "-o",
+    "output",
+    required=True,
+    help="PNG of labels to write, 0, 1, … in grey; .tif or .npy of a stack.",
 )
 @click.option(
     "--spacing",
     callback=spacing,
     metavar="LIST",
-    help="Size of a voxel along slices, rows and columns, such as 3,1,1.",
+    help="With --strokes: size of a voxel along slices, rows and columns, such as 3,1,1.",
 )
 @SEED
 @THREADS
+@QUIET
 @JSON
 def cut(
     picture: str,
@@ -59,6 +64,7 @@ def cut(
     spacing: tuple[float, ...] | None,
     random_state: int | None,
     threads: int | None,
+    quiet: bool,
     as_json: bool,
 ) -> None:
     """Give every pixel of a photograph one of the colours that a few strokes have, or a part.
@@ -84,22 +90,23 @@ def cut(
     same size: 0 where nothing is painted, 1, 2, … for the classes; a few slices are enough.
     labels.tif has these values, labels-slices.png shows nine of the slices.
     """
-    if strokes is None:
-        if spacing is not None:
-            raise InputError("--spacing: goes with --strokes; leave it out")
-        from mustlink_io.jobs.cut_alone import cut_alone
+    if strokes is None and spacing is not None:
+        raise InputError("--spacing: goes with --strokes; leave it out")
+    if strokes is not None and n_clusters != "auto":
+        raise InputError("-k: strokes say how many classes there are; leave -k or --strokes out")
+    from mustlink_io.jobs.cut import cut as run
 
-        result = cut_alone(picture, n_clusters, output, random_state or 0, threads)
-    else:
-        if n_clusters != "auto":
-            raise InputError(
-                "-k: strokes say how many classes there are; leave -k or --strokes out"
-            )
-        from mustlink_io.jobs.cut import cut as run
-
-        result = run(picture, strokes, output, random_state or 0, threads, spacing)
-    for warning in result["warnings"]:
-        click.echo(f"warning: {warning}", err=True)
+    with observing(quiet) as observer:
+        result = run(
+            picture,
+            strokes,
+            output,
+            n_clusters=n_clusters,
+            spacing=spacing,
+            random_state=random_state or 0,
+            n_jobs=threads,
+            observer=observer,
+        )
     emit(result, as_json, show_parts if strokes is None else show_cut)
 
 
@@ -129,5 +136,6 @@ def show_parts(result: Mapping[str, Any]) -> None:
         for one in result["parts"]
     ]
     table(stdout_console(), ["value", "line", "of the picture"], rows)
-    click.echo(f"{result['n_clusters']} parts: {result['why']}")
+    count = result["n_clusters"]
+    click.echo(f"{count} part{'s' * (count != 1)}: {result['why']}")
     click.echo(f"{result['output']}: the labels; {result['outline']}: to look at")

@@ -9,6 +9,7 @@ import click
 
 from mustlink_io.commands.options import JSON, QUIET
 from mustlink_io.terminal.console import clock, facts, size, stdout_console
+from mustlink_io.terminal.progress import observing
 from mustlink_io.terminal.summary import emit
 
 
@@ -23,11 +24,9 @@ def demo(out_dir: str, quiet: bool, as_json: bool) -> None:
     """
     from mustlink_io.jobs.demo import run as run_demo
 
-    result = run_demo(out_dir)
-    for warning in result["warnings"]:
-        click.echo(f"warning: {warning}", err=True)
-    if as_json or not quiet:
-        emit(result, as_json, show_demo)
+    with observing(quiet) as observer:
+        result = run_demo(out_dir, observer)
+    emit(result, as_json, show_demo)
 
 
 def show_demo(result: Mapping[str, Any]) -> None:

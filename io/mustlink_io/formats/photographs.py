@@ -49,9 +49,10 @@ def load_strokes(path: str | Path, where: str) -> tuple[NDArray[np.int64], NDArr
             "brush (a pencil, without smoothing)"
         )
     if len(colours) < 2:
+        told = "one opaque colour" if len(colours) else "no opaque colour"
         raise InputError(
-            f"{where}: {len(colours)} opaque colours in {path}, each a class; paint with two at "
-            "least, one of them what is not to be cut out"
+            f"{where}: {told} in {path}, each is a class; paint with two at least, one of them "
+            "what is not to be cut out"
         )
     labels = np.full(painted.shape, -1, dtype=np.int64)
     labels[painted] = codes.ravel()

@@ -24,7 +24,7 @@ def pages_in(path: str | Path) -> int:
     """How many pages a TIFF has; 1 for any other file."""
     if Path(path).suffix.lower() not in (".tif", ".tiff"):
         return 1
-    return opened(path, "picture", lambda found: int(getattr(found, "n_frames", 1)), _TIFF)
+    return opened(path, str(path), lambda found: int(getattr(found, "n_frames", 1)), _TIFF)
 
 
 def load_stack(path: str | Path, where: str) -> NDArray[Any]:
@@ -48,11 +48,16 @@ def load_stack_strokes(path: str | Path, where: str) -> NDArray[np.int64]:
     values = load_stack(path, where)
     if values.dtype.kind == "f" and not (values == np.rint(values)).all():
         raise InputError(f"{where}: {path} has values between whole numbers; paint 0, 1, 2, …")
+    if (values < 0).any() and (values == 0).any():
+        raise InputError(
+            f"{where}: {path} has values below 0 beside 0, which is where nothing is painted; add 1"
+        )
     classes = np.unique(values[values > 0])
     if classes.size < 2:
+        told = "one grey value" if classes.size else "no grey value"
         raise InputError(
-            f"{where}: {classes.size} grey values above 0 in {path}, each a class; paint two at "
-            "least, one of them what is not wanted, and leave 0 where nothing is painted"
+            f"{where}: {told} above 0 in {path}, each is a class; paint two at least, one of them "
+            "what is not wanted, and leave 0 where nothing is painted"
         )
     if (values > 0).all():
         raise InputError(f"{where}: {path} has no voxel of 0, so that all are painted")

@@ -1,87 +1,57 @@
-"""`mustlink cut`: a photograph and painted strokes become labels of pixels, and cut-outs."""
+"""`mustlink cut`: along strokes or without, a picture or a stack of slices."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-import mustlink as ml
 from mustlink.errors import InputError
-from mustlink_io.formats.photographs import PAINTED_ON, load_image, load_strokes, save_image
+from mustlink.observe import Observer
 from mustlink_io.formats.stacks import ENDINGS, pages_in
-from mustlink_io.hdf5.writing import check_output
+from mustlink_io.jobs.cut_alone import cut_alone
+from mustlink_io.jobs.cut_picture import cut_picture
 from mustlink_io.jobs.cut_stack import cut_stack
-from mustlink_io.pictures.cut_out import cut_out, outlined
 
 
 def cut(
     picture: str,
-    strokes: str,
+    strokes: str | None,
     output: str,
-    random_state: int,
-    n_jobs: int | None,
+    *,
+    n_clusters: int | str = "auto",
     spacing: tuple[float, ...] | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    observer: Observer | None = None,
 ) -> dict[str, Any]:
-    """Cut, and write the labels, the outline and a cut-out for each class; returns plain values.
+    """Cut along `strokes`, or where these are None into `n_clusters` parts; returns plain values.
 
     What is written as TIFF or .npy is a stack, see `cut_stack`. Raises InputError.
     """
-    if Path(output).suffix.lower() in ENDINGS:
-        return cut_stack(picture, strokes, output, spacing, random_state, n_jobs)
-    if Path(output).suffix.lower() != ".png":
+    pages, ending = pages_in(picture), Path(output).suffix.lower()
+    told = f"has {pages} pages" if pages > 1 else "is an array"
+    many = pages > 1 or Path(picture).suffix.lower() == ".npy"
+    if strokes is None and many:
         raise InputError(
-            f"output: {output} does not end in .png, which labels need, or in .tif or .npy, which "
-            "those of a stack need; change it"
+            f"strokes: none are given, but {picture} {told}; a stack is cut along strokes alone"
         )
-    pages = pages_in(picture)
-    if pages > 1 or Path(picture).suffix.lower() == ".npy":
-        told = f"has {pages} pages" if pages > 1 else "is an array"
+    if strokes is not None and ending in ENDINGS:
+        if Path(picture).suffix.lower() not in ENDINGS:
+            raise InputError(
+                f"output: {output} is for a stack, but {picture} is a picture; its labels need a "
+                "name that ends in .png"
+            )
+        return cut_stack(picture, strokes, output, spacing, random_state, n_jobs, observer)
+    if many:
         raise InputError(
             f"output: {output} is a picture, but {picture} {told}; labels of a stack need a name "
             "that ends in .tif or .npy"
         )
-    image = load_image(picture, "picture")
-    labels, colours = load_strokes(strokes, "strokes")
-    if labels.shape != image.shape[:2]:
+    if ending != ".png":
         raise InputError(
-            f"strokes: {_size(labels)} pixels, but {picture} has {_size(image)}; {PAINTED_ON}"
+            f"output: {output} does not end in .png, which labels need, or in .tif or .npy, which "
+            "those of a stack need; change it"
         )
-    names = ["#" + "".join(f"{part:02x}" for part in colour) for colour in colours.tolist()]
-    path = Path(output)
-    outline = path.with_name(f"{path.stem}-outline.png")
-    parts = [path.with_name(f"{path.stem}-{code}.png") for code in range(len(names))]
-    for target in (path, outline, *parts):
-        check_output(target, (picture, strokes))
-    est = ml.StrokeCut(random_state=random_state, n_jobs=n_jobs)
-    est.fit(image, labels, spacing=spacing)
-    found, shares, ground = est.labels_, est.label_distributions_, int(est.ground_)
-    save_image(found.astype(np.uint8), path)
-    save_image(outlined(image, found, ground, colours), outline)
-    for code, part in enumerate(parts):
-        save_image(cut_out(image, found == code, shares[..., code]), part)
-    counts = np.bincount(found.ravel(), minlength=len(names))
-    return {
-        "output": str(path),
-        "outline": str(outline),
-        "pixels": int(found.size),
-        "classes": [
-            {
-                "value": code,
-                "colour": name,
-                "strokes": int((labels == code).sum()),
-                "pixels": int(counts[code]),
-                "cut_out": str(parts[code]),
-                "is_ground": code == ground,
-            }
-            for code, name in enumerate(names)
-        ],
-        "seconds": est.report_.seconds,
-        "notes": list(est.report_.notes),
-        "warnings": list(est.report_.warnings),
-    }
-
-
-def _size(picture: Any) -> str:
-    return f"{picture.shape[1]} x {picture.shape[0]}"
+    if strokes is None:
+        return cut_alone(picture, n_clusters, output, random_state, n_jobs, observer)
+    return cut_picture(picture, strokes, output, spacing, random_state, n_jobs, observer)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import mustlink as ml
 from mustlink.errors import InputError
+from mustlink.observe import Observer
 from mustlink_io.formats.photographs import load_image, save_image
-from mustlink_io.formats.stacks import pages_in
 from mustlink_io.hdf5.writing import check_output
 from mustlink_io.pictures.cut_out import outlined
 
@@ -22,27 +22,26 @@ _ALL = -1  # no part is dimmed
 
 
 def cut_alone(
-    picture: str, n_clusters: int | str, output: str, random_state: int, n_jobs: int | None
+    picture: str,
+    n_clusters: int | str,
+    output: str,
+    random_state: int,
+    n_jobs: int | None,
+    observer: Observer | None,
 ) -> dict[str, Any]:
     """Cut, and write the labels and a picture with lines round the parts; returns plain values.
 
     Raises InputError.
     """
-    if Path(output).suffix.lower() != ".png":
-        raise InputError(f"output: {output} does not end in .png, which labels need; change it")
-    pages = pages_in(picture)
-    if pages > 1:
-        raise InputError(
-            f"picture: {picture} has {pages} pages; a stack is cut by --strokes alone, into .tif"
-        )
     if n_clusters != "auto" and int(n_clusters) > _MOST:
         raise InputError(f"n_clusters: {n_clusters} parts, but grey has {_MOST}; ask for fewer")
     path = Path(output)
     outline = path.with_name(f"{path.stem}-outline.png")
     for target in (path, outline):
         check_output(target, (picture,))
-    image = load_image(picture, "picture")
-    est = ml.RegionCut(n_clusters, random_state=random_state, n_jobs=n_jobs).fit(image)
+    image = load_image(picture, picture)
+    est = ml.RegionCut(n_clusters, random_state=random_state, n_jobs=n_jobs)
+    est.fit(image, observer=observer)
     labels, k = est.labels_, est.n_clusters_
     if k > _MOST:
         raise InputError(f"n_clusters: {k} parts found, but grey has {_MOST}; ask for fewer")
@@ -59,7 +58,7 @@ def cut_alone(
         "parts": [
             {
                 "value": part,
-                "colour": "#" + "".join(f"{one:02x}" for one in colours[part].tolist()),
+                "colour": "#" + bytes(colours[part]).hex(),
                 "pixels": int(counts[part]),
             }
             for part in range(k)

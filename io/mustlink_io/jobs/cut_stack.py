@@ -9,6 +9,7 @@ import numpy as np
 
 import mustlink as ml
 from mustlink.errors import InputError
+from mustlink.observe import Observer
 from mustlink_io.formats.photographs import save_image
 from mustlink_io.formats.stacks import load_stack, load_stack_strokes, save_stack
 from mustlink_io.hdf5.writing import check_output
@@ -23,12 +24,13 @@ def cut_stack(
     spacing: tuple[float, ...] | None,
     random_state: int,
     n_jobs: int | None,
+    observer: Observer | None,
 ) -> dict[str, Any]:
     """Cut, and write the labels and a picture of some slices; returns plain values.
 
     Raises InputError.
     """
-    volume, painted = load_stack(stack, "picture"), load_stack_strokes(strokes, "strokes")
+    volume, painted = load_stack(stack, stack), load_stack_strokes(strokes, "strokes")
     if painted.shape != volume.shape:
         raise InputError(
             f"strokes: {_size(painted)}, but {stack} has {_size(volume)}; paint on slices of the "
@@ -39,7 +41,7 @@ def cut_stack(
     for target in (path, shown):
         check_output(target, (stack, strokes))
     est = ml.StrokeCut(random_state=random_state, n_jobs=n_jobs)
-    est.fit(volume, painted, spacing=spacing)
+    est.fit(volume, painted, spacing=spacing, observer=observer)
     codes = np.searchsorted(est.classes_, est.labels_)
     colours = np.rint(255 * of_labels(np.arange(len(est.classes_)))).astype(np.uint8)
     ground = int(np.searchsorted(est.classes_, est.ground_))

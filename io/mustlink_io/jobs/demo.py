@@ -13,6 +13,7 @@ from typing import Any
 
 from mustlink.cost.process_memory import peak_bytes
 from mustlink.errors import InputError
+from mustlink.observe import Observer
 from mustlink_io import pictures
 from mustlink_io.formats.photographs import load_cut_out, load_image, load_strokes
 from mustlink_io.hdf5.writing import atomic, check_output
@@ -22,7 +23,7 @@ PHOTOGRAPH = resources.files("sklearn.datasets") / "images" / "china.jpg"
 STROKES = resources.files("mustlink_io") / "data" / "china_strokes.png"
 
 
-def run(out_dir: str) -> dict[str, Any]:
+def run(out_dir: str, observer: Observer | None = None) -> dict[str, Any]:
     """Write photograph and strokes, cut the one along the other, draw both; returns plain values.
 
     Strokes that are in the folder already stay, so that one can paint on them and run it again.
@@ -40,7 +41,7 @@ def run(out_dir: str) -> dict[str, Any]:
         _put(STROKES.read_bytes(), strokes)
     check_output(shown)
     words = (str(photograph), str(strokes), str(output))
-    told = cut(*words, random_state=0, n_jobs=None)
+    told = cut(*words, observer=observer)
     _draw(photograph, strokes, told, shown)
     return {
         **told,
