@@ -6,9 +6,12 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mustlink.kernels import column_steps
+from mustlink.kernels import column_steps, loops
+from mustlink.kernels.disjoint_sum import disjoint_sum
 from mustlink.kernels.group_sums import group_sums, hand_out
 from mustlink.kernels.nearest_centre import nearest_centre
+from mustlink.kernels.permuted_matrix import scaled
+from mustlink.kernels.row_cuts import row_cuts
 from mustlink.kernels.row_sort import sort_row
 from mustlink.kernels.spmm import chebyshev_step, spmm, spmm_axpby
 from mustlink.kernels.strong_links import strong_links
@@ -54,8 +57,6 @@ def test_spmm_is_the_product(m, n, b, dtype, index):
 
 def test_small_and_large_products_are_bitwise_the_same(monkeypatch):
     """One thread or many, one result: only the amount of work decides."""
-    from mustlink.kernels import loops
-
     rng = np.random.default_rng(4)
     A, X = random_csr(rng, 300, 300), rng.standard_normal((300, 5))
     small = spmm(A, X), spmm_axpby(A, X, X, -1.0, 1.0)
@@ -71,6 +72,32 @@ def test_empty_rows_and_empty_blocks():
         spmm_axpby(A, np.ones((3, 2)), np.ones((4, 2)), 3.0, 2.0), np.full((4, 2), 2.0)
     )
     assert spmm(A, np.ones((3, 0))).shape == (4, 0)
+
+
+@pytest.mark.parametrize("small", [0, 1 << 60])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_row_by_row_kernels_are_the_dense_formulas(dtype, small, monkeypatch):
+    monkeypatch.setattr(loops, "SMALL", small)
+    rng = np.random.default_rng(7)
+    whole = rng.standard_normal((40, 40)) * (rng.random((40, 40)) < 0.3)
+    whole[[0, 5, 39]] = 0.0
+    whole = whole.astype(dtype)
+    A, exact = sp.csr_matrix(whole), whole.astype(np.float64)
+    part = rng.random(whole.shape) < 0.5
+    halves = [sp.csr_matrix(np.where(which, whole, 0)) for which in (part, ~part)]
+    found = disjoint_sum(*halves)
+    assert found.has_sorted_indices
+    assert found.dtype == dtype
+    assert np.array_equal(found.toarray(), whole)
+    assert np.array_equal(found.indices, A.indices)
+    by = rng.random(40)
+    B = sp.csr_matrix((scaled(A, by), A.indices, A.indptr), shape=A.shape)
+    assert B.dtype == dtype
+    assert np.array_equal(B.toarray(), (exact * (by[:, None] * by)).astype(dtype))
+    place = rng.integers(0, 4, 40)
+    volume, inside = row_cuts(A, place)
+    np.testing.assert_allclose(volume, exact.sum(axis=1), atol=1e-13)
+    np.testing.assert_allclose(inside, (exact * (place[:, None] == place)).sum(axis=1), atol=1e-13)
 
 
 @given(st.integers(0, 400), st.integers(0, 5), seeds)

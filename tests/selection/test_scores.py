@@ -10,12 +10,12 @@ import oracles
 from mustlink.constraints import Constraints
 from mustlink.errors import InputError
 from mustlink.graph import Graph
+from mustlink.kernels import loops
 from mustlink.scores import (
     broken_pairs,
     cluster_cuts,
     conductances,
     criterion_e,
-    cuts,
     kept_by_kind,
     mncut,
     network_scores,
@@ -145,10 +145,11 @@ def test_mncut_is_the_dense_sum(n, seed):
         assert mncut(form, found) == pytest.approx(oracles.mncut_dense(W, found))
 
 
-@pytest.mark.parametrize("block", [1, 7, 10**6])
-def test_mncut_does_not_depend_on_the_block(block, monkeypatch):
-    monkeypatch.setattr(cuts, "BLOCK", block)
-    W, found = affinity(40, 1), np.random.default_rng(2).integers(0, 4, 40)
+@pytest.mark.parametrize("small", [0, 1 << 60])
+def test_mncut_is_the_same_in_one_thread_and_in_all(small, monkeypatch):
+    monkeypatch.setattr(loops, "SMALL", small)
+    W = affinity(40, 1)
+    found = np.random.default_rng(2).integers(0, 4, 40)
     W[5] = W[:, 5] = 0
     assert mncut(W, found) == pytest.approx(oracles.mncut_dense(W, found))
 
@@ -201,8 +202,8 @@ def test_conductance_is_the_share_of_weight_across_the_border(n, seed):
 
 def test_conductance_of_components_and_of_everything_is_zero(monkeypatch):
     W = sp.block_diag([np.ones((3, 3)), np.ones((2, 2)), [[0.0]]]).tocsr().astype(np.float32)
-    for block in (2, cuts.BLOCK):  # rows in several blocks, or in one
-        monkeypatch.setattr(cuts, "BLOCK", block)
+    for small in (0, 1 << 60):  # rows in all threads, or in one
+        monkeypatch.setattr(loops, "SMALL", small)
         _, conductance, share = conductances(W, np.array([0, 0, 0, 1, 1, 2]))
         assert conductance.tolist() == [0, 0, 0]
         assert share == pytest.approx([9 / 13, 4 / 13, 0])

@@ -38,6 +38,20 @@ def _fill(
         sort_row(columns, values, rows[i], rows[i + 1])
 
 
+@loop()
+def _scale(indptr: Any, indices: Any, data: Any, by: Any, values: Any) -> None:
+    for i in nb.prange(by.size):
+        for q in range(indptr[i], indptr[i + 1]):
+            values[q] = data[q] * (by[indices[q]] * by[i])  # the same for (i, j) and (j, i)
+
+
+def scaled(matrix: sp.csr_matrix, by: NDArray[np.float64]) -> NDArray[Any]:
+    """Stored values of diag(by)·M·diag(by), in M's precision; `by` (m,). Cost: one pass."""
+    values = np.empty_like(matrix.data)
+    _scale(matrix.nnz, matrix.indptr, matrix.indices, matrix.data, by, values)
+    return values
+
+
 def scaled_permutation(
     W: sp.csr_matrix,
     nodes: NDArray[np.int64],

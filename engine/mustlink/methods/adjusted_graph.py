@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mustlink.eigen.solver import LaplacianKey
 from mustlink.graph import Graph
 from mustlink.graph.multiplicity import fold
+from mustlink.kernels.disjoint_sum import disjoint_sum
 from mustlink.kernels.similarity_adjustment import adjust
 from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.observe import Recorder
@@ -47,7 +48,7 @@ class Adjustment:
         if self.new.count:
             added = self.new.matrix(W.shape[0])
             added.data = adjust(np.zeros(added.nnz), added.data)
-            moved = sp.csr_matrix(moved + added)
+            moved = disjoint_sum(moved, added)
         if (moved.data == 0.0).any():
             moved = moved.copy()  # the pattern may still be that of W
             moved.eliminate_zeros()
@@ -68,8 +69,11 @@ class Adjustment:
 
 
 def _shaped(F: NDArray[np.float64], largest: float, power: float) -> NDArray[np.float64]:
-    size = np.minimum(np.abs(F) / largest, 1.0)
-    return np.asarray(np.copysign(size if power == 1.0 else size**power, F))
+    found = np.zeros_like(F)
+    told = np.flatnonzero(F)  # most edges are far from every pair
+    size = np.minimum(np.abs(F[told]) / largest, 1.0)
+    found[told] = np.copysign(size if power == 1.0 else size**power, F[told])
+    return found
 
 
 def _with_enough_nodes(moved: sp.csr_matrix, W: sp.csr_matrix, least: int) -> sp.csr_matrix:

@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from mustlink.graph.components import component_labels
 from mustlink.graph.graph import Graph
 from mustlink.graph.order import cuthill_mckee
-from mustlink.kernels.permuted_matrix import scaled_permutation
+from mustlink.kernels.permuted_matrix import scaled, scaled_permutation
 from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.operators.null_space import NullSpace
 from mustlink.space import LocalSpace
 
 Block = NDArray[np.float64]
-_ROWS = 1 << 17  # of a matrix at once: temporaries of some ten megabytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,19 +157,6 @@ class NormalizedLaplacian(GroundedLaplacian):
         weights = None if self.weights is None else self.weights[keep]
         root, nodes = self.root_degree[keep], self.nodes[keep]
         return NormalizedLaplacian.of(S, root, nodes, self.n_nodes, weights)
-
-
-def scaled(matrix: sp.csr_matrix, by: NDArray[np.float64]) -> NDArray[Any]:
-    """Stored values of diag(by)·M·diag(by), in M's precision, by blocks of rows."""
-    found = np.empty_like(matrix.data)
-    indptr = matrix.indptr
-    for first in range(0, matrix.shape[0], _ROWS):
-        last = min(first + _ROWS, matrix.shape[0])
-        part = slice(indptr[first], indptr[last])
-        rows = np.repeat(by[first:last], np.diff(indptr[first : last + 1]))
-        # The product of the two first: it is the same for (i, j) and (j, i).
-        found[part] = matrix.data[part] * (by[matrix.indices[part]] * rows)
-    return found
 
 
 def normalized_laplacian(

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.operators.laplacian import Block, NormalizedLaplacian, scaled
+from mustlink.kernels.permuted_matrix import scaled
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.operators.null_space import NullSpace
 
 

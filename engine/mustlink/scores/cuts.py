@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.errors import InputError
+from mustlink.kernels.row_cuts import row_cuts
 from mustlink.scores.kept import as_clusters, satisfaction
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-# Stored entries of the affinity looked at together: temporary arrays of a few megabytes.
-BLOCK = 1 << 19
 
 
 def conductances(affinity: Any, labels: Any) -> tuple[Ints, Floats, Floats]:
@@ -98,18 +96,9 @@ def _cuts(affinity: Any, labels: Any) -> tuple[Ints, Floats, Floats]:
         )
     clusters, place = np.unique(found, return_inverse=True)
     place, count = np.asarray(place).ravel(), clusters.size
-    volume, inside = np.zeros(count), np.zeros(count)
-    starts = csr.indptr.astype(np.int64)
-    first = 0
-    while first < found.size:
-        last = int(np.searchsorted(starts, starts[first] + BLOCK, side="right")) - 1
-        last = max(last, first + 1)
-        entries = slice(starts[first], starts[last])
-        own = np.repeat(place[first:last], np.diff(starts[first : last + 1]))
-        same = own == place[csr.indices[entries]]
-        volume += np.bincount(own, weights=csr.data[entries], minlength=count)
-        inside += np.bincount(own[same], weights=csr.data[entries][same], minlength=count)
-        first = last
+    whole, kept = row_cuts(csr.astype(np.result_type(csr.dtype, np.float32), copy=False), place)
+    volume = np.bincount(place, weights=whole, minlength=count)
+    inside = np.bincount(place, weights=kept, minlength=count)
     # Summation in two orders may leave a cut of -1e-17.
     return clusters, np.maximum(volume - inside, 0.0), volume
 
