@@ -21,6 +21,8 @@ STROKES = {
     "sky and lake": [((20, 28), (280, 600)), ((280, 288), (380, 520)), ((60, 68), (10, 90))],
     "trees": [((380, 388), (20, 180)), ((370, 378), (380, 600)), ((180, 260), (600, 608))],
 }
+MORE = ((285, 292), (8, 68))  # on the lake on the left, once the first cut has been looked at
+LAKE = np.s_[296:306, 40:70]  # beside it, not painted
 # Painted as well, but not shown to mustlink: whether it found what was meant.
 HELD_OUT = {
     "temple": [((180, 210), (120, 280)), ((344, 356), (220, 300))],
@@ -39,14 +41,14 @@ def paint(strokes, shape):
     return labels
 
 
-def in_the_shell(photograph, strokes, out):
+def in_the_shell(photograph, strokes, out, name="cut"):
     """`mustlink cut` on the photograph and a transparent layer, as an editor would save it."""
     layer = np.dstack([COLOURS[strokes], np.where(strokes >= 0, 255, 0).astype(np.uint8)])
     Image.fromarray(photograph).save(out / "photo.png")
     Image.fromarray(layer).save(out / "strokes.png")
-    command = ["mustlink", "cut", "photo.png", "--strokes", "strokes.png", "-o", "cut.png"]
+    command = ["mustlink", "cut", "photo.png", "--strokes", "strokes.png", "-o", f"{name}.png"]
     subprocess.run([sys.executable, "-m", *command], cwd=out, check=True)
-    return np.asarray(Image.open(out / "cut.png"))  # numbers of classes, as colours are sorted
+    return np.asarray(Image.open(out / f"{name}.png"))  # numbers of classes, as colours are sorted
 
 
 def on_a_graph(image, strokes):
@@ -54,6 +56,21 @@ def on_a_graph(image, strokes):
     graph = ml.image_graph(image)  # near pixels are joined, and ones alike
     common = {"n_clusters": 3, "affinity": "precomputed", "random_state": 0}
     return ml.NCut(**common).fit(graph), ml.CSP(**common).fit(graph, strokes.ravel())
+
+
+def look_and_paint_again(photograph, strokes, first, out):
+    """One stroke more, a picture of both cuts; the lake's share of sky and lake in both."""
+    sky = list(STROKES).index("sky and lake")
+    more = strokes.copy()
+    more[slice(*MORE[0]), slice(*MORE[1])] = sky
+    again = in_the_shell(photograph, more, out, "again")
+    shown = [pictures.painted(photograph, one, COLOURS) for one in (strokes, more)]
+    cuts = [np.asarray(Image.open(out / f"{name}-outline.png")) for name in ("cut", "again")]
+    titles = ("strokes", "the cut", "one stroke more", "the cut again")
+    figure = pictures.side_by_side((shown[0], cuts[0], shown[1], cuts[1]), titles)
+    pictures.save(figure, out / "strokes-and-cuts.png")
+    meant = again[MORE[0][0], MORE[1][0]]
+    return [float((labels[LAKE] == meant).mean()) for labels in (first, again)]
 
 
 def main(out):
@@ -73,6 +90,7 @@ def main(out):
         figures[name] = adjusted_rand_score(truth[truth >= 0], labels[truth >= 0])
         print(f"ARI on held-out strokes, {words[name]}: {figures[name]:.3f}")
 
+    figures["lake"] = look_and_paint_again(photograph, strokes, found["cut"], out)
     figure = pictures.segmentation(image, small, found["without"], found["with"])
     pictures.save(figure, out / "image.png")
     return figures

@@ -38,6 +38,7 @@ def test_strokes_show_what_is_meant(tmp_path):
     figures = run("image", tmp_path)
     assert min(figures["cut"], figures["with"]) > 0.9 > 0.7 > figures["without"]
     assert figures["kept"] > 0.95
+    assert figures["lake"] == pytest.approx([0, 1], abs=0.05)  # before the stroke, and after it
     shown = [figures[name] for name in ("cut", "without", "with")]
     assert shown == pytest.approx(claimed("image.md"), abs=0.02)
     temple, trees, rest = (np.asarray(Image.open(tmp_path / f"cut-{code}.png")) for code in "012")

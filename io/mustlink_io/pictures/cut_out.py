@@ -11,7 +11,7 @@ from mustlink_io.pictures.canvas import Labels
 
 _DIMMED = 0.35  # of a ground's lightness
 _SOFT = 2  # pixels of a cut-out's edge to either side
-_LINE = 500  # pixels of a picture for each of a line's width
+_LINE = 300  # pixels of a picture for each of a line's width
 
 
 def outlined(
