@@ -5,8 +5,9 @@
 
 The picture is a mosaic of the six landscape GrabCut photographs of 321 x 481 pixels with their
 first scribbles, in the order of their names, two a row: 963 x 962 pixels. IoU is of all six
-foregrounds together, pixels of unsure truth left out. Every method runs in a process of its own,
-after a small picture has loaded its kernels. Peers take part where scikit-image is installed.
+foregrounds together, pixels of unsure truth left out. "one stroke more" is a `refit` with the
+stroke that the cut before did not have. Every method runs in a process of its own, after a small
+picture has loaded its kernels. Peers take part where scikit-image is installed.
 Needs the data folder.
 """
 
@@ -24,6 +25,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "NCut, K = 8": ("NCut", {"n_clusters": 8}),
     "FastGE exact": ("FastGE", {"n_clusters": 2, "subspace": "exact"}),
 }
+CUTS = ("StrokeCut", "StrokeCut, one stroke more", "RegionCut")  # of pictures, not of graphs
 PEERS = {"random_walker cg_j": "cg_j", "random_walker cg_mg": "cg_mg"}
 _SPREADING = ("GFHF", "Poisson")
 
@@ -65,6 +67,42 @@ def ours(source: str, method: str, jobs: int) -> dict[str, Any]:
         "steps": est.report_.convergence.iterations,
         "peak_bytes": common.own_peak_bytes(),
     }
+
+
+def cut(source: str, method: str, jobs: int) -> dict[str, Any]:
+    """Cut of the picture itself, by strokes, by one stroke more, or by none."""
+    import mustlink as ml
+
+    image, strokes, truth = mosaic(source)
+    if method == "RegionCut":
+        est: Any = ml.RegionCut(random_state=0, n_jobs=jobs)
+        est.fit(image[::5, ::5])
+        run, given = est.fit, (image,)
+    else:
+        est = ml.StrokeCut(random_state=0, n_jobs=jobs)
+        est.fit(image[::5, ::5], strokes[::5, ::5])
+        run, given = est.fit, (image, strokes)
+        if method != "StrokeCut":
+            est.fit(image, _without_one(strokes))
+            run, given = est.refit, (strokes,)
+    _, seconds, cpu = common.cpu_timed(run, *given)
+    return {
+        "pixels": strokes.size,
+        "seconds": seconds,
+        "cpu": cpu,
+        "iou": None if method == "RegionCut" else _iou(est.labels_ == 1, truth),
+        "peak_bytes": common.own_peak_bytes(),
+    }
+
+
+def _without_one(strokes: Any) -> Any:
+    """Strokes but for the largest of the foreground."""
+    import numpy as np
+    from scipy import ndimage
+
+    pieces, _ = ndimage.label(strokes == 1, np.ones((3, 3)))
+    sizes = np.bincount(pieces.ravel())[1:]
+    return np.where(pieces == 1 + int(sizes.argmax()), -1, strokes)
 
 
 def peer(source: str, mode: str) -> dict[str, Any]:
@@ -112,7 +150,7 @@ def _iou(front: Any, truth: Any) -> float:
 
 def main() -> int:
     parser = common.parser(__doc__)
-    usual = [*METHODS, *(PEERS if importlib.util.find_spec("skimage") else ())]
+    usual = [*CUTS, *METHODS, *(PEERS if importlib.util.find_spec("skimage") else ())]
     parser.add_argument("--methods", nargs="+", choices=usual, default=usual)
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
@@ -126,7 +164,7 @@ def main() -> int:
             found = common.call("pictures:peer", source=str(source), mode=PEERS[method])
         else:
             given = {"source": str(source), "method": method, "jobs": args.jobs}
-            found = common.call("pictures:ours", **given)
+            found = common.call(f"pictures:{'cut' if method in CUTS else 'ours'}", **given)
         figures[method] = found
         common.write_json(args.out, "pictures", figures)
     keys = ("graph_seconds", "seconds", "cpu", "steps", "iou")
