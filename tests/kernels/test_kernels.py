@@ -13,7 +13,14 @@ from mustlink.kernels.nearest_centre import nearest_centre
 from mustlink.kernels.permuted_matrix import scaled
 from mustlink.kernels.row_cuts import row_cuts
 from mustlink.kernels.row_sort import sort_row
-from mustlink.kernels.spmm import chebyshev_step, spmm, spmm_axpby
+from mustlink.kernels.spmm import (
+    add_product,
+    chebyshev_step,
+    jacobi_step,
+    residual,
+    spmm,
+    spmm_axpby,
+)
 from mustlink.kernels.strong_links import strong_links
 from mustlink.kernels.union_find import union_find
 
@@ -149,6 +156,12 @@ def test_chebyshev_step_is_the_formula(m, dtype):
     tolerance = 1e-4 if dtype == np.float32 else 1e-11
     np.testing.assert_allclose(moved, true, atol=tolerance)
     np.testing.assert_allclose(found, X + true, atol=tolerance)
+    once, left = jacobi_step(A, X, B, inverse, (0.5, -2.0, 0.7)), residual(A, X, B, 0.5, -2.0)
+    true = B - (0.5 * X - 2.0 * (A.toarray() @ X))
+    np.testing.assert_allclose(left, true, atol=tolerance)
+    np.testing.assert_allclose(once, X + 0.7 * inverse[:, None] * true, atol=tolerance)
+    add_product(A, X.astype(np.float64), left)
+    np.testing.assert_allclose(left, true + A.toarray() @ X, atol=tolerance)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

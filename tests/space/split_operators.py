@@ -137,6 +137,7 @@ class SplitGrid:
         return found
 
     def relax(self, B, X, step, old, new):
+        step = self.space.zeros(B.shape[1], B.dtype) if step is None else step
         self.space.blend(step, old, (self.space.scaled(self.residual(B, X), self.inverse), new))
         found = self.space.copy(X)
         self.space.blend(found, 1.0, (step, 1.0))
@@ -146,8 +147,8 @@ class SplitGrid:
         pairs = zip(self.P, R.pieces, strict=True)
         return self.space.reduce([[P.T @ r] for P, r in pairs])[0].astype(np.float64)
 
-    def up(self, C):
-        return Pieces((P @ C).astype(np.float32) for P in self.P)
+    def lift(self, X, C):
+        self.space.blend(X, 1.0, (Pieces((P @ C).astype(np.float32) for P in self.P), 1.0))
 
     def solve(self, B):
         return None

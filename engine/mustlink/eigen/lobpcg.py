@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.deadline import NEVER, Deadline
-from mustlink.eigen.ritz import CUTS, Map, orthonormal, ritz_pairs, whitening
+from mustlink.eigen.ritz import CUTS, Map, is_even, orthonormal, ritz_pairs, whitening
 from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence, EigenResult
 from mustlink.space import Block, Dots, Gram, LocalSpace, Small, Space
@@ -21,6 +21,7 @@ from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagna
 
 _WINDOW, _FACTOR = 80, 0.9  # see `Stagnation`; pauses of up to 44 steps were measured
 _SHORTEST = 1e-30  # largest entry of a column, whose square is sound in single precision too
+_ANEW = 8  # steps after which inner products of [X P] are summed again: rounding adds up
 _LOST = 1e-28  # squared length of a direction, the new vectors having length 1, that is none
 
 
@@ -31,6 +32,7 @@ class Lobpcg:
     With `relative` it is ‖Ax − θMx‖ <= tol·|θ|·‖Mx‖ instead: for a pencil with M = L̄ the wanted
     x are those that L̄ makes small, and the size of L̄ says nothing about them. It also ends when
     no residual that is too large has fallen by a tenth for 80 steps, and at the `deadline`.
+    With `whole` the guard columns are returned, too: for who goes on from them.
     """
 
     n_pairs: int
@@ -40,6 +42,7 @@ class Lobpcg:
     norm_A: float = 1.0
     relative: bool = False
     deadline: Deadline = NEVER
+    whole: bool = False
 
 
 def lobpcg(
@@ -69,18 +72,15 @@ def lobpcg(
     project = project or (lambda V: V)
     b, wanted = X.shape[1], method.n_pairs
     dtype = np.float32 if X.dtype == np.float32 else np.float64
-    X = orthonormal(space, project(space.copy(X, dtype)), M)
-    AX, MX = A(X), X if M is None else M(X)
-    theta, C = ritz_pairs(sign * space.gram(X, AX), np.eye(X.shape[1]))
-    X, AX = space.combine(X, C), space.combine(AX, C)
-    MX = X if M is None else space.combine(MX, C)
+    theta, X, AX, MX = _first_pairs(space, A, M, project(space.copy(X, dtype)), sign)
     P = AP = MP = space.zeros(0, dtype)
+    known: tuple[Small, Small] | None = None
     watch = Stagnation(min(wanted, b), _WINDOW, _FACTOR)
     step = 0
     while True:
         R = space.copy(AX)
-        space.blend(R, 1.0, (MX, -sign * theta))
-        residuals = _residuals(space, X, MX, R, theta, method)
+        squares = space.lessen(R, MX, sign * theta)
+        residuals = np.sqrt(squares) / _sizes(space, X, MX, theta, method)
         reason = _ending(step, residuals, method, watch, on_step)
         if reason:
             break
@@ -97,8 +97,10 @@ def lobpcg(
         AW = A(W)
         V, AV = [X, P, W], [AX, AP, AW]
         MV = V if M is None else [MX, MP, MW]
-        H, G = space.sums(Gram(V, AV), Gram(V, MV))
+        H, G = _forms(space, V, AV, MV, None if step % _ANEW == 0 else known)
         theta, C, Cp = _step(sign * H, (G + G.T) / 2, b, active, dtype)
+        kept = np.concatenate([C, Cp], axis=1)
+        known = None if M is not None else (kept.T @ H @ kept, kept.T @ G @ kept)
         del W, AW, MW
         X, P = space.recombine(V, C, Cp)
         del V
@@ -111,7 +113,25 @@ def lobpcg(
     order = ascending[:wanted]
     convergence = Convergence("lobpcg", reason, step, residuals[order], method.tol)
     beyond = float(sign * theta[ascending[wanted]]) if theta.size > wanted else None
+    order = ascending if method.whole else order
     return EigenResult(sign * theta[order], space.columns(X, order), convergence, beyond)
+
+
+def _first_pairs(
+    space: Space, A: Map, M: Map | None, X: Block, sign: float
+) -> tuple[Small, Block, Block, Block]:
+    """Rayleigh-Ritz on the span of the start: θ, X, AX and MX."""
+    MX = X if M is None else M(X)
+    if not is_even(space.gram(X, MX), X.dtype):
+        X = orthonormal(space, X, M)
+        MX = X if M is None else M(X)
+    AX = A(X)
+    H, G = space.sums(Gram(X, AX), Gram(X, MX))
+    theta, C = ritz_pairs(sign * H, whitening(G, CUTS[np.dtype(X.dtype)].basis))
+    AX = space.combine(AX, C)
+    MX = MX if M is None else space.combine(MX, C)
+    X = space.combine(X, C)
+    return theta, X, AX, X if M is None else MX
 
 
 def _ending(
@@ -147,14 +167,30 @@ def _bounded(space: Space, W: Block) -> Block:
     return W
 
 
-def _residuals(space: Space, X: Block, MX: Block, R: Block, theta: Small, method: Lobpcg) -> Small:
-    """‖r‖ in the unit of the stopping rule, one reduction."""
-    blocks = (R, X, MX) if method.relative else (R, X)
-    r, x, *m = np.sqrt(space.sums(*(Dots(V, V) for V in blocks)))
+def _forms(
+    space: Space,
+    V: list[Block],
+    AV: list[Block],
+    MV: list[Block],
+    known: tuple[Small, Small] | None,
+) -> list[Small]:
+    """VᵀAV and VᵀMV, V = [X P W]; of [X P] they are `known` from the step before."""
+    if known is None:
+        return space.sums(Gram(V, AV), Gram(V, MV))
+    found = []
+    columns = space.sums(Gram(V, AV[-1]), Gram(V, MV[-1]))
+    for inside, last in zip(known, columns, strict=True):
+        beside = last[: len(inside)]
+        found.append(np.block([[inside, beside], [beside.T, last[len(inside) :]]]))
+    return found
+
+
+def _sizes(space: Space, X: Block, MX: Block, theta: Small, method: Lobpcg) -> Small:
+    """The unit of residuals in the stopping rule, one reduction."""
+    blocks = (X, MX) if method.relative else (X,)
+    x, *m = np.sqrt(space.sums(*(Dots(V, V) for V in blocks)))
     size = method.norm_A * x
-    if method.relative:
-        size = np.maximum(np.abs(theta) * m[0], 1e-14 * size)
-    return np.asarray(r / size)
+    return np.maximum(np.abs(theta) * m[0], 1e-14 * size) if method.relative else size
 
 
 def _step(
@@ -187,11 +223,19 @@ def _new_directions(
 ) -> tuple[Block, Block]:
     """M-orthonormal W outside the span of the bases, and MW; what is left of others is rounding.
 
-    The W that is given is changed.
+    The W that is given is changed. Where it is far from the span and from dependent, one Gram
+    matrix tells all. Else one after the other:
 
     In a small space the bases may fill nearly all of it. Columns that are rounding, blown up to
     length 1, are neither orthogonal to the bases nor free of what `project` removes.
     """
+    if M is None:
+        B, G = space.sums(Gram(list(metric), W), Gram(W, W))
+        inside = G - B.T @ B
+        if is_even(inside, W.dtype, np.diag(G)):
+            T = whitening(inside, CUTS[np.dtype(W.dtype)].basis)
+            W = space.combine([W, *bases], np.concatenate([T, -B @ T]))
+            return W, W
     before = space.norms(W)
     _against(space, W, bases, metric)
     new = space.norms(W) > CUTS[np.dtype(W.dtype)].column * before

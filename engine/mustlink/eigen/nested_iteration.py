@@ -116,17 +116,20 @@ def nested(
     seed: int = 0,
     on_step: Callable[[int, NDArray[np.float64]], bool] | None = None,
     deadline: Deadline = NEVER,
+    start: Block | None = None,
+    whole: bool = False,
 ) -> EigenResult:
     """The k smallest pairs of L̄ in the complement of its null space, to ‖L̄v − λv‖ <= tol.
 
-    Shapes: values (k,), vectors (m, k) orthonormal, in working order. The start from coarse grids
-    is there even where the deadline is over.
+    Shapes: values (k,), vectors (m, k) orthonormal, in working order; with `whole` the guard
+    columns, too. Without a `start` (m, b), b >= k, it is that from coarse grids, which is there
+    even where the deadline is over.
     """
     b = min(k + guard(k), laplacian.space.size - laplacian.null.n_components)
     return lobpcg(
         laplacian.apply,
-        nested_start(laplacian, grids, b, seed),
-        Lobpcg(k, tol, max_iter, deadline=deadline),
+        nested_start(laplacian, grids, b, seed) if start is None else start,
+        Lobpcg(k, tol, max_iter, deadline=deadline, whole=whole),
         precondition=grids.cycle(),
         project=laplacian.null.project,
         on_step=on_step,

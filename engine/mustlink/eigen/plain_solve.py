@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,8 @@ PLAIN_SOLVERS = (*SOLVERS, "chebyshev")  # which is for L̄ alone, without a pen
 WITHOUT_GRIDS = ("dense", "lanczos", "chebyshev")
 DENSE_BELOW = 1000  # nodes: below, LAPACK takes about a second and is exact
 _DENSE_COMPLETE = 4000
-_SINGLE = 1e-4  # residual from which filters work in single precision, at half the cost
+_SINGLE = 1e-4  # residual down to which single precision does, at half the cost
+_FEW = 20_000  # nodes up to which it would save nothing
 
 
 def is_small(laplacian: NormalizedLaplacian) -> bool:
@@ -81,16 +83,37 @@ def plain_solve(
         return shift_invert(
             laplacian, grids, k, tol=tol, max_iter=10 * max_iter, seed=seed, deadline=deadline
         )
-    return nested(
-        laplacian,
-        grids,
-        k,
-        tol=tol,
-        max_iter=max_iter,
-        seed=seed,
-        on_step=_telling(tol, advance),
-        deadline=deadline,
-    )
+    return _nested(laplacian, grids, key, advance, deadline)
+
+
+def _nested(
+    laplacian: NormalizedLaplacian,
+    grids: Hierarchy,
+    key: SolutionKey[EigenResult],
+    advance: Callable[[float], None],
+    deadline: Deadline,
+) -> EigenResult:
+    """Nested iteration, on large graphs in single precision as far as that is sharp enough.
+
+    Then Rayleigh-Ritz in double, and more steps where the tolerance asks for them: values and
+    residuals are those of the graph as it is.
+    """
+    k, tol = key.count, key.tol
+    how: dict[str, Any] = {
+        "seed": key.seed,
+        "on_step": _telling(tol, advance),
+        "deadline": deadline,
+    }
+    rough = laplacian.in_single
+    if rough is laplacian or laplacian.size <= _FEW:
+        return nested(laplacian, grids, k, tol=tol, max_iter=key.max_iter, **how)
+    first = nested(rough, grids, k, tol=max(tol, _SINGLE), max_iter=key.max_iter, whole=True, **how)
+    start = laplacian.space.copy(first.vectors, laplacian.dtype)
+    taken = first.convergence.iterations
+    del first
+    found = nested(laplacian, grids, k, tol=tol, max_iter=key.max_iter - taken, start=start, **how)
+    steps = taken + found.convergence.iterations
+    return replace(found, convergence=replace(found.convergence, iterations=steps))
 
 
 def _telling(

@@ -28,17 +28,19 @@ class Cuts:
     `sweep`: the same in a first sweep over columns of any kind, which a second one mends.
     `fresh`: the same for directions that are to be new: what is left of others is noise.
     `column`: of the length of a column after its part in another span is taken out.
+    `even`: of eigenvalues and of squared lengths, above which one sweep is as good as two.
     """
 
     basis: float
     sweep: float
     fresh: float
     column: float
+    even: float
 
 
 CUTS = {
-    np.dtype(np.float64): Cuts(basis=1e-13, sweep=1e-14, fresh=1e-10, column=1e-10),
-    np.dtype(np.float32): Cuts(basis=1e-9, sweep=1e-11, fresh=1e-9, column=1e-5),
+    np.dtype(np.float64): Cuts(basis=1e-13, sweep=1e-14, fresh=1e-10, column=1e-10, even=1e-6),
+    np.dtype(np.float32): Cuts(basis=1e-9, sweep=1e-11, fresh=1e-9, column=1e-5, even=1e-4),
 }
 
 
@@ -59,6 +61,22 @@ def whitening(G: Small, cut: float, floor: NDArray[np.float64] | float = _NOTHIN
     T = np.zeros((len(G), int(keep.sum())))
     T[good] = U[:, keep] / np.sqrt(g[keep]) / size[:, None]
     return T
+
+
+def is_even(G: Small, dtype: Any, squares: Small | None = None) -> bool:
+    """Whether columns with Gram matrix G (b, b) are far from dependent.
+
+    `squares` (b,) are their squared lengths before their part in another span was taken out.
+    """
+    cut = CUTS[np.dtype(dtype)].even
+    size = np.diag(G)
+    if not len(G) or not np.isfinite(G).all() or np.any(size <= _NOTHING):
+        return False
+    if squares is not None and np.any(size <= cut * squares):
+        return False
+    root = np.sqrt(size)
+    values = dense_algebra.eigvalsh(G / root[:, None] / root)
+    return bool(values[0] > cut * values[-1])
 
 
 def ritz_pairs(H: Small, T: Small, count: int | None = None) -> tuple[Small, Small]:

@@ -47,6 +47,40 @@ def _chebyshev(
             Y[i, c] = X[i, c] + move
 
 
+@loop(fastmath=True)
+def _residual(
+    indptr: Any, indices: Any, data: Any, X: Any, B: Any, shift: Any, factor: Any, Y: Any
+) -> None:
+    width = nb.uint64(X.shape[1])
+    for i in nb.prange(Y.shape[0]):
+        row_sums(indices, data, indptr[i], indptr[i + 1], X, Y, i)
+        for c in range(width):
+            Y[i, c] = B[i, c] - shift * X[i, c] - factor * Y[i, c]
+
+
+@loop(fastmath=True)
+def _jacobi(
+    indptr: Any, indices: Any, data: Any, X: Any, B: Any, inverse: Any, weights: Any, Y: Any
+) -> None:
+    shift, factor, new = weights[0], weights[1], weights[2]
+    width = nb.uint64(X.shape[1])
+    for i in nb.prange(Y.shape[0]):
+        row_sums(indices, data, indptr[i], indptr[i + 1], X, Y, i)
+        scale = new * inverse[i]
+        for c in range(width):
+            Y[i, c] = X[i, c] + scale * (B[i, c] - shift * X[i, c] - factor * Y[i, c])
+
+
+@loop(fastmath=True)
+def _add(indptr: Any, indices: Any, data: Any, X: Any, Y: Any) -> None:
+    width = nb.uint64(X.shape[1])
+    for i in nb.prange(Y.shape[0]):
+        for q in range(nb.uint64(indptr[i]), nb.uint64(indptr[i + 1])):
+            j = nb.uint64(indices[q])
+            for c in range(width):
+                Y[i, c] += data[q] * X[j, c]
+
+
 def spmm(matrix: Any, X: NDArray[Any]) -> NDArray[Any]:
     """Return matrix @ X for a CSR matrix (m, n) and a block X (n, b), in the block's precision.
 
@@ -85,3 +119,36 @@ def chebyshev_step(
     arrays = matrix.indptr, matrix.indices, matrix.data, X, B, inverse
     _chebyshev(matrix.nnz * X.shape[1], *arrays, np.array(weights, dtype=X.dtype), step, Y)
     return Y
+
+
+def jacobi_step(
+    matrix: Any,
+    X: NDArray[Any],
+    B: NDArray[Any],
+    inverse: NDArray[Any],
+    weights: tuple[float, float, float],
+) -> NDArray[Any]:
+    """Return X + new·D⁻¹(B − (shift·I + factor·matrix)X), `weights` (shift, factor, new)."""
+    X = np.ascontiguousarray(X)
+    Y = np.empty_like(X)
+    arrays = matrix.indptr, matrix.indices, matrix.data, X, B, inverse
+    _jacobi(matrix.nnz * X.shape[1], *arrays, np.array(weights, dtype=X.dtype), Y)
+    return Y
+
+
+def residual(
+    matrix: Any, X: NDArray[Any], B: NDArray[Any], shift: float, factor: float
+) -> NDArray[Any]:
+    """Return B − (shift·I + factor·matrix)X in one pass."""
+    X = np.ascontiguousarray(X)
+    Y = np.empty_like(X)
+    scalar = X.dtype.type
+    arrays = matrix.indptr, matrix.indices, matrix.data, X, B
+    _residual(matrix.nnz * X.shape[1], *arrays, scalar(shift), scalar(factor), Y)
+    return Y
+
+
+def add_product(matrix: Any, X: NDArray[Any], Y: NDArray[Any]) -> None:
+    """In place Y += matrix @ X, for a matrix of a few entries a row: prolongation from a grid."""
+    arrays = matrix.indptr, matrix.indices, matrix.data, X, Y
+    _add((matrix.nnz + Y.shape[0]) * X.shape[1], *arrays)

@@ -46,8 +46,8 @@ class Grid(Protocol):
         """new·D⁻¹B."""
         ...
 
-    def relax(self, B: Block, X: Block, step: Block, old: float, new: float) -> Block:
-        """X + step after step = old·step + new·D⁻¹(B − AX); `step` is changed."""
+    def relax(self, B: Block, X: Block, step: Block | None, old: float, new: float) -> Block:
+        """X + step after step = old·step + new·D⁻¹(B − AX); `step` is changed, None for 0."""
         ...
 
     def residual(self, B: Block, X: Block) -> Block:
@@ -58,8 +58,8 @@ class Grid(Protocol):
         """PᵀR, on the coarser grid, in double precision."""
         ...
 
-    def up(self, C: Block) -> Block:
-        """PC, from the coarser grid."""
+    def lift(self, X: Block, C: Block) -> None:
+        """In place X += PC, from the coarser grid."""
         ...
 
     def solve(self, B: Block) -> Block | None:
@@ -92,13 +92,20 @@ class Cycle:
 
     def __call__(self, B: Block, /) -> Block:
         """Apply to a block (m, b), in its precision; columns do not disturb each other."""
-        space = self.space
-        found = space.zeros(B.shape[1], B.dtype)
+        space, own = self.space, self.grids[0].dtype
         size = np.abs(space.peaks(B))
         inverse = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
+        every = np.arange(B.shape[1])
+        if 0 < every.size <= _TOGETHER and B.dtype == own:
+            unit = space.copy(B)
+            space.blend(unit, inverse)
+            found = self._descend(0, unit)
+            space.blend(found, size)
+            return found
+        found = space.zeros(B.shape[1], B.dtype)
         for first in range(0, B.shape[1], _TOGETHER):
-            part = np.arange(B.shape[1])[first : first + _TOGETHER]
-            unit = space.rowwise(_scaled(part, inverse[part], self.grids[0].dtype), B)
+            part = every[first : first + _TOGETHER]
+            unit = space.rowwise(_scaled(part, inverse[part], own), B)
             space.blend(found, 0.0, (self._descend(0, unit), size[part]), columns=part)
         return found
 
@@ -113,7 +120,7 @@ class Cycle:
         coarser = self.grids[index + 1]
         for _ in range(0 if coarser.is_last else self.visits - 1):  # the last is solved
             coarser.space.blend(C, 1.0, (self._descend(index + 1, coarser.residual(R, C)), 1.0))
-        grid.space.blend(X, 1.0, (grid.up(C), 1.0))
+        grid.lift(X, C)
         return chebyshev(grid, B, X, self.degree)
 
 
@@ -126,6 +133,9 @@ def chebyshev(grid: Grid, B: Block, X: Block | None, degree: int) -> Block:
     centre, half = (high + low) / 2, (high - low) / 2
     sigma = centre / half
     rho = 1 / sigma
+    if degree == 1:
+        new = 1 / centre
+        return grid.first(B, new) if X is None else grid.relax(B, X, None, 0.0, new)
     if X is None:
         step = grid.first(B, 1 / centre)
         X = grid.space.copy(step)

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.spmm import spmm
+from mustlink.kernels.spmm import add_product, spmm
 from mustlink.linear.multigrid.cycle import Cycle
 from mustlink.linear.multigrid.hierarchy import aggregate, inverse_diagonal
 from mustlink.linear.multigrid.level import Level
@@ -66,10 +66,13 @@ class ProductGrid:
         step *= np.float32(new)
         return step
 
-    def relax(self, B: Single, X: Single, step: Single, old: float, new: float) -> Single:
-        """X + step after step = old·step + new·D⁻¹(B − AX)."""
+    def relax(self, B: Single, X: Single, step: Single | None, old: float, new: float) -> Single:
+        """X + step after step = old·step + new·D⁻¹(B − AX); None for 0."""
         residual = self.residual(B, X)
         residual *= self.inverse
+        if step is None:
+            self.space.blend(residual, new, (X, 1.0))
+            return residual
         self.space.blend(step, old, (residual, new))
         return X + step
 
@@ -82,9 +85,9 @@ class ProductGrid:
         """PᵀR, in double precision."""
         return spmm(self.R, R).astype(np.float64)
 
-    def up(self, C: Block) -> Single:
-        """PC."""
-        return spmm(self.P, C.astype(np.float32))
+    def lift(self, X: Single, C: Block) -> None:
+        """In place X += PC."""
+        add_product(self.P, C, X)
 
     def solve(self, B: Single) -> Single | None:
         """Never known."""

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.spmm import chebyshev_step, spmm, spmm_axpby
+from mustlink.kernels.spmm import add_product, chebyshev_step, jacobi_step, residual, spmm
 from mustlink.operators.grounded_laplacian import Block
 from mustlink.space import LocalSpace
 
@@ -57,28 +57,27 @@ class Level:
 
     def first(self, B: Floats, new: float) -> Floats:
         """new·D⁻¹B."""
-        step = self.inverse_diagonal[:, None] * B
-        step *= new
-        return step
+        by = self.inverse_diagonal * self.dtype.type(new)
+        return by[:, None] * B
 
-    def relax(self, B: Floats, X: Floats, step: Floats, old: float, new: float) -> Floats:
-        """X + step after step = old·step + new·D⁻¹(B − A_l X), in one pass."""
-        weights = (self.shift, self.factor, old, new)
-        return chebyshev_step(self.matrix, X, B, self.inverse_diagonal, step, weights)
+    def relax(self, B: Floats, X: Floats, step: Floats | None, old: float, new: float) -> Floats:
+        """X + step after step = old·step + new·D⁻¹(B − A_l X), in one pass; None for 0."""
+        how = self.matrix, X, B, self.inverse_diagonal
+        if step is None:
+            return jacobi_step(*how, (self.shift, self.factor, new))
+        return chebyshev_step(*how, step, (self.shift, self.factor, old, new))
 
     def residual(self, B: Floats, X: Floats) -> Floats:
         """B − A_l X."""
-        if self.shift:
-            B = B - self.shift * X
-        return spmm_axpby(self.matrix, X, B, -self.factor, 1.0)
+        return residual(self.matrix, X, B, self.shift, self.factor)
 
     def down(self, R: Floats) -> Floats:
         """PᵀR."""
         return spmm(self.R, R).astype(np.float64, copy=False)
 
-    def up(self, C: Floats) -> Floats:
-        """PC."""
-        return spmm(self.P, C.astype(self.dtype, copy=False))
+    def lift(self, X: Floats, C: Floats) -> None:
+        """In place X += PC."""
+        add_product(self.P, C, X)
 
     def solve(self, B: Floats) -> Floats | None:
         """A_l⁺B, in double precision, where it is known."""
