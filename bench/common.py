@@ -202,7 +202,13 @@ def machine() -> dict[str, Any]:
     """Cores, load of the last minutes, versions: a busy machine makes seconds meaningless."""
     from importlib.metadata import version
 
-    names = ("numpy", "scipy", "numba", "scikit-learn", "pyamg", "pynndescent")
+    names = (
+        "numpy",
+        "scipy",
+        "numba",
+        "scikit-learn",
+        "pyamg",
+    )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "cores": os.cpu_count(),

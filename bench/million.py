@@ -20,7 +20,7 @@ import common
 
 K, SHEETS, DIMENSION, BLOCK = 10, 10, 32, 65_536
 WARM = 150  # side of the grid: past the size up to which the engine solves to 1e-8
-GRAPH_STAGES = ("kNN graph", "kNN recall", "weights", "components")
+GRAPH_STAGES = ("kNN graph", "weights", "components")
 GROWTH = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 
 

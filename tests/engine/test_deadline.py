@@ -172,7 +172,7 @@ def test_nothing_is_kept_once_something_was_left_out():
 
 
 @pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
-def test_neighbours_that_cannot_wait_are_searched_by_parts(monkeypatch):
+def test_neighbours_that_cannot_wait_are_searched_less_far(monkeypatch):
     for module in ("search", "knn"):
         name = f"mustlink.neighbours.{module}.compares_all"
         monkeypatch.setattr(name, lambda n, d, k: False)
@@ -180,7 +180,7 @@ def test_neighbours_that_cannot_wait_are_searched_by_parts(monkeypatch):
     points = rng.normal(size=(4000, 4)).astype(np.float32)
     recorder = over()
     graph = knn_graph(points, 8, random_state=0, observer=recorder)
-    assert graph.info["method"] == "partition"
+    assert graph.info["method"] == "cells"
     assert 0.5 < graph.info["recall"] <= 1.0
     assert sp.issparse(graph.affinity)
-    assert "the usual search for neighbours" in recorder.left_out[0]
+    assert "neighbours are searched less far" in recorder.left_out[0]

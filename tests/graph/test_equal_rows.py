@@ -83,11 +83,11 @@ def test_the_merged_graph_is_the_graph_of_distinct_rows_folded(tmp_path):
     assert abs(read.affinity - graph.affinity).max() == 0
 
 
-def test_points_by_parts_on_disk_are_merged_first(monkeypatch):
+def test_rows_are_merged_before_they_are_searched_by_cells(monkeypatch):
     X = np.round(np.random.default_rng(5).normal(size=(3000, 2)), 1).astype(np.float32)
     monkeypatch.setattr("mustlink.neighbours.knn.compares_all", lambda n, d, k: False)
     graph = knn_graph(Stored(X), 5, duplicates="merge", random_state=1, memory="8GB")
-    assert graph.info["method"] == "partition"
+    assert graph.info["method"] == "cells"
     assert_array_equal(graph.rows, numbered(X))
 
 

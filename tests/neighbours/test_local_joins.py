@@ -176,7 +176,7 @@ def test_broad_clusters_from_a_poor_start(noise):
     sized = replace(layout(*X.shape, 15), parts=200, mean=25, part_rows=115)
     assert sized.most_overlap == 3
     rng = np.random.default_rng(0)
-    _, lengths, info = partition_lists(rows, 15, rng, sized, sample=200, in_memory=True)
+    _, lengths, info = partition_lists(rows, 15, rng, sized, sample=200)
     nodes = np.arange(0, 5000, 10)
     _, true = exact_neighbours(X, nodes, 15)
     recall = np.mean(lengths[nodes] <= true[:, -1:] * (1 + 1e-5))
@@ -196,7 +196,6 @@ def test_a_deadline_ends_the_sweeps(sweeps):
         np.random.default_rng(0),
         sized,
         sample=50,
-        in_memory=True,
         deadline=Deadline(sweeps + 0.5, 0.0, count(1).__next__),  # looked at before each sweep
     )[2]
     assert info["sweeps"] == sweeps
@@ -216,7 +215,7 @@ def test_points_are_held_where_they_fit(tmp_path, monkeypatch):
     n, d, k = 10**7, 20, 15
     least = knn_plan(n, d, k, 1 << 62).least
     tight, ample = knn_plan(n, d, k, least), knn_plan(n, d, k, 12 * 10**9)
-    assert (tight.in_memory, ample.in_memory) == (False, True)
+    assert (tight.method, ample.method) == ("partition", "cells")
     assert tight.peak_bytes <= least
     assert tight.peak_bytes < ample.peak_bytes <= 12 * 10**9
     monkeypatch.setattr("mustlink.neighbours.search.BRUTE_WORK", 1e6)
@@ -226,7 +225,7 @@ def test_points_are_held_where_they_fit(tmp_path, monkeypatch):
     found = knn_graph(
         X, 5, memory="8GB", random_state=0, scratch=tmp_path / "no", observer=recorder
     )
-    assert found.info["method"] == "partition"
+    assert found.info["method"] == "cells"
     assert not any("on disk" in note for note in recorder.notes)
 
 

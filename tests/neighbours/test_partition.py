@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import cases
 import oracles
 from mustlink.cost import neighbour_graph as sizes
-from mustlink.cost.neighbour_graph import held_beside, knn_bytes, knn_plan, layout
+from mustlink.cost.neighbour_graph import cell_layout, held_beside, knn_bytes, knn_plan, layout
 from mustlink.cost.process_memory import resident_bytes
 from mustlink.deadline import NEVER, Deadline
 from mustlink.errors import InputError, MustlinkError
@@ -25,6 +25,7 @@ from mustlink.kernels import nearest_lists as nearest
 from mustlink.neighbours import knn_graph
 from mustlink.neighbours import points_by_rows as rows_module
 from mustlink.neighbours.bridges import bridging_edges
+from mustlink.neighbours.cell_search import cell_lists
 from mustlink.neighbours.centres import find_centres
 from mustlink.neighbours.exact import exact_neighbours, exact_streamed
 from mustlink.neighbours.partition import partition_lists
@@ -49,15 +50,16 @@ class Stored:
 
 
 def lists_of(
-    X, k, seed=0, n_jobs=1, source=Stored, room=1 << 28, in_memory=False, deadline=NEVER, **changes
+    X, k, seed=0, n_jobs=1, source=Stored, room=1 << 28, deadline=NEVER, cells=False, **changes
 ):
     """Neighbours by parts in small blocks, so that little data takes every path."""
     rows = prepare(source(X), "euclidean")
     small = {"block_bytes": 1 << 14, "group_bytes": 1 << 20, **changes}
-    sized = replace(layout(*rows.shape, k, room), **small)
+    sized = replace((cell_layout if cells else layout)(*rows.shape, k, room), **small)
     rng = np.random.default_rng(seed)
-    how = {"n_jobs": n_jobs, "in_memory": in_memory, "deadline": deadline}
-    return partition_lists(rows, k, rng, sized, sample=100, **how)
+    how = {"n_jobs": n_jobs, "deadline": deadline}
+    search = cell_lists if cells else partition_lists
+    return search(rows, k, rng, sized, sample=100, **how)
 
 
 def check_lists(X, indices, lengths):
@@ -242,26 +244,28 @@ def test_centres_do_without_the_small_and_the_equal():
 # --- lists by parts
 
 
-def test_lists_match_all_pairs():
+@pytest.mark.parametrize("cells", [False, True])
+def test_lists_match_all_pairs(cells):
     X, _ = cases.blobs(np.random.default_rng(1), 6000, 8, d=5)
-    indices, lengths, info = lists_of(X, 10)
+    indices, lengths, info = lists_of(X, 10, cells=cells)
     check_lists(X, indices, lengths)
     measured = recall_of(X, lengths)
     assert measured >= 0.985
     # Told of the 10 neighbours of 100 points: a binomial share of 0.99, of deviation 0.003.
     assert info["recall"] == pytest.approx(measured, abs=0.02)
     assert info["parts"] >= 10
-    assert info["overlap"] >= 2
+    assert cells or info["overlap"] >= 2
     assert info["recall_before"] <= info["recall"]
 
 
+@pytest.mark.parametrize("cells", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_same_lists_for_any_number_of_threads_and_blocks_of_reading(dtype):
+def test_same_lists_for_any_number_of_threads_and_blocks_of_reading(dtype, cells):
     X, _ = cases.blobs(np.random.default_rng(2), 5000, 5, d=20, duplicates=900)
     X = X.astype(dtype)
-    first = lists_of(X, 8, seed=3)
+    first = lists_of(X, 8, seed=3, cells=cells)
     for jobs in (2, 5):
-        again = lists_of(X, 8, seed=3, n_jobs=jobs, block_bytes=1 << 20, in_memory=jobs == 2)
+        again = lists_of(X, 8, seed=3, n_jobs=jobs, cells=cells, block_bytes=1 << 20)
         assert_array_equal(first[0], again[0])
         assert_array_equal(first[1], again[1])
         assert first[2] == again[2]
@@ -290,6 +294,10 @@ def awkward(name, rng):
     if name == "tight in wide":
         tight = 1e-4 * rng.random((2000, 3))
         return np.concatenate([tight, rng.random((2000, 3))]), 6
+    if name == "far off":
+        return 1000 + rng.standard_normal((3000, 5)), 8
+    if name == "whole numbers":
+        return rng.integers(0, 6, (4000, 5)), 8
     return {"huge": 1e17, "tiny": 1e-17}[name] * rng.random((3000, 6)), 5
 
 
@@ -307,13 +315,16 @@ def awkward(name, rng):
         "tight in wide",
         "huge",
         "tiny",
+        "far off",
+        "whole numbers",
     ],
 )
-def test_awkward_points(name):
+@pytest.mark.parametrize("cells", [False, True])
+def test_awkward_points(name, cells):
     X, k = awkward(name, np.random.default_rng(4))
     X = X.astype(np.float32)
-    scale = np.abs(X).max()
-    indices, lengths, info = lists_of(X, k)
+    scale = 2.0 ** np.ceil(np.log2(np.abs(X).max()))
+    indices, lengths, info = lists_of(X, k, cells=cells)
     check_lists(X / scale, indices, lengths / scale)
     assert recall_of(X / scale, lengths / scale) >= 0.97
     assert 0.97 <= info["recall"] <= 1
@@ -452,9 +463,9 @@ def test_graph_within_a_budget():
     X = X.astype(np.float32)
     recorder = Recorder()
     found = knn_graph(X, 10, memory=scarce(X), random_state=0, observer=recorder)
-    assert found.info["method"] == "partition"
+    assert found.info["method"] == "cells"
     assert found.info["recall"] >= 0.97
-    assert {"parts", "overlap", "sweeps"} <= set(found.info)
+    assert {"parts", "visited", "sweeps"} <= set(found.info)
     assert sum("as a memory was named" in note for note in recorder.notes) == 1
     W = found.affinity
     assert W.dtype == np.float32
@@ -501,7 +512,7 @@ def test_plans_keep_the_budget(n, d, k, over):
     plan = knn_plan(n, d, k, int(least * (1 + over)), threads=1)
     assert plan.peak_bytes <= least * (1 + over)
     assert set(plan.stages) == {"kNN graph", "weights", "components"}
-    assert (plan.method == "partition") == plan.lean
+    assert (plan.method == "brute") != plan.lean
     with pytest.raises(InputError):
         knn_plan(n, d, k, least - 1)
     if plan.layout is not None:
@@ -515,10 +526,7 @@ def test_more_of_anything_takes_more_memory():
     for bigger in (knn_bytes(2 * 10**6, 32, 15), knn_bytes(10**6, 32, 30)):
         for method, stages in usual.items():
             assert all(bigger[method][stage] >= size for stage, size in stages.items())
-    assert (
-        knn_bytes(10**6, 32, itemsize=8)["pynndescent"]["kNN graph"]
-        > usual["pynndescent"]["kNN graph"]
-    )
+    assert knn_bytes(10**6, 32, itemsize=8)["cells"]["kNN graph"] > usual["cells"]["kNN graph"]
 
 
 def test_what_else_is_held_is_rounded():
@@ -541,7 +549,7 @@ def test_the_process_stays_within_its_budget():
         "        return table[at % 600] + 0.5 * table[at // 67, ::-1]\n"
         "budget = 330_000_000\n"  # 200 MB of it for the program, 90 to compile in a fresh folder
         "g = knn_graph(Rows(), 10, memory=budget, random_state=0, n_jobs=2)\n"
-        "assert g.info['method'] == 'partition', g.info\n"
+        "assert g.info['method'] != 'brute', g.info\n"
         "assert g.info['recall'] > 0.95, g.info\n"
         "assert peak_bytes() <= budget, peak_bytes()\n"
     )

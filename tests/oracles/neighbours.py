@@ -49,3 +49,36 @@ def joined(X, lists, wide):
         for i in there:
             found[i] |= there - {i}
     return listed_nearest(X, found, k)
+
+
+def visited(X, owner, centres, reach, k):
+    """Squared lengths (n, k) of the nearest of the own cell and of whom a visit brings together.
+
+    x of cell a visits b where |b - a|/2 - (x - a)·(b - a)/|b - a| is within the reach of a and the
+    last of what its own cell gives; nobody whose last is a copy. All of two cells meet where that
+    is less work. Inf where there are fewer.
+    """
+    n = len(X)
+    gaps = ((X[:, None].astype(float) - X) ** 2).sum(axis=2)
+    np.fill_diagonal(gaps, np.inf)
+    known = owner[:, None] == owner
+    own = np.sort(np.where(known, gaps, np.inf), axis=1)
+    own = np.concatenate([own, np.full((n, k), np.inf)], axis=1)[:, k - 1]
+    goes = np.zeros((n, len(centres)), dtype=bool)
+    for i in range(n):
+        a = owner[i]
+        for b in range(len(centres)):
+            way = (centres[b] - centres[a]).astype(float)
+            gap = np.linalg.norm(way)
+            beyond = gap / 2 - ((X[i] - centres[a]) @ way / gap if gap > 0 else 0.0)
+            goes[i, b] = b != a and own[i] > 0 and beyond <= min(reach[a], np.sqrt(own[i]))
+    for a in range(len(centres)):
+        for b in range(a):
+            here, there = owner == a, owner == b
+            mine, theirs = here & goes[:, b], there & goes[:, a]
+            if mine.sum() * there.sum() + theirs.sum() * here.sum() >= here.sum() * there.sum():
+                mine = here
+            met = np.outer(mine, there) | np.outer(here, theirs)
+            known |= met | met.T
+    best = np.sort(np.where(known, gaps, np.inf), axis=1)
+    return np.concatenate([best, np.full((n, k), np.inf)], axis=1)[:, :k]

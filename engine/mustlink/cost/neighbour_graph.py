@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,10 +10,9 @@ from mustlink.cost.process_memory import size_text
 from mustlink.errors import InputError
 
 # Resident size of a process that has loaded the compiled kernels and nothing else, with what the
-# allocator keeps: 185 to 210 MB on Linux with Python 3.11. pynndescent's loops add 41 MB. The first
-# process ever, which compiles, takes 90 MB more, and 250 MB more for those loops.
+# allocator keeps: 185 to 210 MB on Linux with Python 3.11. The first process ever, which compiles,
+# takes 90 MB more.
 BASE_BYTES = 215_000_000
-LOOPS_BYTES = 41_000_000
 _STEP = 1 << 27  # what else a process holds is rounded up, so that a plan does not flicker
 SYMMETRIC = 1.25  # stored weights for one neighbour asked for: near is not always mutual
 MOST_SYMMETRIC = 1.75  # the same at most
@@ -21,8 +20,10 @@ _KEPT = 1.5  # entries of A + Aᵀ for each of A: 1.2 to 1.4 on sheets, 1.7 on r
 _ROOM, _LEAST_ROOM = 1 << 28, 1 << 24  # of buffers: what is useful, and what just works
 _BLOCKS = 110 << 20  # pairs compared at once when all are
 _BRIDGES = 96 << 20  # the same when components are joined, a quarter where points are read
-_DESCENT = "pynndescent"
 MOST_OVERLAP = 6  # parts that a point may belong to
+NEAR_CELLS = 384  # cells that the members of a cell may visit
+_DESKS = 16  # threads that are counted: their number may not change the graph
+_EDGE = 100  # bytes for two cells that are compared, while it is found when
 _JOINED, _TOLD = 60, 30  # neighbours that meet in a local join, and those who name its node
 
 
@@ -67,20 +68,16 @@ class Layout:
 class Plan:
     """How a neighbour graph is to be made, and the peak of each stage.
 
-    `stages` are bytes with all that the process holds; `least` is the smallest budget that works.
-    `in_memory`: the search by parts holds the points, and needs no file for them.
+    `method`: "brute", "cells" or "partition", the one with points on disk. `stages` are bytes with
+    all that the process holds; `least` is the smallest budget that works. `lean`: W is in single
+    precision.
     """
 
     method: str
     layout: Layout | None
     stages: dict[str, int]
     least: int
-    in_memory: bool = False
-
-    @property
-    def lean(self) -> bool:
-        """Whether W is in single precision."""
-        return self.method == "partition"
+    lean: bool = False
 
     @property
     def peak_bytes(self) -> int:
@@ -121,15 +118,29 @@ def layout(n: int, d: int, k: int, room: int = _ROOM) -> Layout:
     )
 
 
+def cell_layout(n: int, d: int, k: int, room: int = _ROOM) -> Layout:
+    """Sizes for the search by cells: smaller ones than parts, as no point is in two of them.
+
+    About √n / 3 members and at least 128: products with fewer are slow.
+    """
+    sizes = layout(n, d, k, room)
+    mean = max(int(np.sqrt(n) / 3), 128, 2 * (k + 1))
+    parts = max(1, n // mean)
+    sample = max(1, min(20 * parts, room // 3 // (4 * d)))
+    return replace(
+        sizes, mean=mean, parts=parts, sample=min(n, max(sample, parts, 2)), part_rows=4 * mean
+    )
+
+
 def knn_bytes(
     n: int, d: int, k: int = 15, *, itemsize: int = 4, threads: int = 2, room: int = _ROOM
 ) -> dict[str, dict[str, int]]:
     """Bytes of each stage of `knn_graph`, by method, beside BASE_BYTES and the caller's points.
 
-    "brute" and "pynndescent" hold the points in memory; they are not counted, being the caller's
-    own single precision array, but copies of another kind (`itemsize` 8, or metric "cosine") are.
-    "partition" reads points by blocks, with `room` bytes of buffers, and writes W in single
-    precision. Within about 15 % of what was measured from 10⁵ to 3·10⁶ points.
+    "brute" and "cells" hold the points in memory; they are not counted, being the caller's own
+    single precision array, but copies of another kind (`itemsize` 8, or metric "cosine") are, and
+    that in the order of the cells. "partition" reads points by blocks, with `room` bytes of
+    buffers, and writes W in single precision; so do "lean cells", which hold what was read.
     """
     k = max(1, min(k, n - 1))
     copied = 12 * n * d if itemsize == 8 else 0
@@ -139,19 +150,16 @@ def knn_bytes(
         "weights": copied // 3 + lists + 24 * n * k + 12 * entries + 24 * n,
         "components": copied // 3 + 12 * entries + 64 * n + _BRIDGES,
     }
-    near = k + 1
-    wide = min(60, near)  # candidates, as in `descent`
-    trees = max(3, min(12, round(2.0 * np.log10(n))))
-    shares = int(0.45 * 36 * 16 * (1.5 * wide * wide + 1) * 1024)  # about half is ever used
-    descent = copied + n * (17 * near + 16 * wide + 4 * trees + 8) + shares
+    cells = _cell_bytes(n, d, k, room)
+    lean = {
+        "weights": lists + n * k + 8 * entries + 32 * n,
+        "components": 8 * entries + 64 * n + _BRIDGES // 4,
+    }
     return {
         "brute": {"kNN graph": copied + lists + _BLOCKS, **whole},
-        _DESCENT: _shifted({"kNN graph": descent, **whole}, LOOPS_BYTES),
-        "partition": {
-            "kNN graph": _partition_bytes(n, d, k, threads, room),
-            "weights": lists + n * k + 8 * entries + 32 * n,
-            "components": 8 * entries + 64 * n + _BRIDGES // 4,
-        },
+        "cells": {"kNN graph": copied + cells, **whole},
+        "lean cells": {"kNN graph": cells, **lean},
+        "partition": {"kNN graph": _partition_bytes(n, d, k, threads, room), **lean},
     }
 
 
@@ -160,26 +168,52 @@ def _least_room(d: int, k: int) -> int:
     return max(_LEAST_ROOM, 32 * d * 6 * max(100, 4 * k))
 
 
-def _partition_bytes(
-    n: int, d: int, k: int, threads: int, room: int, overlap: int = 2, *, in_memory: bool = False
-) -> int:
+def _partition_bytes(n: int, d: int, k: int, threads: int, room: int, overlap: int = 2) -> int:
     """Largest of: known neighbours, centres, writing the parts, searching them, local joins."""
     sizes = layout(n, d, k, room)
     point, p = 4 * d, overlap
     part = min(sizes.largest_part(p), n)
     desks = min(threads, sizes.desks(p, d)) * (2 * part * point + (4 << 20))
     block = min(sizes.block_bytes, n * point)
-    held = n * point if in_memory else 0
-    length, joined, told = lists_of(n, k)
-    met = sizes.group(n, d, k) * (joined + told)
-    joins = met * (6 * (joined + told) + 16) + met * point + sizes.block_bytes // 4
+    length, _, told = lists_of(n, k)
+    joins = _joins_bytes(n, d, k, sizes) + sizes.block_bytes // 4
     return max(
-        min(500 * k * point, max(50 * k * point, room // 4)) + 4 * block + (16 << 20),
-        (2 * sizes.sample + 3 * sizes.parts) * point + threads * (2 << 20),
-        3 * block + 20 * n * p + 16 * n + held,
-        n * (9 * length + 4 * p + 16) + desks + held,
-        n * (9 * length + 4 * told + 16) + joins + held,
+        *_sample_bytes(d, k, threads, sizes, block),
+        3 * block + 20 * n * p + 16 * n,
+        n * (9 * length + 4 * p + 16) + desks,
+        n * (9 * length + 4 * told + 16) + joins,
     )
+
+
+def _cell_bytes(n: int, d: int, k: int, room: int) -> int:
+    """Largest of: known neighbours, centres, points in the order of the cells, visits, joins."""
+    sizes = cell_layout(n, d, k, room)
+    point = 4 * d
+    near = min(sizes.parts, NEAR_CELLS)
+    block = min(sizes.block_bytes, n * point)
+    desks = _DESKS * sizes.largest_part(1) * (2 * point + 4 * 64 + 24)
+    tables = sizes.parts * (point + near * (9 + _EDGE // 2)) + desks + 64 * near * 500
+    length, _, told = lists_of(n, k)
+    bits = n * near // 8 + 8 * sizes.parts * near
+    return max(
+        *_sample_bytes(d, k, _DESKS, sizes, block),
+        n * (point + 36) + 3 * block,
+        n * (point + 9 * length + 20) + bits + tables,
+        n * (point + 9 * length + 4 * told + 16) + _joins_bytes(n, d, k, sizes),
+    )
+
+
+def _sample_bytes(d: int, k: int, threads: int, sizes: Layout, block: int) -> tuple[int, int]:
+    """Known neighbours, and centres."""
+    point = 4 * d
+    known = min(500 * k * point, max(50 * k * point, sizes.room // 4)) + 4 * block + (16 << 20)
+    return known, (2 * sizes.sample + 3 * sizes.parts) * point + threads * (2 << 20)
+
+
+def _joins_bytes(n: int, d: int, k: int, sizes: Layout) -> int:
+    _, joined, told = lists_of(n, k)
+    met = sizes.group(n, d, k) * (joined + told)
+    return met * (6 * (joined + told) + 16) + met * 4 * d
 
 
 def knn_plan(
@@ -197,9 +231,9 @@ def knn_plan(
 ) -> Plan:
     """Choose how to make a neighbour graph within `budget` bytes of resident memory in all.
 
-    Without a budget by NN-descent. With one by parts: they take a third of the memory, and their
-    recall is within 0.01 of NN-descent's or above it. Few points are compared all with all where
-    that fits.
+    Few points are compared all with all where that fits, more by cells, and by parts on disk where
+    the budget leaves no room for the points. With a budget W is in single precision but where all
+    pairs are compared.
 
     `base`: what the process holds without the points, `held` bytes of points in memory; `by_rows`:
     the points would have to be read. `small`: all pairs may be compared. Raises InputError that
@@ -216,22 +250,24 @@ def knn_plan(
             f"memory: {size_text(budget)} given; {n} points of {d} coordinates with "
             f"{k} neighbours each need at least {size_text(least, up=True)}"
         )
-    method = "brute" if small else _DESCENT
+    method = "brute" if small else "cells"
     stages = knn_bytes(n, d, k, itemsize=itemsize)[method]
     stages = _shifted(stages, below + (4 * n * d if by_rows else 0))
+    if budget is None and not small:
+        return Plan(method, cell_layout(n, d, k), stages, least)
     if budget is None or (small and max(stages.values()) <= budget):
         return Plan(method, None, stages, least)
     room = tight
     # One thread's need with the most parts: neither may change the layout, so the graph.
     while room < _ROOM and (below + _partition_bytes(n, d, k, 1, 2 * room, MOST_OVERLAP) <= budget):
         room *= 2
-    whole = _partition_bytes(n, d, k, threads, room, in_memory=True)
-    most = _partition_bytes(n, d, k, threads, room, MOST_OVERLAP, in_memory=True)
-    in_memory = below + most <= budget
-    found = knn_bytes(n, d, k, threads=threads, room=room)["partition"]
-    if in_memory:
-        found["kNN graph"] = whole
-    return Plan("partition", layout(n, d, k, room), _shifted(found, below), least, in_memory)
+    found = knn_bytes(n, d, k, threads=threads, room=room)
+    lean = _shifted(found["lean cells"], below)
+    if max(lean.values()) <= budget:
+        return Plan("cells", cell_layout(n, d, k, room), lean, least, True)
+    return Plan(
+        "partition", layout(n, d, k, room), _shifted(found["partition"], below), least, True
+    )
 
 
 def held_beside(resident: int, points: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +19,6 @@ from mustlink.check import (
 )
 from mustlink.cost.neighbour_graph import Plan, held_beside, knn_plan
 from mustlink.cost.process_memory import give_back, parse_size, resident_bytes
-from mustlink.deadline import duration_text
 from mustlink.graph.components import component_labels
 from mustlink.graph.graph import Graph
 from mustlink.graph.multiplicity import fold, multiplicity
@@ -41,7 +39,7 @@ from mustlink.neighbours.points_by_rows import (
     scaled_points,
     single_precision,
 )
-from mustlink.neighbours.search import Search, compares_all, threads_for, too_slow
+from mustlink.neighbours.search import Search, compares_all, threads_for
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.workspace.keeper import Keeper
 from mustlink.workspace.shelf import Shelf
@@ -76,13 +74,14 @@ def knn_graph(
     rows are scaled to length 1 and d is the chord, d² = 2(1 - cos). Points whose values are beyond
     10¹⁸ or below 10⁻¹⁸ are multiplied by a power of two, with a note.
 
-    Up to about 35,000 points of 32 coordinates all pairs are compared; above, NN-descent
-    (approximate): the recall on `recall_sample` random points is measured and kept in `info`.
+    Up to about 35,000 points of 32 coordinates all pairs are compared; above, points of cells that
+    are near each other, as far as a sample of known neighbours asks for: the recall on
+    `recall_sample` random points is measured and kept in `info`, usually .95 to .98.
     `memory` is a budget for the whole process in bytes, or as "2GB". Points may then be anything
-    with a shape and blocks of rows [a:b], such as an HDF5 dataset, and larger than memory.
-    Neighbours are then found by parts, with points that do not fit in a temporary file in the
-    folder `scratch` or where temporary files go, and weights are in single precision; `info` and a
-    note say so. A `keeper` keeps the neighbours for a later run, and names a folder for that file.
+    with a shape and blocks of rows [a:b], such as an HDF5 dataset, and larger than memory: those
+    that do not fit are searched by parts, from a temporary file in the folder `scratch` or where
+    temporary files go. Weights are then in single precision; `info` and a note say so. A `keeper`
+    keeps the neighbours for a later run, and names a folder for that file.
 
     `duplicates`: "keep" makes every row a node; with "merge" rows that are equal in single
     precision are one node, of which the graph tells `weights` (how many) and `rows`; copies of one
@@ -92,9 +91,8 @@ def knn_graph(
     and noted. Distances are single precision. The same `random_state` gives the same graph for
     any `n_jobs`.
     Where the `observer` is a recorder with a deadline, the search aims at less than half the time
-    left: where NN-descent would take longer, neighbours are found by parts, and a sweep ends where
-    it is by then.
-    Raises InputError. Cost about O(n log n) and 1.2 GB for 10⁶ x 32.
+    left, and ends where it is by then.
+    Raises InputError. Cost about O(n√n d), and 0.8 GB for 10⁶ x 32.
     """
     recorder = recorded(observer)
     if scratch is None and keeper is not None:
@@ -122,12 +120,10 @@ def knn_graph(
     seed = int(rng.integers(2**31 - 1))  # drawn on every path: later draws do not shift
 
     search = Search(k, seed, n_jobs, recorder, recall_sample, plan, scratch)
-    # Drawn here, so that what follows draws the same where the lists are kept from before.
-    looked_at = search.sampled(X, rng)
     shelf = Shelf(recorder, keeper)
     depends = (metric, k, seed, recall_sample, search.way, *(() if equal is None else ("merged",)))
     name = shelf.name_of("neighbours", shelf.source, *depends)
-    indices, distances, info = shelf.kept("neighbours", name, lambda: search.lists(X, looked_at))
+    indices, distances, info = shelf.kept("neighbours", name, lambda: search.lists(X))
     search.tell_recall(info)
     alike = duplicates == "merge" and equal is None and not distances.any()  # one kind of row
     if equal is None:
@@ -234,14 +230,8 @@ def _planned(
     n, d = X.shape
     k = _possible(k, n, recorder)
     if not isinstance(X, Prepared):
-        seconds = too_slow(n, d, k, recorder.deadline)
-        if not seconds:
-            return X, None, k
-        recorder.leave_out(
-            f"the usual search for neighbours, which takes about {duration_text(seconds)}: they "
-            "are searched by parts, with fewer sweeps"
-        )
-        X, budget = prepare(X, "euclidean"), sys.maxsize
+        plan = knn_plan(n, d, k, None, small=compares_all(n, d, k))
+        return X, plan, k
     assert budget is not None
     plan = knn_plan(
         n,
@@ -255,7 +245,7 @@ def _planned(
         small=compares_all(n, d, k),
         threads=threads_for(n_jobs),
     )
-    if plan.method == "partition":
+    if plan.lean:
         return X, plan, k
     if isinstance(X.source, np.ndarray):
         return single_precision(X.source, X.metric), plan, k

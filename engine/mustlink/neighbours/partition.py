@@ -1,9 +1,9 @@
-"""Neighbour lists by parts: overlapping k-means parts, each searched exactly, then local joins.
+"""Neighbour lists by parts on disk: overlapping k-means parts, each searched exactly.
 
 Every point goes to its p nearest of C centres, and two points are compared when they share a part.
 p is the least with which a sample of known neighbours meets often enough for a start. Then whoever
 meets in a list is compared, as in NN-descent, while a sample says that it pays. Coordinates lie in
-memory or in a scratch file, part by part; in memory are the lists, one part a thread, one group.
+a scratch file, part by part; in memory are the lists, one part a thread, one group.
 """
 
 from __future__ import annotations
@@ -21,35 +21,25 @@ from numpy.typing import NDArray
 
 from mustlink.cost.neighbour_graph import Layout, lists_of
 from mustlink.deadline import NEVER, Deadline
-from mustlink.kernels import local_joins, nearest_lists
-from mustlink.neighbours.coordinates import Coordinates, InMemory, OnDisk
+from mustlink.kernels import nearest_lists
+from mustlink.neighbours.coordinates import Coordinates, OnDisk
 from mustlink.neighbours.parts import (
     Parts,
-    Sample,
     assign,
     centres_of,
-    in_order,
     known_neighbours,
     lay_out,
     least_overlap,
     write_parts,
 )
-from mustlink.neighbours.points_by_rows import Prepared
-from mustlink.neighbours.refine import Joins, Lists, Refined, Team, complete
+from mustlink.neighbours.points_by_rows import Prepared, near_one
+from mustlink.neighbours.refine import Lists, Team, complete, in_rows, refine
 from mustlink.neighbours.scratch import Scratch
 
-_RENUMBERED = 1 << 20  # lists whose entries are renumbered at once
 _TALL, _WIDE = 256, 2048  # rows of a part compared at once: products stay in the cache
 _SPARE = 3  # places kept beyond k: products are less exact than distances
-_SAFE = 1e9  # coordinates beyond this size, or below its inverse, are scaled
 
 Advance = Callable[[float], None]
-
-
-def measured_recall(lists: Lists, k: int, known: Sample) -> float:
-    """Share of the k first of each list that are no farther than the true last one (ties count)."""
-    limits = known.reach * (1 + 1e-5) + 1e-12
-    return float(np.mean(np.sqrt(lists.squared[known.nodes, :k]) <= limits[:, None]))
 
 
 def partition_lists(
@@ -61,15 +51,14 @@ def partition_lists(
     n_jobs: int = 1,
     sample: int = 500,
     folder: Any = None,
-    in_memory: bool = False,
     deadline: Deadline = NEVER,
     advance: Advance | None = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]:
     """Find about the k nearest of each point but itself: indices, distances (n, k), and how.
 
     Ascending, ties to the smaller index. Recall is measured on `sample` nodes. The same generator
-    gives the same lists for any number of threads, `in_memory` (all points held) or not: then
-    p n d single precision numbers are written to `folder`, or where temporary files go. At the
+    gives the same lists for any number of threads. p n d single precision numbers are written to
+    `folder`, or where temporary files go. At the
     `deadline` a sweep ends where it is. Memory as `knn_bytes` says. Cost O(n C d) for
     C parts, O(p² n² d / C) within them, and for each sweep of local joins at most O(n k² d).
     Raises MustlinkError where the scratch file does not fit.
@@ -78,11 +67,7 @@ def partition_lists(
 
     advance = advance or (lambda _: None)
     n, d = rows.shape
-    unit = 1.0
-    size = rows.size * rows.unit
-    if not 1 / _SAFE <= size <= _SAFE and size > 0:
-        unit = float(2.0 ** -np.round(np.log2(size)))  # a power of two: digits stay
-    rows = replace(rows, unit=rows.unit * unit)
+    rows, unit = near_one(rows)
     with (
         threadpool_limits(1, user_api="blas"),
         ThreadPoolExecutor(n_jobs) as pool,
@@ -98,13 +83,9 @@ def partition_lists(
         advance(0.3)
         parts, places = lay_out(assigned, centres.norms.size, layout)
         del assigned
-        coordinates: Coordinates
-        if in_memory:
-            coordinates = InMemory(in_order(rows, parts, layout))
-        else:
-            scratch = closing.enter_context(Scratch(folder, n * overlap, d))
-            write_parts(rows, places, layout, scratch)
-            coordinates = OnDisk(scratch, parts.home, layout.block_bytes // 4)
+        scratch = closing.enter_context(Scratch(folder, n * overlap, d))
+        write_parts(rows, places, layout, scratch)
+        coordinates = OnDisk(scratch, parts.home, layout.block_bytes // 4)
         del places
         advance(0.35)
         known = replace(known, nodes=parts.numbers()[known.nodes].astype(np.int64))
@@ -113,16 +94,9 @@ def partition_lists(
         _search(parts, coordinates, lists, k, few, lambda x: advance(0.35 + 0.35 * x))
         count, order = parts.starts.size - 1, parts.order
         del parts
-        joins = Joins(lists, k, layout, coordinates)
-        refined = Refined(n, [measured_recall(lists, k, known)])
-        while refined.go_on(deadline):
-            for done in joins.sweep(team):
-                advance(0.7 + 0.3 * (1 - 0.5 ** (refined.sweeps + done)))
-                if deadline.is_over:  # lists are lists at any time
-                    break
-            refined.note(measured_recall(lists, k, known), joins.compared)
-        del joins, coordinates
-    indices, squared = _in_rows(lists, k, order)
+        refined = refine(lists, k, layout, coordinates, known, team, deadline, advance)
+        del coordinates
+    indices, squared = in_rows(lists, k, order)
     del lists
     complete(rows, indices, squared, layout)
     distances = np.sqrt(squared, out=squared)
@@ -140,21 +114,6 @@ def partition_lists(
         "recall_before": refined.recalls[0],
     }
     return indices, distances, info
-
-
-def _in_rows(
-    lists: Lists, k: int, order: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return the k first of every list (n, k), numbered and in the order of the points' rows."""
-    indices = np.ascontiguousarray(lists.indices[:, :k])
-    for start in range(0, indices.shape[0], _RENUMBERED):
-        some = indices[start : start + _RENUMBERED]
-        some[some >= 0] = order[some[some >= 0]]
-    squared = np.ascontiguousarray(lists.squared[:, :k])
-    for values in (indices, squared):
-        local_joins.reorder(values, order, np.zeros(order.size, dtype=np.bool_))
-    local_joins.order_ties(indices, squared)
-    return indices, squared
 
 
 class _Desk:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ from mustlink.errors import InputError
 BLOCK_BYTES = 1 << 23  # points read at once
 _GAP_BYTES = 1 << 18  # rows not asked for that are read along rather than skipped
 _LARGE, _SMALL = 1e18, 1e-18  # sizes whose squares still fit single precision
+_SAFE = 1e9  # sizes beyond which, or below its inverse, squares and their sums lose digits
 _FITTING = {  # sizes that have all digits of their precision, and room for sums
     np.dtype(np.float32): (1e-30, np.inf),
     np.dtype(np.float64): (1e-290, 1e290),
@@ -167,6 +168,14 @@ def prepare(points: Any, metric: str, advance: Any = None) -> Prepared:
     size = float(np.maximum(np.abs(low - middle), np.abs(high - middle)).max())
     precision = np.dtype(np.float64 if double else np.float32)
     return Prepared(points, metric, shift, size, _unit(size, precision))
+
+
+def near_one(rows: Prepared) -> tuple[Prepared, float]:
+    """Rows whose squares keep their digits, and the power of two they are multiplied by for it."""
+    size, unit = rows.size * rows.unit, 1.0
+    if not 1 / _SAFE <= size <= _SAFE and size > 0:
+        unit = float(2.0 ** -np.round(np.log2(size)))
+    return replace(rows, unit=rows.unit * unit), unit
 
 
 def single_precision(X: NDArray[np.floating], metric: str) -> NDArray[np.float32]:

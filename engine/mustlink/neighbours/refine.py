@@ -14,10 +14,12 @@ from mustlink.deadline import NEVER, Deadline
 from mustlink.kernels import local_joins
 from mustlink.neighbours.coordinates import Coordinates
 from mustlink.neighbours.exact import exact_streamed
+from mustlink.neighbours.parts import Sample
 from mustlink.neighbours.points_by_rows import Prepared
 
 TARGET = 0.99  # recall at which refinement stops
 _SWEEPS = 12  # at most
+_RENUMBERED = 1 << 20  # lists whose entries are renumbered at once
 _GAIN = 2e-5  # recall for each pair compared, a point: no sweep after one that gained less
 _PASS = 50  # pairs whose comparison takes as long as a sweep in which nothing is new
 
@@ -33,6 +35,11 @@ class Team:
         """Run task(i, a, b) on about equal pieces a:b of `count`, one a thread, in order."""
         bounds = [count * i // self.workers for i in range(self.workers + 1)]
         return list(self.pool.map(task, range(self.workers), bounds[:-1], bounds[1:]))
+
+    def each(self, task: Callable[[int, int], object], count: int, step: int) -> None:
+        """Run task(a, b) on pieces a:b of `step` of `count`, in any order."""
+        firsts = range(0, count, step)
+        list(self.pool.map(lambda a: task(a, min(count, a + step)), firsts))
 
 
 @dataclass(frozen=True)
@@ -168,6 +175,49 @@ class Refined:
             return True
         gain = self.recalls[-1] - self.recalls[-2]
         return gain >= _GAIN * (_PASS + self.compared[-1] / self.n)
+
+
+def measured_recall(lists: Lists, k: int, known: Sample) -> float:
+    """Share of the k first of each list that are no farther than the true last one (ties count)."""
+    limits = known.reach * (1 + 1e-5) + 1e-12
+    return float(np.mean(np.sqrt(lists.squared[known.nodes, :k]) <= limits[:, None]))
+
+
+def refine(
+    lists: Lists,
+    k: int,
+    layout: Layout,
+    coordinates: Coordinates,
+    known: Sample,
+    team: Team,
+    deadline: Deadline,
+    advance: Callable[[float], None],
+) -> Refined:
+    """Local joins while they pay."""
+    joins = Joins(lists, k, layout, coordinates)
+    refined = Refined(lists.indices.shape[0], [measured_recall(lists, k, known)])
+    while refined.go_on(deadline):
+        for done in joins.sweep(team):
+            advance(0.7 + 0.3 * (1 - 0.5 ** (refined.sweeps + done)))
+            if deadline.is_over:  # lists are lists at any time
+                break
+        refined.note(measured_recall(lists, k, known), joins.compared)
+    return refined
+
+
+def in_rows(
+    lists: Lists, k: int, order: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return the k first of every list (n, k), numbered and in the order of the points' rows."""
+    indices = np.ascontiguousarray(lists.indices[:, :k])
+    for start in range(0, indices.shape[0], _RENUMBERED):
+        some = indices[start : start + _RENUMBERED]
+        some[some >= 0] = order[some[some >= 0]]
+    squared = np.ascontiguousarray(lists.squared[:, :k])
+    for values in (indices, squared):
+        local_joins.reorder(values, order, np.zeros(order.size, dtype=np.bool_))
+    local_joins.order_ties(indices, squared)
+    return indices, squared
 
 
 def complete(

@@ -9,20 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from mustlink.cost.method_cost import Cost, Size
-from mustlink.cost.neighbour_graph import LOOPS_BYTES, MOST_SYMMETRIC, SYMMETRIC, knn_plan
+from mustlink.cost.neighbour_graph import MOST_SYMMETRIC, SYMMETRIC, knn_plan
 from mustlink.cost.neighbour_graph import Plan as GraphPlan
 from mustlink.cost.process_memory import PROGRAM, size_text
-from mustlink.cost.search_time import parts_work
+from mustlink.cost.search_time import cells_work, parts_work
 from mustlink.deadline import duration_text
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
 from mustlink_io.jobs.data_probe import Probe, probe_of
 from mustlink_io.jobs.data_shape import Shape, shape_of
 from mustlink_io.jobs.methods import PROPAGATORS
-from mustlink_io.jobs.rates import COMPILING, START, duration
+from mustlink_io.jobs.rates import START, duration
 from mustlink_io.jobs.solving_stages import StagePlan, answers_peak, solving_stages
 
 _READER = 90 * 10**6  # bytes of the program before the engine is loaded
@@ -128,10 +126,9 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
         stages += _graph_stages(graph, nodes, k, own)
         if nodes.n < shape.n:
             changes.append(f"{shape.n:,} rows are {nodes.n:,} nodes: equal rows are one")
-        if graph.method == "partition":
-            parts = graph.layout.parts if graph.layout else 0
-            where = "" if graph.in_memory else ", from a file on disk"
-            changes.append(f"neighbours are searched in {parts} parts{where}")
+        if graph.layout is not None and graph.lean:
+            where = ", from a file on disk" if graph.method == "partition" else ""
+            changes.append(f"neighbours are searched in {graph.layout.parts} parts{where}")
         if graph.lean:
             changes.append("weights of the graph are in single precision")
     else:
@@ -147,8 +144,6 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
         )
     if note:
         changes.append(note)
-    if graph is not None and graph.method == "pynndescent":
-        held += LOOPS_BYTES  # stays
     stages += [
         *_joining(job, size, held),
         *solving_stages(cost, size, held, single, job, shape, hard),
@@ -255,10 +250,9 @@ def _graph_plan(shape: Shape, k: int, memory: int | None, held: int, lazy: bool)
 
 def _graph_stages(graph: GraphPlan, shape: Shape, k: int, nnz: int) -> list[StagePlan]:
     n, d = shape.n, shape.d
-    work = n * np.sqrt(d) * np.log10(max(n, 10)) * k / 15
     seconds = {
         "brute": duration("brute", n * n * (d + 130.0) / 130.0),
-        "pynndescent": COMPILING + duration("pynndescent", work),
+        "cells": duration("cells", cells_work(n, d, k)),
         "partition": duration("partition", parts_work(n, d, k)),
     }
     return [

@@ -17,7 +17,7 @@ _RATES = {
     "checksums": 0.001,  # bytes
     "equal rows": 0.002,  # coordinates
     "brute": 4e-3,  # pairs of points, times coordinates over 130
-    "pynndescent": 0.5,  # points times √coordinates times log₁₀ points
+    "cells": 0.6,  # microseconds of one core: two share the work
     "partition": 0.6,  # microseconds of one core: two share the work
     "weights": 0.10,  # stored weights
     "components": 0.03,
@@ -40,7 +40,6 @@ _RATES = {
     "writing": 0.004,  # bytes
 }
 START = 1.5  # seconds until the program has loaded
-COMPILING = 16.0  # seconds of pynndescent's kernels, in every process
 _STANDARD = 0.033  # seconds of `_sample_work` on the machine of the rates
 
 

@@ -1,0 +1,230 @@
+"""Neighbour lists of points held in memory: k-means cells, of which near ones are compared.
+
+Two points are compared where one lies so near the border of the other's cell that a true neighbour
+may lie behind it; how near is taken from a sample of known neighbours. Cells are compared in
+rounds in which no cell meets two others: so threads write to lists of their own, without locks,
+and which are found does not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.cost.neighbour_graph import Layout, lists_of
+from mustlink.deadline import NEVER, Deadline
+from mustlink.kernels import cell_pairs
+from mustlink.kernels.cell_pairs import WORD, Cells, Desk, Nearest, Visits
+from mustlink.neighbours.cells import TOGETHER, Borders, borders_of, cells_of, side_by_side
+from mustlink.neighbours.coordinates import InMemory
+from mustlink.neighbours.parts import centres_of, known_neighbours
+from mustlink.neighbours.points_by_rows import Prepared, near_one
+from mustlink.neighbours.refine import (
+    Lists,
+    Refined,
+    Team,
+    complete,
+    in_rows,
+    measured_recall,
+    refine,
+)
+
+_CELLS, _NODES = 16, 4096  # of a task
+_SURE = 0.95  # share of known neighbours compared from which lists are left as they are
+
+
+def cell_lists(
+    rows: Prepared,
+    k: int,
+    rng: np.random.Generator,
+    layout: Layout,
+    *,
+    n_jobs: int = 1,
+    sample: int = 500,
+    deadline: Deadline = NEVER,
+    advance: Callable[[float], None] | None = None,
+) -> tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]:
+    """Find about the k nearest of each point but itself: indices, distances (n, k), and how.
+
+    Ascending, ties to the smaller index. Recall is measured on `sample` nodes. The same generator
+    gives the same lists for any number of threads; at the `deadline` the search ends where it is.
+    Where visits would take too long, fewer are made and lists are improved by local joins. All
+    points are held: memory as `knn_bytes` says. Cost O(n C d) for C cells, and for each point with
+    as many others as `info["visited"]` says.
+    """
+    from threadpoolctl import threadpool_limits
+
+    tell = advance or (lambda _: None)
+    n = rows.shape[0]
+    rows, unit = near_one(rows)
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_jobs) as pool:
+        team = Team(pool, n_jobs)
+        known = known_neighbours(rows, k, sample, rng, layout)
+        tell(0.05)
+        centres = side_by_side(centres_of(rows, k, rng, layout, pool), rng, team)
+        tell(0.1)
+        cells, parts, cell_of = cells_of(rows, centres, layout, team)
+        tell(0.2)
+        known = replace(known, nodes=parts.numbers()[known.nodes].astype(np.int64))
+        owner = np.searchsorted(parts.starts, known.nodes, side="right") - 1
+        others = cell_of[centres.nearest(known.others, 1, pool)[:, 0]]
+        borders = borders_of(cells, known, owner.astype(np.int32), others, team)
+        tell(0.25)
+        sure = borders.shared >= _SURE
+        lists = Lists.empty(n, min(k, n - 1) if sure else lists_of(n, k)[0])
+        for done in search_cells(cells, borders, lists, team):
+            tell(0.25 + (0.7 if sure else 0.45) * done)
+            if deadline.is_over:
+                break
+        count, order = parts.starts.size - 1, parts.order
+        del parts
+        points = _measured(cells, lists, team)
+        del cells
+        if sure:
+            refined = Refined(n, [measured_recall(lists, k, known)])
+        else:
+            refined = refine(lists, k, layout, InMemory(points), known, team, deadline, tell)
+        del points
+    indices, squared = in_rows(lists, k, order)
+    del lists
+    complete(rows, indices, squared, layout)
+    distances = np.sqrt(squared, out=squared)
+    if unit != 1:
+        distances /= np.float32(unit)
+    tell(1.0)
+    info = {
+        "recall": refined.recalls[-1],
+        "recall_sample": int(known.nodes.size),
+        "parts": count,
+        "visited": borders.pairs,
+        "shared": borders.shared,
+        "sweeps": refined.sweeps,
+        "compared": sum(refined.compared) / n,
+        "recall_before": refined.recalls[0],
+    }
+    return indices, distances, info
+
+
+def _measured(cells: Cells, lists: Lists, team: Team) -> NDArray[np.float32]:
+    """The points (n, d) as rows again, from which lists are measured by differences."""
+    n, count = cells.sizes.size, cells.starts.size - 1
+    points = cells.points.reshape(n, -1)
+
+    def measure(a: int, b: int) -> None:
+        cell_pairs.measure_lists(points, lists.indices, lists.squared, a, b)
+
+    team.each(lambda a, b: cell_pairs.to_rows(cells, a, b), count, _CELLS)
+    team.each(measure, n, _NODES)
+    return points
+
+
+def search_cells(cells: Cells, borders: Borders, lists: Lists, team: Team) -> Iterator[float]:
+    """Fill empty lists with what visits find: yields the share that is done."""
+    n, count = cells.sizes.size, cells.starts.size - 1
+    found = Nearest(lists.indices, lists.squared, np.full(n, np.inf, np.float32))
+    desks = _Desks(cells, team)
+    desks.each(lambda desk, a, b: cell_pairs.within(cells, found, desk, a, b), count, _CELLS)
+    yield 0.1
+    if count == 1:
+        return
+    visits, edges = _visits(cells, borders, found, team)
+    yield 0.15
+    groups, bounds, rounds = _schedule(edges, count)
+    for a, b in pairwise(rounds):
+        some = bounds[a : b + 1]
+
+        def compare(desk: Desk, first: int, stop: int, some: NDArray[np.int64] = some) -> None:
+            cell_pairs.across(cells, found, desk, visits, groups, some[first], some[stop])
+
+        desks.each(compare, b - a, 1)
+        yield 0.15 + 0.85 * float(bounds[b] / bounds[-1])
+
+
+class _Desks:
+    """A desk for every thread."""
+
+    def __init__(self, cells: Cells, team: Team) -> None:
+        largest, d = int(np.diff(cells.starts).max()), cells.centres.shape[1]
+        self._team = team
+        self._free: queue.SimpleQueue[Desk] = queue.SimpleQueue()
+        for _ in range(team.workers):
+            self._free.put(cell_pairs.desk_for(largest, d))
+
+    def each(self, task: Callable[[Desk, int, int], Any], count: int, step: int) -> None:
+        """Run task(desk, a, b) on pieces a:b of `count`."""
+
+        def run(a: int, b: int) -> None:
+            desk = self._free.get()
+            try:
+                task(desk, a, b)
+            finally:
+                self._free.put(desk)
+
+        self._team.each(run, count, step)
+
+
+def _visits(
+    cells: Cells, borders: Borders, found: Nearest, team: Team
+) -> tuple[Visits, NDArray[np.int32]]:
+    """Who visits whom, and the pairs of cells with the slots in which they know each other."""
+    C, A = borders.near.shape
+    width = -(-np.diff(cells.starts) // WORD)
+    first = np.concatenate([[0], np.cumsum(width * A)])
+    visits = Visits(np.zeros(first[-1], np.uint64), first[:-1], width)
+    used = np.zeros((C, A), np.bool_)
+
+    def task(a: int, b: int) -> None:
+        cell_pairs.visit(
+            cells, found.limits, borders.near, borders.gaps, borders.reach, visits, used, a, b
+        )
+
+    team.each(task, C, _CELLS)
+    a, slot = np.nonzero(used)
+    b = borders.near[a, slot]
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    key, back = np.unique(low * np.int64(C) + high, return_inverse=True)
+    edges = np.full((key.size, 4), -1, np.int32)
+    edges[:, 0], edges[:, 1] = key // C, key % C
+    edges[back[a < b], 2] = slot[a < b]
+    edges[back[a > b], 3] = slot[a > b]
+    return visits, edges
+
+
+def _schedule(
+    edges: NDArray[np.int32], count: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64], list[int]]:
+    """Edges (e, 4) in groups that are compared by one thread, and the rounds they belong to.
+
+    A group are the edges between two runs of cells: both stay in the cache. Near cells come first,
+    which makes lists good soon. Returns the edges, bounds of the groups, and of the rounds.
+    """
+    if edges.shape[0] == 0:
+        return edges, np.zeros(1, np.int64), [0]
+    runs = -(-count // TOGETHER)
+    rank = edges[:, 2:].astype(np.int64)
+    rank = np.where(rank < 0, np.iinfo(np.int32).max, rank).min(axis=1)
+    key = (edges[:, 0] // TOGETHER).astype(np.int64) * runs + edges[:, 1] // TOGETHER
+    order = np.lexsort((rank, key))
+    edges, rank, key = edges[order], rank[order], key[order]
+    first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
+    ends = np.concatenate([first[1:], [key.size]])
+    pairs = np.stack([key[first] // runs, key[first] % runs], axis=1).astype(np.int32)
+    alone = pairs[:, 0] == pairs[:, 1]
+    # A run with itself, then those whose nearest cells are nearest.
+    early = np.lexsort((rank[first], ~alone))
+    most = int(np.bincount(pairs.ravel(), minlength=runs).max())
+    number = np.empty(first.size, np.int64)
+    number[early] = cell_pairs.rounds_of(pairs[early], runs, most)
+    by_round = np.lexsort((np.arange(first.size), number))
+    sizes = (ends - first)[by_round]
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    places = np.repeat(first[by_round] - bounds[:-1], sizes) + np.arange(edges.shape[0])
+    rounds = np.concatenate([[0], np.cumsum(np.bincount(number))])
+    return np.ascontiguousarray(edges[places]), bounds, [int(r) for r in rounds]

@@ -1,0 +1,180 @@
+"""Cells of points that are held in memory, and how far their members have to visit others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.cost.neighbour_graph import NEAR_CELLS, Layout
+from mustlink.kernels import cell_pairs
+from mustlink.kernels.cell_pairs import Cells
+from mustlink.neighbours.centres import Centres, find_centres
+from mustlink.neighbours.parts import Parts, Sample, assign, in_order, lay_out
+from mustlink.neighbours.points_by_rows import Prepared
+from mustlink.neighbours.refine import Team
+
+# Share of known neighbours that are to be compared: what is wanted, what is taken while a point is
+# compared with no more than so many, and what will do where the first takes more than so many.
+_WANTED, _ALL, _CHEAP, _ENOUGH, _DEAR = 0.97, 0.995, 1_500, 0.75, 20_000
+TOGETHER = 8  # cells that lie one after the other and near each other
+_DIGITS = 16  # binary digits of centres: whole numbers less their centre are not rounded
+_BLOCK = 64  # cells of a task
+_TINY = np.finfo(np.float32).tiny
+
+
+@dataclass(frozen=True)
+class Borders:
+    """Cells near every cell, (C, A), nearest first; gaps of their centres, (C, A); `reach` (C,).
+
+    A member visits the cells whose border with its own is within reach; `shared` of the known
+    neighbours are so compared, with `pairs` comparisons a point.
+    """
+
+    near: NDArray[np.int32]
+    gaps: NDArray[np.float32]
+    reach: NDArray[np.float32]
+    shared: float
+    pairs: float
+
+
+def side_by_side(centres: Centres, rng: np.random.Generator, team: Team) -> Centres:
+    """The centres in an order in which those that follow each other lie near each other."""
+    count = centres.norms.size // TOGETHER
+    if count < 2:
+        return centres
+    groups = find_centres(centres.at, count, 1, rng, team.pool)
+    order = np.argsort(groups.nearest(centres.at, 1, team.pool)[:, 0], kind="stable")
+    return Centres(centres.middle, centres.at[order], centres.norms[order])
+
+
+def cells_of(
+    rows: Prepared, centres: Centres, layout: Layout, team: Team
+) -> tuple[Cells, Parts, NDArray[np.int32]]:
+    """Every point in the cell of its nearest centre; and the first cell of every centre (C,).
+
+    Cells of more than four times the usual are cut: points at the border of several centres lie
+    apart from those in the middle.
+    """
+    assigned = assign(rows, centres, 1, layout, team.pool)
+    parts, _ = lay_out(assigned, centres.norms.size, layout)
+    n, d = rows.shape
+    points = in_order(rows, parts, layout)
+    centre_of = assigned[parts.order[parts.starts[:-1]], 0]
+    where = centres.at[centre_of] + centres.middle
+    step = 2.0 ** (np.ceil(np.log2(max(float(np.abs(where).max()), float(_TINY)))) - _DIGITS)
+    where = (np.round(where / step) * step).astype(np.float32)
+    cells = Cells(points.reshape(n * d), where, parts.starts, np.empty(n, np.float32))
+    team.each(lambda a, b: cell_pairs.to_columns(cells, a, b), centre_of.size, _BLOCK)
+    cell_of = np.zeros(centres.norms.size, dtype=np.int32)
+    cell_of[centre_of[::-1]] = np.arange(centre_of.size - 1, -1, -1)
+    return cells, parts, cell_of
+
+
+def borders_of(
+    cells: Cells, known: Sample, owner: NDArray[np.int32], others: NDArray[np.int32], team: Team
+) -> Borders:
+    """Find how far visits have to reach for enough of the known neighbours to be compared.
+
+    In radii of the own cell, so that dense and thin regions cost alike. `owner` (m,) and `others`
+    (u,) are the cells of the known nodes and of their neighbours.
+    """
+    near, gaps = _near_cells(cells.centres, team)
+    if near.shape[1] == 0:
+        return Borders(near, gaps, np.zeros(1, np.float32), 1.0, 0.0)
+    counts = np.diff(cells.starts)
+    mean = np.add.reduceat(cells.sizes, cells.starts[:-1], dtype=np.float64) / counts
+    radius = np.maximum(np.sqrt(mean), _TINY)
+    needed = _needed(cells.centres, radius, near, known, owner, others)
+    H = _beyond_borders(cells.centres, near, gaps, known.points, owner) / radius[owner, None]
+    order = np.argsort(H, axis=None)
+    total = np.cumsum(counts[near[owner]].ravel()[order]) / owner.size
+    far = H.ravel()[order]
+
+    def cost(reach: float) -> float:
+        visited = int(np.searchsorted(far, reach, side="right"))
+        return float(total[visited - 1]) if visited else 0.0
+
+    def affordable(pairs: float) -> float:
+        return float(far[min(far.size - 1, int(np.searchsorted(total, pairs)))])
+
+    reach = max(_share(needed, _WANTED), min(_share(needed, _ALL), affordable(_CHEAP)))
+    if cost(reach) > _DEAR:
+        reach = min(_share(needed, _ENOUGH), affordable(_DEAR))
+    slots = int(np.flatnonzero((reach >= H).any(axis=0)).max(initial=0)) + 1
+    return Borders(
+        np.ascontiguousarray(near[:, :slots]),
+        np.ascontiguousarray(gaps[:, :slots]),
+        (reach * radius).astype(np.float32),
+        float((needed <= reach).mean()),
+        cost(reach),
+    )
+
+
+def _near_cells(
+    centres: NDArray[np.float32], team: Team
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The cells near every cell and the distances of their centres, nearest first, (C, A)."""
+    C = centres.shape[0]
+    count = min(C - 1, NEAR_CELLS)
+    near, gaps = np.empty((C, count), np.int32), np.empty((C, count), np.float32)
+    squares = np.einsum("ij,ij->i", centres, centres)
+
+    def fill(first: int, stop: int) -> None:
+        own = np.arange(first, stop)
+        D = squares - 2 * (centres[own] @ centres.T)
+        D[own - first, own] = np.inf
+        some = np.argpartition(D, count - 1, axis=1)[:, :count] if count else near[own]
+        for i in own:
+            gap = np.sqrt(((centres[some[i - first]] - centres[i]) ** 2).sum(axis=1))
+            order = np.lexsort((some[i - first], gap))
+            near[i], gaps[i] = some[i - first][order], gap[order]
+
+    team.each(fill, C, _BLOCK)
+    return near, gaps
+
+
+def _needed(
+    centres: NDArray[np.float32],
+    radius: NDArray[np.float64],
+    near: NDArray[np.int32],
+    known: Sample,
+    owner: NDArray[np.int32],
+    others: NDArray[np.int32],
+) -> NDArray[np.float64]:
+    """Reach, ascending, with which each known pair is compared: one of the two visits."""
+    i = np.repeat(np.arange(owner.size), known.neighbours.shape[1])
+    j = known.neighbours.ravel()
+    needed = np.full(i.size, np.inf)
+    sides = ((known.points[i], owner[i], others[j]), (known.others[j], others[j], owner[i]))
+    for points, own, other in sides:
+        way = (centres[other] - centres[own]).astype(np.float64)
+        gap = np.maximum(np.linalg.norm(way, axis=1), _TINY)
+        beyond = gap / 2 - np.einsum("ij,ij->i", points - centres[own], way) / gap
+        beyond /= radius[own]
+        beyond[~(near[own] == other[:, None]).any(axis=1)] = np.inf
+        beyond[own == other] = -np.inf
+        needed = np.minimum(needed, beyond)
+    return np.sort(needed)
+
+
+def _beyond_borders(
+    centres: NDArray[np.float32],
+    near: NDArray[np.int32],
+    gaps: NDArray[np.float32],
+    points: NDArray[np.float32],
+    owner: NDArray[np.int32],
+) -> NDArray[np.float64]:
+    """How far points (m, d) are from the borders of their own cell with those near it, (m, A)."""
+    found = np.empty((owner.size, near.shape[1]))
+    for i, own in enumerate(owner):
+        ways = centres[near[own]] - centres[own]
+        gap = np.maximum(gaps[own].astype(np.float64), _TINY)
+        found[i] = gap / 2 - ways @ (points[i] - centres[own]) / gap
+    return found
+
+
+def _share(ascending: NDArray[np.float64], share: float) -> float:
+    """The value that this share does not exceed."""
+    return float(ascending[min(ascending.size - 1, int(np.ceil(share * ascending.size)))])

@@ -1,0 +1,142 @@
+"""Points in cells against comparing, one by one, everyone whom a visit brings together."""
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import oracles
+from mustlink.cost.neighbour_graph import cell_layout
+from mustlink.deadline import Deadline
+from mustlink.kernels import cell_pairs
+from mustlink.kernels.cell_pairs import Cells
+from mustlink.neighbours import knn_graph
+from mustlink.neighbours.cell_search import _schedule, cell_lists, search_cells
+from mustlink.neighbours.cells import Borders, _near_cells
+from mustlink.neighbours.points_by_rows import prepare
+from mustlink.neighbours.refine import Lists, Team
+
+seeds = st.integers(0, 10**6)
+
+
+def in_cells(rng, n, d, count):
+    """Whole-numbered points cell by cell, and the same as the search holds them."""
+    X = rng.integers(-9, 10, size=(n, d)).astype(np.float32)
+    centres = X[rng.choice(n, count, replace=False)]
+    centres += rng.integers(1, 64, size=centres.shape).astype(np.float32) / 64
+    owner = np.argmin(((X[:, None] - centres) ** 2).sum(axis=2), axis=1)
+    order = np.argsort(owner, kind="stable")
+    X, owner = X[order], owner[order]
+    used, owner = np.unique(owner, return_inverse=True)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(owner))])
+    cells = Cells(X.ravel().copy(), centres[used], starts, np.empty(n, np.float32))
+    cell_pairs.to_columns(cells, 0, used.size)
+    return X, owner, cells
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds, st.integers(5, 80), st.integers(1, 40), st.integers(1, 6))
+def test_rows_come_back_from_cells(seed, n, d, count):
+    X, owner, cells = in_cells(np.random.default_rng(seed), n, d, min(count, n))
+    assert_allclose(cells.sizes, ((X - cells.centres[owner]) ** 2).sum(axis=1), rtol=1e-5)
+    cell_pairs.to_rows(cells, 0, cells.starts.size - 1)
+    assert_array_equal(cells.points.reshape(n, d), X)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seeds,
+    st.integers(30, 300),
+    st.integers(1, 12),
+    st.sampled_from([1, 2, 7, 40]),
+    st.integers(1, 25),
+    st.floats(0.01, 2.0),
+    st.integers(1, 3),
+)
+def test_whoever_visits_is_compared(seed, n, k, d, count, reach, jobs):
+    rng = np.random.default_rng(seed)
+    X, owner, cells = in_cells(rng, n, d, count)
+    lists = Lists.empty(n, k)
+    with ThreadPoolExecutor(jobs) as pool:
+        team = Team(pool, jobs)
+        near, gaps = _near_cells(cells.centres, team)
+        reaches = (reach * rng.random(cells.starts.size - 1)).astype(np.float32)
+        done = list(search_cells(cells, Borders(near, gaps, reaches, 1.0, 0.0), lists, team))
+    assert done == sorted(done)
+    expected = oracles.visited(X, owner, cells.centres, reaches, k)
+    # Ties go to whoever comes first: lengths are the same, and belong to who is named.
+    assert_array_equal(lists.squared, expected)
+    named = ((X[lists.indices] - X[:, None]) ** 2).sum(axis=2)
+    assert_array_equal(lists.squared[lists.indices >= 0], named[lists.indices >= 0])
+    assert not np.any(lists.indices == np.arange(n)[:, None])
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds, st.integers(1, 70), st.integers(0, 400))
+def test_nobody_meets_two_in_one_round(seed, count, m):
+    rng = np.random.default_rng(seed)
+    edges = np.unique(np.sort(rng.integers(0, count, size=(m, 2)), axis=1), axis=0)
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    edges = np.concatenate([edges, rng.integers(0, 9, size=edges.shape)], axis=1).astype(np.int32)
+    found, bounds, rounds = _schedule(edges, count)
+    assert_array_equal(found[np.lexsort(found.T[::-1])], edges[np.lexsort(edges.T[::-1])])
+    assert bounds[-1] == len(edges)
+    for a, b in pairwise(rounds):
+        met = [
+            set((found[bounds[g] : bounds[g + 1], :2] // 8).ravel().tolist()) for g in range(a, b)
+        ]
+        assert sum(map(len, met)) == len(set().union(*met))
+
+
+def test_lists_are_measured_by_differences():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 5, (50, 3)).astype(np.float32)
+    indices = np.stack([rng.permutation(50)[:6] for _ in range(50)]).astype(np.int32)
+    indices[:, 5] = -1
+    squared = rng.random((50, 6)).astype(np.float32)
+    before = indices.copy()
+    cell_pairs.measure_lists(X, indices, squared, 0, 50)
+    for i in range(50):
+        true = sorted((float(((X[i] - X[j]) ** 2).sum()), j) for j in before[i, :5])
+        assert [j for _, j in true] == indices[i, :5].tolist()
+        assert [gap for gap, _ in true] == squared[i, :5].tolist()
+
+
+@pytest.mark.parametrize("d", [2, 12, 40])
+def test_recall_is_what_was_wanted(d):
+    X = np.random.default_rng(d).standard_normal((6000, d)).astype(np.float32)
+    how = cell_layout(*X.shape, 10)
+    found = cell_lists(prepare(X, "euclidean"), 10, np.random.default_rng(0), how, n_jobs=2)
+    info = found[2]
+    assert info["recall"] >= 0.955
+    assert info["visited"] <= 6000
+    # Pairs that were to meet did; some were found without it.
+    assert info["recall_before"] >= info["shared"] - 0.01
+
+
+def test_at_the_deadline_lists_are_what_they_are():
+    X = np.random.default_rng(0).standard_normal((5000, 12)).astype(np.float32)
+    clock = iter(range(1000))
+    how = {"deadline": Deadline(3.5, 0.0, lambda: next(clock)), "sample": 100}
+    rows, sizes = prepare(X, "euclidean"), cell_layout(*X.shape, 8)
+    indices, lengths, info = cell_lists(rows, 8, np.random.default_rng(0), sizes, **how)
+    assert info["recall"] < 0.97
+    assert np.all(indices >= 0)
+    assert np.all(np.diff(lengths, axis=1) >= 0)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_points_of_double_precision_make_the_graph_of_all_pairs(monkeypatch, metric):
+    X = 3 + np.random.default_rng(0).standard_normal((1500, 6))
+    exact = knn_graph(X, 8, metric=metric, random_state=0)
+    monkeypatch.setattr("mustlink.neighbours.search.BRUTE_WORK", 0.0)
+    found = knn_graph(X, 8, metric=metric, random_state=0)
+    assert (exact.info["method"], found.info["method"]) == ("brute", "cells")
+    assert found.affinity.dtype == np.float64
+    gap = abs(found.affinity - exact.affinity)
+    assert gap.sum() <= 0.1 * exact.affinity.sum()
+    assert np.median(gap.data[gap.data > 0]) < 1e-3 if gap.nnz else True
