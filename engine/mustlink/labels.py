@@ -135,7 +135,7 @@ def refuse_row_numbers(labels: NDArray[np.int64], where: str) -> None:
         )
 
 
-def class_labels(y: Any) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
+def class_labels(y: Any, where: str = "y") -> tuple[NDArray[np.int64], NDArray[Any] | None]:
     """Labels of at least two classes, looked at before any work is done, and names of classes.
 
     Raises InputError; where scikit-learn's users know its words for an error, in these words.
@@ -145,7 +145,7 @@ def class_labels(y: Any) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
             "y: requires y to be passed, but the target y is None; give one label per node, -1 for "
             "unknown"
         )
-    codes, names = encoded(y, "y")
+    codes, names = encoded(y, where)
     raw = np.asarray(codes)
     if raw.ndim == 2 and raw.shape[1] == 1:
         from sklearn.utils.validation import column_or_1d
@@ -155,11 +155,11 @@ def class_labels(y: Any) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
         between = np.isfinite(raw) & (raw != np.round(raw))
         if between.any():
             raise InputError(
-                f"y: Unknown label type: continuous, {raw[between][0]:g} is no class; number the "
-                "classes from 0, -1 for unknown"
+                f"{where}: Unknown label type: continuous, {raw[between][0]:g} is no class; number "
+                "the classes from 0, -1 for unknown"
             )
-    labels = as_labels(raw, raw.size, "y")  # a picture's row by row
-    check_two_classes(labels, "y")
+    labels = as_labels(raw, raw.size, where)  # a picture's row by row
+    check_two_classes(labels, where)
     return labels, names
 
 

@@ -310,7 +310,7 @@ BAD = {
         "cluster points.h5 -k 3 --constraints zero.csv -o {out}",
         r"zero.csv: line 2: pair \(5, 6\) has belief 0",
     ),
-    "a picture": ("cluster photo.png -k 3 -o {out}", "photo.png: a picture; make a graph"),
+    "a picture": ("cluster photo.png -k 3 -o {out}", "photo.png: a picture; cut it"),
     "neighbours of pixels": ("graph photo.png --neighbors 5 -o {out}", "it takes no --neighbors"),
     "report of AnnData": ("report x.h5ad", "run the same command with -o out.h5"),
     "labels too short": (

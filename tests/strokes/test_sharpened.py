@@ -7,17 +7,10 @@ from sklearn.mixture import GaussianMixture
 import mustlink as ml
 import oracles
 from cases import random_graph
+from mustlink.graph.cells import cells_of, means, most_frequent, spread
 from mustlink.graph.image import auto_color, picture_colours
 from mustlink.strokes.appearance import log_density
-from mustlink.strokes.grids import (
-    around,
-    boundary,
-    cells_of,
-    grid_among,
-    means,
-    most_frequent,
-    spread,
-)
+from mustlink.strokes.grids import around, boundary, grid_among
 from mustlink.strokes.pieces import ground_of, rooted
 from mustlink.strokes.sharpened import sharpened
 from mustlink.strokes.walks import paths, walks

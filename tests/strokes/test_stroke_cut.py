@@ -244,15 +244,15 @@ def test_hard_volumes():
     ("image", "strokes", "words"),
     [
         (np.zeros((4, 5)), np.zeros((5, 4), int), r"strokes: shape \(5, 4\), .* 4 rows of 5"),
-        (np.zeros((4, 5)), np.full((4, 5), -1), "y: "),
-        (np.zeros((4, 5)), np.full((4, 5), 2), "y: "),
+        (np.zeros((4, 5)), np.full((4, 5), -1), "strokes: "),
+        (np.zeros((4, 5)), np.full((4, 5), 2), "strokes: "),
         (np.zeros(5), np.zeros(5, int), r"image: shape \(5,\)"),
         (np.zeros((5, 3)), np.zeros(5, int), r"image: shape \(5, 3\)"),
         (np.zeros((4, 5, 6)), np.zeros((4, 6, 5), int), r"the volume has shape \(4, 5, 6\)"),
         (np.zeros((4, 5, 6)), np.zeros((5, 6), int), r"the picture has 4 rows of 5"),
         (np.zeros((4, 5, 6, 2)), np.zeros((4, 5), int), r"the volume has shape"),
         (np.full((2, 2), np.nan), np.array([[0, 1], [-1, -1]]), "image: NaN"),
-        (np.zeros((4, 5)), np.full((4, 5), 0.5), "y: "),
+        (np.zeros((4, 5)), np.full((4, 5), 0.5), "strokes: "),
     ],
 )
 def test_errors(image, strokes, words):
@@ -277,5 +277,5 @@ def test_a_stroke_that_is_lost_among_cells_is_told():
     image = np.zeros((400, 400), np.uint8)
     strokes = np.full(image.shape, -1)
     strokes[10:20], strokes[14, 15] = 0, 1
-    with pytest.raises(InputError, match="one is so thin that others hide it"):
+    with pytest.raises(InputError, match=r"class 1 .pixels: 1. is hidden by others"):
         ml.StrokeCut().fit(image, strokes)

@@ -26,15 +26,15 @@ def small_regions(edges: Floats) -> tuple[Ints, int]:
     blur = _BLUR
     while True:
         blurred = ndimage.gaussian_filter(edges, blur, mode="nearest")
-        heights = steps(np.sqrt(blurred))
-        markers, count = minima(heights)
+        levels = heights(np.sqrt(blurred))
+        markers, count = minima(levels)
         if count <= _MOST:
-            return flood(heights, markers), count
+            return flood(levels, markers), count
         blur *= 1.5
 
 
-def steps(values: Floats) -> Ints:
-    """Values in [0, 1] as whole numbers from 0 to 255."""
+def heights(values: Floats) -> Ints:
+    """Values in [0, 1] as whole numbers from 0 to 255, which water rises by."""
     return np.minimum((values * _LEVELS).astype(np.int64), _LEVELS - 1)
 
 

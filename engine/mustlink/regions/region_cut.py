@@ -12,12 +12,13 @@ from scipy import ndimage
 from sklearn.base import BaseEstimator
 
 from mustlink.check import as_integer, as_random_state
+from mustlink.graph.cells import means, spread
 from mustlink.graph.image import picture_colours
 from mustlink.kernels.threads import threads
 from mustlink.kernels.watershed import flood
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.regions.edges import edge_strengths, jump
-from mustlink.regions.merging import Merging, small_regions, steps
+from mustlink.regions.merging import Merging, heights, small_regions
 from mustlink.regions.words import colour_words, texture_words
 from mustlink.result import Report
 
@@ -71,7 +72,7 @@ class RegionCut(BaseEstimator):
         with recorder.stage("edges"):
             pixels, _ = picture_colours(image, "lab")
             unit = max(1, ceil(sqrt(pixels[..., 0].size / _CELLS)))
-            cells = _means(pixels, unit)
+            cells = means(pixels, (unit, unit))
             hues, textures = colour_words(cells, seed), texture_words(cells[..., 0], seed)
             edges = edge_strengths(cells, hues, textures)
         with recorder.stage("regions"):
@@ -114,28 +115,16 @@ def _is_auto(n_clusters: Any) -> bool:
     return isinstance(n_clusters, str) and n_clusters == "auto"
 
 
-def _means(pixels: Floats, unit: int) -> Floats:
-    """Means over cells of `unit` by `unit` pixels; those at the end repeat the last pixels."""
-    if unit == 1:
-        return pixels
-    h, w, c = pixels.shape
-    filled = np.pad(pixels, ((0, -h % unit), (0, -w % unit), (0, 0)), mode="edge")
-    split = filled.reshape(filled.shape[0] // unit, unit, filled.shape[1] // unit, unit, c)
-    found: Floats = split.mean(axis=(1, 3))
-    return found
-
-
 def _in_pixels(labels: Ints, pixels: Floats, unit: int) -> Ints:
     """Labels (h, w) of pixels from those of cells: boundaries move to the steepest pixels beside.
 
     What is kept of a cell is so much that parts stay connected.
     """
-    h, w = pixels.shape[:2]
-    found = labels.repeat(unit, 0).repeat(unit, 1)[:h, :w]
+    found = spread(labels, (unit, unit), pixels.shape[:2])
     width = (unit - 1) // 2
     if width == 0:
         return found
     size = 2 * width + 1
     unsure = ndimage.maximum_filter(found, size) != ndimage.minimum_filter(found, size)
     slopes = np.minimum(jump(pixels, 1.0) / _SLOPE, 1.0)
-    return np.asarray(flood(steps(slopes), np.where(unsure, -1, found)), dtype=np.int64)
+    return np.asarray(flood(heights(slopes), np.where(unsure, -1, found)), dtype=np.int64)

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
-from mustlink.strokes.grids import Units, cells_of
+from mustlink.graph.cells import Units, cells_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]

@@ -11,11 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.graph.cells import Units, means
 from mustlink.graph.image import GRID_SHARE, auto_color, picture_colours
 from mustlink.graph.offsets import pixel_spacing
 from mustlink.graph.similar import similar_pixels
 from mustlink.strokes.appearance import Looks
-from mustlink.strokes.grids import Units, grid_among, means
+from mustlink.strokes.grids import grid_among
 
 Floats = NDArray[np.float64]
 _CELLS = 50_000  # that a picture is first cut at; the boundary is then found among its pixels

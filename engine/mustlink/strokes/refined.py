@@ -9,16 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.graph.cells import Units, cells_of, most_frequent, spread
 from mustlink.strokes.appearance import Appearance
-from mustlink.strokes.grids import (
-    Units,
-    around,
-    boundary,
-    cells_of,
-    grid_among,
-    most_frequent,
-    spread,
-)
+from mustlink.strokes.grids import around, boundary, grid_among
 from mustlink.strokes.levels import Picture
 from mustlink.strokes.pieces import rooted
 from mustlink.strokes.sharpened import sharpened

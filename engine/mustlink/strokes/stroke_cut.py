@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import as_integer, as_random_state, check_positive
 from mustlink.errors import InputError
+from mustlink.graph.cells import most_frequent
 from mustlink.graph.offsets import pixel_spacing
 from mustlink.kernels.threads import threads
 from mustlink.labels import class_labels, named
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.result import Report
 from mustlink.strokes.appearance import Appearance
-from mustlink.strokes.grids import most_frequent
 from mustlink.strokes.levels import Picture
 from mustlink.strokes.pieces import ground_of, rooted
 from mustlink.strokes.refined import Cut, cut, refined
@@ -149,10 +149,12 @@ class StrokeCut(BaseEstimator):
         k = len(classes)
         cells = " x ".join(map(str, first.units)) + (" pixels" if codes.ndim == 2 else " voxels")
         painted = most_frequent(codes, k, first.units)
-        if np.unique(painted[painted >= 0]).size < k:
+        hidden = np.setdiff1d(np.arange(k), painted)
+        if hidden.size:
+            count = int((codes == hidden[0]).sum())
             raise InputError(
-                "strokes: one is so thin that others hide it where the picture is cut in cells of "
-                f"{cells}; paint it broader"
+                f"strokes: class {classes[hidden[0]]} (pixels: {count}) is hidden by others "
+                f"where the picture is cut in cells of {cells}; paint it broader, or leave it out"
             )
         with recorder.stage("colours and cut in turn"):
             near = walks(picture.alike, painted, k)
@@ -232,7 +234,7 @@ def _check_shape(strokes: NDArray[Any], shape: tuple[int, ...]) -> None:
 
 def _codes(strokes: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
     """Strokes as codes (n,) from 0, and the classes (K,); raises InputError."""
-    labels, names = class_labels(strokes.ravel())
+    labels, names = class_labels(strokes.ravel(), "strokes")
     known = labels >= 0
     classes = np.unique(labels[known])
     codes = np.full(labels.shape, -1, dtype=np.min_scalar_type(-len(classes)))

@@ -93,8 +93,8 @@ def _read(place: Place, asked: preparing.Asked, *, directed: bool) -> Read:
         return table_data.of_csv(place, asked)
     if place.suffix in PICTURES:
         raise InputError(
-            f"{place}: a picture; make a graph of its pixels first: mustlink graph {path.name} -o "
-            f"{path.stem}.h5, then use that"
+            f"{place}: a picture; cut it: mustlink cut {path.name} -o cut.png, or make a graph of "
+            f"its pixels, which this command takes: mustlink graph {path.name} -o {path.stem}.h5"
         )
     raise InputError(f"{place}: unknown ending {place.suffix!r}; readable are {SUFFIXES}")
 
