@@ -82,6 +82,7 @@ def data(tmp_path_factory):
     picture = np.full((12, 20, 3), (200, 30, 30), dtype=np.uint8)
     picture[3:9, 5:15] = (20, 40, 220)
     Image.fromarray(picture).save(folder / "photo.png")
+    Image.fromarray(picture).save(folder / "stack.tif")
     strokes = np.full((12, 20), -1)
     strokes[1, 2:18], strokes[6, 7:13] = 0, 1
     np.save(folder / "strokes.npy", strokes)
@@ -309,6 +310,10 @@ BAD = {
     "no belief": (
         "cluster points.h5 -k 3 --constraints zero.csv -o {out}",
         r"zero.csv: line 2: pair \(5, 6\) has belief 0",
+    ),
+    "a stack": (
+        "cluster stack.tif -k 3 -o {out}",
+        "stack.tif: a TIFF; cut it: mustlink cut stack.tif",
     ),
     "a picture": ("cluster photo.png -k 3 -o {out}", "photo.png: a picture; cut it"),
     "neighbours of pixels": ("graph photo.png --neighbors 5 -o {out}", "it takes no --neighbors"),

@@ -96,6 +96,11 @@ def _read(place: Place, asked: preparing.Asked, *, directed: bool) -> Read:
             f"{place}: a picture; cut it: mustlink cut {path.name} -o cut.png, or make a graph of "
             f"its pixels, which this command takes: mustlink graph {path.name} -o {path.stem}.h5"
         )
+    if place.suffix in (".tif", ".tiff"):
+        raise InputError(
+            f"{place}: a TIFF; cut it: mustlink cut {path.name} --strokes strokes.tif -o "
+            "labels.tif, or save a single page as PNG and make a graph of it"
+        )
     raise InputError(f"{place}: unknown ending {place.suffix!r}; readable are {SUFFIXES}")
 
 
