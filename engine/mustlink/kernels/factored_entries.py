@@ -226,9 +226,9 @@ def strongest_entries(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The `wanted` largest F_ij > floor outside the pattern for rows i of the span: (i, j) lists.
 
-    `least` (c,) is the least value of every column, at most 0. `limits` = (floor, skip): products
-    of a coefficient and a value below `skip` do not count, for which columns must be sorted by
-    size. Runs without the interpreter's lock.
+    `least` (c,) is the least value of every column. `limits` = (floor, skip): products of a
+    coefficient and a value below `skip` do not count, for which columns must be sorted by size.
+    Runs without the interpreter's lock.
     """
     found: tuple[NDArray[np.int32], NDArray[np.int32]] = _strongest(
         pattern.indptr, pattern.indices, *span, *listing, *factor,

@@ -151,11 +151,10 @@ def _influence(problem: Problem, sought: Filter) -> Floats:
     inverse = sp.diags(1.0 / root, format="csr")
     size = np.asarray(sp.csc_matrix(inverse @ B).max(axis=0).todense()).ravel()
     x = np.asarray(B @ (abs(Y.C) @ size)).ravel()
-    v = np.zeros((x.size, sought.weights.size))
     steps = min(sought.degree, _PREVIEW)
+    powers = np.empty((steps + 1, x.size))
     for k in range(steps + 1):
-        v += x[:, None] * sought.coefficients[k]
-        if k < steps:
-            x = laplacian.neighbours(x[:, None])[:, 0]
+        powers[k] = x if k == 0 else laplacian.neighbours(powers[k - 1][:, None])[:, 0]
+    v, x = powers.T @ sought.coefficients[: steps + 1], powers[steps]
     rest = sought.tails[0] - sought.coefficients[: steps + 1].sum(axis=0)
     return np.asarray(v.max(axis=0) + rest * (x / root).max() * root.max())

@@ -175,9 +175,8 @@ class LocalField:
             return none().pattern(self.size)
         factor = (self.ends, self.rows, self.values)
         limits = (self.bound * FLOOR, self.bound * FLOOR * _MISSED)
-        least = np.zeros(self.ends.size - 1)
-        columns = np.repeat(np.arange(least.size), np.diff(self.ends))
-        np.minimum.at(least, columns, self.values.min(axis=1))
+        least, some = np.zeros(self.ends.size - 1), np.diff(self.ends) > 0
+        least[some] = np.minimum.reduceat(self.values.min(axis=1), self.ends[:-1][some])
 
         def part(span: Span) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
             return strongest_entries(

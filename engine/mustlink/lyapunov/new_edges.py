@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.kernels.disjoint_sum import disjoint_sum
 from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block
 
@@ -29,9 +30,8 @@ class NewEdges:
 
     def matrix(self, m: int) -> sp.csr_matrix:
         """The beliefs as a symmetric matrix (m, m)."""
-        ends = np.concatenate([self.first, self.second]), np.concatenate([self.second, self.first])
-        values = np.concatenate([self.beliefs, self.beliefs])
-        return sp.csr_matrix((values, ends), shape=(m, m))
+        upper = sp.csr_matrix((self.beliefs, (self.first, self.second)), shape=(m, m))
+        return disjoint_sum(sp.csr_matrix(upper.T), upper)
 
     def pattern(self, m: int) -> Edges:
         """The pairs as a pattern of m nodes."""

@@ -32,7 +32,7 @@ _SEARCH_MU, _SEARCH_TOL = 0.2, 1e-3  # where new edges are looked for when F is 
 _ROWS_BELOW = 20_000  # nodes: below, all of a low-rank F is looked through for new edges
 _SMALL = 10.0  # times the largest |F|: below it, F counts and not the beliefs
 _PAIR = 100  # bytes that such a pair takes, on the way
-_PROBES = 4  # R has thousands of directions: they tell ‖R‖ to a few percent
+_PROBES, _MANY = (16, 2), 1_000  # for up to so many sources, and beyond: ‖Rz‖ hardly varies then
 _SPREADING = 0.7  # share of the time until the sources are spread
 MEMORY = 2 << 30  # bytes for one batch of constraints, unless the caller says otherwise
 
@@ -201,7 +201,8 @@ def _by_diffusion(asked: Asked) -> PropagatedPairs:
         new = asked.of_copies(field).strongest(asked.edges, asked.new_edges)
         found = asked.on([field])
         about["reach"] = field.reach
-        about["residual"] = residual(problem, field, probes=_PROBES).relative
+        probes = _PROBES[Y.count > _MANY]
+        about["residual"] = residual(problem, field, probes=probes).relative
     else:
         cut = list(source_parts(Y, room))
         asked.recorder.note(
