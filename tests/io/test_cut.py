@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 import mustlink as ml
+from mustlink.errors import InputError
 from mustlink_io.commands.cli import run
 from mustlink_io.formats.photographs import load_image, load_strokes, save_image
 from mustlink_io.pictures.cut_out import cut_out, outlined, painted
@@ -158,6 +159,26 @@ def test_a_photograph_is_read_as_it_is_seen(tmp_path):
     np.testing.assert_array_equal(
         load_image(tmp_path / "phone.png", "picture")[..., 0], np.rot90(image, -1)
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "ending"), [(np.uint16, "png"), (np.uint16, "tif"), (np.int32, "tif"), ("f4", "tif")]
+)
+def test_grey_of_more_bits_is_not_cut_off(tmp_path, kind, ending):
+    grey = np.add.outer(np.arange(40), np.arange(50)) * 40 + 300
+    Image.fromarray(grey.astype(kind)).save(tmp_path / f"deep.{ending}")
+    found = load_image(tmp_path / f"deep.{ending}", "picture")
+    expected = np.rint(255 * (grey - 300) / (grey.max() - 300))
+    np.testing.assert_array_equal(found, np.dstack([expected] * 3))
+
+
+def test_flat_and_empty_deep_grey(tmp_path):
+    flat = np.full((4, 5), 3000, np.uint16)
+    Image.fromarray(flat).save(tmp_path / "flat.png")
+    assert (load_image(tmp_path / "flat.png", "picture") == 0).all()
+    Image.fromarray(np.full((4, 5), np.nan, np.float32)).save(tmp_path / "nan.tif")
+    with pytest.raises(InputError, match="picture: NaN or Inf among its pixels"):
+        load_image(tmp_path / "nan.tif", "picture")
 
 
 def test_outline_and_cut_out():

@@ -394,7 +394,7 @@ def test_arrays_that_do_not_fit_are_one_line(mustlink, data, what):
         ("pairs.h5 -o pairs.h5", "change the ending"),
         ("pairs.h5 --image few.txt", "cannot be read as a picture"),
         ("pairs.h5 --image few.txt --json", "nothing is drawn without a page"),
-        ("pairs.h5 --image nothing.png", "cannot be read as a picture"),
+        ("pairs.h5 --image nothing.png", "--image: nothing.png: no such file"),
         ("pairs.h5 --pictures few.txt", "cannot be made a folder"),
     ],
 )

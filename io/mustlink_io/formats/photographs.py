@@ -17,11 +17,15 @@ PAINTED_ON = "paint on the picture itself, and do not crop the layer"
 _MOST = 64  # colours of strokes; more are a soft brush
 _OPAQUE = 255
 _GREY = ("1", "L", "P", "I", "I;16", "I;16B", "I;16L")  # one number a pixel
+_DEEP = ("I", "I;16", "I;16B", "I;16L", "F")  # grey of more than 8 bits
 _T = TypeVar("_T")
 
 
 def load_image(path: str | Path, where: str) -> NDArray[Any]:
-    """Image (h, w, 3) of uint8 from a picture file; raises InputError that begins with `where`."""
+    """Image (h, w, 3) of uint8 from a picture file; deep grey from its least to its largest value.
+
+    Raises InputError that begins with `where`.
+    """
     return _pixels(path, "RGB", where)
 
 
@@ -82,7 +86,23 @@ def save_image(pixels: NDArray[np.uint8], path: str | Path) -> None:
 
 
 def _pixels(path: str | Path, mode: str, where: str) -> NDArray[Any]:
-    return _opened(path, where, lambda found: np.asarray(found.convert(mode)))
+    def seen(found: Any) -> NDArray[Any]:
+        return np.asarray(_in_eight_bits(found, where).convert(mode))
+
+    return _opened(path, where, seen)
+
+
+def _in_eight_bits(found: Any, where: str) -> Any:
+    """Deep grey from its least to its largest value, which pillow would cut off at 255."""
+    if found.mode not in _DEEP:
+        return found
+    from PIL import Image
+
+    values = np.asarray(found, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise InputError(f"{where}: NaN or Inf among its pixels; put numbers there")
+    values = values - values.min()
+    return Image.fromarray(np.rint(255 * values / max(values.max(), 1e-300)).astype(np.uint8))
 
 
 def _opened(path: str | Path, where: str, read: Callable[[Any], _T]) -> _T:

@@ -34,7 +34,7 @@ def make(
     written: list[str] = []
     if target is not None or folder is not None:
         pictures.require_matplotlib()
-        given = None if image is None else load_image(image, f"--image {image}")
+        given = None if image is None else load_image(image, "--image")
         figures = drawn.draw(result, given)
         html = None if target is None else page.render(result, figures)
         if folder is not None:
