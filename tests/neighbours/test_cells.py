@@ -33,8 +33,9 @@ def in_cells(rng, n, d, count):
     X, owner = X[order], owner[order]
     used, owner = np.unique(owner, return_inverse=True)
     starts = np.concatenate([[0], np.cumsum(np.bincount(owner))])
-    cells = Cells(X.ravel().copy(), centres[used], starts, np.empty(n, np.float32))
-    cell_pairs.to_columns(cells, 0, used.size)
+    columns = np.empty(n * d if d < 30 else 0, np.float32)
+    cells = Cells(X.copy(), columns, centres[used], starts, np.empty(n, np.float32))
+    cell_pairs.to_centres(cells, 0, used.size)
     return X, owner, cells
 
 
@@ -43,8 +44,8 @@ def in_cells(rng, n, d, count):
 def test_rows_come_back_from_cells(seed, n, d, count):
     X, owner, cells = in_cells(np.random.default_rng(seed), n, d, min(count, n))
     assert_allclose(cells.sizes, ((X - cells.centres[owner]) ** 2).sum(axis=1), rtol=1e-5)
-    cell_pairs.to_rows(cells, 0, cells.starts.size - 1)
-    assert_array_equal(cells.points.reshape(n, d), X)
+    cell_pairs.from_centres(cells, 0, cells.starts.size - 1)
+    assert_array_equal(cells.points, X)
 
 
 @settings(max_examples=30, deadline=None)

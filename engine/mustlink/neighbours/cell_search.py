@@ -115,13 +115,13 @@ def cell_lists(
 def _measured(cells: Cells, lists: Lists, team: Team) -> NDArray[np.float32]:
     """The points (n, d) as rows again, from which lists are measured by differences."""
     n, count = cells.sizes.size, cells.starts.size - 1
-    points = cells.points.reshape(n, -1)
 
     def measure(a: int, b: int) -> None:
-        cell_pairs.measure_lists(points, lists.indices, lists.squared, a, b)
+        cell_pairs.measure_lists(cells.points, lists.indices, lists.squared, a, b)
 
-    team.each(lambda a, b: cell_pairs.to_rows(cells, a, b), count, _CELLS)
+    team.each(lambda a, b: cell_pairs.from_centres(cells, a, b), count, _CELLS)
     team.each(measure, n, _NODES)
+    points: NDArray[np.float32] = cells.points
     return points
 
 
@@ -141,7 +141,8 @@ def search_cells(cells: Cells, borders: Borders, lists: Lists, team: Team) -> It
         some = bounds[a : b + 1]
 
         def compare(desk: Desk, first: int, stop: int, some: NDArray[np.int64] = some) -> None:
-            cell_pairs.across(cells, found, desk, visits, groups, some[first], some[stop])
+            edges = groups[some[first] : some[stop]]
+            cell_pairs.across(cells, found, desk, visits, edges, TOGETHER)
 
         desks.each(compare, b - a, 1)
         yield 0.15 + 0.85 * float(bounds[b] / bounds[-1])
@@ -155,7 +156,7 @@ class _Desks:
         self._team = team
         self._free: queue.SimpleQueue[Desk] = queue.SimpleQueue()
         for _ in range(team.workers):
-            self._free.put(cell_pairs.desk_for(largest, d))
+            self._free.put(cell_pairs.desk_for(largest, d, TOGETHER))
 
     def each(self, task: Callable[[Desk, int, int], Any], count: int, step: int) -> None:
         """Run task(desk, a, b) on pieces a:b of `count`."""

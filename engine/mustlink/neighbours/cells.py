@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.neighbour_graph import NEAR_CELLS, Layout
+from mustlink.cost.neighbour_graph import FEW, NEAR_CELLS, Layout
 from mustlink.kernels import cell_pairs
 from mustlink.kernels.cell_pairs import Cells
 from mustlink.neighbours.centres import Centres, find_centres
@@ -65,8 +65,9 @@ def cells_of(
     where = centres.at[centre_of] + centres.middle
     step = 2.0 ** (np.ceil(np.log2(max(float(np.abs(where).max()), float(_TINY)))) - _DIGITS)
     where = (np.round(where / step) * step).astype(np.float32)
-    cells = Cells(points.reshape(n * d), where, parts.starts, np.empty(n, np.float32))
-    team.each(lambda a, b: cell_pairs.to_columns(cells, a, b), centre_of.size, _BLOCK)
+    columns = np.empty(n * d if d <= FEW else 0, np.float32)
+    cells = Cells(points, columns, where, parts.starts, np.empty(n, np.float32))
+    team.each(lambda a, b: cell_pairs.to_centres(cells, a, b), centre_of.size, _BLOCK)
     cell_of = np.zeros(centres.norms.size, dtype=np.int32)
     cell_of[centre_of[::-1]] = np.arange(centre_of.size - 1, -1, -1)
     return cells, parts, cell_of
