@@ -16,7 +16,8 @@ from mustlink.kernels import cell_pairs
 from mustlink.kernels.cell_pairs import Cells
 from mustlink.neighbours import knn_graph
 from mustlink.neighbours.cell_search import _schedule, cell_lists, search_cells
-from mustlink.neighbours.cells import Borders, _near_cells
+from mustlink.neighbours.cells import Borders, _near_cells, grouped
+from mustlink.neighbours.centres import find_centres
 from mustlink.neighbours.points_by_rows import prepare
 from mustlink.neighbours.refine import Lists, Team
 
@@ -141,3 +142,16 @@ def test_points_of_double_precision_make_the_graph_of_all_pairs(monkeypatch, met
     gap = abs(found.affinity - exact.affinity)
     assert gap.sum() <= 0.1 * exact.affinity.sum()
     assert np.median(gap.data[gap.data > 0]) < 1e-3 if gap.nnz else True
+
+
+def test_of_many_centres_the_nearest_is_found():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 6)).astype(np.float32) + 5
+    with ThreadPoolExecutor(2) as pool:
+        groups = grouped(find_centres(X, 900, 2, rng, pool), rng, Team(pool, 2))
+        found = groups.cell(X, Team(pool, 2))
+        assert_array_equal(groups.cell(X[7:900], Team(pool, 1)), found[7:900])
+    at = (groups.centres.at + groups.centres.middle).astype(float)
+    gaps = ((X[:500, None].astype(float) - at) ** 2).sum(axis=2)
+    assert groups.near.shape[1] < len(at)
+    assert np.mean(gaps[np.arange(500), found[:500]] <= gaps.min(axis=1) * (1 + 1e-5)) > 0.98

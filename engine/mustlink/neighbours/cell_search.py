@@ -22,7 +22,7 @@ from mustlink.cost.neighbour_graph import Layout, lists_of
 from mustlink.deadline import NEVER, Deadline
 from mustlink.kernels import cell_pairs
 from mustlink.kernels.cell_pairs import WORD, Cells, Desk, Nearest, Visits
-from mustlink.neighbours.cells import TOGETHER, Borders, borders_of, cells_of, side_by_side
+from mustlink.neighbours.cells import TOGETHER, Borders, borders_of, cells_of, grouped
 from mustlink.neighbours.coordinates import InMemory
 from mustlink.neighbours.parts import centres_of, known_neighbours
 from mustlink.neighbours.points_by_rows import Prepared, near_one
@@ -66,15 +66,15 @@ def cell_lists(
     rows, unit = near_one(rows)
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_jobs) as pool:
         team = Team(pool, n_jobs)
-        known = known_neighbours(rows, k, sample, rng, layout)
+        known = known_neighbours(rows, k, sample, rng, layout, pool)
         tell(0.05)
-        centres = side_by_side(centres_of(rows, k, rng, layout, pool), rng, team)
+        groups = grouped(centres_of(rows, k, rng, layout, pool), rng, team)
         tell(0.1)
-        cells, parts, cell_of = cells_of(rows, centres, layout, team)
+        cells, parts, cell_of = cells_of(rows, groups, layout, team)
         tell(0.2)
         known = replace(known, nodes=parts.numbers()[known.nodes].astype(np.int64))
         owner = np.searchsorted(parts.starts, known.nodes, side="right") - 1
-        others = cell_of[centres.nearest(known.others, 1, pool)[:, 0]]
+        others = cell_of[groups.cell(known.others, team)]
         borders = borders_of(cells, known, owner.astype(np.int32), others, team)
         tell(0.25)
         sure = borders.shared >= _SURE

@@ -11,7 +11,7 @@ from mustlink.cost.neighbour_graph import FEW, NEAR_CELLS, Layout
 from mustlink.kernels import cell_pairs
 from mustlink.kernels.cell_pairs import Cells
 from mustlink.neighbours.centres import Centres, find_centres
-from mustlink.neighbours.parts import Parts, Sample, assign, in_order, lay_out
+from mustlink.neighbours.parts import Parts, Sample, in_order, lay_out
 from mustlink.neighbours.points_by_rows import Prepared
 from mustlink.neighbours.refine import Team
 
@@ -20,6 +20,7 @@ from mustlink.neighbours.refine import Team
 _WANTED, _ALL, _CHEAP, _ENOUGH, _DEAR = 0.97, 0.995, 1_500, 0.75, 20_000
 TOGETHER = 8  # cells that lie one after the other and near each other
 _DIGITS = 16  # binary digits of centres: whole numbers less their centre are not rounded
+_LOOKED_AT = 256  # centres that are compared with a point in any case
 _BLOCK = 64  # cells of a task
 _TINY = np.finfo(np.float32).tiny
 
@@ -39,27 +40,60 @@ class Borders:
     pairs: float
 
 
-def side_by_side(centres: Centres, rng: np.random.Generator, team: Team) -> Centres:
-    """The centres in an order in which those that follow each other lie near each other."""
-    count = centres.norms.size // TOGETHER
-    if count < 2:
-        return centres
-    groups = find_centres(centres.at, count, 1, rng, team.pool)
-    order = np.argsort(groups.nearest(centres.at, 1, team.pool)[:, 0], kind="stable")
-    return Centres(centres.middle, centres.at[order], centres.norms[order])
+@dataclass(frozen=True)
+class Groups:
+    """Centres (C, d) in an order in which those that follow each other lie near each other.
+
+    A point's cell is that of the nearest of some, `near` (G, L), of the nearest of G group centres:
+    of many cells a few are looked at, and the true nearest is nearly always among them.
+    """
+
+    centres: Centres
+    heads: Centres
+    near: NDArray[np.int32]
+
+    def cell(self, X: NDArray[np.float32], team: Team) -> NDArray[np.int32]:
+        """The cell (m,) of each point (m, d)."""
+        found = np.empty(X.shape[0], dtype=np.int32)
+        head = self.heads.nearest(X, 1, team.pool)[:, 0]
+        order = np.argsort(head, kind="stable")
+        ends = np.cumsum(np.bincount(head, minlength=self.near.shape[0]))
+
+        def fill(g: int, _: int) -> None:
+            rows = order[ends[g - 1] if g else 0 : ends[g]]
+            found[rows] = self.centres.among(self.near[g], X[rows])
+
+        team.each(fill, ends.size, 1)
+        return found
+
+
+def grouped(centres: Centres, rng: np.random.Generator, team: Team) -> Groups:
+    """About √C groups of C centres, and who is near each."""
+    C = centres.norms.size
+    heads = find_centres(centres.at + centres.middle, max(1, int(np.sqrt(C))), 1, rng, team.pool)
+    owner = heads.nearest(centres.at + centres.middle, 1, team.pool)[:, 0]
+    order = np.argsort(owner, kind="stable")
+    centres = Centres(centres.middle, centres.at[order], centres.norms[order])
+    few = min(C, max(_LOOKED_AT, -(-6 * C // heads.norms.size)))
+    gaps = heads.at + (heads.middle - centres.middle)
+    gaps = centres.norms - 2 * (gaps @ centres.at.T)
+    near = np.argsort(gaps, axis=1, kind="stable")[:, :few].astype(np.int32)
+    return Groups(centres, heads, np.sort(near, axis=1))
 
 
 def cells_of(
-    rows: Prepared, centres: Centres, layout: Layout, team: Team
+    rows: Prepared, groups: Groups, layout: Layout, team: Team
 ) -> tuple[Cells, Parts, NDArray[np.int32]]:
-    """Every point in the cell of its nearest centre; and the first cell of every centre (C,).
+    """Every point in a cell; and the first cell of every centre (C,).
 
-    Cells of more than four times the usual are cut: points at the border of several centres lie
-    apart from those in the middle.
+    Cells of more than four times the usual are cut.
     """
-    assigned = assign(rows, centres, 1, layout, team.pool)
-    parts, _ = lay_out(assigned, centres.norms.size, layout)
     n, d = rows.shape
+    centres = groups.centres
+    assigned = np.empty((n, 1), dtype=np.int32)
+    for start, block in rows.blocks(layout.block_bytes):
+        assigned[start : start + block.shape[0], 0] = groups.cell(block, team)
+    parts, _ = lay_out(assigned, centres.norms.size, layout)
     points = in_order(rows, parts, layout)
     centre_of = assigned[parts.order[parts.starts[:-1]], 0]
     where = centres.at[centre_of] + centres.middle

@@ -14,6 +14,7 @@ from mustlink.kernels import nearest_lists
 _TALL, _WIDE = 512, 512  # rows and centres compared at once: products stay in the cache
 _TASK = 8 * _TALL  # rows of a task
 _ROUNDS = 8  # of Lloyd's algorithm; the parts need not be optimal
+_FIRST = 64  # centres that are found at once; more by splitting
 _SPLITS = 4  # times that large parts are split
 
 
@@ -42,6 +43,16 @@ class Centres:
         list(pool.map(fill, range(0, X.shape[0], _TASK)))
         return out
 
+    def among(self, chosen: NDArray[np.int32], X: NDArray[np.float32]) -> NDArray[np.int32]:
+        """Find which of some centres (c,) is nearest to each point (m, d), on this thread."""
+        few = Centres(self.middle, self.at[chosen], self.norms[chosen])
+        out = np.empty((X.shape[0], 1), dtype=np.int32)
+        products = np.empty(_TALL * _WIDE, dtype=np.float32)
+        for start in range(0, X.shape[0], _TALL):
+            rows = slice(start, start + _TALL)
+            few._nearest(X[rows] - self.middle, out[rows], products)
+        return chosen[out[:, 0]]
+
     def _nearest(
         self, Q: NDArray[np.float32], places: NDArray[np.int32], products: NDArray[np.float32]
     ) -> None:
@@ -68,12 +79,14 @@ def find_centres(
 ) -> Centres:
     """Find about `count` centres of a sample (s, d) whose parts are of similar size.
 
-    A few rounds of Lloyd's algorithm. It leaves dense regions to few centres: parts of more than
-    twice the mean are split likewise, until only equal points are left together. Centres that
-    keep fewer than `least` rows of the sample are dropped, all but the largest.
+    A few rounds of Lloyd's algorithm for a few centres. Parts of more than twice the mean are split
+    likewise, until only equal points are left together: that leaves no dense region to few
+    centres, and takes little where there are many. Centres that keep fewer than `least` rows of
+    the sample are dropped, all but the largest.
     """
     middle = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
-    points = _lloyd(sample, count, least, rng, pool)
+    first = min(count, max(_FIRST, int(np.sqrt(count))))
+    points = _lloyd(sample, first, least, rng, pool)
     usual = max(1, sample.shape[0] // count)
     for _ in range(_SPLITS):
         owner = _about(middle, points).nearest(sample, 1, pool)[:, 0]

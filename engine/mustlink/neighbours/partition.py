@@ -74,7 +74,7 @@ def partition_lists(
         ExitStack() as closing,
     ):
         team = Team(pool, n_jobs)
-        known = known_neighbours(rows, k, sample, rng, layout)
+        known = known_neighbours(rows, k, sample, rng, layout, pool)
         advance(0.1)
         centres = centres_of(rows, k, rng, layout, pool)
         overlap, shared = least_overlap(centres, known, layout, pool)

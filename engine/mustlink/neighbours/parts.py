@@ -18,6 +18,7 @@ from mustlink.neighbours.scratch import Scratch
 # Share of true neighbours that are to share a part, local joins find the others: what is wanted
 # while a point is compared with no more than so many in its parts, and what is needed.
 _WANTED, _CHEAP, _NEEDED = 0.75, 10_000, 0.55
+_PIECES = 4  # of the sample
 
 
 @dataclass(frozen=True)
@@ -66,13 +67,24 @@ class Sample:
 
 
 def known_neighbours(
-    rows: Prepared, k: int, count: int, rng: np.random.Generator, layout: Layout
+    rows: Prepared,
+    k: int,
+    count: int,
+    rng: np.random.Generator,
+    layout: Layout,
+    pool: Executor,
 ) -> Sample:
     """Compare `count` random nodes, or as many as there is room for, with all points."""
     n, d = rows.shape
     count = max(1, min(n, count, max(50, layout.room // (16 * d * k))))
     nodes = np.sort(rng.choice(n, size=count, replace=False))
-    found, _ = exact_streamed(rows, nodes, k, layout.block_bytes)
+    # Held points are looked at by several threads; the pieces do not depend on their number.
+    pieces = np.array_split(nodes, min(count, _PIECES)) if rows.held else [nodes]
+    each = [
+        pool.submit(exact_streamed, rows, some, k, layout.block_bytes // len(pieces))
+        for some in pieces
+    ]
+    found = np.concatenate([one.result()[0] for one in each])
     ids, where = np.unique(found, return_inverse=True)
     where = where.reshape(found.shape)
     points, others = rows.gather(nodes), rows.gather(ids)
