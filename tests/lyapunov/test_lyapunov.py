@@ -655,7 +655,7 @@ def test_the_kernel_spreads():
         total[(np.abs(total) * importance).max(axis=1) < least * size * root] = 0.0
         wanted[:, a] = total
     for spans in ([(0, 6)], [(0, 2), (2, 3), (3, 6)]):
-        space, column = workspace(40, 3), 0
+        space, column = workspace(40, laplacian.S.nnz, 3), 0
         for span in spans:
             ends, rows, values = diffused_columns(
                 laplacian.S, root, B, span, c, thresholds, (importance, least), np.float64, space
@@ -665,6 +665,31 @@ def test_the_kernel_spreads():
                 found[rows[ends[s] : ends[s + 1]]] = values[ends[s] : ends[s + 1]]
                 np.testing.assert_allclose(found, wanted[:, column], atol=1e-14)
                 column += 1
+
+
+def test_truncated_columns_whose_terms_cancel():
+    """On the edges between two opposite sources sums become 0 again and again."""
+    W = sp.csr_matrix(np.kron([[0.0, 1.0], [1.0, 0.0]], np.ones((4, 4))))
+    laplacian = normalized_laplacian(ml.Graph.from_affinity(W))
+    S = laplacian.S.toarray()
+    b = np.zeros(8)
+    one = 0
+    others = np.flatnonzero(S[one] == 0)[1:]  # on its side
+    b[one], b[others] = 3.0, -1.0
+    wide = np.zeros(8)
+    wide[np.flatnonzero(S[one])[0]] = 1.0
+    B = sp.csc_matrix(np.column_stack([b, wide, b + wide]))
+    c = np.array([[1.0], [0.5], [0.25]])
+    found = diffused_columns(
+        laplacian.S, laplacian.root_degree, B, (0, 3), c, np.zeros(3), (np.ones(1), 0.0),
+        np.float64, workspace(8, laplacian.S.nnz, 1),
+    )  # fmt: skip
+    for a, x in enumerate(B.toarray().T):
+        wanted = c[0] * x + c[1] * (S @ x) + c[2] * (S @ S @ x)
+        ends, rows, values = found
+        told = np.zeros(8)
+        told[rows[ends[a] : ends[a + 1]]] = values[ends[a] : ends[a + 1], 0]
+        np.testing.assert_allclose(told, wanted, atol=1e-14)
 
 
 # --- sums of exponentials, filters

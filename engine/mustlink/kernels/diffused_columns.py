@@ -11,24 +11,40 @@ from numpy.typing import NDArray
 
 @nb.njit(cache=True, nogil=True)
 def _spread(
-    indptr: Any, indices: Any, data: Any, x: Any, front: Any, size: Any, y: Any, ring: Any,
-    met: Any, stamp: Any,
+    indptr: Any, indices: Any, data: Any, x: Any, front: Any, size: Any, y: Any, ring: Any
 ) -> Any:  # fmt: skip
-    """Set y = S x for x on `front`: the nodes met are listed in `ring`."""
+    """Add S x to y = 0 for x on `front`: the nodes met are listed in `ring`.
+
+    Without a branch, which would be guessed wrongly at every third edge: a node is written down at
+    every edge, and counts where its y is still 0. Terms that cancel list it again.
+    """
     wide = 0
     for a in range(size):
         j = nb.uint64(front[a])
         v = x[j]
         for e in range(nb.uint64(indptr[j]), nb.uint64(indptr[j + 1])):
             i = nb.uint64(indices[e])
-            if met[i] != stamp:
-                met[i] = stamp
-                ring[wide] = i
-                wide += 1
-                y[i] = data[e] * v
-            else:
-                y[i] += data[e] * v
+            ring[wide] = i
+            wide += y[i] == 0.0
+            y[i] += data[e] * v
     return wide
+
+
+@nb.njit(cache=True, nogil=True)
+def _advance(
+    y: Any, ring: Any, wide: Any, floor: Any, root: Any, x: Any, front: Any
+) -> Any:  # fmt: skip
+    """Take y on the ring for x, and its large entries for the front; y is 0 again."""
+    size = 0
+    for b in range(wide):
+        i = nb.uint64(ring[b])
+        v = y[i]
+        y[i] = 0.0
+        if v != 0.0 and abs(v) >= floor * root[i]:
+            x[i] = v
+            front[size] = i
+            size += 1
+    return size
 
 
 @nb.njit(cache=True, nogil=True)
@@ -80,7 +96,7 @@ def _columns(
     indptr: Any, indices: Any, data: Any, root: Any,
     starts: Any, nodes: Any, values: Any, first: Any, last: Any,
     coefficients: Any, thresholds: Any, importance: Any, least: Any, kind: Any,
-    x: Any, y: Any, total: Any, seen: Any, met: Any, front: Any, ring: Any, touched: Any,
+    x: Any, y: Any, total: Any, seen: Any, front: Any, touched: Any, ring: Any,
 ) -> Any:  # fmt: skip
     steps = coefficients.shape[0]
     ends = np.zeros(last - first + 1, dtype=np.int64)
@@ -101,15 +117,8 @@ def _columns(
             )
             if k + 1 == steps or size == 0:
                 break
-            stamp = source * steps + k + 1
-            wide = _spread(indptr, indices, data, x, front, size, y, ring, met, stamp)
-            size, floor = 0, thresholds[k + 1] * scale
-            for b in range(wide):
-                i = nb.uint64(ring[b])
-                if abs(y[i]) >= floor * root[i]:
-                    front[size] = i
-                    size += 1
-            x, y = y, x
+            wide = _spread(indptr, indices, data, x, front, size, y, ring)
+            size = _advance(y, ring, wide, thresholds[k + 1] * scale, root, x, front)
         rows, kept, count = _keep(
             total, touched, reach, root, importance, least * scale, rows, kept, count
         )
@@ -117,12 +126,14 @@ def _columns(
     return ends, rows[:count].copy(), kept[:count].copy()
 
 
-def workspace(m: int, width: int) -> tuple[NDArray[Any], ...]:
-    """What one thread needs for `diffused_columns` of m nodes; pages are taken when touched."""
+def workspace(m: int, nnz: int, width: int) -> tuple[NDArray[Any], ...]:
+    """What one thread needs for `diffused_columns` of m nodes; pages are taken when touched.
+
+    At a step no node is listed more often than it has edges, `nnz` in all.
+    """
     numbers = [np.zeros(m), np.zeros(m), np.zeros((m, width))]
-    stamps = [np.zeros(m, dtype=np.int64) for _ in range(2)]
-    lists = [np.zeros(m, dtype=np.int32) for _ in range(3)]
-    return (*numbers, *stamps, *lists)
+    lists = [np.zeros(m, dtype=np.int32) for _ in range(2)]
+    return (*numbers, np.zeros(m, dtype=np.int64), *lists, np.zeros(nnz + 1, dtype=np.int32))
 
 
 def diffused_columns(

@@ -34,7 +34,7 @@ def local_diffusion(
 
     def columns(span: tuple[int, int]) -> Columns:
         if not hasattr(own, "space"):
-            own.space = workspace(laplacian.size, coefficients.shape[1])
+            own.space = workspace(laplacian.size, laplacian.S.nnz, coefficients.shape[1])
         return diffused_columns(
             laplacian.S,
             laplacian.root_degree,
