@@ -57,8 +57,16 @@ def nested_start(laplacian: Laplacian, grids: Grids, b: int, seed: int) -> Block
     """Approximate b smoothest vectors of L̄ in the complement of its null space, (m, b).
 
     Cost: a dense eigenproblem of a few hundred nodes, some LOBPCG steps on each coarse grid,
-    four products on the fine one.
+    five products on the fine one.
     """
+    space, X = laplacian.space, _from_coarse(laplacian, grids, b, seed)
+    X = laplacian.null.project(X)
+    _, C = rayleigh_ritz(space, X, laplacian.apply(X), count=b)
+    return space.combine(X, C)
+
+
+def _from_coarse(laplacian: Laplacian, grids: Grids, b: int, seed: int) -> Block:
+    """The span of the start, in which Rayleigh-Ritz is yet to be done."""
     space, nulls = laplacian.space, grids.nulls(laplacian.null)
     rooms = [size - null.n_components for size, null in zip(grids.sizes, nulls, strict=True)]
     depth = max((i for i, room in enumerate(rooms) if room >= 3 * b), default=0)
@@ -73,9 +81,7 @@ def nested_start(laplacian: Laplacian, grids: Grids, b: int, seed: int) -> Block
         if level < depth:
             X = _refine(grids, level, nulls[level], X)
         X = grids.up(level, X)
-    X = laplacian.null.project(laplacian.smooth(X, _SMOOTHINGS))
-    _, C = rayleigh_ritz(space, X, laplacian.apply(X), count=b)
-    return space.combine(X, C)
+    return laplacian.smooth(X, _SMOOTHINGS)
 
 
 def _deepest(grids: Grids, depth: int, null: NullSpace, b: int, seed: int) -> Block:
@@ -128,7 +134,7 @@ def nested(
     b = min(k + guard(k), laplacian.space.size - laplacian.null.n_components)
     return lobpcg(
         laplacian.apply,
-        nested_start(laplacian, grids, b, seed) if start is None else start,
+        _from_coarse(laplacian, grids, b, seed) if start is None else start,
         Lobpcg(k, tol, max_iter, deadline=deadline, whole=whole),
         precondition=grids.cycle(),
         project=laplacian.null.project,

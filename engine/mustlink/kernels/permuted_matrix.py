@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from mustlink.kernels.loops import loop
 from mustlink.kernels.row_sort import sort_row
 
+_ROWS = 1 << 10  # at a time
+_SHORT = 64  # entries up to which a row is sorted by counting
+
 
 @loop()
 def _count(indptr: Any, indices: Any, nodes: Any, positions: Any, counts: Any) -> None:
@@ -27,15 +30,31 @@ def _fill(
     indptr: Any, indices: Any, data: Any, nodes: Any, positions: Any, root: Any,
     rows: Any, columns: Any, values: Any,
 ) -> None:  # fmt: skip
-    for i in nb.prange(nodes.size):
-        old, at = nodes[i], rows[i]
-        for q in range(indptr[old], indptr[old + 1]):
-            j = positions[indices[q]]
-            if j >= 0:
-                columns[at] = j
-                values[at] = data[q] / (root[i] * root[j])
-                at += 1
-        sort_row(columns, values, rows[i], rows[i + 1])
+    parts = (nodes.size + _ROWS - 1) // _ROWS
+    for part in nb.prange(parts):
+        found = np.empty(_SHORT, dtype=columns.dtype)
+        held = np.empty(_SHORT, dtype=values.dtype)
+        for i in range(part * _ROWS, min((part + 1) * _ROWS, nodes.size)):
+            old, first, last = nodes[i], rows[i], rows[i + 1]
+            short = last - first <= _SHORT
+            at = 0 if short else first
+            to, into = (found, held) if short else (columns, values)
+            for q in range(indptr[old], indptr[old + 1]):
+                j = positions[indices[q]]
+                if j >= 0:
+                    to[at] = j
+                    into[at] = data[q] / (root[i] * root[j])
+                    at += 1
+            if not short:
+                sort_row(columns, values, first, last)
+                continue
+            # The place of a column is how many are less: no branches, vectors of comparisons.
+            for k in range(at):
+                j, less = found[k], 0
+                for m in range(at):
+                    less += found[m] < j
+                columns[first + less] = j
+                values[first + less] = held[k]
 
 
 @loop()

@@ -100,9 +100,9 @@ class GroundedLaplacian:
 
     def smooth(self, X: Block, times: int) -> Block:
         """((I + S)/2)^times X in single precision: damps rough vectors, keeps smooth ones."""
-        Y = np.ascontiguousarray(X, dtype=np.float32)
+        Y, spare = np.array(X, dtype=np.float32, order="C"), None
         for _ in range(times):
-            Y = spmm_axpby(self.single_edges, Y, Y, 0.5, 0.5)
+            Y, spare = spmm_axpby(self.single_edges, Y, Y, 0.5, 0.5, spare), Y
         return Y.astype(self.S.dtype, copy=False)
 
     def three_terms(

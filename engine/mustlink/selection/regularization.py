@@ -100,7 +100,7 @@ def choose_regularization(
     if _is_even(work):
         with_sharp = rows(plain, sharp())
         with recorder.stage(_STAGE):
-            if _judged(work, with_sharp, k, seed).largest <= _GIANT:
+            if _largest(work, _clusters(work, with_sharp, k, seed)) <= _GIANT:
                 return Regularization(0.0, f"no giant cluster, and {_EVEN_TOLD}")
     k = min(k, _MOST)
     tried: list[RegularizationTried] = []
@@ -189,13 +189,26 @@ def _pairs(
 
 def _judged(view: Workspace, rows: Block, k: int, seed: int) -> RegularizationTried:
     """A candidate's clusters, by what they tell about the edges; nothing where rows overflow."""
-    if not np.isfinite(rows).all():
+    found = _clusters(view, rows, k, seed)
+    if found is None:
         return RegularizationTried(view.tau, -np.inf, 1.0)
-    laplacian = laplacian_of(view)
-    space = laplacian.space
-    found = kmeans(rows, k, seed, restarts=_RESTARTS, sample=_SAMPLE, space=space).labels
-    sizes = np.bincount(found, laplacian.weights)
-    return RegularizationTried(view.tau, told_by(view, found), float(sizes.max() / sizes.sum()))
+    return RegularizationTried(view.tau, told_by(view, found), _largest(view, found))
+
+
+def _clusters(view: Workspace, rows: Block, k: int, seed: int) -> NDArray[np.int64] | None:
+    """Clusters of the nodes with an edge, (m,); None where rows overflow."""
+    if not np.isfinite(rows).all():
+        return None
+    space = laplacian_of(view).space
+    return kmeans(rows, k, seed, restarts=_RESTARTS, sample=_SAMPLE, space=space).labels
+
+
+def _largest(view: Workspace, clusters: NDArray[np.int64] | None) -> float:
+    """Share of the nodes in the largest cluster; all where there are none."""
+    if clusters is None:
+        return 1.0
+    sizes = np.bincount(clusters, laplacian_of(view).weights)
+    return float(sizes.max() / sizes.sum())
 
 
 def told_by(view: Workspace, clusters: NDArray[np.int64]) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.kernels.spmm import spmm
 from mustlink.kernels.strong_links import strong_links
 from mustlink.linear.multigrid.cycle import Cycle
 from mustlink.linear.multigrid.level import Level
@@ -93,8 +94,7 @@ class Hierarchy:
 
     def up(self, level: int, X: Block) -> Block:
         """PX from grid `level` to the next finer one, in double precision."""
-        found: Block = self.prolongation[level - 1] @ X
-        return found
+        return spmm(self.prolongation[level - 1], X)
 
     def coarse_operator(self, level: int) -> SparseOperator:
         """A_level in double precision, level >= 1."""
