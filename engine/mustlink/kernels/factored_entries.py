@@ -75,8 +75,8 @@ def _mirror(indptr: Any, indices: Any, out: Any) -> None:
 
 @nb.njit(cache=True, nogil=True)
 def _row(
-    i: Any, met: Any, active: Any, coef: Any, ends: Any, rows: Any, values: Any, least: Any,
-    skip: Any, row: Any, seen: Any, touched: Any,
+    i: Any, met: Any, active: Any, coef: Any, ends: Any, rows: Any, values: Any, sizes: Any,
+    least: Any, skip: Any, row: Any, seen: Any, touched: Any,
 ) -> Any:  # fmt: skip
     """Row i of F without its small terms, where it may be positive; places are in `touched`.
 
@@ -93,16 +93,14 @@ def _row(
             if (lowers == 1) != (highest <= 0.0 and least[b] >= 0.0):
                 continue
             for p in range(nb.uint64(ends[b]), nb.uint64(ends[b + 1])):
+                if largest * sizes[p] < skip:  # columns fall in size: the rest is smaller
+                    break
                 j = nb.uint64(rows[p])
                 if lowers == 1 and seen[j] != i + 1:
                     continue
-                size, term = 0.0, 0.0
+                term = 0.0
                 for q in range(width):
-                    v = values[p, q]
-                    size += abs(v)
-                    term += coef[b, q] * v
-                if largest * size < skip:  # columns fall in size: the rest is smaller
-                    break
+                    term += coef[b, q] * values[p, q]
                 if seen[j] != i + 1:
                     seen[j] = i + 1
                     touched[reach] = j
@@ -137,7 +135,7 @@ def _largest(row: Any, touched: Any, reach: Any, floor: Any, best: Any, near: An
 def _strongest(
     indptr: Any, indices: Any, first: Any, last: Any, starts: Any, source: Any, place: Any,
     ends: Any, rows: Any, values: Any, cptr: Any, cind: Any, cdata: Any, weights: Any,
-    least: Any, wanted: Any, floor: Any, skip: Any,
+    sizes: Any, least: Any, wanted: Any, floor: Any, skip: Any,
 ) -> Any:  # fmt: skip
     c, m = cptr.size - 1, indptr.size - 1
     coef, stamp = np.zeros((c, weights.size)), np.zeros(c, dtype=np.int64)
@@ -154,7 +152,9 @@ def _strongest(
         active = _coefficients(
             i, starts, source, place, values, cptr, cind, cdata, weights, coef, stamp, met
         )
-        reach = _row(i, met, active, coef, ends, rows, values, least, skip, row, seen, touched)
+        reach = _row(
+            i, met, active, coef, ends, rows, values, sizes, least, skip, row, seen, touched
+        )
         row[i] = 0.0
         for e in range(nb.uint64(indptr[i]), nb.uint64(indptr[i + 1])):
             row[indices[e]] = 0.0
@@ -220,18 +220,18 @@ def strongest_entries(
     factor: Factor,
     C: Any,
     weights: NDArray[np.float64],
-    least: NDArray[np.float64],
+    bounds: tuple[NDArray[np.float64], NDArray[np.float64]],
     wanted: int,
     limits: tuple[float, float],
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The `wanted` largest F_ij > floor outside the pattern for rows i of the span: (i, j) lists.
 
-    `least` (c,) is the least value of every column. `limits` = (floor, skip): products of a
-    coefficient and a value below `skip` do not count, for which columns must be sorted by size.
-    Runs without the interpreter's lock.
+    `bounds` are Σ_q |value| of every entry (nnz,) and the least value of every column (c,).
+    `limits` = (floor, skip): products of a coefficient and a value below `skip` do not count, for
+    which columns must be sorted by size. Runs without the interpreter's lock.
     """
     found: tuple[NDArray[np.int32], NDArray[np.int32]] = _strongest(
         pattern.indptr, pattern.indices, *span, *listing, *factor,
-        C.indptr, C.indices, C.data, weights, least, wanted, *limits,
+        C.indptr, C.indices, C.data, weights, *bounds, wanted, *limits,
     )  # fmt: skip
     return found

@@ -177,10 +177,11 @@ class LocalField:
         limits = (self.bound * FLOOR, self.bound * FLOOR * _MISSED)
         least, some = np.zeros(self.ends.size - 1), np.diff(self.ends) > 0
         least[some] = np.minimum.reduceat(self.values.min(axis=1), self.ends[:-1][some])
+        bounds = np.abs(self.values).sum(axis=1, dtype=np.float64), least
 
         def part(span: Span) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
             return strongest_entries(
-                pattern, span, self._listing, factor, self.C, self.weights, least, count, limits
+                pattern, span, self._listing, factor, self.C, self.weights, bounds, count, limits
             )
 
         parts = each_of(part, spans_of(self.size, self._listing[0]))
