@@ -28,12 +28,10 @@ def _count(indptr: Any, indices: Any, nodes: Any, positions: Any, counts: Any) -
 @loop()
 def _fill(
     indptr: Any, indices: Any, data: Any, nodes: Any, positions: Any, root: Any,
-    rows: Any, columns: Any, values: Any,
+    rows: Any, columns: Any, values: Any, some_columns: Any, some_values: Any,
 ) -> None:  # fmt: skip
-    parts = (nodes.size + _ROWS - 1) // _ROWS
-    for part in nb.prange(parts):
-        found = np.empty(_SHORT, dtype=columns.dtype)
-        held = np.empty(_SHORT, dtype=values.dtype)
+    for part in nb.prange(some_columns.shape[0]):
+        found, held = some_columns[part], some_values[part]
         for i in range(part * _ROWS, min((part + 1) * _ROWS, nodes.size)):
             old, first, last = nodes[i], rows[i], rows[i + 1]
             short = last - first <= _SHORT
@@ -94,7 +92,9 @@ def scaled_permutation(
     columns = np.empty(rows[-1], dtype=W.indices.dtype)
     values = np.empty(rows[-1], dtype=dtype)
     arrays = W.indptr, W.indices, W.data, nodes, positions, root
-    _fill(W.nnz, *arrays, rows, columns, values)
+    room = -(-m // _ROWS), _SHORT  # made here: arrays made in a kernel are slow to compile
+    short = np.empty(room, dtype=columns.dtype), np.empty(room, dtype=dtype)
+    _fill(W.nnz, *arrays, rows, columns, values, *short)
     found = sp.csr_matrix((m, m), dtype=dtype)
     found.indptr, found.indices = rows.astype(W.indptr.dtype, copy=False), columns
     found.data, found.has_sorted_indices = values, True
