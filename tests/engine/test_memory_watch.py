@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mustlink as ml
-from cases import blobs, random_graph
+from cases import blobs
 from mustlink.cost.budget import Budget
 from mustlink.cost.method_cost import TOGETHER, Size, eigenvectors, full_problem, propagation
 from mustlink.cost.process_memory import parse_size, peak_bytes
@@ -22,7 +22,6 @@ from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.kernels import blocks
 from mustlink.linear.by_columns import by_columns
 from mustlink.linear.cg import block_cg
-from mustlink.linear.multigrid.hierarchy import aggregate, galerkin_product
 from mustlink.observe import Recorder
 from mustlink.space import LocalSpace
 from mustlink_io.commands.cli import run as cli
@@ -73,21 +72,6 @@ def test_rows_are_worked_on_in_parts_with_the_same_result():
     assert np.array_equal(space.rowwise(gaps, X, v), gaps(X, v))
     assert most_beside(lambda: space.rowwise(gaps, X, v)) < X.nbytes
     assert space.rowwise(lambda E: E, X) is X  # rows as they are: no copy
-
-
-@pytest.mark.parametrize("complement", [False, True])
-def test_galerkin_product_by_parts_is_the_product(complement):
-    rng = np.random.default_rng(2)
-    M = random_graph(rng, 400)
-    P, _ = aggregate(M, 1.0 + rng.random(400))
-    found = galerkin_product(M, P, complement=complement, entries=50)
-    dense = P.toarray().T @ M.toarray() @ P.toarray()
-    expected = (P.T @ P).toarray() - dense if complement else dense
-    assert np.allclose(found.toarray(), expected, rtol=0, atol=1e-13)
-    found.check_format(full_check=True)
-    assert found.has_sorted_indices
-    whole = galerkin_product(M, P, complement=complement)
-    assert np.array_equal(whole.data, found.data)
 
 
 def test_equations_solved_some_at_a_time_are_the_same():

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.kernels.aggregated_matrix import aggregated
 from mustlink.kernels.spmm import spmm
 from mustlink.kernels.strong_links import strong_links
 from mustlink.linear.multigrid.cycle import Cycle
@@ -36,7 +37,6 @@ _VISITS = 3  # of every coarse grid in a cycle, see `Cycle`
 _CHEAP = 1.2  # work of all visits, as a share of the fine grid's, up to which they pay
 _LIMIT = 0.1  # below: coarse modes of a penalised problem count as this large
 _WIDE = 0.5  # of the weights of the fine grid
-_ENTRIES = 1 << 22  # of a matrix multiplied at once
 # Eigenvalue below which a coarse mode counts as null; L̄ and all PᵀL̄P are <= 2. With S in single
 # precision D^½1 is null to 1e-8 only: its inverse would drown every other mode.
 _SMALL = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-7}
@@ -164,7 +164,7 @@ def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
         if step is None:
             break
         P64, vector = step
-        A = galerkin_product(matrix, P64, complement=A is None)
+        A = aggregated(matrix, P64, complement=A is None)
         prolongation.append(P64)
     last = levels[-1]
     exact = S if A is None else A
@@ -172,50 +172,6 @@ def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
     if small:
         levels[-1] = replace(last, coarse_inverse=pseudo_inverse(last, exact, S.dtype))
     return Hierarchy(tuple(levels), tuple(coarse), tuple(prolongation))
-
-
-def galerkin_product(
-    matrix: sp.csr_matrix, P: sp.csr_matrix, *, complement: bool = False, entries: int = _ENTRIES
-) -> sp.csr_matrix:
-    """PᵀMP in double precision, sorted; PᵀP − PᵀMP if `complement`.
-
-    By blocks of coarse rows, each of some `entries` of M: of overlapping clusters in many
-    dimensions MP has nearly as many as M. Nothing but the result is ever whole.
-    """
-    R = P.T.tocsr()
-    filled = np.concatenate([[0], np.cumsum(np.diff(matrix.indptr)[R.indices])])[R.indptr]
-    parts: list[Any] = []
-    first = 0
-    while first < R.shape[0]:
-        last = int(np.searchsorted(filled, filled[first] + entries, side="right")) - 1
-        last = min(max(last, first + 1), R.shape[0])
-        own = R[first:last]
-        place = sp.csr_matrix(
-            (own.data, np.arange(own.nnz, dtype=np.int32), own.indptr), (last - first, own.nnz)
-        )
-        part = place @ (matrix[own.indices] @ P)
-        if complement:
-            part = own @ P - part
-        part.sort_indices()
-        parts.append(part)
-        first = last
-    return _stacked(parts, R.shape[0])
-
-
-def _stacked(parts: list[Any], size: int) -> sp.csr_matrix:
-    """Blocks of rows of a square matrix below each other; each goes as soon as it is copied."""
-    counts = np.concatenate([[0], *(np.diff(part.indptr) for part in parts)])
-    indptr = np.cumsum(counts)
-    kind = np.int32 if indptr[-1] < np.iinfo(np.int32).max else np.int64
-    data, indices = np.empty(indptr[-1]), np.empty(indptr[-1], dtype=kind)
-    start = 0
-    parts.reverse()
-    while parts:
-        part = parts.pop()
-        data[start : start + part.nnz] = part.data
-        indices[start : start + part.nnz] = part.indices
-        start += part.nnz
-    return sp.csr_matrix((data, indices, indptr.astype(kind)), shape=(size, size))
 
 
 def inverse_diagonal(diagonal: NDArray[np.float64]) -> NDArray[np.float64]:
