@@ -120,6 +120,17 @@ def test_recall_is_what_was_wanted(d):
     assert info["recall_before"] >= info["shared"] - 0.01
 
 
+def test_copies_do_not_hide_the_others():
+    X = np.random.default_rng(0).standard_normal((24_000, 8)).astype(np.float32)
+    X[:20_000] = X[0]
+    how = cell_layout(*X.shape, 10)
+    rows = prepare(X, "euclidean")
+    info = cell_lists(rows, 10, np.random.default_rng(0), how, sample=2000)[2]
+    assert info["recall"] >= 0.955
+    assert info["visited"] < 2000
+    assert info["sweeps"] == 0
+
+
 def test_at_the_deadline_lists_are_what_they_are():
     X = np.random.default_rng(0).standard_normal((5000, 12)).astype(np.float32)
     clock = iter(range(1000))

@@ -10,6 +10,7 @@ _OF_PAIR, _OF_COORDINATE = 1.2e-3, 3e-5  # microseconds of a product, with what 
 _KEPT = 2e-3  # more, where k neighbours are kept of it, k = 15
 _MERGED = 2.5  # of a point and one of its parts
 _OF_VISIT, _LISTED, _MOST = 1e-3, 6.0, 20_000  # of a product, of a list; comparisons at most
+_FILLED = 32  # coordinates that points fill at most, beyond which they repeat each other
 _LOW = 6  # coordinates up to which two parts a point are enough
 _JOINED = 1.6  # pairs that meet in all sweeps for each that a list and those who tell it can form
 _MET = 2e-2  # microseconds of a pair that meets, with what is looked up and what is put in lists
@@ -45,6 +46,6 @@ def cells_work(n: int, d: int, k: int) -> float:
     """
     sizes = cell_layout(n, d, k)
     product = _OF_VISIT + _OF_COORDINATE / 2 * d
-    visited = min(_MOST, 12.0 * d * n**0.2, n)
+    visited = min(_MOST, 12.0 * min(d, _FILLED) * n**0.2, n)
     per_point = product * (2 * _SAMPLED + sizes.parts + visited) + _LISTED * k / 15
     return n * per_point + product * 2 * _ROUNDS * _OF_SAMPLE * float(sizes.parts) ** 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,19 +112,24 @@ def borders_of(
 ) -> Borders:
     """Find how far visits have to reach for enough of the known neighbours to be compared.
 
-    In radii of the own cell, so that dense and thin regions cost alike. `owner` (m,) and `others`
+    In radii of the own cell, so that dense and thin regions cost alike. Copies have each other in
+    their cells, and visit nobody. `owner` (m,) and `others`
     (u,) are the cells of the known nodes and of their neighbours.
     """
     near, gaps = _near_cells(cells.centres, team)
-    if near.shape[1] == 0:
-        return Borders(near, gaps, np.zeros(1, np.float32), 1.0, 0.0)
+    apart = known.reach > 0
+    if near.shape[1] == 0 or not apart.any():
+        nowhere = np.zeros(near.shape[0], np.float32)
+        return Borders(near[:, :1].copy(), gaps[:, :1].copy(), nowhere, 1.0, 0.0)
+    part, owner = float(apart.mean()), owner[apart]
+    known = replace(known, points=known.points[apart], neighbours=known.neighbours[apart])
     counts = np.diff(cells.starts)
     mean = np.add.reduceat(cells.sizes, cells.starts[:-1], dtype=np.float64) / counts
     radius = np.maximum(np.sqrt(mean), _TINY)
     needed = _needed(cells.centres, radius, near, known, owner, others)
     H = _beyond_borders(cells.centres, near, gaps, known.points, owner) / radius[owner, None]
     order = np.argsort(H, axis=None)
-    total = np.cumsum(counts[near[owner]].ravel()[order]) / owner.size
+    total = part * np.cumsum(counts[near[owner]].ravel()[order]) / owner.size
     far = H.ravel()[order]
 
     def cost(reach: float) -> float:
@@ -142,7 +147,7 @@ def borders_of(
         np.ascontiguousarray(near[:, :slots]),
         np.ascontiguousarray(gaps[:, :slots]),
         (reach * radius).astype(np.float32),
-        float((needed <= reach).mean()),
+        1 - part + part * float((needed <= reach).mean()),
         cost(reach),
     )
 
