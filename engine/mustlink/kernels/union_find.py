@@ -44,7 +44,6 @@ def _unite(left: Any, right: Any, parent: Any, owner: Any, refused: Any) -> None
     _flatten(parent)
 
 
-@nb.njit(cache=True, nogil=True)
 def smallest_members(indptr: Any, indices: Any) -> Any:
     """The smallest node of every node's component, (n,), of a symmetric pattern in CSR form.
 
@@ -52,26 +51,34 @@ def smallest_members(indptr: Any, indices: Any) -> Any:
     say nothing more, and every other edge is met from its other end, too (Sutton, Ben-Nun & Barak
     2018, Afforest). Cost O(n + edges outside the largest group), as good as linear.
     """
-    n = indptr.size - 1
-    parent = np.arange(n).astype(indices.dtype)
-    for place in range(_FIRST):
-        for i in range(n):
-            if indptr[i] + place < indptr[i + 1]:
-                _join(parent, i, indices[indptr[i] + place])
-    _flatten(parent)
-    count = np.zeros(n, dtype=np.int64)
-    for i in range(n):
-        count[parent[i]] += 1
-    largest = int(np.argmax(count)) if n else 0
-    for i in range(n):
-        if _root(parent, i) != _root(parent, largest):
-            for q in range(indptr[i] + _FIRST, indptr[i + 1]):
-                _join(parent, i, indices[q])
-    _flatten(parent)
+    parent = np.arange(indptr.size - 1, dtype=indices.dtype)
+    _join_first(indptr, indices, parent)
+    if parent.size:
+        _join_others(indptr, indices, parent, int(np.bincount(parent).argmax()))
     return parent
 
 
 @nb.njit(cache=True, nogil=True)
+def _join_first(indptr: Any, indices: Any, parent: Any) -> None:
+    """Join every node with its first neighbours."""
+    for place in range(_FIRST):
+        for i in range(parent.size):
+            if indptr[i] + place < indptr[i + 1]:
+                _join(parent, i, indices[indptr[i] + place])
+    _flatten(parent)
+
+
+@nb.njit(cache=True, nogil=True)
+def _join_others(indptr: Any, indices: Any, parent: Any, largest: int) -> None:
+    """Join every node outside of the largest group with its other neighbours."""
+    for i in range(parent.size):
+        if _root(parent, i) != _root(parent, largest):
+            for q in range(indptr[i] + _FIRST, indptr[i + 1]):
+                _join(parent, i, indices[q])
+    _flatten(parent)
+
+
+@nb.njit(cache=True, nogil=True, inline="always")
 def _root(parent: Any, i: int) -> int:
     """Where the path from i ends; it is halved."""
     while parent[i] != i:
@@ -80,7 +87,7 @@ def _root(parent: Any, i: int) -> int:
     return i
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, inline="always")
 def _join(parent: Any, i: int, j: int) -> None:
     """Make the groups of two nodes one, named by its smallest member."""
     a, b = _root(parent, i), _root(parent, j)
@@ -90,7 +97,7 @@ def _join(parent: Any, i: int, j: int) -> None:
         parent[a] = b
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, inline="always")
 def _flatten(parent: Any) -> None:
     """Every node points to its root: one rising pass, for parents are smaller than children."""
     for i in range(parent.size):
