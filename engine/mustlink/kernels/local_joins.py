@@ -103,13 +103,15 @@ def reorder(rows: Any, order: Any, done: Any) -> None:
             continue
         done[start] = True
         at = order[start]
-        held[:] = rows[start]
+        for c in range(k):  # assigned as a whole, rows take seconds to compile
+            held[c] = rows[start, c]
         while at != start:
             for c in range(k):
                 held[c], rows[at, c] = rows[at, c], held[c]
             done[at] = True
             at = order[at]
-        rows[start] = held
+        for c in range(k):
+            rows[start, c] = held[c]
 
 
 @nb.njit(cache=True, nogil=True)
