@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,8 @@ class Lobpcg:
     With `relative` it is ‖Ax − θMx‖ <= tol·|θ|·‖Mx‖ instead: for a pencil with M = L̄ the wanted
     x are those that L̄ makes small, and the size of L̄ says nothing about them. It also ends when
     no residual that is too large has fallen by a tenth for 80 steps, and at the `deadline`.
-    With `whole` the guard columns are returned, too: for who goes on from them.
+    With `whole` the guard columns are returned, too: for who goes on from them. `dtype` is the
+    precision of the blocks, if not that of the start.
     """
 
     n_pairs: int
@@ -43,6 +45,7 @@ class Lobpcg:
     relative: bool = False
     deadline: Deadline = NEVER
     whole: bool = False
+    dtype: Any = None
 
 
 def lobpcg(
@@ -71,7 +74,7 @@ def lobpcg(
     sign = -1.0 if method.largest else 1.0
     project = project or (lambda V: V)
     b, wanted = X.shape[1], method.n_pairs
-    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    dtype = np.float32 if (method.dtype or X.dtype) == np.float32 else np.float64
     theta, X, AX, MX = _first_pairs(space, A, M, project(space.copy(X, dtype)), sign)
     P = AP = MP = space.zeros(0, dtype)
     known: tuple[Small, Small] | None = None
@@ -83,6 +86,7 @@ def lobpcg(
         residuals = np.sqrt(squares) / _sizes(space, X, MX, theta, method)
         reason = _ending(step, residuals, method, watch, on_step)
         if reason:
+            del R
             break
         active = residuals > method.tol * 0.5
         W = R if active.all() else space.columns(R, active)
@@ -109,6 +113,7 @@ def lobpcg(
         MX, MP = (X, P) if M is None else space.recombine(MV, C, Cp)
         del MV
         step += 1
+    del AX, P, AP, MX, MP
     ascending = np.argsort(theta)
     order = ascending[:wanted]
     convergence = Convergence("lobpcg", reason, step, residuals[order], method.tol)

@@ -135,7 +135,7 @@ def nested(
     return lobpcg(
         laplacian.apply,
         _from_coarse(laplacian, grids, b, seed) if start is None else start,
-        Lobpcg(k, tol, max_iter, deadline=deadline, whole=whole),
+        Lobpcg(k, tol, max_iter, deadline=deadline, whole=whole, dtype=laplacian.dtype),
         precondition=grids.cycle(),
         project=laplacian.null.project,
         on_step=on_step,

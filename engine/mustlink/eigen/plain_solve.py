@@ -108,9 +108,7 @@ def _nested(
     if rough is laplacian or laplacian.size <= _FEW:
         return nested(laplacian, grids, k, tol=tol, max_iter=key.max_iter, **how)
     first = nested(rough, grids, k, tol=max(tol, _SINGLE), max_iter=key.max_iter, whole=True, **how)
-    start = laplacian.space.copy(first.vectors, laplacian.dtype)
-    taken = first.convergence.iterations
-    del first
+    start, taken = first.vectors, first.convergence.iterations
     found = nested(laplacian, grids, k, tol=tol, max_iter=key.max_iter - taken, start=start, **how)
     steps = taken + found.convergence.iterations
     return replace(found, convergence=replace(found.convergence, iterations=steps))
