@@ -13,7 +13,7 @@ import numba as nb
 
 @nb.njit(cache=True, nogil=True)
 def sort_row(columns: Any, values: Any, first: int, last: int) -> None:
-    """Sort entries first to last - 1 by column, values along; columns are distinct.
+    """Sort entries first to last - 1 by column, values along; equal columns come in any order.
 
     Cost: insertion for up to 12 entries, O(k^1.5) at worst.
     """
