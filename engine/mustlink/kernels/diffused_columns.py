@@ -74,9 +74,11 @@ def _keep(
     width = importance.size
     if count + reach > rows.size:
         more = np.empty(2 * rows.size + reach, dtype=np.int32)
-        more[:count] = rows[:count]
         longer = np.empty((more.size, width), dtype=kept.dtype)
-        longer[:count] = kept[:count]
+        for p in range(count):  # assigned as a whole they take seconds to compile
+            more[p] = rows[p]
+            for q in range(width):
+                longer[p, q] = kept[p, q]
         rows, kept = more, longer
     for a in range(reach):
         i = nb.uint64(touched[a])

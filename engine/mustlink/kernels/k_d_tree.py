@@ -116,7 +116,8 @@ def _search(starts: Any, order: Any, leaves: Any, boxes: Any, indices: Any, leng
         best, who = np.empty(k), np.empty(k, dtype=np.int64)
         waiting, gaps = np.empty(64, dtype=np.int64), np.empty(64)
         for own in range(starts[s], starts[s + 1]):
-            x[:] = leaves[s, :, own - starts[s]]
+            for c in range(d):  # assigned as a whole it takes seconds to compile
+                x[c] = leaves[s, c, own - starts[s]]
             best[:] = np.inf
             _compare(x, leaves[s], starts[s], own, best, who, squares)
             path = count - 1 + s
