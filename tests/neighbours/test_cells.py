@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oracles
 from mustlink.cost.neighbour_graph import cell_layout
 from mustlink.deadline import Deadline
-from mustlink.kernels import cell_pairs
-from mustlink.kernels.cell_pairs import Cells
+from mustlink.kernels import cells as cell_kernels
+from mustlink.kernels.cells import Cells
 from mustlink.neighbours import knn_graph
 from mustlink.neighbours.cell_search import _schedule, cell_lists, search_cells
 from mustlink.neighbours.cells import Borders, _near_cells, grouped
@@ -36,7 +36,7 @@ def in_cells(rng, n, d, count):
     starts = np.concatenate([[0], np.cumsum(np.bincount(owner))])
     columns = np.empty(n * d if d < 30 else 0, np.float32)
     cells = Cells(X.copy(), columns, centres[used], starts, np.empty(n, np.float32))
-    cell_pairs.to_centres(cells, 0, used.size)
+    cell_kernels.to_centres(cells, 0, used.size)
     return X, owner, cells
 
 
@@ -45,7 +45,7 @@ def in_cells(rng, n, d, count):
 def test_rows_come_back_from_cells(seed, n, d, count):
     X, owner, cells = in_cells(np.random.default_rng(seed), n, d, min(count, n))
     assert_allclose(cells.sizes, ((X - cells.centres[owner]) ** 2).sum(axis=1), rtol=1e-5)
-    cell_pairs.from_centres(cells, 0, cells.starts.size - 1)
+    cell_kernels.from_centres(cells, 0, cells.starts.size - 1)
     assert_array_equal(cells.points, X)
 
 
@@ -101,7 +101,7 @@ def test_lists_are_measured_by_differences():
     indices[:, 5] = -1
     squared = rng.random((50, 6)).astype(np.float32)
     before = indices.copy()
-    cell_pairs.measure_lists(X, indices, squared, 0, 50)
+    cell_kernels.measure_lists(X, indices, squared, 0, 50)
     for i in range(50):
         true = sorted((float(((X[i] - X[j]) ** 2).sum()), j) for j in before[i, :5])
         assert [j for _, j in true] == indices[i, :5].tolist()

@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from mustlink.cost.neighbour_graph import Layout, lists_of
 from mustlink.deadline import NEVER, Deadline
 from mustlink.kernels import cell_pairs
-from mustlink.kernels.cell_pairs import WORD, Cells, Desk, Nearest, Visits
+from mustlink.kernels import cells as cell_kernels
+from mustlink.kernels.cell_pairs import Desk, Nearest
+from mustlink.kernels.cells import WORD, Cells, Visits
 from mustlink.neighbours.cells import TOGETHER, Borders, borders_of, cells_of, grouped
 from mustlink.neighbours.coordinates import InMemory
 from mustlink.neighbours.parts import centres_of, known_neighbours
@@ -117,9 +119,9 @@ def _measured(cells: Cells, lists: Lists, team: Team) -> NDArray[np.float32]:
     n, count = cells.sizes.size, cells.starts.size - 1
 
     def measure(a: int, b: int) -> None:
-        cell_pairs.measure_lists(cells.points, lists.indices, lists.squared, a, b)
+        cell_kernels.measure_lists(cells.points, lists.indices, lists.squared, a, b)
 
-    team.each(lambda a, b: cell_pairs.from_centres(cells, a, b), count, _CELLS)
+    team.each(lambda a, b: cell_kernels.from_centres(cells, a, b), count, _CELLS)
     team.each(measure, n, _NODES)
     points: NDArray[np.float32] = cells.points
     return points
@@ -182,7 +184,7 @@ def _visits(
     used = np.zeros((C, A), np.bool_)
 
     def task(a: int, b: int) -> None:
-        cell_pairs.visit(
+        cell_kernels.visit(
             cells, found.limits, borders.near, borders.gaps, borders.reach, visits, used, a, b
         )
 
@@ -222,7 +224,7 @@ def _schedule(
     early = np.lexsort((rank[first], ~alone))
     most = int(np.bincount(pairs.ravel(), minlength=runs).max())
     number = np.empty(first.size, np.int64)
-    number[early] = cell_pairs.rounds_of(pairs[early], runs, most)
+    number[early] = cell_kernels.rounds_of(pairs[early], runs, most)
     by_round = np.lexsort((np.arange(first.size), number))
     sizes = (ends - first)[by_round]
     bounds = np.concatenate([[0], np.cumsum(sizes)])

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.cost.neighbour_graph import FEW, NEAR_CELLS, Layout
-from mustlink.kernels import cell_pairs
-from mustlink.kernels.cell_pairs import Cells
+from mustlink.kernels import cells as cell_kernels
+from mustlink.kernels.cells import Cells
 from mustlink.neighbours.centres import Centres, find_centres
 from mustlink.neighbours.parts import Parts, Sample, in_order, lay_out
 from mustlink.neighbours.points_by_rows import Prepared
@@ -101,7 +101,7 @@ def cells_of(
     where = (np.round(where / step) * step).astype(np.float32)
     columns = np.empty(n * d if d <= FEW else 0, np.float32)
     cells = Cells(points, columns, where, parts.starts, np.empty(n, np.float32))
-    team.each(lambda a, b: cell_pairs.to_centres(cells, a, b), centre_of.size, _BLOCK)
+    team.each(lambda a, b: cell_kernels.to_centres(cells, a, b), centre_of.size, _BLOCK)
     cell_of = np.zeros(centres.norms.size, dtype=np.int32)
     cell_of[centre_of[::-1]] = np.arange(centre_of.size - 1, -1, -1)
     return cells, parts, cell_of
