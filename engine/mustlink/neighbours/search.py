@@ -1,4 +1,4 @@
-"""How neighbours are searched: all pairs compared, by cells, or by parts on disk."""
+"""How neighbours are searched: all pairs, by cells, by parts on disk, or by NN-descent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mustlink.cost.neighbour_graph import Plan
 from mustlink.cost.process_memory import give_back
-from mustlink.neighbours.exact import exact_neighbours
+from mustlink.neighbours.exact import drop_own, exact_neighbours, measured_recall
 from mustlink.neighbours.points_by_rows import Prepared, prepare
 from mustlink.observe import Recorder
 
@@ -42,7 +42,8 @@ class Search:
     """A search for the k nearest of every point, itself excluded.
 
     `sample` random points are compared with exact lists; a `plan` says how, and with what sizes,
-    where not all pairs are; a `folder` is for what is written to disk.
+    where not all pairs are; a `folder` is for what is written to disk. Where it `descends`, these
+    are found by NN-descent.
     """
 
     k: int
@@ -52,10 +53,13 @@ class Search:
     sample: int
     plan: Plan | None = None
     folder: Any = None
+    descends: bool = False
 
     @property
     def way(self) -> Any:
         """What of the plan decides which lists are found."""
+        if self.descends:
+            return "descent"
         return (
             None
             if self.plan is None or self.plan.layout is None
@@ -64,6 +68,9 @@ class Search:
 
     def lists(self, X: NDArray[np.float32] | Prepared) -> Found:
         """Indices (n, k), lengths (n, k), how they were found, and the recall of some nodes."""
+        if self.descends and not compares_all(X.shape[0], X.shape[1], self.k):
+            assert isinstance(X, np.ndarray)
+            return self._by_descent(X)
         if self.plan is not None and self.plan.method == "partition":
             assert isinstance(X, Prepared)
             return self._by_parts(X)
@@ -95,6 +102,24 @@ class Search:
                 f"kNN graph: {equal} of {n} points are equal to all their neighbours, distances "
                 "tell nothing about them; check that the right columns were read"
             )
+
+    def _by_descent(self, X: NDArray[np.float32]) -> Found:
+        from mustlink.neighbours import descent
+
+        if not descent.is_compiled():
+            with self.recorder.stage("compiling kNN kernels"):
+                descent.compile_kernels()
+        until = self.recorder.deadline.share(_SHARE)
+        with self.recorder.stage("kNN graph") as advance:
+            lists = descent.neighbour_lists(X, self.k + 1, self.seed, self.n_jobs, advance, until)
+            indices, distances = drop_own(*lists, np.arange(X.shape[0]))
+        if until.is_over:
+            self.recorder.leave_out("neighbours are searched less far than usual")
+        with self.recorder.stage("kNN recall"):
+            size = min(X.shape[0], max(1, self.sample))
+            some = np.random.default_rng(self.seed).choice(X.shape[0], size, replace=False)
+            recall = measured_recall(X, some, distances[some])
+        return indices, distances, {"method": "descent", "recall": recall, "recall_sample": size}
 
     def _by_cells(self, rows: Prepared) -> Found:
         from mustlink.neighbours.cell_search import cell_lists

@@ -15,7 +15,7 @@ import numpy as np
 from mustlink.observe import Recorder
 from mustlink_io.hdf5.result_parts import Stage
 
-_ALSO = ("numba", "pyamg", "scikit-learn")  # what results depend on, too
+_ALSO = ("numba", "pyamg", "pynndescent", "scikit-learn")  # what results depend on, too
 
 
 def stages_of(recorder: Recorder) -> list[Stage]:
