@@ -14,6 +14,7 @@ import json
 import os
 import platform
 import resource
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -165,7 +166,7 @@ def record(name: str, figures: Mapping[str, Any], arguments: Sequence[str] | Non
     words.remove("--record")
     asked = ["python", f"bench/{Path(sys.argv[0]).name}", *words]
     entry = {
-        "command": " ".join(asked),
+        "command": shlex.join(asked),
         "commit": commit(),
         "date": time.strftime("%Y-%m-%d"),
         "machine": machine(),
