@@ -8,7 +8,6 @@ import pytest
 
 import mustlink as ml
 from mustlink_io import formats
-from mustlink_io.commands.cli import run
 
 N, K = 120, 3
 
@@ -37,19 +36,6 @@ def folder(tmp_path_factory):
         "\n".join(["0,1,2", *(",".join(map(repr, map(float, row))) for row in np.nan_to_num(P))])
     )
     return place
-
-
-@pytest.fixture
-def told(folder, monkeypatch, capsys):
-    monkeypatch.chdir(folder)
-
-    def call(line):
-        capsys.readouterr()
-        code = run(line.split())
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return call
 
 
 @pytest.mark.parametrize(

@@ -47,20 +47,6 @@ def folder(tmp_path_factory):
     return place
 
 
-@pytest.fixture
-def told(folder, monkeypatch, capsys):
-    """Run a command in the folder; its exit code and what it said."""
-    monkeypatch.chdir(folder)
-
-    def call(line):
-        capsys.readouterr()
-        code = run(line.split())
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return call
-
-
 @pytest.mark.parametrize("command", ["propagate photo.h5 -m gfhf", "cluster photo.h5 -k 2 -m csp"])
 def test_strokes_are_labels_of_pixels(told, folder, command, tmp_path):
     """Labels are those of the same strokes as an array; the colours are the classes' names."""

@@ -32,7 +32,7 @@ from mustlink.neighbours.refine import (
     Lists,
     Refined,
     Team,
-    complete,
+    distances_of,
     in_rows,
     measured_recall,
     refine,
@@ -96,20 +96,14 @@ def cell_lists(
         del points
     indices, squared = in_rows(lists, k, order)
     del lists
-    complete(rows, indices, squared, layout)
-    distances = np.sqrt(squared, out=squared)
-    if unit != 1:
-        distances /= np.float32(unit)
+    distances = distances_of(rows, indices, squared, layout, unit)
     tell(1.0)
     info = {
-        "recall": refined.recalls[-1],
         "recall_sample": int(known.nodes.size),
         "parts": count,
         "visited": borders.pairs,
         "shared": borders.shared,
-        "sweeps": refined.sweeps,
-        "compared": sum(refined.compared) / n,
-        "recall_before": refined.recalls[0],
+        **refined.info,
     }
     return indices, distances, info
 

@@ -33,7 +33,7 @@ from mustlink.neighbours.parts import (
     write_parts,
 )
 from mustlink.neighbours.points_by_rows import Prepared, near_one
-from mustlink.neighbours.refine import Lists, Team, complete, in_rows, refine
+from mustlink.neighbours.refine import Lists, Team, distances_of, in_rows, refine
 from mustlink.neighbours.scratch import Scratch
 
 _TALL, _WIDE = 256, 2048  # rows of a part compared at once: products stay in the cache
@@ -98,20 +98,14 @@ def partition_lists(
         del coordinates
     indices, squared = in_rows(lists, k, order)
     del lists
-    complete(rows, indices, squared, layout)
-    distances = np.sqrt(squared, out=squared)
-    if unit != 1:
-        distances /= np.float32(unit)
+    distances = distances_of(rows, indices, squared, layout, unit)
     advance(1.0)
     info = {
-        "recall": refined.recalls[-1],
         "recall_sample": int(known.nodes.size),
         "parts": count,
         "overlap": overlap,
         "shared": shared,
-        "sweeps": refined.sweeps,
-        "compared": sum(refined.compared) / n,
-        "recall_before": refined.recalls[0],
+        **refined.info,
     }
     return indices, distances, info
 

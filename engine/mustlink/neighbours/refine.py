@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,6 +159,16 @@ class Refined:
         """How many there were."""
         return len(self.compared)
 
+    @property
+    def info(self) -> dict[str, Any]:
+        """What a graph tells of them."""
+        return {
+            "recall": self.recalls[-1],
+            "sweeps": self.sweeps,
+            "compared": sum(self.compared) / self.n,
+            "recall_before": self.recalls[0],
+        }
+
     def note(self, recall: float, compared: int) -> None:
         """Add what a sweep brought and cost."""
         self.recalls.append(recall)
@@ -220,7 +231,22 @@ def in_rows(
     return indices, squared
 
 
-def complete(
+def distances_of(
+    rows: Prepared,
+    indices: NDArray[np.int32],
+    squared: NDArray[np.float32],
+    layout: Layout,
+    unit: float,
+) -> NDArray[np.float32]:
+    """Distances (n, k) of full lists, in place of squares of points that were scaled by `unit`."""
+    _complete(rows, indices, squared, layout)
+    distances: NDArray[np.float32] = np.sqrt(squared, out=squared)
+    if unit != 1:
+        distances /= np.float32(unit)
+    return distances
+
+
+def _complete(
     rows: Prepared, indices: NDArray[np.int32], squared: NDArray[np.float32], layout: Layout
 ) -> None:
     """Fill lists that are not full, of points in small parts only, by comparing them with all."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from mustlink.cost.neighbour_graph import Plan
 from mustlink.cost.process_memory import give_back
+from mustlink.deadline import Deadline
 from mustlink.neighbours.exact import drop_own, exact_neighbours, measured_recall
 from mustlink.neighbours.points_by_rows import Prepared, prepare
 from mustlink.observe import Recorder
@@ -103,18 +105,24 @@ class Search:
                 "tell nothing about them; check that the right columns were read"
             )
 
+    @contextmanager
+    def _in_time(self) -> Iterator[tuple[Deadline, Callable[[float], None]]]:
+        """The stage of a search, with its share of the time: which one ended early is told."""
+        until = self.recorder.deadline.share(_SHARE)
+        with self.recorder.stage("kNN graph") as advance:
+            yield until, advance
+        if until.is_over:  # what was kept from such a search is less
+            self.recorder.leave_out("neighbours are searched less far than usual")
+
     def _by_descent(self, X: NDArray[np.float32]) -> Found:
         from mustlink.neighbours import descent
 
         if not descent.is_compiled():
             with self.recorder.stage("compiling kNN kernels"):
                 descent.compile_kernels()
-        until = self.recorder.deadline.share(_SHARE)
-        with self.recorder.stage("kNN graph") as advance:
+        with self._in_time() as (until, advance):
             lists = descent.neighbour_lists(X, self.k + 1, self.seed, self.n_jobs, advance, until)
             indices, distances = drop_own(*lists, np.arange(X.shape[0]))
-        if until.is_over:
-            self.recorder.leave_out("neighbours are searched less far than usual")
         with self.recorder.stage("kNN recall"):
             size = min(X.shape[0], max(1, self.sample))
             some = np.random.default_rng(self.seed).choice(X.shape[0], size, replace=False)
@@ -134,8 +142,7 @@ class Search:
     def _found(self, method: str, rows: Prepared, lists_of: Callable[..., Found]) -> Found:
         """What a search finds in its share of the time, and a note where a budget chose it."""
         assert self.plan is not None
-        until = self.recorder.deadline.share(_SHARE)
-        with self.recorder.stage("kNN graph") as advance:
+        with self._in_time() as (until, advance):
             indices, distances, info = lists_of(
                 rows,
                 self.k,
@@ -147,8 +154,6 @@ class Search:
                 advance=advance,
             )
         give_back()
-        if until.is_over:  # what was kept from such a search is less
-            self.recorder.leave_out("neighbours are searched less far than usual")
         if self.plan.lean:
             where = " on disk" if method == "partition" else ""
             self.recorder.note(

@@ -14,6 +14,7 @@ from mustlink.errors import InputError
 from mustlink.observe import Observer
 from mustlink_io.formats.photographs import load_image, save_image
 from mustlink_io.hdf5.writing import check_output
+from mustlink_io.jobs.cut_answer import answer
 from mustlink_io.pictures.cut_out import outlined
 
 _GOLDEN = 0.618034  # of the circle of hues between two parts, so that neighbours differ
@@ -49,13 +50,13 @@ def cut_alone(
     save_image(labels.astype(np.uint8), path)
     save_image(outlined(image, labels, _ALL, colours), outline)
     counts = np.bincount(labels.ravel(), minlength=k)
-    return {
-        "output": str(path),
-        "outline": str(outline),
-        "pixels": int(labels.size),
-        "n_clusters": k,
-        "why": est.report_.choices["n_clusters"][1],
-        "parts": [
+    return answer(
+        est,
+        path,
+        outline,
+        n_clusters=k,
+        why=est.report_.choices["n_clusters"][1],
+        parts=[
             {
                 "value": part,
                 "colour": "#" + bytes(colours[part]).hex(),
@@ -63,10 +64,7 @@ def cut_alone(
             }
             for part in range(k)
         ],
-        "seconds": est.report_.seconds,
-        "notes": list(est.report_.notes),
-        "warnings": list(est.report_.warnings),
-    }
+    )
 
 
 def _colours(k: int) -> NDArray[np.uint8]:

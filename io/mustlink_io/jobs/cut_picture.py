@@ -12,6 +12,7 @@ from mustlink.errors import InputError
 from mustlink.observe import Observer
 from mustlink_io.formats.photographs import PAINTED_ON, load_cut_out, load_strokes, save_image
 from mustlink_io.hdf5.writing import check_output
+from mustlink_io.jobs.cut_answer import answer
 from mustlink_io.pictures.cut_out import cut_out, outlined
 
 
@@ -51,11 +52,11 @@ def cut_picture(
         one[..., 3] = np.minimum(one[..., 3], own)
         save_image(one, part)
     counts = np.bincount(found.ravel(), minlength=len(names))
-    return {
-        "output": str(path),
-        "outline": str(outline),
-        "pixels": int(found.size),
-        "classes": [
+    return answer(
+        est,
+        path,
+        outline,
+        classes=[
             {
                 "value": code,
                 "colour": name,
@@ -66,10 +67,7 @@ def cut_picture(
             }
             for code, name in enumerate(names)
         ],
-        "seconds": est.report_.seconds,
-        "notes": list(est.report_.notes),
-        "warnings": list(est.report_.warnings),
-    }
+    )
 
 
 def _size(picture: Any) -> str:

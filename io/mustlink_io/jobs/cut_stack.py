@@ -13,6 +13,7 @@ from mustlink.observe import Observer
 from mustlink_io.formats.photographs import save_image
 from mustlink_io.formats.stacks import load_stack, load_stack_strokes, save_stack
 from mustlink_io.hdf5.writing import check_output
+from mustlink_io.jobs.cut_answer import answer
 from mustlink_io.pictures.canvas import colours as of_labels
 from mustlink_io.pictures.slices import slices
 
@@ -49,12 +50,12 @@ def cut_stack(
     save_stack(est.labels_, path)
     save_image(picture, shown)
     counts = np.bincount(codes.ravel(), minlength=len(est.classes_))
-    return {
-        "output": str(path),
-        "outline": str(shown),
-        "slices": [number + 1 for number in numbers],
-        "pixels": int(codes.size),
-        "classes": [
+    return answer(
+        est,
+        path,
+        shown,
+        slices=[number + 1 for number in numbers],
+        classes=[
             {
                 "value": int(value),
                 "colour": "#" + bytes(colour).hex(),
@@ -67,10 +68,7 @@ def cut_stack(
                 zip(est.classes_.tolist(), colours, counts, strict=True)
             )
         ],
-        "seconds": est.report_.seconds,
-        "notes": list(est.report_.notes),
-        "warnings": list(est.report_.warnings),
-    }
+    )
 
 
 def _size(volume: Any) -> str:
