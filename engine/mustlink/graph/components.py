@@ -33,10 +33,11 @@ def component_labels(affinity: sp.csr_matrix) -> NDArray[np.int32]:
 
 
 def renumber_by_size(labels: NDArray[np.integer]) -> NDArray[np.int32]:
-    """Labels renumbered by falling size, ties by first occurrence."""
-    _, first, inverse, sizes = np.unique(
-        labels, return_index=True, return_inverse=True, return_counts=True
-    )
+    """Labels from 0 renumbered by falling size, ties by first occurrence."""
+    sizes, n = np.bincount(labels), labels.size
+    first = np.empty(sizes.size, dtype=np.int64)
+    first[labels[::-1]] = np.arange(n - 1, -1, -1)  # of several nodes the last written stays
+    found = np.flatnonzero(sizes)
     rank = np.empty(sizes.size, dtype=np.int32)
-    rank[np.lexsort((first, -sizes))] = np.arange(sizes.size, dtype=np.int32)
-    return rank[inverse.ravel()]
+    rank[found[np.lexsort((first[found], -sizes[found]))]] = np.arange(found.size, dtype=np.int32)
+    return rank[labels]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.graph.components import renumber_by_size
-from mustlink.neighbours.points_by_rows import Prepared, column_means, gather
+from mustlink.neighbours.points_by_rows import Prepared, gather
 
 _WORK = 4e9  # cost of one round of bridge search, in multiplications
 _PASSES = 32  # what comparing one distance costs beside computing it, in multiplications
 _QUERIES = 4096  # nodes that search per round, shared by the components
-_CELLS = 1 << 22  # distances, or coordinates of a block, held at once
-_WIDE = 1 << 14  # nodes that a block of queries is compared with at once
+_CELLS = 1 << 22  # coordinates of a block, held at once
 
 
 def bridging_edges(
@@ -33,9 +34,8 @@ def bridging_edges(
     pairs: list[NDArray[np.int64]] = []
     lengths: list[NDArray[np.float64]] = []
     X = points if isinstance(points, Prepared) else np.asarray(points)
-    shift = column_means(X)
     while labels.max(initial=0) > 0:
-        found, dist = _nearest_outside(X, shift, labels, rng)
+        found, dist = _nearest_outside(X, labels, rng)
         taken, merged = _join(found, dist, labels)
         pairs.append(found[taken])
         lengths.append(dist[taken])
@@ -68,7 +68,6 @@ def _join(
 
 def _nearest_outside(
     X: NDArray[np.floating] | Prepared,
-    shift: NDArray[np.float64],
     labels: NDArray[np.int32],
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -85,13 +84,13 @@ def _nearest_outside(
         others = np.sort(rng.choice(n, size=max(room, 1000), replace=False))
         if np.all(labels[others] == labels[others[0]]):  # every component needs a choice
             others = np.union1d(others, np.unique(labels, return_index=True)[1])
-    near, dist = _closest(X, shift, labels, queries, others)
+    near, dist = _closest(X, labels, queries, others)
     best = _best_per_component(labels[queries], dist, count)
     pairs = np.stack([queries[best], near[best]], axis=1)
     if not exact:
         targets = np.arange(n) if count * n * cost <= _WORK else others
         for _ in range(2):
-            pairs = _improve(X, shift, labels, pairs, targets)
+            pairs = _improve(X, labels, pairs, targets)
     return pairs, _lengths(X, pairs)
 
 
@@ -108,34 +107,35 @@ def _sample_each(
 
 def _closest(
     X: NDArray[np.floating] | Prepared,
-    shift: NDArray[np.float64],
     labels: NDArray[np.int32],
     queries: NDArray[np.int64],
     others: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """For each query the nearest of `others` in another component, with the squared distance."""
+    from mustlink.kernels.nearest_outside import nearest_outside
+
     near = np.zeros(queries.size, dtype=np.int64)
     best = np.full(queries.size, np.inf)
-    lean = 8 if isinstance(X, Prepared) else 1  # rows are read because memory is scarce
-    wide = max(1, min(others.size, _WIDE // lean, _CELLS // lean // X.shape[1]))
-    tall = max(1, _CELLS // lean // max(wide, X.shape[1]))
-    asked = gather(X, queries)
-    for c in range(0, others.size, wide):
-        part = others[c : c + wide]
-        P = gather(X, part) - shift
-        norms = np.einsum("ij,ij->i", P, P)
-        for r in range(0, queries.size, tall):
-            rows = queries[r : r + tall]
-            Q = asked[r : r + tall] - shift
-            D = (-2.0 * Q) @ P.T
-            D += norms
-            np.putmask(D, labels[rows][:, None] == labels[part], np.inf)
-            j = np.argmin(D, axis=1)
-            value = D[np.arange(j.size), j] + np.einsum("ij,ij->i", Q, Q)
-            better = value < best[r : r + tall]
-            near[r : r + tall][better] = part[j[better]]
-            best[r : r + tall][better] = value[better]
+    asked, own = gather(X, queries).astype(np.float64), labels[queries]
+    for nodes, rows in _pieces(X, others):
+        place, value = nearest_outside(rows, labels[nodes], asked, own)
+        better = value < best
+        near[better], best[better] = nodes[place[better]], value[better]
     return near, best
+
+
+def _pieces(
+    X: NDArray[np.floating] | Prepared, nodes: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.floating]]]:
+    """Ascending nodes in pieces with their rows; all of those in memory are not copied."""
+    if isinstance(X, np.ndarray) and nodes.size == X.shape[0]:
+        yield nodes, X
+        return
+    lean = 8 if isinstance(X, Prepared) else 1  # rows are read because memory is scarce
+    step = max(1, _CELLS // lean // X.shape[1])
+    for start in range(0, nodes.size, step):
+        part = nodes[start : start + step]
+        yield part, gather(X, part)
 
 
 def _best_per_component(
@@ -148,30 +148,24 @@ def _best_per_component(
 
 def _improve(
     X: NDArray[np.floating] | Prepared,
-    shift: NDArray[np.float64],
     labels: NDArray[np.int32],
     pairs: NDArray[np.int64],
     others: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Replace the inner end by its component's node nearest to the outer end, then the outer."""
+    from mustlink.kernels.nearest_outside import nearest_inside
+
     better = pairs.copy()
-    ends = gather(X, pairs[:, 1])
+    ends = gather(X, pairs[:, 1]).astype(np.float64)
     edge = np.full(int(labels.max()) + 1, -1)
     edge[labels[pairs[:, 0]]] = np.arange(pairs.shape[0])
     least = np.full(pairs.shape[0], np.inf)
-    own = np.flatnonzero(edge[labels] >= 0)
-    step = max(1, (_CELLS >> 4) // X.shape[1])
-    for start in range(0, own.size, step):
-        nodes = own[start : start + step]
-        at = edge[labels[nodes]]
-        gap = gather(X, nodes).astype(np.float64) - ends[at]
-        dist = np.einsum("ij,ij->i", gap, gap)
-        order = np.lexsort((dist, at))  # stable: of equal ones the first node
-        first = order[np.flatnonzero(np.diff(at[order], prepend=-1))]
-        closer = first[dist[first] < least[at[first]]]
-        better[at[closer], 0] = nodes[closer]
-        least[at[closer]] = dist[closer]
-    near, dist = _closest(X, shift, labels, better[:, 0], others)
+    own = np.arange(X.shape[0]) if isinstance(X, np.ndarray) else np.flatnonzero(edge[labels] >= 0)
+    for nodes, rows in _pieces(X, own):
+        place, dist = nearest_inside(rows, edge[labels[nodes]], ends)
+        closer = dist < least
+        better[closer, 0], least[closer] = nodes[place[closer]], dist[closer]
+    near, dist = _closest(X, labels, better[:, 0], others)
     closer = dist < _lengths(X, better) ** 2
     better[closer, 1] = near[closer]
     return better

@@ -209,16 +209,6 @@ def gather(points: Any, ids: NDArray[np.integer]) -> NDArray[np.floating]:
     return points.gather(ids) if isinstance(points, Prepared) else points[ids]
 
 
-def column_means(points: Any) -> NDArray[np.float64]:
-    """Mean of every column, (d,), in double precision."""
-    if isinstance(points, np.ndarray):
-        return points.mean(axis=0, dtype=np.float64)
-    total = np.zeros(points.shape[1])
-    for _, X in _blocks(points, BLOCK_BYTES):
-        total += X.sum(axis=0, dtype=np.float64)
-    return total / points.shape[0]
-
-
 def runs(wanted: NDArray[np.integer], width: int) -> Iterator[tuple[int, NDArray[np.integer], int]]:
     """Split ascending row numbers where reading on costs more than starting anew.
 
