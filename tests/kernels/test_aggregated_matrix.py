@@ -45,3 +45,16 @@ def test_aggregates_of_any_nodes(complement, k):
     held = np.flatnonzero(group >= 0)
     P = sp.csr_matrix((rng.random(held.size), (held, group[held])), shape=(60, k))
     check(M, P, complement)
+
+
+@pytest.mark.parametrize("complement", [False, True])
+def test_few_links_far_apart_and_many_near(complement):
+    """Columns of a row are put in order by sorting, or by their bits."""
+    rng = np.random.default_rng(5)
+    M = sp.lil_matrix((2000, 2000))
+    M[:200, 900:1100] = rng.random((200, 200))
+    for i, j in ((3, 1999), (64, 1800), (640, 63), (1999, 0)):
+        M[i, j] = rng.random()
+    M = sp.csr_matrix(M + M.T)
+    P = sp.csr_matrix((1.0 + rng.random(2000), (np.arange(2000), np.arange(2000))))
+    check(M, P, complement)

@@ -11,6 +11,10 @@ import scipy.sparse as sp
 from mustlink.kernels.loops import loop
 from mustlink.kernels.row_sort import sort_row
 
+_ONE = np.uint64(1)
+_SEQUENCE = np.uint64(0x03F79D71B4CB0A89)  # its 64 runs of 6 bits are all different
+_PLACES = np.argsort([((1 << bit) * int(_SEQUENCE) % 2**64) >> 58 for bit in range(64)])
+_NEAR = 256  # columns for each of a row's entries up to which they are put in order by their bits
 _BLOCKS = 32  # of aggregates, each with lists as long as there are aggregates
 
 
@@ -35,6 +39,24 @@ def _count(
             counts[g + 1] = held
 
 
+@nb.njit(cache=True, nogil=True, inline="always")
+def _lowest(word: Any) -> Any:
+    """Which is the lowest bit of a word that is set, by de Bruijn's sequence."""
+    return _PLACES[((word & (~word + _ONE)) * _SEQUENCE) >> np.uint64(58)]
+
+
+@nb.njit(cache=True, nogil=True)
+def _in_order(bits: Any, low: int, high: int, columns: Any, at: int) -> None:
+    """Write which bits of the words low to high are set, rising, from place `at` on; clear them."""
+    for word in range(low, high + 1):
+        left = bits[word]
+        while left:
+            columns[at] = 64 * word + _lowest(left)
+            left &= left - _ONE
+            at += 1
+        bits[word] = 0
+
+
 @loop()
 def _fill(
     members: Any, starts: Any, group: Any, weight: Any, indptr: Any, indices: Any, data: Any,
@@ -42,28 +64,39 @@ def _fill(
 ) -> None:  # fmt: skip
     size, sign = starts.size - 1, -1.0 if own else 1.0
     for block in nb.prange(_BLOCKS):
-        place = np.full(size, -1, dtype=np.int64)
+        total = np.zeros(size)
+        bits = np.zeros(size // 64 + 1, dtype=np.uint64)
         for g in range(block * size // _BLOCKS, (block + 1) * size // _BLOCKS):
-            at = rows[g]
+            at, low, high = rows[g], g, g
             if own:
-                place[g], columns[at], values[at] = at, g, 0.0
+                bits[g >> 6] |= _ONE << np.uint64(g & 63)
+                columns[at] = g
                 at += 1
             for r in range(starts[g], starts[g + 1]):
                 i = members[r]
                 if own:
-                    values[rows[g]] += weight[i] * weight[i]
+                    total[g] += weight[i] * weight[i]
                 for q in range(indptr[i], indptr[i + 1]):
                     j = indices[q]
                     h = group[j]
                     if h < 0:
                         continue
-                    term = sign * (weight[i] * data[q] * weight[j])
-                    if place[h] >= rows[g]:
-                        values[place[h]] += term
-                    else:
-                        place[h], columns[at], values[at] = at, h, term
+                    total[h] += sign * (weight[i] * data[q] * weight[j])
+                    bit = _ONE << np.uint64(h & 63)
+                    if bits[h >> 6] & bit == 0:
+                        bits[h >> 6] |= bit
+                        columns[at] = h
+                        low, high = min(low, h), max(high, h)
                         at += 1
-            sort_row(columns, values, rows[g], at)
+            if high - low < _NEAR * (at - rows[g]):
+                _in_order(bits, low >> 6, high >> 6, columns, rows[g])
+            else:
+                for q in range(rows[g], at):
+                    bits[columns[q] >> 6] = 0
+                sort_row(columns, values, rows[g], at)
+            for q in range(rows[g], at):
+                values[q] = total[columns[q]]
+                total[columns[q]] = 0.0
 
 
 def aggregated(matrix: sp.csr_matrix, P: sp.csr_matrix, *, complement: bool) -> sp.csr_matrix:
