@@ -11,7 +11,7 @@ from mustlink.graph.image import image_graph
 from mustlink.workspace import Workspace
 
 
-def network(rng, n=1500, k=4):
+def network(rng, n=2100, k=4):
     """A ring, and chords half of which stay within its k arcs: no node is far from another."""
     i = np.repeat(np.arange(n), 2)
     j = np.where(rng.random(i.size) < 0.5, i // (n // k) * (n // k), 0)

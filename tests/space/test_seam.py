@@ -19,6 +19,7 @@ SEE = {
     "estimator.py": "checks the graph as given, before there are operators",
     "linear/local_solve.py": "factors the rows of the constrained nodes",
     "linear/approximate_cholesky.py": "eliminates nodes one after the other",
+    "linear/direct_inverse.py": "factors the matrix of a few nodes",
     "linear/multigrid/hierarchy.py": "makes coarse grids: PᵀSP",
     "linear/multigrid/linked_cycle.py": "makes the graph with the links",
     "lyapunov/pair_propagation.py": "none: what it calls edges are new ones between pairs of nodes",

@@ -71,11 +71,7 @@ def _from_coarse(laplacian: Laplacian, grids: Grids, b: int, seed: int) -> Block
     rooms = [size - null.n_components for size, null in zip(grids.sizes, nulls, strict=True)]
     depth = max((i for i, room in enumerate(rooms) if room >= 3 * b), default=0)
     if depth == 0:
-        noise = space.normals(b, seed)
-        # Smoothing alone would remove λ = 2, which may be all there is beyond the null space.
-        X = laplacian.smooth(noise, 2 * _SMOOTHINGS)
-        space.blend(X, 1.0, (noise, 1e-3))
-        return X
+        return grids.cycle()(laplacian.null.project(space.normals(b, seed)))
     X = _deepest(grids, depth, nulls[depth], b, seed)
     for level in range(depth, 0, -1):
         if level < depth:

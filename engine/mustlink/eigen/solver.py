@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mustlink.eigen.arpack import OutOfTimeError
 from mustlink.eigen.carried_basis import carried_basis
 from mustlink.eigen.nested_iteration import guard
-from mustlink.eigen.plain_solve import WITHOUT_GRIDS, choose, plain_solve
+from mustlink.eigen.plain_solve import DENSE_BELOW, WITHOUT_GRIDS, choose, plain_solve
 from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance, unconverged
 from mustlink.eigen.smooth_subspace import SmoothBasis, smooth_basis
 from mustlink.errors import NumericalError, OutOfMemoryError
@@ -20,7 +20,8 @@ from mustlink.graph.derived import Key
 from mustlink.graph.graph import Graph
 from mustlink.graph.order import cuthill_mckee
 from mustlink.linear.approximate_cholesky import ApproximateCholesky, elimination_bytes
-from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy
+from mustlink.linear.direct_inverse import FEW, DirectInverse, direct_bytes
+from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy, without_coarse_grids
 from mustlink.operators.laplacian import NormalizedLaplacian, normalized_laplacian
 from mustlink.operators.protocol import Preconditioner
 from mustlink.operators.regularized_laplacian import RegularizedLaplacian
@@ -48,6 +49,11 @@ class LaplacianKey(Key[NormalizedLaplacian]):
 @dataclass(frozen=True)
 class GridsKey(Key[Hierarchy]):
     """Multigrid of L̄."""
+
+
+@dataclass(frozen=True)
+class DirectKey(Key[DirectInverse]):
+    """L̄ of few nodes, factored."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +148,12 @@ def smallest_pairs(
 
 def _compute(work: Workspace, key: PairsKey) -> EigenResult:
     laplacian = laplacian_of(work)
+    # A few steps that the caller allows say nothing about the preconditioner.
+    signs = (STAGNATED, MAX_ITER) if key.max_iter >= _TELLING else (STAGNATED,)
+    if key.solver == "lobpcg" and _is_few(laplacian):
+        directly = _directly(work, key)
+        if directly is not None and directly.convergence.reason not in (*signs, TIME_LIMIT):
+            return directly
     grids = None if key.solver in WITHOUT_GRIDS else grids_of(work)
     if key.solver == "lobpcg":
         number, width = laplacian.dtype.itemsize, key.count + guard(key.count)
@@ -159,8 +171,6 @@ def _compute(work: Workspace, key: PairsKey) -> EigenResult:
         grids, key = grids or grids_of(work), replace(key, solver="lobpcg")
         with work.recorder.stage("eigenvectors") as advance:
             found = plain_solve(laplacian, grids, key, advance, deadline)
-    # A few steps that the caller allows say nothing about the grids.
-    signs = (STAGNATED, MAX_ITER) if key.max_iter >= _TELLING else (STAGNATED,)
     failed = found is None or found.convergence.reason in signs
     if failed and grids is not None and grids.sure is None and key.solver == "lobpcg":
         found = _surer(work, grids, key, found)
@@ -170,6 +180,24 @@ def _compute(work: Workspace, key: PairsKey) -> EigenResult:
     elif found.convergence.reason == STAGNATED:
         work.recorder.warn(unconverged(work, found.convergence))
     return found
+
+
+def _is_few(laplacian: NormalizedLaplacian) -> bool:
+    """Whether L̄ is factored: from where LAPACK no longer finds the pairs themselves."""
+    return DENSE_BELOW < laplacian.size <= FEW
+
+
+def _directly(work: Workspace, key: PairsKey) -> EigenResult | None:
+    """The pairs of few nodes, with L̄ factored in the place of grids; None where it cannot be."""
+    laplacian, recorder = laplacian_of(work), work.recorder
+    try:
+        recorder.budget.ask(direct_bytes(laplacian.size), "the factored Laplacian")
+        inverse = work.remember(DirectKey(work.single), lambda: DirectInverse(laplacian))
+        alone = without_coarse_grids(laplacian, inverse)
+        with recorder.stage("eigenvectors") as advance:
+            return plain_solve(laplacian, alone, key, advance, recorder.deadline)
+    except (NumericalError, OutOfMemoryError):
+        return None
 
 
 def _surer(
@@ -241,6 +269,7 @@ def _spanning(work: Workspace, p: int, solver: str, tol: float) -> str:
     """
     found = choose(laplacian_of(work), p, solver)
     rough = solver == "auto" and found == "lobpcg" and tol >= BASIS_TOL
+    rough = rough and not _is_few(laplacian_of(work))
     return "chebyshev" if rough and grids_of(work).is_wide else found
 
 

@@ -131,6 +131,14 @@ class Definite:
         return np.asarray(scale * sla.cho_solve(self.factor, scale * _finite(B, "right sides")))
 
 
+def cholesky(A: Array) -> Array:
+    """Lower factor of a positive definite A in columns, written over it. Raises NumericalError."""
+    try:
+        return np.asarray(sla.cholesky(A, lower=True, overwrite_a=True, check_finite=False))
+    except sla.LinAlgError:
+        raise NumericalError(_failed("a linear system", len(A))) from None
+
+
 def general_pairs(A: Array, B: Array) -> tuple[Array, Array]:
     """Eigenvalues and vectors, complex ones as they come, of Ax = λBx. Raises NumericalError."""
     try:

@@ -174,6 +174,13 @@ def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
     return Hierarchy(tuple(levels), tuple(coarse), tuple(prolongation))
 
 
+def without_coarse_grids(laplacian: GroundedLaplacian, sure: Preconditioner) -> Hierarchy:
+    """The fine grid alone, with a preconditioner that needs no other."""
+    inverse = inverse_diagonal(laplacian.diagonal)
+    level = Level(laplacian.edges, 1.0, -1.0, inverse.astype(laplacian.dtype))
+    return Hierarchy((level,), (None,), (), sure)
+
+
 def inverse_diagonal(diagonal: NDArray[np.float64]) -> NDArray[np.float64]:
     """1/a_ii, 0 where a_ii is rounding: an aggregate that is a whole component."""
     floor = max(1e-6 * float(diagonal.max(initial=0.0)), 1e-12)
