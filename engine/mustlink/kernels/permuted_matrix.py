@@ -10,10 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.loops import loop
-from mustlink.kernels.row_sort import sort_row
+from mustlink.kernels.row_sort import SHORT, place_row, sort_row
 
 _ROWS = 1 << 10  # at a time
-_SHORT = 64  # entries up to which a row is sorted by counting
 
 
 @loop()
@@ -34,7 +33,7 @@ def _fill(
         found, held = some_columns[part], some_values[part]
         for i in range(part * _ROWS, min((part + 1) * _ROWS, nodes.size)):
             old, first, last = nodes[i], rows[i], rows[i + 1]
-            short = last - first <= _SHORT
+            short = last - first <= SHORT
             at = 0 if short else first
             to, into = (found, held) if short else (columns, values)
             for q in range(indptr[old], indptr[old + 1]):
@@ -46,13 +45,7 @@ def _fill(
             if not short:
                 sort_row(columns, values, first, last)
                 continue
-            # The place of a column is how many are less: no branches, vectors of comparisons.
-            for k in range(at):
-                j, less = found[k], 0
-                for m in range(at):
-                    less += found[m] < j
-                columns[first + less] = j
-                values[first + less] = held[k]
+            place_row(found, held, at, columns, values, first)
 
 
 @loop()
@@ -92,7 +85,7 @@ def scaled_permutation(
     columns = np.empty(rows[-1], dtype=W.indices.dtype)
     values = np.empty(rows[-1], dtype=dtype)
     arrays = W.indptr, W.indices, W.data, nodes, positions, root
-    room = -(-m // _ROWS), _SHORT  # made here: arrays made in a kernel are slow to compile
+    room = -(-m // _ROWS), SHORT  # made here: arrays made in a kernel are slow to compile
     short = np.empty(room, dtype=columns.dtype), np.empty(room, dtype=dtype)
     _fill(W.nnz, *arrays, rows, columns, values, *short)
     found = sp.csr_matrix((m, m), dtype=dtype)

@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.kernels.loops import loop
-from mustlink.kernels.row_sort import sort_row
+from mustlink.kernels.row_sort import SHORT, place_row, sort_row
+
+_ROWS = 1 << 10  # at a time
+_PARTS = 2  # of the named nodes; each looks through all lists, which more parts do not make up for
 
 
 @loop()
@@ -53,24 +56,35 @@ def _write_own(indices: Any, weights: Any, back: Any, at: Any, columns: Any, dat
                 at[i] += 1
 
 
-@nb.njit(cache=True, nogil=True)
+@loop()
 def _write_named(indices: Any, weights: Any, back: Any, at: Any, columns: Any, data: Any) -> None:
-    """Entries of those who list a node that does not list them."""
+    """Entries of those who list a node that does not list them: a part of the named at a time."""
     n, k = indices.shape
     half = data.dtype.type(0.5)
-    for i in range(n):
-        for a in range(k):
-            j = indices[i, a]
-            if j >= 0 and back[i, a] < 0:
-                columns[at[j]] = i
-                data[at[j]] = half * weights[i, a]
-                at[j] += 1
+    for part in nb.prange(_PARTS):
+        low, high = part * n // _PARTS, (part + 1) * n // _PARTS
+        for i in range(n):
+            for a in range(k):
+                j = indices[i, a]
+                if low <= j < high and back[i, a] < 0:
+                    columns[at[j]] = i
+                    data[at[j]] = half * weights[i, a]
+                    at[j] += 1
 
 
 @loop()
-def _sort(indptr: Any, columns: Any, data: Any) -> None:
-    for i in nb.prange(indptr.size - 1):
-        sort_row(columns, data, indptr[i], indptr[i + 1])
+def _sort(indptr: Any, columns: Any, data: Any, some_columns: Any, some_data: Any) -> None:
+    n = indptr.size - 1
+    for part in nb.prange(some_columns.shape[0]):
+        found, held = some_columns[part], some_data[part]
+        for i in range(part * _ROWS, min((part + 1) * _ROWS, n)):
+            first, last = indptr[i], indptr[i + 1]
+            if last - first > SHORT:
+                sort_row(columns, data, first, last)
+                continue
+            for q in range(first, last):
+                found[q - first], held[q - first] = columns[q], data[q]
+            place_row(found, held, last - first, columns, data, first)
 
 
 def symmetric_lists(
@@ -94,6 +108,8 @@ def symmetric_lists(
     columns: NDArray[np.integer] = np.empty(entries, np.int32 if entries < 2**31 else np.int64)
     at = indptr[:-1].copy()
     _write_own(work, indices, weights, back, at, columns, data)
-    _write_named(indices, weights, back, at, columns, data)
-    _sort(work, indptr, columns, data)
+    _write_named(work, indices, weights, back, at, columns, data)
+    room = -(-n // _ROWS), SHORT  # made here: arrays made in a kernel are slow to compile
+    short = np.empty(room, columns.dtype), np.empty(room, data.dtype)
+    _sort(work, indptr, columns, data, *short)
     return data, columns, indptr
