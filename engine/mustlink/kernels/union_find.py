@@ -8,6 +8,8 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.kernels.loops import loop
+
 _FIRST = 2  # neighbours of every node that are joined before the largest group is set aside
 
 
@@ -54,27 +56,38 @@ def smallest_members(indptr: Any, indices: Any) -> Any:
     parent = np.arange(indptr.size - 1, dtype=indices.dtype)
     _join_first(indptr, indices, parent)
     if parent.size:
-        _join_others(indptr, indices, parent, int(np.bincount(parent).argmax()))
+        apart = np.zeros(parent.size, dtype=np.bool_)
+        _find_apart(indices.size, indptr, indices, parent, int(np.bincount(parent).argmax()), apart)
+        _join_all(indptr, indices, parent, np.flatnonzero(apart))
     return parent
 
 
 @nb.njit(cache=True, nogil=True)
 def _join_first(indptr: Any, indices: Any, parent: Any) -> None:
     """Join every node with its first neighbours."""
-    for place in range(_FIRST):
-        for i in range(parent.size):
-            if indptr[i] + place < indptr[i + 1]:
-                _join(parent, i, indices[indptr[i] + place])
+    for i in range(parent.size):
+        for q in range(indptr[i], min(indptr[i] + _FIRST, indptr[i + 1])):
+            _join(parent, i, indices[q])
     _flatten(parent)
 
 
-@nb.njit(cache=True, nogil=True)
-def _join_others(indptr: Any, indices: Any, parent: Any, largest: int) -> None:
-    """Join every node outside of the largest group with its other neighbours."""
-    for i in range(parent.size):
-        if _root(parent, i) != _root(parent, largest):
+@loop()
+def _find_apart(indptr: Any, indices: Any, parent: Any, largest: int, apart: Any) -> None:
+    """Which nodes outside of the largest group have a neighbour in another one than theirs."""
+    for i in nb.prange(parent.size):
+        if parent[i] != largest:
             for q in range(indptr[i] + _FIRST, indptr[i + 1]):
-                _join(parent, i, indices[q])
+                if parent[indices[q]] != parent[i]:
+                    apart[i] = True
+                    break
+
+
+@nb.njit(cache=True, nogil=True)
+def _join_all(indptr: Any, indices: Any, parent: Any, nodes: Any) -> None:
+    """Join some nodes with their neighbours."""
+    for i in nodes:
+        for q in range(indptr[i], indptr[i + 1]):
+            _join(parent, i, indices[q])
     _flatten(parent)
 
 

@@ -46,9 +46,11 @@ class NormalizedLaplacian(GroundedLaplacian):
         nodes: NDArray[np.int64],
         n_nodes: int,
         weights: NDArray[np.float64] | None = None,
+        *,
+        connected: bool = False,
     ) -> NormalizedLaplacian:
-        """Find the components of S and so the null space."""
-        component = component_labels(S)
+        """Find the components of S, unless it is known to be `connected`, and so the null space."""
+        component = np.zeros(nodes.size, np.int32) if connected else component_labels(S)
         count = int(component.max()) + 1 if nodes.size else 0
         volumes = np.bincount(component, weights=root_degree**2, minlength=count)
         null = NullSpace(component, root_degree / np.sqrt(volumes[component]), count)
@@ -172,4 +174,5 @@ def normalized_laplacian(
     root = np.sqrt(graph.degrees[nodes])
     S = scaled_permutation(graph.affinity, nodes, root, np.dtype(dtype))
     weights = None if graph.weights is None else graph.weights[nodes]
-    return NormalizedLaplacian.of(S, root, nodes, graph.n_nodes, weights)
+    joined = graph.n_components == 1
+    return NormalizedLaplacian.of(S, root, nodes, graph.n_nodes, weights, connected=joined)
