@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 FLOOR = 1e-8  # keeps far neighbours connected where the kernel would underflow to 0
 _NEIGHBOUR = 7  # Zelnik-Manor & Perona (2004)
-_BLOCK = 1 << 14  # entries looked at in one go: they stay in the cache
+_BLOCK = 1 << 13  # entries looked at in one go: they stay in the cache
 _FEW = 1 << 18  # neighbours up to which scipy, half as fast, need not load a compiler
 
 
