@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.lanczos_steps import next_term
+from mustlink.kernels.permuted_matrix import scaled, scaled_permutation
 from mustlink.kernels.spmm import spmm, spmm_axpby
 from mustlink.operators.edges import Edges
 from mustlink.space import LocalSpace
@@ -125,11 +126,12 @@ class GroundedLaplacian:
 
         `ground` (f,) is smooth·(I − RSR)smooth, entry by entry.
         """
-        S = self.S
+        S = self.S.astype(np.float64, copy=False)
         if free.size < S.shape[0]:
-            S = S[free][:, free]
-        data = S.data * ratio[S.indices] * np.repeat(ratio, np.diff(S.indptr))
-        inner = sp.csr_matrix((data, S.indices, S.indptr), shape=S.shape)
+            S = scaled_permutation(
+                S, free.astype(np.int64, copy=False), np.ones(free.size), S.dtype
+            )
+        inner = sp.csr_matrix((scaled(S, ratio), S.indices, S.indptr), shape=S.shape)
         return GroundedLaplacian(inner, smooth, ground=ground)
 
     def to_dense(self) -> Block:
