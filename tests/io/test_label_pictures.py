@@ -3,6 +3,7 @@
 import json
 import re
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -62,6 +63,32 @@ def test_strokes_are_labels_of_pixels(told, folder, command, tmp_path):
     np.testing.assert_array_equal(*answers)
     truth = np.asarray(Image.open(folder / "truth.png")).ravel()
     assert max(np.mean(answers[0] == truth), np.mean(answers[0] != truth)) > 0.97
+
+
+def test_harmonic_values_on_pictures_unless_a_method_is_named(told, folder, tmp_path):
+    """The graph decides, for a run and its plan, with or without a prior; others keep llgc."""
+    with h5py.File(folder / "photo.h5") as file, h5py.File(folder / "net.h5", "w") as other:
+        file.copy("graph", other)
+        other.attrs.update(file.attrs)
+    np.save(folder / "prior.npy", np.full((H * W, 2), 0.5))
+    prior = "--prior prior.npy --belief 0"
+    for asked, method in (
+        ("photo.h5", "gfhf"),
+        (f"photo.h5 {prior}", "gfhf"),
+        ("photo.h5 -m llgc", "llgc"),
+        ("net.h5", "llgc"),
+        (f"net.h5 {prior}", "llgc"),
+    ):
+        out = f"{tmp_path}/out.h5"
+        words = f"{asked} --labels strokes.npy"
+        code, said, err = told(f"propagate {words} -o {out} --json")
+        assert code == 0, err
+        assert f"propagate {asked.split()[0]}" in json.loads(said)["command"]
+        assert f"-m {method}" in json.loads(said)["command"]
+        assert ("graph is that of a picture" in err) == (method == "gfhf")
+        code, said, err = told(f"plan {words} --for propagate --json")
+        assert code == 0, err
+        assert json.loads(said)["method"] == method
 
 
 @pytest.mark.parametrize("part", ["", ":/labels"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -16,11 +17,19 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """Wheel and source distribution of the tree; the wheel is built from the latter."""
+    """Wheel and source distribution of the tree; the wheel is built from the latter.
+
+    From a copy: a build writes beside the sources, where another process may be building.
+    """
     pytest.importorskip("build")
-    out = tmp_path_factory.mktemp("dist")
+    out, tree = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("tree")
+    left = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    for home in ("engine", "io"):
+        shutil.copytree(ROOT / home, tree / home, ignore=left)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
     done = subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(ROOT)],
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(tree)],
         capture_output=True,
         text=True,
         check=False,

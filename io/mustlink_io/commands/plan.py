@@ -39,7 +39,7 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     from mustlink_io.jobs.data_shape import shape_named, shape_of
     from mustlink_io.jobs.methods import METHODS, steps_of
     from mustlink_io.jobs.planning import beyond, plan_job
-    from mustlink_io.jobs.propagate import ON_GRAPHS, PropagateJob, usual_methods
+    from mustlink_io.jobs.propagate import PropagateJob, usual_methods, usual_on
     from mustlink_io.jobs.rates import measured_speed
 
     command = given.pop("command")
@@ -55,8 +55,8 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     shape = shape_named(data) or shape_of(data, asked["steps"], reads or asked["read_as"], apart)
     if command == "propagate":
         asked |= {name: params.pop(name, None) for name in ("graph", "prior", "belief")}
-        name = method or (ON_GRAPHS if shape.d == 0 else usual_methods(asked["prior"])["method"])
-        job = PropagateJob(data=data, output="", method=name, params=params, **asked)
+        usual = usual_on(data) if shape.d == 0 else usual_methods(asked["prior"])["method"]
+        job = PropagateJob(data=data, output="", method=method or usual, params=params, **asked)
     else:
         if params.get("prior", "laplacian") not in ("laplacian", "affinity"):
             raise click.UsageError("--prior FILE: is of mustlink propagate; add --for propagate")

@@ -67,7 +67,8 @@ if TYPE_CHECKING:
     help=method_help(PROPAGATORS)
     + " Default: poisson for points, as it does well from one label a "
     "class on; where classes have unequally many labels, add --class-shares; gfhf with "
-    "--prior. llgc for a graph, how far labels travel chosen by labels held out.",
+    "--prior. llgc for a graph, how far labels travel chosen by labels held out; gfhf for a "
+    "picture's.",
 )
 @several(OUTPUT, IN_PLACE, KEY, OVERWRITE)
 @click.option(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
 from mustlink_io import formats
+from mustlink_io.formats.results import picture_shape
 from mustlink_io.jobs import diagnostics
 from mustlink_io.jobs.given_graphs import load_graph
 from mustlink_io.jobs.given_priors import load_believed, told_of_prior
@@ -21,13 +22,18 @@ from mustlink_io.jobs.methods import GRAPH_OPTIONS, PROPAGATION_OPTIONS, PROPAGA
 from mustlink_io.jobs.provenance import command_line, now
 from mustlink_io.jobs.side_information import class_labels
 
-ON_GRAPHS = "llgc"
+ON_GRAPHS, ON_PICTURES = "llgc", "gfhf"
 _DOUBLE = 8
 
 
 def usual_methods(prior: str | None) -> dict[str, str]:
     """Methods where none is named: for points, and for a graph."""
     return {"method": "poisson" if prior is None else "gfhf", "on_graphs": ON_GRAPHS}
+
+
+def usual_on(data: str, on_graphs: str = ON_GRAPHS) -> str:
+    """The method where none is named and the data are a graph: of a picture's pixels another."""
+    return on_graphs if picture_shape(data) is None else ON_PICTURES
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ class PropagateJob(Job):
         """With the method for what the data are."""
         if self.on_graphs is None or not is_graph:
             return self
-        return replace(self, method=self.on_graphs)
+        return replace(self, method=usual_on(self.data, self.on_graphs))
 
     @property
     def neighbours(self) -> int:
@@ -117,6 +123,11 @@ class PropagateJob(Job):
         """Labels and the graph."""
         if data.kind == "graph":
             self.check_graph(data.place)
+            if self.on_graphs not in (None, self.method):
+                recorder.note(
+                    f"method: {self.method}, as the graph is that of a picture, where {ON_GRAPHS} "
+                    "finds less of what strokes mark; -m names another"
+                )
         kept = of_kept(labels, data.kept)
         known = class_labels(kept, self.labels)
         graph = None if self.graph is None else load_graph(self.graph, data)
