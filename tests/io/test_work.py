@@ -150,6 +150,7 @@ def test_a_kept_result_is_not_computed_again(tmp_path):
         value = shelf.kept("stage", name, compute)
         assert value[0].tolist() == [0, 1, 2]
         assert recorder.notes == ["remarkable"]
+        shelf.settle()
     assert len(calls) == 1
     shelf.kept("stage", shelf.name_of("stage", "origin", 2, None), compute)
     shelf.kept("stage", shelf.name_of("stage", None, 1, None), compute)
@@ -168,7 +169,17 @@ def test_what_cannot_be_kept_is_told_and_does_no_harm(tmp_path):
     keeper = work_folder.WorkFolder(tmp_path / "w", "data")
     shelf = Shelf(Recorder(), keeper)
     assert shelf.kept("stage", shelf.name_of("stage", "origin"), lambda: 3) == 3
+    keeper.settle()
     assert "not kept" in keeper.troubles[0]
+
+
+def test_what_is_being_written_is_recalled_whole(tmp_path):
+    keeper = work_folder.WorkFolder(tmp_path / "w", "data")
+    for size in (1, 1_000_000):
+        keeper.keep("stage", f"{size:020d}", np.arange(size), 1.0)
+    assert keeper.recall("stage", f"{1_000_000:020d}", ()).size == 1_000_000
+    assert keeper.recall("stage", f"{1:020d}", ()).size == 1
+    assert not keeper.troubles
 
 
 # ---------------------------------------------------------------------- through the command line

@@ -146,7 +146,7 @@ def knn_graph(
             scale = local_scales(distances)
         elif weights == "gaussian":
             scale = sigma * unit if sigma is not None else mean_distance(distances)
-        affinity = lean_affinity if isinstance(X, Prepared) else neighbour_affinity
+        affinity = _affinity_for(X, shelf)
         W = affinity(indices, distances, weights, scale)
         del indices, distances
         if isinstance(X, Prepared):
@@ -161,16 +161,15 @@ def knn_graph(
                 f"kNN graph: {n_parts} components joined by {n_bridges} shortest bridging edges "
                 "(connect=False keeps them apart)"
             )
-    info |= {
+    info = info | {  # the kept one stays as it is
         "n_neighbors": k,
         "metric": metric,
         "weights": weights,
         "sigma": scale / unit if isinstance(scale, float) and weights == "gaussian" else None,
         "n_bridges": n_bridges,
         "components_before": n_parts,
+        **({"all_equal": True} if alike else {}),
     }
-    if alike:
-        info["all_equal"] = True
     if equal is None:
         return Graph(W, {"kind": "knn", **info})
     counts = multiplicity(equal.counts)
@@ -276,6 +275,14 @@ def _possible(k: int, n: int, recorder: Recorder) -> int:
     if k > n - 1:
         recorder.note(f"n_neighbors: {k} asked of {n} points, {n - 1} used")
     return min(k, n - 1)
+
+
+def _affinity_for(X: NDArray[np.float32] | Prepared, shelf: Shelf) -> Any:
+    """How lists become a matrix: where memory is scarce in their place, once they are kept."""
+    if isinstance(X, Prepared):
+        shelf.settle()
+        return lean_affinity
+    return neighbour_affinity
 
 
 def _connect(

@@ -33,7 +33,10 @@ class Keeper(Protocol):
         """Return what was kept under the key, None if nothing; `types` are its dataclasses."""
 
     def keep(self, stage: str, key: str, value: Any, seconds: float) -> None:
-        """Keep a result that took so many seconds; returns when it would survive a power cut."""
+        """Keep a result that took so many seconds; it is not changed before `settle`."""
+
+    def settle(self) -> None:
+        """Return when all that is kept would survive a power cut."""
 
 
 def digest(value: Any) -> str:

@@ -38,6 +38,11 @@ class Shelf:
         except TypeError:
             return None
 
+    def settle(self) -> None:
+        """Return when what is kept is written: from here on it may be changed."""
+        if self.keeper is not None:
+            self.keeper.settle()
+
     def kept(
         self,
         stage: str,

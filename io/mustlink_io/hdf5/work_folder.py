@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import h5py
@@ -50,6 +51,7 @@ class WorkFolder:
     """Keeps results of stages in `OUTPUT.work`; see `mustlink.workspace.keeper.Keeper`.
 
     `source` names the data. With `fresh` nothing is recalled, and what is there is replaced.
+    One result is written while the run goes on: on a million points a second is not waited for.
     """
 
     def __init__(self, folder: Path, source: str, *, fresh: bool = False) -> None:
@@ -58,9 +60,11 @@ class WorkFolder:
         self.used: set[Path] = set()
         self.recalled = 0
         self.troubles: list[str] = []
+        self._writing: Thread | None = None
 
     def recall(self, stage: str, key: str, types: Iterable[type]) -> Any | None:
         """Return what was kept under the key; None for nothing, or a file that is damaged."""
+        self.settle()
         path = self._path(stage, key)
         if self.fresh and path not in self.used:
             return None
@@ -81,6 +85,17 @@ class WorkFolder:
 
     def keep(self, stage: str, key: str, value: Any, seconds: float) -> None:
         """Keep a result; a full disk or a forbidden folder is a trouble, not an error."""
+        self.settle()
+        self._writing = Thread(target=self._write, args=(stage, key, value, seconds))
+        self._writing.start()
+
+    def settle(self) -> None:
+        """Wait until what is kept is written."""
+        if self._writing is not None:
+            self._writing.join()
+            self._writing = None
+
+    def _write(self, stage: str, key: str, value: Any, seconds: float) -> None:
         path = self._path(stage, key)
         about = {
             "mustlink-work": VERSION,

@@ -105,6 +105,7 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
             content["/@preparation"] = to_json(data.fitted.to_dict())
         if data.image is not None and job.target is None:
             content["/image"] = data.image
+        work.settle()
     told = {
         **outcome,
         "baseline": found,
@@ -208,6 +209,7 @@ def _estimator(job: Job, data: formats.Data, side: Any) -> Any:
 
 def _put_away(job: Job, work: WorkFolder, recorder: Recorder) -> dict[str, Any] | None:
     """Remove the work folder unless it is wanted or worth it; tells what is left."""
+    work.settle()
     found = entries(work.folder)
     others = [one for one in found if one.path not in work.used]
     wanted = job.resume or any(not one.is_stale(work.source) for one in others)
