@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from mustlink.kernels import blocks as tall
+from mustlink.kernels import tiles
 
 
 @pytest.fixture
@@ -22,16 +23,35 @@ def test_blocks_need_not_be_joined(small_tasks, n):
     np.testing.assert_allclose(tall.combination(V, C), np.hstack(V) @ C, atol=1e-12)
 
 
-def test_sums_do_not_depend_on_threads(small_tasks):
+def test_sums_do_not_depend_on_threads(small_tasks, monkeypatch):
     X = np.random.default_rng(0).standard_normal((500, 4))
+    monkeypatch.setattr(tiles, "_ROWS", 70)
     before = numba.get_num_threads()
     results = []
     for threads in (1, before):
         numba.set_num_threads(threads)
-        results.append((tall.gram(X, X), tall.combine(X, np.eye(4)[:, :3])))
+        wide = X[:, [0, 1, 2, 3] * 200]  # too wide for tiles
+        found = tall.gram(X, X), tall.combine(X, np.eye(4)[:, :3]), tall.gram(wide, X)
+        results.append(found)
     numba.set_num_threads(before)
-    np.testing.assert_array_equal(results[0][0], results[1][0])
-    np.testing.assert_array_equal(results[0][1], results[1][1])
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 63, 200])
+@pytest.mark.parametrize("widths", [(1, 0, 0), (13, 13, 13), (8, 9, 17), (2, 40, 1)])
+def test_tiles_are_plain_products(n, widths, dtype):
+    """Whole tiles and parts of them, rows and columns; the first result may be the first block."""
+    rng = np.random.default_rng(n)
+    V = [rng.standard_normal((n, b)).astype(dtype) for b in widths]
+    U = [V[0], rng.standard_normal((n, 5)).astype(dtype)]
+    whole = np.hstack(V).astype(float)
+    np.testing.assert_allclose(tiles.gram(V, U), whole.T @ np.hstack(U), atol=1e-12)
+    C = rng.standard_normal((sum(widths), widths[0] + 5))
+    tiles.combine(V, C, V[0], U[1])
+    tolerance = 1e-12 if dtype == np.float64 else 1e-4
+    np.testing.assert_allclose(np.hstack([V[0], U[1]]), whole @ C, atol=tolerance)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -1,7 +1,8 @@
 """Products of tall blocks (n, b), b small: fixed row blocks, sums free of threads.
 
 Blocks may be held in single precision, which halves their memory; sums are double all the same.
-A task takes some thousand rows at a time: what is made of them stays in the cache.
+Few columns of many rows are work for `tiles`; wide blocks, and few rows, for BLAS. There a task
+takes some thousand rows at a time: what is made of them stays in the cache.
 
 BLAS itself runs on one thread during a fit: its threads were measured to wait for each other 10 to
 50 times longer than they work when another process keeps a core busy.
@@ -16,11 +17,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.kernels import tiles
+
 Block = NDArray[np.float64]
 
 _ROWS = 1 << 16  # rows per task, fewer where they are wide
 _NUMBERS = 1 << 20  # in the rows of a task: what each thread makes of them takes some megabytes
 _LEAST = 1 << 10
+_NARROW = 384  # columns on a side, up to which `tiles` keep what they need in the cache
 _CACHED = 1 << 11  # rows at a time: 40 numbers of each are half a megabyte
 
 
@@ -46,6 +50,8 @@ def gram(X: Block, Y: Block) -> Block:
 
 def gram_of(V: list[Block], U: list[Block]) -> Block:
     """[V₁ V₂ …]ᵀ[U₁ U₂ …] without joining the blocks: the only sum over nodes."""
+    if _fit_tiles(V, U):
+        return tiles.gram(V, U)
 
     def part(rows: slice) -> Block:
         return sum((_inner(V, U, some) for some in _cached(rows)), start=np.zeros(()))
@@ -59,6 +65,17 @@ def gram_of(V: list[Block], U: list[Block]) -> Block:
         for one in sums:  # in order, whatever finished first
             total += one
     return total
+
+
+def _fit_tiles(V: list[Block], U: list[Block]) -> bool:
+    """Whether `tiles` know what to do with these, and are faster."""
+    n, dtype = V[0].shape[0], V[0].dtype
+    return (
+        n > _ROWS
+        and dtype.kind == "f"
+        and all(len(side) <= 3 and sum(X.shape[1] for X in side) <= _NARROW for side in (V, U))
+        and all(X.dtype == dtype and X.flags.c_contiguous and X.flags.writeable for X in (*V, *U))
+    )
 
 
 def _inner(V: list[Block], U: list[Block], rows: slice) -> Block:
@@ -91,6 +108,9 @@ def combine(V: Block, C: Block) -> Block:
 def combination(V: list[Block], C: Block) -> Block:
     """[V₁ V₂ …]C without joining the blocks, in their precision."""
     out = np.empty((V[0].shape[0], C.shape[1]), dtype=V[0].dtype)
+    if _fit_tiles(V, [out]):
+        tiles.combine(V, C, out, out[:, :0].copy())
+        return out
     width = out.shape[1] + V[0].shape[1]
     _over_rows(lambda rows: _combined(V, rows, C, out[rows]), out.shape[0], width)
     return out
@@ -104,6 +124,9 @@ def recombine(V: list[Block], C: Block, C2: Block) -> tuple[Block, Block]:
     n, dtype = V[0].shape[0], V[0].dtype
     first = V[0] if C.shape[1] == V[0].shape[1] else np.empty((n, C.shape[1]), dtype=dtype)
     second = np.empty((n, C2.shape[1]), dtype=dtype)
+    if _fit_tiles(V, [first, second]):
+        tiles.combine(V, np.concatenate([C, C2], axis=1), first, second)
+        return first, second
 
     def fill(rows: slice) -> None:
         found = np.empty((V[0][rows].shape[0], C.shape[1]), dtype=dtype)
