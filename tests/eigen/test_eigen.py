@@ -14,6 +14,7 @@ from mustlink.eigen.lapack import dense_smallest
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested_iteration import nested, nested_start
 from mustlink.eigen.plain_solve import choose
+from mustlink.eigen.ritz import set_free
 from mustlink.eigen.sharpness import default_tolerance
 from mustlink.eigen.solver import smallest_pairs, smoothest
 from mustlink.graph import Graph
@@ -337,3 +338,18 @@ def test_smooth_basis_is_orthonormal_and_starts_with_z(components):
     # span{z, first c − 1 directions} is the null space.
     np.testing.assert_allclose(laplacian.apply(U[:, :components]), 0, atol=1e-12)
     assert smoothest(Workspace(graph), 4) is basis
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-8, 1e8])
+def test_new_directions_areset_free_by_coefficients(size):
+    """Beside an orthonormal basis; not where they lie in its span, are dependent or no numbers."""
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.standard_normal((40, 4)))[0]
+    W = size * (rng.standard_normal((40, 3)) + basis[:, :3])
+    V = np.hstack([basis, W])
+    E = set_free(V.T @ V, 3, np.float64)
+    np.testing.assert_allclose((V @ E).T @ V @ E, np.eye(7), atol=1e-12)
+    np.testing.assert_array_equal(E[:, :4], np.eye(7)[:, :4])
+    for bad in (basis[:, :3], W[:, [0, 1, 1]], 1e-30 * W, np.nan * W):
+        V = np.hstack([basis, bad])
+        assert set_free(V.T @ V, 3, np.float64) is None

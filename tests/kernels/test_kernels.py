@@ -183,13 +183,29 @@ def test_vector_work_column_by_column(n, dtype):
     expected[:, columns] = expected[:, columns] * keep + a * P + b * V
     column_steps.blend(X, keep, [(P, a), (V, b)], columns)
     np.testing.assert_allclose(X, expected, atol=10 * atol)
-    squares = column_steps.lessen(R, P, a)
+    squares = column_steps.lessen(R, P, a, R)
     np.testing.assert_allclose(R, plain[0] - a * plain[1], atol=atol)
     # Squares are of the numbers before they are rounded to the block's precision.
     np.testing.assert_allclose(squares, (R.astype(np.float64) ** 2).sum(axis=0), rtol=100 * atol)
     if n:
         at = np.abs(V).argmax(axis=0)
         assert np.array_equal(column_steps.peaks(V), V[at, np.arange(3)])
+
+
+@pytest.mark.parametrize("small", [0, 1 << 60])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_vector_beside_a_block(monkeypatch, small, dtype):
+    """In NumPy or compiled."""
+    monkeypatch.setattr(column_steps, "SMALL", small)
+    monkeypatch.setattr(column_steps, "_ROWS", 8)
+    rng = np.random.default_rng(1)
+    X, v, a = rng.standard_normal((50, 3)).astype(dtype), rng.standard_normal(50), np.arange(3.0)
+    np.testing.assert_allclose(column_steps.along(v, X), v @ X.astype(float), rtol=1e-5)
+    found = column_steps.without(X, v, a)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(
+        found, X - np.outer(v, a), atol=1e-12 if dtype != np.float32 else 1e-6
+    )
 
 
 def test_rows_by_group():

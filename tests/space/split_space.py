@@ -107,6 +107,14 @@ class SplitSpace(Space):
         self.blend(R, 1.0, (V, -np.asarray(a)))
         return self.dots(R, R)
 
+    def lessened(self, X, V, a):
+        found = self.copy(X)
+        return found, self.lessen(found, V, a)
+
+    def without(self, X, v, a):
+        pieces = zip(X.pieces, v.pieces, strict=True)
+        return Pieces(x - (p[:, None] * a).astype(x.dtype) for x, p in pieces)
+
     def mix(self, out, terms, which, C):
         for q, block in enumerate(out):
             for t, k in enumerate(which):

@@ -117,6 +117,19 @@ def test_lessening_tells_the_lengths(home, rng):
     squares = home.space.lessen(r, home.enter(V), a)
     np.testing.assert_allclose(home.leave(r), R - V * a, atol=1e-13)
     np.testing.assert_allclose(squares, ((R - V * a) ** 2).sum(axis=0), atol=1e-12)
+    before = home.enter(R)
+    less, again = home.space.lessened(before, home.enter(V), a)
+    np.testing.assert_allclose(home.leave(less), R - V * a, atol=1e-13)
+    np.testing.assert_array_equal(home.leave(before), R)
+    np.testing.assert_allclose(again, squares, rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_block_without_one_vector(home, rng, dtype):
+    X, v, a = rng.standard_normal((N, 3)).astype(dtype), rng.standard_normal(N), [1.0, -2.0, 0.0]
+    found = home.space.without(home.enter(X), home.enter(v), np.array(a))
+    assert found.dtype == dtype
+    np.testing.assert_allclose(home.leave(found), X - np.outer(v, a), atol=tolerance(dtype))
 
 
 def test_mixing_series(home, rng):

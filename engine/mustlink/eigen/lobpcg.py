@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.deadline import NEVER, Deadline
-from mustlink.eigen.ritz import CUTS, Map, is_even, orthonormal, ritz_pairs, whitening
+from mustlink.eigen.ritz import CUTS, Map, is_even, orthonormal, ritz_pairs, set_free, whitening
 from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence, EigenResult
 from mustlink.space import Block, Dots, Gram, LocalSpace, Small, Space
@@ -65,8 +65,9 @@ def lobpcg(
     returns True to stop early. X is not changed; `space` is where it lives, if not in an array.
     Ritz values only ever improve: an iteration that ends early returns the last X as its best.
     Per step: one product with A (and M) for the unconverged columns, one preconditioner, Gram
-    matrices of 3b columns. In the precision of X: single halves the memory, about eight blocks
-    (n, b), and reaches residuals of 1e-5.
+    matrices of 3b columns. Without M new directions stay as they come: what makes them orthonormal
+    is part of the coefficients, unless they are nearly dependent. In the precision of X: single
+    halves the memory, about eight blocks (n, b), and reaches residuals of 1e-5.
 
     Source: Knyazev 2001; basis of P by Hetmaniuk & Lehoucq 2006; SVQB by Stathopoulos & Wu 2002.
     """
@@ -81,9 +82,8 @@ def lobpcg(
     watch = Stagnation(min(wanted, b), _WINDOW, _FACTOR)
     step = 0
     while True:
-        R = space.copy(AX)
-        squares = space.lessen(R, MX, sign * theta)
-        residuals = np.sqrt(squares) / _sizes(space, X, MX, theta, method)
+        R, squares = space.lessened(AX, MX, sign * theta)
+        residuals = np.sqrt(squares) / _sizes(space, X, MX, theta, method, M)
         reason = _ending(step, residuals, method, watch, on_step)
         if reason:
             del R
@@ -91,21 +91,31 @@ def lobpcg(
         active = residuals > method.tol * 0.5
         W = R if active.all() else space.columns(R, active)
         del R  # here and below: blocks that are done with go before new ones come
-        if precondition is not None:  # which may blow up what is left along a null space
-            W = _bounded(space, precondition(project(W)))
-            W = W if W.dtype == dtype else space.copy(W, dtype)
-        W, MW = _new_directions(space, project(W), (X, P), (MX, MP), M, project)
-        if W.shape[1] == 0:
-            reason = STAGNATED
-            break
-        AW = A(W)
-        V, AV = [X, P, W], [AX, AP, AW]
-        MV = V if M is None else [MX, MP, MW]
-        H, G = _forms(space, V, AV, MV, None if step % _ANEW == 0 else known)
+        W = _preconditioned(space, W, precondition, project)
+        known, E = None if step % _ANEW == 0 else known, None
+        MV: list[Block] = []
+        if M is None:
+            V, AV = [X, P, W], [AX, AP, A(W)]
+            H, G = _forms(space, V, AV, V, known)
+            E = set_free(G, W.shape[1], dtype)
+        if E is None:
+            V = AV = []
+            W = _bounded(space, W)  # a preconditioner may blow up what is left along a null space
+            W, MW = _new_directions(space, W, (X, P), (MX, MP), M, project)
+            if W.shape[1] == 0:
+                reason = STAGNATED
+                break
+            V, AV = [X, P, W], [AX, AP, A(W)]
+            MV = [] if M is None else [MX, MP, MW]
+            del MW
+            H, G = _forms(space, V, AV, MV or V, known)
+            E = np.eye(len(G))
+        del W, MX, MP
+        H, G = E.T @ H @ E, E.T @ G @ E
         theta, C, Cp = _step(sign * H, (G + G.T) / 2, b, active, dtype)
         kept = np.concatenate([C, Cp], axis=1)
         known = None if M is not None else (kept.T @ H @ kept, kept.T @ G @ kept)
-        del W, AW, MW
+        C, Cp = E @ C, E @ Cp
         X, P = space.recombine(V, C, Cp)
         del V
         AX, AP = space.recombine(AV, C, Cp)
@@ -122,12 +132,22 @@ def lobpcg(
     return EigenResult(sign * theta[order], space.columns(X, order), convergence, beyond)
 
 
+def _preconditioned(
+    space: Space, W: Block, precondition: Preconditioner | None, project: Map
+) -> Block:
+    """What W asks for, in its precision and the subspace that is searched."""
+    if precondition is None:
+        return project(W)
+    found = precondition(project(W))
+    return project(found if found.dtype == W.dtype else space.copy(found, W.dtype))
+
+
 def _first_pairs(
     space: Space, A: Map, M: Map | None, X: Block, sign: float
 ) -> tuple[Small, Block, Block, Block]:
     """Rayleigh-Ritz on the span of the start: θ, X, AX and MX."""
     MX = X if M is None else M(X)
-    if not is_even(space.gram(X, MX), X.dtype):
+    if not is_even(space.gram(X, MX), CUTS[np.dtype(X.dtype)].even):
         X = orthonormal(space, X, M)
         MX = X if M is None else M(X)
     AX = A(X)
@@ -190,8 +210,10 @@ def _forms(
     return found
 
 
-def _sizes(space: Space, X: Block, MX: Block, theta: Small, method: Lobpcg) -> Small:
-    """The unit of residuals in the stopping rule, one reduction."""
+def _sizes(space: Space, X: Block, MX: Block, theta: Small, method: Lobpcg, M: Map | None) -> Small:
+    """The unit of residuals in the stopping rule, one reduction; without M, X is orthonormal."""
+    if M is None and not method.relative:
+        return np.full(theta.size, method.norm_A)
     blocks = (X, MX) if method.relative else (X,)
     x, *m = np.sqrt(space.sums(*(Dots(V, V) for V in blocks)))
     size = method.norm_A * x
@@ -229,15 +251,14 @@ def _new_directions(
     """M-orthonormal W outside the span of the bases, and MW; what is left of others is rounding.
 
     The W that is given is changed. Where it is far from the span and from dependent, one Gram
-    matrix tells all. Else one after the other:
-
-    In a small space the bases may fill nearly all of it. Columns that are rounding, blown up to
-    length 1, are neither orthogonal to the bases nor free of what `project` removes.
+    matrix tells all. Else one after the other: in a small space the bases may fill nearly all of
+    it. Columns that are rounding, blown up to length 1, are neither orthogonal to the bases nor
+    free of what `project` removes.
     """
     if M is None:
         B, G = space.sums(Gram(list(metric), W), Gram(W, W))
         inside = G - B.T @ B
-        if is_even(inside, W.dtype, np.diag(G)):
+        if is_even(inside, CUTS[np.dtype(W.dtype)].even, np.diag(G)):
             T = whitening(inside, CUTS[np.dtype(W.dtype)].basis)
             W = space.combine([W, *bases], np.concatenate([T, -B @ T]))
             return W, W

@@ -17,6 +17,7 @@ from mustlink.space import Block, Dots, Gram, Small, Space
 
 Map = Callable[[Block], Block]
 _NOTHING = 1e-300  # squared length of a column that is zero
+_SOUND = 1e-30  # squared length of a column that single precision knows well
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Cuts:
     `fresh`: the same for directions that are to be new: what is left of others is noise.
     `column`: of the length of a column after its part in another span is taken out.
     `even`: of eigenvalues and of squared lengths, above which one sweep is as good as two.
+    `free`: the same, above which combinations of products are the products of combinations.
     """
 
     basis: float
@@ -36,11 +38,12 @@ class Cuts:
     fresh: float
     column: float
     even: float
+    free: float
 
 
 CUTS = {
-    np.dtype(np.float64): Cuts(basis=1e-13, sweep=1e-14, fresh=1e-10, column=1e-10, even=1e-6),
-    np.dtype(np.float32): Cuts(basis=1e-9, sweep=1e-11, fresh=1e-9, column=1e-5, even=1e-4),
+    np.dtype(np.float64): Cuts(1e-13, 1e-14, fresh=1e-10, column=1e-10, even=1e-6, free=1e-4),
+    np.dtype(np.float32): Cuts(1e-9, 1e-11, fresh=1e-9, column=1e-5, even=1e-4, free=1e-2),
 }
 
 
@@ -63,12 +66,11 @@ def whitening(G: Small, cut: float, floor: NDArray[np.float64] | float = _NOTHIN
     return T
 
 
-def is_even(G: Small, dtype: Any, squares: Small | None = None) -> bool:
-    """Whether columns with Gram matrix G (b, b) are far from dependent.
+def is_even(G: Small, cut: float, squares: Small | None = None) -> bool:
+    """Whether columns with Gram matrix G (b, b) are far from dependent, see `Cuts`.
 
     `squares` (b,) are their squared lengths before their part in another span was taken out.
     """
-    cut = CUTS[np.dtype(dtype)].even
     size = np.diag(G)
     if not len(G) or not np.isfinite(G).all() or np.any(size <= _NOTHING):
         return False
@@ -77,6 +79,25 @@ def is_even(G: Small, dtype: Any, squares: Small | None = None) -> bool:
     root = np.sqrt(size)
     values = dense_algebra.eigvalsh(G / root[:, None] / root)
     return bool(values[0] > cut * values[-1])
+
+
+def set_free(G: Small, width: int, dtype: type) -> Small | None:
+    """E with [X P W]E orthonormal, W being the last `width` columns, by their Gram matrix G.
+
+    [X P] is orthonormal and stays. None where W is not far from its span and from dependent: then
+    the rounding of combinations is as much larger as they cancel, and another in W than in AW.
+    """
+    split = len(G) - width
+    B, squares = G[:split, split:], np.diag(G)[split:]
+    inside = G[split:, split:] - B.T @ B
+    if not np.all((squares > _SOUND) & (squares < 1 / _SOUND)):
+        return None
+    if not is_even(inside, CUTS[np.dtype(dtype)].free, squares):
+        return None
+    T = whitening(inside, CUTS[np.dtype(dtype)].basis)
+    E = np.eye(len(G), split + T.shape[1])
+    E[:split, split:], E[split:, split:] = -B @ T, T
+    return E
 
 
 def ritz_pairs(H: Small, T: Small, count: int | None = None) -> tuple[Small, Small]:

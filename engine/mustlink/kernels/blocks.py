@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.kernels import tiles
+from mustlink.kernels.column_steps import along
 
 Block = NDArray[np.float64]
 
@@ -52,6 +53,8 @@ def gram_of(V: list[Block], U: list[Block]) -> Block:
     """[V₁ V₂ …]ᵀ[U₁ U₂ …] without joining the blocks: the only sum over nodes."""
     if _fit_tiles(V, U):
         return tiles.gram(V, U)
+    if len(V) == len(U) == V[0].shape[1] == 1 and U[0].flags.c_contiguous:
+        return along(V[0][:, 0], U[0])[None]
 
     def part(rows: slice) -> Block:
         return sum((_inner(V, U, some) for some in _cached(rows)), start=np.zeros(()))

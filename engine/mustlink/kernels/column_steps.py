@@ -11,7 +11,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.loops import loop
+from mustlink.kernels.loops import SMALL, loop
 
 Block = NDArray[np.float64]
 Scalars = NDArray[np.float64]
@@ -46,14 +46,31 @@ def _two(out: Any, b: Any, U: Any, u: Any, V: Any, v: Any, columns: Any) -> None
 
 
 @loop(fastmath=True)
-def _lessen(R: Any, V: Any, a: Any, rows: Any, partial: Any) -> None:
+def _lessen(X: Any, V: Any, a: Any, rows: Any, R: Any, partial: Any) -> None:
     n, width = R.shape
     for part in nb.prange(partial.shape[0]):
         for i in range(part * rows, min((part + 1) * rows, n)):
             for c in range(width):
-                r = R[i, c] - a[c] * V[i, c]
+                r = X[i, c] - a[c] * V[i, c]
                 R[i, c] = r
                 partial[part, c] += r * r
+
+
+@nb.njit(cache=True, nogil=True, fastmath=True, parallel=True)
+def _along(v: Any, X: Any, rows: Any, partial: Any) -> None:
+    n, width = X.shape
+    for part in nb.prange(partial.shape[0]):
+        for i in range(part * rows, min((part + 1) * rows, n)):
+            for c in range(width):
+                partial[part, c] += v[i] * X[i, c]
+
+
+@nb.njit(cache=True, nogil=True, fastmath=True, parallel=True)
+def _without(X: Any, v: Any, a: Any, out: Any) -> None:
+    n, width = X.shape
+    for i in nb.prange(n):
+        for c in range(width):
+            out[i, c] = X[i, c] - v[i] * a[c]
 
 
 @loop()
@@ -95,11 +112,29 @@ def blend(
     kernel(work, out, keep, *(part for term in terms for part in term), columns)
 
 
-def lessen(R: Block, V: Block, a: Scalars) -> Scalars:
-    """In place R −= V·diag(a); returns the squared lengths of R's columns."""
-    partial = _partial(R)
-    _lessen(2 * R.size, R, V, a, _ROWS, partial)
+def lessen(X: Block, V: Block, a: Scalars, out: Block) -> Scalars:
+    """Write out = X − V·diag(a), where `out` may be X; returns the squared lengths of columns."""
+    partial = _partial(X)
+    _lessen(2 * X.size, X, V, a, _ROWS, out, partial)
     return _total(partial)
+
+
+def along(v: Scalars, X: Block) -> Scalars:
+    """vᵀX (b,) for one vector v (n,)."""
+    if X.size < SMALL:
+        return np.asarray(v @ X, dtype=np.float64)
+    partial = _partial(X)
+    _along(v, X, _ROWS, partial)
+    return _total(partial)
+
+
+def without(X: Block, v: Scalars, a: Scalars) -> Block:
+    """X − vaᵀ for one vector v (n,) and a (b,), in X's precision."""
+    out = np.empty_like(X)
+    if X.size < SMALL:
+        return np.subtract(X, v[:, None] * a, out=out, casting="same_kind")
+    _without(X, v, a, out)
+    return out
 
 
 def peaks(X: Block) -> Scalars:

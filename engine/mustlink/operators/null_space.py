@@ -56,9 +56,7 @@ class NullSpace:
             return X
         A = self.coefficients(X)
         if self.n_components == 1:
-            found = self.space.copy(X)
-            self.space.subtract(found, self.space.column(self.weight), A)
-            return found
+            return self.space.without(X, self.weight, A[0])
         found = self.expand(-A, X.dtype)
         self.space.blend(found, 1.0, (X, 1.0))
         return found

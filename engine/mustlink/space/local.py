@@ -29,6 +29,10 @@ class LocalSpace(Space):
 
     def sums(self, *wanted: Sum) -> list[Small]:
         """See `Space`."""
+        match wanted:
+            case (Gram(V, U), Gram(V2, U2)) if V is V2 and not isinstance(U, list | tuple):
+                together = blocks.gram_of(_listed(V), [U, *_listed(U2)])  # V is read once
+                return np.hsplit(together, [U.shape[1]])
         return [_sum(one) for one in wanted]
 
     def gram(self, V: Array | list[Array], U: Array | list[Array]) -> Small:
@@ -83,7 +87,17 @@ class LocalSpace(Space):
 
     def lessen(self, R: Array, V: Array, a: Small) -> Small:
         """See `Space`."""
-        return column_steps.lessen(R, np.ascontiguousarray(V), _each(a, R.shape[1]))
+        return column_steps.lessen(R, np.ascontiguousarray(V), _each(a, R.shape[1]), R)
+
+    def lessened(self, X: Array, V: Array, a: Small) -> tuple[Array, Small]:
+        """See `Space`."""
+        X, V = np.ascontiguousarray(X), np.ascontiguousarray(V)
+        out = np.empty_like(X)
+        return out, column_steps.lessen(X, V, _each(a, X.shape[1]), out)
+
+    def without(self, X: Array, v: Array, a: Small) -> Array:
+        """See `Space`."""
+        return column_steps.without(np.ascontiguousarray(X), v, a)
 
     def mix(self, out: Any, terms: Any, which: Ints, C: Small) -> None:
         """See `Space`; series are arrays (count, n, b)."""

@@ -136,6 +136,14 @@ class Space(Protocol):
         """In place R −= V·diag(a), and the squared lengths of R's columns: one reduction."""
 
     @abstractmethod
+    def lessened(self, X: Block, V: Block, a: Small) -> tuple[Block, Small]:
+        """X − V·diag(a) as a block of its own, and its columns' squared lengths: one reduction."""
+
+    @abstractmethod
+    def without(self, X: Block, v: Vector, a: Small) -> Block:
+        """X − vaᵀ for v (n,) and a (b,), in X's precision."""
+
+    @abstractmethod
     def mix(self, out: Series, terms: Series, which: Ints, C: Small) -> None:
         """In place out[q] += Σ_t C_tq·terms[which_t] for every q; both from `series`, C (t, q)."""
 
