@@ -64,10 +64,11 @@ class WorkFolder:
 
     def recall(self, stage: str, key: str, types: Iterable[type]) -> Any | None:
         """Return what was kept under the key; None for nothing, or a file that is damaged."""
-        self.settle()
         path = self._path(stage, key)
-        if self.fresh and path not in self.used:
-            return None
+        if self._writing is not None and self._writing.name == path.name:
+            self.settle()
+        if (self.fresh and path not in self.used) or not path.exists():
+            return None  # the HDF5 library would wait for what is being written
         try:
             with h5py.File(path, "r") as file:
                 value = serialization.read_tree(file, "value", types)
@@ -86,7 +87,10 @@ class WorkFolder:
     def keep(self, stage: str, key: str, value: Any, seconds: float) -> None:
         """Keep a result; a full disk or a forbidden folder is a trouble, not an error."""
         self.settle()
-        self._writing = Thread(target=self._write, args=(stage, key, value, seconds))
+        path = self._path(stage, key)
+        self._writing = Thread(
+            target=self._write, args=(path, stage, value, seconds), name=path.name
+        )
         self._writing.start()
 
     def settle(self) -> None:
@@ -95,8 +99,7 @@ class WorkFolder:
             self._writing.join()
             self._writing = None
 
-    def _write(self, stage: str, key: str, value: Any, seconds: float) -> None:
-        path = self._path(stage, key)
+    def _write(self, path: Path, stage: str, value: Any, seconds: float) -> None:
         about = {
             "mustlink-work": VERSION,
             "stage": stage,
