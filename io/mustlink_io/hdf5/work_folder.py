@@ -11,10 +11,10 @@ import glob
 import re
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import h5py
@@ -51,7 +51,7 @@ class WorkFolder:
     """Keeps results of stages in `OUTPUT.work`; see `mustlink.workspace.keeper.Keeper`.
 
     `source` names the data. With `fresh` nothing is recalled, and what is there is replaced.
-    One result is written while the run goes on: on a million points a second is not waited for.
+    Results are written while the run goes on: on a million points a second is not waited for.
     """
 
     def __init__(self, folder: Path, source: str, *, fresh: bool = False) -> None:
@@ -60,12 +60,13 @@ class WorkFolder:
         self.used: set[Path] = set()
         self.recalled = 0
         self.troubles: list[str] = []
-        self._writing: Thread | None = None
+        self._writer = ThreadPoolExecutor(1)
+        self._pending: dict[Path, Future[None]] = {}
 
     def recall(self, stage: str, key: str, types: Iterable[type]) -> Any | None:
         """Return what was kept under the key; None for nothing, or a file that is damaged."""
         path = self._path(stage, key)
-        if self._writing is not None and self._writing.name == path.name:
+        if path in self._pending:
             self.settle()
         if (self.fresh and path not in self.used) or not path.exists():
             return None  # the HDF5 library would wait for what is being written
@@ -86,18 +87,13 @@ class WorkFolder:
 
     def keep(self, stage: str, key: str, value: Any, seconds: float) -> None:
         """Keep a result; a full disk or a forbidden folder is a trouble, not an error."""
-        self.settle()
         path = self._path(stage, key)
-        self._writing = Thread(
-            target=self._write, args=(path, stage, value, seconds), name=path.name
-        )
-        self._writing.start()
+        self._pending[path] = self._writer.submit(self._write, path, stage, value, seconds)
 
     def settle(self) -> None:
         """Wait until what is kept is written."""
-        if self._writing is not None:
-            self._writing.join()
-            self._writing = None
+        while self._pending:
+            self._pending.popitem()[1].result()
 
     def _write(self, path: Path, stage: str, value: Any, seconds: float) -> None:
         about = {
