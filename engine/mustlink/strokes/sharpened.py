@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.edge_weights import over_lengths
-from mustlink.linear.cg import block_cg, jacobi
+from mustlink.kernels.vector_cg import vector_cg
 
 Floats = NDArray[np.float64]
 _WIDTHS = np.geomspace(0.3, 0.02, 6)  # differences that count as none, one step each
@@ -59,7 +59,6 @@ def _solved(
     W: sp.csr_matrix, diagonal: Floats, right: Floats, free: NDArray[np.bool_], start: Floats
 ) -> tuple[Floats, int]:
     """(diag − W)f = right on the free nodes, the others as they are, from `start`."""
-    inside = free[:, None] * 1.0
     held = np.where(free, 0.0, start)
     whole = np.where(free, right + W @ held, 0.0)
     rest = np.where(free, right + W @ start - diagonal * start, 0.0)
@@ -67,11 +66,6 @@ def _solved(
     size, left = np.linalg.norm(scale * whole), np.linalg.norm(scale * rest)
     if left <= _TOL * size:
         return start, 0
-    Z, told = block_cg(
-        lambda X: inside * (diagonal[:, None] * X - W @ X),
-        rest[:, None],
-        tol=float(_TOL * size / left),
-        max_iter=_STEPS,
-        precondition=jacobi(np.where(free, diagonal, 0.0)),
-    )
-    return start + Z[:, 0], told.iterations
+    tol = float(_TOL * size / left)
+    Z, steps = vector_cg(W, diagonal, free, rest, tol=tol, max_iter=_STEPS)
+    return start + Z, steps

@@ -99,7 +99,7 @@ class StrokeCut(BaseEstimator):
         return self
 
     def refit(self, strokes: Any, observer: Observer | Recorder | None = None) -> Self:
-        """Cut the same picture by other strokes, as `fit` does: 0.8 to 1.4 s for 10⁶ pixels.
+        """Cut the same picture by other strokes, as `fit` does: 0.7 to 1 s for 10⁶ pixels.
 
         What is known of the picture is kept, and the solver starts from the cut before.
         """
