@@ -7,12 +7,19 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
+_FEW = 1 << 18  # entries up to which scipy, half as fast, need not load a compiler
+
 
 def cuthill_mckee(affinity: sp.csr_matrix) -> NDArray[np.int64]:
     """Return the reverse Cuthill-McKee order, (n,): node `order[i]` comes i-th.
 
     `W[order][:, order]` has its entries near the diagonal, which makes block products 3 to 4
-    times faster. Cost O(nnz), about 1.5 s for 21.5 M entries.
+    times faster. Cost O(nnz), about 0.4 s for 25 M entries.
     """
-    order = reverse_cuthill_mckee(affinity, symmetric_mode=True)
-    return np.asarray(order, dtype=np.int64)
+    if affinity.nnz < _FEW:
+        order = reverse_cuthill_mckee(affinity, symmetric_mode=True)
+    else:
+        from mustlink.kernels.level_order import level_order
+
+        order = level_order(affinity.indptr, affinity.indices)[::-1]
+    return np.ascontiguousarray(order, dtype=np.int64)
