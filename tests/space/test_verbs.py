@@ -1,4 +1,4 @@
-"""The verbs of both spaces against plain arrays."""
+"""The verbs of all spaces against plain arrays."""
 
 import numpy as np
 import pytest
@@ -8,17 +8,20 @@ from scipy import stats
 
 from mustlink.kernels import blocks, column_steps
 from mustlink.kernels.keyed_normals import normals
-from mustlink.space import Dots, Gram, GroupSums, LocalSpace
+from mustlink.space import Dots, Gram, GroupSums, LocalSpace, disk
+from mustlink.space.disk import DiskSpace
 from split_space import SplitSpace, division, gather, scatter
 
 N = 60
-PLACES = ["local", "whole", "split", "crumbs"]
+PLACES = ["local", "whole", "split", "crumbs", "disk"]
 
 
 @pytest.fixture(autouse=True)
 def _small_tasks(monkeypatch):
     monkeypatch.setattr(blocks, "_ROWS", 7)
     monkeypatch.setattr(column_steps, "_ROWS", 7)
+    monkeypatch.setattr(disk, "PASS_BYTES", 1000)
+    monkeypatch.setattr(disk, "_LEAST_ROWS", 7)
 
 
 class Home:
@@ -28,6 +31,11 @@ class Home:
         pieces = {"whole": 1, "split": 3, "crumbs": 7}
         if place == "local":
             self.space, self.enter, self.leave = LocalSpace(n, weights), np.array, np.asarray
+            return
+        if place == "disk":
+            self.space = DiskSpace(n)
+            self.enter, self.leave = self.space.place, lambda X: X[:]
+            self.space.weights = None if weights is None else self.enter(weights)
             return
         self.space = SplitSpace(division(n, pieces[place]))
         self.enter = lambda X: scatter(self.space, X)

@@ -21,7 +21,7 @@ _UNIT = 2.0**-53
 
 
 @nb.njit(cache=True, inline="always")
-def _mixed(z: Any) -> Any:
+def mixed_bits(z: Any) -> Any:
     z = (z ^ (z >> nb.uint64(30))) * _FIRST
     z = (z ^ (z >> nb.uint64(27))) * _SECOND
     return z ^ (z >> nb.uint64(31))
@@ -29,12 +29,12 @@ def _mixed(z: Any) -> Any:
 
 @loop()
 def _normals(nodes: Any, seed: Any, out: Any) -> None:
-    origin = _mixed(nb.uint64(seed) + _STEP)
+    origin = mixed_bits(nb.uint64(seed) + _STEP)
     for i in nb.prange(out.shape[0]):
-        row = _mixed(origin + nb.uint64(nodes[i]) * _STEP)
+        row = mixed_bits(origin + nb.uint64(nodes[i]) * _STEP)
         for c in range(out.shape[1]):
-            first = _mixed(row + nb.uint64(c + 1) * _COLUMN)
-            second = _mixed(first + _STEP)
+            first = mixed_bits(row + nb.uint64(c + 1) * _COLUMN)
+            second = mixed_bits(first + _STEP)
             u = (nb.float64(first >> nb.uint64(11)) + 0.5) * _UNIT
             v = nb.float64(second >> nb.uint64(11)) * _UNIT
             out[i, c] = np.sqrt(-2.0 * np.log(u)) * np.cos(2.0 * np.pi * v)

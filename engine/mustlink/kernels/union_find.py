@@ -43,7 +43,7 @@ def _unite(left: Any, right: Any, parent: Any, owner: Any, refused: Any) -> None
         low, high = min(a, b), max(a, b)
         parent[high] = low
         owner[low] = max(owner[a], owner[b])
-    _flatten(parent)
+    flatten(parent)
 
 
 def smallest_members(indptr: Any, indices: Any) -> Any:
@@ -67,8 +67,8 @@ def _join_first(indptr: Any, indices: Any, parent: Any) -> None:
     """Join every node with its first neighbours."""
     for i in range(parent.size):
         for q in range(indptr[i], min(indptr[i] + _FIRST, indptr[i + 1])):
-            _join(parent, i, indices[q])
-    _flatten(parent)
+            join(parent, i, indices[q])
+    flatten(parent)
 
 
 @loop()
@@ -87,8 +87,8 @@ def _join_all(indptr: Any, indices: Any, parent: Any, nodes: Any) -> None:
     """Join some nodes with their neighbours."""
     for i in nodes:
         for q in range(indptr[i], indptr[i + 1]):
-            _join(parent, i, indices[q])
-    _flatten(parent)
+            join(parent, i, indices[q])
+    flatten(parent)
 
 
 @nb.njit(cache=True, nogil=True, inline="always")
@@ -101,7 +101,7 @@ def _root(parent: Any, i: int) -> int:
 
 
 @nb.njit(cache=True, nogil=True, inline="always")
-def _join(parent: Any, i: int, j: int) -> None:
+def join(parent: Any, i: int, j: int) -> None:
     """Make the groups of two nodes one, named by its smallest member."""
     a, b = _root(parent, i), _root(parent, j)
     if a < b:
@@ -111,7 +111,7 @@ def _join(parent: Any, i: int, j: int) -> None:
 
 
 @nb.njit(cache=True, nogil=True, inline="always")
-def _flatten(parent: Any) -> None:
+def flatten(parent: Any) -> None:
     """Every node points to its root: one rising pass, for parents are smaller than children."""
     for i in range(parent.size):
         parent[i] = parent[parent[i]]

@@ -1,20 +1,14 @@
-"""Rows of coordinates in a temporary file that has no name: nothing is left of it, ever.
-
-Blocks are read and written explicitly. A memory map would be shorter, but its pages count as
-resident memory of the process.
-"""
+"""Rows of coordinates in a temporary file that has no name: nothing is left of it, ever."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.errors import MustlinkError
+from mustlink.space.scratch_file import ScratchFile
 
 _GAP_BYTES = 1 << 14  # unwanted bytes that are cheaper to read than to skip
 
@@ -25,23 +19,7 @@ class Scratch:
     def __init__(self, folder: Any, count: int, width: int) -> None:
         self.width = width
         self._row = 4 * width
-        where = folder if folder is not None else tempfile.gettempdir()
-        size = count * self._row
-        try:
-            self._file = tempfile.TemporaryFile(dir=where, buffering=0)  # noqa: SIM115
-        except OSError as error:
-            raise MustlinkError(
-                f"scratch: no temporary file in {where} ({error.strerror}); name another folder"
-            ) from None
-        self._fd = self._file.fileno()
-        try:
-            os.posix_fallocate(self._fd, 0, size)
-        except OSError as error:
-            self._file.close()
-            raise MustlinkError(
-                f"scratch: {size / 1e9:.2f} GB do not fit in {where} ({error.strerror}); "
-                "make room or name another folder"
-            ) from None
+        self._file = ScratchFile(folder, count * self._row)
 
     def __enter__(self) -> Scratch:
         return self
@@ -56,21 +34,11 @@ class Scratch:
 
     def write(self, first: int, rows: NDArray[np.float32]) -> None:
         """Write contiguous rows (m, width) from row `first` on."""
-        left = memoryview(rows.data).cast("B")
-        at = first * self._row
-        while left:
-            done = os.pwrite(self._fd, left, at)
-            left, at = left[done:], at + done
+        self._file.write(first * self._row, rows)
 
     def read(self, first: int, out: NDArray[np.float32]) -> None:
         """Fill contiguous `out` (m, width) with the rows from `first` on."""
-        left = memoryview(out.data).cast("B")
-        at = first * self._row
-        while left:
-            done = os.preadv(self._fd, [left], at)
-            if done == 0:
-                raise MustlinkError("scratch: the temporary file ended early; run again")
-            left, at = left[done:], at + done
+        self._file.read(first * self._row, out)
 
     def write_many(self, places: NDArray[np.integer], rows: NDArray[np.float32]) -> None:
         """Write rows (m, width) to ascending places (m,)."""

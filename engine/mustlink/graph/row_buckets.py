@@ -1,0 +1,65 @@
+"""Entries of a matrix that come in any order, put into rows by way of a temporary file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.graph.stored import RowBlock
+from mustlink.kernels.row_buckets import deal, into_rows
+from mustlink.space.scratch_file import ScratchFile
+
+ENTRIES = 1 << 22  # of a bucket, which is put into rows in memory
+RECORD = np.dtype([("row", np.int32), ("column", np.int32), ("value", np.float32)])
+MEMORY = ENTRIES * (2 * RECORD.itemsize + 16)  # bytes while entries are dealt out, or put into rows
+
+
+class RowBuckets:
+    """Room for `counts` (n,) entries of every row of a matrix (n, columns), on disk.
+
+    Not more than those are to be added. Memory: as many bytes as `MEMORY`, and 2 a row; a row of
+    more entries than a bucket has room for takes its own.
+    """
+
+    def __init__(self, counts: NDArray[np.integer[Any]], folder: Any = None) -> None:
+        self.n_rows = counts.size
+        ends = np.cumsum(counts, dtype=np.int64)
+        total = int(ends[-1])
+        size = max(ENTRIES, total // (1 << 15) + 1)
+        wanted = np.arange(0, total + size, size)
+        cuts = np.unique(np.searchsorted(ends, wanted, side="left") + 1)
+        self._first = np.unique(np.concatenate([[0], cuts[cuts < counts.size], [counts.size]]))
+        before = np.concatenate([[0], ends])
+        self._start = before[self._first]
+        self._filled = self._start[:-1].copy()
+        number = np.arange(self._first.size - 1, dtype=np.uint16)
+        self._bucket = np.repeat(number, np.diff(self._first))
+        self._file = ScratchFile(folder, total * RECORD.itemsize)
+
+    def add(self, rows: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]) -> None:
+        """Add entries (m,) each, in any order."""
+        for first in range(0, rows.size, ENTRIES):
+            part = slice(first, first + ENTRIES)
+            held = np.bincount(self._bucket[rows[part]], minlength=self._filled.size)
+            starts = np.concatenate([[0], np.cumsum(held)])
+            out = np.empty(int(starts[-1]), dtype=RECORD)
+            deal(self._bucket, rows[part], columns[part], values[part], starts[:-1].copy(), out)
+            for b in np.flatnonzero(held):
+                some = out[starts[b] : starts[b + 1]]
+                self._file.write(int(self._filled[b]) * RECORD.itemsize, some)
+                self._filled[b] += some.size
+        assert (self._filled <= self._start[1:]).all()
+
+    def rows(self, *, largest: bool = False) -> Iterator[RowBlock]:
+        """All rows in blocks, columns rising; of equal ones the sum, or the `largest`."""
+        for b, (first, stop) in enumerate(zip(self._first[:-1], self._first[1:], strict=True)):
+            records = np.empty(int(self._filled[b] - self._start[b]), dtype=RECORD)
+            self._file.read(int(self._start[b]) * RECORD.itemsize, records)
+            ends = np.zeros(int(stop - first) + 1, dtype=np.int32)
+            columns = np.empty(records.size, dtype=np.int32)
+            values = np.empty(records.size, dtype=np.float32)
+            left = into_rows(records, int(first), ends, columns, values, largest)
+            yield RowBlock(int(first), ends, columns[:left], values[:left], self.n_rows)

@@ -1,0 +1,221 @@
+"""A graph on disk: rows of W in blocks, read one after the other while the last one is worked on.
+
+Nothing of it is held but two blocks of rows. They are read into buffers, not mapped: mapped pages
+count as memory of the process, and nobody knows how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+from mustlink.space.scratch_file import read_into
+
+BLOCK_ENTRIES = 1 << 21  # of a block of rows; one row alone may have more
+_PART = 1 << 18  # numbers converted in one go
+
+
+@dataclass(frozen=True, eq=False)
+class FileNumbers:
+    """`size` numbers in an open file, in pieces of `piece` numbers, each from one of `starts` on.
+
+    `file` has a descriptor, and stays open as long as this lives.
+    """
+
+    file: Any
+    where: str
+    dtype: np.dtype[Any]
+    size: int
+    piece: int
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def in_one(cls, file: Any, where: str, dtype: Any, size: int, start: int = 0) -> FileNumbers:
+        """All numbers one after the other."""
+        starts = np.array([start], dtype=np.int64)
+        return cls(file, where, np.dtype(dtype), size, max(size, 1), starts)
+
+    def read(self, first: int, out: NDArray[Any]) -> None:
+        """Fill contiguous `out`, of whatever type, with the numbers from `first` on; InputError."""
+        if out.dtype == self.dtype:
+            self._read(first, out)
+            return
+        for at in range(0, out.size, _PART):
+            part = np.empty(min(_PART, out.size - at), dtype=self.dtype)
+            self._read(first + at, part)
+            with np.errstate(over="ignore", invalid="ignore"):  # looked at afterwards
+                out[at : at + part.size] = part
+
+    def _read(self, first: int, out: NDArray[Any]) -> None:
+        done = 0
+        while done < out.size:
+            number, inside = divmod(first + done, self.piece)
+            some = out[done : done + self.piece - inside]
+            start = int(self.starts[number]) + inside * self.dtype.itemsize
+            try:
+                whole = read_into(self.file.fileno(), start, some)
+            except OSError as error:
+                raise InputError(f"{self.where}: cannot be read ({error.strerror})") from None
+            if not whole:
+                raise InputError(f"{self.where}: the file ends early; write it anew")
+            done += some.size
+
+
+@dataclass(frozen=True, eq=False)
+class RowBlock:
+    """Rows `first`, `first` + 1, … of W in CSR form, their columns numbered as in the whole."""
+
+    first: int
+    indptr: NDArray[np.int32]
+    indices: NDArray[np.int32]
+    data: NDArray[np.float32]
+    n_nodes: int
+
+    @property
+    def rows(self) -> slice:
+        """Which rows they are."""
+        return slice(self.first, self.first + self.indptr.size - 1)
+
+    @property
+    def nnz(self) -> int:
+        """Stored weights."""
+        return int(self.indices.size)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows of the block, n)."""
+        return self.indptr.size - 1, self.n_nodes
+
+
+@dataclass(frozen=True, eq=False)
+class StoredGraph:
+    """A symmetric affinity W (n, n) of which blocks of rows are read, never all.
+
+    `ends` are CSR's indptr (n + 1,), `columns` and `weights` (nnz,) of any type that fits int32 and
+    float32. `bounds` (blocks + 1,) are the first rows of blocks. Whether W is symmetric and its
+    weights are fit for use is found out by who reads it first, `graph.survey`.
+    """
+
+    n_nodes: int
+    ends: FileNumbers
+    columns: FileNumbers
+    weights: FileNumbers
+    bounds: NDArray[np.int64]
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        ends: FileNumbers,
+        columns: FileNumbers,
+        weights: FileNumbers,
+        info: Mapping[str, Any] | None = None,
+        entries: int = BLOCK_ENTRIES,
+    ) -> StoredGraph:
+        """Divide the rows into blocks of about so many `entries`; raises InputError."""
+        n = ends.size - 1
+        if n < 1 or columns.size == 0:
+            raise InputError(f"{ends.where}: {max(n, 0)} nodes but no edge; nothing to cluster")
+        if n >= np.iinfo(np.int32).max:
+            raise InputError(f"{ends.where}: {n} nodes; a graph has less than 2^31")
+        if columns.size != weights.size:
+            raise InputError(
+                f"{ends.where}: {weights.size} weights, but {columns.size} columns; write it anew"
+            )
+        bounds = _bounds(ends, columns.size, entries)
+        return cls(n, ends, columns, weights, bounds, info or {"kind": "precomputed"})
+
+    @property
+    def n_entries(self) -> int:
+        """Stored weights: two an edge."""
+        return self.columns.size
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return self.n_nodes, self.n_nodes
+
+    @property
+    def nnz(self) -> int:
+        """Stored weights, as a sparse matrix names them."""
+        return self.n_entries
+
+    def blocks(self) -> Iterator[RowBlock]:
+        """All rows, block by block; one is good until the next is asked for. InputError.
+
+        While a block is worked on, a thread reads the next one.
+        """
+        most = self._most_entries()
+        buffers = [
+            (np.empty(most, dtype=np.int32), np.empty(most, dtype=np.float32)) for _ in range(2)
+        ]
+        with ThreadPoolExecutor(1) as pool:
+            coming = pool.submit(self._read, 0, *buffers[0])
+            for number in range(1, self.bounds.size):
+                block = coming.result()
+                if number + 1 < self.bounds.size:
+                    coming = pool.submit(self._read, number, *buffers[number % 2])
+                yield block
+
+    def _most_entries(self) -> int:
+        ends = np.empty(1, dtype=np.int64)
+        most = before = 0
+        for row in self.bounds[1:]:
+            self.ends.read(int(row), ends)
+            most, before = max(most, int(ends[0]) - before), int(ends[0])
+        return most
+
+    def _read(
+        self, number: int, indices: NDArray[np.int32], data: NDArray[np.float32]
+    ) -> RowBlock:
+        first, stop = (int(row) for row in self.bounds[number : number + 2])
+        ends = np.empty(stop - first + 1, dtype=np.int64)
+        self.ends.read(first, ends)
+        start, size = int(ends[0]), int(ends[-1] - ends[0])
+        ends -= start
+        sound = 0 <= size <= indices.size and ends[0] == 0 and bool((np.diff(ends) >= 0).all())
+        if sound:
+            indices, data = indices[:size], data[:size]
+            self.columns.read(start, indices)
+            self.weights.read(start, data)
+            sound = size == 0 or int(indices.view(np.uint32).max()) < self.n_nodes
+        if not sound:  # looked at whenever it is read: products do not
+            raise InputError(
+                f"{self.ends.where}: damaged, or changed while it was read, in rows {first} to "
+                f"{stop - 1}; write it anew"
+            )
+        return RowBlock(first, ends.astype(np.int32), indices, data, self.n_nodes)
+
+
+def _bounds(ends: FileNumbers, total: int, entries: int) -> NDArray[np.int64]:
+    """First rows of blocks that have at most so many entries, or one row; InputError."""
+    n = ends.size - 1
+    bounds, begun, before = [0], 0, 0
+    for row in range(0, n + 1, _PART):
+        some = np.empty(min(_PART, n + 1 - row), dtype=np.int64)
+        ends.read(row, some)
+        falls = int(some[0]) < before or bool((np.diff(some) < 0).any())
+        if falls or (row == 0 and some[0] != 0) or int(some[-1]) > total:
+            raise InputError(
+                f"{ends.where}: ends of rows must begin with 0, never fall and end with {total}"
+            )
+        while int(some[-1]) - begun > entries:
+            at = row + int(np.searchsorted(some, begun + entries, side="right")) - 1
+            at = max(at, bounds[-1] + 1)
+            if at < row:  # the row before this part is the last that fits
+                begun = before
+            else:
+                begun = int(some[at - row])
+            bounds.append(at)
+        before = int(some[-1])
+    if before != total:
+        raise InputError(f"{ends.where}: the last row ends at {before}, with {total} weights")
+    if bounds[-1] < n:
+        bounds.append(n)
+    return np.array(bounds, dtype=np.int64)

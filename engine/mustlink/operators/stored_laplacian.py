@@ -1,0 +1,172 @@
+"""L̄ of a graph on disk: columns of a block in memory, as many as there is room for, rows read.
+
+Inside an iteration vectors are x = T^-½v, so that a step is one with P = T⁻¹W, whose rows are those
+of W divided by a number: the weights are used as they lie on disk, and T is read with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.graph.stored import RowBlock, StoredGraph
+from mustlink.graph.survey import Survey
+from mustlink.kernels.stored_rows import advance
+from mustlink.operators.null_space import NullSpace
+from mustlink.space import Small, Vector
+from mustlink.space.disk import DiskSpace
+from mustlink.space.disk_block import DiskBlock
+
+Single = NDArray[np.float32]
+Steps = Sequence[tuple[float, float, float]]
+
+_HELD = 2  # blocks in memory of a recurrence
+
+
+@dataclass(frozen=True, eq=False)
+class StoredLaplacian:
+    """L̄ = I − T^-½WT^-½ of all n nodes of a graph on disk, isolated ones being 0 in every block.
+
+    `inverse` (n,) is T⁻¹ and 0 for isolated nodes, `root_degree` T^½; T are the degrees, with
+    τ times the mean one added. `room` are the bytes that columns in memory may take; with one
+    column of 8 bytes a node it works all the same.
+    """
+
+    graph: StoredGraph
+    space: DiskSpace
+    inverse: DiskBlock
+    root_degree: DiskBlock
+    null: NullSpace = field(repr=False)
+    volume: float
+    room: int
+    loops: DiskBlock | None = None
+    isolated: int = 0
+
+    norm = 2.0
+    dtype = np.dtype(np.float32)
+
+    @classmethod
+    def of(cls, graph: StoredGraph, seen: Survey, room: int, tau: float = 0.0) -> StoredLaplacian:
+        """From what a pass over the graph told."""
+        space, n = seen.space, graph.n_nodes
+        more = tau * seen.volume / (n - seen.isolated)
+        inverse, root = space.new((), np.float64), space.new((), np.float64)
+        for rows in space.ranges(32):
+            degree = seen.degrees[rows]
+            degree = np.where(degree > 0, degree + more, 0.0)
+            root[rows] = np.sqrt(degree)
+            inverse[rows] = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
+        null = NullSpace.empty(n, space) if tau else _null(seen, root)
+        given = graph, space, inverse, root, null, seen.volume, room, seen.loops, seen.isolated
+        return cls(*given)
+
+    @property
+    def size(self) -> int:
+        """Number n of nodes."""
+        return self.graph.n_nodes
+
+    @cached_property
+    def diagonal(self) -> Vector:
+        """1 − s_ii, (n,)."""
+        if self.loops is None:
+            return self.space.rowwise(np.ones_like, self.inverse)
+        return self.space.rowwise(lambda own, by: 1.0 - own * by, self.loops, self.inverse)
+
+    def apply(self, X: Any) -> DiskBlock:
+        """L̄X for a block (n, b), in single precision. One pass over the graph a group of columns."""
+        return self.recurrence(X, [(-1.0, 1.0, 0.0)])
+
+    def smooth(self, X: Any, times: int) -> DiskBlock:
+        """((I + S)/2)^times X: damps rough vectors, keeps smooth ones."""
+        return self.recurrence(X, [(0.5, 0.5, 0.0)] * times)
+
+    def three_terms(
+        self, V: Any, old: Any, weights: tuple[float, float, float], out: Any
+    ) -> tuple[float, float]:
+        """Write out = a·SV + b·V + c·old; ⟨out, V⟩ and ‖out‖² (Frobenius)."""
+        a, b, c = weights
+        found = self.recurrence(V, [(a, b, 0.0)])
+        self.space.blend(found, 1.0, (old, c))
+        self.space.blend(out, 0.0, (found, 1.0))
+        inner, square = (s.sum() for s in (self.space.dots(out, V), self.space.dots(out, out)))
+        return float(inner), float(square)
+
+    def recurrence(self, X: Any, steps: Steps) -> DiskBlock:
+        """The last term of X_{t+1} = a_t SX_t + b_t X_t + c_t X_{t−1}, X_0 = X, by steps (a, b, c).
+
+        Blocks on disk are read and written once, whatever the number of steps.
+        """
+
+        def run(V: Single) -> Single:
+            old = np.zeros_like(V)
+            for weights in steps:
+                self._advance(V, weights, old)
+                V, old = old, V
+            return V
+
+        return self.in_memory(X, run, _HELD)
+
+    def in_memory(self, X: Any, run: Callable[[Single], Single], held: int) -> DiskBlock:
+        """What `run` makes of columns of T^-½X in memory, times T^½; it holds `held` blocks."""
+        out = self.space.zeros(X.shape[1], self.dtype)
+        for columns in self._groups(X.shape[1], held):
+            found = run(self._entered(X, columns))
+            whole = found.shape[1] == X.shape[1]
+            for rows in self.space.ranges(3 * out.row_bytes):
+                part = found[rows] * self.root_degree[rows].astype(np.float32)[:, None]
+                if not whole:
+                    part, made = out[rows], part
+                    part[:, columns] = made
+                out[rows] = part
+        return out
+
+    def _advance(self, V: Single, weights: tuple[float, float, float], out: Single) -> None:
+        """In place out = a·PV + b·V + c·out, one pass over the graph."""
+        scalars = np.array(weights, dtype=np.float32)
+        for block, inverse, sums in self.rows(V.shape[1]):
+            advance(block, V, inverse, scalars, sums, out)
+
+    def rows(self, width: int) -> Iterator[tuple[RowBlock, Single, Single]]:
+        """Blocks of rows with T⁻¹ of them, and room (m, width) for their sums."""
+        sums = np.empty((0, width), dtype=np.float32)
+        for block in self.graph.blocks():
+            inverse = self.inverse[block.rows].astype(np.float32)
+            if len(sums) < inverse.size:
+                sums = np.empty((inverse.size, width), dtype=np.float32)
+            yield block, inverse, sums[: inverse.size]
+
+    def _groups(self, width: int, held: int) -> Iterator[slice]:
+        """Columns that are in memory together: as even as may be."""
+        most = max(1, self.room // (held * self.dtype.itemsize * self.size))
+        count = -(-width // most)
+        ends = [width * k // max(count, 1) for k in range(count + 1)]
+        for a, b in zip(ends[:-1], ends[1:], strict=True):
+            yield slice(a, b)
+
+    def _entered(self, X: Any, columns: slice) -> Single:
+        """Columns of T^-½X."""
+        found = np.empty((self.size, columns.stop - columns.start), dtype=np.float32)
+        for rows in self.space.ranges(2 * X.row_bytes + 16):
+            scale = np.sqrt(self.inverse[rows])[:, None]
+            np.multiply(X[rows][:, columns], scale, out=found[rows], casting="same_kind")
+        return found
+
+
+def _null(seen: Survey, root: DiskBlock) -> NullSpace:
+    """Null vectors D^½1_c/√vol_c of the components."""
+    space, component = seen.space, seen.component
+    if component is None:
+        by = float(np.sqrt(seen.volume))
+        weight = space.rowwise(lambda r: r / by, root)
+        return NullSpace(space.new((), np.int32), weight, 1, space)
+    volumes: Small = np.zeros(seen.n_components)
+    for rows in space.ranges(64):
+        volumes += np.bincount(component[rows], seen.degrees[rows], seen.n_components)
+    sizes = np.sqrt(volumes)
+    weight = space.rowwise(lambda r, c: r / sizes[c], root, component)
+    return NullSpace(component, weight, seen.n_components, space)

@@ -1,0 +1,271 @@
+"""Nodes on disk: blocks are rows in temporary files, verbs are passes over ranges of them.
+
+A range is worked on as `LocalSpace` works on all: the kernels are the same. Its length depends on
+nothing but the width of the rows, so that sums come out the same on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.kernels.group_sums import hand_out
+from mustlink.kernels.keyed_normals import normals
+from mustlink.space.disk_block import DiskBlock
+from mustlink.space.local import LocalSpace
+from mustlink.space.verbs import Dots, Gram, GroupSums, Ints, Scalars, Small, Space, Sum
+
+Array = NDArray[Any]
+
+PASS_BYTES = 1 << 25  # in memory of all that a pass reads and writes
+_LEAST_ROWS = 1 << 10
+
+
+class DiskSpace(Space):
+    """The space of `size` nodes with blocks in temporary files in `folder`, None for the usual one.
+
+    Blocks and vectors are `DiskBlock`s; arrays (n,) and (n, b) are taken for them, too. `weights`
+    (size,) or None are multiplicities. Memory: 32 MB, and what rows of one pass take above that
+    where they are very wide. Every verb reads and writes each of its blocks once.
+    """
+
+    def __init__(self, size: int, folder: Any = None, weights: Any = None) -> None:
+        self.size = size
+        self.folder = folder
+        self.weights = weights
+
+    # --- passes
+
+    def ranges(self, row_bytes: int) -> list[slice]:
+        """All rows in ranges that fit into memory where a row takes so many bytes."""
+        rows = max(_LEAST_ROWS, PASS_BYTES // max(row_bytes, 1))
+        return [slice(a, min(a + rows, self.size)) for a in range(0, self.size, rows)]
+
+    def new(self, shape: tuple[int, ...], dtype: Any) -> DiskBlock:
+        """Zeros (n, …) of their own."""
+        return DiskBlock(self.folder, (self.size, *shape), dtype)
+
+    def _pass(self, *data: Any, beside: int = 0) -> Iterator[tuple[slice, list[Array]]]:
+        """Rows of all data, range by range; `beside` bytes of a row are made of them."""
+        for rows in self.ranges(sum(_row_bytes(X) for X in data) + beside):
+            yield rows, [X[rows] for X in data]
+
+    # --- sums over nodes
+
+    def sums(self, *wanted: Sum) -> list[Small]:
+        """See `Space`; every block is read once, however many sums it is in."""
+        blocks: dict[int, Any] = {}
+        for one in wanted:
+            blocks |= {id(X): X for X in _blocks_of(one)}
+        found: list[Small] = []
+        for _, arrays in self._pass(*blocks.values()):
+            held = dict(zip(blocks, arrays, strict=True))
+            here = LocalSpace(len(arrays[0])).sums(*(_of_rows(one, held) for one in wanted))
+            if not found:
+                found = here
+            else:
+                for total, part in zip(found, here, strict=True):
+                    total += part
+        return found
+
+    def peaks(self, X: Any) -> Small:
+        """See `Space`."""
+        found = np.zeros(X.shape[1])
+        for _, (rows,) in self._pass(X):
+            here = LocalSpace(len(rows)).peaks(rows)
+            found = np.where(np.abs(here) > np.abs(found), here, found)
+        return found
+
+    def largest(self, v: Any, count: int) -> Ints:
+        """See `Space`."""
+        values, nodes = np.empty(0), np.empty(0, dtype=np.int64)
+        for part, (rows,) in self._pass(v):
+            best = LocalSpace(len(rows)).largest(rows, min(count, len(rows)))
+            values = np.concatenate([values, rows[best, 0]])
+            nodes = np.concatenate([nodes, best + part.start])
+            kept = np.lexsort((nodes, -values))[:count]
+            values, nodes = values[kept], nodes[kept]
+        return nodes
+
+    # --- linear combinations
+
+    def combine(self, V: Any, C: Small) -> DiskBlock:
+        """See `Space`."""
+        V = _listed(V)
+        out = self.new((C.shape[1],), V[0].dtype)
+        for rows, parts in self._pass(*V, beside=out.row_bytes):
+            out[rows] = LocalSpace(0).combine(parts, C)
+        return out
+
+    def recombine(self, V: list[Any], C: Small, C2: Small) -> tuple[Any, Any]:
+        """See `Space`."""
+        dtype = V[0].dtype
+        first = V[0] if C.shape[1] == V[0].shape[1] else self.new((C.shape[1],), dtype)
+        second = self.new((C2.shape[1],), dtype)
+        for rows, parts in self._pass(*V, beside=first.row_bytes + second.row_bytes):
+            first[rows], second[rows] = LocalSpace(0).recombine(parts, C, C2)
+        return first, second
+
+    def subtract(self, X: Any, V: Any, C: Small) -> None:
+        """See `Space`."""
+        for rows, (x, v) in self._pass(X, V):
+            LocalSpace(0).subtract(x, v, C)
+            X[rows] = x
+
+    def blend(
+        self, out: Any, keep: Scalars, *terms: tuple[Any, Scalars], columns: Ints | None = None
+    ) -> None:
+        """See `Space`."""
+        for rows, (x, *parts) in self._pass(out, *(V for V, _ in terms)):
+            pairs = [(part, a) for part, (_, a) in zip(parts, terms, strict=True)]
+            LocalSpace(0).blend(x, keep, *pairs, columns=columns)
+            out[rows] = x
+
+    def lessen(self, R: Any, V: Any, a: Small) -> Small:
+        """See `Space`."""
+        squares = np.zeros(R.shape[1])
+        for rows, (r, v) in self._pass(R, V):
+            squares += LocalSpace(0).lessen(r, v, a)
+            R[rows] = r
+        return squares
+
+    def mix(self, out: Any, terms: Any, which: Ints, C: Small) -> None:
+        """See `Space`; series are lists of blocks."""
+        chosen = [terms[k] for k in which]
+        for rows, parts in self._pass(*out, *chosen):
+            made, used = parts[: len(out)], parts[len(out) :]
+            stacked = np.stack(made)
+            LocalSpace(0).mix(stacked, np.stack(used), np.arange(len(used)), C)
+            for block, values in zip(out, stacked, strict=True):
+                block[rows] = values
+
+    # --- making, choosing, joining
+
+    def zeros(self, width: int, dtype: Any = np.float64) -> DiskBlock:
+        """See `Space`."""
+        return self.new((width,), dtype)
+
+    def series(self, count: int, width: int) -> list[DiskBlock]:
+        """See `Space`."""
+        return [self.zeros(width) for _ in range(count)]
+
+    def copy(self, X: Any, dtype: Any = None) -> DiskBlock:
+        """See `Space`."""
+        return self._made(lambda x: x, X, dtype=X.dtype if dtype is None else dtype)
+
+    def normals(self, width: int, seed: int) -> DiskBlock:
+        """See `Space`."""
+        out = self.zeros(width)
+        for rows in self.ranges(2 * out.row_bytes):
+            out[rows] = normals(np.arange(rows.start, rows.stop), width, seed)
+        return out
+
+    def columns(self, X: Any, which: Any) -> DiskBlock:
+        """See `Space`."""
+        at = np.arange(X.shape[1])[which]
+        return self._made(lambda x: np.take(x, at, axis=1), X, dtype=X.dtype)
+
+    def stack(self, blocks: Sequence[Any]) -> DiskBlock:
+        """See `Space`."""
+        dtype = np.result_type(*(X.dtype for X in blocks))
+        return self._made(lambda *parts: np.hstack(parts), *blocks, dtype=dtype)
+
+    def column(self, v: Any) -> Any:
+        """See `Space`; a view of the same numbers."""
+        return v[:, None] if isinstance(v, np.ndarray) else _Column(v)
+
+    # --- rows
+
+    def rowwise(self, function: Callable[..., Any], *data: Any) -> Any:
+        """See `Space`."""
+        return self._made(function, *data)
+
+    def _made(self, function: Callable[..., Any], *data: Any, dtype: Any = None) -> DiskBlock:
+        """What a function makes of rows, as a block of its own; `dtype` if not the function's."""
+        out: DiskBlock | None = None
+        for rows, parts in self._pass(*data, beside=sum(_row_bytes(X) for X in data)):
+            found = function(*parts)
+            if out is None:
+                out = self.new(found.shape[1:], found.dtype if dtype is None else dtype)
+            out[rows] = found
+        assert out is not None
+        return out
+
+    def spread(
+        self, C: Small, groups: Any, scale: Any = None, dtype: Any = np.float64
+    ) -> DiskBlock:
+        """See `Space`."""
+        out = self.zeros(C.shape[1], dtype)
+        data = (groups,) if scale is None else (groups, scale)
+        for rows, (g, *s) in self._pass(*data, beside=2 * out.row_bytes):
+            out[rows] = hand_out(C, g, s[0] if s else np.ones(g.size), dtype)
+        return out
+
+    def take(self, X: Any, nodes: Ints) -> Any:
+        """See `Space`."""
+        return np.take(X, nodes, axis=0) if isinstance(X, np.ndarray) else X.picked(nodes)
+
+    def place(self, X: Any) -> DiskBlock:
+        """See `Space`."""
+        return self._made(lambda x: x, np.asarray(X))
+
+    def add_rows(self, X: Any, nodes: Ints, rows: Any) -> None:
+        """See `Space`."""
+        order = np.argsort(nodes, kind="stable")
+        nodes, rows = np.asarray(nodes)[order], np.asarray(rows)[order]
+        for part in self.ranges(X.row_bytes):
+            a, b = np.searchsorted(nodes, [part.start, part.stop])
+            if a < b:
+                held = X[part]
+                held[nodes[a:b] - part.start] += rows[a:b]
+                X[part] = held
+
+
+class _Column:
+    """A vector on disk (n,) as a block (n, 1)."""
+
+    def __init__(self, vector: DiskBlock) -> None:
+        self._vector = vector
+        self.shape, self.dtype = (len(vector), 1), vector.dtype
+        self.row_bytes = vector.row_bytes
+
+    def __getitem__(self, rows: slice) -> Array:
+        return self._vector[rows][:, None]
+
+    def __setitem__(self, rows: slice, values: Array) -> None:
+        self._vector[rows] = values[:, 0]
+
+    def picked(self, nodes: Ints) -> Array:
+        """Some rows."""
+        return self._vector.picked(nodes)[:, None]
+
+
+def _listed(V: Any) -> list[Any]:
+    return V if isinstance(V, list) else [V]
+
+
+def _row_bytes(X: Any) -> int:
+    if isinstance(X, np.ndarray):
+        return int(X.itemsize * np.prod(X.shape[1:], dtype=np.int64))
+    return int(X.row_bytes)
+
+
+def _blocks_of(one: Sum) -> list[Any]:
+    if isinstance(one, GroupSums):
+        return [X for X in (one.X, one.groups, one.scale) if X is not None]
+    return [*_listed(one.left), *_listed(one.right)]
+
+
+def _of_rows(one: Sum, held: dict[int, Array]) -> Sum:
+    """A sum over some rows."""
+    if isinstance(one, GroupSums):
+        scale = None if one.scale is None else held[id(one.scale)]
+        return GroupSums(held[id(one.X)], held[id(one.groups)], one.count, scale)
+    if isinstance(one, Dots):
+        return Dots(held[id(one.left)], held[id(one.right)])
+    assert isinstance(one, Gram)
+    left = [held[id(X)] for X in _listed(one.left)]
+    return Gram(left, left if one.right is one.left else [held[id(X)] for X in _listed(one.right)])

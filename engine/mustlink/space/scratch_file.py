@@ -1,0 +1,69 @@
+"""Bytes in a temporary file that has no name: nothing is left of it, ever.
+
+They are read and written explicitly. A memory map would be shorter, but its pages count as
+resident memory of the process.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Any
+
+from numpy.typing import NDArray
+
+from mustlink.errors import MustlinkError
+
+
+class ScratchFile:
+    """A file of `size` bytes, zero at first, that goes when it is closed, let go of or killed.
+
+    `folder` is where it is, None: where temporary files are. Raises MustlinkError where it does
+    not fit.
+    """
+
+    def __init__(self, folder: Any, size: int) -> None:
+        where = folder if folder is not None else tempfile.gettempdir()
+        try:
+            self._file = tempfile.TemporaryFile(dir=where, buffering=0)  # noqa: SIM115
+        except OSError as error:
+            raise MustlinkError(
+                f"scratch: no temporary file in {where} ({error.strerror}); name another folder"
+            ) from None
+        self._fd = self._file.fileno()
+        try:
+            if size:
+                os.posix_fallocate(self._fd, 0, size)
+        except OSError as error:
+            self._file.close()
+            raise MustlinkError(
+                f"scratch: {size / 1e9:.2f} GB do not fit in {where} ({error.strerror}); "
+                "make room or name another folder"
+            ) from None
+
+    def close(self) -> None:
+        """Give the room back."""
+        self._file.close()
+
+    def write(self, at: int, values: NDArray[Any]) -> None:
+        """Write a contiguous array from byte `at` on."""
+        left = memoryview(values.reshape(-1)).cast("B")
+        while left:
+            done = os.pwrite(self._fd, left, at)
+            left, at = left[done:], at + done
+
+    def read(self, at: int, out: NDArray[Any]) -> None:
+        """Fill a contiguous array from byte `at` on."""
+        if not read_into(self._fd, at, out):
+            raise MustlinkError("scratch: the temporary file ended early; run again")
+
+
+def read_into(fd: int, at: int, out: NDArray[Any]) -> bool:
+    """Fill a contiguous array with the bytes of an open file from `at` on; whether there were any."""
+    left = memoryview(out.reshape(-1)).cast("B")
+    while left:
+        done = os.preadv(fd, [left], at)
+        if done == 0:
+            return False
+        left, at = left[done:], at + done
+    return True
