@@ -22,6 +22,7 @@ from mustlink.graph.bipartite import sides_of
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.network_objects import unwrapped
 from mustlink.graph.several import Views, check_graph_weights
+from mustlink.graph.stored import StoredGraph
 from mustlink.graph.view_weights import one_of
 from mustlink.graph.weight_range import range_notes
 from mustlink.kernels.threads import threads
@@ -189,6 +190,7 @@ class GraphEstimator(BaseEstimator):
         check_choice(self.affinity, AFFINITIES, "affinity")
         views = X
         X = unwrapped(X.first if isinstance(X, Views) else X)
+        X = self._in_memory(X, cost) if isinstance(X, StoredGraph) else X
         self._remember(X)
         weights = None if sample_weight is None else as_sample_weight(sample_weight, n_rows(X))
         held = (X.nbytes if isinstance(X, np.ndarray) else 0) + beside
@@ -204,6 +206,13 @@ class GraphEstimator(BaseEstimator):
         graph = self._joined(graph, views, seed, recorder, shelf)
         graph = self._weighing(graph, weights, shelf)
         return self._view(graph, recorder, held, weights, cost)
+
+    def _in_memory(self, stored: StoredGraph, cost: Cost | None) -> Graph:
+        """A graph on disk read whole; InputError where it does not fit."""
+        if self._budget is not None:
+            size = Size(stored.n_nodes, stored.n_entries, 4)
+            (cost or self.cost()).of_given().check(size, self._budget, single=True)
+        return Graph.from_affinity(stored.whole(), stored.info)
 
     def _joined(
         self, graph: Graph, views: Any, seed: int, recorder: Recorder, shelf: Shelf

@@ -83,6 +83,14 @@ class SplitLaplacian:
         inner, square = self.space.reduce([[np.vdot(o, v), np.vdot(o, o)] for o, v in pairs])
         return float(inner), float(square)
 
+    def recurrence(self, X, steps):
+        old = new = X
+        for weights in steps:
+            out = self.space.zeros(X.shape[1], X.dtype)
+            self.three_terms(new, old, weights, out)
+            old, new = new, out
+        return new
+
 
 class SplitGrids:
     """Grids of a split L̄: the finest in pieces, coarse ones small and the same for everyone."""

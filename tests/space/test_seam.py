@@ -22,6 +22,7 @@ SEE = {
     "linear/direct_inverse.py": "factors the matrix of a few nodes",
     "linear/multigrid/hierarchy.py": "makes coarse grids: PᵀSP",
     "linear/multigrid/linked_cycle.py": "makes the graph with the links",
+    "linear/multigrid/stored_grids.py": "takes the graph of aggregates, in memory, as a matrix",
     "lyapunov/pair_propagation.py": "none: what it calls edges are new ones between pairs of nodes",
     "methods/adjusted_graph.py": "makes the adjusted graph, eq. 9 of FLI11",
     "methods/kernel_starts.py": "grows clusters along edges",

@@ -30,6 +30,10 @@ class Budget:
         peak = peak_bytes()
         return (peak if peak > self._seen else resident_bytes()) - self._others
 
+    def left(self) -> int | None:
+        """Bytes that may be taken beside what there is now; None without a limit."""
+        return None if self.limit is None else self._most - (resident_bytes() - self._others)
+
     def check(self, stage: str) -> None:
         """Raise OutOfMemoryError where more than the limit was taken."""
         if self.limit is None:

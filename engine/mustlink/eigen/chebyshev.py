@@ -8,7 +8,6 @@ once in some ten products, which is what the other iterations spend their time o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,11 +106,5 @@ def _filtered(laplacian: Laplacian, X: Block, ritz: tuple[float, float] | None) 
     gain = _GAIN[np.dtype(X.dtype)]
     degree = max(2, min(_DEGREE, int(np.arccosh(gain) / np.arccosh(reach))))
     centre = (cut - 1.0) / 2
-    space: Any = laplacian.space
-    old, new = X, space.zeros(X.shape[1], X.dtype)
-    laplacian.three_terms(X, X, (1.0 / half, -centre / half, 0.0), new)
-    spare = space.zeros(X.shape[1], X.dtype)
-    for _ in range(degree - 1):
-        laplacian.three_terms(new, old, (2.0 / half, -2.0 * centre / half, -1.0), spare)
-        old, new, spare = new, spare, (space.zeros(X.shape[1], X.dtype) if old is X else old)
-    return new
+    begin, onward = (1.0 / half, -centre / half, 0.0), (2.0 / half, -2.0 * centre / half, -1.0)
+    return laplacian.recurrence(X, [begin, *[onward] * (degree - 1)])

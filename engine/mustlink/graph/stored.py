@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
@@ -19,6 +20,7 @@ from mustlink.space.scratch_file import read_into
 
 BLOCK_ENTRIES = 1 << 21  # of a block of rows; one row alone may have more
 _PART = 1 << 18  # numbers converted in one go
+_MOST = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,8 @@ class FileNumbers:
         for at in range(0, out.size, _PART):
             part = np.empty(min(_PART, out.size - at), dtype=self.dtype)
             self._read(first + at, part)
+            if out.dtype == np.int32 and self.dtype.kind in "iu":  # no number becomes another one
+                part[part > _MOST] = _MOST
             with np.errstate(over="ignore", invalid="ignore"):  # looked at afterwards
                 out[at : at + part.size] = part
 
@@ -122,7 +126,7 @@ class StoredGraph:
         n = ends.size - 1
         if n < 1 or columns.size == 0:
             raise InputError(f"{ends.where}: {max(n, 0)} nodes but no edge; nothing to cluster")
-        if n >= np.iinfo(np.int32).max:
+        if n >= _MOST:
             raise InputError(f"{ends.where}: {n} nodes; a graph has less than 2^31")
         if columns.size != weights.size:
             raise InputError(
@@ -146,6 +150,12 @@ class StoredGraph:
         """Stored weights, as a sparse matrix names them."""
         return self.n_entries
 
+    def lengths(self, rows: slice) -> NDArray[np.int64]:
+        """Entries of some rows."""
+        ends = np.empty(rows.stop - rows.start + 1, dtype=np.int64)
+        self.ends.read(rows.start, ends)
+        return np.diff(ends)
+
     def blocks(self) -> Iterator[RowBlock]:
         """All rows, block by block; one is good until the next is asked for. InputError.
 
@@ -163,6 +173,18 @@ class StoredGraph:
                     coming = pool.submit(self._read, number, *buffers[number % 2])
                 yield block
 
+    def whole(self) -> sp.csr_matrix:
+        """W in memory, weights as they are stored; raises InputError."""
+        precision = np.float32 if self.weights.dtype.itemsize <= 4 else np.float64
+        data: NDArray[Any] = np.empty(self.n_entries, dtype=precision)
+        columns = np.empty(self.n_entries, dtype=np.int32)
+        kind = np.int32 if self.n_entries < _MOST else np.int64
+        ends: NDArray[Any] = np.empty(self.n_nodes + 1, dtype=kind)
+        parts: tuple[NDArray[Any], ...] = data, columns, ends
+        for numbers, out in zip((self.weights, self.columns, self.ends), parts, strict=True):
+            numbers.read(0, out)
+        return sp.csr_matrix(parts, shape=self.shape)
+
     def _most_entries(self) -> int:
         ends = np.empty(1, dtype=np.int64)
         most = before = 0
@@ -171,9 +193,7 @@ class StoredGraph:
             most, before = max(most, int(ends[0]) - before), int(ends[0])
         return most
 
-    def _read(
-        self, number: int, indices: NDArray[np.int32], data: NDArray[np.float32]
-    ) -> RowBlock:
+    def _read(self, number: int, indices: NDArray[np.int32], data: NDArray[np.float32]) -> RowBlock:
         first, stop = (int(row) for row in self.bounds[number : number + 2])
         ends = np.empty(stop - first + 1, dtype=np.int64)
         self.ends.read(first, ends)
@@ -208,10 +228,8 @@ def _bounds(ends: FileNumbers, total: int, entries: int) -> NDArray[np.int64]:
         while int(some[-1]) - begun > entries:
             at = row + int(np.searchsorted(some, begun + entries, side="right")) - 1
             at = max(at, bounds[-1] + 1)
-            if at < row:  # the row before this part is the last that fits
-                begun = before
-            else:
-                begun = int(some[at - row])
+            # the row before this part may be the last that fits
+            begun = before if at < row else int(some[at - row])
             bounds.append(at)
         before = int(some[-1])
     if before != total:

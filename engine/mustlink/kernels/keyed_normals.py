@@ -22,6 +22,7 @@ _UNIT = 2.0**-53
 
 @nb.njit(cache=True, inline="always")
 def mixed_bits(z: Any) -> Any:
+    """64 bits of a hash of 64 bits."""
     z = (z ^ (z >> nb.uint64(30))) * _FIRST
     z = (z ^ (z >> nb.uint64(27))) * _SECOND
     return z ^ (z >> nb.uint64(31))

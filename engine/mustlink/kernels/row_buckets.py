@@ -19,9 +19,7 @@ def deal(bucket: Any, rows: Any, columns: Any, values: Any, starts: Any, out: An
 
 
 @nb.njit(cache=True, nogil=True)
-def into_rows(
-    records: Any, first: Any, ends: Any, columns: Any, values: Any, largest: Any
-) -> int:
+def into_rows(records: Any, first: Any, ends: Any, columns: Any, values: Any, largest: Any) -> int:
     """Records of rows `first`, `first` + 1, … as CSR, columns rising, equal ones summed.
 
     Or the largest of them. `ends` (rows + 1,) is zero at first. Returns how many entries are left.

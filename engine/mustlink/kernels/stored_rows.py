@@ -81,9 +81,7 @@ def _look(
     return -1
 
 
-def advance(
-    block: Any, X: Any, inverse: Any, weights: Any, sums: Any, out: Any
-) -> None:
+def advance(block: Any, X: Any, inverse: Any, weights: Any, sums: Any, out: Any) -> None:
     """In place out = a·PX + b·X + c·out on the rows of a block, `weights` (a, b, c).
 
     `sums` (m, w) is room for sums of the rows. Cost: one product and nothing else.
@@ -96,7 +94,7 @@ def relax(
     block: Any, X: Any, B: Any, inverse: Any, smoother: Any, weights: Any, sums: Any, step: Any,
     out: Any,
 ) -> None:  # fmt: skip
-    """out = X + step after step = old·step + new·diag(smoother)(B − (I − P)X), rows of a block."""
+    """Out = X + step after step = old·step + new·diag(smoother)(B − (I − P)X), rows of a block."""
     arrays = block.indptr, block.indices, block.data, X, B, block.first
     _relax(block.nnz * X.shape[1], *arrays, inverse, smoother, weights, sums, step, out)
 

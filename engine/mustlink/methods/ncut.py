@@ -17,10 +17,12 @@ from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
 from mustlink.graph.several import several
+from mustlink.graph.stored import StoredGraph
 from mustlink.labels import as_labels, class_labels
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.methods.informed_clusterer import side_information
 from mustlink.methods.normalized_cut import Cut, normalized_cut, refined_cut, rows_of, warn_of_gap
+from mustlink.methods.stored_fit import fit_on_disk, stays_on_disk
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
@@ -92,7 +94,10 @@ class NCut(GraphClusterer):
         sample_weight: Any = None,
         graphs: Any = None,
     ) -> NCut:
-        """Cluster points (n, d), an affinity (n, n) or a Graph.
+        """Cluster points (n, d), an affinity (n, n), a Graph or a StoredGraph.
+
+        The last is read into memory where it fits into `memory`, and else stays on disk, its
+        vectors, too: `embedding_` then has its rows there, and slices of it are arrays.
 
         `sample_weight` (n,) >= 0 tells how often every row counts; those of 0 are in no cluster.
         `graphs` are other graphs of the same nodes, weighed by `graph_weights`, with constraints as
@@ -108,6 +113,12 @@ class NCut(GraphClusterer):
         check_regularization(self.regularization)
         check_flag(self.refine, "refine")
         recorder = recorded(observer)
+        if isinstance(X, StoredGraph) and stays_on_disk(self, X):
+            given = {"y": y if self.init == "labels" else None, "constraints": constraints}
+            given |= {"sample_weight": sample_weight, "graphs": graphs}
+            with self._running(recorder):
+                fit_on_disk(self, X, recorder, given)
+            return self
         with self._running(recorder):
             seed = self._seed()
             X = several(X, graphs, lambda graph: side_information(graph, None, constraints))

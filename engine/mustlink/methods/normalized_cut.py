@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,21 @@ class Cut:
     beyond: float | None
 
 
-def warn_of_gap(cut: Cut, recorder: Recorder) -> None:
+class Values(Protocol):
+    """A cut's eigenvalues (K,), and the one after them."""
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """λ_1 to λ_K."""
+        ...
+
+    @property
+    def beyond(self) -> float | None:
+        """λ_{K+1}, where it is known."""
+        ...
+
+
+def warn_of_gap(cut: Values, recorder: Recorder) -> None:
     """Warn where λ_{K+1} is so near to λ_K that the K vectors might be others as well.
 
     A change E of L̄ turns their span by an angle of up to ‖E‖ / (λ_{K+1} − λ_K) (Davis & Kahan).

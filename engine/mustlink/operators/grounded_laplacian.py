@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -114,6 +115,18 @@ class GroundedLaplacian:
         `out` is neither V nor old. Cost: one product and nothing else.
         """
         return next_term(self.S, V, old, weights, out)
+
+    def recurrence(self, X: Block, steps: Sequence[tuple[float, float, float]]) -> Block:
+        """The last term of X_{t+1} = a_t SX_t + b_t X_t + c_t X_{t−1}, X_0 = X, by steps (a, b, c).
+
+        The first step has c = 0. X is not changed. Memory: three blocks.
+        """
+        old, new, spare = X, X, None
+        for weights in steps:
+            out = np.empty_like(X) if spare is None else spare
+            self.three_terms(new, old, weights, out)
+            old, new, spare = new, out, None if old is X else old
+        return new
 
     def grounded(
         self,

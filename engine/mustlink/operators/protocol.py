@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from mustlink.operators.null_space import NullSpace
@@ -72,5 +73,12 @@ class Laplacian(Operator, Protocol):
         """Write out = a·SV + b·V + c·old; ⟨out, V⟩ and ‖out‖² (Frobenius) in one reduction.
 
         `out` is neither V nor old.
+        """
+        ...
+
+    def recurrence(self, X: Block, steps: Sequence[tuple[float, float, float]]) -> Block:
+        """The last term of X_{t+1} = a_t SX_t + b_t X_t + c_t X_{t−1}, X_0 = X, by steps (a, b, c).
+
+        The first step has c = 0. X is not changed.
         """
         ...

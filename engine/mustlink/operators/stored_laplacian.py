@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ class StoredLaplacian:
         return self.space.rowwise(lambda own, by: 1.0 - own * by, self.loops, self.inverse)
 
     def apply(self, X: Any) -> DiskBlock:
-        """L̄X for a block (n, b), in single precision. One pass over the graph a group of columns."""
+        """L̄X for a block (n, b), in single precision; a pass over the graph for some columns."""
         return self.recurrence(X, [(-1.0, 1.0, 0.0)])
 
     def smooth(self, X: Any, times: int) -> DiskBlock:
@@ -145,7 +146,7 @@ class StoredLaplacian:
         most = max(1, self.room // (held * self.dtype.itemsize * self.size))
         count = -(-width // most)
         ends = [width * k // max(count, 1) for k in range(count + 1)]
-        for a, b in zip(ends[:-1], ends[1:], strict=True):
+        for a, b in pairwise(ends):
             yield slice(a, b)
 
     def _entered(self, X: Any, columns: slice) -> Single:

@@ -21,7 +21,12 @@ def edge_information(affinity: Any, labels: NDArray[np.integer[Any]]) -> float:
     """
     n = labels.size
     H = sp.csr_matrix((np.ones(n), labels, np.arange(n + 1)))
-    blocks = sp.coo_matrix(H.T @ (affinity @ H))
+    return information(H.T @ (affinity @ H))
+
+
+def information(links: Any) -> float:
+    """The same from the weights between clusters, (K, K), sparse or dense."""
+    blocks = sp.coo_matrix(links)
     volume = np.asarray(blocks.sum(axis=1), dtype=np.float64).ravel()
     total = float(volume.sum())
     weight = np.asarray(blocks.data, dtype=np.float64)

@@ -11,8 +11,9 @@ twice the cost, and clusters refined to the likeliest ones tell less about which
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ from mustlink.workspace import Workspace
 CANDIDATES = (1.0, 0.3, 0.1, 0.0)
 SMOOTH = 0.1  # of a smooth subspace for constraints, beside 0; 0.3 as well was no better
 _GIANT = 0.9  # share of the nodes in one cluster
-_FEWEST = 200  # nodes: below (karate, polbooks, football) the cut as it is was as good
+FEWEST = 200  # nodes: below (karate, polbooks, football) the cut as it is was as good
 _PROMISED = 0.95  # of what a candidate's clusters told, by the clusters that come of it
 _CLEARLY = 1.05  # times what the cut as it is tells of the edges
 _MOST = 60  # clusters to compare candidates by: with 100 to 200 blocks ARI was no lower for it
@@ -140,7 +141,7 @@ def regularization_of(
     """
     if asked != "auto":
         return Regularization(float(asked), "given")
-    why = _if_of_points(work)
+    why = if_of_points(work.graph.info)
     if why:
         return Regularization(0.0, why)
     return choose_regularization(work, k, rows, sharp, seed)
@@ -148,15 +149,18 @@ def regularization_of(
 
 def reason_for_none(work: Workspace) -> str:
     """Why nothing but 0 is tried on a graph, before any eigenvector; empty for networks."""
-    return _if_of_points(work) or _if_small(work) or (_EVEN_TOLD if _is_even(work) else "")
+    return (
+        if_of_points(work.graph.info) or _if_small(work) or (_EVEN_TOLD if _is_even(work) else "")
+    )
 
 
-def _if_of_points(work: Workspace) -> str:
-    return "a graph made from points" if work.graph.info.get("kind") in _OF_POINTS else ""
+def if_of_points(info: Mapping[str, Any]) -> str:
+    """Why nothing is tried where a graph was made from points, as its `info` tells."""
+    return "a graph made from points" if info.get("kind") in _OF_POINTS else ""
 
 
 def _if_small(work: Workspace) -> str:
-    return f"less than {_FEWEST} nodes" if laplacian_of(work).size < _FEWEST else ""
+    return f"less than {FEWEST} nodes" if laplacian_of(work).size < FEWEST else ""
 
 
 def _is_even(work: Workspace) -> bool:

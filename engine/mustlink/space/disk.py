@@ -64,11 +64,7 @@ class DiskSpace(Space):
         for _, arrays in self._pass(*blocks.values()):
             held = dict(zip(blocks, arrays, strict=True))
             here = LocalSpace(len(arrays[0])).sums(*(_of_rows(one, held) for one in wanted))
-            if not found:
-                found = here
-            else:
-                for total, part in zip(found, here, strict=True):
-                    total += part
+            found = [a + b for a, b in zip(found, here, strict=True)] if found else here
         return found
 
     def peaks(self, X: Any) -> Small:

@@ -10,6 +10,7 @@ import os
 import tempfile
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import MustlinkError
@@ -41,13 +42,17 @@ class ScratchFile:
                 "make room or name another folder"
             ) from None
 
+    def fileno(self) -> int:
+        """Its descriptor."""
+        return self._fd
+
     def close(self) -> None:
         """Give the room back."""
         self._file.close()
 
     def write(self, at: int, values: NDArray[Any]) -> None:
         """Write a contiguous array from byte `at` on."""
-        left = memoryview(values.reshape(-1)).cast("B")
+        left = values.reshape(-1).view(np.uint8).data
         while left:
             done = os.pwrite(self._fd, left, at)
             left, at = left[done:], at + done
@@ -59,8 +64,8 @@ class ScratchFile:
 
 
 def read_into(fd: int, at: int, out: NDArray[Any]) -> bool:
-    """Fill a contiguous array with the bytes of an open file from `at` on; whether there were any."""
-    left = memoryview(out.reshape(-1)).cast("B")
+    """Fill a contiguous array with bytes of an open file from `at` on; whether it has as many."""
+    left = out.reshape(-1).view(np.uint8).data
     while left:
         done = os.preadv(fd, [left], at)
         if done == 0:

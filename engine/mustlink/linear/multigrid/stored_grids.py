@@ -16,10 +16,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.graph.row_buckets import RowBuckets
 from mustlink.graph.stored import StoredGraph
 from mustlink.kernels import stored_aggregates as aggregates
 from mustlink.kernels.stored_rows import advance, relax
-from mustlink.linear.multigrid.cycle import Cycle
+from mustlink.linear.multigrid.cycle import Cycle, Grid
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy, inverse_diagonal
 from mustlink.linear.multigrid.level import Level
 from mustlink.operators.laplacian import NormalizedLaplacian
@@ -27,6 +28,7 @@ from mustlink.operators.null_space import NullSpace
 from mustlink.operators.sparse_operator import SparseOperator
 from mustlink.operators.stored_laplacian import Single, StoredLaplacian
 from mustlink.space import Block, LocalSpace
+from mustlink.space.disk import DiskSpace
 from mustlink.space.disk_block import DiskBlock
 
 _STRONG = 0.5  # as in memory, see `hierarchy`
@@ -60,7 +62,7 @@ class StoredGrids:
             return self.coarse.cycle(start - 1)
         work = [self.laplacian.graph.n_entries, *(level.matrix.nnz for level in self.coarse.levels)]
         visits = sum(_VISITS**depth * nnz for depth, nnz in enumerate(work[:-1]) if depth)
-        grids = (self._finest, *self.coarse.levels)
+        grids: tuple[Grid, ...] = (self._finest, *self.coarse.levels)
         is_cheap = visits <= _CHEAP * work[0]
         made = Cycle(grids, 1, _VISITS) if is_cheap else Cycle(grids, 2, 1)
         return lambda R: self.laplacian.in_memory(R, made, _HELD)
@@ -157,10 +159,12 @@ class StoredGrid:
 
     def solve(self, B: Single) -> None:
         """Never known."""
-        return None
+        return
 
 
-def stored_grids(laplacian: StoredLaplacian, advance: Advance = lambda _: None) -> StoredGrids | None:
+def stored_grids(
+    laplacian: StoredLaplacian, advance: Advance = lambda _: None
+) -> StoredGrids | None:
     """Aggregate nodes in their order until about 200 are left; None where few find together.
 
     Five passes over the graph. Memory: 12 bytes a node, and the graph of the aggregates.
@@ -170,7 +174,7 @@ def stored_grids(laplacian: StoredLaplacian, advance: Advance = lambda _: None) 
     if found is None:
         return None
     held, count = found
-    weights = _between(graph, held, count, lambda part: advance(0.7 + 0.3 * part))
+    weights = _between(graph, held, count, space, lambda part: advance(0.7 + 0.3 * part))
     group, share = space.new((), np.int32), space.new((), np.float64)
     squares = np.zeros(count)
     for rows in space.ranges(32):
@@ -195,9 +199,7 @@ def _groups(laplacian: StoredLaplacian, advance: Advance) -> tuple[NDArray[np.in
         scale[rows] = np.sqrt(laplacian.inverse[rows])
     group = np.full(n, aggregates.FREE, dtype=np.int32)
     for block in graph.blocks():
-        aggregates.heaviest(
-            block.indptr, block.indices, block.data, block.first, scale, most
-        )
+        aggregates.heaviest(block.indptr, block.indices, block.data, block.first, scale, most)
         advance(0.2 * block.rows.stop / n)
     count, how = 0, (scale, most, np.float32(_STRONG), group)
     for block in graph.blocks():
@@ -216,25 +218,26 @@ def _groups(laplacian: StoredLaplacian, advance: Advance) -> tuple[NDArray[np.in
 
 
 def _between(
-    graph: StoredGraph, group: NDArray[np.int32], count: int, advance: Advance
+    graph: StoredGraph, group: NDArray[np.int32], count: int, space: DiskSpace, advance: Advance
 ) -> sp.csr_matrix:
     """Weights between aggregates, (count, count), in double precision."""
-    total: sp.csr_matrix = sp.csr_matrix((count, count))
-    waiting: list[sp.csr_matrix] = []
+    entries = np.zeros(count, dtype=np.int64)
+    for rows in space.ranges(32):
+        held = np.bincount(np.maximum(group[rows], 0), graph.lengths(rows), count)
+        entries += held.astype(np.int64)
+    buckets = RowBuckets(entries, space.folder)
     for block in graph.blocks():
-        mine = group[block.rows]
+        mine = np.repeat(np.maximum(group[block.rows], 0), np.diff(block.indptr))
         there = np.maximum(group[block.indices], 0)  # of an isolated node there is no entry
-        shape = block.shape[0], count
-        W = sp.csr_matrix((block.data.astype(np.float64), there, block.indptr), shape=shape)
-        E = sp.csr_matrix(
-            ((mine >= 0).astype(np.float64), np.maximum(mine, 0), np.arange(mine.size + 1)),
-            shape=shape,
-        )
-        waiting.append(sp.csr_matrix(E.T.tocsr() @ W))
-        if sum(part.nnz for part in waiting) > total.nnz:  # so that sums are few
-            total, waiting = sum(waiting, start=total), []
-        advance(block.rows.stop / graph.n_nodes)
-    return sp.csr_matrix(sum(waiting, start=total))
+        buckets.add(mine, there, block.data)
+        advance(0.5 * block.rows.stop / graph.n_nodes)
+    parts = []
+    for part in buckets.rows():
+        parts.append((part.data.copy(), part.indices.copy(), np.diff(part.indptr)))
+        advance(0.5 + 0.5 * part.rows.stop / count)
+    data, columns, lengths = (np.concatenate(each) for each in zip(*parts, strict=True))
+    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    return sp.csr_matrix((data.astype(np.float64), columns, ends), shape=(count, count))
 
 
 def _in_double(first: NormalizedLaplacian) -> Hierarchy:

@@ -1,0 +1,80 @@
+"""What a cut of a graph on disk takes in memory: columns as many as fit, and its coarse grids.
+
+Vectors and the graph are on disk. In memory are the columns of a block that are worked on, from one
+on, and the graph of the aggregates, which has a twentieth of the nodes as a rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mustlink.cost.method_cost import RESERVE
+from mustlink.cost.process_memory import PROGRAM, size_text
+from mustlink.errors import InputError
+
+_CYCLE = 5 * 4  # bytes a node and column: five blocks in single precision
+_BUFFERS = 150 * 10**6  # blocks of rows read ahead, ranges of rows of blocks, buckets
+_SET_UP = 13  # bytes a node while aggregates are made
+_AGGREGATES = 0.06  # of the nodes, as a rule: neighbour graphs have 0.05
+_LINKS = 0.33  # of the weights, between aggregates: clouds of 8 dimensions, 0.1 or less on sheets
+_LINK = 28  # bytes of a weight between aggregates while the next grid is made
+_COARSE = 8 * 8  # bytes of an aggregate and column: blocks in double precision
+_ANSWER = 8  # bytes a node
+
+
+@dataclass(frozen=True)
+class StoredCost:
+    """A cut by so many vectors of a graph with n nodes and nnz stored weights, all on disk."""
+
+    n: int
+    nnz: int
+    columns: int
+
+    @property
+    def _there(self) -> int:
+        return PROGRAM + _BUFFERS
+
+    @property
+    def _coarse(self) -> int:
+        """Bytes of coarse grids, as a rule."""
+        return int(_LINK * _LINKS * self.nnz + _COARSE * self.columns * _AGGREGATES * self.n)
+
+    def peak(self, memory: int | None) -> int:
+        """Bytes of the process at its peak, as a rule: as many columns as fit."""
+        least = self._with(1)
+        if memory is None:
+            return self._with(self.columns)
+        return max(least, min(self._with(self.columns), memory - RESERVE))
+
+    def _with(self, columns: int) -> int:
+        set_up = _SET_UP * self.n
+        work = max(columns_bytes(self.n, columns), set_up, _ANSWER * self.n)
+        return self._there + self._coarse + work
+
+    @property
+    def least_memory(self) -> int:
+        """The least memory with which it can be done, as a rule."""
+        return self._with(1) + RESERVE
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of temporary files: blocks of LOBPCG, and entries on their way to coarse grids."""
+        return 4 * self.n * self.columns * 9 + 12 * self.nnz
+
+    def check(self, memory: int) -> None:
+        """Raise InputError where not even the least fits, with the memory that does."""
+        if self.least_memory > memory:
+            raise InputError(
+                f"memory: {size_text(memory)} given, but a cut of {self.n} nodes with {self.nnz} "
+                f"weights on disk needs {size_text(self.least_memory, up=True)}"
+            )
+
+
+def columns_bytes(n: int, columns: int) -> int:
+    """Columns of n nodes in memory during a cycle."""
+    return _CYCLE * n * columns
+
+
+def coarse_bytes(aggregates: int, links: int, columns: int) -> int:
+    """Iterations on coarse grids that are there."""
+    return _COARSE * aggregates * columns + _LINK * links

@@ -1,0 +1,41 @@
+"""Graphs on disk made of matrices in memory, in blocks of few entries."""
+
+from __future__ import annotations
+
+import tempfile
+
+import numpy as np
+import scipy.sparse as sp
+
+from mustlink.graph.stored import FileNumbers, StoredGraph
+from mustlink.graph.survey import survey
+from mustlink.operators.stored_laplacian import StoredLaplacian
+from mustlink.space.disk import DiskSpace
+
+
+def numbers(values, piece=None):
+    """Numbers in a file, in pieces that lie in any order, with rubbish between them."""
+    file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+    piece = max(values.size, 1) if piece is None else piece
+    pieces = [values[a : a + piece] for a in range(0, max(values.size, 1), piece)]
+    starts = np.zeros(len(pieces), dtype=np.int64)
+    for at in reversed(range(len(pieces))):
+        file.write(b"\xff" * 5)
+        starts[at] = file.tell()
+        file.write(pieces[at].tobytes())
+    return FileNumbers(file, "graph.h5", values.dtype, values.size, piece, starts)
+
+
+def stored(W, entries=50, piece=None, types=(np.int64, np.int32, np.float32), **how):
+    """The matrix as a graph on disk."""
+    W = sp.csr_matrix(W)
+    parts = (W.indptr, W.indices, W.data)
+    files = [numbers(part.astype(t), piece) for part, t in zip(parts, types, strict=True)]
+    return StoredGraph.of(*files, entries=entries, **how)
+
+
+def laplacian_on_disk(W, columns=2, tau=0.0, **how):
+    """L̄ of the matrix on disk, with so many columns of a recurrence in memory."""
+    graph = stored(W, **how)
+    seen = survey(graph, DiskSpace(graph.n_nodes))
+    return StoredLaplacian.of(graph, seen, room=8 * graph.n_nodes * columns, tau=tau)

@@ -1,0 +1,164 @@
+"""L̄, its grids and its vectors on disk against those in memory."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import oracles
+from cases import planted_graph, random_graph
+from mustlink.eigen.chebyshev import chebyshev
+from mustlink.eigen.nested_iteration import nested, nested_start
+from mustlink.graph import Graph
+from mustlink.linear.multigrid import hierarchy
+from mustlink.linear.multigrid.hierarchy import build_hierarchy
+from mustlink.linear.multigrid.stored_grids import stored_grids
+from mustlink.operators.laplacian import normalized_laplacian
+from mustlink.operators.regularized_laplacian import RegularizedLaplacian
+from mustlink.space import disk
+from on_disk import laplacian_on_disk
+
+SINGLE = 2e-6  # of sums of some twenty products in single precision
+
+
+@pytest.fixture(autouse=True)
+def _short_passes(monkeypatch):
+    monkeypatch.setattr(disk, "PASS_BYTES", 3000)
+    monkeypatch.setattr(disk, "_LEAST_ROWS", 7)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(1)
+
+
+def sheet(rng, n=900):
+    """A graph with a smooth spectrum: points on a strip, joined where they are near."""
+    at = np.sort(rng.random(n) * 30)
+    i, j = np.nonzero(np.abs(at[:, None] - at) < 0.2)
+    W = sp.csr_matrix((np.exp(-((at[i] - at[j]) ** 2) * 40), (i, j)), shape=(n, n))
+    W.setdiag(0)
+    W.eliminate_zeros()
+    chain = sp.diags([1e-3, 1e-3], [-1, 1], shape=(n, n))
+    return sp.csr_matrix(W.maximum(chain))
+
+
+GRAPHS = {
+    "connected": lambda rng: random_graph(rng, 90),
+    "parts": lambda rng: random_graph(rng, 90, 4, isolated=6),
+    "loops": lambda rng: sp.csr_matrix(random_graph(rng, 90) + sp.diags(rng.random(90))),
+    "planted": lambda rng: planted_graph(rng, 200, 4)[0],
+}
+
+
+@pytest.fixture(params=GRAPHS)
+def W(request, rng):
+    return sp.csr_matrix(GRAPHS[request.param](rng))
+
+
+def dense(W, tau=0.0):
+    """S of all nodes, 0 for isolated ones, and the root of the degrees."""
+    degree = np.asarray(W.sum(axis=1), dtype=float).ravel()
+    linked = degree > 0
+    degree[linked] += tau * degree.sum() / linked.sum()
+    inverse = np.where(linked, 1.0 / np.sqrt(np.where(linked, degree, 1.0)), 0.0)
+    return inverse[:, None] * W.toarray() * inverse, np.sqrt(degree), linked
+
+
+@pytest.mark.parametrize("tau", [0.0, 0.3])
+@pytest.mark.parametrize("columns", [1, 2, 9])
+def test_products(W, rng, tau, columns):
+    L = laplacian_on_disk(W, columns, tau)
+    S, root, linked = dense(W, tau)
+    X = rng.standard_normal((len(root), 5)) * linked[:, None]
+    x = L.space.place(X)
+    np.testing.assert_allclose(L.root_degree[:], root, rtol=1e-6)
+    np.testing.assert_allclose(L.apply(x)[:], X - S @ X, atol=SINGLE)
+    np.testing.assert_allclose(L.diagonal[:][linked], 1 - np.diag(S)[linked], atol=SINGLE)
+    smooth = X
+    for _ in range(3):
+        smooth = (smooth + S @ smooth) / 2
+    np.testing.assert_allclose(L.smooth(x, 3)[:], smooth, atol=SINGLE)
+    old, new = X, 0.5 * (S @ X) + 0.1 * X
+    old, new = new, 2 * (S @ new) - 0.2 * new - old
+    found = L.recurrence(x, [(0.5, 0.1, 0.0), (2.0, -0.2, -1.0)])
+    np.testing.assert_allclose(found[:], new, atol=5 * SINGLE)
+    np.testing.assert_array_equal(x[:], X)
+    out = L.space.zeros(5, np.float32)
+    inner, square = L.three_terms(x, L.space.place(old), (0.5, 0.1, 0.3), out)
+    expected = 0.5 * (S @ X) + 0.1 * X + 0.3 * old
+    np.testing.assert_allclose(out[:], expected, atol=SINGLE)
+    assert inner == pytest.approx((expected * X).sum(), rel=1e-4, abs=1e-4)
+    assert square == pytest.approx((expected**2).sum(), rel=1e-4)
+
+
+def test_null_space(W):
+    L, (S, _, linked) = laplacian_on_disk(W), dense(W)
+    null = L.null
+    Z = null.columns(np.arange(null.n_components))[:]
+    np.testing.assert_allclose(Z.T @ Z, np.eye(null.n_components), atol=1e-10)
+    assert abs(L.apply(L.space.place(Z))[:]).max() < SINGLE
+    values = np.linalg.eigvalsh(np.eye(int(linked.sum())) - S[linked][:, linked])
+    assert np.count_nonzero(values < 1e-6) == null.n_components
+    assert laplacian_on_disk(W, tau=0.1).null.n_components == 0
+
+
+def test_aggregates_and_cycle_are_those_of_memory(rng, monkeypatch):
+    """On one order of nodes: pyamg's aggregates, PᵀSP, and what the cycle makes of a block."""
+    monkeypatch.setattr(hierarchy, "_COARSEST", 20)
+    W = sheet(rng)
+    L = laplacian_on_disk(W, columns=5)
+    grids = stored_grids(L)
+    graph = Graph.from_affinity(W)
+    home = normalized_laplacian(graph, np.float64, np.arange(graph.n_nodes))
+    there = build_hierarchy(home)
+    assert grids.sizes == there.sizes
+    P = sp.csr_matrix((grids.share[:], grids.group[:], np.arange(L.size + 1)))
+    assert abs(P - there.prolongation[0]).max() < 1e-6
+    assert abs(P.T @ home.edges @ P - grids.first.edges).max() < 1e-6
+    B = home.null.project(rng.standard_normal((L.size, 3)))
+    mine, other = grids.cycle()(L.space.place(B))[:], there.cycle()(B)
+    assert abs(mine - other).max() < 1e-4 * abs(other).max()
+    C = rng.standard_normal((grids.sizes[1], 2))
+    np.testing.assert_allclose(grids.up(1, C)[:], P @ C, atol=SINGLE)
+
+
+def test_nothing_finds_together():
+    """A star: one node with all others."""
+    W = sp.lil_matrix((60, 60))
+    W[0, 1:] = W[1:, 0] = 1.0
+    grids = stored_grids(laplacian_on_disk(sp.csr_matrix(W)))
+    assert grids.sizes[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [("sheet", "lobpcg"), ("parts", "lobpcg"), ("parts", "chebyshev"), ("loops", "chebyshev")],
+)
+def test_smallest_pairs(rng, kind, way, monkeypatch):
+    monkeypatch.setattr(hierarchy, "_COARSEST", 20)
+    W = sheet(rng) if kind == "sheet" else sp.csr_matrix(GRAPHS[kind](rng))
+    L, k = laplacian_on_disk(W, columns=3), 5
+    S, _, linked = dense(W)
+    values, vectors = np.linalg.eigh(np.eye(int(linked.sum())) - S[linked][:, linked])
+    first = L.null.n_components
+    grids = stored_grids(L)
+    if way == "lobpcg":
+        found = nested(L, grids, k, tol=1e-4, max_iter=300)
+    else:
+        start = nested_start(L, grids, k + 3, 0)
+        found = chebyshev(L, start, k, tol=1e-4, max_iter=300)
+    assert found.convergence.converged.all()
+    np.testing.assert_allclose(found.values, values[first : first + k], atol=2e-6)
+    V = found.vectors[:]
+    assert not V[~linked].any()
+    gap = values[first + k] - values[first + k - 1]
+    wanted = vectors[:, first : first + k]
+    assert oracles.angle(wanted, V[linked].astype(float)) < max(4e-4 / gap, 1e-3)
+
+
+def test_regularised_degrees_are_those_of_memory(rng):
+    W = sp.csr_matrix(GRAPHS["parts"](rng))
+    home = normalized_laplacian(Graph.from_affinity(W), np.float64, np.arange(90))
+    there = RegularizedLaplacian.of_plain(home, 0.3)
+    L = laplacian_on_disk(W, tau=0.3)
+    np.testing.assert_allclose(L.root_degree[:][there.nodes], there.root_degree, rtol=1e-6)
