@@ -48,7 +48,8 @@ def test_blocks_are_the_rows(rng, entries, piece, types):
     assert graph.n_entries == W.nnz
     assert abs(read(graph) - W).max() <= np.finfo(np.float32).eps
     lengths = [b.nnz for b in graph.blocks()]
-    assert all(size <= entries or b.shape[0] == 1 for size, b in zip(lengths, graph.blocks()))
+    pairs = zip(lengths, graph.blocks(), strict=True)
+    assert all(size <= entries or b.shape[0] == 1 for size, b in pairs)
     assert np.array_equal(graph.lengths(slice(3, 50)), np.diff(W.indptr)[3:50])
     whole = graph.whole()
     assert whole.dtype == types[2]

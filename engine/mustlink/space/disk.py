@@ -128,6 +128,18 @@ class DiskSpace(Space):
             R[rows] = r
         return squares
 
+    def lessened(self, X: Any, V: Any, a: Small) -> tuple[DiskBlock, Small]:
+        """See `Space`."""
+        out, squares = self.new(X.shape[1:], X.dtype), np.zeros(X.shape[1])
+        for rows, (x, v) in self._pass(X, V, beside=out.row_bytes):
+            out[rows], here = LocalSpace(0).lessened(x, v, a)
+            squares += here
+        return out, squares
+
+    def without(self, X: Any, v: Any, a: Small) -> DiskBlock:
+        """See `Space`."""
+        return self._made(lambda x, w: LocalSpace(0).without(x, w, a), X, v, dtype=X.dtype)
+
     def mix(self, out: Any, terms: Any, which: Ints, C: Small) -> None:
         """See `Space`; series are lists of blocks."""
         chosen = [terms[k] for k in which]
