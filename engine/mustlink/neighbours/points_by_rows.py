@@ -198,7 +198,7 @@ def scaled_points(X: NDArray[np.floating], metric: str) -> tuple[NDArray[np.floa
     if X.dtype == np.float64:
         with np.errstate(over="ignore", invalid="ignore"):  # looked at below
             X = X - X.mean(axis=0)
-    unit = _unit(float(np.abs(X).max()), X.dtype)
+    unit = _unit(float(max(X.max(), -X.min())), X.dtype)
     if unit != 1:
         X = np.ldexp(X, round(np.log2(unit)))  # 2^-128 itself has no normal single precision
     return np.ascontiguousarray(X, dtype=np.float32), unit

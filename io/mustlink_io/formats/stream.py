@@ -145,14 +145,14 @@ class PointRows:
         return self[:].astype(dtype or np.float32, copy=False)
 
 
-def sha256(path: str | Path, advance: Advance = silent, block_bytes: int = 8 * 2**20) -> str:
+def sha256(path: str | Path, advance: Advance = silent, block_bytes: int = 2**20) -> str:
     """SHA-256 of a file as hexadecimal, read in blocks."""
     path = Path(path)
     size, done = path.stat().st_size, 0
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(block_bytes):
-            digest.update(block)
-            done += len(block)
+    digest, block = hashlib.sha256(), memoryview(bytearray(block_bytes))
+    with path.open("rb", buffering=0) as file:
+        while read := file.readinto(block):
+            digest.update(block[:read])
+            done += read
             advance(min(1.0, done / max(1, size)))
     return digest.hexdigest()
