@@ -79,8 +79,8 @@ def _peaks(X: Any, rows: Any, partial: Any) -> None:
     for part in nb.prange(partial.shape[0]):
         for i in range(part * rows, min((part + 1) * rows, n)):
             for c in range(width):
-                if abs(X[i, c]) > abs(partial[part, c]):
-                    partial[part, c] = X[i, c]
+                x, peak = nb.float64(X[i, c]), partial[part, c]
+                partial[part, c] = x if abs(x) > abs(peak) else peak
 
 
 def _partial(X: Block) -> Block:

@@ -32,6 +32,17 @@ def _typed(
     return signature, _emit
 
 
+def _typed_affine(
+    typing: Any, lanes: Any, indices: Any, data: Any, first: Any, last: Any, X: Any, a: Any, b: Any,
+    Y: Any, i: Any, V: Any, B: Any, of_sums: Any, of_own: Any, of_other: Any,
+) -> Any:  # fmt: skip
+    """The same, then of_sums·sums + of_own·V[i] + of_other·B[i]."""
+    plain, number = _typed(typing, lanes, indices, data, first, last, X, a, b, Y, i), X.dtype
+    if plain is None or {(block.layout, block.dtype) for block in (V, B)} != {("C", number)}:
+        return None
+    return types.void(*plain[0].args, V, B, number, number, number), _emit
+
+
 def _emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     kinds = signature.args
     lanes, number = kinds[0].literal_value, kinds[5].dtype
@@ -49,6 +60,10 @@ def _emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = builder.add(builder.mul(row, width), column)
         return builder.bitcast(builder.gep(block.data, [place]), vector.as_pointer())
 
+    def spread(one: Any) -> Any:
+        one = builder.insert_element(nowhere, one, left)
+        return builder.shuffle_vector(one, nowhere, everywhere)
+
     start = builder.block
     body, done = (builder.append_basic_block(name) for name in ("entries", "written"))
     builder.cbranch(builder.icmp_signed("<", first, last), body, done)
@@ -58,7 +73,7 @@ def _emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     j = builder.load(builder.gep(indices.data, [q]))
     j = j if j.type == _WORD else builder.sext(j, _WORD)
     w = context.cast(builder, builder.load(builder.gep(data.data, [q])), kinds[2].dtype, number)
-    w = builder.shuffle_vector(builder.insert_element(nowhere, w, left), nowhere, everywhere)
+    w = spread(w)
     bytes_each = number.bitwidth // 8  # rows of 13 numbers begin anywhere
     found = []
     for held, column in zip(sums, (a, b), strict=True):
@@ -78,12 +93,24 @@ def _emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     for node, after in zip(written, found, strict=True):
         node.add_incoming(zero, start)
         node.add_incoming(after, body)
-    for node, column in zip(written, (a, b), strict=True):
-        builder.store(node, at(Y, i, column), align=bytes_each)
+    made: list[Any] = written
+    if len(arguments) > 10:
+        V, B = (context.make_array(kinds[k])(context, builder, arguments[k]) for k in (10, 11))
+        p, q, r = (spread(one) for one in arguments[12:])
+        made = []
+        for node, column in zip(written, (a, b), strict=True):
+            total = builder.fmul(p, node)
+            for by, block in ((q, V), (r, B)):
+                term = builder.fmul(by, builder.load(at(block, i, column), align=bytes_each))
+                total = builder.fadd(total, term, flags=["contract"])
+            made.append(total)
+    for value, column in zip(made, (a, b), strict=True):
+        builder.store(value, at(Y, i, column), align=bytes_each)
     return context.get_dummy_value()
 
 
 _two_vectors: Any = intrinsic(_typed)
+_affine_vectors: Any = intrinsic(_typed_affine)
 
 
 @nb.njit(cache=True, nogil=True, forceinline=True)
@@ -105,3 +132,32 @@ def row_sums(indices: Any, data: Any, first: Any, last: Any, X: Any, Y: Any, i: 
         _two_vectors(2, indices, data, first, last, X, 0, width - 2, Y, i)
     elif width > 0:
         _two_vectors(1, indices, data, first, last, X, 0, width - 1, Y, i)
+
+
+@nb.njit(cache=True, nogil=True, forceinline=True)
+def affine_row(
+    indices: Any,
+    data: Any,
+    first: Any,
+    last: Any,
+    X: Any,
+    V: Any,
+    B: Any,
+    by: Any,
+    Y: Any,
+    i: Any,
+) -> None:
+    """Write Y[i] = p·(its sums, see `row_sums`) + q·V[i] + r·B[i], `by` (p, q, r); Y is not X."""
+    width, (p, q, r) = X.shape[1], by
+    if width > 16:
+        for end in range(16, width + 16, 16):
+            at = min(end, width) - 16
+            _affine_vectors(8, indices, data, first, last, X, at, at + 8, Y, i, V, B, p, q, r)
+    elif width > 8:
+        _affine_vectors(8, indices, data, first, last, X, 0, width - 8, Y, i, V, B, p, q, r)
+    elif width > 4:
+        _affine_vectors(4, indices, data, first, last, X, 0, width - 4, Y, i, V, B, p, q, r)
+    elif width > 2:
+        _affine_vectors(2, indices, data, first, last, X, 0, width - 2, Y, i, V, B, p, q, r)
+    elif width > 0:
+        _affine_vectors(1, indices, data, first, last, X, 0, width - 1, Y, i, V, B, p, q, r)

@@ -1,6 +1,7 @@
 """Sparse matrix times dense block, in parallel over rows, alone or fused with what follows it.
 
-A row's sums are made in vector registers (`row_sums`), what follows them in loops over columns.
+A row's sums are made in vector registers (`row_sums`), where what follows them is made, too: loops
+over a dozen columns took as long as the sums.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.kernels.loops import loop
-from mustlink.kernels.row_sums import row_sums
+from mustlink.kernels.row_sums import affine_row, row_sums
 
 
 @loop(fastmath=True)
@@ -22,12 +23,23 @@ def _spmm(indptr: Any, indices: Any, data: Any, X: Any, Y: Any) -> None:
 
 
 @loop(fastmath=True)
-def _axpby(indptr: Any, indices: Any, data: Any, X: Any, B: Any, a: Any, b: Any, Y: Any) -> None:
-    width = nb.uint64(X.shape[1])
+def _affine(
+    indptr: Any,
+    indices: Any,
+    data: Any,
+    X: Any,
+    V: Any,
+    B: Any,
+    scale: Any,
+    weights: Any,
+    Y: Any,
+) -> None:
+    of_sums, of_own, of_other, kept = weights[0], weights[1], weights[2], weights[3]
+    each = scale.size > 1
     for i in nb.prange(Y.shape[0]):
-        row_sums(indices, data, indptr[i], indptr[i + 1], X, Y, i)
-        for c in range(width):
-            Y[i, c] = a * Y[i, c] + b * B[i, c]
+        s = scale[i] if each else scale[0]
+        by = s * of_sums, s * of_own + kept, s * of_other
+        affine_row(indices, data, indptr[i], indptr[i + 1], X, V, B, by, Y, i)
 
 
 @loop(fastmath=True)
@@ -48,27 +60,11 @@ def _chebyshev(
 
 
 @loop(fastmath=True)
-def _residual(
-    indptr: Any, indices: Any, data: Any, X: Any, B: Any, shift: Any, factor: Any, Y: Any
-) -> None:
+def _scaled(X: Any, by: Any, Y: Any) -> None:
     width = nb.uint64(X.shape[1])
     for i in nb.prange(Y.shape[0]):
-        row_sums(indices, data, indptr[i], indptr[i + 1], X, Y, i)
         for c in range(width):
-            Y[i, c] = B[i, c] - shift * X[i, c] - factor * Y[i, c]
-
-
-@loop(fastmath=True)
-def _jacobi(
-    indptr: Any, indices: Any, data: Any, X: Any, B: Any, inverse: Any, weights: Any, Y: Any
-) -> None:
-    shift, factor, new = weights[0], weights[1], weights[2]
-    width = nb.uint64(X.shape[1])
-    for i in nb.prange(Y.shape[0]):
-        row_sums(indices, data, indptr[i], indptr[i + 1], X, Y, i)
-        scale = new * inverse[i]
-        for c in range(width):
-            Y[i, c] = X[i, c] + scale * (B[i, c] - shift * X[i, c] - factor * Y[i, c])
+            Y[i, c] = by[i] * X[i, c]
 
 
 @loop(fastmath=True)
@@ -104,11 +100,24 @@ def spmm_axpby(
 
     `out`, neither X nor B, is where it is written: new memory takes a third of a product's time.
     """
+    return _affinely(matrix, X, (B, B), None, (a, b, 0.0, 0.0), out)
+
+
+def _affinely(
+    matrix: Any,
+    X: NDArray[Any],
+    others: tuple[NDArray[Any], NDArray[Any]],
+    scale: NDArray[Any] | None,
+    weights: tuple[float, float, float, float],
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Return diag(scale)(p·matrix·X + q·V + r·B) + kept·V, `weights` (p, q, r, kept)."""
     X = np.ascontiguousarray(X)
+    V, B = (np.ascontiguousarray(block, dtype=X.dtype) for block in others)
     Y = np.empty((matrix.shape[0], X.shape[1]), dtype=X.dtype) if out is None else out
-    scalar = X.dtype.type
-    arrays = matrix.indptr, matrix.indices, matrix.data, X, B
-    _axpby(matrix.nnz * X.shape[1], *arrays, scalar(a), scalar(b), Y)
+    scale = np.ones(1, dtype=X.dtype) if scale is None else scale.astype(X.dtype, copy=False)
+    arrays = matrix.indptr, matrix.indices, matrix.data, X, V, B, scale
+    _affine(matrix.nnz * X.shape[1], *arrays, np.array(weights, dtype=X.dtype), Y)
     return Y
 
 
@@ -139,22 +148,21 @@ def jacobi_step(
     weights: tuple[float, float, float],
 ) -> NDArray[Any]:
     """Return X + new·D⁻¹(B − (shift·I + factor·matrix)X), `weights` (shift, factor, new)."""
-    X = np.ascontiguousarray(X)
-    Y = np.empty_like(X)
-    arrays = matrix.indptr, matrix.indices, matrix.data, X, B, inverse
-    _jacobi(matrix.nnz * X.shape[1], *arrays, np.array(weights, dtype=X.dtype), Y)
-    return Y
+    shift, factor, new = weights
+    return _affinely(matrix, X, (X, B), inverse, (-new * factor, -new * shift, new, 1.0))
 
 
 def residual(
     matrix: Any, X: NDArray[Any], B: NDArray[Any], shift: float, factor: float
 ) -> NDArray[Any]:
     """Return B − (shift·I + factor·matrix)X in one pass."""
-    X = np.ascontiguousarray(X)
-    Y = np.empty_like(X)
-    scalar = X.dtype.type
-    arrays = matrix.indptr, matrix.indices, matrix.data, X, B
-    _residual(matrix.nnz * X.shape[1], *arrays, scalar(shift), scalar(factor), Y)
+    return _affinely(matrix, X, (X, B), None, (-factor, -shift, 1.0, 0.0))
+
+
+def scaled_rows(X: NDArray[Any], by: NDArray[Any]) -> NDArray[Any]:
+    """Return diag(by)X."""
+    Y = np.empty(X.shape, dtype=X.dtype)
+    _scaled(X.size, np.ascontiguousarray(X), by, Y)
     return Y
 
 

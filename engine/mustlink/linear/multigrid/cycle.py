@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from mustlink.space import Block, Space
 
-_TOGETHER = 16  # columns in one cycle, which holds about six blocks as wide at a time
+_EXTREME = 40  # powers of two of a column's peak, up to which the numbers of a cycle are sound
+_TOGETHER = 32  # columns in one cycle, which holds about three blocks as wide at a time
 
 
 class Grid(Protocol):
@@ -93,10 +94,12 @@ class Cycle:
     def __call__(self, B: Block, /) -> Block:
         """Apply to a block (m, b), in its precision; columns do not disturb each other."""
         space, own = self.space, self.grids[0].dtype
-        size = np.abs(space.peaks(B))
-        inverse = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
+        _, power = np.frexp(space.peaks(B))
+        size, inverse = np.exp2(power), np.exp2(-power)  # powers of two: nothing is rounded
         every = np.arange(B.shape[1])
         if 0 < every.size <= _TOGETHER and B.dtype == own:
+            if np.abs(power).max() < _EXTREME:
+                return self._descend(0, B)
             unit = space.copy(B)
             space.blend(unit, inverse)
             found = self._descend(0, unit)

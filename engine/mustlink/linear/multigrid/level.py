@@ -10,7 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.spmm import add_product, chebyshev_step, jacobi_step, residual, spmm
+from mustlink.kernels.spmm import (
+    add_product,
+    chebyshev_step,
+    jacobi_step,
+    residual,
+    scaled_rows,
+    spmm,
+)
 from mustlink.operators.grounded_laplacian import Block
 from mustlink.space import LocalSpace
 
@@ -57,8 +64,7 @@ class Level:
 
     def first(self, B: Floats, new: float) -> Floats:
         """new·D⁻¹B."""
-        by = self.inverse_diagonal * self.dtype.type(new)
-        return by[:, None] * B
+        return scaled_rows(B, self.inverse_diagonal * self.dtype.type(new))
 
     def relax(self, B: Floats, X: Floats, step: Floats | None, old: float, new: float) -> Floats:
         """X + step after step = old·step + new·D⁻¹(B − A_l X), in one pass; None for 0."""
