@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-_FEW = 1 << 18  # entries up to which scipy, half as fast, need not load a compiler
+_FEW = 1 << 22  # entries up to which scipy, half as fast, is done before a kernel is loaded
 
 
 def cuthill_mckee(affinity: sp.csr_matrix) -> NDArray[np.int64]:

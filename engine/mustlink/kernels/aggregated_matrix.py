@@ -15,16 +15,17 @@ _ONE = np.uint64(1)
 _SEQUENCE = np.uint64(0x03F79D71B4CB0A89)  # its 64 runs of 6 bits are all different
 _PLACES = np.argsort([((1 << bit) * int(_SEQUENCE) % 2**64) >> 58 for bit in range(64)])
 _NEAR = 256  # columns for each of a row's entries up to which they are put in order by their bits
-_BLOCKS = 32  # of aggregates, each with lists as long as there are aggregates
+_BLOCKS = 8  # of aggregates, each with lists as long as there are aggregates
 
 
 @loop()
 def _count(
-    members: Any, starts: Any, group: Any, indptr: Any, indices: Any, own: Any, counts: Any
-) -> None:
+    members: Any, starts: Any, group: Any, indptr: Any, indices: Any, own: Any, counts: Any,
+    some_met: Any,
+) -> None:  # fmt: skip
     size = starts.size - 1
     for block in nb.prange(_BLOCKS):
-        met = np.zeros(size, dtype=np.int32)
+        met = some_met[block]
         for g in range(block * size // _BLOCKS, (block + 1) * size // _BLOCKS):
             held = 0
             if own:
@@ -60,12 +61,11 @@ def _in_order(bits: Any, low: int, high: int, columns: Any, at: int) -> None:
 @loop()
 def _fill(
     members: Any, starts: Any, group: Any, weight: Any, indptr: Any, indices: Any, data: Any,
-    own: Any, rows: Any, columns: Any, values: Any,
+    own: Any, rows: Any, columns: Any, values: Any, some_totals: Any, some_bits: Any,
 ) -> None:  # fmt: skip
     size, sign = starts.size - 1, -1.0 if own else 1.0
     for block in nb.prange(_BLOCKS):
-        total = np.zeros(size)
-        bits = np.zeros(size // 64 + 1, dtype=np.uint64)
+        total, bits = some_totals[block], some_bits[block]
         for g in range(block * size // _BLOCKS, (block + 1) * size // _BLOCKS):
             at, low, high = rows[g], g, g
             if own:
@@ -103,7 +103,7 @@ def aggregated(matrix: sp.csr_matrix, P: sp.csr_matrix, *, complement: bool) -> 
     """PᵀMP (k, k) in double precision, columns of rows rising; PᵀP − PᵀMP if `complement`.
 
     P (n, k) has at most one entry a row. Cost: two passes over the matrix; beside the result (n,)
-    and two lists of k for every thread.
+    and eight lists of k.
     """
     n, size = P.shape
     has = np.diff(P.indptr) > 0
@@ -112,12 +112,18 @@ def aggregated(matrix: sp.csr_matrix, P: sp.csr_matrix, *, complement: bool) -> 
     R = P.T.tocsr()
     arrays = matrix.indptr, matrix.indices
     rows = np.zeros(size + 1, dtype=np.int64)
-    _count(matrix.nnz, R.indices, R.indptr, group, *arrays, complement, rows)
+    lists = R.indices, R.indptr, group
+    # Made here: arrays made in a kernel are slow to compile.
+    met = np.zeros((_BLOCKS, size), dtype=np.int32)
+    _count(matrix.nnz, *lists, *arrays, complement, rows, met)
+    del met
     np.cumsum(rows, out=rows)
     kind = np.int32 if rows[-1] < np.iinfo(np.int32).max else np.int64
     columns, values = np.empty(rows[-1], dtype=kind), np.empty(rows[-1])
-    lists = R.indices, R.indptr, group, weight
-    _fill(matrix.nnz, *lists, *arrays, matrix.data, complement, rows, columns, values)
+    room = np.zeros((_BLOCKS, size)), np.zeros((_BLOCKS, size // 64 + 1), dtype=np.uint64)
+    _fill(
+        matrix.nnz, *lists, weight, *arrays, matrix.data, complement, rows, columns, values, *room
+    )
     found = sp.csr_matrix((size, size))
     found.indptr, found.indices, found.data = rows.astype(kind), columns, values
     found.has_sorted_indices = True
