@@ -8,6 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 import mustlink as ml
 from cases import planted_graph, random_graph
 from mustlink.cost.method_cost import Size
+from mustlink.cost.stored_cost import least_in_memory
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.methods import ncut
@@ -127,7 +128,7 @@ def test_labels_do_not_depend_on_the_memory(rng, on_disk, monkeypatch):
 def test_when_a_graph_stays_on_disk(rng):
     graph = stored(random_graph(rng, 80))
     made = ml.NCut(2, affinity="precomputed")
-    least = made.cost().least_memory(Size(80, graph.n_entries, 4))
+    least = least_in_memory(made.cost().of_given(), Size(80, graph.n_entries))
     assert not ncut.stays_on_disk(made, graph)
     assert not ncut.stays_on_disk(made.set_params(memory=least), graph)
     assert ncut.stays_on_disk(made.set_params(memory=least - 1), graph)

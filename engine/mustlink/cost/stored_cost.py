@@ -8,18 +8,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mustlink.cost.method_cost import RESERVE
+from mustlink.cost.method_cost import RESERVE, Cost, Size
 from mustlink.cost.process_memory import PROGRAM, size_text
 from mustlink.errors import InputError
 
 _CYCLE = 5 * 4  # bytes a node and column: five blocks in single precision
-_BUFFERS = 150 * 10**6  # blocks of rows read ahead, ranges of rows of blocks, buckets
+_BUFFERS = 80 * 10**6  # blocks of rows read ahead, ranges of rows of blocks, buckets
 _SET_UP = 13  # bytes a node while aggregates are made
 _AGGREGATES = 0.06  # of the nodes, as a rule: neighbour graphs have 0.05
 _LINKS = 0.33  # of the weights, between aggregates: clouds of 8 dimensions, 0.1 or less on sheets
-_LINK = 28  # bytes of a weight between aggregates while the next grid is made
+_LINK = 22  # bytes of a weight between aggregates while the next grid is made
 _COARSE = 8 * 8  # bytes of an aggregate and column: blocks in double precision
 _ANSWER = 8  # bytes a node
+_CHECKED = 2.2  # times a graph in memory while it is read and checked for symmetry
+
+
+def least_in_memory(cost: Cost, size: Size) -> int:
+    """The least memory for a fit to a graph that is given."""
+    return max(cost.least_memory(size), checking_bytes(size))
+
+
+def checking_bytes(size: Size) -> int:
+    """Peak while a graph is read and checked for symmetry."""
+    return PROGRAM + int(_CHECKED * size.graph)
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,11 @@ class StoredCost:
         return self._there + self._coarse + work
 
     @property
+    def peak_of_set_up(self) -> int:
+        """Bytes before the eigenvectors, as a rule."""
+        return self._there + int(_LINK * _LINKS * self.nnz) + _SET_UP * self.n
+
+    @property
     def least_memory(self) -> int:
         """The least memory with which it can be done, as a rule."""
         return self._with(1) + RESERVE
@@ -75,6 +91,6 @@ def columns_bytes(n: int, columns: int) -> int:
     return _CYCLE * n * columns
 
 
-def coarse_bytes(aggregates: int, links: int, columns: int) -> int:
+def coarse_bytes(aggregates: int, columns: int) -> int:
     """Iterations on coarse grids that are there."""
-    return _COARSE * aggregates * columns + _LINK * links
+    return _COARSE * aggregates * columns

@@ -16,6 +16,7 @@ from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.ritz import rayleigh_ritz
 from mustlink.numeric import dense_algebra
+from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.null_space import NullSpace
 from mustlink.operators.protocol import Laplacian, Preconditioner
 from mustlink.operators.sparse_operator import SparseOperator
@@ -44,7 +45,7 @@ class Grids(Protocol):
         """PX from grid `level` to the next finer one."""
         ...
 
-    def coarse_operator(self, level: int) -> SparseOperator:
+    def coarse_operator(self, level: int) -> SparseOperator | NormalizedLaplacian:
         """PᵀL̄P of grid `level` >= 1."""
         ...
 

@@ -76,7 +76,7 @@ class StoredWork:
         if made is None:
             self.recorder.note("eigenvectors: coarse grids are no smaller than the graph; filters")
             return None
-        coarse = coarse_bytes(made.sizes[1], made.first.n_entries, self._width(self.columns))
+        coarse = coarse_bytes(made.sizes[1], self._width(self.columns))
         return replace(made, laplacian=replace(laplacian, room=self._room(coarse)))
 
     def pairs(

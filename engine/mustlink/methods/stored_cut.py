@@ -39,10 +39,14 @@ class StoredCut:
     links: Small
 
     @property
+    def sizes(self) -> Ints:
+        """Nodes of every cluster, (K,)."""
+        return np.asarray(np.bincount(self.clusters[self.clusters >= 0], minlength=len(self.links)))
+
+    @property
     def largest(self) -> float:
         """Share of the nodes in the largest cluster."""
-        sizes = np.bincount(self.clusters[self.clusters >= 0])
-        return float(sizes.max() / sizes.sum())
+        return float(self.sizes.max() / self.sizes.sum())
 
 
 def stored_cut(

@@ -9,7 +9,7 @@ import numpy as np
 from mustlink.check import check_n_clusters
 from mustlink.cost.method_cost import Size
 from mustlink.cost.process_memory import size_text
-from mustlink.cost.stored_cost import StoredCost
+from mustlink.cost.stored_cost import StoredCost, least_in_memory
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.stored_solver import StoredWork
 from mustlink.errors import InputError
@@ -19,6 +19,7 @@ from mustlink.methods.normalized_cut import warn_of_gap
 from mustlink.methods.stored_cut import StoredCut, has_even_rows, stored_cut
 from mustlink.observe import Recorder
 from mustlink.result import Report
+from mustlink.scores.cuts import scores_of_links
 from mustlink.scores.edge_information import information
 from mustlink.selection.regularization import (
     CANDIDATES,
@@ -35,8 +36,8 @@ _ROUGH, _STEPS = 1e-2, 12  # sharpness of candidates, and filters
 
 def stays_on_disk(estimator: Any, stored: StoredGraph) -> bool:
     """Whether a graph on disk is too large for the memory of an estimator."""
-    size, budget = Size(stored.n_nodes, stored.n_entries, 4), estimator._budget
-    return budget is not None and estimator.cost().least_memory(size) > budget
+    size, budget = Size(stored.n_nodes, stored.n_entries), estimator._budget
+    return budget is not None and least_in_memory(estimator.cost().of_given(), size) > budget
 
 
 def fit_on_disk(
@@ -88,8 +89,15 @@ def fit_on_disk(
             "next_eigenvalue": cut.beyond,
             "regularizations_tried": regular.table,
             "links": cut.links,
+            "sizes": cut.sizes,
+            **_network(graph, cut, k),
         },
     )
+
+
+def _network(graph: StoredGraph, cut: StoredCut, k: int) -> dict[str, Any]:
+    """How a network is cut; nothing of a graph that was made of points."""
+    return {} if k < 2 or if_of_points(graph.info) else {"network": scores_of_links(cut.links)[0]}
 
 
 def _checked(estimator: Any, graph: StoredGraph, given: dict[str, Any]) -> int:

@@ -51,7 +51,20 @@ def network_scores(affinity: Any, labels: Any) -> dict[str, Any]:
     is W (n, n) or a Graph, whose nodes may stand for several: scores are those of the graph of all
     of them. Cost O(nnz), one walk; raises InputError for another n.
     """
-    clusters, cut, volume = _cuts(affinity, labels)
+    return _network_scores(*_cuts(affinity, labels))
+
+
+def scores_of_links(links: Floats) -> tuple[dict[str, Any], tuple[Ints, Floats, Floats]]:
+    """`network_scores` and `conductances` from the weights between clusters, links (K, K).
+
+    Row k sums to the degrees of cluster k; nodes without an edge add nothing. O(K²).
+    """
+    volume = links.sum(axis=1)
+    told = np.arange(len(links)), np.maximum(volume - links.diagonal(), 0.0), volume
+    return _network_scores(*told), _conductances(*told)
+
+
+def _network_scores(clusters: Ints, cut: Floats, volume: Floats) -> dict[str, Any]:
     total, assigned = float(volume.sum()), clusters >= 0
     found, conductance, _ = _conductances(clusters, cut, volume)
     cut, volume = cut[assigned], volume[assigned]

@@ -80,6 +80,11 @@ def sparse_shape(file: h5py.File, name: str) -> tuple[int, int]:
     return _declared_form(file, name)[1]
 
 
+def is_by_rows(file: h5py.File, name: str) -> bool:
+    """Whether a sparse group is stored by rows; raises InputError when it is not such a group."""
+    return not _declared_form(file, name)[0]
+
+
 def _declared_form(file: h5py.File, name: str) -> tuple[bool, tuple[int, int]]:
     """Whether a sparse group is stored by columns (CSC), and its shape; raises InputError."""
     group = store.find(file, name)

@@ -20,10 +20,13 @@ from mustlink_io.hdf5 import store
 _NUMBERS = 1 << 20  # copied at a time
 
 
-def stored_graph(path: Path, name: str, folder: Any = None) -> StoredGraph:
+def stored_graph(
+    path: Path, name: str, folder: Any = None, shape: tuple[int, int] | None = None
+) -> StoredGraph:
     """The CSR group `name` of a file, checked as far as its header goes; raises InputError.
 
-    Compressed datasets are unpacked into temporary files in `folder`.
+    `shape` is what the file says of it. Compressed datasets are unpacked into temporary files in
+    `folder`.
     """
     base = name.rstrip("/")
     with store.open_h5(path) as file:
@@ -35,6 +38,11 @@ def stored_graph(path: Path, name: str, folder: Any = None) -> StoredGraph:
                     f"one dimension of {'numbers' if 'f' in kinds else 'integers'}"
                 )
         ends, columns, weights = (_numbers(path, file, part, folder) for part in parts)
+    if shape is not None and shape != (ends.size - 1, ends.size - 1):
+        raise InputError(
+            f"{path}:{base}: shape {shape}, but ends of {ends.size - 1} rows; a graph has as many "
+            "rows as columns"
+        )
     return StoredGraph.of(ends, columns, weights)
 
 

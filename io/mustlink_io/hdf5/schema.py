@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 
@@ -259,10 +258,18 @@ def check_dtype(item: Item, dtype: np.dtype[Any], where: str) -> None:
         raise InputError(f"{where}: values of type {dtype}, but {item.dtypes[0]} is wanted")
 
 
-def to_writable(item: Item, value: Any, dims: dict[str, int]) -> NDArray[Any] | str:
+def is_on_disk(value: Any) -> bool:
+    """Whether rows of an answer are read from a file (`mustlink.space.disk_block.DiskBlock`)."""
+    return hasattr(value, "row_bytes")
+
+
+def to_writable(item: Item, value: Any, dims: dict[str, int]) -> Any:
     """Cast a value to what the format allows, checking its shape; raises InputError."""
     if item.is_text and not item.shape:
         return str(value)
+    if is_on_disk(value):  # looked at when it was made
+        bind(item, value.shape, dims, item.path)
+        return value
     array = np.asarray(value)
     bind(item, array.shape, dims, item.path)
     if item.is_text:

@@ -16,6 +16,7 @@ from mustlink.errors import InputError
 from mustlink_io.hdf5 import schema
 
 _MAX_LINKS = 40
+_ROWS = 1 << 16  # of an answer on disk that are written in one go
 
 
 def _create_beside(path: Path) -> Path:
@@ -133,6 +134,10 @@ def write(path: str | Path, content: Mapping[str, Any]) -> None:
                 file.require_group(place).attrs[attribute] = value
             elif schema.ITEMS[name].is_text:
                 file.create_dataset(place, data=value, dtype=h5py.string_dtype())
+            elif schema.is_on_disk(value):
+                data = file.create_dataset(place, value.shape, value.dtype)
+                for first in range(0, len(value), _ROWS):
+                    data[first : first + _ROWS] = value[first : first + _ROWS]
             else:
                 file.create_dataset(place, data=value)
 

@@ -13,7 +13,7 @@ from mustlink.cost.method_cost import MOST_COUNTED
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
 from mustlink_io import formats
-from mustlink_io.jobs import diagnostics
+from mustlink_io.jobs import diagnostics, on_disk
 from mustlink_io.jobs.given_priors import load_soft_labels
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.left_out_rows import of_kept, tell_lost
@@ -244,6 +244,13 @@ class ClusterJob(Job):
 def cluster_findings(estimator: Any, side: Any) -> dict[str, Any]:
     """What a fitted clusterer found; `side` are Constraints, labels (n,) -1 unknown, or None."""
     labels = np.asarray(estimator.labels_)
+    if "links" in estimator.report_.extra:
+        return {
+            "sizes": estimator.report_.extra["sizes"].tolist(),
+            "unassigned": int(np.count_nonzero(labels < 0)),
+            "finished": now(),
+            "clusters": on_disk.clusters_of(estimator),
+        }
     assigned = labels[labels >= 0]
     asked = None
     if isinstance(side, np.ndarray):
@@ -270,6 +277,6 @@ def cluster_content(estimator: Any) -> dict[str, Any]:
     """Answers of a fitted clusterer, as entries of the result file."""
     return {
         "/labels": np.asarray(estimator.labels_),
-        "/embedding": np.asarray(estimator.embedding_),
+        "/embedding": estimator.embedding_,
         "/eigenvalues": _eigenvalues(estimator),
     }

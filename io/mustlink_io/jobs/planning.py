@@ -14,12 +14,14 @@ from mustlink.cost.neighbour_graph import MOST_SYMMETRIC, SYMMETRIC, knn_plan
 from mustlink.cost.neighbour_graph import Plan as GraphPlan
 from mustlink.cost.process_memory import PROGRAM, size_text
 from mustlink.cost.search_time import cells_work, parts_work
+from mustlink.cost.stored_cost import StoredCost, checking_bytes, least_in_memory
 from mustlink.deadline import duration_text
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
 from mustlink_io.jobs.data_probe import Probe, probe_of
 from mustlink_io.jobs.data_shape import Shape, shape_of
 from mustlink_io.jobs.methods import PROPAGATORS
+from mustlink_io.jobs.on_disk import runs_on_disk, stages_on_disk
 from mustlink_io.jobs.rates import START, duration
 from mustlink_io.jobs.solving_stages import StagePlan, answers_peak, solving_stages
 
@@ -43,7 +45,8 @@ class Plan:
     """The stages of a job, what is changed to fit `memory`, and the least memory that works.
 
     `method` is that for the data. `promise` is what the seconds are, "at least" for one, where the
-    data are of a kind whose rate is not known, and `why`.
+    data are of a kind whose rate is not known, and `why`. `on_disk`: the graph and vectors are not
+    held, but read by blocks of rows.
     """
 
     stages: tuple[StagePlan, ...]
@@ -53,6 +56,7 @@ class Plan:
     method: str = ""
     promise: str = ""
     why: tuple[str, ...] = ()
+    on_disk: bool = False
 
     @property
     def peak_bytes(self) -> int:
@@ -106,6 +110,8 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     whole = _whole(shape, job)
     least = _least(whole, nodes, k, cost, is_points, hard) + job.beside(shape.n)
     if memory is not None and least > memory:
+        if runs_on_disk(job, is_points=is_points):
+            return _on_disk(job, shape, memory, speed)
         raise InputError(
             f"--memory: {size_text(memory)} given, but {job.data} with -m {job.method} needs at "
             f"least {size_text(least, up=True)}"
@@ -133,7 +139,7 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
             changes.append("weights of the graph are in single precision")
     else:
         seconds = duration("checking the graph", size.nnz)
-        stages.append(StagePlan("checking the graph", held + _checking(size), seconds))
+        stages.append(StagePlan("checking the graph", held + checking_bytes(size), seconds))
     single = cost.wants_single(Size(size.n, size.nnz), None if memory is None else memory - held)
     cost, note = _fitting(cost, size, memory, held, single)
     if single:
@@ -157,6 +163,28 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     why = tuple(sentence for sentence in told if sentence)
     promise = "at least" if unknown else seen.promise
     return Plan(slow, tuple(changes), memory, least, job.method, promise, why)
+
+
+def _on_disk(job: Any, shape: Shape, memory: int, speed: float) -> Plan:
+    """The plan of a cut of a graph that does not fit; raises InputError."""
+    from mustlink.eigen.nested_iteration import guard
+
+    cost = StoredCost(shape.n, shape.nnz, job.n_clusters + guard(job.n_clusters))
+    if cost.least_memory > memory:
+        raise InputError(
+            f"--memory: {size_text(memory)} given, but {job.data} with -m {job.method} needs at "
+            f"least {size_text(cost.least_memory, up=True)}, with graph and vectors on disk"
+        )
+    start = StagePlan("start of the program", _READER, START)
+    seconds = duration("checksums", shape.file_bytes)
+    stages = [start, StagePlan("checksums", _READER, seconds), *stages_on_disk(cost, memory)]
+    slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
+    changes = (
+        "graph and vectors stay on disk and are read by blocks of rows; temporary files take "
+        f"{size_text(cost.scratch, up=True)}",
+    )
+    least = cost.least_memory
+    return Plan(slow, changes, memory, least, job.method, on_disk=True)
 
 
 def _probed(job: Any) -> Probe:
@@ -192,8 +220,7 @@ def _least(shape: Shape, nodes: Shape, k: int, cost: Cost, is_points: bool, hard
     `nodes` is the shape of the rows that differ.
     """
     if not is_points:
-        size = Size(shape.n, shape.nnz)
-        return max(cost.least_memory(size), _checking(size))
+        return least_in_memory(cost, Size(shape.n, shape.nnz))
     size = Size(nodes.n, int(MOST_SYMMETRIC * nodes.n * k) + shape.nnz, 4)
     least = max(cost.least_memory(size), answers_peak(cost, size, True, shape.n))
     if hard:
@@ -202,11 +229,6 @@ def _least(shape: Shape, nodes: Shape, k: int, cost: Cost, is_points: bool, hard
     least = max(least, knn_plan(nodes.n, nodes.d, k, None, by_rows=True).least)
     points = 4 * shape.n * shape.d
     return least if points > least // LAZY else least + points  # few points are held
-
-
-def _checking(size: Size) -> int:
-    """Peak while a graph is read and checked for symmetry."""
-    return PROGRAM + int(2.2 * size.graph)
 
 
 def _reading(shape: Shape, held: int, lazy: bool) -> StagePlan:

@@ -21,7 +21,7 @@ from mustlink_io.hdf5.plain_json import to_json
 from mustlink_io.hdf5.result import Report, Result
 from mustlink_io.hdf5.result_parts import Input
 from mustlink_io.hdf5.work_folder import WorkFolder, entries, folder_of, remove, remove_leftovers
-from mustlink_io.jobs import held_out
+from mustlink_io.jobs import held_out, on_disk
 from mustlink_io.jobs.class_names import names_content, with_class_names
 from mustlink_io.jobs.given_graphs import load_graph
 from mustlink_io.jobs.job import Job
@@ -63,7 +63,7 @@ def run(job: Job, observer: Observer) -> Result:
 def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan | None) -> Result:
     """The part of `run` that needs the lock."""
     with recorder.stage("reading") as advance:
-        data, labels = _read(job, advance)
+        data, labels = _read(job, advance, planned)
         job = job.settled(is_graph=data.kind == "graph")
         side = job.read(data, labels, recorder)
         if labels is not None and data.kept is not None:
@@ -145,8 +145,12 @@ def _views(job: Job, data: formats.Data, inputs: Sequence[Input], source: str) -
     return found
 
 
-def _read(job: Job, advance: stream.Advance) -> tuple[formats.Data, formats.Labels | None]:
+def _read(
+    job: Job, advance: stream.Advance, planned: Plan | None
+) -> tuple[formats.Data, formats.Labels | None]:
     """The data, and the labels where there are some."""
+    if planned is not None and planned.on_disk:
+        return on_disk.load(job), None
     lazy_above = None if job.memory is None else job.memory // LAZY
     data = formats.load(job.data, job.wanted, advance, lazy_above, job.steps, job.apart)
     if job.labels is None:

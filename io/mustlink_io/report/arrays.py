@@ -59,7 +59,7 @@ def load(file: h5py.File) -> Arrays:
     labels = found["labels"].astype(np.int64)
     n, pairs = labels.size, found.get("pairs")
     for name in ("embedding", "eigenvalues", "belief", "confidence"):
-        if name in found and not (np.abs(found[name]) < LARGEST).all():
+        if name in found and not (np.abs(found[name], dtype=np.float64) < LARGEST).all():
             raise InputError(f"{file.filename}:{_ITEMS[name]}: damaged: values that are no numbers")
     if (pairs is None) != ("belief" not in found):
         raise InputError(f"{file.filename}:/constraints: damaged: pairs without belief")

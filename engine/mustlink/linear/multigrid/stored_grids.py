@@ -73,12 +73,11 @@ class StoredGrids:
             return self.coarse.up(level - 1, X)
         return self.laplacian.space.spread(X, self.group, self.share, np.float32)
 
-    def coarse_operator(self, level: int) -> SparseOperator:
+    def coarse_operator(self, level: int) -> SparseOperator | NormalizedLaplacian:
         """PᵀL̄P of grid `level` >= 1."""
         if level > 1:
             return self.coarse.coarse_operator(level - 1)
-        S = self.first.edges
-        return SparseOperator(sp.csr_matrix(sp.identity(S.shape[0], format="csr") - S))
+        return self.first
 
     def nulls(self, fine: NullSpace) -> list[NullSpace]:
         """Null space of every grid, `fine` first."""
@@ -188,6 +187,7 @@ def stored_grids(
     for rows in space.ranges(32):
         share[rows] = share[rows] / sizes[group[rows]]
     first = NormalizedLaplacian.of_weights(weights)
+    del weights  # as large as the graph itself, where aggregates have many neighbours
     return StoredGrids(laplacian, group, share, first, _in_double(first))
 
 

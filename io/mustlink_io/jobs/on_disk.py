@@ -1,0 +1,86 @@
+"""Jobs on a graph that stays on disk: which, what they take, how they are read, what they tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mustlink.cost.stored_cost import StoredCost
+from mustlink_io import formats
+from mustlink_io.formats import matrices
+from mustlink_io.hdf5 import store
+from mustlink_io.jobs.rates import duration
+from mustlink_io.jobs.solving_stages import StagePlan
+
+_METHODS = ("ncut",)
+_SLOWER = 2.0  # times the seconds of a fit in memory, as a rule
+_OPTIONS = {"variant", "solver", "tol", "max_iter", "regularization", "random_state", "affinity"}
+
+
+def runs_on_disk(job: Any, *, is_points: bool) -> bool:
+    """Whether what a job asks of its graph can be done on disk, and the file be read by rows."""
+    asked = [name for name in job.inputs if name != "data"]
+    more = [getattr(job, name, False) for name in ("confidence", "membership", "target")]
+    if is_points or job.method not in _METHODS or asked or any(more) or job.read_as is not None:
+        return False
+    if not isinstance(job.n_clusters, int) or set(job.params) - _OPTIONS:
+        return False
+    return job.params.get("variant") != "shi-malik" and _has_rows(formats.parse(job.data))
+
+
+def _has_rows(place: formats.Place) -> bool:
+    """Whether a file has a graph in CSR form whose nodes each stand for one row."""
+    if place.suffix not in formats.HDF5 or not place.path.exists():
+        return False
+    with store.open_h5(place.path) as file:
+        name, _ = formats.default_part(file, place, "graph")
+        if not matrices.is_sparse_group(store.find(file, name)):
+            return False
+        own = store.find(file, f"{name}/weights") is not None
+        return not own and matrices.is_by_rows(file, name)
+
+
+def load(job: Any) -> formats.Data:
+    """The graph of a job, to be read by rows; raises InputError."""
+    from mustlink_io.hdf5 import graph_rows
+
+    place = formats.parse(job.data)
+    with store.open_h5(place.path) as file:
+        name, note = formats.default_part(file, place, "graph")
+        shape = matrices.sparse_shape(file, name)
+        named = store.find(file, "/names") is not None
+    graph = graph_rows.stored_graph(place.path, name, Path(job.output).resolve().parent, shape)
+    notes = [] if note is None else [note]
+    if named:
+        notes.append(f"{place.path}:/names are left out of the result, as the graph stays on disk")
+    return formats.Data("graph", graph, place, notes=tuple(notes))
+
+
+def stages_on_disk(cost: StoredCost, memory: int) -> list[StagePlan]:
+    """The stages after the checksums."""
+    peak, nnz = cost.peak(memory), cost.nnz
+    at_rest = cost.peak_of_set_up
+    passes = duration("multigrid set-up", nnz)
+    out = cost.n * (8 + 4 * cost.columns)
+    return [
+        StagePlan("looking at the graph", at_rest, passes),
+        StagePlan("multigrid set-up", at_rest, _SLOWER * 5 * passes),
+        StagePlan("eigenvectors", peak, _SLOWER * duration("eigenvectors", nnz * cost.columns)),
+        StagePlan("clusters", at_rest, duration("clusters", cost.n * cost.columns)),
+        StagePlan("writing", at_rest, duration("writing", out)),
+    ]
+
+
+def clusters_of(estimator: Any) -> dict[str, list[Any]]:
+    """A row a cluster, as `diagnostics.clusters` has them."""
+    from mustlink.scores.cuts import scores_of_links
+
+    report = estimator.report_
+    names, conductance, share = scores_of_links(report.extra["links"])[1]
+    sizes = report.extra["sizes"]
+    return {
+        "names": names.tolist(),
+        "sizes": sizes.tolist(),
+        "conductance": conductance.tolist(),
+        "volume_share": share.tolist(),
+    }
