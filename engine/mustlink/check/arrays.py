@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,18 @@ _SYMMETRY = 1e-6  # relative to the largest entry: single-precision files pass
 _BLOCK = 1 << 22  # entries looked at in one go
 
 
-def as_affinity(affinity: Any, where: str = "affinity") -> sp.csr_matrix:
+def as_affinity(
+    affinity: Any,
+    where: str = "affinity",
+    surely_symmetric: Callable[[sp.csr_matrix], bool] | None = None,
+) -> sp.csr_matrix:
     """Return W as a canonical CSR matrix: square, finite, non-negative, symmetric, not empty.
 
     Accepts every scipy sparse format and dense arrays. float32 is kept, everything else becomes
     float64; indices are int32 wherever they fit. Explicit zeros go, duplicates are summed,
     asymmetry below 1e-6 of the largest entry is averaged away. The input is never written to;
-    where nothing needs to change its arrays are shared. Cost: one transpose. Raises InputError.
+    where nothing needs to change its arrays are shared. Cost: one transpose, unless the matrix is
+    `surely_symmetric` already. Raises InputError.
     """
     W = as_csr(affinity, where)
     n, m = W.shape
@@ -32,7 +38,7 @@ def as_affinity(affinity: Any, where: str = "affinity") -> sp.csr_matrix:
     W = positive(W, where)
     if W.nnz == 0:
         raise InputError(f"{where}: {n} nodes but no edge; nothing to cluster")
-    return _symmetric(W, where)
+    return W if surely_symmetric is not None and surely_symmetric(W) else _symmetric(W, where)
 
 
 def as_csr(affinity: Any, where: str) -> sp.csr_matrix:

@@ -18,6 +18,7 @@ from mustlink.graph.multiplicity import fold
 from mustlink.graph.weight_range import within_range
 
 _KERNEL = 0.5  # share of the pairs that are edges in a kernel
+_MANY = 1 << 20  # entries from which on a transpose takes longer than the compiler's import
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,7 @@ class Graph:
         Weights far from 1 are scaled and those lost beside the heaviest left out, see
         `graph.weight_range`; `info` tells.
         """
-        W, told = within_range(as_affinity(affinity))
+        W, told = within_range(as_affinity(affinity, surely_symmetric=_surely_symmetric))
         return cls(W, {**(info or {"kind": "precomputed"}), **told})
 
     @property
@@ -150,3 +151,12 @@ class Graph:
     def derived(self) -> Derived:
         """What was computed from this graph, by typed keys; see `workspace`."""
         return Derived()
+
+
+def _surely_symmetric(W: sp.csr_matrix) -> bool:
+    """Whether W is known to be symmetric; of small matrices nothing is known."""
+    if W.nnz < _MANY:
+        return False
+    from mustlink.kernels.mirrored import is_symmetric
+
+    return is_symmetric(W)
