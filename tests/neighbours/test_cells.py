@@ -34,19 +34,29 @@ def in_cells(rng, n, d, count):
     X, owner = X[order], owner[order]
     used, owner = np.unique(owner, return_inverse=True)
     starts = np.concatenate([[0], np.cumsum(np.bincount(owner))])
-    columns = np.empty(n * d if d < 30 else 0, np.float32)
-    cells = Cells(X.copy(), columns, centres[used], starts, np.empty(n, np.float32))
-    cell_kernels.to_centres(cells, 0, used.size)
+    firsts = np.concatenate([[0], np.cumsum(-(-np.diff(starts) // 32))])
+    panels = np.empty(firsts[-1] * 32 * d if d < 30 else 0, np.float32)
+    cells = Cells(X, centres[used], starts, np.empty(n, np.float32), panels, firsts[:-1])
+    cell_kernels.prepare(cells, 0, used.size)
     return X, owner, cells
 
 
 @settings(max_examples=20, deadline=None)
 @given(seeds, st.integers(5, 80), st.integers(1, 40), st.integers(1, 6))
-def test_rows_come_back_from_cells(seed, n, d, count):
+def test_panels_hold_points_about_their_centres(seed, n, d, count):
     X, owner, cells = in_cells(np.random.default_rng(seed), n, d, min(count, n))
-    assert_allclose(cells.sizes, ((X - cells.centres[owner]) ** 2).sum(axis=1), rtol=1e-5)
-    cell_kernels.from_centres(cells, 0, cells.starts.size - 1)
-    assert_array_equal(cells.points, X)
+    about = X - cells.centres[owner]
+    assert_allclose(cells.sizes, (about**2).sum(axis=1), rtol=1e-5)
+    for cell in range(cells.starts.size - 1):
+        a, b = cells.starts[cell : cell + 2]
+        out = np.full(-(-(b - a) // 32) * 32 * d + 5, np.nan, np.float32)
+        cell_kernels.panels_of(cells, cell, out, 5)
+        rows = out[5:].reshape(-1, d, 32).transpose(0, 2, 1).reshape(-1, d)
+        assert_array_equal(rows[: b - a], about[a:b])
+        assert not rows[b - a :].any()
+        if d < 30:
+            at = cells.firsts[cell] * 32 * d
+            assert_array_equal(cells.panels[at : at + out.size - 5], out[5:])
 
 
 @settings(max_examples=30, deadline=None)
@@ -84,7 +94,7 @@ def test_nobody_meets_two_in_one_round(seed, count, m):
     edges = np.unique(np.sort(rng.integers(0, count, size=(m, 2)), axis=1), axis=0)
     edges = edges[edges[:, 0] != edges[:, 1]]
     edges = np.concatenate([edges, rng.integers(0, 9, size=edges.shape)], axis=1).astype(np.int32)
-    found, bounds, rounds = _schedule(edges, count)
+    found, bounds, rounds = _schedule(edges, count, 8)
     assert_array_equal(found[np.lexsort(found.T[::-1])], edges[np.lexsort(edges.T[::-1])])
     assert bounds[-1] == len(edges)
     for a, b in pairwise(rounds):
@@ -92,20 +102,6 @@ def test_nobody_meets_two_in_one_round(seed, count, m):
             set((found[bounds[g] : bounds[g + 1], :2] // 8).ravel().tolist()) for g in range(a, b)
         ]
         assert sum(map(len, met)) == len(set().union(*met))
-
-
-def test_lists_are_measured_by_differences():
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 5, (50, 3)).astype(np.float32)
-    indices = np.stack([rng.permutation(50)[:6] for _ in range(50)]).astype(np.int32)
-    indices[:, 5] = -1
-    squared = rng.random((50, 6)).astype(np.float32)
-    before = indices.copy()
-    cell_kernels.measure_lists(X, indices, squared, 0, 50)
-    for i in range(50):
-        true = sorted((float(((X[i] - X[j]) ** 2).sum()), j) for j in before[i, :5])
-        assert [j for _, j in true] == indices[i, :5].tolist()
-        assert [gap for gap, _ in true] == squared[i, :5].tolist()
 
 
 @pytest.mark.parametrize("d", [2, 12, 40])

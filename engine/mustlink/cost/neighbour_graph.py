@@ -21,7 +21,7 @@ _ROOM, _LEAST_ROOM = 1 << 28, 1 << 24  # of buffers: what is useful, and what ju
 _BLOCKS = 110 << 20  # pairs compared at once when all are
 _BRIDGES = 96 << 20  # the same when components are joined, a quarter where points are read
 MOST_OVERLAP = 6  # parts that a point may belong to
-FEW = 64  # coordinates up to which points are held by rows and by columns
+FEW = 64  # coordinates up to which points are held as rows and as panels
 NEAR_CELLS = 384  # cells that the members of a cell may visit
 _DESKS = 16  # threads that are counted: their number may not change the graph
 _EDGE = 100  # bytes for two cells that are compared, while it is found when
@@ -122,10 +122,11 @@ def layout(n: int, d: int, k: int, room: int = _ROOM) -> Layout:
 def cell_layout(n: int, d: int, k: int, room: int = _ROOM) -> Layout:
     """Sizes for the search by cells: smaller ones than parts, as no point is in two of them.
 
-    About √n / 3 members, and at least 128 or d / 2: products with fewer are slow.
+    About √n / 4 members, and at least 128 or d / 2: smaller ones leave less to be compared, and
+    more that is done once a cell.
     """
     sizes = layout(n, d, k, room)
-    mean = max(int(np.sqrt(n) / 3), 128, d // 2, 2 * (k + 1))
+    mean = max(int(np.sqrt(n) / 4), 128, d // 2, 2 * (k + 1))
     parts = max(1, n // mean)
     sample = max(1, min(20 * parts, room // 3 // (4 * d)))
     return replace(
@@ -190,17 +191,17 @@ def _cell_bytes(n: int, d: int, k: int, room: int) -> int:
     """Largest of: known neighbours, centres, points in the order of the cells, visits, joins."""
     sizes = cell_layout(n, d, k, room)
     point = 4 * d
-    twice = 2 * point if d <= FEW else point
+    panels = point * (n + 16 * sizes.parts) if d <= FEW else 0
     near = min(sizes.parts, NEAR_CELLS)
     block = min(sizes.block_bytes, n * point)
-    desks = _DESKS * sizes.largest_part(1) * (2 * point + 4 * 64 + 24)
+    desks = _DESKS * sizes.largest_part(1) * (2 * point + 12 * 128 + 4 * 32 + 24)
     tables = sizes.parts * (point + near * (9 + _EDGE // 2)) + desks + 64 * near * 500
     length, _, told = lists_of(n, k)
     bits = n * near // 8 + 8 * sizes.parts * near
     return max(
         *_sample_bytes(d, k, _DESKS, sizes, block),
-        n * (twice + 36) + 3 * block,
-        n * (twice + 9 * length + 20) + bits + tables,
+        n * (point + 36) + panels + 3 * block,
+        n * (point + 9 * length + 20) + panels + bits + tables,
         n * (point + 9 * length + 4 * told + 16) + _joins_bytes(n, d, k, sizes),
     )
 

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from mustlink.kernels.cells import WORD, Cells, Visits, products_of
-from mustlink.kernels.nearest_lists import DOUBTFUL, insert, keep_smallest, squared_gap
+from mustlink.kernels.cells import WORD, Cells, Visits, about_centre, panels_of
+from mustlink.kernels.near_tiles import TALL, WIDE, lowest_bit, near_tile
+from mustlink.kernels.nearest_lists import insert, keep_smallest, squared_gap
 
-TALL = 128  # points compared with a cell at once: their products stay in the cache
+_QUERIES = 16 * TALL  # points compared with a cell at once: they stay in the cache
 _SPARE = 3  # kept beyond the list: products are less exact than differences
-_CHUNK = 32  # products looked at together before any is taken
 _ROUNDING = np.float32(1e-6)  # of |q|² + |p|²: what a product in single precision may err by
-_DOUBTFUL = np.float32(DOUBTFUL)
-_FAST = {"reassoc", "contract", "nsz", "nnan"}  # lists begin with Inf
+_ONE = np.uint64(1)
+_FAST = {"reassoc", "contract", "nsz"}  # sums in any order; lists begin with Inf
 
 
 class Nearest(NamedTuple):
@@ -27,127 +27,106 @@ class Nearest(NamedTuple):
 
 
 class Desk(NamedTuple):
-    """One thread's arrays: queries, products, two bounds (m,) of a cell's members, who is found.
+    """One thread's arrays for queries, and for a cell of m members that they are compared with.
 
-    `nodes` are compared with a cell: `count` runs of them, each of one cell `homes`, up to `ends`.
+    `queries` (q, d) lie about the cell's centre; a point of the cell is near where its product
+    with one is at least `own` (q,) + min(`lower` - `reach`, `upper`), of which `masks` have a bit
+    each; `rows` and `places` are who is. `panels` are the cell's where it has none of its own,
+    `members` lie about its centre. `nodes` are who is to be compared, `products` any numbers.
     """
 
     queries: Any
-    shift: Any
-    products: Any
+    own: Any
+    reach: Any
+    panels: Any
     lower: Any
     upper: Any
-    found: Any
-    size: Any
+    masks: Any
+    members: Any
+    products: Any
+    rows: Any
+    places: Any
     nodes: Any
-    homes: Any
-    ends: Any
 
 
-def desk_for(largest: int, d: int, cells: int) -> Desk:
-    """A desk for cells of up to `largest` members, members of so many cells compared with one."""
+def desk_for(largest: int, d: int, cells: int, held: bool) -> Desk:
+    """A desk for cells of up to `largest` members, members of so many cells compared with one.
+
+    Panels are held with the cells, or made here.
+    """
     single = np.float32
+    wide = -(-largest // WIDE) * WIDE
     return Desk(
-        np.empty((TALL, d), single),
-        np.empty(d, single),
-        np.empty(TALL * largest, single),
-        np.empty(largest, single),
-        np.empty(largest, single),
-        np.empty(largest + 1, np.int32),
-        np.empty(TALL, single),
-        np.empty(cells * largest + 1, np.int32),
-        np.empty(cells, np.int32),
-        np.empty(cells, np.int64),
+        np.empty((_QUERIES, d), single),
+        np.empty(_QUERIES, single),
+        np.empty(_QUERIES, single),
+        np.empty(0 if held else wide * d, single),
+        np.empty(wide, single),
+        np.empty(wide, single),
+        np.empty(_QUERIES * wide // 64, np.uint64),
+        np.empty((largest, d), single),
+        np.empty(_QUERIES * largest, single),
+        np.empty(_QUERIES * largest, np.int32),
+        np.empty(_QUERIES * largest, np.int32),
+        np.empty(cells * largest, np.int32),
     )
-
-
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
-def _gather(cells: Cells, desk: Desk, nodes: Any, home: int, cell: int, at: int) -> None:
-    """Write nodes of cell `home` about the centre of another to desk.queries, from row `at` on."""
-    points, Q, shift = cells.points, desk.queries, desk.shift
-    for c in range(shift.size):
-        shift[c] = cells.centres[home, c] - cells.centres[cell, c]
-    for r in range(nodes.size):
-        size = np.float32(0.0)
-        for c in range(shift.size):
-            value = points[nodes[r], c] + shift[c]
-            Q[at + r, c] = value
-            size += value * value
-        desk.size[at + r] = size
 
 
 @nb.njit(cache=True, nogil=True)
 def within(cells: Cells, lists: Nearest, desk: Desk, first: int, stop: int) -> None:
     """Fill empty lists with the nearest in the own cell, for the cells first:stop."""
-    k = lists.indices.shape[1]
+    points, indices, squared, limits = cells.points, lists.indices, lists.squared, lists.limits
+    k = indices.shape[1]
     for cell in range(first, stop):
         a, b = cells.starts[cell], cells.starts[cell + 1]
         kept = min(b - a, k + _SPARE)
-        sizes = cells.sizes[a:b]
-        for start in range(a, b, TALL):
-            tall = min(TALL, b - start)
+        sizes, members = cells.sizes[a:b], desk.members[: b - a]
+        about_centre(cells, cell, a, b, members)
+        for start in range(0, b - a, _QUERIES):
+            tall = min(_QUERIES, b - a - start)
             D = desk.products[: tall * (b - a)].reshape(tall, b - a)
-            products_of(cells, cells.points[start : start + tall], cell, D)
+            np.dot(members[start : start + tall], members.T, D)
             values = np.full((tall, kept), np.inf, np.float32)
             places = np.full((tall, kept), -1, np.int32)
             keep_smallest(D, sizes, a, values, places)
-            for i in range(start, start + tall):
-                point = cells.points[i]
-                for j in places[i - start]:
+            for r in range(tall):
+                i = a + start + r
+                for j in places[r]:
                     if j >= 0 and j != i:
-                        total = cells.sizes[i] + cells.sizes[j]
-                        gap = _length(point, cells.points[j], total, D[i - start, j - a])
-                        insert(lists.squared[i], lists.indices[i], gap, j)
-                lists.limits[i] = lists.squared[i, k - 1]
-
-
-@nb.njit(cache=True, nogil=True)
-def _length(q: Any, p: Any, total: Any, product: Any) -> Any:
-    """|q|² + |p|² - 2qp, or by differences where too few digits are left."""
-    gap = total - np.float32(2.0) * product
-    return squared_gap(q, p) if gap < _DOUBTFUL * total else gap
+                        gap = squared_gap(points, i, points, j)
+                        insert(squared, indices, i, gap, j)
+                limits[i] = squared[i, k - 1]
 
 
 @nb.njit(cache=True, nogil=True)
 def across(
     cells: Cells, lists: Nearest, desk: Desk, visits: Visits, edges: Any, together: int
 ) -> int:
-    """Compare the pairs of cells `edges` (e, 4): a, b, slot of b at a, slot of a at b.
+    """Compare the pairs of cells `edges` (e, 5): a, b, slot of b at a, slot of a at b, and whether
+    all members are.
 
-    The cells are of two runs of `together`. Who visits is compared with all members of the other
-    cell, and so are all where that is less work; a slot is -1 where nobody does. All that a cell is
-    compared with, it is at once. Returns the pairs of points compared.
+    The cells are of two runs of `together`. Else who visits is compared with all members of the
+    other cell; a slot is -1 where nobody does. All that a cell is compared with, it is at once.
+    Returns the pairs of points compared.
     """
-    whole = np.empty(edges.shape[0], np.bool_)
-    for e in range(edges.shape[0]):
-        a, b = edges[e, 0], edges[e, 1]
-        here = cells.starts[a + 1] - cells.starts[a]
-        there = cells.starts[b + 1] - cells.starts[b]
-        mine = _visitors(cells.starts, visits, a, edges[e, 2], desk.nodes, 0)
-        theirs = _visitors(cells.starts, visits, b, edges[e, 3], desk.nodes, 0)
-        whole[e] = mine * there + theirs * here >= here * there
+    starts, nodes = cells.starts, desk.nodes
     compared = 0
     for side in range(2):
         low = edges[0, side] // together * together
-        for cell in range(low, min(low + together, cells.starts.size - 1)):
-            runs, count = 0, 0
+        for cell in range(low, min(low + together, starts.size - 1)):
+            count = 0
             for e in range(edges.shape[0]):
                 if edges[e, side] != cell:
                     continue
-                other, before = edges[e, 1 - side], count
-                if not whole[e]:
-                    count = _visitors(
-                        cells.starts, visits, other, edges[e, 3 - side], desk.nodes, count
-                    )
+                other, slot = edges[e, 1 - side], edges[e, 3 - side]
+                if not edges[e, 4]:
+                    count = _visitors(starts, visits, other, slot, nodes, count)
                 elif side == 1:
-                    for i in range(cells.starts[other], cells.starts[other + 1]):
-                        desk.nodes[count] = i
+                    for i in range(starts[other], starts[other + 1]):
+                        nodes[count] = i
                         count += 1
-                if count > before:
-                    desk.homes[runs], desk.ends[runs] = other, count
-                    runs += 1
-            _against(cells, lists, desk, runs, cell)
-            compared += count * (cells.starts[cell + 1] - cells.starts[cell])
+            _against(cells, lists, desk, nodes[:count], cell)
+            compared += count * (starts[cell + 1] - starts[cell])
     return compared
 
 
@@ -156,73 +135,100 @@ def _visitors(starts: Any, visits: Visits, cell: int, slot: int, nodes: Any, cou
     """Add members of a cell that visit the one in this slot to `count` nodes; how many then."""
     if slot < 0:
         return count
-    at = visits.first[cell] + slot * visits.width[cell]
-    for w in range(visits.width[cell]):
-        word, node = visits.bits[at + w], starts[cell] + WORD * w
+    bits, width = visits.bits, visits.width[cell]
+    at = visits.first[cell] + slot * width
+    for w in range(width):
+        word, node = bits[at + w], starts[cell] + WORD * w
         while word:
-            if word & np.uint64(1):
-                nodes[count] = node
-                count += 1
-            word >>= np.uint64(1)
-            node += 1
+            nodes[count] = node + lowest_bit(word)
+            count += 1
+            word &= word - _ONE
     return count
 
 
-@nb.njit(cache=True, nogil=True, fastmath=_FAST)
-def _against(cells: Cells, lists: Nearest, desk: Desk, runs: int, cell: int) -> None:
-    """Compare desk.nodes with all of a cell; each goes into the other's list if near enough."""
-    if runs == 0:
+@nb.njit(cache=True, nogil=True)
+def _against(cells: Cells, lists: Nearest, desk: Desk, nodes: Any, cell: int) -> None:
+    """Compare some nodes with all of a cell; each goes into the other's list if near enough."""
+    if nodes.size == 0:
         return
+    # Fields are taken out of their tuples once: each time is counted, in a number that all threads
+    # write to.
     first, wide = cells.starts[cell], cells.starts[cell + 1] - cells.starts[cell]
-    limits, found, Q = lists.limits, desk.found, desk.queries
+    points, sizes, d = cells.points, cells.sizes, cells.points.shape[1]
+    squared, indices, limits = lists.squared, lists.indices, lists.limits
+    queries, own, reach, masks = desk.queries, desk.own, desk.reach, desk.masks
+    rows, places, gaps = desk.rows, desk.places, desk.products
+    lower, upper, k = desk.lower, desk.upper, indices.shape[1]
     half = np.float32(0.5)
     share = half * (np.float32(1.0) - _ROUNDING)
-    sizes, last = cells.sizes[first : first + wide], limits[first : first + wide]
-    lower, upper = desk.lower[:wide], desk.upper[:wide]
+    count = -(-wide // WIDE)
+    lower[wide : count * WIDE] = np.inf  # nobody
+    upper[wide : count * WIDE] = np.inf
     for j in range(wide):
-        lower[j] = share * sizes[j]
-        upper[j] = share * sizes[j] - half * last[j]
-    run = 0
-    for start in range(0, desk.ends[runs - 1], TALL):
-        some = desk.nodes[start : min(start + TALL, desk.ends[runs - 1])]
-        at = 0
-        while at < some.size:
-            stop = min(some.size, desk.ends[run] - start)
-            _gather(cells, desk, some[at:stop], desk.homes[run], cell, at)
-            run += desk.ends[run] - start == stop
-            at = stop
-        D = desk.products[: some.size * wide].reshape(some.size, wide)
-        products_of(cells, Q[: some.size], cell, D)
-        for r in range(some.size):
-            i, size = some[r], desk.size[r]
-            near = _near(D[r], share * size, half * limits[i], lower, upper, found)
-            for e in range(near):
-                place = found[e]
-                j = first + place
-                gap = _length(Q[r], cells.points[j], size + sizes[place], D[r, place])
-                if gap <= limits[i] and insert(lists.squared[i], lists.indices[i], gap, j) >= 0:
-                    limits[i] = lists.squared[i, -1]
-                if gap <= limits[j] and insert(lists.squared[j], lists.indices[j], gap, i) >= 0:
-                    limits[j] = lists.squared[j, -1]
-                    upper[place] = lower[place] - half * limits[j]
+        lower[j] = share * sizes[first + j]
+        upper[j] = lower[j] - half * limits[first + j]
+    panels, at = cells.panels, cells.firsts[cell] * WIDE * d
+    if panels.size == 0:
+        panels, at = desk.panels, 0
+        panels_of(cells, cell, panels, 0)
+    for start in range(0, nodes.size, _QUERIES):
+        some = nodes[start : start + _QUERIES]
+        _gather(points, cells.centres, cell, limits, some, queries, own, reach)
+        groups = -(-some.size // TALL)
+        for p in range(count):
+            for g in range(groups):
+                near_tile(
+                    queries, g, panels, at + p * WIDE * d, d, own, reach,
+                    lower, upper, p, masks, (p * groups + g) * TALL // 2,
+                )  # fmt: skip
+        near = _found(masks[: count * groups * TALL // 2], groups, some, rows, places)
+        for e in range(near):  # before any goes in: the cache is waited for once, not for each
+            gaps[e] = squared_gap(points, rows[e], points, first + places[e])
+        for e in range(near):
+            i, place, gap = rows[e], places[e], gaps[e]
+            j = first + place
+            if gap <= limits[i] and insert(squared, indices, i, gap, j) < k:
+                limits[i] = squared[i, k - 1]
+            if gap <= limits[j] and insert(squared, indices, j, gap, i) < k:
+                limits[j] = squared[j, k - 1]
+                upper[place] = lower[place] - half * limits[j]
+
+
+@nb.njit(cache=True, nogil=True)
+def _found(masks: Any, groups: int, nodes: Any, rows: Any, places: Any) -> int:
+    """Write who of `nodes` is near to which member of the cell; how many pairs.
+
+    A word has the bits of two rows of a tile; the tiles of one panel follow each other.
+    """
+    near = 0
+    for w in range(masks.size):
+        word, tile, row = masks[w], w // (TALL // 2), 2 * (w % (TALL // 2))
+        while word:
+            bit = lowest_bit(word)
+            word &= word - _ONE
+            rows[near] = nodes[tile % groups * TALL + row + bit // WIDE]
+            places[near] = tile // groups * WIDE + bit % WIDE
+            near += 1
+    return near
 
 
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)
-def _near(products: Any, own: Any, reach: Any, lower: Any, upper: Any, found: Any) -> int:
-    """Columns whose product says that they are within one of the two limits; how many."""
-    count = np.uint64(0)
-    bound = own - reach
-    whole = products.size // _CHUNK * _CHUNK
-    for at in range(0, whole, _CHUNK):
-        hits = np.int32(0)
-        for j in range(_CHUNK):
-            hits += np.int32(products[at + j] >= min(bound + lower[at + j], own + upper[at + j]))
-        if hits == 0:
-            continue
-        for j in range(_CHUNK):  # without a branch: which are near is hard to guess
-            found[count] = at + j
-            count += np.uint64(products[at + j] >= min(bound + lower[at + j], own + upper[at + j]))
-    for j in range(whole, products.size):
-        found[count] = j
-        count += np.uint64(products[j] >= min(bound + lower[j], own + upper[j]))
-    return np.int64(count)  # type: ignore[return-value]
+def _gather(
+    points: Any, centres: Any, cell: int, limits: Any, nodes: Any, queries: Any, own: Any,
+    reach: Any,
+) -> None:  # fmt: skip
+    """Fill a desk with nodes about a cell's centre; nobody is near to who fills the last tile."""
+    half = np.float32(0.5)
+    share = half * (np.float32(1.0) - _ROUNDING)
+    for r in range(nodes.size):
+        i = nodes[r]
+        size = np.float32(0.0)
+        for c in range(points.shape[1]):
+            value = points[i, c] - centres[cell, c]
+            queries[r, c] = value
+            size += value * value
+        own[r], reach[r] = share * size, half * limits[i]
+    for r in range(nodes.size, -(-nodes.size // TALL) * TALL):
+        for c in range(points.shape[1]):
+            queries[r, c] = np.float32(0.0)
+        own[r], reach[r] = np.nan, np.float32(0.0)

@@ -1,7 +1,7 @@
 """Cells of points that neighbours are searched in: their layout, who visits which, in what rounds.
 
-Nodes are numbered cell by cell: those of cell a are starts[a]:starts[a + 1]. A cell's m points of
-few coordinates lie coordinate by coordinate too, (d, m): products with them take 2/3 of the time.
+Nodes are numbered cell by cell: those of cell a are starts[a]:starts[a + 1]. To be compared, its
+points are laid out in panels of 32, coordinate by coordinate, about the cell's centre.
 """
 
 from __future__ import annotations
@@ -11,24 +11,26 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from mustlink.kernels.nearest_lists import insert, squared_gap
+from mustlink.kernels.near_tiles import WIDE
+from mustlink.kernels.nearest_lists import squared_gap
 
 WORD = 64  # members whose visits are kept in one word
 _FAST = {"reassoc", "contract", "nsz", "nnan"}  # lists begin with Inf
 
 
 class Cells(NamedTuple):
-    """Points (n, d) cell by cell, about the cells' centres (C, d); bounds (C + 1,).
+    """Points (n, d) cell by cell, the cells' centres (C, d), and bounds (C + 1,).
 
-    `columns` (n d,) are the same, (d, m) of each cell, empty where d is large; `sizes` (n,) are
-    |x - centre|².
+    `sizes` (n,) are |x - centre|². `panels` are those of all cells one after the other, (d, 32)
+    each, and `firsts` (C,) the first of every cell; they are empty where d is large.
     """
 
     points: Any
-    columns: Any
     centres: Any
     starts: Any
     sizes: Any
+    panels: Any
+    firsts: Any
 
 
 class Visits(NamedTuple):
@@ -40,42 +42,40 @@ class Visits(NamedTuple):
 
 
 @nb.njit(cache=True, nogil=True)
-def to_centres(cells: Cells, first: int, stop: int) -> None:
-    """Take their centres from the points of the cells first:stop; their columns and sizes."""
-    points, d = cells.points, cells.points.shape[1]
-    for cell in range(first, stop):
-        a, b = cells.starts[cell], cells.starts[cell + 1]
-        for i in range(a, b):
-            size = np.float32(0.0)
-            for c in range(d):
-                points[i, c] -= cells.centres[cell, c]
-                size += points[i, c] * points[i, c]
-            cells.sizes[i] = size
-        if cells.columns.size:
-            columns = cells.columns[a * d : b * d].reshape(d, b - a)
-            for c in range(d):
-                for i in range(b - a):
-                    columns[c, i] = points[a + i, c]
+def panels_of(cells: Cells, cell: int, out: Any, at: int) -> None:
+    """Write the panels of a cell to `out` from place `at` on; what is left of the last is 0."""
+    a, b = cells.starts[cell], cells.starts[cell + 1]
+    points, centres, d = cells.points, cells.centres, cells.points.shape[1]
+    for first in range(a, b, WIDE):
+        count = min(WIDE, b - first)
+        panel = out[at : at + WIDE * d].reshape(d, WIDE)
+        for c in range(d):
+            centre = centres[cell, c]
+            for i in range(count):
+                panel[c, i] = points[first + i, c] - centre
+            for i in range(count, WIDE):
+                panel[c, i] = np.float32(0.0)
+        at += WIDE * d
 
 
 @nb.njit(cache=True, nogil=True)
-def from_centres(cells: Cells, first: int, stop: int) -> None:
-    """Put the points of the cells first:stop where they were."""
+def prepare(cells: Cells, first: int, stop: int) -> None:
+    """Fill the sizes of the members of the cells first:stop, and their panels where they are."""
+    points, centres, sizes, d = cells.points, cells.centres, cells.sizes, cells.points.shape[1]
     for cell in range(first, stop):
         for i in range(cells.starts[cell], cells.starts[cell + 1]):
-            for c in range(cells.points.shape[1]):
-                cells.points[i, c] += cells.centres[cell, c]
+            sizes[i] = squared_gap(points, i, centres, cell)
+        if cells.panels.size:
+            panels_of(cells, cell, cells.panels, cells.firsts[cell] * WIDE * d)
 
 
 @nb.njit(cache=True, nogil=True)
-def products_of(cells: Cells, Q: Any, cell: int, out: Any) -> None:
-    """Products (q, m) of some rows with all points of a cell."""
-    a, b = cells.starts[cell], cells.starts[cell + 1]
-    d = cells.points.shape[1]
-    if cells.columns.size:
-        np.dot(Q, cells.columns[a * d : b * d].reshape(d, b - a), out)
-    else:
-        np.dot(Q, cells.points[a:b].T, out)
+def about_centre(cells: Cells, cell: int, first: int, stop: int, out: Any) -> None:
+    """Write the nodes first:stop about the centre of a cell to `out` (stop - first, d)."""
+    points, centres = cells.points, cells.centres
+    for i in range(first, stop):
+        for c in range(out.shape[1]):
+            out[i - first, c] = points[i, c] - centres[cell, c]
 
 
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)
@@ -87,9 +87,10 @@ def visit(
 
     x visits cell b unless it lies farther than `reach` (C,) of its own cell a, or than the last of
     its list, from where points are as near to one centre as to the other, `gaps` (C, A) apart:
-    |b - a|/2 - (x - a)·(b - a)/|b - a|. `used` (C, A) says which are visited at all.
+    |b - a|/2 - (x - a)·(b - a)/|b - a|. `used` (C, A) is by how many each is visited.
     """
     A, d = near.shape[1], cells.centres.shape[1]
+    centres, bits = cells.centres, visits.bits
     ways = np.empty((A, d), np.float32)
     half = np.float32(0.5)
     for a in range(first, stop):
@@ -97,9 +98,11 @@ def visit(
         for s in range(A):
             scale = np.float32(1.0) / gaps[a, s] if gaps[a, s] > 0 else np.float32(0.0)
             for c in range(d):
-                ways[s, c] = scale * (cells.centres[near[a, s], c] - cells.centres[a, c])
+                ways[s, c] = scale * (centres[near[a, s], c] - centres[a, c])
+        members = np.empty((m, d), np.float32)
+        about_centre(cells, a, start, start + m, members)
         D, far = np.empty((A, m), np.float32), np.empty(m, np.float32)
-        products_of(cells, ways, a, D)
+        np.dot(ways, members.T, D)
         for i in range(m):  # of a list of copies nobody is nearer
             limit = limits[start + i]
             far[i] = min(reach[a], np.sqrt(limit)) if limit > 0 else -np.float32(np.inf)
@@ -110,11 +113,11 @@ def visit(
                 hits += np.int32(border - line[i] <= far[i])
             if hits == 0:
                 continue
-            used[a, s] = True
+            used[a, s] = hits
             at = visits.first[a] + s * visits.width[a]
             for i in range(m):
                 goes = np.uint64(border - line[i] <= far[i])
-                visits.bits[at + i // WORD] |= goes << np.uint64(i % WORD)
+                bits[at + i // WORD] |= goes << np.uint64(i % WORD)
 
 
 @nb.njit(cache=True)
@@ -140,15 +143,3 @@ def rounds_of(pairs: Any, count: int, most: int) -> Any:
             found[e] = 64 * w + np.int64(bit)
             break
     return found
-
-
-@nb.njit(cache=True, nogil=True)
-def measure_lists(points: Any, indices: Any, squared: Any, first: int, stop: int) -> None:
-    """Measure the lists of the nodes first:stop anew, by differences of rows (n, d), and sort."""
-    for i in range(first, stop):
-        nodes, lengths = indices[i].copy(), squared[i]
-        indices[i, :] = -1
-        lengths[:] = np.inf
-        for j in nodes:
-            if j >= 0:
-                insert(lengths, indices[i], squared_gap(points[i], points[j]), j)

@@ -19,15 +19,12 @@ _FEW = 48  # coordinates up to which sums for several nodes are taken at a time
 
 
 @nb.njit(cache=True, nogil=True)
-def insert_fresh(lengths: Any, nodes: Any, fresh: Any, length: Any, node: int) -> bool:
-    """`insert` into a list whose entries have flags: what goes in is new; whether it did."""
-    at = insert(lengths, nodes, length, node)
-    if at < 0:
-        return False
-    for c in range(fresh.shape[0] - 1, at, -1):
-        fresh[c] = fresh[c - 1]
-    fresh[at] = UNJOINED | UNTOLD
-    return True
+def insert_fresh(lengths: Any, nodes: Any, fresh: Any, i: int, length: Any, node: int) -> bool:
+    """`insert` into list i, of entries with flags: what goes in is new; whether it did."""
+    place, k = insert(lengths, nodes, i, length, node), fresh.shape[1]
+    for c in range(k - 1, place - 1, -1):
+        fresh[i, c] = fresh[i, c - 1] if c > place else UNJOINED | UNTOLD
+    return place < k
 
 
 @nb.njit(cache=True, nogil=True)
@@ -162,9 +159,8 @@ def join(
                     gap = own - row[b]
                     sums[b] += gap * gap
             if not few:
-                point = points[places[o, a]]
                 for b in range(sums.shape[0]):
-                    sums[b] = squared_gap(point, points[places[o, a + 1 + b]])
+                    sums[b] = squared_gap(points, places[o, a], points, places[o, a + 1 + b])
             compared += sums.shape[0]
             bound, others = bounds[a], bounds[a + 1 : size]
             for b in range(sums.shape[0]):
@@ -190,5 +186,5 @@ def take_up(
         for side in range(2):
             i, j = pairs[e, side], pairs[e, 1 - side]
             if (i >> 6) % shares == share:
-                changed += insert_fresh(lengths[i], indices[i], fresh[i], squared[e], j)
+                changed += insert_fresh(lengths, indices, fresh, i, squared[e], j)
     return changed

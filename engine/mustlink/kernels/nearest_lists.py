@@ -91,51 +91,35 @@ def _bound(score: Any, lanes: Any, k: int, known: Any) -> Any:
 DOUBTFUL = 1e-4
 
 
+# Rows are named by array and number, here and below, and arrays are not used within an `if`: else
+# it is counted at every call who holds them, in a number that all threads write to, which takes
+# longer than what is done.
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)
-def squared_gap(a: Any, b: Any) -> Any:
-    """|a - b|² in single precision, the same as |b - a|²."""
+def squared_gap(A: Any, i: int, B: Any, j: int) -> Any:
+    """|a_i - b_j|² of rows in single precision, the same as |b_j - a_i|²."""
     total = np.float32(0.0)
-    for c in range(a.shape[0]):
-        gap = a[c] - b[c]
+    for c in range(A.shape[1]):
+        gap = A[i, c] - B[j, c]
         total += gap * gap
     return total
 
 
 @nb.njit(cache=True, nogil=True)
-def insert(lengths: Any, nodes: Any, length: Any, node: int) -> int:
-    """Put a node into one ascending list unless it is there or too far; its place, -1 if not.
+def insert(lengths: Any, nodes: Any, i: int, length: Any, node: int) -> int:
+    """Put a node into list i, ascending, unless it is there or too far; its place, k or more if so.
 
     Order is by (length, node), so the list does not depend on the order of arrival.
     """
-    if _is_beyond(lengths, nodes, length, node):
-        return -1
-    for c in range(lengths.shape[0]):
-        if nodes[c] == node:
-            return -1
-    return _put(lengths, nodes, length, node)
-
-
-@nb.njit(cache=True, nogil=True)
-def _is_beyond(lengths: Any, nodes: Any, length: Any, node: int) -> bool:
-    """Whether a node comes after all of a full list."""
-    k = lengths.shape[0]
-    last = lengths[k - 1]
-    return length > last or (length == last and nodes[k - 1] >= 0 and node >= nodes[k - 1])
-
-
-@nb.njit(cache=True, nogil=True)
-def _put(lengths: Any, nodes: Any, length: Any, node: int) -> int:
-    """Put a node that is neither in the list nor beyond it where it belongs; that place."""
-    at = lengths.shape[0] - 1
-    while at > 0 and (
-        lengths[at - 1] > length or (lengths[at - 1] == length and nodes[at - 1] > node)
-    ):
-        lengths[at] = lengths[at - 1]
-        nodes[at] = nodes[at - 1]
-        at -= 1
-    lengths[at] = length
-    nodes[at] = node
-    return at
+    k = lengths.shape[1]
+    place = 0
+    for c in range(k):
+        far, other = lengths[i, c], nodes[i, c]
+        is_before = (far < length) | ((far == length) & (other >= 0) & (other < node))
+        place += np.int64(is_before) + k * np.int64(other == node)
+    for c in range(k - 1, place - 1, -1):
+        lengths[i, c] = lengths[i, c - 1] if c > place else length
+        nodes[i, c] = nodes[i, c - 1] if c > place else node
+    return place
 
 
 @nb.njit(cache=True, nogil=True)
@@ -148,16 +132,12 @@ def measure(points: Any, rows: Any, places: Any, ids: Any, lengths: Any, nodes: 
     m, count = places.shape
     for i in range(m):
         own = rows[i]
-        point, far, near = points[own], lengths[i], nodes[i]
-        far[:] = np.inf
-        near[:] = -1
+        for c in range(lengths.shape[1]):
+            lengths[i, c], nodes[i, c] = np.inf, -1
         for c in range(count):
             at = places[i, c]
-            if at < 0 or at == own:
-                continue
-            length = squared_gap(point, points[at])
-            if not _is_beyond(far, near, length, ids[at]):  # it is not in the list
-                _put(far, near, length, ids[at])
+            if at >= 0 and at != own:
+                insert(lengths, nodes, i, squared_gap(points, own, points, at), ids[at])
 
 
 @nb.njit(cache=True, nogil=True)
@@ -173,7 +153,7 @@ def nearest_directly(queries: Any, points: Any, places: Any) -> None:
         lengths[:] = np.inf
         places[i, :] = -1
         for j in range(points.shape[0]):
-            length = squared_gap(queries[i], points[j])
+            length = squared_gap(queries, i, points, j)
             if length >= lengths[k - 1]:
                 continue
             at = k - 1

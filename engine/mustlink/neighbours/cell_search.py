@@ -24,7 +24,7 @@ from mustlink.kernels import cell_pairs
 from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels.cell_pairs import Desk, Nearest
 from mustlink.kernels.cells import WORD, Cells, Visits
-from mustlink.neighbours.cells import TOGETHER, Borders, borders_of, cells_of, grouped
+from mustlink.neighbours.cells import Borders, borders_of, cells_of, grouped
 from mustlink.neighbours.coordinates import InMemory
 from mustlink.neighbours.parts import centres_of, known_neighbours
 from mustlink.neighbours.points_by_rows import Prepared, near_one
@@ -38,7 +38,8 @@ from mustlink.neighbours.refine import (
     refine,
 )
 
-_CELLS, _NODES = 16, 4096  # of a task
+_CELLS = 16  # of a task
+_FEWEST, _MOST, _RUNS = 8, 32, 64  # cells of a run, and runs that leave work for many threads
 _SURE = 0.95  # share of known neighbours compared from which lists are left as they are
 
 
@@ -87,7 +88,7 @@ def cell_lists(
                 break
         count, order = parts.starts.size - 1, parts.order
         del parts
-        points = _measured(cells, lists, team)
+        points: NDArray[np.float32] = cells.points
         del cells
         if sure:
             refined = Refined(n, [measured_recall(lists, k, known)])
@@ -108,37 +109,25 @@ def cell_lists(
     return indices, distances, info
 
 
-def _measured(cells: Cells, lists: Lists, team: Team) -> NDArray[np.float32]:
-    """The points (n, d) as rows again, from which lists are measured by differences."""
-    n, count = cells.sizes.size, cells.starts.size - 1
-
-    def measure(a: int, b: int) -> None:
-        cell_kernels.measure_lists(cells.points, lists.indices, lists.squared, a, b)
-
-    team.each(lambda a, b: cell_kernels.from_centres(cells, a, b), count, _CELLS)
-    team.each(measure, n, _NODES)
-    points: NDArray[np.float32] = cells.points
-    return points
-
-
 def search_cells(cells: Cells, borders: Borders, lists: Lists, team: Team) -> Iterator[float]:
     """Fill empty lists with what visits find: yields the share that is done."""
     n, count = cells.sizes.size, cells.starts.size - 1
     found = Nearest(lists.indices, lists.squared, np.full(n, np.inf, np.float32))
-    desks = _Desks(cells, team)
+    together = max(_FEWEST, min(_MOST, count // _RUNS))
+    desks = _Desks(cells, together, team)
     desks.each(lambda desk, a, b: cell_pairs.within(cells, found, desk, a, b), count, _CELLS)
     yield 0.1
     if count == 1:
         return
     visits, edges = _visits(cells, borders, found, team)
     yield 0.15
-    groups, bounds, rounds = _schedule(edges, count)
+    groups, bounds, rounds = _schedule(edges, count, together)
     for a, b in pairwise(rounds):
         some = bounds[a : b + 1]
 
         def compare(desk: Desk, first: int, stop: int, some: NDArray[np.int64] = some) -> None:
             edges = groups[some[first] : some[stop]]
-            cell_pairs.across(cells, found, desk, visits, edges, TOGETHER)
+            cell_pairs.across(cells, found, desk, visits, edges, together)
 
         desks.each(compare, b - a, 1)
         yield 0.15 + 0.85 * float(bounds[b] / bounds[-1])
@@ -147,12 +136,12 @@ def search_cells(cells: Cells, borders: Borders, lists: Lists, team: Team) -> It
 class _Desks:
     """A desk for every thread."""
 
-    def __init__(self, cells: Cells, team: Team) -> None:
+    def __init__(self, cells: Cells, together: int, team: Team) -> None:
         largest, d = int(np.diff(cells.starts).max()), cells.centres.shape[1]
         self._team = team
         self._free: queue.SimpleQueue[Desk] = queue.SimpleQueue()
         for _ in range(team.workers):
-            self._free.put(cell_pairs.desk_for(largest, d, TOGETHER))
+            self._free.put(cell_pairs.desk_for(largest, d, together, cells.panels.size > 0))
 
     def each(self, task: Callable[[Desk, int, int], Any], count: int, step: int) -> None:
         """Run task(desk, a, b) on pieces a:b of `count`."""
@@ -170,12 +159,15 @@ class _Desks:
 def _visits(
     cells: Cells, borders: Borders, found: Nearest, team: Team
 ) -> tuple[Visits, NDArray[np.int32]]:
-    """Who visits whom, and the pairs of cells with the slots in which they know each other."""
+    """Who visits whom, and the pairs of cells with the slots in which they know each other.
+
+    All members of two are compared where that is less work than who visits with all of the other.
+    """
     C, A = borders.near.shape
     width = -(-np.diff(cells.starts) // WORD)
     first = np.concatenate([[0], np.cumsum(width * A)])
     visits = Visits(np.zeros(first[-1], np.uint64), first[:-1], width)
-    used = np.zeros((C, A), np.bool_)
+    used = np.zeros((C, A), np.int32)
 
     def task(a: int, b: int) -> None:
         cell_kernels.visit(
@@ -187,27 +179,31 @@ def _visits(
     b = borders.near[a, slot]
     low, high = np.minimum(a, b), np.maximum(a, b)
     key, back = np.unique(low * np.int64(C) + high, return_inverse=True)
-    edges = np.full((key.size, 4), -1, np.int32)
+    edges = np.full((key.size, 5), -1, np.int32)
     edges[:, 0], edges[:, 1] = key // C, key % C
     edges[back[a < b], 2] = slot[a < b]
     edges[back[a > b], 3] = slot[a > b]
+    sizes = np.diff(cells.starts)
+    work = np.bincount(back, weights=used[a, slot].astype(np.float64) * sizes[b])
+    edges[:, 4] = work >= sizes[edges[:, 0]] * sizes[edges[:, 1]]
     return visits, edges
 
 
 def _schedule(
-    edges: NDArray[np.int32], count: int
+    edges: NDArray[np.int32], count: int, together: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], list[int]]:
-    """Edges (e, 4) in groups that are compared by one thread, and the rounds they belong to.
+    """Edges (e, 5) in groups that are compared by one thread, and the rounds they belong to.
 
-    A group are the edges between two runs of cells: both stay in the cache. Near cells come first,
-    which makes lists good soon. Returns the edges, bounds of the groups, and of the rounds.
+    A group are the edges between two runs of so many cells, which lie near each other: both stay in
+    the cache. Near cells come first, which makes lists good soon. Returns the edges, bounds of the
+    groups, and of the rounds.
     """
     if edges.shape[0] == 0:
         return edges, np.zeros(1, np.int64), [0]
-    runs = -(-count // TOGETHER)
-    rank = edges[:, 2:].astype(np.int64)
+    runs = -(-count // together)
+    rank = edges[:, 2:4].astype(np.int64)
     rank = np.where(rank < 0, np.iinfo(np.int32).max, rank).min(axis=1)
-    key = (edges[:, 0] // TOGETHER).astype(np.int64) * runs + edges[:, 1] // TOGETHER
+    key = (edges[:, 0] // together).astype(np.int64) * runs + edges[:, 1] // together
     order = np.lexsort((rank, key))
     edges, rank, key = edges[order], rank[order], key[order]
     first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))

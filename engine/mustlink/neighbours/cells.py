@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mustlink.cost.neighbour_graph import FEW, NEAR_CELLS, Layout
 from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels.cells import Cells
+from mustlink.kernels.near_tiles import WIDE
 from mustlink.neighbours.centres import Centres, find_centres
 from mustlink.neighbours.parts import Parts, Sample, in_order, lay_out
 from mustlink.neighbours.points_by_rows import Prepared
@@ -18,8 +19,6 @@ from mustlink.neighbours.refine import Team
 # Share of known neighbours that are to be compared: what is wanted, what is taken while a point is
 # compared with no more than so many, and what will do where the first takes more than so many.
 _WANTED, _ALL, _CHEAP, _ENOUGH, _DEAR = 0.97, 0.995, 1_500, 0.75, 20_000
-TOGETHER = 8  # cells that lie one after the other and near each other
-_DIGITS = 16  # binary digits of centres: whole numbers less their centre are not rounded
 _LOOKED_AT = 256  # centres that are compared with a point in any case
 _BLOCK = 64  # cells of a task
 _TINY = np.finfo(np.float32).tiny
@@ -96,12 +95,11 @@ def cells_of(
     parts, _ = lay_out(assigned, centres.norms.size, layout)
     points = in_order(rows, parts, layout)
     centre_of = assigned[parts.order[parts.starts[:-1]], 0]
-    where = centres.at[centre_of] + centres.middle
-    step = 2.0 ** (np.ceil(np.log2(max(float(np.abs(where).max()), float(_TINY)))) - _DIGITS)
-    where = (np.round(where / step) * step).astype(np.float32)
-    columns = np.empty(n * d if d <= FEW else 0, np.float32)
-    cells = Cells(points, columns, where, parts.starts, np.empty(n, np.float32))
-    team.each(lambda a, b: cell_kernels.to_centres(cells, a, b), centre_of.size, _BLOCK)
+    where = np.ascontiguousarray(centres.at[centre_of] + centres.middle)
+    firsts = np.concatenate([[0], np.cumsum(-(-np.diff(parts.starts) // WIDE))])
+    panels = np.empty(firsts[-1] * WIDE * d if d <= FEW else 0, np.float32)
+    cells = Cells(points, where, parts.starts, np.empty(n, np.float32), panels, firsts[:-1])
+    team.each(lambda a, b: cell_kernels.prepare(cells, a, b), centre_of.size, _BLOCK)
     cell_of = np.zeros(centres.norms.size, dtype=np.int32)
     cell_of[centre_of[::-1]] = np.arange(centre_of.size - 1, -1, -1)
     return cells, parts, cell_of
