@@ -16,7 +16,7 @@ from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.ritz import CUTS, orthonormal, rayleigh_ritz, ritz_pairs, whitening
 from mustlink.operators.protocol import Laplacian
 from mustlink.result import Convergence, EigenResult
-from mustlink.space import Block, Gram, Small, Space
+from mustlink.space import Block, Gram, Small, Space, reused
 from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
 
 _DEGREE = 16
@@ -27,6 +27,7 @@ _WELL = 1e8  # condition of a Gram matrix, scaled: inner products of the basis k
 _WINDOW, _FACTOR = 20, 0.9
 
 
+@reused()
 def chebyshev(
     laplacian: Laplacian,
     X: Block,

@@ -17,7 +17,7 @@ from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.ritz import CUTS, Map, is_even, orthonormal, ritz_pairs, set_free, whitening
 from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence, EigenResult
-from mustlink.space import Block, Dots, Gram, LocalSpace, Small, Space
+from mustlink.space import Block, Dots, Gram, LocalSpace, Small, Space, reused
 from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT, TOLERANCE, Stagnation
 
 _WINDOW, _FACTOR = 80, 0.9  # see `Stagnation`; pauses of up to 44 steps were measured
@@ -48,6 +48,7 @@ class Lobpcg:
     dtype: Any = None
 
 
+@reused()
 def lobpcg(
     A: Map,
     X: Block,

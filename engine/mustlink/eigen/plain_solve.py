@@ -18,6 +18,7 @@ from mustlink.linear.by_columns import towards
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, EigenResult
+from mustlink.space import reused
 from mustlink.workspace.keys import SolutionKey
 
 SOLVERS = ("auto", "dense", "lobpcg", "shift-invert", "lanczos")
@@ -86,6 +87,7 @@ def plain_solve(
     return _nested(laplacian, grids, key, advance, deadline)
 
 
+@reused()
 def _nested(
     laplacian: NormalizedLaplacian,
     grids: Hierarchy,

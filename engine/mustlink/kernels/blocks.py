@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mustlink.kernels import tiles
 from mustlink.kernels.column_steps import along
+from mustlink.kernels.spare import empty
 
 Block = NDArray[np.float64]
 
@@ -110,7 +111,7 @@ def combine(V: Block, C: Block) -> Block:
 
 def combination(V: list[Block], C: Block) -> Block:
     """[V₁ V₂ …]C without joining the blocks, in their precision."""
-    out = np.empty((V[0].shape[0], C.shape[1]), dtype=V[0].dtype)
+    out = empty((V[0].shape[0], C.shape[1]), V[0].dtype)
     if _fit_tiles(V, [out]):
         tiles.combine(V, C, out, out[:, :0].copy())
         return out
@@ -125,8 +126,8 @@ def recombine(V: list[Block], C: Block, C2: Block) -> tuple[Block, Block]:
     One block less is held at a time than with two calls of `combination`.
     """
     n, dtype = V[0].shape[0], V[0].dtype
-    first = V[0] if C.shape[1] == V[0].shape[1] else np.empty((n, C.shape[1]), dtype=dtype)
-    second = np.empty((n, C2.shape[1]), dtype=dtype)
+    first = V[0] if C.shape[1] == V[0].shape[1] else empty((n, C.shape[1]), dtype)
+    second = empty((n, C2.shape[1]), dtype)
     if _fit_tiles(V, [first, second]):
         tiles.combine(V, np.concatenate([C, C2], axis=1), first, second)
         return first, second

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.kernels.loops import SMALL, loop
+from mustlink.kernels.spare import empty
 
 Block = NDArray[np.float64]
 Scalars = NDArray[np.float64]
@@ -130,7 +131,7 @@ def along(v: Scalars, X: Block) -> Scalars:
 
 def without(X: Block, v: Scalars, a: Scalars) -> Block:
     """X − vaᵀ for one vector v (n,) and a (b,), in X's precision."""
-    out = np.empty_like(X)
+    out = empty(X.shape, X.dtype)
     if X.size < SMALL:
         return np.subtract(X, v[:, None] * a, out=out, casting="same_kind")
     _without(X, v, a, out)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.kernels.loops import loop
+from mustlink.kernels.spare import empty
 
 
 @nb.njit(cache=True, nogil=True)
@@ -45,6 +46,6 @@ def hand_out(
     C: NDArray[np.float64], groups: NDArray[Any], scale: NDArray[np.float64], dtype: Any
 ) -> NDArray[Any]:
     """Row i: scale_i·C[groups_i], (n, b)."""
-    out = np.empty((groups.size, C.shape[1]), dtype=dtype)
+    out = empty((groups.size, C.shape[1]), dtype)
     _hand_out(out.size, np.ascontiguousarray(C, dtype=np.float64), groups, scale, out)
     return out

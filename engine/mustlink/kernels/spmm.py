@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mustlink.kernels.loops import loop
 from mustlink.kernels.row_sums import affine_row, row_sums
+from mustlink.kernels.spare import empty
 
 
 @loop(fastmath=True)
@@ -83,7 +84,7 @@ def spmm(matrix: Any, X: NDArray[Any]) -> NDArray[Any]:
     Cost: 2*nnz*b operations, one pass over the matrix.
     """
     X = np.ascontiguousarray(X)
-    Y = np.empty((matrix.shape[0], X.shape[1]), dtype=X.dtype)
+    Y = empty((matrix.shape[0], X.shape[1]), X.dtype)
     _spmm(matrix.nnz * X.shape[1], matrix.indptr, matrix.indices, matrix.data, X, Y)
     return Y
 
@@ -114,7 +115,7 @@ def _affinely(
     """Return diag(scale)(p·matrix·X + q·V + r·B) + kept·V, `weights` (p, q, r, kept)."""
     X = np.ascontiguousarray(X)
     V, B = (np.ascontiguousarray(block, dtype=X.dtype) for block in others)
-    Y = np.empty((matrix.shape[0], X.shape[1]), dtype=X.dtype) if out is None else out
+    Y = empty((matrix.shape[0], X.shape[1]), X.dtype) if out is None else out
     scale = np.ones(1, dtype=X.dtype) if scale is None else scale.astype(X.dtype, copy=False)
     arrays = matrix.indptr, matrix.indices, matrix.data, X, V, B, scale
     _affine(matrix.nnz * X.shape[1], *arrays, np.array(weights, dtype=X.dtype), Y)
@@ -134,7 +135,7 @@ def chebyshev_step(
     `weights` are (shift, factor, old, new), `inverse` (m,) is D⁻¹. `step` (m, b) is changed.
     """
     X = np.ascontiguousarray(X)
-    Y = np.empty_like(X)
+    Y = empty(X.shape, X.dtype)
     arrays = matrix.indptr, matrix.indices, matrix.data, X, B, inverse
     _chebyshev(matrix.nnz * X.shape[1], *arrays, np.array(weights, dtype=X.dtype), step, Y)
     return Y
@@ -161,7 +162,7 @@ def residual(
 
 def scaled_rows(X: NDArray[Any], by: NDArray[Any]) -> NDArray[Any]:
     """Return diag(by)X."""
-    Y = np.empty(X.shape, dtype=X.dtype)
+    Y = empty(X.shape, X.dtype)
     _scaled(X.size, np.ascontiguousarray(X), by, Y)
     return Y
 

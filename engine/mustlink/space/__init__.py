@@ -1,6 +1,18 @@
 """The verbs on data of nodes, and the space where all nodes are at home."""
 
+from mustlink.kernels.spare import reused
 from mustlink.space.local import LocalSpace
 from mustlink.space.verbs import Block, Dots, Gram, GroupSums, Series, Small, Space, Vector
 
-__all__ = ["Block", "Dots", "Gram", "GroupSums", "LocalSpace", "Series", "Small", "Space", "Vector"]
+__all__ = [
+    "Block",
+    "Dots",
+    "Gram",
+    "GroupSums",
+    "LocalSpace",
+    "Series",
+    "Small",
+    "Space",
+    "Vector",
+    "reused",
+]

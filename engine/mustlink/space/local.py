@@ -12,6 +12,7 @@ from mustlink.kernels import blocks, column_steps
 from mustlink.kernels.group_sums import group_sums, hand_out
 from mustlink.kernels.keyed_normals import normals
 from mustlink.kernels.lanczos_steps import mix
+from mustlink.kernels.spare import empty
 from mustlink.space.verbs import Dots, Gram, GroupSums, Ints, Scalars, Small, Space, Sum
 
 Array = NDArray[Any]
@@ -92,7 +93,7 @@ class LocalSpace(Space):
     def lessened(self, X: Array, V: Array, a: Small) -> tuple[Array, Small]:
         """See `Space`."""
         X, V = np.ascontiguousarray(X), np.ascontiguousarray(V)
-        out = np.empty_like(X)
+        out = empty(X.shape, X.dtype)
         return out, column_steps.lessen(X, V, _each(a, X.shape[1]), out)
 
     def without(self, X: Array, v: Array, a: Small) -> Array:
@@ -113,7 +114,9 @@ class LocalSpace(Space):
 
     def copy(self, X: Array, dtype: Any = None) -> Array:
         """See `Space`."""
-        return np.array(X, dtype=dtype, order="C")
+        out = empty(X.shape, X.dtype if dtype is None else dtype)
+        out[:] = X
+        return out
 
     def normals(self, width: int, seed: int) -> Array:
         """See `Space`."""
