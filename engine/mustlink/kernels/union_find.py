@@ -40,9 +40,11 @@ def _unite(left: Any, right: Any, parent: Any, owner: Any, refused: Any) -> None
         if owner[a] >= 0 and owner[b] >= 0 and owner[a] != owner[b]:
             refused[link] = True
             continue
-        low, high = min(a, b), max(a, b)
-        parent[high] = low
-        owner[low] = max(owner[a], owner[b])
+        if a > b:
+            a, b = b, a
+        parent[b] = a
+        if owner[b] >= 0:
+            owner[a] = owner[b]
     flatten(parent)
 
 
