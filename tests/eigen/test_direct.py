@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import mustlink as ml
 import oracles
 from cases import random_graph
 from mustlink.eigen import solver
 from mustlink.eigen.solver import DirectKey, GridsKey, laplacian_of, smallest_pairs, smoothest
 from mustlink.errors import NumericalError
 from mustlink.graph import Graph
+from mustlink.linear import direct_inverse
 from mustlink.linear.direct_inverse import DirectInverse
 from mustlink.numeric import dense_algebra
 from mustlink.workspace import Workspace
@@ -37,7 +39,7 @@ def kept(work, kind):
 @pytest.fixture
 def few(monkeypatch):
     """Graphs of a hundred nodes, as if LAPACK were no choice for them."""
-    monkeypatch.setattr(solver, "DENSE_BELOW", 0)
+    monkeypatch.setattr(solver, "FEW", range(2000))
 
 
 @pytest.mark.parametrize("single", [False, True])
@@ -89,3 +91,20 @@ def test_a_basis_asks_for_no_grids(few):
     assert not kept(work, GridsKey)
     exact = np.linalg.eigvalsh(oracles.regularized_laplacian(work.graph.affinity.toarray(), 0.0)[0])
     np.testing.assert_allclose(basis.values[:1], exact[1:2], atol=solver.BASIS_TOL)
+
+
+@pytest.mark.parametrize("method", [ml.GFHF, ml.Poisson])
+@pytest.mark.parametrize("name", ["random", "many components", "weak bridges", "path"])
+def test_propagation_is_that_of_the_dense_solver(monkeypatch, name, method):
+    W = graphs()[name]
+    graph, y = Graph.from_affinity(W), np.full(W.shape[0], -1)
+    y[::9] = np.arange(y[::9].size) % 3
+    exact = method(affinity="precomputed", solver="dense").fit(graph, y)
+    monkeypatch.setattr(direct_inverse, "FEW", range(2000))
+    monkeypatch.setattr(direct_inverse, "build_hierarchy", None)  # no grids are made
+    found = method(affinity="precomputed", solver="cg", tol=1e-12).fit(graph, y)
+    np.testing.assert_allclose(
+        found.label_distributions_, exact.label_distributions_, atol=1e-6, rtol=0
+    )
+    np.testing.assert_array_equal(found.labels_, exact.labels_)
+    assert found.report_.convergence.iterations <= 30

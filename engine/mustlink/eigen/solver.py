@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mustlink.eigen.arpack import OutOfTimeError
 from mustlink.eigen.carried_basis import carried_basis
 from mustlink.eigen.nested_iteration import guard
-from mustlink.eigen.plain_solve import DENSE_BELOW, WITHOUT_GRIDS, choose, plain_solve
+from mustlink.eigen.plain_solve import WITHOUT_GRIDS, choose, plain_solve
 from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance, unconverged
 from mustlink.eigen.smooth_subspace import SmoothBasis, smooth_basis
 from mustlink.errors import NumericalError, OutOfMemoryError
@@ -150,7 +150,7 @@ def _compute(work: Workspace, key: PairsKey) -> EigenResult:
     laplacian = laplacian_of(work)
     # A few steps that the caller allows say nothing about the preconditioner.
     signs = (STAGNATED, MAX_ITER) if key.max_iter >= _TELLING else (STAGNATED,)
-    if key.solver == "lobpcg" and _is_few(laplacian):
+    if key.solver == "lobpcg" and laplacian.size in FEW:
         directly = _directly(work, key)
         if directly is not None and directly.convergence.reason not in (*signs, TIME_LIMIT):
             return directly
@@ -180,11 +180,6 @@ def _compute(work: Workspace, key: PairsKey) -> EigenResult:
     elif found.convergence.reason == STAGNATED:
         work.recorder.warn(unconverged(work, found.convergence))
     return found
-
-
-def _is_few(laplacian: NormalizedLaplacian) -> bool:
-    """Whether L̄ is factored: from where LAPACK no longer finds the pairs themselves."""
-    return DENSE_BELOW < laplacian.size <= FEW
 
 
 def _directly(work: Workspace, key: PairsKey) -> EigenResult | None:
@@ -269,7 +264,7 @@ def _spanning(work: Workspace, p: int, solver: str, tol: float) -> str:
     """
     found = choose(laplacian_of(work), p, solver)
     rough = solver == "auto" and found == "lobpcg" and tol >= BASIS_TOL
-    rough = rough and not _is_few(laplacian_of(work))
+    rough = rough and laplacian_of(work).size not in FEW
     return "chebyshev" if rough and grids_of(work).is_wide else found
 
 

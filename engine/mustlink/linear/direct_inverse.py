@@ -9,11 +9,15 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg as sla
 
+from mustlink.errors import NumericalError
+from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.numeric import dense_algebra
 from mustlink.operators.grounded_laplacian import Block, GroundedLaplacian
+from mustlink.operators.protocol import Preconditioner
 from mustlink.space import LocalSpace
 
-FEW = 2000  # nodes: 16 MB, factored in less than a tenth of a second
+# Nodes: problems of fewer LAPACK solves by itself; 2,000 take 16 MB and a twentieth of a second.
+FEW = range(1_001, 2_001)
 # Added to L̄: null vectors, which are to be projected out, and what single precision makes of them
 # are not blown up by more. Eigenvalues below are taken for larger ones, and still found.
 _SHIFT = 1e-5
@@ -42,3 +46,13 @@ class DirectInverse:
         """Apply to a block (m, b)."""
         X = sla.cho_solve((self.factor, True), R.astype(np.float32), check_finite=False)
         return np.ascontiguousarray(X, dtype=R.dtype)
+
+
+def usual_preconditioner(laplacian: GroundedLaplacian) -> Preconditioner:
+    """The factor of few nodes, a multigrid cycle of more; project where there is a null space."""
+    if laplacian.size in FEW:
+        try:
+            return DirectInverse(laplacian)
+        except NumericalError:
+            pass
+    return build_hierarchy(laplacian).cycle()

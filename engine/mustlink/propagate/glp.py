@@ -20,8 +20,8 @@ from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.errors import NumericalError
 from mustlink.linear.by_columns import Advance, by_columns, done
 from mustlink.linear.cg import Map, block_cg
+from mustlink.linear.direct_inverse import usual_preconditioner
 from mustlink.linear.laplacian_solve import EXACT, by_elimination, solve_laplacian
-from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.numeric import dense_algebra
 from mustlink.observe import Recorder
 from mustlink.operators.grounded_laplacian import GroundedLaplacian
@@ -86,10 +86,10 @@ class LaplacianEnergy:
         return self.factor * root * self.laplacian.apply(root * X)
 
     def system(self, free: Ints, weight: Floats) -> System:
-        """I − S_T, T the diagonal of both, with a multigrid cycle unless the weights are large."""
+        """I − S_T, T the diagonal of both, with a preconditioner unless the weights are large."""
         operator, scale = self.grounded(free, weight)
         is_easy = float((weight * scale**2).min(initial=1.0)) >= _JACOBI
-        cycle = None if is_easy else build_hierarchy(operator).cycle()
+        cycle = None if is_easy else usual_preconditioner(operator)
         return System(operator.apply, scale, cycle, operator)
 
     def grounded(self, free: Ints, weight: Floats) -> tuple[GroundedLaplacian, Floats]:

@@ -15,8 +15,8 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
 from mustlink.labels import as_labels, check_two_classes, labels_of_nodes
+from mustlink.linear.direct_inverse import usual_preconditioner
 from mustlink.linear.laplacian_solve import solve_laplacian
-from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.linear.pseudo_inverse import dense_inverse
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
@@ -238,7 +238,7 @@ class Task:
                 X = dense_inverse(laplacian)(B)
             return X, Convergence("LAPACK", "direct", 0, np.zeros(B.shape[1]), tol)
         with self.recorder.stage("multigrid set-up"):
-            cycle = build_hierarchy(laplacian).cycle()
+            cycle = usual_preconditioner(laplacian)
         with self.recorder.stage("propagating") as advance:
             return solve_laplacian(
                 laplacian,
