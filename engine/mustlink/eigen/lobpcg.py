@@ -148,11 +148,13 @@ def _first_pairs(
 ) -> tuple[Small, Block, Block, Block]:
     """Rayleigh-Ritz on the span of the start: θ, X, AX and MX."""
     MX = X if M is None else M(X)
-    if not is_even(space.gram(X, MX), CUTS[np.dtype(X.dtype)].even):
+    G = space.gram(X, MX)
+    if not is_even(G, CUTS[np.dtype(X.dtype)].even):
         X = orthonormal(space, X, M)
         MX = X if M is None else M(X)
+        G = space.gram(X, MX)
     AX = A(X)
-    H, G = space.sums(Gram(X, AX), Gram(X, MX))
+    H = space.gram(X, AX)
     theta, C = ritz_pairs(sign * H, whitening(G, CUTS[np.dtype(X.dtype)].basis))
     AX = space.combine(AX, C)
     MX = MX if M is None else space.combine(MX, C)

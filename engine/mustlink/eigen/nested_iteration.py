@@ -77,7 +77,7 @@ def _from_coarse(laplacian: Laplacian, grids: Grids, b: int, seed: int) -> Block
     for level in range(depth, 0, -1):
         if level < depth:
             X = _refine(grids, level, nulls[level], X)
-        X = grids.up(level, X)
+        X = grids.up(level, X if level > 1 else X.astype(np.float32))  # in which it is smoothed
     return laplacian.smooth(X, _SMOOTHINGS)
 
 

@@ -27,6 +27,7 @@ WITHOUT_GRIDS = ("dense", "lanczos", "chebyshev")
 DENSE_BELOW = 1000  # nodes: below, LAPACK takes about a second and is exact
 _DENSE_COMPLETE = 4000
 _SINGLE = 1e-4  # residual down to which single precision does, at half the cost
+_BLUNT = 1e-2  # residual from which on it is no worse: what it rounds is a ten thousandth of that
 _FEW = 20_000  # nodes up to which it would save nothing
 
 
@@ -98,7 +99,7 @@ def _nested(
     """Nested iteration, on large graphs in single precision as far as that is sharp enough.
 
     Then Rayleigh-Ritz in double, and more steps where the tolerance asks for them: values and
-    residuals are those of the graph as it is.
+    residuals are those of the graph as it is. Not for spans that need not be sharp.
     """
     k, tol = key.count, key.tol
     how: dict[str, Any] = {
@@ -109,7 +110,10 @@ def _nested(
     rough = laplacian.in_single
     if rough is laplacian or laplacian.size <= _FEW:
         return nested(laplacian, grids, k, tol=tol, max_iter=key.max_iter, **how)
-    first = nested(rough, grids, k, tol=max(tol, _SINGLE), max_iter=key.max_iter, whole=True, **how)
+    whole, enough = tol < _BLUNT, max(tol, _SINGLE)
+    first = nested(rough, grids, k, tol=enough, max_iter=key.max_iter, whole=whole, **how)
+    if not whole:
+        return replace(first, vectors=first.vectors.astype(laplacian.dtype))
     start, taken = first.vectors, first.convergence.iterations
     found = nested(laplacian, grids, k, tol=tol, max_iter=key.max_iter - taken, start=start, **how)
     steps = taken + found.convergence.iterations
