@@ -24,12 +24,10 @@ def local_scales(
     7 neighbours are duplicates of it takes its smallest positive distance; a node with duplicates
     only takes the median scale of the others (1 if there are none).
     """
-    n, k = distances.shape
-    scales = np.empty(n)
-    block = max(1, _BLOCK // max(k, 1))
-    for start in range(0, n, block):
-        near = distances[start : start + block, : min(neighbour, k)]
-        scales[start : start + block] = np.where(np.isfinite(near), near, 0.0).max(axis=1)
+    near = distances[:, :neighbour]
+    scales = near[:, -1].astype(np.float64)
+    fewer = np.flatnonzero(~np.isfinite(scales))
+    scales[fewer] = np.where(np.isfinite(near[fewer]), near[fewer], 0.0).max(axis=1)
     zero = np.flatnonzero(scales <= 0)
     if zero.size:
         rows = np.where(np.isfinite(distances[zero]), distances[zero], 0.0)
