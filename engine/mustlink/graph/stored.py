@@ -16,7 +16,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink.space.scratch_file import read_into
 
 BLOCK_ENTRIES = 1 << 21  # of a block of rows; one row alone may have more
 _PART = 1 << 18  # numbers converted in one go
@@ -57,6 +56,8 @@ class FileNumbers:
                 out[at : at + part.size] = part
 
     def _read(self, first: int, out: NDArray[Any]) -> None:
+        from mustlink.space.scratch_file import read_into  # its package loads the compiler
+
         done = 0
         while done < out.size:
             number, inside = divmod(first + done, self.piece)
