@@ -148,6 +148,15 @@ def test_what_does_not_run_on_disk_is_refused(planted, little, capsys, tmp_path,
     assert err.count("\n") == 1
 
 
+def test_edges_in_a_large_text_are_to_be_converted_first(planted, capsys, tmp_path):
+    source = tmp_path / "list.edges"
+    source.write_text("0 1\n" * 300_000)
+    code, _, err = shell(capsys, "cluster", source, "-k", 2, "--memory", "1MB", "-o", "a.h5")
+    assert code == 2
+    assert "mustlink convert list.edges graph.h5 --memory 1MB" in err
+    assert err.count("\n") == 1
+
+
 @pytest.mark.parametrize("damage", ["one way", "negative", "column"])
 def test_damage_is_told_in_a_line(planted, little, capsys, tmp_path, damage):
     path = planted[0]

@@ -11,6 +11,7 @@ from mustlink.cost.method_cost import Size
 from mustlink.cost.stored_cost import least_in_memory
 from mustlink.errors import InputError
 from mustlink.graph import Graph
+from mustlink.linear.multigrid import stored_grids
 from mustlink.methods import ncut
 from mustlink.space import disk
 from on_disk import stored
@@ -50,6 +51,18 @@ def test_the_same_clusters_as_in_memory(rng, on_disk, variant, tau):
     mine, inside = there.labels_, there.report_.extra["links"]
     E = np.eye(4)[mine]
     np.testing.assert_allclose(inside, E.T @ W.toarray() @ E, rtol=1e-5)
+
+
+def test_without_grids_filters_find_the_same(rng, on_disk, monkeypatch):
+    W, _ = planted_graph(rng, 400, 4, inside=0.2, across=0.02)
+    graph = stored(W)
+    with_grids = fitted(graph, 4, regularization=0)
+    monkeypatch.setattr(stored_grids, "_WIDE", 0.0)
+    without = fitted(graph, 4, regularization=0)
+    assert without.report_.convergence.solver == "chebyshev"
+    assert any("filters" in note for note in without.report_.notes)
+    np.testing.assert_allclose(without.eigenvalues_, with_grids.eigenvalues_, atol=1e-6)
+    assert adjusted_rand_score(without.labels_, with_grids.labels_) == 1.0
 
 
 def test_components_and_isolated_nodes(rng, on_disk):

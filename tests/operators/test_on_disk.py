@@ -126,8 +126,9 @@ def test_nothing_finds_together():
     """A star: one node with all others."""
     W = sp.lil_matrix((60, 60))
     W[0, 1:] = W[1:, 0] = 1.0
-    grids = stored_grids(laplacian_on_disk(sp.csr_matrix(W)))
-    assert grids.sizes[1] == 1
+    L = laplacian_on_disk(sp.csr_matrix(W))
+    assert stored_grids(L).sizes[1] == 1
+    assert stored_grids(L, most=0) is None
 
 
 @pytest.mark.parametrize(

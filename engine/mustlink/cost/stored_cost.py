@@ -91,6 +91,11 @@ def columns_bytes(n: int, columns: int) -> int:
     return _CYCLE * n * columns
 
 
+def links_in(room: int) -> int:
+    """Links between aggregates that fit into so many bytes."""
+    return room // _LINK
+
+
 def coarse_bytes(aggregates: int, columns: int) -> int:
     """Iterations on coarse grids that are there."""
     return _COARSE * aggregates * columns

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mustlink.cost.method_cost import RESERVE
 from mustlink.cost.process_memory import give_back
-from mustlink.cost.stored_cost import coarse_bytes, columns_bytes
+from mustlink.cost.stored_cost import coarse_bytes, columns_bytes, links_in
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import guard, nested
 from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance
@@ -72,9 +72,9 @@ class StoredWork:
         """Grids of L̄, None where they are hardly smaller than the graph."""
         laplacian = self.laplacian()
         with self.recorder.stage("multigrid set-up") as advance:
-            made = stored_grids(laplacian, advance)
+            made = stored_grids(laplacian, advance, self._most_links)
         if made is None:
-            self.recorder.note("eigenvectors: coarse grids are no smaller than the graph; filters")
+            self.recorder.note("eigenvectors: found by filters, as coarse grids would be too large")
             return None
         coarse = coarse_bytes(made.sizes[1], self._width(self.columns))
         return replace(made, laplacian=replace(laplacian, room=self._room(coarse)))
@@ -110,6 +110,15 @@ class StoredWork:
         elif not found.convergence.converged.all():
             self.recorder.warn(found.convergence.status)
         return found
+
+    @property
+    def _most_links(self) -> int | None:
+        """Links between aggregates that there is room for."""
+        left = self.recorder.budget.left()
+        if left is None:
+            return None
+        room = left - RESERVE - columns_bytes(self.graph.n_nodes, 1)
+        return int(links_in(max(room, 0)))
 
     def _width(self, k: int) -> int:
         linked = self.graph.n_nodes - self.seen.isolated

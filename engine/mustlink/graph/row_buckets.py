@@ -20,7 +20,7 @@ MEMORY = ENTRIES * (2 * RECORD.itemsize + 16)  # bytes while entries are dealt o
 class RowBuckets:
     """Room for `counts` (n,) entries of every row of a matrix (n, columns), on disk.
 
-    Not more than those are to be added. Memory: as many bytes as `MEMORY`, and 2 a row; a row of
+    Not more than those are to be added. Memory: as many bytes as `MEMORY`, and 6 a row; a row of
     more entries than a bucket has room for takes its own.
     """
 
@@ -55,11 +55,12 @@ class RowBuckets:
 
     def rows(self, *, largest: bool = False) -> Iterator[RowBlock]:
         """All rows in blocks, columns rising; of equal ones the sum, or the `largest`."""
+        place = np.full(self.n_rows, -1, dtype=np.int32)
         for b, (first, stop) in enumerate(zip(self._first[:-1], self._first[1:], strict=True)):
             records = np.empty(int(self._filled[b] - self._start[b]), dtype=RECORD)
             self._file.read(int(self._start[b]) * RECORD.itemsize, records)
             ends = np.zeros(int(stop - first) + 1, dtype=np.int32)
             columns = np.empty(records.size, dtype=np.int32)
             values = np.empty(records.size, dtype=np.float32)
-            left = into_rows(records, int(first), ends, columns, values, largest)
+            left = into_rows(records, int(first), ends, columns, values, largest, place)
             yield RowBlock(int(first), ends, columns[:left], values[:left], self.n_rows)

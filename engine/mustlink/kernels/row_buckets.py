@@ -19,10 +19,13 @@ def deal(bucket: Any, rows: Any, columns: Any, values: Any, starts: Any, out: An
 
 
 @nb.njit(cache=True, nogil=True)
-def into_rows(records: Any, first: Any, ends: Any, columns: Any, values: Any, largest: Any) -> int:
+def into_rows(
+    records: Any, first: Any, ends: Any, columns: Any, values: Any, largest: Any, place: Any
+) -> int:
     """Records of rows `first`, `first` + 1, … as CSR, columns rising, equal ones summed.
 
-    Or the largest of them. `ends` (rows + 1,) is zero at first. Returns how many entries are left.
+    Or the largest of them. `ends` (rows + 1,) is zero at first, `place` (n,) any numbers, one a
+    column. Returns how many entries are left.
     """
     size = ends.size - 1
     for e in range(records.size):
@@ -35,18 +38,18 @@ def into_rows(records: Any, first: Any, ends: Any, columns: Any, values: Any, la
         ends[r] += 1
     done = begin = 0
     for r in range(size):
-        stop = ends[r]
-        sort_row(columns, values, begin, stop)
-        mine = done
+        mine, stop = done, ends[r]
         for q in range(begin, stop):
-            if done > mine and columns[done - 1] == columns[q]:
-                if largest:
-                    values[done - 1] = max(values[done - 1], values[q])
-                else:
-                    values[done - 1] += values[q]
-            else:
+            at = place[columns[q]]
+            if at < mine or at >= done or columns[at] != columns[q]:
+                place[columns[q]] = done
                 columns[done], values[done] = columns[q], values[q]
                 done += 1
+            elif largest:
+                values[at] = max(values[at], values[q])
+            else:
+                values[at] += values[q]
+        sort_row(columns, values, mine, done)
         begin = stop
         ends[r] = done
     for r in range(size, 0, -1):

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mustlink_io.commands.options import IN_PLACE, JSON, KEY, OVERWRITE, QUIET, output_of, several
+from mustlink_io.commands.options import (
+    IN_PLACE,
+    JSON,
+    KEY,
+    OVERWRITE,
+    QUIET,
+    memory_size,
+    output_of,
+    several,
+)
 from mustlink_io.commands.preparing_options import COLUMN_STEPS, PreparingCommand
 from mustlink_io.hdf5.file_names import USUAL
 from mustlink_io.jobs.methods import steps_of
@@ -30,6 +39,11 @@ if TYPE_CHECKING:
 @click.option(
     "--into", metavar="FILE", help="Put the result IN into a copy of this .h5ad or .graphml."
 )
+@click.option(
+    "--memory",
+    callback=memory_size,
+    help="As 4GB: edges in text become a graph in .h5 without being in memory together.",
+)
 @several(*COLUMN_STEPS, IN_PLACE, KEY, OVERWRITE, QUIET, JSON)
 def convert(
     source: str,
@@ -39,6 +53,7 @@ def convert(
     form: str | None,
     quiet: bool,
     as_json: bool,
+    memory: int | None,
     **given: Any,
 ) -> None:
     """Convert points, a graph or a result IN to OUT.
@@ -47,6 +62,7 @@ def convert(
       mustlink convert points.csv points.h5             empty cells become NaN
       mustlink convert t.csv t.h5 --drop id --one-hot port --impute
       mustlink convert pbmc.h5ad:/obsp/connectivities cells.metis
+      mustlink convert edges.tsv g.h5 --memory 1GB      edges are not in memory together
       mustlink convert graph.graphml graph.h5           names of nodes are kept in /names
       mustlink convert out.h5 labels.csv                node, name, cluster, class, confidence
       mustlink convert out.h5 labels.png                of a picture
@@ -69,12 +85,14 @@ def convert(
         for name in ("in_place", "overwrite"):
             if given[name]:
                 raise click.UsageError(f"--{name.replace('_', '-')} belongs to --into FILE")
-        result = _convert(source, out or output, form, steps)
+        result = _convert(source, out or output, form, steps, memory)
     else:
         if not steps.is_nothing:
             raise click.UsageError(f"{steps.options()[0]}: is for columns of points, not --into")
         if form is not None:
             raise click.UsageError("--to: the copy of --into has its format; leave it out")
+        if memory is not None:
+            raise click.UsageError("--memory: is for edges into .h5, not --into; leave it out")
         result = _convert_into(source, into, out or output, **given)
     for warning in result["warnings"]:
         click.echo(f"warning: {warning}", err=True)
@@ -85,13 +103,13 @@ def convert(
 
 
 def _convert(
-    source: str, output: str | None, form: str | None, steps: Preparation
+    source: str, output: str | None, form: str | None, steps: Preparation, memory: int | None
 ) -> dict[str, Any]:
     from mustlink_io.jobs import convert as job
 
     if output is None:
         raise click.UsageError("Missing argument 'OUT'.")
-    return job.convert(source, output, form, steps)
+    return job.convert(source, output, form, steps, memory)
 
 
 def _convert_into(

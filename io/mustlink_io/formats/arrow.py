@@ -57,6 +57,24 @@ def most_lines(path: Path) -> int:
         return 1 + sum(block.count(b"\n") for block in iter(lambda: file.read(2**22), b""))
 
 
+def columns(block: bytes, mark: str | None, width: int) -> list[NDArray[Any]]:
+    """Two columns of whole numbers and one of weights, 1 where `width` is 2, of a block of lines.
+
+    Raises NotPlainError.
+    """
+    csv = _csv()
+    if csv is None:
+        raise NotPlainError
+    table = _of_block(csv, block, mark, ["int64", "int64", "float64"][:width])
+    found = [_joined(column) for column in table.columns]
+    return [*found, np.ones(len(found[0]))][:3]
+
+
+def _joined(column: Any) -> NDArray[Any]:
+    parts = [np.from_dlpack(chunk) for chunk in column.chunks]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=str(column.type))
+
+
 def words(
     path: Path, skip: int, mark: str | None, width: int
 ) -> tuple[NDArray[np.object_], list[NDArray[np.int64]], list[NDArray[np.float64]]]:
@@ -114,15 +132,19 @@ def _tables(path: Path, skip: int, mark: str | None, kinds: Sequence[str]) -> It
     if csv is None or path.stat().st_size < LARGE:
         raise NotPlainError
     for block in tokens.line_blocks(path, skip, "#%"):
-        if mark is None and b"\t" in block:
-            yield _table(csv, tokens.tidied(block), " ", kinds)
-            continue
-        try:
-            yield _table(csv, block, mark or " ", kinds)
-        except NotPlainError:
-            if mark is not None:
-                raise
-            yield _table(csv, tokens.tidied(block), " ", kinds)
+        yield _of_block(csv, block, mark, kinds)
+
+
+def _of_block(csv: Any, block: bytes, mark: str | None, kinds: Sequence[str]) -> Any:
+    """The table in a block of lines, blanks made one where they separate columns."""
+    if mark is None and b"\t" in block:
+        return _table(csv, tokens.tidied(block), " ", kinds)
+    try:
+        return _table(csv, block, mark or " ", kinds)
+    except NotPlainError:
+        if mark is not None:
+            raise
+        return _table(csv, tokens.tidied(block), " ", kinds)
 
 
 def _table(csv: Any, block: bytes, mark: str, kinds: Sequence[str]) -> Any:

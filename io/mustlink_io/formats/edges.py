@@ -7,9 +7,8 @@ No library reads them as they are (columns by any blanks, comments anywhere, num
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +16,8 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink_io.formats import arrow, tables, tokens
-from mustlink_io.formats.adjacency import Forced, Found, Lines, edge_columns, of_names, of_numbers
+from mustlink_io.formats.adjacency import Found, Lines, edge_columns, of_names, of_numbers
+from mustlink_io.formats.edge_lines import forced_by, opening, slow_blocks, uneven
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import store, writing
 
@@ -38,60 +38,16 @@ def read_edges(path: Path, *, directed: bool = False) -> Found:
 
     Time and memory by blocks of the file: 10 million edges take seconds. Raises InputError.
     """
-    number, line = tables.first_line(path)
-    mark = tables.delimiter(line)
-    words = tables.words_of(line)
-    if " {" in line and line.endswith("}"):  # which may have commas
-        raise InputError(
-            f"{path}: {{…}} instead of a weight, as networkx writes what edges have; write it by "
-            "nx.write_weighted_edgelist, or nx.write_edgelist with data=False"
-        )
-    if len(words) not in (2, 3):
-        raise InputError(
-            f"{path}: {len(words)} columns; an edge list has i, j and optionally a weight"
-        )
-    header = _is_header(words)
-    skip = number + header
-    forced = _forced(words) if header else None
-    if header:
-        number, line = second_line(path, number, line)
-        words = [word.strip().strip('"') for word in line.split(mark)]
-    lines = Lines(path, skip)
-    if all(map(tables.is_number, words[:2])):
+    found = opening(path)
+    lines, mark, words, forced = found.lines, found.mark, found.words, found.forced
+    if found.is_numbered:
         ends = _numbered(lines, mark, len(words))
-        found = of_numbers(*ends, str(path), forced, lines, directed=directed)
+        made = of_numbers(*ends, str(path), forced, lines, directed=directed)
     else:
         named = _named(lines, mark, len(words))
-        found = of_names(*named, str(path), lines, directed=directed)
-    notes = [note for note in (found[2], arrow.advice(path)) if note is not None]
-    return found[0], found[1], "; ".join(notes) or None
-
-
-def _forced(words: Sequence[str]) -> Forced | None:
-    """What a header says of the numbers below it, None if nothing."""
-    found = {word.strip().lower() for word in words[:2]}
-    return next((kind for kind in get_args(Forced) if found == {kind}), None)
-
-
-def _is_header(words: list[str]) -> bool:
-    """Whether a first line names the columns: usual names, or words above a weight."""
-    lowered = tuple(word.lower() for word in words)
-    usual = (
-        lowered[:2] in tables.ENDS
-        or _forced(lowered) is not None
-        or not {"source", "target", "weight"}.isdisjoint(lowered)
-    )
-    return usual or (len(words) == 3 and not tables.is_number(words[2]))
-
-
-def second_line(path: Path, first: int, header: str) -> tuple[int, str]:
-    """Number and text of the first line with values below line `first`; raises InputError."""
-    with path.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(file):
-            if number > first and line.strip() and line.strip()[0] not in "#%":
-                return number, line.strip()
-    shown = store.text(header)[:60]
-    raise InputError(f"{path}: {shown!r} is taken as a header, but no values below it")
+        made = of_names(*named, str(path), lines, directed=directed)
+    notes = [note for note in (made[2], arrow.advice(path)) if note is not None]
+    return made[0], made[1], "; ".join(notes) or None
 
 
 def _numbered(
@@ -104,55 +60,8 @@ def _numbered(
         columns, weight = np.empty((2, places), np.int64), np.ones(places)
         m = arrow.fill([*columns, weight][:width], path, lines.skip, mark)
         return columns[:, :m].T, weight[:m]
-    ends: list[NDArray[np.int64]] = []
-    weights: list[NDArray[np.float64]] = []
-    table = bytes.maketrans(b",;", b"  ") if mark in (",", ";") else None
-    done = 0
-    for block in tokens.line_blocks(path, lines.skip, "#%"):
-        clean = block.translate(table) if table else block
-        try:
-            values, counts = tokens.numbers(clean, float, str(path))
-        except tokens.WordError as error:
-            raise InputError(f"{path}: {lines.told(done + error.line)}: {error.what}") from None
-        counts = counts[counts > 0]
-        wrong = np.flatnonzero(counts != width).tolist()
-        if wrong:
-            raise _uneven(lines, done + wrong[0], counts[wrong[0]], width)
-        found = values.reshape(-1, width)
-        ends.append(_whole(found[:, :2], clean, lines, done))
-        weights.append(found[:, 2].copy() if width == 3 else np.ones(len(found)))
-        done += len(found)
-    return np.concatenate(ends), np.concatenate(weights)
-
-
-def _uneven(lines: Lines, edge: int, columns: int, width: int) -> InputError:
-    """The error for a line with another number of columns than the first."""
-    cure = "give every edge a weight, 1 where it has none" if {columns, width} == {2, 3} else ""
-    return InputError(
-        f"{lines.path}: {lines.told(edge)}: has {columns} columns, but the first line of edges has "
-        f"{width}; {cure or 'an edge list has i, j and optionally a weight'}"
-    )
-
-
-def _whole(
-    values: NDArray[np.float64], block: bytes, lines: Lines, before: int
-) -> NDArray[np.int64]:
-    """Ends (m, 2) of the edges in a block of lines, the first of which is edge `before`."""
-    odd = (values != np.rint(values)) | (np.abs(values) > 2.0**63)
-    if odd.any():
-        i, j = np.argwhere(odd)[0]
-        line = lines.told(int(before + i))
-        why = "is too large" if abs(values[i, j]) > 2.0**63 else "is not a whole number"
-        raise InputError(f"{lines.path}: {line}: node {values[i, j]} {why}")
-    if (np.abs(values) < 2.0**53).all():
-        return values.astype(np.int64)
-    cells = np.array(block.split(), dtype=object).reshape(len(values), -1)[:, :2]
-    try:  # beyond 2^53, the numbers in double precision are not all of them
-        return cells.astype(np.int64)
-    except (ValueError, OverflowError):
-        raise InputError(
-            f"{lines.path}: a node from 2^53 on is too large, or not written as digits"
-        ) from None
+    parts = list(slow_blocks(lines, mark, width))
+    return tuple(map(np.concatenate, zip(*parts, strict=True)))  # type: ignore[return-value]
 
 
 def _named(
@@ -171,7 +80,7 @@ def _named(
         cells, counts = _cells(block, mark)
         if set(counts) - {width}:
             wrong = next(at for at, count in enumerate(counts) if count != width)
-            raise _uneven(lines, done + wrong, counts[wrong], width)
+            raise uneven(lines, done + wrong, counts[wrong], width)
         here = [cells[0::width], cells[1::width]]
         for cell in dict.fromkeys(here[0] + here[1]):
             row.setdefault(cell, len(row))
@@ -227,7 +136,7 @@ def of_table(table: tables.Table, where: str, *, directed: bool = False) -> Foun
         weights = weights.astype(np.float64)
     if all(column.dtype.kind != "O" for column in cells):
         ends = tables.to_integers(np.column_stack(cells), where, "edge")
-        return of_numbers(ends, weights, where, _forced(table.header), directed=directed)
+        return of_numbers(ends, weights, where, forced_by(table.header), directed=directed)
     texts, flat = _numbered_words(np.concatenate([tables.column_text(part) for part in cells]))
     return of_names(flat.reshape(2, -1).T, weights, texts, where, directed=directed)
 
@@ -242,7 +151,7 @@ def _numbered_words(words: NDArray[np.object_]) -> tuple[NDArray[np.object_], ND
 def is_edge_table(header: Any) -> bool:
     """Whether a header is that of edges: source,target and at most a weight."""
     names = tuple(name.strip().lower() for name in header)
-    ends = names[:2] in tables.ENDS or (len(names) > 1 and _forced(names) is not None)
+    ends = names[:2] in tables.ENDS or (len(names) > 1 and forced_by(names) is not None)
     return ends and names[2:] in ((), ("weight",))
 
 

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from mustlink.errors import InputError
-from mustlink_io.formats import adjacency, coordinates, edges, own_columns, preparing, tables
+from mustlink_io.formats import (
+    adjacency,
+    coordinates,
+    edge_lines,
+    edges,
+    own_columns,
+    preparing,
+    tables,
+)
 from mustlink_io.formats.data import Read
 from mustlink_io.formats.names import names_or_none
 from mustlink_io.hdf5 import store
@@ -42,7 +50,7 @@ def _hinted(error: InputError, found: InputError, place: Place, header: list[str
     if all(map(tables.is_number, header)):
         return error  # no header: the place of the word says more
     number, line = tables.first_line(place.path)
-    below = edges.second_line(place.path, number, line)[1].split(tables.delimiter(line))
+    below = edge_lines.second_line(place.path, number, line)[1].split(tables.delimiter(line))
     text = [bool(word.strip()) and not tables.is_number(word.strip(' "')) for word in below]
     if len(header) not in (2, 3) or len(below) != len(header) or not all(text[:2]):
         return found

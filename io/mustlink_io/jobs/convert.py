@@ -25,15 +25,22 @@ from mustlink_io.jobs.convert_results import (
     write_answer,
     write_labels,
 )
+from mustlink_io.jobs.convert_rows import convert_rows
 
 _NOTHING = Preparation()
 _INTO = {".h5ad": "AnnData", ".graphml": "GraphML"}
 
 
 def convert(
-    source: str, output: str, form: str | None, steps: Preparation = _NOTHING
+    source: str,
+    output: str,
+    form: str | None,
+    steps: Preparation = _NOTHING,
+    memory: int | None = None,
 ) -> dict[str, Any]:
     """Write what is in `source` to `output`, in `form` or as its ending says; raises InputError.
+
+    With `memory` edges in a text file become a graph in HDF5 without being in memory together.
 
     `steps` prepare columns of points; without them empty cells become NaN. A result, which holds
     labels and no data, becomes a table of its nodes, or its labels alone, of pixels (h, w).
@@ -45,6 +52,10 @@ def convert(
     with locked(output):
         remove_leftovers(target)
         written = None
+        if memory is not None:
+            if not steps.is_nothing:
+                raise InputError(f"{place}: --memory is for edges, which have no columns")
+            return _by_rows(place, output, form, memory)
         if results.is_result(place) or is_labels(place):
             if not steps.is_nothing:
                 raise InputError(f"{place}: holds labels, which have no columns to prepare")
@@ -60,6 +71,15 @@ def convert(
             return _data(source, output, form, steps)
         kind, shape, notes = written
         return _told(str(place), output, kind, form, shape, notes)
+
+
+def _by_rows(place: formats.Place, output: str, form: str, memory: int) -> dict[str, Any]:
+    """Edges in text to HDF5 by blocks of lines."""
+    if form != "h5":
+        raise InputError(f"--memory: edges go into HDF5, not {form}; leave it out, or write .h5")
+    n, entries, notes = convert_rows(place, output, memory)
+    notes.append(f"{output}: {entries:,} weights, two an edge, in single precision")
+    return _told(str(place), output, "graph", form, [n, n], notes)
 
 
 def _form(output: str) -> str:

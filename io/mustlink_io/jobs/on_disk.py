@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from mustlink.cost.process_memory import size_text
 from mustlink.cost.stored_cost import StoredCost
+from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import matrices
 from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.file_names import EDGES
 from mustlink_io.jobs.rates import duration
 from mustlink_io.jobs.solving_stages import StagePlan
 
@@ -26,6 +29,20 @@ def runs_on_disk(job: Any, *, is_points: bool) -> bool:
     if not isinstance(job.n_clusters, int) or set(job.params) - _OPTIONS:
         return False
     return job.params.get("variant") != "shi-malik" and _has_rows(formats.parse(job.data))
+
+
+def refuse_large_text(job: Any) -> None:
+    """Raise InputError for edges in a text file of more bytes than the memory has."""
+    place = formats.parse(job.data)
+    if job.memory is None or place.suffix not in (*EDGES, ".mtx") or not place.path.exists():
+        return
+    size = place.path.stat().st_size
+    if size > job.memory:
+        raise InputError(
+            f"{place}: {size_text(size)} of text are read whole, which needs more than "
+            f"{size_text(job.memory)}; first: mustlink convert {place.path.name} graph.h5 --memory "
+            f"{size_text(job.memory).replace(' ', '')}, whose graph may stay on disk"
+        )
 
 
 def _has_rows(place: formats.Place) -> bool:

@@ -21,7 +21,7 @@ from mustlink.observe import Recorder
 from mustlink_io.jobs.data_probe import Probe, probe_of
 from mustlink_io.jobs.data_shape import Shape, shape_of
 from mustlink_io.jobs.methods import PROPAGATORS
-from mustlink_io.jobs.on_disk import runs_on_disk, stages_on_disk
+from mustlink_io.jobs.on_disk import refuse_large_text, runs_on_disk, stages_on_disk
 from mustlink_io.jobs.rates import START, duration
 from mustlink_io.jobs.solving_stages import StagePlan, answers_peak, solving_stages
 
@@ -92,7 +92,9 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     `speed` is how many times slower than the machine of the rates this one is. The error for a
     memory that is too small names the least that works.
     """
-    shape = shape_of(job.data, job.steps, job.wanted, job.apart) if shape is None else shape
+    if shape is None:
+        refuse_large_text(job)
+        shape = shape_of(job.data, job.steps, job.wanted, job.apart)
     memory, k = job.memory, min(job.neighbours, shape.n - 1)
     if shape.d == 0:
         job.check_graph(job.data)

@@ -34,6 +34,7 @@ from mustlink.space.disk_block import DiskBlock
 _STRONG = 0.5  # as in memory, see `hierarchy`
 _VISITS, _CHEAP = 3, 1.2  # likewise
 _HELD = 5  # blocks in memory of a cycle
+_WIDE = 0.5  # of the weights of the graph: grids with more links are not worth having
 Advance = Callable[[float], None]
 
 
@@ -162,9 +163,11 @@ class StoredGrid:
 
 
 def stored_grids(
-    laplacian: StoredLaplacian, advance: Advance = lambda _: None
+    laplacian: StoredLaplacian, advance: Advance = lambda _: None, most: int | None = None
 ) -> StoredGrids | None:
     """Aggregate nodes in their order until about 200 are left; None where few find together.
+
+    Also where aggregates have more than `most` links, half of the graph's weights as a rule.
 
     Five passes over the graph. Memory: 12 bytes a node, and the graph of the aggregates.
     """
@@ -173,7 +176,11 @@ def stored_grids(
     if found is None:
         return None
     held, count = found
-    weights = _between(graph, held, count, space, lambda part: advance(0.7 + 0.3 * part))
+    most = min(int(_WIDE * graph.n_entries), graph.n_entries if most is None else most)
+    between = _Between(graph, held, count, most)
+    weights = between.weights(space, lambda part: advance(0.7 + 0.3 * part))
+    if weights is None:
+        return None
     group, share = space.new((), np.int32), space.new((), np.float64)
     squares = np.zeros(count)
     for rows in space.ranges(32):
@@ -217,27 +224,44 @@ def _groups(laplacian: StoredLaplacian, advance: Advance) -> tuple[NDArray[np.in
     return (group, count) if 0 < count <= 0.8 * n else None
 
 
-def _between(
-    graph: StoredGraph, group: NDArray[np.int32], count: int, space: DiskSpace, advance: Advance
-) -> sp.csr_matrix:
-    """Weights between aggregates, (count, count), in double precision."""
-    entries = np.zeros(count, dtype=np.int64)
-    for rows in space.ranges(32):
-        held = np.bincount(np.maximum(group[rows], 0), graph.lengths(rows), count)
-        entries += held.astype(np.int64)
-    buckets = RowBuckets(entries, space.folder)
-    for block in graph.blocks():
-        mine = np.repeat(np.maximum(group[block.rows], 0), np.diff(block.indptr))
-        there = np.maximum(group[block.indices], 0)  # of an isolated node there is no entry
-        buckets.add(mine, there, block.data)
-        advance(0.5 * block.rows.stop / graph.n_nodes)
-    parts = []
-    for part in buckets.rows():
-        parts.append((part.data.copy(), part.indices.copy(), np.diff(part.indptr)))
-        advance(0.5 + 0.5 * part.rows.stop / count)
-    data, columns, lengths = (np.concatenate(each) for each in zip(*parts, strict=True))
-    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    return sp.csr_matrix((data.astype(np.float64), columns, ends), shape=(count, count))
+@dataclass(frozen=True, eq=False)
+class _Between:
+    """Links between `count` aggregates, `group` (n,) telling those of the nodes; `most` at most."""
+
+    graph: StoredGraph
+    group: NDArray[np.int32]
+    count: int
+    most: int
+
+    def weights(self, space: DiskSpace, advance: Advance) -> sp.csr_matrix | None:
+        """Sums of weights, (count, count), in double precision; None where links are too many."""
+        buckets = self._dealt(space, lambda part: advance(0.5 * part))
+        parts, links = [], 0
+        for part in buckets.rows():
+            links += part.nnz
+            if links > self.most:
+                return None
+            parts.append((part.data.copy(), part.indices.copy(), np.diff(part.indptr)))
+            advance(0.5 + 0.5 * part.rows.stop / self.count)
+        data, columns, lengths = (np.concatenate(each) for each in zip(*parts, strict=True))
+        ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        shape = self.count, self.count
+        return sp.csr_matrix((data.astype(np.float64), columns, ends), shape=shape)
+
+    def _dealt(self, space: DiskSpace, advance: Advance) -> RowBuckets:
+        """Entries by the aggregate of their row."""
+        graph, group = self.graph, self.group
+        entries = np.zeros(self.count, dtype=np.int64)
+        for rows in space.ranges(32):
+            held = np.bincount(np.maximum(group[rows], 0), graph.lengths(rows), self.count)
+            entries += held.astype(np.int64)
+        buckets = RowBuckets(entries, space.folder)
+        for block in graph.blocks():
+            mine = np.repeat(np.maximum(group[block.rows], 0), np.diff(block.indptr))
+            there = np.maximum(group[block.indices], 0)  # of an isolated node there is no entry
+            buckets.add(mine, there, block.data)
+            advance(block.rows.stop / graph.n_nodes)
+        return buckets
 
 
 def _in_double(first: NormalizedLaplacian) -> Hierarchy:
