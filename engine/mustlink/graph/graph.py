@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mustlink.check import as_affinity
 from mustlink.graph.components import component_labels
 from mustlink.graph.derived import Derived
+from mustlink.graph.even_degrees import has_even_degrees
 from mustlink.graph.multiplicity import fold
 from mustlink.graph.weight_range import within_range
 
@@ -131,6 +132,12 @@ class Graph:
         # Sums in single precision are off by 1e-7, and D^½1 would be no null vector of L̄.
         found[filled] = np.add.reduceat(W.data, W.indptr[:-1][filled], dtype=np.float64)
         return found
+
+    @cached_property
+    def has_even_degrees(self) -> bool:
+        """Whether all nodes with an edge have about as many, see `graph.even_degrees`."""
+        edges = np.diff(self.affinity.indptr)
+        return has_even_degrees(edges[edges > 0])
 
     @cached_property
     def volume(self) -> float:

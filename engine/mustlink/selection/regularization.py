@@ -23,7 +23,6 @@ from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
-from mustlink.graph.even_degrees import has_even_degrees
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.result import EigenResult
 from mustlink.rounding.assign import kmeans
@@ -98,7 +97,7 @@ def choose_regularization(
     why = "one cluster" if k == 1 else _if_small(work)
     if why:
         return Regularization(0.0, why)
-    if _is_even(work):
+    if work.graph.has_even_degrees:
         with_sharp = rows(plain, sharp())
         with recorder.stage(_STAGE):
             if _largest(work, _clusters(work, with_sharp, k, seed)) <= _GIANT:
@@ -150,7 +149,9 @@ def regularization_of(
 def reason_for_none(work: Workspace) -> str:
     """Why nothing but 0 is tried on a graph, before any eigenvector; empty for networks."""
     return (
-        if_of_points(work.graph.info) or _if_small(work) or (_EVEN_TOLD if _is_even(work) else "")
+        if_of_points(work.graph.info)
+        or _if_small(work)
+        or (_EVEN_TOLD if work.graph.has_even_degrees else "")
     )
 
 
@@ -161,10 +162,6 @@ def if_of_points(info: Mapping[str, Any]) -> str:
 
 def _if_small(work: Workspace) -> str:
     return f"less than {FEWEST} nodes" if laplacian_of(work).size < FEWEST else ""
-
-
-def _is_even(work: Workspace) -> bool:
-    return has_even_degrees(np.diff(work.graph.affinity.indptr)[laplacian_of(work).nodes])
 
 
 def _pairs(
