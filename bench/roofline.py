@@ -7,8 +7,8 @@ written), the rate of matrix products in both precisions, and then the parts of 
 graph of bench/million.py. Bytes and operations are counted from shapes, every array once for each
 pass that needs it; the least possible time is the larger of bytes/copy rate and operations/product
 rate. A product's block counts once, too, as if rows of neighbours were at hand when they are
-gathered. Caches that hold a part make less than 1 possible. Threads that the machine gives to others
-count as ours: look at the load that is told.
+gathered. Caches that hold a part make less than 1 possible. Threads that the machine gives to
+others count as ours: look at the load that is told.
 """
 
 from __future__ import annotations
