@@ -4,6 +4,7 @@
 # make bench      measurements against peers, kept in bench/results.json
 # make figures    figures of bench/results.json into README, docs and the growth plot
 # make test-scanpy  a round trip through scanpy, in an environment of its own
+# make test-scale  the ranks of an MPI job, in an environment of its own (Debian: MPI and PETSc)
 # make docs       the documentation as a site, into site/
 # make dist       wheel and source distribution, checked, into dist/
 # make papers     the papers' tables and figures again, into bench/papers/RESULTS.md
@@ -12,7 +13,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON_FOUND := $(shell command -v $(PYTHON) || command -v python3)
 
-.PHONY: run test tests style types contracts test-slow test-scanpy bench figures papers lint docs dist clean
+.PHONY: run test tests style types contracts test-slow test-scanpy test-scale bench figures papers lint docs dist clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON_FOUND) -m venv $(VENV)
@@ -56,6 +57,14 @@ test-scanpy: $(SCANPY)/.installed
 	$(SCANPY)/bin/python -m pytest --confcutdir=tests/scanpy_roundtrip tests/scanpy_roundtrip \
 	    tests/project/test_examples.py::test_an_expert_tells_cells_apart
 
+SCALE := .venv-scale
+$(SCALE)/.installed: pyproject.toml tests/scale/environment.sh
+	tests/scale/environment.sh $(SCALE)
+	touch $@
+
+test-scale: $(SCALE)/.installed
+	$(SCALE)/bin/python -m pytest tests/scale
+
 docs: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	$(BIN)/mkdocs build --strict
@@ -88,4 +97,4 @@ papers: $(BIN)/.installed
 	$(BIN)/python -m bench.papers
 
 clean:
-	rm -rf $(VENV) $(SCANPY) dist site demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(SCANPY) $(SCALE) dist site demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,11 @@ from mustlink.deadline import Deadline
 from mustlink.eigen.arpack import lanczos, shift_invert
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.lapack import dense_smallest
-from mustlink.eigen.nested_iteration import guard, nested
+from mustlink.eigen.nested_iteration import Grids, guard, nested
 from mustlink.linear.by_columns import towards
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.operators.protocol import Laplacian
 from mustlink.result import Convergence, EigenResult
 from mustlink.space import reused
 from mustlink.workspace.keys import SolutionKey
@@ -85,13 +86,27 @@ def plain_solve(
         return shift_invert(
             laplacian, grids, k, tol=tol, max_iter=10 * max_iter, seed=seed, deadline=deadline
         )
-    return _nested(laplacian, grids, key, advance, deadline)
+    return two_precisions(laplacian, grids, key, advance, deadline)
+
+
+class TwoPrecisions(Laplacian, Protocol):
+    """A Laplacian that may be had in single precision, too."""
+
+    @property
+    def size(self) -> int:
+        """Number m of nodes, wherever they are."""
+        ...
+
+    @property
+    def in_single(self) -> Laplacian:
+        """The same with S in single precision, itself if it is."""
+        ...
 
 
 @reused()
-def _nested(
-    laplacian: NormalizedLaplacian,
-    grids: Hierarchy,
+def two_precisions(
+    laplacian: TwoPrecisions,
+    grids: Grids,
     key: SolutionKey[EigenResult],
     advance: Callable[[float], None],
     deadline: Deadline,

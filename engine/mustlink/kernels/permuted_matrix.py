@@ -50,7 +50,7 @@ def _fill(
 
 @loop()
 def _scale(indptr: Any, indices: Any, data: Any, by: Any, values: Any) -> None:
-    for i in nb.prange(by.size):
+    for i in nb.prange(indptr.size - 1):
         for q in range(indptr[i], indptr[i + 1]):
             values[q] = data[q] * (by[indices[q]] * by[i])  # the same for (i, j) and (j, i)
 

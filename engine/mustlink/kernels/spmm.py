@@ -135,7 +135,7 @@ def chebyshev_step(
     `weights` are (shift, factor, old, new), `inverse` (m,) is D⁻¹. `step` (m, b) is changed.
     """
     X = np.ascontiguousarray(X)
-    Y = empty(X.shape, X.dtype)
+    Y = empty((matrix.shape[0], X.shape[1]), X.dtype)
     arrays = matrix.indptr, matrix.indices, matrix.data, X, B, inverse
     _chebyshev(matrix.nnz * X.shape[1], *arrays, np.array(weights, dtype=X.dtype), step, Y)
     return Y

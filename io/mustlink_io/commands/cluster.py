@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -127,16 +128,23 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
     help="Also /membership, shares of all clusters in every node, and /confidence. With 15 "
     "labels and 3 a cluster, or 30 pairs and 10 a cluster, both are calibrated by three more fits.",
 )
+@click.option(
+    "--ranks",
+    type=click.IntRange(min=1),
+    metavar="P",
+    help="Divide the nodes of a graph in HDF5 among P ranks of MPI; see docs/scale.md.",
+)
 @several(SEED, THREADS, MEMORY, TIME, RESUME, FRESH, QUIET, JSON)
 def cluster(
     method: str | None,
     labels: str | None,
     constraints: str | None,
     beliefs: dict[str, float] | None,
+    ranks: int | None,
     quiet: bool,
     as_json: bool,
     **given: Any,
-) -> None:
+) -> int:
     """Cluster DATA into K clusters; OUT.h5 gets /labels, /embedding, /report.
 
     \b
@@ -159,8 +167,10 @@ def cluster(
                  0,17,1         nodes are numbered from 0, or named as in DATA
                  0,23,-1
     """
+    from mustlink_io.jobs import on_ranks
     from mustlink_io.jobs.cluster import ClusterJob, usual_method
     from mustlink_io.jobs.methods import steps_of
+    from mustlink_io.jobs.mpi_launch import is_rank, launch
     from mustlink_io.jobs.run import run
     from mustlink_io.terminal.progress import observing
 
@@ -187,9 +197,14 @@ def cluster(
         beliefs=beliefs or {},
         params={name: value for name, value in given.items() if value is not None},
     )
+    if ranks is not None and not is_rank():
+        on_ranks.check(job, ranks)
+        return launch(ranks, sys.argv[1:])
     with observing(quiet) as observer:
-        result = run(job, observer)
-    emit(result.flat(), as_json, lambda _: show_cluster(result))
+        result = run(job, observer) if ranks is None else on_ranks.run(job, ranks, observer)
+    if result is not None:
+        emit(result.flat(), as_json, lambda _: show_cluster(result))
+    return 0
 
 
 def show_cluster(result: Result) -> None:

@@ -142,21 +142,32 @@ def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
     pyamg's standard aggregation; P has one entry a row and PᵀP = I, so that a coarse eigenproblem
     is again a standard one. Cost: about a second for 20 M entries.
     """
+    return _grids(laplacian.edges, laplacian.root_degree, laplacian.single_edges)
+
+
+def coarse_hierarchy(A: sp.csr_matrix, vector: NDArray[np.float64]) -> Hierarchy:
+    """The same for the matrix A of a coarse grid, with its near-null vector."""
+    return _grids(A, vector, None)
+
+
+def _grids(
+    first: sp.csr_matrix, vector: NDArray[np.float64], single: sp.csr_matrix | None
+) -> Hierarchy:
+    """Grids of A = `first`, or of I − `first` with `single` the same in single precision."""
     levels: list[Level] = []
     coarse: list[sp.csr_matrix | None] = []
     prolongation: list[sp.csr_matrix] = []
-    S = laplacian.edges
-    vector = laplacian.root_degree
-    A: sp.csr_matrix | None = None
+    A = first if single is None else None
     while True:
-        matrix = S if A is None else A
+        matrix = first if A is None else A
         step = None
         if matrix.shape[0] > _COARSEST:
             step = aggregate(strong_links(matrix, _STRONG), vector)
         shift, factor = (1.0, -1.0) if A is None else (0.0, 1.0)
         diagonal = shift + factor * matrix.diagonal()
         inverse = inverse_diagonal(diagonal)
-        own = laplacian.single_edges if A is None else A
+        own = single if A is None else A
+        assert own is not None
         P = None if step is None else step[0].astype(own.dtype)
         R = None if P is None else P.T.tocsr()
         levels.append(Level(own, shift, factor, inverse.astype(own.dtype), P, R))
@@ -167,10 +178,10 @@ def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
         A = aggregated(matrix, P64, complement=A is None)
         prolongation.append(P64)
     last = levels[-1]
-    exact = S if A is None else A
+    exact = first if A is None else A
     small = last.size <= 10 * _COARSEST
     if small:
-        levels[-1] = replace(last, coarse_inverse=pseudo_inverse(last, exact, S.dtype))
+        levels[-1] = replace(last, coarse_inverse=pseudo_inverse(last, exact, first.dtype))
     return Hierarchy(tuple(levels), tuple(coarse), tuple(prolongation))
 
 

@@ -1,0 +1,133 @@
+"""What the methods on ranks share: L̄ and its grids, and the way from own rows to the caller's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.cost.process_memory import peak_bytes
+from mustlink.eigen.nested_iteration import guard
+from mustlink.eigen.plain_solve import two_precisions
+from mustlink.eigen.sharpness import default_tolerance
+from mustlink.eigen.solver import PairsKey
+from mustlink.errors import InputError
+from mustlink.graph.divided_rows import DividedRows, Rows, divided_rows
+from mustlink.linear.multigrid.divided import DividedHierarchy, divided_hierarchy
+from mustlink.observe import Observer, Recorder
+from mustlink.operators.divided_laplacian import DividedLaplacian
+from mustlink.result import Convergence, EigenResult
+from mustlink.space.rank_space import RankSpace
+from mustlink.space.ranks import Ranks
+
+Array = NDArray[Any]
+_LEAST = 4  # times the vectors that are wanted: a graph of fewer nodes is for one process
+
+
+def world() -> Ranks:
+    """All ranks of this MPI job; starts MPI and PETSc. Raises InputError where they are not there.
+
+    PETSc must be told where it is (`PETSC_DIR`), if it is not where petsc4py was built for.
+    """
+    try:
+        from mpi4py import MPI
+        from petsc4py import init
+    except ImportError as error:
+        raise InputError(
+            f"ranks: {error}; install mpi4py and petsc4py, see docs/scale.md"
+        ) from None
+    init([])
+    MPI.COMM_WORLD.Barrier()  # one that ends before another has begun would leave that at a loss
+    return Ranks(MPI.COMM_WORLD)
+
+
+@dataclass(frozen=True, eq=False)
+class RankWork:
+    """A fit on ranks: the rows that are here, and who hears of its stages."""
+
+    rows: DividedRows
+    recorder: Recorder = field(default_factory=Recorder)
+
+    @classmethod
+    def of(
+        cls, read: Rows, n_nodes: int, ranks: Ranks, observer: Observer | None = None
+    ) -> RankWork:
+        """Read and deal out the rows of W (n, n); `read(first, end)` gives some. InputError."""
+        recorder = Recorder(observer)
+        with recorder.stage("reading rows"):
+            rows = divided_rows(read, n_nodes, ranks)
+        return cls(rows, recorder)
+
+    @property
+    def ranks(self) -> Ranks:
+        """Who works on it."""
+        return self.rows.ranks
+
+    @cached_property
+    def space(self) -> RankSpace:
+        """Where blocks live."""
+        return RankSpace(self.ranks, self.rows.division)
+
+    @cached_property
+    def laplacian(self) -> DividedLaplacian:
+        """L̄ of the nodes with edges."""
+        with self.recorder.stage("Laplacian"):
+            return DividedLaplacian.of_weights(self.space, self.rows.take())
+
+    @cached_property
+    def grids(self) -> DividedHierarchy:
+        """Multigrid of L̄; raises InputError where no grid is coarser."""
+        laplacian = self.laplacian
+        with self.recorder.stage("multigrid set-up"):
+            found = divided_hierarchy(laplacian)
+        if found is None:
+            raise InputError("graph: no coarser grid can be made of it; leave out --ranks")
+        return found
+
+    def smallest_pairs(
+        self, k: int, *, tol: float | None = None, max_iter: int = 200, seed: int = 0
+    ) -> EigenResult:
+        """The k smallest pairs of L̄ beyond its null space, as `eigen.solver` finds them.
+
+        Raises InputError for a graph too small for it.
+        """
+        laplacian, grids = self.laplacian, self.grids
+        room = laplacian.size - laplacian.null.n_components
+        if room < _LEAST * (k + guard(k)):
+            raise InputError(
+                f"graph: {laplacian.size:,} nodes with edges are too few for {k} eigenvectors on "
+                "ranks; leave out --ranks"
+            )
+        tol = default_tolerance(laplacian.size) if tol is None else tol
+        key = PairsKey(False, "lobpcg", tol, max_iter, seed, None, k)
+        if k == 0:
+            return _nothing(laplacian, tol)
+        with self.recorder.stage("eigenvectors") as advance:
+            deadline = self.recorder.deadline
+            found = two_precisions(laplacian, grids, key, advance, deadline)
+        if not found.convergence.converged.all():
+            self.recorder.warn(found.convergence.status)
+        return found
+
+    def peaks(self) -> list[int]:
+        """Largest resident size of every rank so far, in bytes."""
+        found: list[int] = self.ranks.joined(np.array([peak_bytes()])).tolist()
+        return found
+
+    def leave(self, own: Array, fill: Any = 0) -> Array | None:
+        """Own rows of all ranks in the graph's order, on rank 0; `fill` for isolated nodes."""
+        every = self.ranks.gathered(own)
+        if every is None:
+            return None
+        found = np.full((self.rows.n_nodes, *own.shape[1:]), fill, dtype=own.dtype)
+        found[self.rows.nodes] = every
+        return found
+
+
+def _nothing(laplacian: DividedLaplacian, tol: float) -> EigenResult:
+    none = np.empty(0)
+    vectors = laplacian.space.zeros(0)
+    return EigenResult(none, vectors, Convergence("lobpcg", "direct", 0, none, tol))

@@ -1,0 +1,174 @@
+"""`mustlink cluster --ranks`: every rank reads its rows of the graph, rank 0 writes the result."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from mustlink.cost.process_memory import peak_bytes
+from mustlink.errors import InputError
+from mustlink.observe import Observer
+from mustlink.space.division import Division
+from mustlink_io import formats
+from mustlink_io.formats import stream
+from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.locks import locked
+from mustlink_io.hdf5.result import Result
+from mustlink_io.hdf5.result_parts import Input
+from mustlink_io.hdf5.row_slices import RowSlices, row_slices
+from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.methods import flag
+from mustlink_io.jobs.provenance import now
+from mustlink_io.jobs.run import result_of
+
+_OPTIONS = frozenset({"variant", "tol", "max_iter", "random_state", "solver", "regularization"})
+_LATER = 0.5  # seconds that others wait with their complaint: rank 0's is the same, mostly
+
+
+def check(job: ClusterJob, ranks: int) -> RowSlices:
+    """Raise InputError for what does not run on so many ranks, before any are started."""
+    job.check()
+    if job.method != "ncut":
+        raise _left_out(f"-m {job.method}", "or choose -m ncut")
+    if job.n_clusters == "auto":
+        raise _left_out("-k auto", "or give a number")
+    asked = {
+        "--weights": job.sample_weight,
+        "--view": job.views,
+        "--as": job.read_as,
+        "--memory": job.memory,
+        "--time": job.time_limit,
+        "--resume": job.resume,
+        "--confidence": job.confidence,
+        "--membership": job.membership,
+        "--key or an output in .h5ad": job.target,
+        **{flag(name): name not in _OPTIONS for name in job.params},
+        **dict.fromkeys(job.steps.options(), True),
+    }
+    for name, given in asked.items():
+        if given:
+            raise _left_out(name)
+    if job.params.get("solver", "auto") not in ("auto", "lobpcg"):
+        raise _left_out(f"--solver {job.params['solver']}", "or take lobpcg")
+    if job.params.get("regularization", "auto") not in ("auto", 0, 0.0):
+        raise _left_out(f"--regularization {job.params['regularization']}", "or take 0")
+    if job.params.get("variant") == "shi-malik":
+        raise _left_out("--variant shi-malik", "or take luxburg or ng")
+    place = formats.parse(job.data)
+    if place.suffix not in (".h5", ".hdf5"):
+        raise InputError(
+            f"{job.data}: ranks read rows of a graph in HDF5; make one by: mustlink graph, or "
+            "mustlink convert"
+        )
+    store.check_readable(place.path)
+    store.check_output(job.output, [place.path])
+    graph = row_slices(place.path, place.part)
+    job.check_count(graph.n_nodes)
+    Division(graph.n_nodes, ranks)
+    return graph
+
+
+def _left_out(what: str, other: str = "") -> InputError:
+    then = f", {other}" if other else ""
+    return InputError(f"{what}: does not run on ranks; leave it out{then}, or leave out --ranks")
+
+
+@contextmanager
+def all_or_none(ranks: int) -> Iterator[Any]:
+    """The ranks of this job, all of which end where one fails: with one line, exit code 2 or 1.
+
+    Raises InputError where another number than `ranks` was started.
+    """
+    from mustlink.on_ranks.work import world
+
+    found = world()
+    try:
+        if found.count != ranks:
+            raise InputError(
+                f"--ranks {ranks}: MPI started {found.count}; start as many, by the mpiexec of the "
+                "MPI that mpi4py was built with"
+            )
+        yield found
+    except BaseException as error:
+        if found.own:
+            time.sleep(_LATER + 0.01 * found.own)
+        known = isinstance(error, InputError | OSError | MemoryError)
+        if known:
+            words = " ".join(str(error).split()) or "out of memory"
+            sys.stderr.write(f"mustlink: {words}\n")
+        elif not isinstance(error, KeyboardInterrupt | SystemExit):
+            traceback.print_exc()
+        sys.stderr.flush()
+        found.communicator.Abort(2 if known else 1)
+
+
+def run(job: ClusterJob, asked: int, observer: Observer) -> Result | None:
+    """The part of this rank; the result on rank 0, None on the others. Does not return on failure.
+
+    The graph is read as it is: what readers do to one that is not fit for use, they do not do here.
+    """
+    graph = check(job, asked)
+    with all_or_none(asked) as ranks:
+        observer = observer if ranks.own == 0 else _silent()
+        from mustlink.kernels.threads import threads
+
+        cores = len(os.sched_getaffinity(0))
+        with threads(job.threads or max(1, cores // ranks.count)):
+            found = _clustered(job, graph, ranks, observer)
+        ranks.told(None)  # nobody ends before the result is written
+    return found
+
+
+def _silent() -> Observer:
+    from mustlink.observe import Silent
+
+    return Silent()
+
+
+def _clustered(job: ClusterJob, graph: RowSlices, ranks: Any, observer: Observer) -> Result | None:
+    from mustlink.on_ranks.cut import answer, normalized_cut
+    from mustlink.on_ranks.work import RankWork
+
+    params = dict(job.params)
+    params.pop("solver", None)
+    open_ = params.pop("regularization", "auto") == "auto"
+    seed = int(np.random.default_rng(params.pop("random_state", 0)).integers(2**31))
+    work = RankWork.of(graph.read, graph.n_nodes, ranks, observer)
+    if open_ and graph.info.get("kind", "precomputed") == "precomputed":
+        work.recorder.note("regularization: 0; others are not tried on ranks")
+    k = int(job.n_clusters)
+    cut = normalized_cut(work, k, seed=seed, **params)
+    found = answer(work, cut, k, f"NCut ({params.get('variant', 'luxburg')})")
+    if found is None:
+        return None
+    labels, whole, report = found
+    recorder, path = work.recorder, formats.parse(job.data).path
+    with recorder.stage("checksums") as advance:
+        digest = stream.sha256(path, advance)
+    inputs = [Input(role="data", name=job.data, bytes=path.stat().st_size, sha256=digest)]
+    assigned = labels[labels >= 0]
+    outcome = {
+        "sizes": np.bincount(assigned, minlength=k).tolist(),
+        "unassigned": int(labels.size - assigned.size),
+        "finished": now(),
+        "command": f"{job.command} --ranks {ranks.count}",
+        "data": {"kind": "graph", "shape": [graph.n_nodes, graph.n_nodes]},
+        "notes": [note for note in recorder.notes if note not in recorder.warnings],
+        "warnings": list(recorder.warnings),
+    }
+    content = {"/labels": labels, "/embedding": whole.embedding, "/eigenvalues": whole.values}
+    parameters = {"method": job.method, "n_clusters": k, "ranks": ranks.count, **job.params}
+    fitted = SimpleNamespace(report_=report)
+    result = result_of(fitted, outcome, content, recorder, parameters, inputs)
+    with locked(job.output), recorder.stage("writing"):
+        store.write(job.output, {**content, **result.content()})
+    seconds = result.seconds + recorder.stages[-1].seconds
+    return result.told(output=job.output, seconds=seconds, peak_bytes=peak_bytes())

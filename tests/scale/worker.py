@@ -1,0 +1,94 @@
+"""What every rank of `test_ranks` does; rank 0 writes what was found: `mpiexec … worker.py OUT`."""
+
+import sys
+
+import numpy as np
+from graphs import CLUSTERS, graphs, sources
+
+from mustlink.eigen.lobpcg import Lobpcg, lobpcg
+from mustlink.linear.cg import block_cg
+from mustlink.linear.multigrid.divided_aggregates import aggregates
+from mustlink.lyapunov.equation import LyapunovProblem
+from mustlink.lyapunov.krylov import solve_krylov
+from mustlink.on_ranks.cut import normalized_cut
+from mustlink.on_ranks.work import RankWork, world
+from mustlink.space import Dots, Gram, GroupSums
+
+ranks = world()
+found = {}
+
+
+def keep(name, own):
+    """Own rows of all ranks."""
+    found[name] = ranks.joined(own)
+
+
+def verbs(space, name):
+    """Each verb that knows of other ranks."""
+    X, y = space.normals(4, 7), space.normals(1, 8)
+    groups = (np.abs(y[:, 0]) * 3).astype(np.int64).clip(0, 4)
+    keep(f"{name} normals", X)
+    sums = space.sums(Gram([X, y], X), Dots(X, X), GroupSums(X, groups, 5, y[:, 0]))
+    for at, each in enumerate(sums):
+        found[f"{name} sum {at}"] = each
+    found[f"{name} gram"] = space.gram(X, X)
+    found[f"{name} peaks"] = space.peaks(X)
+    found[f"{name} largest"] = space.largest(np.round(y), 30)
+    nodes = np.arange(space.size)[::-7]
+    found[f"{name} take"] = space.take(X, nodes)
+    Y = space.copy(X)
+    space.add_rows(Y, nodes, np.ones((nodes.size, 4)))
+    found[f"{name} lessen"] = space.lessen(Y, X, np.array([0.5, 1.0, -1.0, 2.0]))
+    keep(f"{name} added", Y)
+    keep(f"{name} placed", space.place(np.arange(space.size)))
+
+
+for name, W in graphs():
+    work = RankWork.of(lambda a, b, W=W: W[a:b], W.shape[0], ranks)
+    laplacian, space = work.laplacian, work.space
+    verbs(space, name)
+    keep(f"{name} component", laplacian.null.component)
+    keep(f"{name} weight", laplacian.null.weight)
+    keep(f"{name} root", laplacian.root_degree)
+    found[f"{name} nodes"], found[f"{name} volume"] = work.rows.nodes, laplacian.volume
+    X = space.normals(5, 1)
+    keep(f"{name} product", laplacian.apply(X))
+    keep(f"{name} smoothed", laplacian.smooth(X, 3))
+    out = space.zeros(5)
+    terms = laplacian.three_terms(X, space.normals(5, 2), (0.5, -1.0, 2.0), out)
+    found[f"{name} terms"] = np.array(terms)
+    keep(f"{name} three", out)
+    groups = aggregates(laplacian.matrix, 0.5)
+    keep(f"{name} group", groups.group)
+    coarse = work.grids.coarse_operator(1)
+    found[f"{name} coarse"] = coarse.to_dense()
+    keep(f"{name} up", work.grids.up(1, np.eye(coarse.space.size)[:, :50].copy()))
+    R = laplacian.null.project(X)
+    keep(f"{name} cycle", work.grids.cycle()(R))
+    solved, told = block_cg(
+        laplacian.apply,
+        R,
+        tol=1e-11,
+        precondition=work.grids.cycle(),
+        project=laplacian.null.project,
+        space=space,
+    )
+    keep(f"{name} solved", solved)
+    found[f"{name} cg"] = np.array([told.reason == "tolerance", told.iterations])
+    spread, told = solve_krylov(LyapunovProblem(laplacian, 0.2, sources(W)), memory=None, tol=1e-8)
+    found[f"{name} lanczos"] = np.array([told.converged.all(), told.iterations])
+    for at, (Z, theta) in enumerate(spread.terms):
+        keep(f"{name} Z{at}", Z[:, :40])
+        found[f"{name} theta{at}"] = theta[:40]
+    k = CLUSTERS[name]
+    pairs = work.smallest_pairs(k, tol=1e-9, max_iter=400)
+    found[f"{name} values"] = pairs.values
+    keep(f"{name} vectors", pairs.vectors)
+    rule = Lobpcg(3, 1e-6, 800, largest=True, norm_A=2.0)
+    highest = lobpcg(laplacian.apply, space.normals(8, 3), rule, space=space)
+    found[f"{name} highest"] = highest.values
+    cut = normalized_cut(work, k, tol=1e-8, max_iter=400, seed=3)
+    found[f"{name} labels"] = work.leave(cut.clusters, -1)
+    keep(f"{name} embedding", cut.embedding)
+if ranks.own == 0:
+    np.savez(sys.argv[1], **{name: each for name, each in found.items() if each is not None})
