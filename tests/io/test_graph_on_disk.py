@@ -16,7 +16,7 @@ from cases import planted_graph, random_graph
 from mustlink.cost.stored_cost import StoredCost
 from mustlink.errors import InputError
 from mustlink.methods import stored_fit
-from mustlink_io import formats
+from mustlink_io import formats, open_graph
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.graph_rows import stored_graph
@@ -55,6 +55,15 @@ def test_every_layout_is_read(rng, tmp_path, how):
     found = stored_graph(path, "/graph", tmp_path).whole()
     assert abs(found - W).max() == 0
     assert [one.name for one in tmp_path.iterdir()] == ["graph.h5"]
+
+
+def test_a_graph_is_opened_in_python(rng, tmp_path):
+    W = random_graph(rng, 60)
+    graph = open_graph(write(tmp_path / "graph.h5", W))
+    assert graph.shape == (60, 60)
+    assert graph.nnz == W.nnz
+    with pytest.raises(InputError, match="no such file"):
+        open_graph(tmp_path / "none.h5")
 
 
 def test_what_mustlink_writes_is_read(rng, tmp_path):
