@@ -9,7 +9,7 @@ import mustlink as ml
 from cases import planted_graph, random_graph
 from mustlink.cost.method_cost import Size
 from mustlink.cost.stored_cost import least_in_memory
-from mustlink.errors import InputError
+from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph import Graph
 from mustlink.linear.multigrid import stored_grids
 from mustlink.methods import ncut
@@ -48,7 +48,7 @@ def test_the_same_clusters_as_in_memory(rng, on_disk, variant, tau):
     assert rows.shape == (10, 4)
     if tau or variant == "ng":
         np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
-    mine, inside = there.labels_, there.report_.extra["links"]
+    mine, inside = there.labels_, there._cut_on_disk.links
     E = np.eye(4)[mine]
     np.testing.assert_allclose(inside, E.T @ W.toarray() @ E, rtol=1e-5)
 
@@ -67,7 +67,8 @@ def test_without_grids_filters_find_the_same(rng, on_disk, monkeypatch):
 
 def test_components_and_isolated_nodes(rng, on_disk):
     W = random_graph(rng, 300, 3, isolated=20)
-    found = fitted(stored(W), 3)
+    with pytest.warns(DoubtfulResultWarning, match="whole components"):
+        found = fitted(stored(W), 3)
     home = Graph.from_affinity(W)
     alone = home.degrees == 0
     assert (found.labels_[alone] == -1).all()
@@ -75,6 +76,9 @@ def test_components_and_isolated_nodes(rng, on_disk):
     assert any("20 nodes have no edge" in note for note in found.report_.notes)
     assert found.report_.extra["n_components"] == home.n_components
     np.testing.assert_array_equal(found.eigenvalues_, 0)
+    assert found.report_.convergence.iterations == 0
+    assert any("3 connected components" in note for note in found.report_.notes)
+    assert any("whole components" in told for told in found.report_.warnings)
     with pytest.raises(InputError, match="only 280 of 300 nodes"):
         fitted(stored(W), 290)
 

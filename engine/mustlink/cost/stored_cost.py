@@ -50,27 +50,29 @@ class StoredCost:
         """Bytes of coarse grids, as a rule."""
         return int(_LINK * _LINKS * self.nnz + _COARSE * self.columns * _AGGREGATES * self.n)
 
+    def has_grids(self, memory: int | None) -> bool:
+        """Whether coarse grids fit, as a rule; without them vectors are found by filters."""
+        return memory is None or self._with(1, self._coarse) + RESERVE <= memory
+
     def peak(self, memory: int | None) -> int:
         """Bytes of the process at its peak, as a rule: as many columns as fit."""
-        least = self._with(1)
-        if memory is None:
-            return self._with(self.columns)
-        return max(least, min(self._with(self.columns), memory - RESERVE))
+        coarse = self._coarse if self.has_grids(memory) else 0
+        most = self._with(self.columns, coarse)
+        return most if memory is None else min(most, max(self._with(1, coarse), memory - RESERVE))
 
-    def _with(self, columns: int) -> int:
-        set_up = _SET_UP * self.n
-        work = max(columns_bytes(self.n, columns), set_up, _ANSWER * self.n)
-        return self._there + self._coarse + work
+    def _with(self, columns: int, coarse: int) -> int:
+        work = max(columns_bytes(self.n, columns), _SET_UP * self.n, _ANSWER * self.n)
+        return self._there + coarse + work
 
-    @property
-    def peak_of_set_up(self) -> int:
+    def peak_of_set_up(self, memory: int | None) -> int:
         """Bytes before the eigenvectors, as a rule."""
-        return self._there + int(_LINK * _LINKS * self.nnz) + _SET_UP * self.n
+        links = int(_LINK * _LINKS * self.nnz) if self.has_grids(memory) else 0
+        return self._there + links + _SET_UP * self.n
 
     @property
     def least_memory(self) -> int:
-        """The least memory with which it can be done, as a rule."""
-        return self._with(1) + RESERVE
+        """The least memory with which it can be done."""
+        return self._with(1, 0) + RESERVE
 
     @property
     def scratch(self) -> int:

@@ -8,6 +8,7 @@ Chebyshev filters from the same start 9 and 16.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -21,13 +22,15 @@ from mustlink.cost.stored_cost import coarse_bytes, columns_bytes, links_in
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import guard, nested
 from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance
+from mustlink.errors import OutOfMemoryError
 from mustlink.graph.stored import StoredGraph
 from mustlink.graph.survey import Survey, survey
 from mustlink.linear.by_columns import towards
 from mustlink.linear.multigrid.stored_grids import StoredGrids, stored_grids
 from mustlink.observe import Recorder
 from mustlink.operators.stored_laplacian import StoredLaplacian
-from mustlink.result import EigenResult
+from mustlink.result import Convergence, EigenResult
+from mustlink.space import Block
 from mustlink.space.disk import DiskSpace
 from mustlink.stopping import TIME_LIMIT
 
@@ -73,11 +76,12 @@ class StoredWork:
         laplacian = self.laplacian()
         with self.recorder.stage("multigrid set-up") as advance:
             made = stored_grids(laplacian, advance, self._most_links)
-        if made is None:
-            self.recorder.note("eigenvectors: found by filters, as coarse grids would be too large")
-            return None
-        coarse = coarse_bytes(made.sizes[1], self._width(self.columns))
-        return replace(made, laplacian=replace(laplacian, room=self._room(coarse)))
+        if made is not None:
+            coarse = coarse_bytes(made.sizes[1], self._width(self.columns))
+            with suppress(OutOfMemoryError):
+                return replace(made, laplacian=replace(laplacian, room=self._room(coarse)))
+        self.recorder.note("eigenvectors: found by filters, as coarse grids would be too large")
+        return None
 
     def pairs(
         self,
@@ -90,6 +94,11 @@ class StoredWork:
     ) -> EigenResult:
         """The k smallest pairs of L̄_τ beyond its null space, vectors on disk."""
         n, deadline = self.graph.n_nodes, self.recorder.deadline
+        if k == 0:
+            none = np.empty(0)
+            convergence = Convergence("lobpcg", "direct", 0, none, tol or 0.0)
+            vectors: Block = self.space.zeros(0, np.float32)
+            return EigenResult(none, vectors, convergence)
         if tol is None:
             tol = default_tolerance(n, single=True)
             tol = max(tol, regularized_tolerance(n)) if tau else tol

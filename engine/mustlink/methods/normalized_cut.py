@@ -89,7 +89,7 @@ def normalized_cut(
     found = smallest_pairs(work, wanted, solver=solver, tol=tol, max_iter=max_iter, seed=seed)
     warn_unconverged(work, found.convergence)
     embedding, values = rows_of(laplacian, found, k, variant)
-    _note_components(laplacian, k, recorder)
+    note_components(laplacian.null.n_components, k, recorder)
 
     def clustered() -> Ints:
         with recorder.stage("clusters"):
@@ -143,8 +143,8 @@ def with_null(laplacian: NormalizedLaplacian, found: EigenResult, k: int) -> tup
     return Z[:, :k], np.concatenate([np.zeros(count), found.values])[:k]
 
 
-def _note_components(laplacian: NormalizedLaplacian, k: int, recorder: Recorder) -> None:
-    count = laplacian.null.n_components
+def note_components(count: int, k: int, recorder: Recorder) -> None:
+    """Say what becomes of `count` components in k clusters, where there are several."""
     if count > 1:
         recorder.note(
             f"the graph has {count} connected components beside isolated nodes; their exact "

@@ -15,7 +15,7 @@ from mustlink.eigen.stored_solver import StoredWork
 from mustlink.errors import InputError
 from mustlink.graph.stored import StoredGraph
 from mustlink.methods.clusterer import warn_of_sizes
-from mustlink.methods.normalized_cut import warn_of_gap
+from mustlink.methods.normalized_cut import note_components, warn_of_gap
 from mustlink.methods.stored_cut import StoredCut, has_even_rows, stored_cut
 from mustlink.observe import Recorder
 from mustlink.result import Report
@@ -67,11 +67,19 @@ def fit_on_disk(
     cut, regular = _cut(estimator, work, k, seed)
     warn_of_sizes(cut.clusters, k, recorder)
     warn_of_gap(cut, recorder)
+    if regular.tau == 0:
+        note_components(work.seen.n_components, k, recorder)
+    if k > 1 and not (cut.links - np.diag(cut.links.diagonal())).any():
+        recorder.warn(
+            "all clusters are whole components of the graph: no edge is cut, and nothing within a "
+            "component is told apart; ask for more clusters to cut components, too"
+        )
     if work.seen.isolated:
         noun = "node has" if work.seen.isolated == 1 else "nodes have"
         recorder.note(f"{work.seen.isolated} {noun} no edge and cannot be clustered: labelled -1")
     estimator.labels_, estimator.embedding_ = cut.clusters, cut.embedding
     estimator.eigenvalues_, estimator.graph_ = cut.values, graph
+    estimator._cut_on_disk = cut
     estimator.report_ = Report(
         method=f"NCut ({estimator.variant}), on disk",
         n_nodes=graph.n_nodes,
@@ -88,8 +96,6 @@ def fit_on_disk(
             "n_components": work.seen.n_components + work.seen.isolated,
             "next_eigenvalue": cut.beyond,
             "regularizations_tried": regular.table,
-            "links": cut.links,
-            "sizes": cut.sizes,
             **_network(graph, cut, k),
         },
     )

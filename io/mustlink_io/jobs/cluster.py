@@ -244,9 +244,9 @@ class ClusterJob(Job):
 def cluster_findings(estimator: Any, side: Any) -> dict[str, Any]:
     """What a fitted clusterer found; `side` are Constraints, labels (n,) -1 unknown, or None."""
     labels = np.asarray(estimator.labels_)
-    if "links" in estimator.report_.extra:
+    if on_disk.is_on_disk(estimator):
         return {
-            "sizes": estimator.report_.extra["sizes"].tolist(),
+            "sizes": estimator._cut_on_disk.sizes.tolist(),
             "unassigned": int(np.count_nonzero(labels < 0)),
             "finished": now(),
             "clusters": on_disk.clusters_of(estimator),

@@ -17,6 +17,7 @@ from mustlink_io.jobs.solving_stages import StagePlan
 
 _METHODS = ("ncut",)
 _SLOWER = 2.0  # times the seconds of a fit in memory, as a rule
+_FILTERS = 3.0  # times as many products where there are no coarse grids, on networks
 _OPTIONS = {"variant", "solver", "tol", "max_iter", "regularization", "random_state", "affinity"}
 
 
@@ -76,28 +77,36 @@ def load(job: Any) -> formats.Data:
 def stages_on_disk(cost: StoredCost, memory: int) -> list[StagePlan]:
     """The stages after the checksums."""
     peak, nnz = cost.peak(memory), cost.nnz
-    at_rest = cost.peak_of_set_up
+    solving = _SLOWER * duration("eigenvectors", nnz * cost.columns)
+    how = "" if cost.has_grids(memory) else "by filters, as coarse grids do not fit"
+    at_rest = cost.peak_of_set_up(memory)
     passes = duration("multigrid set-up", nnz)
     out = cost.n * (8 + 4 * cost.columns)
     return [
         StagePlan("looking at the graph", at_rest, passes),
         StagePlan("multigrid set-up", at_rest, _SLOWER * 5 * passes),
-        StagePlan("eigenvectors", peak, _SLOWER * duration("eigenvectors", nnz * cost.columns)),
+        StagePlan("eigenvectors", peak, solving * (_FILTERS if how else 1.0), how),
         StagePlan("clusters", at_rest, duration("clusters", cost.n * cost.columns)),
         StagePlan("writing", at_rest, duration("writing", out)),
     ]
+
+
+def is_on_disk(estimator: Any) -> bool:
+    """Whether a fitted estimator left its graph on disk."""
+    from mustlink.graph import StoredGraph
+
+    return isinstance(estimator.graph_, StoredGraph)
 
 
 def clusters_of(estimator: Any) -> dict[str, list[Any]]:
     """A row a cluster, as `diagnostics.clusters` has them."""
     from mustlink.scores.cuts import scores_of_links
 
-    report = estimator.report_
-    names, conductance, share = scores_of_links(report.extra["links"])[1]
-    sizes = report.extra["sizes"]
+    cut = estimator._cut_on_disk
+    names, conductance, share = scores_of_links(cut.links)[1]
     return {
         "names": names.tolist(),
-        "sizes": sizes.tolist(),
+        "sizes": cut.sizes.tolist(),
         "conductance": conductance.tolist(),
         "volume_share": share.tolist(),
     }
