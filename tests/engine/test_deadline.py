@@ -177,7 +177,7 @@ def test_neighbours_that_cannot_wait_are_searched_less_far(monkeypatch):
         name = f"mustlink.neighbours.{module}.compares_all"
         monkeypatch.setattr(name, lambda n, d, k: False)
     rng = np.random.default_rng(0)
-    points = rng.normal(size=(4000, 4)).astype(np.float32)
+    points = rng.normal(size=(4000, 6)).astype(np.float32)
     recorder = over()
     graph = knn_graph(points, 8, random_state=0, observer=recorder)
     assert graph.info["method"] == "cells"

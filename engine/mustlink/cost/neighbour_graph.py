@@ -21,6 +21,7 @@ _ROOM, _LEAST_ROOM = 1 << 28, 1 << 24  # of buffers: what is useful, and what ju
 _BLOCKS = 110 << 20  # pairs compared at once when all are
 _BRIDGES = 96 << 20  # the same when components are joined, a quarter where points are read
 MOST_OVERLAP = 6  # parts that a point may belong to
+LOW = 5  # coordinates up to which a k-d tree is faster than cells, whatever the points fill
 FEW = 64  # coordinates up to which points are held as rows and as panels
 NEAR_CELLS = 384  # cells that the members of a cell may visit
 _DESKS = 16  # threads that are counted: their number may not change the graph
@@ -69,9 +70,9 @@ class Layout:
 class Plan:
     """How a neighbour graph is to be made, and the peak of each stage.
 
-    `method`: "brute", "cells" or "partition", the one with points on disk. `stages` are bytes with
-    all that the process holds; `least` is the smallest budget that works. `lean`: W is in single
-    precision.
+    `method`: "brute", "tree", "cells" or "partition", the one with points on disk. `stages` are
+    bytes with all that the process holds; `least` is the smallest budget that works. `lean`: W is
+    in single precision.
     """
 
     method: str
@@ -139,9 +140,9 @@ def knn_bytes(
 ) -> dict[str, dict[str, int]]:
     """Bytes of each stage of `knn_graph`, by method, beside BASE_BYTES and the caller's points.
 
-    "brute" and "cells" hold the points in memory; they are not counted, being the caller's own
-    single precision array, but copies of another kind (`itemsize` 8, or metric "cosine") are, and
-    that in the order of the cells. "partition" reads points by blocks, with `room` bytes of
+    "brute", "tree" and "cells" hold the points in memory; they are not counted, being the caller's
+    own single precision array, but copies of another kind (`itemsize` 8, or metric "cosine") are,
+    and that in the order of the cells. "partition" reads points by blocks, with `room` bytes of
     buffers, and writes W in single precision; so do "lean cells", which hold what was read.
     """
     k = max(1, min(k, n - 1))
@@ -159,6 +160,7 @@ def knn_bytes(
     }
     return {
         "brute": {"kNN graph": copied + lists + _BLOCKS, **whole},
+        "tree": {"kNN graph": copied + n * (28 * d + 16 * k + 12), **whole},
         "cells": {"kNN graph": copied + cells, **whole},
         "lean cells": {"kNN graph": cells, **lean},
         "partition": {"kNN graph": _partition_bytes(n, d, k, threads, room), **lean},
@@ -234,9 +236,9 @@ def knn_plan(
 ) -> Plan:
     """Choose how to make a neighbour graph within `budget` bytes of resident memory in all.
 
-    Few points are compared all with all where that fits, more by cells, and by parts on disk where
-    the budget leaves no room for the points. With a budget W is in single precision but where all
-    pairs are compared.
+    Few points are compared all with all where that fits, more by a k-d tree where coordinates are
+    few, else by cells, and by parts on disk where the budget leaves no room for the points. With a
+    budget W is in single precision but where all pairs are compared, or a tree is used.
 
     `base`: what the process holds without the points, `held` bytes of points in memory; `by_rows`:
     the points would have to be read. `small`: all pairs may be compared. Raises InputError that
@@ -253,12 +255,12 @@ def knn_plan(
             f"memory: {size_text(budget)} given; {n} points of {d} coordinates with "
             f"{k} neighbours each need at least {size_text(least, up=True)}"
         )
-    method = "brute" if small else "cells"
+    method = "brute" if small else "tree" if d <= LOW else "cells"
     stages = knn_bytes(n, d, k, itemsize=itemsize)[method]
     stages = _shifted(stages, below + (4 * n * d if by_rows else 0))
-    if budget is None and not small:
+    if budget is None and method == "cells":
         return Plan(method, cell_layout(n, d, k), stages, least)
-    if budget is None or (small and max(stages.values()) <= budget):
+    if budget is None or (method != "cells" and max(stages.values()) <= budget):
         return Plan(method, None, stages, least)
     room = tight
     # One thread's need with the most parts: neither may change the layout, so the graph.

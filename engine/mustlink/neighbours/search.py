@@ -1,4 +1,4 @@
-"""How neighbours are searched: all pairs, by cells, by parts on disk, or by NN-descent."""
+"""How neighbours are searched: all pairs, k-d tree, cells, parts on disk, or NN-descent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.neighbour_graph import Plan
+from mustlink.cost.neighbour_graph import LOW, Plan
 from mustlink.cost.process_memory import give_back
 from mustlink.deadline import Deadline
 from mustlink.neighbours.exact import drop_own, exact_neighbours, measured_recall
@@ -20,6 +20,7 @@ from mustlink.observe import Recorder
 
 # n²(d + 130) up to which all pairs are compared: 8 s. A fixed rule: same seed, same graph.
 BRUTE_WORK = 2e11
+_TREE_WORK = 5e9  # the same where a k-d tree is used beyond: 6,000 points
 _SHARE = 0.4  # of the time that is left when the search begins, after which sweeps end
 _LOW_RECALL = 0.9
 _ALL_EQUAL = 0.99  # of the points without a neighbour but duplicates: distances tell nothing
@@ -36,7 +37,8 @@ def threads_for(n_jobs: int | None) -> int:
 
 def compares_all(n: int, d: int, k: int) -> bool:
     """Whether the neighbours of n points of d coordinates are found by comparing all pairs."""
-    return n * n * (d + 130.0) <= BRUTE_WORK or k >= n // 4
+    most = min(BRUTE_WORK, _TREE_WORK) if d <= LOW else BRUTE_WORK
+    return n * n * (d + 130.0) <= most or k >= n // 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,8 @@ class Search:
             return self._by_cells(X if isinstance(X, Prepared) else prepare(X, "euclidean"))
         assert isinstance(X, np.ndarray)
         n = X.shape[0]
+        if self.plan is not None and self.plan.method == "tree":
+            return self._by_tree(X)
         with self.recorder.stage("kNN graph") as advance:
             indices, distances = exact_neighbours(X, np.arange(n), self.k, advance)
         return indices, distances, {"method": "brute", "recall": 1.0, "recall_sample": n}
@@ -128,6 +132,15 @@ class Search:
             some = np.random.default_rng(self.seed).choice(X.shape[0], size, replace=False)
             recall = measured_recall(X, some, distances[some])
         return indices, distances, {"method": "descent", "recall": recall, "recall_sample": size}
+
+    def _by_tree(self, X: NDArray[np.float32]) -> Found:
+        from mustlink.kernels.k_d_tree import nearest_in_tree
+        from mustlink.kernels.threads import threads
+
+        with self.recorder.stage("kNN graph"), threads(self.n_jobs):
+            indices, lengths = nearest_in_tree(X.astype(np.float64), self.k)
+        info = {"method": "tree", "recall": 1.0, "recall_sample": X.shape[0]}
+        return indices, lengths.astype(np.float32), info
 
     def _by_cells(self, rows: Prepared) -> Found:
         from mustlink.neighbours.cell_search import cell_lists

@@ -13,7 +13,7 @@ from mustlink.cost.method_cost import Cost, Size
 from mustlink.cost.neighbour_graph import MOST_SYMMETRIC, SYMMETRIC, knn_plan
 from mustlink.cost.neighbour_graph import Plan as GraphPlan
 from mustlink.cost.process_memory import PROGRAM, size_text
-from mustlink.cost.search_time import cells_work, parts_work
+from mustlink.cost.search_time import cells_work, parts_work, tree_work
 from mustlink.cost.stored_cost import StoredCost, checking_bytes, least_in_memory
 from mustlink.deadline import duration_text
 from mustlink.errors import InputError
@@ -276,6 +276,7 @@ def _graph_stages(graph: GraphPlan, shape: Shape, k: int, nnz: int) -> list[Stag
     n, d = shape.n, shape.d
     seconds = {
         "brute": duration("brute", n * n * (d + 130.0) / 130.0),
+        "tree": duration("tree", tree_work(n, d, k)),
         "cells": duration("cells", cells_work(n, d, k)),
         "partition": duration("partition", parts_work(n, d, k)),
     }

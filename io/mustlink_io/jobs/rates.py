@@ -17,6 +17,7 @@ _RATES = {
     "checksums": 0.001,  # bytes
     "equal rows": 0.002,  # coordinates
     "brute": 4e-3,  # pairs of points, times coordinates over 130
+    "tree": 0.6,  # microseconds of one core: two share the work
     "cells": 0.6,  # microseconds of one core: two share the work
     "partition": 0.6,  # microseconds of one core: two share the work
     "weights": 0.10,  # stored weights
