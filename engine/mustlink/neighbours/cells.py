@@ -17,8 +17,10 @@ from mustlink.neighbours.points_by_rows import Prepared
 from mustlink.neighbours.refine import Team
 
 # Share of known neighbours that are to be compared: what is wanted, what is taken while a point is
-# compared with no more than so many, and what will do where the first takes more than so many.
-_WANTED, _ALL, _CHEAP, _ENOUGH, _DEAR = 0.97, 0.995, 1_500, 0.75, 20_000
+# compared with no more than so many, and what will do where the first takes longer than local
+# joins: microseconds a point and more for each coordinate, nanoseconds of a comparison and more.
+_WANTED, _ALL, _CHEAP, _ENOUGH = 0.97, 0.995, 1_500, 0.75
+_JOINS, _COMPARISON = (20.0, 0.1), (0.15, 0.0115)
 _LOOKED_AT = 256  # centres that are compared with a point in any case
 _BLOCK = 64  # cells of a task
 _TINY = np.finfo(np.float32).tiny
@@ -114,6 +116,7 @@ def borders_of(
     their cells, and visit nobody. `owner` (m,) and `others`
     (u,) are the cells of the known nodes and of their neighbours.
     """
+    d = cells.centres.shape[1]
     near, gaps = _near_cells(cells.centres, team)
     apart = known.reach > 0
     if near.shape[1] == 0 or not apart.any():
@@ -138,8 +141,9 @@ def borders_of(
         return float(far[min(far.size - 1, int(np.searchsorted(total, pairs)))])
 
     reach = max(_share(needed, _WANTED), min(_share(needed, _ALL), affordable(_CHEAP)))
-    if cost(reach) > _DEAR:
-        reach = min(_share(needed, _ENOUGH), affordable(_DEAR))
+    dear = 1e3 * _linear(_JOINS, d) / _linear(_COMPARISON, d)
+    if cost(reach) > dear:
+        reach = min(_share(needed, _ENOUGH), affordable(dear))
     slots = int(np.flatnonzero((reach >= H).any(axis=0)).max(initial=0)) + 1
     return Borders(
         np.ascontiguousarray(near[:, :slots]),
@@ -211,6 +215,10 @@ def _beyond_borders(
         gap = np.maximum(gaps[own].astype(np.float64), _TINY)
         found[i] = gap / 2 - ways @ (points[i] - centres[own]) / gap
     return found
+
+
+def _linear(cost: tuple[float, float], d: int) -> float:
+    return cost[0] + cost[1] * d
 
 
 def _share(ascending: NDArray[np.float64], share: float) -> float:
