@@ -262,7 +262,7 @@ def test_low_recall_is_said(monkeypatch):
     monkeypatch.setattr(cell_search, "measured_recall", lambda *_: 0.5)
     monkeypatch.setattr(search_module, "BRUTE_WORK", 0.0)
     recorder = Recorder()
-    g = knn_graph(np.random.default_rng(0).random((4500, 2)), 5, observer=recorder)
+    g = knn_graph(np.random.default_rng(0).random((4500, 6)), 5, observer=recorder)
     assert g.info["recall"] == 0.5
     assert any("0.500 of the true neighbours" in note for note in recorder.notes)
 
