@@ -13,10 +13,11 @@ from mustlink.cost.process_memory import PROGRAM, size_text
 from mustlink.errors import InputError
 
 _CYCLE = 5 * 4  # bytes a node and column: five blocks in single precision
+_FILTER = 2 * 4  # likewise of a recurrence
 _BUFFERS = 80 * 10**6  # blocks of rows read ahead, ranges of rows of blocks, buckets
 _SET_UP = 13  # bytes a node while aggregates are made
 _AGGREGATES = 0.06  # of the nodes, as a rule: neighbour graphs have 0.05
-_LINKS = 0.33  # of the weights, between aggregates: clouds of 8 dimensions, 0.1 or less on sheets
+_LINKS = 0.2  # of the weights, between aggregates: 0.1 on sheets, 0.33 in clouds of 8 dimensions
 _LINK = 22  # bytes of a weight between aggregates while the next grid is made
 _COARSE = 8 * 8  # bytes of an aggregate and column: blocks in double precision
 _ANSWER = 8  # bytes a node
@@ -61,8 +62,8 @@ class StoredCost:
         return most if memory is None else min(most, max(self._with(1, coarse), memory - RESERVE))
 
     def _with(self, columns: int, coarse: int) -> int:
-        work = max(columns_bytes(self.n, columns), _SET_UP * self.n, _ANSWER * self.n)
-        return self._there + coarse + work
+        each = _CYCLE if coarse else _FILTER
+        return self._there + coarse + self.n * max(each * columns, _SET_UP, _ANSWER)
 
     def peak_of_set_up(self, memory: int | None) -> int:
         """Bytes before the eigenvectors, as a rule."""
