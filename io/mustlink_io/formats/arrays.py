@@ -113,6 +113,19 @@ class Archive(Mapping[str, NDArray[Any]]):
             )
         return shape, dtype
 
+    def parts(self, name: str, size: int) -> Iterator[NDArray[Any]]:
+        """An array of one dimension, at most `size` numbers at a time; raises InputError."""
+        shape, dtype = self.declares(name)
+        if len(shape) != 1:
+            raise InputError(f"{self._path}:{name}: shape {shape}; wanted is one dimension")
+        left = shape[0]
+        with _numpy_errors(f"{self._path}:{name}"), self._zip.open(self._members[name]) as file:
+            _header(file)
+            while left:
+                some = min(size, left)
+                yield np.frombuffer(file.read(some * dtype.itemsize), dtype=dtype)
+                left -= some
+
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._members:
             raise KeyError(name)

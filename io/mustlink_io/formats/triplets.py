@@ -1,14 +1,16 @@
-"""Edges in text files by blocks of lines: lists of numbers, and Matrix Market."""
+"""Edges in files by blocks: lists of numbers and Matrix Market by lines, sparse .npz by parts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink_io.formats import arrays, matrices
 from mustlink_io.formats.adjacency import Lines
 from mustlink_io.formats.edge_lines import Opening, edge_blocks, opening
 from mustlink_io.hdf5.file_names import EDGES, Place
@@ -17,16 +19,32 @@ Blocks = Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]
 
 _BANNER = "%%MatrixMarket matrix coordinate"
 _MOST = 2**31 - 1
+_PART = 1 << 20  # entries read in one go
 
 
-@dataclass(frozen=True)
-class Triplets:
-    """Edges of numbered nodes in a text file, which is read anew for every pass.
+class Triplets(Protocol):
+    """Edges of numbered nodes in a file, which is read anew for every pass.
 
     `shift` is the number of the first node, None where that is for the numbers to say, and `n` how
-    many there are, likewise. With `both` every edge is to be given in its other direction, too; of
-    equal entries the `largest` counts, or their sum.
+    many there are, likewise; `by_name`: numbers are names. With `both` every edge is to be given in
+    its other direction, too; of equal entries the `largest` counts, or their sum.
     """
+
+    where: str
+    shift: int | None
+    n: int | None
+    by_name: bool
+    both: bool
+    largest: bool
+
+    def blocks(self) -> Blocks:
+        """Ends (m, 2) as the file has them, and weights (m,); raises InputError."""
+        ...
+
+
+@dataclass
+class TextTriplets(Triplets):
+    """Edges in lines of text."""
 
     found: Opening
     shift: int | None
@@ -34,35 +52,102 @@ class Triplets:
     both: bool
     largest: bool
 
+    def __post_init__(self) -> None:
+        self.where, self.by_name = str(self.found.lines.path), self.found.forced == "name"
+
     def blocks(self) -> Blocks:
-        """Ends (m, 2) as the file has them, and weights (m,); raises InputError."""
-        where = str(self.found.lines.path)
+        """See `Triplets`."""
+        low = 0 if self.shift is None else self.shift
+        high = _MOST if self.n is None else low + self.n - 1
         done = 0
         for ends, weights in edge_blocks(self.found):
-            low = 0 if self.shift is None else self.shift
-            high = _MOST if self.n is None else low + self.n - 1
-            wrong = ~((weights >= 0) & (weights < np.inf))
-            wrong |= (ends < low).any(axis=1) | (ends > high).any(axis=1)
-            if wrong.any():
-                at = int(wrong.argmax())
-                i, j = ends[at].tolist()
-                told = f"{where}: {self.found.lines.told(done + at)}: the edge ({i}, {j})"
-                if low <= min(i, j) and max(i, j) <= high:
-                    raise InputError(
-                        f"{told} has weight {weights[at]:g}; weights are finite and not negative"
-                    )
-                raise InputError(f"{told}: nodes are numbered from {low} to {high}")
+            wrong = _first_wrong(ends, weights, low, high)
+            if wrong is not None:
+                told = f"{self.where}: {self.found.lines.told(done + wrong[0])}: the edge"
+                raise InputError(f"{told} {wrong[1]}")
             done += len(weights)
             yield ends, weights
+
+
+@dataclass
+class NpzTriplets(Triplets):
+    """Entries of a sparse matrix in an .npz of scipy, of which parts are read."""
+
+    place: Place
+    n: int
+
+    shift, by_name, both, largest = 0, False, False, False
+
+    def __post_init__(self) -> None:
+        self.where = str(self.place)
+
+    def blocks(self) -> Blocks:
+        """See `Triplets`."""
+        done = 0
+        with arrays.open_npz(self.place.path) as archive:
+            ends = _pairs_of(archive, self.n, self.where)
+            for pairs, data in zip(ends, archive.parts("data", _PART), strict=False):
+                if len(pairs) != len(data) or data.dtype.kind not in "fiub":
+                    raise InputError(f"{self.where}: as many numbers in data as columns are wanted")
+                weights = data.astype(np.float64)
+                wrong = _first_wrong(pairs, weights, 0, self.n - 1)
+                if wrong is not None:
+                    raise InputError(f"{self.where}: entry {done + wrong[0]} {wrong[1]}")
+                done += len(data)
+                yield pairs, weights
+            if (done,) != archive.declares("data")[0]:
+                raise InputError(f"{self.where}: as many numbers in data as columns are wanted")
+
+
+def _pairs_of(archive: arrays.Archive, n: int, where: str) -> Iterator[NDArray[np.int64]]:
+    """Rows and columns (m, 2) of the entries, part by part, in the order of the file."""
+    if "row" in archive:
+        for i, j in zip(archive.parts("row", _PART), archive.parts("col", _PART), strict=True):
+            yield _integers(np.stack([i, j], axis=1), where)
+        return
+    ends = _integers(archive["indptr"], where)
+    size = archive.declares("indices")[0]
+    if ends.size != n + 1 or ends[0] != 0 or (np.diff(ends) < 0).any() or (ends[-1],) != size:
+        raise InputError(f"{where}: indptr must begin with 0, never fall and end with {size[0]}")
+    done = 0
+    for columns in archive.parts("indices", _PART):
+        entries = np.arange(done, done + len(columns))
+        rows = np.searchsorted(ends, entries, side="right") - 1
+        done += len(columns)
+        yield np.stack([rows, _integers(columns, where)], axis=1)
+
+
+def _integers(values: NDArray[np.generic], where: str) -> NDArray[np.int64]:
+    if values.dtype.kind not in "iu":
+        raise InputError(f"{where}: rows and columns must be integers, not {values.dtype}")
+    return values.astype(np.int64)
+
+
+def _first_wrong(
+    ends: NDArray[np.int64], weights: NDArray[np.float64], low: int, high: int
+) -> tuple[int, str] | None:
+    """The first edge that is none, and why."""
+    wrong = ~((weights >= 0) & (weights < np.inf))
+    wrong |= (ends < low).any(axis=1) | (ends > high).any(axis=1)
+    if not wrong.any():
+        return None
+    at = int(wrong.argmax())
+    i, j = ends[at].tolist()
+    if low <= min(i, j) and max(i, j) <= high:
+        what = f"has weight {weights[at]:g}; weights are finite and not negative"
+        return at, f"({i}, {j}) {what}"
+    return at, f"({i}, {j}): nodes are numbered from {low} to {high}"
 
 
 def triplets(place: Place) -> Triplets:
     """How edges are to be read from a file; raises InputError where that is not by blocks."""
     if place.suffix == ".mtx":
         return _matrix_market(place)
+    if place.suffix == ".npz":
+        return _npz(place)
     if place.suffix not in EDGES:
         raise InputError(
-            f"{place}: only edge lists and Matrix Market are read by blocks of lines; leave out "
+            f"{place}: only edge lists, Matrix Market and .npz are read by blocks; leave out "
             "--memory"
         )
     found = opening(place.path)
@@ -72,7 +157,7 @@ def triplets(place: Place) -> Triplets:
             "--memory, or number them"
         )
     shift = 0 if found.forced == "number" else None
-    return Triplets(found, shift, None, both=True, largest=True)
+    return TextTriplets(found, shift, None, both=True, largest=True)
 
 
 def _matrix_market(place: Place) -> Triplets:
@@ -96,4 +181,14 @@ def _matrix_market(place: Place) -> Triplets:
     width = 2 if words[3] == "pattern" else 3
     lines = Lines(place.path, skip + 1)
     found = Opening(lines, None, ["0"] * width, None)
-    return Triplets(found, 1, rows, both=words[4] == "symmetric", largest=False)
+    return TextTriplets(found, 1, rows, both=words[4] == "symmetric", largest=False)
+
+
+def _npz(place: Place) -> Triplets:
+    with arrays.open_npz(place.path) as archive:
+        if place.part or not matrices.is_sparse_npz(archive):
+            raise InputError(f"{place}: no sparse matrix in it, which alone is read by blocks")
+        shape = np.atleast_1d(archive["shape"])
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape[0] != shape[1]:
+        raise InputError(f"{place}: shape {shape.tolist()}; a graph has as many rows as columns")
+    return NpzTriplets(place, int(shape[0]))

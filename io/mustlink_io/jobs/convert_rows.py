@@ -1,4 +1,4 @@
-"""Edges in a text file become a graph in HDF5 without ever being in memory together."""
+"""Edges in a file become a graph in HDF5 without ever being in memory together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LINES = 200 * 10**6  # bytes of a block of lines that is read
 
 
 def convert_rows(place: formats.Place, output: str, memory: int) -> tuple[int, int, list[str]]:
-    """Write `/graph` of an edge list or Matrix Market within `memory`; nodes, entries, notes.
+    """Write `/graph` of edges in text or a sparse .npz within `memory`; nodes, entries, notes.
 
     The file is read twice: edges are counted, and dealt out to rows by way of a temporary file in
     the folder of the output, 24 bytes an edge. Raises InputError.
@@ -27,10 +27,11 @@ def convert_rows(place: formats.Place, output: str, memory: int) -> tuple[int, i
 
     found = triplets(place)
     counts = _counted(found, memory)
-    least = PROGRAM + MEMORY + _LINES + _NODE * counts.size
+    most = max(counts.size, found.n or 0)
+    least = PROGRAM + MEMORY + _LINES + _NODE * most
     if least > memory:
         raise InputError(
-            f"--memory: {size_text(memory)} given, but {counts.size} nodes need at least "
+            f"--memory: {size_text(memory)} given, but {most} nodes need at least "
             f"{size_text(least, up=True)}"
         )
     known, notes = _names(found, counts, place)
@@ -66,7 +67,7 @@ def _counted(found: Triplets, memory: int) -> NDArray[np.int64]:
         highest = int(ends.max())
         if highest * _NODE > memory:
             raise InputError(
-                f"{found.found.lines.path}: a node numbered {highest}; up to that number nodes "
+                f"{found.where}: a node numbered {highest}; up to that number nodes "
                 f"need {size_text(PROGRAM + highest * _NODE, up=True)}, but --memory is "
                 f"{size_text(memory)}"
             )
@@ -77,7 +78,7 @@ def _counted(found: Triplets, memory: int) -> NDArray[np.int64]:
             turn = ends[:, 0] != ends[:, 1]
             counts += np.bincount(ends[turn, 1], minlength=counts.size)
     if not counts.any():
-        raise InputError(f"{found.found.lines.path}: no edge in it; nothing to cluster")
+        raise InputError(f"{found.where}: no edge in it; nothing to cluster")
     return counts
 
 
@@ -90,8 +91,8 @@ def _names(
     lowest, highest = int(np.flatnonzero(counts)[0]), counts.size - 1
     total = highest if lowest == 1 else highest + 1
     sparse = 2 * int(np.count_nonzero(counts)) < total
-    if not sparse and found.found.forced is None and lowest != 1:
+    if not sparse and not found.by_name and lowest != 1:
         return None, []
-    by_name = sparse or found.found.forced == "name"
+    by_name = sparse or found.by_name
     known = np.flatnonzero(counts) if by_name else np.arange(1, highest + 1)
     return known, [f"{place}: numbers are names of its {known.size} nodes; they are in /names"]
