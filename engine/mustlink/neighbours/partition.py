@@ -37,7 +37,7 @@ from mustlink.neighbours.refine import Lists, Team, distances_of, in_rows, refin
 from mustlink.neighbours.scratch import Scratch
 
 _TALL, _WIDE = 256, 2048  # rows of a part compared at once: products stay in the cache
-_SPARE = 3  # places kept beyond k: products are less exact than distances
+SPARE = 3  # places kept beyond k: products are less exact than distances
 
 Advance = Callable[[float], None]
 
@@ -110,7 +110,7 @@ def partition_lists(
     return indices, distances, info
 
 
-class _Desk:
+class Desk:
     """One thread's arrays: coordinates of a part as they are, and about the part's middle."""
 
     def __init__(self, most: int, width: int) -> None:
@@ -130,17 +130,17 @@ def _search(
     Of each part the k nearest, and what was kept to spare.
     """
     most = int(np.diff(parts.starts).max())
-    desks: queue.SimpleQueue[_Desk] = queue.SimpleQueue()
+    desks: queue.SimpleQueue[Desk] = queue.SimpleQueue()
     for _ in range(team.workers):
-        desks.put(_Desk(most, coordinates.width))
-    width = min(lists.indices.shape[1], k + _SPARE)
+        desks.put(Desk(most, coordinates.width))
+    width = min(lists.indices.shape[1], k + SPARE)
 
     def task(part: int) -> Found:
         first, stop = int(parts.starts[part]), int(parts.starts[part + 1])
         desk, members = desks.get(), parts.members[first:stop]
         try:
             coordinates.part(first, members, desk.points[: stop - first])
-            return _within(members, desk, width)
+            return within(members, desk, width)
         finally:
             desks.put(desk)
 
@@ -166,7 +166,7 @@ def _in_order(team: Team, task: Callable[[int], Found], count: int) -> Iterator[
             future.cancel()
 
 
-def _within(ids: NDArray[np.int32], desk: _Desk, k: int) -> Found:
+def within(ids: NDArray[np.int32], desk: Desk, k: int) -> Found:
     """Lists of one part's members (m, k), from products in blocks, measured anew."""
     m = ids.size
     points, centred = desk.points[:m], desk.centred[:m]

@@ -73,16 +73,20 @@ def known_neighbours(
     rng: np.random.Generator,
     layout: Layout,
     pool: Executor,
+    pieces: int | None = None,
 ) -> Sample:
-    """Compare `count` random nodes, or as many as there is room for, with all points."""
+    """Compare `count` random nodes, or as many as there is room for, with all points.
+
+    In several `pieces` where these may look at the points at the same time: those in memory.
+    """
     n, d = rows.shape
     count = max(1, min(n, count, max(50, layout.room // (16 * d * k))))
     nodes = np.sort(rng.choice(n, size=count, replace=False))
-    # Held points are looked at by several threads; the pieces do not depend on their number.
-    pieces = np.array_split(nodes, min(count, _PIECES)) if rows.held else [nodes]
+    # The pieces do not depend on the number of threads.
+    pieces = min(count, pieces or (_PIECES if rows.held else 1))
     each = [
-        pool.submit(exact_streamed, rows, some, k, layout.block_bytes // len(pieces))
-        for some in pieces
+        pool.submit(exact_streamed, rows, some, k, layout.block_bytes // pieces)
+        for some in np.array_split(nodes, pieces)
     ]
     found = np.concatenate([one.result()[0] for one in each])
     ids, where = np.unique(found, return_inverse=True)
