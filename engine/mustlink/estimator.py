@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
@@ -89,6 +90,11 @@ class GraphEstimator(BaseEstimator):
         Not a parameter: clones know nothing of it. None ends it.
         """
         self._kept_in = keeper
+        return self
+
+    def search_on(self, executor: Executor | None) -> Self:
+        """Let workers of an executor search neighbours, see `knn_graph`; not a parameter either."""
+        self._searches = executor
         return self
 
     @property
@@ -202,6 +208,7 @@ class GraphEstimator(BaseEstimator):
             self._check_points(X, held, cost or self.cost())
             made_by = {name: getattr(self, name) for name in _GRAPH_PARAMETERS}
             limits = {"n_jobs": self.n_jobs, "memory": self._budget}
+            limits["executor"] = getattr(self, "_searches", None)
             graph = kept_graph(X, weights, made_by, shelf, random_state=seed, **limits)
         graph = self._joined(graph, views, seed, recorder, shelf)
         graph = self._weighing(graph, weights, shelf)

@@ -82,7 +82,8 @@ def kept_graph(
         recorder.note(f"sample_weight: {silent} {noun} weight 0 and no part in the problem")
         if not is_given:  # nobody's neighbour, either
             counted = np.flatnonzero(weights)
-    others = () if counted is None else (counted,)
+    others: tuple[Any, ...] = () if counted is None else (counted,)
+    others += () if search.get("executor") is None else ("tasks",)
     depends = (made_by, search["random_state"], search["memory"], *others)
     name = shelf.name_of("graph", shelf.source, *depends)
     make = partial(

@@ -10,7 +10,9 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +53,8 @@ def task_lists(
     As `partition_lists`; tasks are run by an executor whose workers see `folder`, and this process
     computes with `n_jobs` threads in between. The same generator gives the same lists for every
     executor. At the `deadline` no sweep begins. Files: about n (4 d + 8 p (k + 3) + 25 k) bytes for
-    p parts a point, and what a sweep finds. Raises MustlinkError where a task fails, with its cause.
+    p parts a point, and what a sweep finds.
+    Raises MustlinkError where a task fails, with its cause.
     """
     from threadpoolctl import threadpool_limits
 
@@ -69,7 +72,8 @@ def task_lists(
         rows = handed_over(rows, path, layout.block_bytes)
         n, d = rows.shape
         work = _Work(executor, n)
-        known = known_neighbours(rows, k, sample, rng, layout, work, _PIECES)
+        with _one_line():
+            known = known_neighbours(rows, k, sample, rng, layout, work, _PIECES)
         advance(0.05)
         centres = centres_of(rows, k, rng, layout, own)
         overlap, shared = least_overlap(centres, known, layout, own)
@@ -123,7 +127,9 @@ class _Work(Executor):
         futures = [self.submit(task, *one) for one in given]
         try:
             for future in futures:
-                yield _result(future)
+                with _one_line():
+                    found = future.result()
+                yield found
         finally:
             for future in futures:
                 future.cancel()
@@ -134,10 +140,11 @@ class _Work(Executor):
         return self.each(task, [(*given, a, min(n, a + step)) for a in range(0, n, step)])
 
 
-def _result(future: Future[Any]) -> Any:
-    """What a task returned; MustlinkError in one line where it failed, wherever it ran."""
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """MustlinkError in one line where a task has failed, wherever it ran."""
     try:
-        return future.result()
+        yield
     except MustlinkError:
         raise
     except FileNotFoundError as error:
@@ -171,15 +178,13 @@ def _write_parts(
     points.flush()
 
 
-def _search(
-    place: tasks.Folder, starts: NDArray[np.int64], work: _Work, advance: Advance
-) -> None:
+def _search(place: tasks.Folder, starts: NDArray[np.int64], work: _Work, advance: Advance) -> None:
     """Search the parts, several a task, and merge what they find into the first lists."""
     for table in place.found:
         table.make(place.n * place.overlap)
     cuts = np.searchsorted(starts, np.arange(work.step, starts[-1], work.step))
     cuts = np.unique([0, *cuts.tolist(), starts.size - 1])
-    several = [(place, starts[a : b + 1]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    several = [(place, starts[a : b + 1]) for a, b in pairwise(cuts)]
     for done, _ in enumerate(work.each(tasks.search_parts, several)):
         advance((done + 1) / len(several))
     place.lists(0).make(place.n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +18,7 @@ from mustlink.check import (
     check_n_jobs,
     check_positive,
 )
-from mustlink.cost.neighbour_graph import Plan, held_beside, knn_plan
-from mustlink.cost.process_memory import give_back, parse_size, resident_bytes
+from mustlink.cost.process_memory import give_back, parse_size
 from mustlink.errors import InputError
 from mustlink.graph.components import component_labels
 from mustlink.graph.graph import Graph
@@ -33,6 +33,7 @@ from mustlink.graph.weights import (
 )
 from mustlink.neighbours.bridges import bridging_edges
 from mustlink.neighbours.equal_rows import EqualRows, group_equal_rows
+from mustlink.neighbours.planned import planned
 from mustlink.neighbours.points_by_rows import (
     Prepared,
     is_rows,
@@ -40,7 +41,7 @@ from mustlink.neighbours.points_by_rows import (
     scaled_points,
     single_precision,
 )
-from mustlink.neighbours.search import Search, compares_all, threads_for
+from mustlink.neighbours.search import Search
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.workspace.keeper import Keeper
 from mustlink.workspace.shelf import Shelf
@@ -67,6 +68,7 @@ def knn_graph(
     keeper: Keeper | None = None,
     duplicates: str = "keep",
     search: str = "auto",
+    executor: Executor | None = None,
 ) -> Graph:
     """Symmetric graph that joins every point (n, d) with its nearest neighbours, itself excluded.
 
@@ -95,6 +97,10 @@ def knn_graph(
     precision are one node, of which the graph tells `weights` (how many) and `rows`; copies of one
     node are not joined with each other.
 
+    With an `executor` (`concurrent.futures`: processes, or a Dask client's) its workers search: by
+    parts, where not all pairs are compared, in tasks that read the points' HDF5 file, or a copy,
+    and share files in the folder `scratch`, which all must see. Any executor finds the same.
+
     With `connect`, components are joined by their shortest bridging edges and the number is kept
     and noted. Distances are single precision. The same `random_state` gives the same graph for
     any `n_jobs`.
@@ -108,13 +114,14 @@ def knn_graph(
     check_choice(metric, ("euclidean", "cosine"), "metric")
     check_choice(weights, WEIGHTS, "weights")
     check_choice(duplicates, DUPLICATES, "duplicates")
-    descends = _descends(search, memory)
+    descends = _descends(search, memory, executor)
     if sigma is not None:
         sigma = check_positive(sigma, "sigma")
     n_jobs = check_n_jobs(n_jobs)
     k = as_integer(n_neighbors, "n_neighbors", low=1)
     budget = None if memory is None else parse_size(memory)
-    X, unit = _points(points, metric, budget, recorder)
+    by_rows = budget is not None or executor is not None
+    X, unit = _points(points, metric, by_rows, recorder)
     equal = _equal(X, recorder) if duplicates == "merge" else None
     if equal is not None:
         X, unit = _distinct(points, X, unit, equal, metric)
@@ -123,12 +130,12 @@ def knn_graph(
             f"points: multiplied by 2^{np.log2(unit):.0f}, as their values are far from 1; "
             "neighbours do not depend on it"
         )
-    X, plan, k = _planned(X, k, budget, n_jobs, recorder)
+    X, plan, k = planned(X, k, budget, n_jobs, recorder, by_tasks=executor is not None)
     recorder.keep_within(budget, 0 if is_rows(points) else getattr(points, "nbytes", 0))
     rng = as_random_state(random_state)
     seed = int(rng.integers(2**31 - 1))  # drawn on every path: later draws do not shift
 
-    looked = Search(k, seed, n_jobs, recorder, recall_sample, plan, scratch, descends)
+    looked = Search(k, seed, n_jobs, recorder, recall_sample, plan, scratch, descends, executor)
     shelf = Shelf(recorder, keeper)
     depends = (metric, k, seed, recall_sample, looked.way, *(() if equal is None else ("merged",)))
     name = shelf.name_of("neighbours", shelf.source, *depends)
@@ -186,11 +193,11 @@ def prepared_pair(
 
 
 def _points(
-    points: Any, metric: str, budget: int | None, recorder: Recorder
+    points: Any, metric: str, prepares: bool, recorder: Recorder
 ) -> tuple[NDArray[np.float32] | Prepared, float]:
     """Points as they are compared, in memory or prepared as they are read, and their unit."""
     by_rows = is_rows(points)
-    if budget is None:
+    if not prepares:
         source = as_points(points[0 : points.shape[0]] if by_rows else points)
         return scaled_points(source, metric)
     source = points if by_rows else as_points(points)
@@ -227,55 +234,14 @@ def _distinct(
     return scaled_points(as_points(points)[equal.first], metric)
 
 
-def _planned(
-    X: NDArray[np.float32] | Prepared,
-    k: int,
-    budget: int | None,
-    n_jobs: int | None,
-    recorder: Recorder,
-) -> tuple[NDArray[np.float32] | Prepared, Plan | None, int]:
-    """The points in memory if they may be, the plan, and k as possible."""
-    n, d = X.shape
-    k = _possible(k, n, recorder)
-    if not isinstance(X, Prepared):
-        plan = knn_plan(n, d, k, None, small=compares_all(n, d, k))
-        return X, plan, k
-    assert budget is not None
-    plan = knn_plan(
-        n,
-        d,
-        k,
-        budget,
-        base=held_beside(resident_bytes(), X.held),
-        held=X.held,
-        itemsize=8 if X.shift is not None or X.metric == "cosine" else 4,
-        by_rows=not X.held,
-        small=compares_all(n, d, k),
-        threads=threads_for(n_jobs),
-    )
-    if plan.lean:
-        return X, plan, k
-    if isinstance(X.source, np.ndarray):
-        return single_precision(X.source, X.metric), plan, k
-    found = np.empty((n, d), dtype=np.float32)
-    for start, block in X.blocks():
-        found[start : start + block.shape[0]] = block
-    return found, plan, k
-
-
-def _descends(search: str, memory: int | str | None) -> bool:
+def _descends(search: str, memory: int | str | None, executor: Executor | None) -> bool:
     """Whether NN-descent is asked for; raises InputError."""
     check_choice(search, SEARCHES, "search")
     if search == "descent" and memory is not None:
         raise InputError("search: 'descent' keeps to no memory; leave memory or search out")
+    if search == "descent" and executor is not None:
+        raise InputError("search: 'descent' runs in one process; leave executor or search out")
     return search == "descent"
-
-
-def _possible(k: int, n: int, recorder: Recorder) -> int:
-    """Return k, or n - 1 with a note."""
-    if k > n - 1:
-        recorder.note(f"n_neighbors: {k} asked of {n} points, {n - 1} used")
-    return min(k, n - 1)
 
 
 def _affinity_for(X: NDArray[np.float32] | Prepared, shelf: Shelf) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -47,7 +48,7 @@ class Search:
 
     `sample` random points are compared with exact lists; a `plan` says how, and with what sizes,
     where not all pairs are; a `folder` is for what is written to disk. Where it `descends`, these
-    are found by NN-descent.
+    are found by NN-descent; an `executor` runs the tasks of a plan by tasks.
     """
 
     k: int
@@ -58,6 +59,7 @@ class Search:
     plan: Plan | None = None
     folder: Any = None
     descends: bool = False
+    executor: Executor | None = None
 
     @property
     def way(self) -> Any:
@@ -75,7 +77,7 @@ class Search:
         if self.descends and not compares_all(X.shape[0], X.shape[1], self.k):
             assert isinstance(X, np.ndarray)
             return self._by_descent(X)
-        if self.plan is not None and self.plan.method == "partition":
+        if self.plan is not None and self.plan.method in ("partition", "tasks"):
             assert isinstance(X, Prepared)
             return self._by_parts(X)
         if self.plan is not None and self.plan.method == "cells":
@@ -148,8 +150,12 @@ class Search:
         return self._found("cells", rows, cell_lists)
 
     def _by_parts(self, rows: Prepared) -> Found:
+        from mustlink.neighbours.by_tasks import task_lists
         from mustlink.neighbours.partition import partition_lists
 
+        if self.executor is not None:
+            search = partial(task_lists, folder=self.folder, executor=self.executor)
+            return self._found("tasks", rows, search)
         return self._found("partition", rows, partial(partition_lists, folder=self.folder))
 
     def _found(self, method: str, rows: Prepared, lists_of: Callable[..., Found]) -> Found:
@@ -168,9 +174,10 @@ class Search:
             )
         give_back()
         if self.plan.lean:
-            where = " on disk" if method == "partition" else ""
+            where = {"partition": " on disk", "tasks": " by tasks"}.get(method, "")
+            why = "" if method == "tasks" else ", as a memory was named"
             self.recorder.note(
                 f"kNN graph: found in {info['parts']} parts{where} and weighted in single "
-                f"precision, as a memory was named; recall {info['recall']:.3f}"
+                f"precision{why}; recall {info['recall']:.3f}"
             )
         return indices, distances, {"method": method, **info}

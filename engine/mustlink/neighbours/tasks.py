@@ -131,7 +131,7 @@ def join_nodes(folder: Folder, sweep: int, first: int, stop: int) -> int:
     Keeps what is near enough for a list as it was before the sweep: the list's node, the other,
     and the squared length, by node.
     """
-    layout, (length, wide, told) = folder.layout, lists_of(folder.n, folder.k)
+    layout, (_, wide, told) = folder.layout, lists_of(folder.n, folder.k)
     before = folder.lists(sweep)
     counts = folder.told[1].read(first, stop)[:, 0]
     ids = np.zeros((stop - first, wide + told), np.int32)
@@ -185,5 +185,6 @@ def merge_joined(folder: Folder, sweep: int, step: int, first: int, stop: int) -
 
 
 def _write(tables: ListTables, first: int, lists: Lists) -> None:
-    for table, values in zip(tables, (lists.indices, lists.squared, lists.fresh), strict=True):
-        table.write(first, values)
+    tables.indices.write(first, lists.indices)
+    tables.squared.write(first, lists.squared)
+    tables.fresh.write(first, lists.fresh)

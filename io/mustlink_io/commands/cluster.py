@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mustlink.errors import InputError
 from mustlink_io.commands.method_options import CLUSTER_OWN, kind_weights, method_help
 from mustlink_io.commands.options import (
     AFFINITY,
@@ -25,6 +26,7 @@ from mustlink_io.commands.options import (
     OVERWRITE,
     QUIET,
     RESUME,
+    SCHEDULER,
     SEED,
     THREADS,
     TIME,
@@ -32,6 +34,7 @@ from mustlink_io.commands.options import (
     VIEW,
     VIEW_WEIGHTS,
     WEIGHTS,
+    WORKERS,
     cluster_count,
     number_or_file,
     output_of,
@@ -134,7 +137,7 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
     metavar="P",
     help="Divide the nodes of a graph in HDF5 among P ranks of MPI; see docs/scale.md.",
 )
-@several(SEED, THREADS, MEMORY, TIME, RESUME, FRESH, QUIET, JSON)
+@several(SEED, THREADS, MEMORY, TIME, WORKERS, SCHEDULER, RESUME, FRESH, QUIET, JSON)
 def cluster(
     method: str | None,
     labels: str | None,
@@ -173,6 +176,7 @@ def cluster(
     from mustlink_io.jobs.mpi_launch import is_rank, launch
     from mustlink_io.jobs.run import run
     from mustlink_io.terminal.progress import observing
+    from mustlink_io.workers.dask_cluster import executor_of
 
     names = ("data", "output", "n_clusters", "strict", "views", "confidence", "membership",
              "soft_labels", "belief")  # fmt: skip
@@ -183,6 +187,7 @@ def cluster(
     into = {name: given.pop(name) for name in ("key", "in_place", "overwrite")}
     asked["output"] = output_of(asked["data"], asked["output"], into["in_place"])
     steps = steps_of(given)
+    where = given.pop("workers"), given.pop("scheduler")
     job = ClusterJob(
         **asked,
         steps=steps,
@@ -197,11 +202,19 @@ def cluster(
         beliefs=beliefs or {},
         params={name: value for name, value in given.items() if value is not None},
     )
+    if ranks is not None and any(where):
+        raise InputError(
+            "--ranks: takes a graph, whose neighbours are known; leave out --workers "
+            "and --scheduler, and give them to mustlink graph"
+        )
     if ranks is not None and not is_rank():
         on_ranks.check(job, ranks)
         return launch(ranks, sys.argv[1:])
-    with observing(quiet) as observer:
-        result = run(job, observer) if ranks is None else on_ranks.run(job, ranks, observer)
+    with observing(quiet) as observer, executor_of(*where) as executor:
+        if ranks is None:
+            result = run(job, observer, executor)
+        else:
+            result = on_ranks.run(job, ranks, observer)
     if result is not None:
         emit(result.flat(), as_json, lambda _: show_cluster(result))
     return 0

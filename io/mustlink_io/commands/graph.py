@@ -14,10 +14,12 @@ from mustlink_io.commands.options import (
     METRIC,
     NEIGHBORS,
     QUIET,
+    SCHEDULER,
     SEED,
     THREADS,
     TIME,
     WEIGHTS,
+    WORKERS,
     program_began,
     several,
 )
@@ -37,6 +39,8 @@ from mustlink_io.terminal.summary import emit
 @THREADS
 @MEMORY
 @TIME
+@WORKERS
+@SCHEDULER
 @QUIET
 @JSON
 def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> None:
@@ -48,6 +52,7 @@ def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> 
     \b
       mustlink graph points.h5 -o graph.h5 --neighbors 20
       mustlink graph points.h5 -o graph.h5 --memory 2GB
+      mustlink graph points.h5 -o graph.h5 --workers 4
       mustlink graph edges.tsv -o graph.h5         check and convert a graph
       mustlink graph photo.png -o photo.h5         pixels, row by row (.jpg, too)
       mustlink cluster graph.h5 -k 10 -o out.h5    then cluster it, many times
@@ -55,14 +60,17 @@ def graph(data: str, output: str, quiet: bool, as_json: bool, **params: Any) -> 
     from mustlink_io.jobs.graph import run_graph
     from mustlink_io.jobs.methods import steps_of
     from mustlink_io.terminal.progress import observing
+    from mustlink_io.workers.dask_cluster import executor_of
 
     limits = {name: params.pop(name) for name in ("threads", "memory", "time_limit")}
     limits["began"] = program_began()
     weights = params.pop("sample_weight")
+    where = params.pop("workers"), params.pop("scheduler")
     steps = steps_of(params)
     given = {name: value for name, value in params.items() if value is not None}
-    with observing(quiet) as observer:
-        result = run_graph(data, output, given, observer, weights=weights, steps=steps, **limits)
+    with observing(quiet) as observer, executor_of(*where) as executor:
+        how = {"weights": weights, "steps": steps, "executor": executor, **limits}
+        result = run_graph(data, output, given, observer, **how)
     emit(result, as_json, show_graph)
 
 

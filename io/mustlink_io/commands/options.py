@@ -85,6 +85,16 @@ TIME = click.option(
     callback=duration,
     help="As 20s, 5min or 1h: what is left out then is told, and the best answer so far written.",
 )
+WORKERS = click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Neighbours by so many processes that Dask begins here; needs mustlink[dask].",
+)
+SCHEDULER = click.option(
+    "--scheduler",
+    metavar="tcp://HOST:PORT",
+    help="Neighbours by the workers of a Dask scheduler, which see the files at the same path.",
+)
 RESUME = click.option(
     "--resume",
     is_flag=True,

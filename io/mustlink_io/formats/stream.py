@@ -130,11 +130,16 @@ class PointRows:
     ndim = 2
 
     def __init__(self, path: Path, name: str, *, raw: bool = False) -> None:
+        self._words = Path(path).absolute(), name, raw
         self._raw = raw
         self._file = h5py.File(path, "r")
         self._data = self._file[name]
         self.shape: tuple[int, int] = self._data.shape
         self.chunks = self._data.chunks  # read in step with them; and a sign of being on disk
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process opens the file for itself."""
+        return _point_rows, self._words
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
         """Some rows, one after the other."""
@@ -143,6 +148,10 @@ class PointRows:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """All of them, where a method needs them all."""
         return self[:].astype(dtype or np.float32, copy=False)
+
+
+def _point_rows(path: Path, name: str, raw: bool) -> PointRows:
+    return PointRows(path, name, raw=raw)
 
 
 def sha256(path: str | Path, advance: Advance = silent, block_bytes: int = 2**20) -> str:

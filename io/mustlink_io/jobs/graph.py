@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -47,10 +48,12 @@ def run_graph(
     memory: int | None = None,
     time_limit: float | None = None,
     began: float | None = None,
+    executor: Executor | None = None,
 ) -> dict[str, Any]:
     """Make the graph of points or of a picture, or check one, and write it; returns its health.
 
-    `weights` say how often every row counts, for whatever is done with the graph.
+    `weights` say how often every row counts, for whatever is done with the graph; workers of an
+    `executor` search neighbours.
 
     Raises InputError.
     """
@@ -60,7 +63,7 @@ def run_graph(
     deadline = Deadline.of(time_limit, began)
     with locked(output):
         remove_leftovers(target)
-        asked = _Asked(data, target, params, steps, weights, threads, memory)
+        asked = _Asked(data, target, params, steps, weights, threads, memory, executor)
         found = _run(asked, Recorder(observer, deadline))
     return {**found, "output": output}
 
@@ -76,6 +79,7 @@ class _Asked:
     weights: str | None
     threads: int | None
     memory: int | None
+    executor: Executor | None
 
 
 def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
@@ -96,6 +100,8 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
         else:
             with recorder.stage("reading") as advance:
                 lazy_above = None if memory is None else memory // LAZY
+                if asked.executor is not None:
+                    lazy_above = 0  # workers read the file
                 apart = columns_apart(asked.data, weights=asked.weights)
                 loaded = formats.load(asked.data, None, advance, lazy_above, asked.steps, apart)
                 weights = _weights(asked, loaded.n_rows, loaded.names)
@@ -109,6 +115,7 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
             else:
                 folder = asked.target.parent
                 options = {"random_state": 0, "memory": memory, "scratch": folder, **params}
+                options["executor"] = asked.executor
                 graph = knn_graph(
                     loaded.value,
                     n_jobs=asked.threads,

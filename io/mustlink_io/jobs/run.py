@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,10 @@ _WORTH = 10.0  # seconds of computing that are kept for another run without bein
 _SAID = ("/eigenvalues", "/classes", "/class_names")  # of the answer, in words and JSON, too
 
 
-def run(job: Job, observer: Observer) -> Result:
+def run(job: Job, observer: Observer, executor: Executor | None = None) -> Result:
     """From a file to a file; returns what the summary and `--json` show.
+
+    Workers of an `executor` search neighbours of points.
 
     The output is checked before anything is read and written only when all is done; what stages
     found is kept in a folder beside it, from which a run that was killed goes on. Raises
@@ -57,13 +60,19 @@ def run(job: Job, observer: Observer) -> Result:
         remove_leftovers(target)
         if job.time_limit is not None:
             tell_time(planned or plan_job(job), job.time_limit, recorder)
-        return _run(job, paths, recorder, planned)
+        return _run(job, paths, recorder, planned, executor)
 
 
-def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan | None) -> Result:
+def _run(
+    job: Job,
+    paths: Mapping[str, Path],
+    recorder: Recorder,
+    planned: Plan | None,
+    executor: Executor | None,
+) -> Result:
     """The part of `run` that needs the lock."""
     with recorder.stage("reading") as advance:
-        data, labels = _read(job, advance, planned)
+        data, labels = _read(job, advance, planned, executor)
         job = job.settled(is_graph=data.kind == "graph")
         side = job.read(data, labels, recorder)
         if labels is not None and data.kept is not None:
@@ -81,7 +90,7 @@ def _run(job: Job, paths: Mapping[str, Path], recorder: Recorder, planned: Plan 
     read = (inputs[0].sha256, data.place.part, data.kind, job.wanted, *job.steps.options(), *apart)
     source = digest(read)
     work = WorkFolder(folder_of(job.output), source, fresh=job.fresh)
-    estimator = _estimator(job, data, side).keep_in(work)
+    estimator = _estimator(job, data, side).keep_in(work).search_on(executor)
     given: dict[str, Any] = {"observer": recorder, "sample_weight": weights}
     try:
         value = data.to_fit(digest(("graph of rows", source)))
@@ -146,12 +155,14 @@ def _views(job: Job, data: formats.Data, inputs: Sequence[Input], source: str) -
 
 
 def _read(
-    job: Job, advance: stream.Advance, planned: Plan | None
+    job: Job, advance: stream.Advance, planned: Plan | None, executor: Executor | None
 ) -> tuple[formats.Data, formats.Labels | None]:
     """The data, and the labels where there are some."""
     if planned is not None and planned.on_disk:
         return on_disk.load(job), None
     lazy_above = None if job.memory is None else job.memory // LAZY
+    if executor is not None:
+        lazy_above = 0  # workers read the file
     data = formats.load(job.data, job.wanted, advance, lazy_above, job.steps, job.apart)
     if job.labels is None:
         return data, None

@@ -1,0 +1,88 @@
+"""A Dask client while it is needed: of a scheduler that runs, or of workers begun for it.
+
+Dask schedules, sends, and does a task again whose worker was lost; nothing of that is done here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from typing import Any
+
+from mustlink.errors import InputError
+
+LOCAL = "local"  # in place of an address: workers begun here
+_ANSWER = "10s"  # in which a scheduler answers
+
+
+@contextlib.contextmanager
+def client_of(workers: int | None, scheduler: str | None) -> Iterator[Any]:
+    """Yield a `distributed.Client`: of the scheduler, or of so many single-threaded processes.
+
+    These end with it. Raises InputError where Dask is not installed or nobody answers.
+    """
+    try:
+        import dask
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        given = "--workers" if scheduler in (None, LOCAL) else "--scheduler"
+        raise InputError(
+            f'{given}: needs Dask ({error}); install it by: pip install "mustlink[dask]"'
+        ) from error
+    with contextlib.ExitStack() as closing:
+        closing.enter_context(_silent())
+        if scheduler in (None, LOCAL):
+            folder = closing.enter_context(
+                tempfile.TemporaryDirectory(prefix="mustlink-", ignore_cleanup_errors=True)
+            )
+            closing.enter_context(dask.config.set({"distributed.worker.daemon": False}))
+            cluster = closing.enter_context(
+                LocalCluster(
+                    n_workers=workers or 1,
+                    threads_per_worker=1,
+                    dashboard_address=None,
+                    memory_limit=0,  # jobs have budgets of their own
+                    local_directory=folder,
+                    silence_logs=logging.CRITICAL,
+                )
+            )
+            yield closing.enter_context(Client(cluster))
+            return
+        try:
+            client = closing.enter_context(Client(scheduler, timeout=_ANSWER))
+        except (OSError, ValueError, TypeError) as error:
+            words = " ".join(str(error).split())
+            raise InputError(
+                f"--scheduler {scheduler}: no answer ({words or type(error).__name__}); start one "
+                "by: dask scheduler, and give its address as tcp://HOST:PORT"
+            ) from error
+        if not client.scheduler_info()["workers"]:
+            raise InputError(
+                f"--scheduler {scheduler}: has no workers; start some by: dask worker {scheduler}"
+            )
+        yield client
+
+
+@contextlib.contextmanager
+def executor_of(workers: int | None, scheduler: str | None) -> Iterator[Executor | None]:
+    """Yield an executor of these workers, None where none are asked for; raises InputError."""
+    if workers is None and scheduler is None:
+        yield None
+        return
+    with client_of(workers, scheduler) as client:
+        yield client.get_executor(pure=False)
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """What Dask logs of lost workers and broken lines is its own affair: errors are raised."""
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

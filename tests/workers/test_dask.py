@@ -1,0 +1,126 @@
+"""Dask workers (extra `dask`): the same lists and files, workers killed, what is absent."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import h5py
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from mustlink.cost.neighbour_graph import layout
+from mustlink.neighbours import by_tasks
+from mustlink.neighbours.by_tasks import task_lists
+from mustlink.neighbours.points_by_rows import prepare
+from mustlink_io.commands import cli
+from mustlink_io.hdf5 import store
+from mustlink_io.workers import dask_cluster
+
+RANDOM_MOMENTS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))]
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two processes of one thread each."""
+    pytest.importorskip("distributed")
+    with dask_cluster.client_of(2, None) as client:
+        yield client
+
+
+@pytest.fixture
+def points(tmp_path, monkeypatch):
+    """A file of points, and ranges so small that tasks are many."""
+    monkeypatch.setattr(by_tasks, "_STEP", 300)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((6000, 8)) + 4 * rng.integers(3, size=(6000, 1))
+    store.write(tmp_path / "points.h5", {"/points": X.astype(np.float32)})
+    return tmp_path / "points.h5"
+
+
+def search(path, executor):
+    """Neighbours of the points in a file, in parts so small that they are many."""
+    with h5py.File(path, "r") as file:
+        rows = prepare(file["points"], "euclidean")
+        sizes = replace(layout(*rows.shape, 9), parts=60, mean=100)
+        rng = np.random.default_rng(1)
+        return task_lists(rows, 9, rng, sizes, executor=executor, sample=100, folder=path.parent)
+
+
+def killer(client, seconds):
+    """Kill one of the workers after so long."""
+    pids = sorted(client.run(os.getpid).values())
+
+    def kill():
+        time.sleep(seconds)
+        os.kill(pids[0], signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    return thread
+
+
+def in_one_process(path):
+    """The same search on a thread of this process."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as one:
+        return search(path, one)
+
+
+def test_two_workers_find_what_one_process_does(client, points):
+    lists = search(points, client.get_executor(pure=False))
+    expected = in_one_process(points)
+    assert_array_equal(lists[0], expected[0])
+    assert_array_equal(lists[1], expected[1])
+    assert lists[2] == expected[2]
+
+
+@pytest.mark.parametrize("seed", RANDOM_MOMENTS)
+def test_a_worker_killed_in_a_search_changes_nothing(client, points, seed):
+    expected = in_one_process(points)
+    executor = client.get_executor(pure=False)
+    began = time.perf_counter()
+    search(points, executor)
+    usual = time.perf_counter() - began
+    thread = killer(client, np.random.default_rng(seed).uniform(0, usual))
+    lists = search(points, executor)
+    thread.join()
+    assert_array_equal(lists[0], expected[0])
+    assert_array_equal(lists[1], expected[1])
+    client.wait_for_workers(2, timeout=60)
+
+
+def test_a_scheduler_that_is_not_there(points, capsys, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(dask_cluster, "_ANSWER", "300ms")
+    for address in ("tcp://127.0.0.1:1", "nonsense"):
+        words = ["graph", str(points), "-o", str(points.parent / "g.h5"), "--scheduler", address]
+        assert cli.run(words) == 2
+        err = capsys.readouterr().err.strip()
+        assert err.startswith(f"mustlink: --scheduler {address}: no answer")
+        assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("option", [["--workers", "2"], ["--scheduler", "tcp://127.0.0.1:1"]])
+def test_without_dask_one_line_says_what_to_install(points, capsys, monkeypatch, option):
+    monkeypatch.setitem(sys.modules, "dask", None)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert cli.run(["graph", str(points), "-o", str(points.parent / "g.h5"), *option]) == 2
+    err = capsys.readouterr().err.strip()
+    assert err.startswith(f"mustlink: {option[0]}: needs Dask")
+    assert err.endswith('install it by: pip install "mustlink[dask]"')
+    assert len(err.splitlines()) == 1
+
+
+def test_nothing_imports_dask_before_it_is_asked_for():
+    program = (
+        "import sys, mustlink, mustlink_io.commands.cli, mustlink.neighbours.by_tasks;"
+        "print([m for m in ('dask', 'distributed') if m in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert told.stdout.decode().strip() == "[]"
