@@ -211,10 +211,9 @@ def cluster(
         on_ranks.check(job, ranks)
         return launch(ranks, sys.argv[1:])
     with observing(quiet) as observer, executor_of(*where) as executor:
-        if ranks is None:
-            result = run(job, observer, executor)
-        else:
-            result = on_ranks.run(job, ranks, observer)
+        result = (
+            run(job, observer, executor) if ranks is None else on_ranks.run(job, ranks, observer)
+        )
     if result is not None:
         emit(result.flat(), as_json, lambda _: show_cluster(result))
     return 0
