@@ -173,7 +173,7 @@ def test_nothing_is_kept_once_something_was_left_out():
 
 @pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
 def test_neighbours_that_cannot_wait_are_searched_less_far(monkeypatch):
-    for module in ("search", "knn"):
+    for module in ("search", "planned"):
         name = f"mustlink.neighbours.{module}.compares_all"
         monkeypatch.setattr(name, lambda n, d, k: False)
     rng = np.random.default_rng(0)
