@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 
@@ -210,3 +212,32 @@ def test_memory_that_is_named_holds(tmp_path):
     assert told["peak_bytes"] <= memory
     with h5py.File(tmp_path / "out.h5") as file:
         assert np.bincount(file["labels"][()]).min() > 50_000
+
+
+def test_a_full_disk_is_told_in_a_line(planted, little, capsys, tmp_path, monkeypatch):
+    """Whichever of the temporary files it is that finds no room."""
+    allocate, left = os.posix_fallocate, [0]
+
+    def limited(*given):
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        allocate(*given)
+
+    monkeypatch.setattr(os, "posix_fallocate", limited)
+    out = tmp_path / "out.h5"
+    for files in (0, 3, 40):
+        left[0] = files
+        line = ["cluster", planted[0], "-k", 4, "--memory", "1GB", "--quiet", "-o", out]
+        code, _, err = shell(capsys, *line)
+        assert code != 0
+        assert "do not fit" in err
+        assert err.count("\n") == 1
+        assert not out.exists()
+
+
+def test_a_time_limit_is_kept(planted, little, capsys, tmp_path):
+    line = ["cluster", planted[0], "-k", 4, "--memory", "1GB", "--time", "0.01s"]
+    code, said, _ = shell(capsys, *line, "--json", "-o", tmp_path / "out.h5")
+    assert code == 0
+    assert any("time limit" in told for told in json.loads(said)["warnings"])

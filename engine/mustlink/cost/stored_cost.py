@@ -19,7 +19,7 @@ _SET_UP = 13  # bytes a node while aggregates are made
 _AGGREGATES = 0.06  # of the nodes, as a rule: neighbour graphs have 0.05
 _LINKS = 0.2  # of the weights, between aggregates: 0.1 on sheets, 0.33 in clouds of 8 dimensions
 _LINK = 22  # bytes of a weight between aggregates while the next grid is made
-_COARSE = 8 * 8  # bytes of an aggregate and column: blocks in double precision
+_COARSE = 12 * 8  # bytes of an aggregate and column: twelve blocks in double precision
 _ANSWER = 8  # bytes a node
 _CHECKED = 2.2  # times a graph in memory while it is read and checked for symmetry
 

@@ -20,7 +20,7 @@ from mustlink.space.disk_block import DiskBlock
 
 Ints = NDArray[np.int64]
 _SAMPLE = 200_000  # rows on which k-means is run to its end; all others are looked at once
-_GIANT = 0.9  # share of the nodes in one cluster, see `selection.regularization`
+_NUMBERS = 1 << 22  # in them at most, but for 50 rows a cluster
 _LENGTHS = 1 << 20  # rows that tell whether nodes have about as many edges each
 
 
@@ -106,8 +106,9 @@ def _centres(work: StoredWork, rows: DiskBlock, k: int, seed: int) -> Small:
     """Centres of k-means on a sample of nodes that have an edge."""
     n = work.graph.n_nodes
     chosen = np.arange(n)
-    if n > _SAMPLE:
-        chosen = np.sort(np.random.default_rng(seed).choice(n, _SAMPLE, replace=False))
+    most = min(_SAMPLE, max(_NUMBERS // k, 50 * k))
+    if n > most:
+        chosen = np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
     linked = work.space.take(work.seen.degrees, chosen) > 0
     seen = rows.picked(chosen[linked])
     found: Small = kmeans(seen, k, seed, space=LocalSpace(len(seen))).centers

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.errors import MustlinkError
+from mustlink.cost.process_memory import size_text
+from mustlink.errors import InputError
 
 
 class ScratchFile:
     """A file of `size` bytes, zero at first, that goes when it is closed, let go of or killed.
 
-    `folder` is where it is, None: where temporary files are. Raises MustlinkError where it does
+    `folder` is where it is, None: where temporary files are. Raises InputError where it does
     not fit.
     """
 
@@ -28,7 +29,7 @@ class ScratchFile:
         try:
             self._file = tempfile.TemporaryFile(dir=where, buffering=0)  # noqa: SIM115
         except OSError as error:
-            raise MustlinkError(
+            raise InputError(
                 f"scratch: no temporary file in {where} ({error.strerror}); name another folder"
             ) from None
         self._fd = self._file.fileno()
@@ -37,8 +38,8 @@ class ScratchFile:
                 os.posix_fallocate(self._fd, 0, size)
         except OSError as error:
             self._file.close()
-            raise MustlinkError(
-                f"scratch: {size / 1e9:.2f} GB do not fit in {where} ({error.strerror}); "
+            raise InputError(
+                f"scratch: {size_text(size, up=True)} do not fit in {where} ({error.strerror}); "
                 "make room or name another folder"
             ) from None
 
@@ -60,7 +61,7 @@ class ScratchFile:
     def read(self, at: int, out: NDArray[Any]) -> None:
         """Fill a contiguous array from byte `at` on."""
         if not read_into(self._fd, at, out):
-            raise MustlinkError("scratch: the temporary file ended early; run again")
+            raise InputError("scratch: the temporary file ended early; run again")
 
 
 def read_into(fd: int, at: int, out: NDArray[Any]) -> bool:
