@@ -43,7 +43,7 @@ def _affine(
         affine_row(indices, data, indptr[i], indptr[i + 1], X, V, B, by, Y, i)
 
 
-@loop(fastmath=True)
+@loop()  # with fastmath its last bits were others when compiled now than when read from the cache
 def _chebyshev(
     indptr: Any, indices: Any, data: Any, X: Any, B: Any, inverse: Any, weights: Any, step: Any,
     Y: Any,

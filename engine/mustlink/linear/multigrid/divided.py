@@ -111,8 +111,13 @@ class DividedHierarchy:
         return sp.csr_matrix((self.weight, P.indices, P.indptr), shape=P.shape)
 
     def up(self, level: int, X: Array) -> Array:
-        """PX from grid `level` to the next finer one, in double precision."""
-        return self.below.up(level - 1, X) if level > 1 else spmm(self._up, X)
+        """PX from grid `level` to the next finer one, in double precision.
+
+        All lift what rank 0 has: a basis that was found on two ranks may differ in its signs.
+        """
+        if level > 1:
+            return self.below.up(level - 1, X)
+        return spmm(self._up, self.finest.space.ranks.told(X))
 
     def coarse_operator(self, level: int) -> SparseOperator:
         """PᵀL̄P of grid `level` >= 1."""
