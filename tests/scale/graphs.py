@@ -75,6 +75,7 @@ def uneven(rng):
 
 CLUSTERS = {"points": 5, "picture": 4, "network": 3, "many_parts": 6, "wide_weights": 4}
 CLUSTERS["uneven"] = 7
+BETA = {"many_parts": -1.0}  # labels of few components allow no positive one
 
 
 def graphs():
@@ -82,6 +83,16 @@ def graphs():
         W = globals()[name](np.random.default_rng(1))
         W.sort_indices()
         yield name, W
+
+
+def told(W, name, group):
+    """Pairs of nodes, or labels of some, as the clusters `group` (n,) have it."""
+    n, rng = W.shape[0], np.random.default_rng(6)
+    if name < "o":
+        return Constraints.from_labels(np.where(rng.random(n) < 0.03, group, -1))
+    pairs = rng.permutation(n)[:400].reshape(200, 2)
+    belief = np.where(group[pairs[:, 0]] == group[pairs[:, 1]], 1.0, -0.5)
+    return Constraints.from_pairs(pairs, belief, n_nodes=n)
 
 
 def sources(W):

@@ -62,9 +62,26 @@ def test_one_and_three_ranks_write_the_same(data):
         assert adjusted_rand_score(home["labels"][:], labels) >= 0.9999
 
 
+@pytest.mark.parametrize("method", ["csp", "sssc"])
+def test_constraints_on_ranks(data, method):
+    labels = np.where(np.arange(3600) % 40 == 7, (np.arange(3600) // 60 > 22).astype(int), -1)
+    np.save(data / "few.npy", labels)
+    line = f"cluster picture.h5 -k 2 -m {method} --labels few.npy --subspace 8"
+    code, out, err = run(data, f"{line} --ranks 2 --quiet --json -o {method}.h5")
+    assert (code, err) == (0, ""), err
+    told = json.loads(out)
+    assert told["choices"]["subspace"] == 8
+    assert told["satisfaction"]["balanced"] > 0.95
+    with h5py.File(data / f"{method}.h5") as file:
+        assert np.array_equal(file["constraints/labels"][:], labels)
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
+        ("cluster points.h5 -k 3 -m csp", "give --labels or --constraints"),
+        ("cluster points.h5 -k 3 -m csp --labels few.npy --subspace exact", "--subspace exact:"),
+        ("cluster points.h5 -k 3 -m csp --labels few.npy", "few.npy"),
         ("cluster points.h5 -k 3 -m sskk --labels few.csv", "-m sskk: does not run on ranks"),
         ("cluster points.h5 -k 3 -m ncut --memory 1GB", "--memory: does not run on ranks"),
         ("cluster points.h5 -k auto -m ncut", "-k auto: does not run on ranks"),

@@ -2,22 +2,24 @@
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.linalg as la
-from graphs import CLUSTERS, graphs, sources
+from graphs import CLUSTERS, graphs, sources, told
 from sklearn.metrics import adjusted_rand_score
 
 import oracles
-from mustlink import NCut
+from mustlink import CSP, SSSC, NCut
 from mustlink.eigen.solver import smallest_pairs
 from mustlink.graph import Graph
 from mustlink.kernels.keyed_normals import normals
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.operators.laplacian import normalized_laplacian
+from mustlink.rounding.assign import assign
 from mustlink.space import Dots, Gram, GroupSums
 from mustlink.workspace import Workspace
 from mustlink_io.jobs.mpi_launch import environment, launcher
@@ -29,13 +31,22 @@ WEIGHTS = dict(graphs())
 each_graph = pytest.mark.parametrize("name", CLUSTERS)
 
 
+@cache
+def at_home(name):
+    """The normalised cut in one process."""
+    usual = {"affinity": "precomputed", "regularization": 0, "tol": 1e-8, "random_state": 3}
+    return NCut(CLUSTERS[name], **usual).fit(WEIGHTS[name])
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """What the worker found, by number of ranks."""
     folder, found = tmp_path_factory.mktemp("ranks"), {}
+    groups = folder / "groups.npz"
+    np.savez(groups, **{name: at_home(name).labels_ for name in CLUSTERS})
     for ranks in RANKS:
         out = folder / f"{ranks}.npz"
-        command = [*launcher(ranks), sys.executable, str(HERE / "worker.py"), str(out)]
+        command = [*launcher(ranks), sys.executable, str(HERE / "worker.py"), out, groups]
         subprocess.run(command, env=environment(ranks), check=True, timeout=300)
         found[ranks] = dict(np.load(out))
     return found
@@ -157,10 +168,10 @@ def test_the_other_end_by_lobpcg(there, home):
 
 @each_graph
 def test_global_lanczos(there, home, name):
-    spread, told = solve_krylov(
+    spread, ended = solve_krylov(
         LyapunovProblem(home, 0.2, sources(WEIGHTS[name])), memory=None, tol=1e-8
     )
-    assert there["lanczos"].tolist() == [told.converged.all(), told.iterations]
+    assert there["lanczos"].tolist() == [ended.converged.all(), ended.iterations]
     for at, (Z, theta) in enumerate(spread.terms):
         few = slice(0, 40)
         F = (Z[:, few] * theta[few]) @ Z[:200, few].T
@@ -170,8 +181,24 @@ def test_global_lanczos(there, home, name):
 
 @each_graph
 def test_labels_agree(there, name):
-    here = NCut(
-        CLUSTERS[name], affinity="precomputed", regularization=0, tol=1e-8, random_state=3
-    ).fit(WEIGHTS[name])
+    here = at_home(name)
     assert np.array_equal(there["labels"] < 0, here.labels_ < 0)
     assert adjusted_rand_score(here.labels_, there["labels"]) >= 0.9999
+
+
+@pytest.mark.parametrize("name", sorted(CLUSTERS.keys() - {"many_parts"}))  # equal directions
+@pytest.mark.parametrize("method", ["csp", "sssc"])
+def test_constraints_in_the_smooth_subspace(there, home, name, method):
+    usual = {"affinity": "precomputed", "subspace": 12, "tol": 1e-8, "max_iter": 600}
+    usual |= {"init": "k-means++", "regularization": 0, "random_state": 3}
+    k, W = CLUSTERS[name], WEIGHTS[name]
+    here = {
+        "csp": CSP(k, beta=0.3, assign="kmeans", **usual),
+        "sssc": SSSC(k, gamma=0.2, balanced=True, assign="sphere", **usual),
+    }[method].fit(W, constraints=told(W, name, at_home(name).labels_))
+    np.testing.assert_allclose(there[f"{method} values"], here.eigenvalues_, rtol=1e-5, atol=1e-7)
+    there_rows = there[f"{method} embedding"]
+    assert oracles.angle(here.embedding_[home.nodes], there_rows) < 1e-4
+    way = {"csp": "kmeans", "sssc": "sphere"}[method]
+    again = assign(there_rows, k, way, 3).labels
+    assert adjusted_rand_score(again, there[f"{method} labels"]) >= 0.9999

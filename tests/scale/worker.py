@@ -1,21 +1,22 @@
-"""What every rank of `test_ranks` does; rank 0 writes what was found: `mpiexec … worker.py OUT`."""
+"""What every rank of `test_ranks` does: `mpiexec … worker.py OUT GROUPS`."""
 
 import sys
 
 import numpy as np
-from graphs import CLUSTERS, graphs, sources
+from graphs import BETA, CLUSTERS, graphs, sources, told
 
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid.divided_aggregates import aggregates
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
+from mustlink.on_ranks.constrained import csp, sssc
 from mustlink.on_ranks.cut import normalized_cut
 from mustlink.on_ranks.work import RankWork, world
 from mustlink.space import Dots, Gram, GroupSums
 
 ranks = world()
-found = {}
+found, groups_told = {}, np.load(sys.argv[2])
 
 
 def keep(name, own):
@@ -65,7 +66,7 @@ for name, W in graphs():
     keep(f"{name} up", work.grids.up(1, np.eye(coarse.space.size)[:, :50].copy()))
     R = laplacian.null.project(X)
     keep(f"{name} cycle", work.grids.cycle()(R))
-    solved, told = block_cg(
+    solved, ended = block_cg(
         laplacian.apply,
         R,
         tol=1e-11,
@@ -74,9 +75,9 @@ for name, W in graphs():
         space=space,
     )
     keep(f"{name} solved", solved)
-    found[f"{name} cg"] = np.array([told.reason == "tolerance", told.iterations])
-    spread, told = solve_krylov(LyapunovProblem(laplacian, 0.2, sources(W)), memory=None, tol=1e-8)
-    found[f"{name} lanczos"] = np.array([told.converged.all(), told.iterations])
+    found[f"{name} cg"] = np.array([ended.reason == "tolerance", ended.iterations])
+    spread, ended = solve_krylov(LyapunovProblem(laplacian, 0.2, sources(W)), memory=None, tol=1e-8)
+    found[f"{name} lanczos"] = np.array([ended.converged.all(), ended.iterations])
     for at, (Z, theta) in enumerate(spread.terms):
         keep(f"{name} Z{at}", Z[:, :40])
         found[f"{name} theta{at}"] = theta[:40]
@@ -87,6 +88,12 @@ for name, W in graphs():
     rule = Lobpcg(3, 1e-6, 800, largest=True, norm_A=2.0)
     highest = lobpcg(laplacian.apply, space.normals(8, 3), rule, space=space)
     found[f"{name} highest"] = highest.values
+    known, smooth = told(W, name, groups_told[name]), {"subspace": 12, "tol": 1e-8, "seed": 3}
+    for method, how in ((csp, {"beta": BETA.get(name, 0.3)}), (sssc, {"gamma": 0.2})):
+        cut = method(work, known, k, max_iter=600, **smooth, **how)
+        keep(f"{name} {method.__name__} labels", cut.clusters)
+        keep(f"{name} {method.__name__} embedding", cut.embedding)
+        found[f"{name} {method.__name__} values"] = cut.values
     cut = normalized_cut(work, k, tol=1e-8, max_iter=400, seed=3)
     found[f"{name} labels"] = work.leave(cut.clusters, -1)
     keep(f"{name} embedding", cut.embedding)

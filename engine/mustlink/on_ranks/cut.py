@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.check import check_choice, check_n_clusters, check_tolerance
+from mustlink.constraints import Constraints
 from mustlink.methods.clusterer import warn_of_sizes
 from mustlink.methods.normalized_cut import Cut, warn_of_gap
 from mustlink.on_ranks.work import RankWork
 from mustlink.result import Report
 from mustlink.rounding.assign import kmeans, transform
+from mustlink.scores import satisfaction
 
 VARIANTS = ("luxburg", "ng")
 
@@ -43,20 +46,24 @@ def normalized_cut(
     if variant == "ng":
         rows = space.rowwise(lambda X: transform(X, "sphere"), Z)
     else:
-        rows = space.rowwise(_divided, Z, laplacian.root_degree)
+        rows = work.by_root(Z)
     with work.recorder.stage("clusters"):
         clusters = kmeans(rows, k, seed, space=space).labels
     return Cut(clusters, rows, values, found.convergence, found.beyond)
 
 
-def _divided(X: NDArray[Any], root: NDArray[Any]) -> NDArray[Any]:
-    return np.asarray(X / root[:, None])
-
-
 def answer(
-    work: RankWork, cut: Cut, k: int, method: str
+    work: RankWork,
+    cut: Cut,
+    k: int,
+    method: str,
+    known: Constraints | None = None,
+    choices: Mapping[str, Any] | None = None,
 ) -> tuple[NDArray[np.int64], Cut, Report] | None:
-    """Labels (n,), the cut in the graph's order and the report, on rank 0; None on others."""
+    """Labels (n,), the cut in the graph's order and the report, on rank 0; None on others.
+
+    `known` is what the clusters should keep, `choices` what the report tells of parameters.
+    """
     embedding, clusters = work.leave(cut.embedding), work.ranks.gathered(cut.clusters)
     peaks = work.peaks()
     if embedding is None or clusters is None:
@@ -75,9 +82,13 @@ def answer(
         method=method,
         n_nodes=rows.n_nodes,
         n_clusters=k,
-        choices={"solver": cut.convergence.solver, "ranks": work.ranks.count},
+        choices={
+            **(choices or {}),
+            "solver": cut.convergence.solver,
+            "ranks": work.ranks.count,
+        },
         convergence=cut.convergence,
-        satisfaction=None,
+        satisfaction=None if known is None else satisfaction(labels, known),
         **recorder.told(),
         extra={
             "n_components": parts + alone,

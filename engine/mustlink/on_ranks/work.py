@@ -112,6 +112,10 @@ class RankWork:
             self.recorder.warn(found.convergence.status)
         return found
 
+    def by_root(self, X: Array) -> Array:
+        """D^-½X, the embedding that vectors X are."""
+        return self.space.rowwise(_divided, X, self.laplacian.root_degree)
+
     def peaks(self) -> list[int]:
         """Largest resident size of every rank so far, in bytes."""
         found: list[int] = self.ranks.joined(np.array([peak_bytes()])).tolist()
@@ -125,6 +129,10 @@ class RankWork:
         found = np.full((self.rows.n_nodes, *own.shape[1:]), fill, dtype=own.dtype)
         found[self.rows.nodes] = every
         return found
+
+
+def _divided(X: Array, root: Array) -> Array:
+    return np.asarray(X / root[:, None])
 
 
 def _nothing(laplacian: DividedLaplacian, tol: float) -> EigenResult:

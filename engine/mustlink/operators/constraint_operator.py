@@ -218,14 +218,28 @@ def local_operator(
     scaled: bool,
 ) -> ConstraintOperator:
     """A matrix that is zero outside the rows `nodes`, in working order; D^-½MD^-½ if `scaled`."""
-    position = laplacian.positions
-    placed = position[nodes]
-    known = nodes[placed >= 0]
-    known = known[np.argsort(position[known])]
-    support = position[known]
-    weight = 1.0 / laplacian.root_degree[support] if scaled else np.ones(support.size)
+    places = laplacian.positions[nodes]
+    root = laplacian.root_degree[places] if scaled else None
+    return placed_operator(given, nodes, places, root, laplacian.space)
+
+
+def placed_operator(
+    given: NodeMatrix,
+    nodes: NDArray[np.int64],
+    places: NDArray[np.int64],
+    root: NDArray[np.float64] | None,
+    space: Space,
+) -> ConstraintOperator:
+    """The same where the working numbers `places` of the nodes are known, -1 for none.
+
+    `root` are the nodes' D^½, None to leave the matrix as it is.
+    """
+    there = np.flatnonzero(places >= 0)
+    there = there[np.argsort(places[there])]
+    known, support = nodes[there], places[there]
+    weight = np.ones(support.size) if root is None else 1.0 / root[there]
     scale = sp.diags_array(weight)
     matrix = sp.csr_matrix(scale @ given.matrix[known][:, known] @ scale)
     matrix.eliminate_zeros()
     factor = None if given.factor is None else sp.csr_matrix(scale @ given.factor[known])
-    return ConstraintOperator(matrix, factor, given.core, support, laplacian.space)
+    return ConstraintOperator(matrix, factor, given.core, support, space)

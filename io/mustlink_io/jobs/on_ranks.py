@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mustlink.constraints import Constraints
 from mustlink.cost.process_memory import peak_bytes
 from mustlink.errors import InputError
 from mustlink.observe import Observer
@@ -24,20 +25,27 @@ from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.result import Result
 from mustlink_io.hdf5.result_parts import Input
 from mustlink_io.hdf5.row_slices import RowSlices, row_slices
+from mustlink_io.jobs import diagnostics
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.methods import flag
 from mustlink_io.jobs.provenance import now
 from mustlink_io.jobs.run import result_of
+from mustlink_io.jobs.side_information import load_constraints, refuse_contradictions
 
-_OPTIONS = frozenset({"variant", "tol", "max_iter", "random_state", "solver", "regularization"})
+_COMMON = {"tol", "max_iter", "random_state", "solver", "regularization"}
+_OPTIONS = {
+    "ncut": _COMMON | {"variant"},
+    "csp": _COMMON | {"subspace", "beta"},
+    "sssc": _COMMON | {"subspace", "gamma"},
+}
 _LATER = 0.5  # seconds that others wait with their complaint: rank 0's is the same, mostly
 
 
-def check(job: ClusterJob, ranks: int) -> RowSlices:
-    """Raise InputError for what does not run on so many ranks, before any are started."""
+def check(job: ClusterJob, ranks: int) -> tuple[RowSlices, Constraints | None]:
+    """The graph, and what is told of it; InputError for what does not run on so many ranks."""
     job.check()
-    if job.method != "ncut":
-        raise _left_out(f"-m {job.method}", "or choose -m ncut")
+    if job.method not in _OPTIONS:
+        raise _left_out(f"-m {job.method}", f"or choose -m {', '.join(_OPTIONS)}")
     if job.n_clusters == "auto":
         raise _left_out("-k auto", "or give a number")
     asked = {
@@ -50,7 +58,8 @@ def check(job: ClusterJob, ranks: int) -> RowSlices:
         "--confidence": job.confidence,
         "--membership": job.membership,
         "--key or an output in .h5ad": job.target,
-        **{flag(name): name not in _OPTIONS for name in job.params},
+        "--soft-labels": job.soft_labels,
+        **{flag(name): name not in _OPTIONS[job.method] for name in job.params},
         **dict.fromkeys(job.steps.options(), True),
     }
     for name, given in asked.items():
@@ -62,6 +71,9 @@ def check(job: ClusterJob, ranks: int) -> RowSlices:
         raise _left_out(f"--regularization {job.params['regularization']}", "or take 0")
     if job.params.get("variant") == "shi-malik":
         raise _left_out("--variant shi-malik", "or take luxburg or ng")
+    for name in ("subspace", "beta", "gamma"):
+        if isinstance(job.params.get(name), str):
+            raise _left_out(f"{flag(name)} {job.params[name]}", "or give a number")
     place = formats.parse(job.data)
     if place.suffix not in (".h5", ".hdf5"):
         raise InputError(
@@ -73,7 +85,7 @@ def check(job: ClusterJob, ranks: int) -> RowSlices:
     graph = row_slices(place.path, place.part)
     job.check_count(graph.n_nodes)
     Division(graph.n_nodes, ranks)
-    return graph
+    return graph, _side_information(job, graph)
 
 
 def _left_out(what: str, other: str = "") -> InputError:
@@ -115,14 +127,14 @@ def run(job: ClusterJob, asked: int, observer: Observer) -> Result | None:
 
     The graph is read as it is: what readers do to one that is not fit for use, they do not do here.
     """
-    graph = check(job, asked)
+    graph, known = check(job, asked)
     with all_or_none(asked) as ranks:
         observer = observer if ranks.own == 0 else _silent()
         from mustlink.kernels.threads import threads
 
         cores = len(os.sched_getaffinity(0))
         with threads(job.threads or max(1, cores // ranks.count)):
-            found = _clustered(job, graph, ranks, observer)
+            found = _clustered(job, graph, known, ranks, observer)
         ranks.told(None)  # nobody ends before the result is written
     return found
 
@@ -133,7 +145,24 @@ def _silent() -> Observer:
     return Silent()
 
 
-def _clustered(job: ClusterJob, graph: RowSlices, ranks: Any, observer: Observer) -> Result | None:
+def _side_information(job: ClusterJob, graph: RowSlices) -> Constraints | None:
+    """What the job tells of nodes, None for a method that takes nothing; raises InputError."""
+    if job.method == "ncut":
+        return None
+    labels = None if job.labels is None else formats.load_labels(job.labels, graph.n_nodes)
+    given = job.constraints, graph.n_nodes, None, job.labels, job.beliefs
+    known = load_constraints(labels, *given)
+    if known is None:
+        raise InputError(f"-m {job.method}: give --labels or --constraints, or choose -m ncut")
+    if job.strict:
+        refuse_contradictions(known, job.constraints or job.labels)
+    return known
+
+
+def _clustered(
+    job: ClusterJob, graph: RowSlices, known: Constraints | None, ranks: Any, observer: Observer
+) -> Result | None:
+    from mustlink.on_ranks import constrained
     from mustlink.on_ranks.cut import answer, normalized_cut
     from mustlink.on_ranks.work import RankWork
 
@@ -145,8 +174,15 @@ def _clustered(job: ClusterJob, graph: RowSlices, ranks: Any, observer: Observer
     if open_ and graph.info.get("kind", "precomputed") == "precomputed":
         work.recorder.note("regularization: 0; others are not tried on ranks")
     k = int(job.n_clusters)
-    cut = normalized_cut(work, k, seed=seed, **params)
-    found = answer(work, cut, k, f"NCut ({params.get('variant', 'luxburg')})")
+    chosen: dict[str, Any] = {}
+    if known is None:
+        cut, name = normalized_cut(work, k, seed=seed, **params), "NCut"
+    else:
+        method: Any = constrained.csp if job.method == "csp" else constrained.sssc
+        cut, name = method(work, known, k, seed=seed, **params), job.method.upper()
+        chosen = {"subspace": constrained.dimension(k, params.get("subspace"))}
+        chosen |= constrained.USUAL[job.method] | params
+    found = answer(work, cut, k, name, known, chosen)
     if found is None:
         return None
     labels, whole, report = found
@@ -165,6 +201,7 @@ def _clustered(job: ClusterJob, graph: RowSlices, ranks: Any, observer: Observer
         "warnings": list(recorder.warnings),
     }
     content = {"/labels": labels, "/embedding": whole.embedding, "/eigenvalues": whole.values}
+    content |= diagnostics.side_content(known)
     parameters = {"method": job.method, "n_clusters": k, "ranks": ranks.count, **job.params}
     fitted = SimpleNamespace(report_=report)
     result = result_of(fitted, outcome, content, recorder, parameters, inputs)
