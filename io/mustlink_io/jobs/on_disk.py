@@ -17,6 +17,7 @@ from mustlink_io.jobs.solving_stages import StagePlan
 
 _METHODS = ("ncut",)
 _SLOWER = 2.0  # times the seconds of a fit in memory, as a rule
+_TRIALS = 4 / 3  # times the seconds of sharp vectors: four, each a third as sharp
 _FILTERS = 3.0  # times as many products where there are no coarse grids, on networks
 _OPTIONS = {"variant", "solver", "tol", "max_iter", "regularization", "random_state", "affinity"}
 
@@ -74,17 +75,20 @@ def load(job: Any) -> formats.Data:
     return formats.Data("graph", graph, place, notes=tuple(notes))
 
 
-def stages_on_disk(cost: StoredCost, memory: int) -> list[StagePlan]:
-    """The stages after the checksums."""
+def stages_on_disk(cost: StoredCost, memory: int, *, tries: bool) -> list[StagePlan]:
+    """The stages after the checksums; `tries`: regularisations are compared before."""
     peak, nnz = cost.peak(memory), cost.nnz
     solving = _SLOWER * duration("eigenvectors", nnz * cost.columns)
     how = "" if cost.has_grids(memory) else "by filters, as coarse grids do not fit"
     at_rest = cost.peak_of_set_up(memory)
     passes = duration("multigrid set-up", nnz)
     out = cost.n * (8 + 4 * cost.columns)
+    name, rough = "candidate regularisations", _TRIALS * solving * _FILTERS
+    trials = [StagePlan(name, peak, rough, "where degrees are uneven")] if tries else []
     return [
         StagePlan("looking at the graph", at_rest, passes),
         StagePlan("multigrid set-up", at_rest, _SLOWER * 5 * passes),
+        *trials,
         StagePlan("eigenvectors", peak, solving * (_FILTERS if how else 1.0), how),
         StagePlan("clusters", at_rest, duration("clusters", cost.n * cost.columns)),
         StagePlan("writing", at_rest, duration("writing", out)),

@@ -23,7 +23,12 @@ from mustlink_io.jobs.data_shape import Shape, shape_of
 from mustlink_io.jobs.methods import PROPAGATORS
 from mustlink_io.jobs.on_disk import refuse_large_text, runs_on_disk, stages_on_disk
 from mustlink_io.jobs.rates import START, duration
-from mustlink_io.jobs.solving_stages import StagePlan, answers_peak, solving_stages
+from mustlink_io.jobs.solving_stages import (
+    StagePlan,
+    answers_peak,
+    chooses_regularization,
+    solving_stages,
+)
 
 _READER = 90 * 10**6  # bytes of the program before the engine is loaded
 _BLOCK = 96 * 10**6  # of a block that is read, checked and converted
@@ -179,7 +184,12 @@ def _on_disk(job: Any, shape: Shape, memory: int, speed: float) -> Plan:
         )
     start = StagePlan("start of the program", _READER, START)
     seconds = duration("checksums", shape.file_bytes)
-    stages = [start, StagePlan("checksums", _READER, seconds), *stages_on_disk(cost, memory)]
+    tries = not shape.even and chooses_regularization(job)
+    stages = [
+        start,
+        StagePlan("checksums", _READER, seconds),
+        *stages_on_disk(cost, memory, tries=tries),
+    ]
     slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
     changes = (
         "graph and vectors stay on disk and are read by blocks of rows; temporary files take "

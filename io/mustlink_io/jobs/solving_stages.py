@@ -53,7 +53,7 @@ def solving_stages(
         how = "more with thousands of pairs"
         peak = at_rest + FACTORS
         found.append(StagePlan("constraint propagation", peak, spreading_seconds(n), how))
-    if shape.d == 0 and not shape.even and _chooses_regularization(job):
+    if shape.d == 0 and not shape.even and chooses_regularization(job):
         name, work = "candidate regularisations", nnz * min(clusters, _CLUSTERS)
         found.append(StagePlan(name, at_rest + 2 * vectors, duration(name, work)))
     name = "propagating" if job.methods is PROPAGATORS else "eigenvectors"
@@ -86,7 +86,7 @@ def solving_stages(
     return found
 
 
-def _chooses_regularization(job: Any) -> bool:
+def chooses_regularization(job: Any) -> bool:
     """Whether degrees of a given graph are regularised by evidence."""
     offered = "regularization" in job.methods[job.method].options
     return offered and job.params.get("regularization", "auto") == "auto"
