@@ -18,7 +18,7 @@ from mustlink_io.jobs.solving_stages import StagePlan
 _METHODS = ("ncut",)
 _SLOWER = 2.0  # times the seconds of a fit in memory, as a rule
 _TRIALS = 4 / 3  # times the seconds of sharp vectors: four, each a third as sharp
-_FILTERS = 3.0  # times as many products where there are no coarse grids, on networks
+_FILTERS = 1.5  # times as many products where there are no coarse grids, on networks
 _OPTIONS = {"variant", "solver", "tol", "max_iter", "regularization", "random_state", "affinity"}
 
 
@@ -87,7 +87,7 @@ def stages_on_disk(cost: StoredCost, memory: int, *, tries: bool) -> list[StageP
     trials = [StagePlan(name, peak, rough, "where degrees are uneven")] if tries else []
     return [
         StagePlan("looking at the graph", at_rest, passes),
-        StagePlan("multigrid set-up", at_rest, _SLOWER * 5 * passes),
+        StagePlan("multigrid set-up", at_rest, _SLOWER * 3 * passes),
         *trials,
         StagePlan("eigenvectors", peak, solving * (_FILTERS if how else 1.0), how),
         StagePlan("clusters", at_rest, duration("clusters", cost.n * cost.columns)),
