@@ -24,9 +24,12 @@ def _strongest(indptr: Any, indices: Any, data: Any, found: Any) -> None:
 
 @loop()
 def _highest(
-    indptr: Any, indices: Any, data: Any, strongest: Any, share: Any, values: Any, found: Any
-) -> None:
+    indptr: Any, indices: Any, data: Any, strongest: Any, share: Any, values: Any, asked: Any,
+    found: Any,
+) -> None:  # fmt: skip
     for i in nb.prange(found.size):
+        if not asked[i]:
+            continue
         most = values[i]
         for q in range(indptr[i], indptr[i + 1]):
             j = indices[q]
@@ -55,17 +58,19 @@ def strongest_links(matrix: sp.csr_matrix) -> NDArray[Any]:
 
 
 def highest_near(
-    matrix: sp.csr_matrix, strongest: NDArray[Any], share: float, values: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """The largest value of a row's node and those it has a strong link to, (m,).
+    matrix: sp.csr_matrix,
+    links: tuple[NDArray[Any], float],
+    values: NDArray[np.int64],
+    asked: NDArray[np.bool_],
+    found: NDArray[np.int64],
+) -> None:
+    """Write the largest value of a row's node and those it has a strong link to, where `asked`.
 
-    A link is strong from `share` of the lesser of both ends' strongest on; `strongest` and
-    `values` are of all columns.
+    `links` are (strongest, share): a link is strong from the share of the lesser of both ends'
+    strongest on. `strongest` and `values` are of all columns.
     """
-    found = np.empty(matrix.shape[0], dtype=np.int64)
-    arrays = matrix.indptr, matrix.indices, matrix.data, strongest
-    _highest(matrix.nnz, *arrays, share, values, found)
-    return found
+    arrays = matrix.indptr, matrix.indices, matrix.data, *links
+    _highest(matrix.nnz, *arrays, values, asked, found)
 
 
 def nearest_value(matrix: sp.csr_matrix, values: NDArray[np.int64]) -> NDArray[np.int64]:

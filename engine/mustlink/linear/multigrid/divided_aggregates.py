@@ -82,20 +82,25 @@ class Aggregates:
 def aggregates(matrix: DividedMatrix, share: float) -> Aggregates:
     """Aggregate the nodes along links of `share` of the strongest and more.
 
-    Cost: two passes over the matrix a round, of which there are five to ten.
+    Cost: some fifteen rounds, each of two passes over the rows that are still open.
     """
     space, local, halo = matrix.space, matrix.local, matrix.halo
     strongest = halo.beside(strongest_links(local))
 
-    def spread(values: NDArray[np.int64]) -> NDArray[np.int64]:
-        return highest_near(local, strongest, share, halo.beside(values))
+    def spread(
+        values: NDArray[np.int64], asked: NDArray[np.bool_], found: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        highest_near(local, (strongest, share), halo.beside(values), asked, found)
+        return found
 
     state = node_keys(np.arange(space.first, space.end))
+    beside, near = np.zeros((2, space.held), dtype=np.int64)
     while True:
         open_ = (state > 0) & (state < _ROOT)
         if not space.ranks.added(np.array([np.count_nonzero(open_)]))[0]:
             break
-        near = spread(spread(state))
+        spread(state, beside < _ROOT, beside)  # who is beside a root stays so
+        spread(beside, open_, near)
         state = np.where(open_ & (near == _ROOT), 0, state)
         state = np.where(open_ & (near == state), _ROOT, state)
     roots = np.flatnonzero(state == _ROOT)
@@ -103,7 +108,8 @@ def aggregates(matrix: DividedMatrix, share: float) -> Aggregates:
     first = int(counts[: space.ranks.own].sum())
     number = np.zeros(space.held, dtype=np.int64)
     number[roots] = first + np.arange(roots.size) + 1
-    number = spread(number)  # two roots have no neighbour in common
+    # Two roots have no neighbour in common.
+    number = spread(number, np.ones(space.held, dtype=np.bool_), near)
     number = nearest_value(local, halo.beside(number))
     return Aggregates(space, number - 1, first, int(roots.size), int(counts.sum()))
 
