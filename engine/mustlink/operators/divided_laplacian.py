@@ -183,9 +183,9 @@ def components(matrix: DividedMatrix) -> tuple[NDArray[np.int32], int]:
     there = halo.fetched(part)
     crossing = np.flatnonzero(local.indices >= space.held)
     rows = np.searchsorted(local.indptr, crossing, side="right") - 1
-    pairs = np.column_stack([part[rows], there[local.indices[crossing] - space.held]])
-    pairs = space.ranks.joined(np.unique(pairs, axis=0))
-    links = sp.csr_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(total, total))
+    pairs = part[rows] * total + there[local.indices[crossing] - space.held]
+    ends = np.divmod(space.ranks.joined(np.unique(pairs)), total)
+    links = sp.csr_matrix((np.ones(ends[0].size), ends), shape=(total, total))
     count, joined = connected_components(links, directed=False)
     sizes = space.ranks.added(np.bincount(joined[part], minlength=count))
     firsts = np.full(count, space.size)
