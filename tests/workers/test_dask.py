@@ -1,10 +1,7 @@
 """Dask workers (extra `dask`): the same lists and files, workers killed, what is absent."""
 
-import os
-import signal
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 
@@ -22,14 +19,6 @@ from mustlink_io.hdf5 import store
 from mustlink_io.workers import dask_cluster
 
 RANDOM_MOMENTS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))]
-
-
-@pytest.fixture(scope="module")
-def client():
-    """Two processes of one thread each."""
-    pytest.importorskip("distributed")
-    with dask_cluster.client_of(2, None) as client:
-        yield client
 
 
 @pytest.fixture
@@ -51,19 +40,6 @@ def search(path, executor):
         return task_lists(rows, 9, rng, sizes, executor=executor, sample=100, folder=path.parent)
 
 
-def killer(client, seconds):
-    """Kill one of the workers after so long."""
-    pids = sorted(client.run(os.getpid).values())
-
-    def kill():
-        time.sleep(seconds)
-        os.kill(pids[0], signal.SIGKILL)
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    return thread
-
-
 def in_one_process(path):
     """The same search on a thread of this process."""
     from concurrent.futures import ThreadPoolExecutor
@@ -81,18 +57,17 @@ def test_two_workers_find_what_one_process_does(client, points):
 
 
 @pytest.mark.parametrize("seed", RANDOM_MOMENTS)
-def test_a_worker_killed_in_a_search_changes_nothing(client, points, seed):
+def test_a_worker_killed_in_a_search_changes_nothing(doomed, points, seed):
+    client, kill_one = doomed
     expected = in_one_process(points)
     executor = client.get_executor(pure=False)
     began = time.perf_counter()
     search(points, executor)
     usual = time.perf_counter() - began
-    thread = killer(client, np.random.default_rng(seed).uniform(0, usual))
+    kill_one(np.random.default_rng(seed).uniform(0, usual))
     lists = search(points, executor)
-    thread.join()
     assert_array_equal(lists[0], expected[0])
     assert_array_equal(lists[1], expected[1])
-    client.wait_for_workers(2, timeout=60)
 
 
 def test_a_scheduler_that_is_not_there(points, capsys, monkeypatch):

@@ -7,14 +7,15 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from mustlink_io.batch import admission
 from mustlink_io.batch.admission import Estimate
 from mustlink_io.batch.arguments import Ready, argument_list
-from mustlink_io.batch.children import Child, stop
+from mustlink_io.batch.children import Child, Running, stop
 from mustlink_io.batch.live import Snapshot, View
 from mustlink_io.batch.resume import finished, stamps, standing
 from mustlink_io.batch.spec import Where
@@ -22,6 +23,7 @@ from mustlink_io.batch.state import LOG, PART, RESULT, State, Status, key, now
 from mustlink_io.jobs.rates import measured_speed
 
 Phase = Literal["waiting", "running", "done", "failed", "interrupted"]
+Begin = Callable[[Sequence[str], Path, Path, int | None], Running]
 GRACE = 10.0  # seconds from SIGTERM to SIGKILL
 _POLL, _LOOK = 0.05, 0.5  # seconds
 
@@ -56,7 +58,7 @@ class Item:
     before: bool = False
     plan: Estimate | None = None
     memory: int | None = None
-    child: Child | None = None
+    child: Running | None = None
 
     @property
     def name(self) -> str:
@@ -74,10 +76,12 @@ class Batch:
         state: State,
         limits: Limits,
         view: View,
+        begin: Begin = Child,
     ) -> None:
         self.items = [Item(ready) for ready in jobs]
         self.stopped_by: int | None = None
         self._where, self._state, self._limits, self._view = where, state, limits, view
+        self._begin = begin
         self._signals: list[int] = []
 
     def look_back(self, retry_failed: bool) -> None:
@@ -175,7 +179,7 @@ class Batch:
             (place / name).unlink(missing_ok=True)
         self._state.write(status)  # before it starts: what was begun is never forgotten
         try:
-            item.child = Child(words, place / LOG, place / PART, lock)
+            item.child = self._begin(words, place / LOG, place / PART, lock)
         except OSError as error:
             words_of = f"could not be started: {error.strerror}"
             self._end(item, status.model_copy(update={"phase": "failed", "error": words_of}))
@@ -197,7 +201,7 @@ class Batch:
             plan_seconds=item.plan.seconds if item.plan else None,
         )
 
-    def _judge(self, item: Item, child: Child, stopping: bool = False) -> None:
+    def _judge(self, item: Item, child: Running, stopping: bool = False) -> None:
         """Decide how a child that ended went."""
         assert item.status is not None
         status = item.status.model_copy(

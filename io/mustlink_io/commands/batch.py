@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from mustlink_io.commands.options import JSON, QUIET, memory_size
 
 if TYPE_CHECKING:
     from mustlink_io.batch.arguments import Ready
-    from mustlink_io.batch.run import Item, Limits
+    from mustlink_io.batch.run import Begin, Item, Limits
     from mustlink_io.batch.spec import Settings, Where
     from mustlink_io.batch.state import State
 
@@ -28,6 +30,12 @@ _WAIT = 5.0  # seconds for the children of a batch that was killed
     "--memory", callback=memory_size, help="For all jobs together, as 8GB; by their plans."
 )
 @click.option("--workers", type=click.IntRange(min=1), help="Jobs side by side; default 1.")
+@click.option(
+    "--scheduler",
+    metavar="local|tcp://HOST:PORT",
+    help="Jobs as tasks of Dask, one thread each, done again where a worker is lost: by so many "
+    "--workers begun here, or by those of a scheduler; needs mustlink[dask].",
+)
 @click.option("--resume", is_flag=True, help="Go on; leave alone what has ended.")
 @click.option("--retry-failed", is_flag=True, help="With --resume: failed jobs again.")
 @click.option("--fresh", is_flag=True, help="Forget earlier runs and begin again.")
@@ -52,6 +60,7 @@ def batch(
       mustlink batch jobs.toml --dry-run                what would run
       mustlink batch jobs.toml --memory 8GB --workers 2 --summary table.csv
       mustlink batch jobs.toml --resume                 after an interruption
+      mustlink batch jobs.toml --scheduler tcp://head:8786
 
     \b
     [defaults]                       for the jobs that can take them
@@ -95,10 +104,13 @@ def batch(
         context.exit(_dry_run(ready, limits, as_json))
     folder = State(Path(state) if state else where.file.with_name(where.file.name + ".state"))
     # children that were killed with an earlier batch need a moment to end
-    with locked(folder.folder, "state of a batch", wait=_WAIT) as lock:
+    with (
+        _beginning(given["scheduler"], limits) as (limits, begin),
+        locked(folder.folder, "state of a batch", wait=_WAIT) as lock,
+    ):
         folder.open(where.file)
         _check_used(folder, given["resume"], given["fresh"])
-        code = _run(ready, where, folder, limits, lock, {**given, "summary": summary},
+        code = _run(ready, where, folder, limits, begin, lock, {**given, "summary": summary},
                     quiet=quiet, as_json=as_json)  # fmt: skip
     context.exit(code)
 
@@ -121,6 +133,29 @@ def _limits(given: dict[str, Any], settings: Settings) -> Limits:
     return Limits(memory, given["workers"] or settings.workers or 1)
 
 
+@contextlib.contextmanager
+def _beginning(scheduler: str | None, limits: Limits) -> Iterator[tuple[Limits, Begin]]:
+    """How jobs begin and how many side by side: as children, or as tasks, which have a thread each.
+
+    Raises InputError where Dask is not there.
+    """
+    from mustlink_io.batch.children import Child
+
+    if scheduler is None:
+        yield limits, Child
+        return
+    from mustlink_io.batch.remote import Task
+    from mustlink_io.workers.dask_cluster import client_of, threads_of
+
+    with client_of(limits.workers, scheduler) as client:
+        side_by_side = threads_of(client)
+
+        def begin(arguments: Sequence[str], log: Path, result: Path, _: int | None) -> Task:
+            return Task(client, arguments, log, result)
+
+        yield replace(limits, workers=side_by_side, cores=side_by_side), begin
+
+
 def _check_used(state: State, resume: bool, fresh: bool) -> None:
     """Raise InputError if there is something to go on with and it was not said what to do."""
     used = Counter("interrupted" if s.phase == "running" else s.phase for s in state.used())
@@ -139,6 +174,7 @@ def _run(
     where: Where,
     state: State,
     limits: Limits,
+    begin: Begin,
     lock: int | None,
     given: dict[str, Any],
     *,
@@ -152,7 +188,7 @@ def _run(
     from mustlink_io.terminal.summary import emit
 
     with viewing(quiet) as view:
-        batch = Batch(ready, where, state, limits, view)
+        batch = Batch(ready, where, state, limits, view, begin)
         if given["resume"]:
             batch.look_back(given["retry_failed"])
         before = sum(item.before for item in batch.items)

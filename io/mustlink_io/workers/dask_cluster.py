@@ -43,7 +43,7 @@ def client_of(workers: int | None, scheduler: str | None) -> Iterator[Any]:
                 LocalCluster(
                     n_workers=workers or 1,
                     threads_per_worker=1,
-                    dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",
                     memory_limit=0,  # jobs have budgets of their own
                     local_directory=folder,
                     silence_logs=logging.CRITICAL,
@@ -59,11 +59,16 @@ def client_of(workers: int | None, scheduler: str | None) -> Iterator[Any]:
                 f"--scheduler {scheduler}: no answer ({words or type(error).__name__}); start one "
                 "by: dask scheduler, and give its address as tcp://HOST:PORT"
             ) from error
-        if not client.scheduler_info()["workers"]:
+        if not client.nthreads():
             raise InputError(
                 f"--scheduler {scheduler}: has no workers; start some by: dask worker {scheduler}"
             )
         yield client
+
+
+def threads_of(client: Any) -> int:
+    """Tasks that the workers of a client can do at the same time."""
+    return max(1, sum(client.nthreads().values()))
 
 
 @contextlib.contextmanager
