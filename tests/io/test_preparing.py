@@ -157,7 +157,7 @@ def test_missing_values_that_are_filled_are_planned(mustlink, data, tmp_path, en
     code, out, err = mustlink(f"suggest {path} -k 3 --json")
     assert code == 0, err
     assert json.loads(out)["seconds"] is not None
-    line = f"cluster {path} -k 3 -m ncut --impute=median --memory 1GB -o {tmp_path / 'out.h5'}"
+    line = f"cluster {path} -k 3 -m ncut --impute=median --memory 8GB -o {tmp_path / 'out.h5'}"
     code, _, err = mustlink(line)
     assert code == 0, err
 
