@@ -7,7 +7,6 @@ a task that is done twice, by a worker that was lost and by another, leaves the 
 from __future__ import annotations
 
 import os
-import pickle
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,8 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.neighbours.points_by_rows import Prepared
-
-_WORDS = 1 << 16  # bytes that may be sent with every task
 
 
 @dataclass(frozen=True)
@@ -134,23 +131,13 @@ def handed_over(rows: Prepared, folder: Path, nbytes: int) -> Prepared:
     if file is not None and getattr(file, "filename", None) and hasattr(source, "name"):
         path = os.path.abspath(os.fsdecode(file.filename))
         return replace(rows, source=StoredRows(path, source.name, (n, d)))
-    if _is_small(source, rows.held):
+    if isinstance(source, StoredRows | KeptRows):
         return rows
     copy = Table(folder / "rows", "float32", d).make(n)
     for start, block in rows.blocks(nbytes):
         copy.write(start, block)
     size = rows.size * rows.unit
     return Prepared(KeptRows(copy, (n, d)), "euclidean", None, size)
-
-
-def _is_small(source: Any, held: int) -> bool:
-    """Whether points are words about where they are, which may go with every task."""
-    if held:
-        return False
-    try:
-        return len(pickle.dumps(source)) <= _WORDS
-    except (TypeError, AttributeError, pickle.PicklingError):
-        return False
 
 
 def save_whole(path: Path, values: NDArray[Any]) -> None:
