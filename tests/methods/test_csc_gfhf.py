@@ -185,7 +185,7 @@ def test_rough_solves_in_rounds_reach_the_tolerance(seed):
     assert oracles.angle(found.vectors, exact.vectors) < 1e-5
     once = solve_low_rank(pencil, 2, inverse, tol=1e-9, max_rounds=1)
     assert once.convergence.reason == "max_iter"
-    # Errors of the solves enter λ squared; the order is that of costs, which may be near each other.
+    # Errors of the solves enter λ squared; costs near each other may change places.
     error = np.abs(np.sort(once.values) / np.sort(exact.values) - 1).max()
     assert error < 10 * max(once.convergence.residuals.max(), 1e-8)
 
