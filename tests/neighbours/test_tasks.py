@@ -1,6 +1,6 @@
 """Neighbours by tasks: the same for every executor, close to the truth, and safe to do twice."""
 
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 
 import h5py
@@ -146,6 +146,7 @@ def test_graphs_by_an_executor(one, monkeypatch, tmp_path):
     ("error", "words"),
     [
         (FileNotFoundError(2, "No such file", "points.h5"), "does not find points.h5"),
+        (CancelledError(), "was cancelled, as when the scheduler ends"),
         (RuntimeError("lost\nworker"), "RuntimeError: lost worker"),
     ],
 )

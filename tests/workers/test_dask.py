@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import time
+from concurrent.futures import CancelledError, Executor, Future
+from contextlib import nullcontext
 from dataclasses import replace
 
 import h5py
@@ -12,6 +14,7 @@ from numpy.testing import assert_array_equal
 
 from mustlink.cost.neighbour_graph import layout
 from mustlink.neighbours import by_tasks
+from mustlink.neighbours import search as search_module
 from mustlink.neighbours.by_tasks import task_lists
 from mustlink.neighbours.points_by_rows import prepare
 from mustlink_io.commands import cli
@@ -79,6 +82,22 @@ def test_a_scheduler_that_is_not_there(points, capsys, monkeypatch):
         err = capsys.readouterr().err.strip()
         assert err.startswith(f"mustlink: --scheduler {address}: no answer")
         assert len(err.splitlines()) == 1
+
+
+def test_a_scheduler_that_ends_is_one_line(points, capsys, monkeypatch):
+    class Gone(Executor):
+        def submit(self, task, /, *given, **named):
+            done = Future()
+            done.set_exception(CancelledError())
+            return done
+
+    monkeypatch.setattr(search_module, "BRUTE_WORK", 1.0)
+    monkeypatch.setattr(dask_cluster, "executor_of", lambda *_: nullcontext(Gone()))
+    assert cli.run(["graph", str(points), "-o", str(points.parent / "g.h5"), "--quiet"]) == 1
+    err = capsys.readouterr().err.strip()
+    assert err.startswith("mustlink: executor: a task of the neighbour search was cancelled")
+    assert len(err.splitlines()) == 1
+    assert {one.name for one in points.parent.iterdir()} == {"points.h5"}
 
 
 @pytest.mark.parametrize("option", [["--workers", "2"], ["--scheduler", "tcp://127.0.0.1:1"]])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -151,6 +151,11 @@ def _one_line() -> Iterator[None]:
         raise MustlinkError(
             f"executor: a worker does not find {error.filename}; all workers must see the points' "
             "file and the folder for temporary files at the same path"
+        ) from error
+    except CancelledError as error:
+        raise MustlinkError(
+            "executor: a task of the neighbour search was cancelled, as when the scheduler ends; "
+            "see that it runs, and run again"
         ) from error
     except Exception as error:
         words = " ".join(str(error).split())

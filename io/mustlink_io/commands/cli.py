@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import click
 
 from mustlink.cost.process_memory import return_large_blocks
-from mustlink.errors import InputError
+from mustlink.errors import InputError, MustlinkError
 from mustlink_io.commands.batch import batch
 from mustlink_io.commands.clean import clean
 from mustlink_io.commands.cluster import cluster
@@ -33,7 +33,7 @@ from mustlink_io.commands.report import report
 from mustlink_io.commands.score import score
 from mustlink_io.commands.suggest import suggest
 
-BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
+FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 _FILES = ("graph", "labels", "constraints")  # what is wrong is in them, not in their option
 
@@ -71,6 +71,8 @@ def run(arguments: Sequence[str] | None = None, began: float | None = None) -> i
         return INTERRUPTED
     except InputError as error:
         return _complain(_by_option(str(error), given))
+    except MustlinkError as error:
+        return _complain(str(error), FAILED)
     except OSError as error:
         return _complain(str(error))
     except MemoryError:
@@ -89,10 +91,10 @@ def _by_option(words: str, given: Sequence[str]) -> str:
     return words
 
 
-def _complain(words: str) -> int:
+def _complain(words: str, code: int = BAD_INPUT) -> int:
     line = "".join(c if c.isprintable() else "?" for c in " ".join(words.split()))
     sys.stderr.write(f"mustlink: {line}\n")
-    return BAD_INPUT
+    return code
 
 
 def _version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:

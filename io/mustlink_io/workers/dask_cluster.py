@@ -84,10 +84,12 @@ def executor_of(workers: int | None, scheduler: str | None) -> Iterator[Executor
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
     """What Dask logs of lost workers and broken lines is its own affair: errors are raised."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
+    known = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    before = {logging.getLogger(name): logging.getLogger(name).level for name in known}
+    for logger in before:
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        for logger, level in before.items():
+            logger.setLevel(level)
