@@ -7,6 +7,7 @@ all its tasks are independent. What is found depends on no worker, and on no num
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
@@ -30,6 +31,7 @@ from mustlink.neighbours.refine import Lists, Refined, distances_of, in_rows, me
 from mustlink.neighbours.shared_files import handed_over
 
 _STEP, _TASKS = 8192, 256  # nodes of a task, but no more tasks than these
+_REMOVALS = 3  # of a folder: a worker that was given up may have written during the first
 _PIECES = 4  # of the sample: each is compared with all points
 
 Advance = Callable[[float], None]
@@ -61,14 +63,10 @@ def task_lists(
     advance = advance or (lambda _: None)
     rows, unit = near_one(rows)
     with (
-        # a worker that was given up may still write
-        tempfile.TemporaryDirectory(
-            prefix=".mustlink-", dir=folder, ignore_cleanup_errors=True
-        ) as temporary,
+        _shared_folder(folder) as path,
         threadpool_limits(1, user_api="blas"),
         ThreadPoolExecutor(n_jobs) as own,
     ):
-        path = Path(temporary).absolute()
         rows = handed_over(rows, path, layout.block_bytes)
         n, d = rows.shape
         work = _Work(executor, n)
@@ -138,6 +136,17 @@ class _Work(Executor):
         """Run task(*given, first, stop) for the nodes first:stop of every range."""
         step, n = self.step, self.n
         return self.each(task, [(*given, a, min(n, a + step)) for a in range(0, n, step)])
+
+
+@contextmanager
+def _shared_folder(where: Any) -> Iterator[Path]:
+    """A folder for files of the tasks, which goes at the end."""
+    path = Path(tempfile.mkdtemp(prefix=".mustlink-", dir=where)).absolute()
+    try:
+        yield path
+    finally:
+        for _ in range(_REMOVALS):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 @contextmanager

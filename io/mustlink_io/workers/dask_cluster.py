@@ -84,7 +84,8 @@ def executor_of(workers: int | None, scheduler: str | None) -> Iterator[Executor
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
     """What Dask logs of lost workers and broken lines is its own affair: errors are raised."""
-    known = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    loggers = logging.root.manager.loggerDict
+    known = [name for name in loggers if name.split(".")[0] in ("distributed", "tornado")]
     before = {logging.getLogger(name): logging.getLogger(name).level for name in known}
     for logger in before:
         logger.setLevel(logging.CRITICAL)
