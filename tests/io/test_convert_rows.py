@@ -12,6 +12,7 @@ from mustlink_io import formats
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.formats import arrow, tokens, triplets
 from mustlink_io.hdf5.graph_rows import stored_graph
+from mustlink_io.jobs import convert_rows
 
 
 @pytest.fixture(autouse=True)
@@ -167,7 +168,15 @@ def test_what_is_not_read_by_lines_is_refused(tmp_path, capsys):
     (tmp_path / "list.edges").write_text("0 1\n")
     assert cli(["convert", str(tmp_path / "list.edges"), str(tmp_path / "a.npz"), "--memory",
                 "1GB"]) == 2  # fmt: skip
-    assert converted(tmp_path / "list.edges", capsys, "400MB")[0] == 2
+
+
+def test_too_little_memory_is_told_before_the_file_is_read(tmp_path, capsys, monkeypatch):
+    (tmp_path / "list.edges").write_text("0 1\n")
+    monkeypatch.setattr(convert_rows, "_counted", None)
+    code, out, err = converted(tmp_path / "list.edges", capsys, "400MB")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "edges by blocks need at least" in err
+    assert not out.exists()
 
 
 def test_zeros_and_loops(tmp_path, capsys):

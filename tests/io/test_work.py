@@ -351,6 +351,10 @@ def test_leftovers_of_killed_runs_go_and_nothing_else(folder, capsys):
     assert not mine.exists()
     assert all(path.exists() for path in others)
     assert [path.name for path in Path("out.h5.work").iterdir()] == ["mine.txt"]
+    Path("out.h5.work/.graph.x.h5.0123456789ab.tmp").write_text("x")
+    call(capsys, *given_, "--resume")
+    assert not list(Path("out.h5.work").glob(".*"))
+    assert list(Path("out.h5.work").glob("graph.*.h5"))
 
 
 def test_two_runs_do_not_write_one_output(folder, capsys):

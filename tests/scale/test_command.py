@@ -48,6 +48,7 @@ def test_one_and_three_ranks_write_the_same(data):
         code, out, err = run(data, line)
         assert (code, err) == (0, ""), err
         assert "cluster sizes" in out
+        assert "\x1b" not in out  # codes for a terminal, which a file is not
     with h5py.File(data / "out1.h5") as one, h5py.File(data / "out3.h5") as three:
         for name in ("labels", "embedding", "eigenvalues"):
             assert np.array_equal(one[name], three[name]), name

@@ -118,3 +118,24 @@ def test_nothing_imports_dask_before_it_is_asked_for():
     )
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert told.stdout.decode().strip() == "[]"
+
+
+@pytest.mark.parametrize("command", ["cluster -k 2", "graph"])
+def test_a_graph_has_its_neighbours(command, tmp_path, capsys, monkeypatch):
+    from contextlib import nullcontext
+
+    monkeypatch.setattr(dask_cluster, "executor_of", lambda *_: nullcontext(object()))
+    (tmp_path / "list.edges").write_text("0 1\n1 2\n2 3\n")
+    word, *rest = command.split()
+    data, out = str(tmp_path / "list.edges"), tmp_path / "out.h5"
+    assert cli.run([word, data, *rest, "--workers", "2", "-o", str(out)]) == 2
+    err = capsys.readouterr().err
+    assert "is a graph" in err
+    assert "leave out --workers" in err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("option", ["workers", "ranks"])
+def test_a_plan_counts_no_others_work(option, capsys):
+    assert cli.run(["plan", "1000x3", f"--{option}", "2"]) == 2
+    assert "No such option" in capsys.readouterr().err

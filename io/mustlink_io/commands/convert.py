@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 @click.option(
     "--memory",
     callback=memory_size,
-    help="As 4GB: edges in text or a sparse .npz become a graph in .h5, never in memory whole.",
+    help="As 4GB, from 710MB on: edges in text or a sparse .npz become a graph in .h5, never in "
+    "memory whole.",
 )
 @several(*COLUMN_STEPS, IN_PLACE, KEY, OVERWRITE, QUIET, JSON)
 def convert(

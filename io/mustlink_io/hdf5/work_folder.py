@@ -217,7 +217,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 def remove(folder: Path, which: Iterable[Kept] | None = None) -> int:
-    """Remove some entries, or all, with what killed runs left unfinished; returns the bytes freed.
+    """Remove some entries, or all, and what killed runs left unfinished; returns the bytes freed.
 
     The folder goes when nothing else is in it.
     """

@@ -23,17 +23,12 @@ def convert_rows(place: formats.Place, output: str, memory: int) -> tuple[int, i
     The file is read twice: edges are counted, and dealt out to rows by way of a temporary file in
     the folder of the output, 24 bytes an edge. Raises InputError.
     """
-    from mustlink.graph.row_buckets import MEMORY, RowBuckets
+    from mustlink.graph.row_buckets import RowBuckets
 
     found = triplets(place)
+    _check(memory, found.n or 0)  # before a long file is read
     counts = _counted(found, memory)
-    most = max(counts.size, found.n or 0)
-    least = PROGRAM + MEMORY + _LINES + _NODE * most
-    if least > memory:
-        raise InputError(
-            f"--memory: {size_text(memory)} given, but {most} nodes need at least "
-            f"{size_text(least, up=True)}"
-        )
+    _check(memory, max(counts.size, found.n or 0))
     known, notes = _names(found, counts, place)
     if known is None:
         first = found.shift or 0
@@ -56,6 +51,19 @@ def convert_rows(place: formats.Place, output: str, memory: int) -> tuple[int, i
     info = {"kind": "precomputed"}
     done = write_rows(output, counts.size, buckets.rows(largest=found.largest), info, known)
     return counts.size, done, notes
+
+
+def _check(memory: int, nodes: int) -> None:
+    """Raise InputError where blocks of lines and edges of so many nodes do not fit."""
+    from mustlink.graph.row_buckets import MEMORY
+
+    least = PROGRAM + MEMORY + _LINES + _NODE * nodes
+    if least > memory:
+        what = f"edges of {nodes} nodes need" if nodes else "edges by blocks need"
+        raise InputError(
+            f"--memory: {size_text(memory)} given, but {what} at least "
+            f"{size_text(least, up=True)}; a small file is read whole without --memory"
+        )
 
 
 def _counted(found: Triplets, memory: int) -> NDArray[np.int64]:

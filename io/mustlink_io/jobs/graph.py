@@ -165,3 +165,5 @@ def _refuse(asked: _Asked, why: str) -> None:
     flags = [flag(name) for name in sorted(set(asked.params) - {"random_state"})]
     for word in (*flags, *asked.steps.options()):
         raise InputError(f"{why}; it takes no {word}")
+    if asked.executor is not None:
+        raise InputError(f"{why}; leave out --workers and --scheduler")

@@ -20,6 +20,8 @@ _STARTED = "MUSTLINK_RANKS"  # set for the ranks that were started here
 # What launchers tell their processes: Open MPI, PMIx (srun too), MPICH and Intel's, MVAPICH.
 _MARKS = ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", _STARTED)
 _NEEDED = ("mpi4py", "petsc4py")
+# Open MPI gives rank 0 a terminal of its own: without this a file would get its codes and lines.
+_PLAIN = {"TERM": "dumb", "COLUMNS": "160", "LINES": "25"}
 
 
 def is_rank(environment: Mapping[str, str] = os.environ) -> bool:
@@ -40,7 +42,10 @@ def launch(ranks: int, arguments: Sequence[str], threads: int | None = None) -> 
             "leave out --ranks"
         )
     command = [*launcher(ranks), sys.executable, "-m", "mustlink_io", *arguments]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment(ranks)) as job:
+    said = environment(ranks)
+    if not sys.stdout.isatty():
+        said |= _PLAIN
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=said) as job:
         try:
             code = job.wait()
         except BaseException:  # Ctrl-C reaches mpiexec, too; SIGTERM does not

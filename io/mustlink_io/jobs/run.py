@@ -58,6 +58,7 @@ def run(job: Job, observer: Observer, executor: Executor | None = None) -> Resul
     recorder = Recorder(observer, deadline)
     with locked(job.output):
         remove_leftovers(target)
+        remove(folder_of(job.output), ())
         if job.time_limit is not None:
             tell_time(planned or plan_job(job), job.time_limit, recorder)
         return _run(job, paths, recorder, planned, executor)
@@ -73,6 +74,11 @@ def _run(
     """The part of `run` that needs the lock."""
     with recorder.stage("reading") as advance:
         data, labels = _read(job, advance, planned, executor)
+        if executor is not None and data.kind == "graph":
+            raise InputError(
+                f"{data.place}: is a graph, whose neighbours are known; leave out --workers and "
+                "--scheduler"
+            )
         job = job.settled(is_graph=data.kind == "graph")
         side = job.read(data, labels, recorder)
         if labels is not None and data.kept is not None:
