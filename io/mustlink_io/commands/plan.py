@@ -24,9 +24,9 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     """Estimate peak memory and seconds of every stage of a run on DATA, without running it.
 
     Takes the options of the cluster command that decide it, and with --for propagate those of
-    propagate; fits that --confidence and --membership add are not counted, nor ranks and workers. With --memory it tells
-    what would be done to fit, or the least memory that works. DATA may be a size such as
-    10000000x16, for data that are not there yet.
+    propagate; fits that --confidence and --membership add are not counted, nor ranks and
+    workers. With --memory it tells what would be done to fit, or the least memory that works. DATA
+    may be a size such as 10000000x16, for data that are not there yet.
 
     \b
       mustlink plan points.h5 -k 10

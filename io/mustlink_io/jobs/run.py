@@ -74,11 +74,6 @@ def _run(
     """The part of `run` that needs the lock."""
     with recorder.stage("reading") as advance:
         data, labels = _read(job, advance, planned, executor)
-        if executor is not None and data.kind == "graph":
-            raise InputError(
-                f"{data.place}: is a graph, whose neighbours are known; leave out --workers and "
-                "--scheduler"
-            )
         job = job.settled(is_graph=data.kind == "graph")
         side = job.read(data, labels, recorder)
         if labels is not None and data.kept is not None:
@@ -170,6 +165,9 @@ def _read(
     if executor is not None:
         lazy_above = 0  # workers read the file
     data = formats.load(job.data, job.wanted, advance, lazy_above, job.steps, job.apart)
+    if executor is not None and data.kind == "graph":
+        what = "is a graph, whose neighbours are known"
+        raise InputError(f"{data.place}: {what}; leave out --workers and --scheduler")
     if job.labels is None:
         return data, None
     pixels = None if data.image is None else data.image.shape[:2]
