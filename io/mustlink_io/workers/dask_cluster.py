@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import signal
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import Executor
@@ -39,16 +40,17 @@ def client_of(workers: int | None, scheduler: str | None) -> Iterator[Any]:
                 tempfile.TemporaryDirectory(prefix="mustlink-", ignore_cleanup_errors=True)
             )
             closing.enter_context(dask.config.set({"distributed.worker.daemon": False}))
-            cluster = closing.enter_context(
-                LocalCluster(
-                    n_workers=workers or 1,
-                    threads_per_worker=1,
-                    dashboard_address="127.0.0.1:0",
-                    memory_limit=0,  # jobs have budgets of their own
-                    local_directory=folder,
-                    silence_logs=logging.CRITICAL,
+            with _deaf():
+                cluster = closing.enter_context(
+                    LocalCluster(
+                        n_workers=workers or 1,
+                        threads_per_worker=1,
+                        dashboard_address="127.0.0.1:0",
+                        memory_limit=0,  # jobs have budgets of their own
+                        local_directory=folder,
+                        silence_logs=logging.CRITICAL,
+                    )
                 )
-            )
             yield closing.enter_context(Client(cluster))
             return
         try:
@@ -79,6 +81,20 @@ def executor_of(workers: int | None, scheduler: str | None) -> Iterator[Executor
         return
     with client_of(workers, scheduler) as client:
         yield client.get_executor(pure=False)
+
+
+@contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """What begins in here does not hear Ctrl-C, which is for this process: it ends its workers."""
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager
