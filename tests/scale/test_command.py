@@ -15,6 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from mustlink_io.formats.matrices import graph_content
 from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.locks import locked
 from mustlink_io.jobs.mpi_launch import environment, launcher
 
 pytest.importorskip("petsc4py", reason="PETSc for Python is not installed: make test-scale")
@@ -146,6 +147,15 @@ def test_other_ranks_than_asked_for_are_noticed(data):
     _, err = job.communicate(timeout=60)
     assert job.returncode == 2
     assert err.startswith("mustlink: --ranks 2: MPI started 1;")
+
+
+def test_an_output_that_is_being_written_is_told_before_any_work(data):
+    with locked(data / "busy.h5"):
+        line = "cluster points.h5 -k 3 -m ncut --ranks 2 -o busy.h5"
+        code, out, err = run(data, line)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert "busy.h5" in err
+    assert not (data / "busy.h5").exists()
 
 
 def children(pid):

@@ -7,7 +7,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -133,7 +133,8 @@ def run(job: ClusterJob, asked: int, observer: Observer) -> Result | None:
         from mustlink.kernels.threads import threads
 
         cores = len(os.sched_getaffinity(0))
-        with threads(job.threads or max(1, cores // ranks.count)):
+        writing = locked(job.output) if ranks.own == 0 else nullcontext()
+        with writing, threads(job.threads or max(1, cores // ranks.count)):
             found = _clustered(job, graph, known, ranks, observer)
         ranks.told(None)  # nobody ends before the result is written
     return found
@@ -205,7 +206,7 @@ def _clustered(
     parameters = {"method": job.method, "n_clusters": k, "ranks": ranks.count, **job.params}
     fitted = SimpleNamespace(report_=report)
     result = result_of(fitted, outcome, content, recorder, parameters, inputs)
-    with locked(job.output), recorder.stage("writing"):
+    with recorder.stage("writing"):
         store.write(job.output, {**content, **result.content()})
     seconds = result.seconds + recorder.stages[-1].seconds
     return result.told(output=job.output, seconds=seconds, peak_bytes=peak_bytes())
