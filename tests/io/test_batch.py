@@ -187,6 +187,7 @@ WRONG = {
     "data misspelt": (ONE.replace("data", "dta"), 'job "b": dta: unknown; did you mean data'),
     "output misspelt": (ONE.replace("output", "ouput"), "ouput: unknown; did you mean output"),
     "the engine's name": (ONE + "n_clusters = 2", 'job "b": n-clusters: unknown; did you mean k'),
+    "ranks": (ONE + "k = 2\nranks = 2", 'job "b": ranks: unknown'),
     "of another command": (ONE + "k = 2\nsteps = 3", "steps: no option of command cluster; it bel"),
     "no number": (ONE + 'k = "two"', "job \"b\": k: 'two' is neither a whole number"),
     "no choice": (ONE + 'k = 2\nmethod = "cps"', "job \"b\": method: 'cps' is not one of 'ncut'"),

@@ -25,8 +25,8 @@ Commands = Mapping[str, click.Command]
 
 FRESH = "--fresh"
 WAYS = ("memory", "threads", "resume")  # what was done within other limits still counts
-# Jobs never write their inputs, and are what workers run.
-_BATCH_GIVES = {"help", "json", "quiet", "fresh", "in-place", "workers", "scheduler"}
+# Jobs never write their inputs, are what workers run, and are one process each.
+_BATCH_GIVES = {"help", "json", "quiet", "fresh", "in-place", "workers", "scheduler", "ranks"}
 _SHORT = {"n_clusters": "k", "method": "method", "output": "output"}  # options without a long name
 _KNOWN = ("labels", "constraints", "soft-labels")  # beside the data
 _KINDS: dict[str, type[Job]] = {"cluster": ClusterJob, "propagate": PropagateJob}
