@@ -380,12 +380,14 @@ def part_peers(graph: Path, points: Path, out: Path, n: int, alternations: int) 
                 )
             )
         each = [p / o for o, p in zip(seconds["ours"], seconds["peer"], strict=True)]
-        mine = next(r for r in records if r["side"] == "ours" and r["tol"] == tol and "ari" in r)
+        scored = [r for r in records if r["tol"] == tol and "ari" in r]
+        mine, theirs = (next(r for r in scored if r["side"] == who) for who in ("ours", "peer"))
         figures["tight" if tol else "default"] = {
             "seconds": statistics.median(seconds["ours"]),
             "peak_gb": peaks["ours"] / 1e9,
             "ari": mine["ari"],
             "peer_seconds": statistics.median(seconds["peer"]),
+            "peer_ari": theirs["ari"],
             "peer_peak_gb": peaks["peer"] / 1e9,
             "ratio": round(statistics.median(each), 1),
         }
