@@ -77,7 +77,7 @@ def plain_solve(
             k,
             tol=tol,
             max_iter=max_iter,
-            on_step=_telling(tol, advance),
+            on_step=telling(tol, advance),
             deadline=deadline,
         )
         return replace(found, vectors=found.vectors.astype(laplacian.dtype, copy=False))
@@ -119,7 +119,7 @@ def two_precisions(
     k, tol = key.count, key.tol
     how: dict[str, Any] = {
         "seed": key.seed,
-        "on_step": _telling(tol, advance),
+        "on_step": telling(tol, advance),
         "deadline": deadline,
     }
     rough = laplacian.in_single
@@ -135,7 +135,7 @@ def two_precisions(
     return replace(found, convergence=replace(found.convergence, iterations=steps))
 
 
-def _telling(
+def telling(
     tol: float, advance: Callable[[float], None]
 ) -> Callable[[int, NDArray[np.float64]], bool]:
     """What an iteration calls after every step."""

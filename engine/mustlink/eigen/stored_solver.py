@@ -7,25 +7,23 @@ Chebyshev filters from the same start 9 and 16.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mustlink.cost.method_cost import RESERVE
 from mustlink.cost.process_memory import give_back
 from mustlink.cost.stored_cost import coarse_bytes, columns_bytes, links_in
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import guard, nested
+from mustlink.eigen.plain_solve import telling
 from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance
 from mustlink.errors import OutOfMemoryError
 from mustlink.graph.stored import StoredGraph
 from mustlink.graph.survey import Survey, survey
-from mustlink.linear.by_columns import towards
 from mustlink.linear.multigrid.stored_grids import StoredGrids, stored_grids
 from mustlink.observe import Recorder
 from mustlink.operators.stored_laplacian import StoredLaplacian
@@ -106,7 +104,7 @@ class StoredWork:
         laplacian = self.laplacian(tau) if grids is None else grids.laplacian
         how: dict[str, Any] = {"tol": tol, "deadline": deadline}
         with self.recorder.stage("eigenvectors") as advance:
-            how["on_step"] = _telling(tol, advance)
+            how["on_step"] = telling(tol, advance)
             if grids is not None:
                 found = nested(laplacian, grids, k, seed=seed, max_iter=max_iter, **how)
             else:
@@ -144,15 +142,3 @@ class StoredWork:
             beside + columns_bytes(n, 1), f"one column of {n} nodes and coarse grids"
         )
         return max(left - beside - RESERVE, columns_bytes(n, 1))
-
-
-def _telling(
-    tol: float, advance: Callable[[float], None]
-) -> Callable[[int, NDArray[np.float64]], bool]:
-    hear = towards(tol, advance)
-
-    def on_step(step: int, residuals: NDArray[np.float64]) -> bool:
-        hear(float(residuals.max()))
-        return False
-
-    return on_step

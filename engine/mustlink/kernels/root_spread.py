@@ -13,16 +13,6 @@ from mustlink.kernels.loops import loop
 
 
 @loop()
-def _strongest(indptr: Any, indices: Any, data: Any, found: Any) -> None:
-    for i in nb.prange(found.size):
-        most = found.dtype.type(0)
-        for q in range(indptr[i], indptr[i + 1]):
-            if indices[q] != i:
-                most = max(most, abs(data[q]))
-        found[i] = most
-
-
-@loop()
 def _highest(
     indptr: Any, indices: Any, data: Any, strongest: Any, share: Any, values: Any, asked: Any,
     found: Any,
@@ -48,13 +38,6 @@ def _nearest(indptr: Any, indices: Any, data: Any, values: Any, found: Any) -> N
                 j = indices[q]
                 if values[j] > 0 and abs(data[q]) > most:
                     most, found[i] = abs(data[q]), values[j]
-
-
-def strongest_links(matrix: sp.csr_matrix) -> NDArray[Any]:
-    """The largest size off the diagonal in every row, (m,); own columns come first."""
-    found = np.zeros(matrix.shape[0], dtype=matrix.dtype)
-    _strongest(matrix.nnz, matrix.indptr, matrix.indices, matrix.data, found)
-    return found
 
 
 def highest_near(

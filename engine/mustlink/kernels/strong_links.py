@@ -7,6 +7,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from mustlink.kernels.loops import loop
 
@@ -45,6 +46,13 @@ def _fill(
                 at += 1
 
 
+def strongest_links(matrix: sp.csr_matrix) -> NDArray[Any]:
+    """The largest size off the diagonal in every row, (m,); own columns come first."""
+    found = np.zeros(matrix.shape[0], dtype=matrix.dtype)
+    _largest(matrix.nnz, matrix.indptr, matrix.indices, matrix.data, found)
+    return found
+
+
 def strong_links(matrix: sp.csr_matrix, share: float) -> sp.csr_matrix:
     """Pattern (n, n) of |a_ij| >= share·min(m_i, m_j), i ≠ j, m_i = max_j |a_ij|; ones of a byte.
 
@@ -53,8 +61,7 @@ def strong_links(matrix: sp.csr_matrix, share: float) -> sp.csr_matrix:
     """
     n = matrix.shape[0]
     arrays = matrix.nnz, matrix.indptr, matrix.indices, matrix.data
-    largest = np.zeros(n, dtype=matrix.data.dtype)
-    _largest(*arrays, largest)
+    largest = strongest_links(matrix)
     starts = np.zeros(n + 1, dtype=matrix.indptr.dtype)
     _count(*arrays, largest, share, starts)
     np.cumsum(starts, out=starts)

@@ -20,8 +20,8 @@ from mustlink.kernels.root_spread import (
     highest_near,
     nearest_value,
     node_keys,
-    strongest_links,
 )
+from mustlink.kernels.strong_links import strongest_links
 from mustlink.operators.divided_laplacian import DividedMatrix
 from mustlink.space.halo import Halo
 from mustlink.space.rank_space import RankSpace
