@@ -24,7 +24,7 @@ from mustlink_io.batch.arguments import keys
 from mustlink_io.commands import cli
 from mustlink_io.formats import matrices
 from mustlink_io.hdf5 import schema, store
-from mustlink_io.jobs import planning
+from mustlink_io.jobs import plan as plans
 from mustlink_io.jobs.methods import COMMON_OPTIONS, METHODS, PROPAGATORS, flag
 from mustlink_io.terminal import console, progress
 
@@ -757,13 +757,13 @@ def test_what_is_no_duration_names_its_option(mustlink, tmp_path):
 
 def test_a_limit_that_cannot_hold_is_told_before_anything_runs():
     def plan(graph, rest):
-        stages = [planning.StagePlan("kNN graph", 0, graph), planning.StagePlan("rest", 0, rest)]
-        return planning.Plan(tuple(stages), (), None, 0)
+        stages = [plans.StagePlan("kNN graph", 0, graph), plans.StagePlan("rest", 0, rest)]
+        return plans.Plan(tuple(stages), (), None, 0)
 
-    assert planning.beyond(plan(4.0, 10.0), 20.0) == []
-    (coarser,) = planning.beyond(plan(45.0, 10.0), 20.0)
+    assert plans.beyond(plan(4.0, 10.0), 20.0) == []
+    (coarser,) = plans.beyond(plan(45.0, 10.0), 20.0)
     assert coarser == "--time 20 s: the graph alone takes about 45 s; a coarser search is used"
-    (longer,) = planning.beyond(plan(5.0, 40.0), 20.0)
+    (longer,) = plans.beyond(plan(5.0, 40.0), 20.0)
     assert "about 45 s would be needed" in longer
 
 

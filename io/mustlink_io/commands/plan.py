@@ -38,7 +38,8 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     from mustlink_io.jobs.cluster import ClusterJob, usual_method
     from mustlink_io.jobs.data_shape import shape_named, shape_of
     from mustlink_io.jobs.methods import METHODS, steps_of
-    from mustlink_io.jobs.planning import beyond, plan_job
+    from mustlink_io.jobs.plan import beyond
+    from mustlink_io.jobs.planning import plan_job
     from mustlink_io.jobs.propagate import PropagateJob, usual_methods, usual_on
     from mustlink_io.jobs.rates import measured_speed
 

@@ -6,19 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from mustlink.cost.process_memory import size_text
-from mustlink.cost.stored_cost import StoredCost
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import matrices
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import EDGES
-from mustlink_io.jobs.rates import duration
-from mustlink_io.jobs.solving_stages import StagePlan
 
 _METHODS = ("ncut",)
-_SLOWER = 2.0  # times the seconds of a fit in memory, as a rule
-_TRIALS = 4 / 3  # times the seconds of sharp vectors: four, each a third as sharp
-_FILTERS = 1.5  # times as many products where there are no coarse grids, on networks
 _OPTIONS = {"variant", "solver", "tol", "max_iter", "regularization", "random_state", "affinity"}
 
 
@@ -73,26 +67,6 @@ def load(job: Any) -> formats.Data:
     if named:
         notes.append(f"{place.path}:/names are left out of the result, as the graph stays on disk")
     return formats.Data("graph", graph, place, notes=tuple(notes))
-
-
-def stages_on_disk(cost: StoredCost, memory: int, *, tries: bool) -> list[StagePlan]:
-    """The stages after the checksums; `tries`: regularisations are compared before."""
-    peak, nnz = cost.peak(memory), cost.nnz
-    solving = _SLOWER * duration("eigenvectors", nnz * cost.columns)
-    how = "" if cost.has_grids(memory) else "by filters, as coarse grids do not fit"
-    at_rest = cost.peak_of_set_up(memory)
-    passes = duration("multigrid set-up", nnz)
-    out = cost.n * (8 + 4 * cost.columns)
-    name, rough = "candidate regularisations", _TRIALS * solving * _FILTERS
-    trials = [StagePlan(name, peak, rough, "where degrees are uneven")] if tries else []
-    return [
-        StagePlan("looking at the graph", at_rest, passes),
-        StagePlan("multigrid set-up", at_rest, _SLOWER * 3 * passes),
-        *trials,
-        StagePlan("eigenvectors", peak, solving * (_FILTERS if how else 1.0), how),
-        StagePlan("clusters", at_rest, duration("clusters", cost.n * cost.columns)),
-        StagePlan("writing", at_rest, duration("writing", out)),
-    ]
 
 
 def is_on_disk(estimator: Any) -> bool:

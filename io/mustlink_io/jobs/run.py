@@ -28,7 +28,8 @@ from mustlink_io.jobs.given_graphs import load_graph
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.left_out_rows import content_of_all, of_kept, outcome_of_all, tell_lost
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag
-from mustlink_io.jobs.planning import LAZY, Plan, plan_job, tell_time
+from mustlink_io.jobs.plan import Plan, tell_time
+from mustlink_io.jobs.planning import LAZY, plan_job
 from mustlink_io.jobs.provenance import stages_of, versions
 from mustlink_io.jobs.side_labels import answers_apart, labels_of
 

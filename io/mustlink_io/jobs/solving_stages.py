@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from mustlink.cost.method_cost import FACTORS, Cost, Size, entry_bytes, full_problem
@@ -13,6 +12,7 @@ from mustlink.selection.resolve import TRUSTED
 from mustlink_io.jobs.data_shape import Shape
 from mustlink_io.jobs.held_out import STAGE, seconds_for, spreading_seconds
 from mustlink_io.jobs.methods import PROPAGATORS
+from mustlink_io.jobs.plan import StagePlan
 from mustlink_io.jobs.rates import duration
 
 _LOADED = 8  # columns that a product could take in the time in which its matrix is read
@@ -22,16 +22,6 @@ _TRIED = 12  # columns a cluster, of smooth subspaces and the full problem of a 
 _TRIALS, _FITS = 6, 2  # such fits of senders and of receivers: to a part of them, and to all
 _SAMPLE = 50_000  # rows of k-means with all its starts
 _CLUSTERS = 60  # by which regularisations are compared, at most
-
-
-@dataclass(frozen=True)
-class StagePlan:
-    """One stage: peak of the process in bytes, seconds, and how it is done where that varies."""
-
-    name: str
-    peak_bytes: int
-    seconds: float
-    how: str = ""
 
 
 def solving_stages(
