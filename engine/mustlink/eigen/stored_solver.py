@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mustlink.cost.method_cost import RESERVE
 from mustlink.cost.process_memory import give_back
@@ -30,8 +31,10 @@ from mustlink.operators.stored_laplacian import StoredLaplacian
 from mustlink.result import Convergence, EigenResult
 from mustlink.space import Block
 from mustlink.space.disk import DiskSpace
+from mustlink.space.verbs import Ints
 from mustlink.stopping import TIME_LIMIT
 
+Array = NDArray[Any]
 _FILTERS = 30
 
 
@@ -63,15 +66,46 @@ class StoredWork:
         weights = seen.space.rowwise(lambda d: (d > 0).astype(np.float64), seen.degrees)
         return DiskSpace(self.graph.n_nodes, self.folder, weights)
 
-    def laplacian(self, tau: float = 0.0) -> StoredLaplacian:
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of the graph."""
+        return self.graph.n_nodes
+
+    @property
+    def isolated(self) -> int:
+        """Those of them that have no edge."""
+        return self.seen.isolated
+
+    @cached_property
+    def laplacian(self) -> StoredLaplacian:
+        """L̄ of the degrees as they are."""
+        return self._laplacian_of(0.0)
+
+    def regularized(self, tau: float) -> StoredLaplacian:
         """L̄ with τ times the mean degree added to every degree."""
+        return self._laplacian_of(tau) if tau else self.laplacian
+
+    def _laplacian_of(self, tau: float) -> StoredLaplacian:
         seen = replace(self.seen, space=self.space)
         return StoredLaplacian.of(self.graph, seen, self._room(0), tau)
+
+    def places(self, nodes: Ints) -> Ints:
+        """The same numbers, -1 for nodes without an edge."""
+        linked = self.space.take(self.seen.degrees, nodes) > 0
+        return np.where(linked, nodes, -1)
+
+    def by_root(self, X: Block) -> Block:
+        """D^-½X, 0 for isolated nodes."""
+        return self.space.rowwise(_divided, X, self.laplacian.root_degree)
+
+    def leave(self, X: Block) -> Block:
+        """X, as working order is that of the graph."""
+        return X
 
     @cached_property
     def grids(self) -> StoredGrids | None:
         """Grids of L̄, None where they are hardly smaller than the graph."""
-        laplacian = self.laplacian()
+        laplacian = self.laplacian
         with self.recorder.stage("multigrid set-up") as advance:
             made = stored_grids(laplacian, advance, self._most_links)
         if made is not None:
@@ -81,14 +115,14 @@ class StoredWork:
         self.recorder.note("eigenvectors: found by filters, as coarse grids would be too large")
         return None
 
-    def pairs(
+    def smallest_pairs(
         self,
         k: int,
         *,
-        tau: float = 0.0,
         tol: float | None = None,
         max_iter: int = 200,
         seed: int = 0,
+        tau: float = 0.0,
     ) -> EigenResult:
         """The k smallest pairs of L̄_τ beyond its null space, vectors on disk."""
         n, deadline = self.graph.n_nodes, self.recorder.deadline
@@ -101,7 +135,7 @@ class StoredWork:
             tol = default_tolerance(n, single=True)
             tol = max(tol, regularized_tolerance(n)) if tau else tol
         grids = None if tau else self.grids
-        laplacian = self.laplacian(tau) if grids is None else grids.laplacian
+        laplacian = self.regularized(tau) if grids is None else grids.laplacian
         how: dict[str, Any] = {"tol": tol, "deadline": deadline}
         with self.recorder.stage("eigenvectors") as advance:
             how["on_step"] = telling(tol, advance)
@@ -142,3 +176,9 @@ class StoredWork:
             beside + columns_bytes(n, 1), f"one column of {n} nodes and coarse grids"
         )
         return max(left - beside - RESERVE, columns_bytes(n, 1))
+
+
+def _divided(X: Array, root: Array) -> Array:
+    """Rows of D^-½X in single precision."""
+    scale = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+    return (X * scale[:, None]).astype(np.float32)

@@ -63,10 +63,10 @@ def stored_cut(
 
     Memory: clusters, a sample of rows, and what the eigenvectors take.
     """
-    laplacian = work.laplacian(tau)
+    laplacian = work.regularized(tau)
     null, space = laplacian.null, laplacian.space
     count = min(k, null.n_components)
-    found = work.pairs(max(0, k - count), tau=tau, tol=tol, max_iter=max_iter, seed=seed)
+    found = work.smallest_pairs(max(0, k - count), tol=tol, max_iter=max_iter, seed=seed, tau=tau)
     values = np.concatenate([np.zeros(count), found.values])[:k]
     parts = [] if count == 0 else [space.copy(null.columns(np.arange(count)), np.float32)]
     with work.recorder.stage("clusters") as advance:

@@ -79,9 +79,7 @@ def _placed(
     work: RankWork, given: NodeMatrix, known: Constraints, *, scaled: bool
 ) -> ConstraintOperator:
     """A matrix of the nodes that something is said of; D^-½MD^-½ if `scaled`."""
-    position = np.full(work.rows.n_nodes, -1, dtype=np.int64)
-    position[work.rows.nodes] = np.arange(work.rows.nodes.size)
-    places, space, root = position[known.nodes], work.space, None
+    places, space, root = work.places(known.nodes), work.space, None
     if scaled:
         held = space.column(work.laplacian.root_degree)
         root = space.take(held, np.maximum(places, 0))[:, 0]

@@ -22,6 +22,7 @@ from mustlink.operators.divided_laplacian import DividedLaplacian
 from mustlink.result import Convergence, EigenResult
 from mustlink.space.rank_space import RankSpace
 from mustlink.space.ranks import Ranks
+from mustlink.space.verbs import Ints
 
 Array = NDArray[Any]
 _LEAST = 4  # times the vectors that are wanted: a graph of fewer nodes is for one process
@@ -65,6 +66,16 @@ class RankWork:
     def ranks(self) -> Ranks:
         """Who works on it."""
         return self.rows.ranks
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of the graph."""
+        return self.rows.n_nodes
+
+    @property
+    def isolated(self) -> int:
+        """Those of them that have no edge."""
+        return self.rows.n_nodes - self.rows.nodes.size
 
     @cached_property
     def space(self) -> RankSpace:
@@ -111,6 +122,17 @@ class RankWork:
         if not found.convergence.converged.all():
             self.recorder.warn(found.convergence.status)
         return found
+
+    @cached_property
+    def _positions(self) -> NDArray[np.int32]:
+        """Working number of every node of the graph, (n,); -1 for isolated nodes."""
+        found = np.full(self.n_nodes, -1, dtype=np.int32)
+        found[self.rows.nodes] = np.arange(self.rows.nodes.size, dtype=np.int32)
+        return found
+
+    def places(self, nodes: Ints) -> NDArray[np.int64]:
+        """Working numbers of nodes of the graph, -1 for those without an edge."""
+        return self._positions[nodes].astype(np.int64)
 
     def by_root(self, X: Array) -> Array:
         """D^-½X, the embedding that vectors X are."""
