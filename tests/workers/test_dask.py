@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import time
-from concurrent.futures import CancelledError, Executor, Future
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -45,8 +45,6 @@ def search(path, executor):
 
 def in_one_process(path):
     """The same search on a thread of this process."""
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(1) as one:
         return search(path, one)
 
@@ -120,10 +118,33 @@ def test_nothing_imports_dask_before_it_is_asked_for():
     assert told.stdout.decode().strip() == "[]"
 
 
-@pytest.mark.parametrize("command", ["cluster -k 2", "graph"])
-def test_a_graph_has_its_neighbours(command, tmp_path, capsys, monkeypatch):
-    from contextlib import nullcontext
+def test_labels_are_spread_over_neighbours_that_workers_found(points, monkeypatch):
+    monkeypatch.setattr(search_module, "BRUTE_WORK", 1.0)
+    known = np.where(np.arange(6000) % 300 == 0, np.arange(6000) // 300 % 3, -1)
+    np.save(points.parent / "few.npy", known)
+    with ThreadPoolExecutor(2) as pool:
+        monkeypatch.setattr(dask_cluster, "executor_of", lambda *_: nullcontext(pool))
+        at, asked = points.parent, ["--workers", "2", "--quiet"]
+        assert cli.run(["graph", str(points), "-o", str(at / "g.h5"), *asked]) == 0
+        few = ["--labels", str(at / "few.npy"), "-m", "gfhf"]
+        assert cli.run(["propagate", str(points), *few, "-o", str(at / "a.h5"), *asked]) == 0
+        monkeypatch.undo()
+    line = ["propagate", str(points), "--graph", str(at / "g.h5"), *few, "-o", str(at / "b.h5")]
+    assert cli.run([*line, "--quiet"]) == 0
+    with h5py.File(at / "a.h5") as one, h5py.File(at / "b.h5") as other:
+        assert_array_equal(one["labels"][:], other["labels"][:])
 
+
+def test_workers_have_no_use_for_a_graph_that_was_given(points, capsys):
+    line = ["propagate", str(points), "--labels", "few.npy", "--graph", "g.h5", "--workers", "2"]
+    assert cli.run([*line, "-o", str(points.parent / "out.h5")]) == 2
+    assert "leave out --workers and --scheduler" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["cluster -k 2", "graph", "propagate --labels few.csv"])
+def test_a_graph_has_its_neighbours(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "few.csv").write_text("node,label\n0,0\n3,1\n")
     monkeypatch.setattr(dask_cluster, "executor_of", lambda *_: nullcontext(object()))
     (tmp_path / "list.edges").write_text("0 1\n1 2\n2 3\n")
     word, *rest = command.split()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mustlink.errors import InputError
 from mustlink_io.commands.method_options import PROPAGATE_OWN, method_help
 from mustlink_io.commands.options import (
     AFFINITY,
@@ -24,6 +25,7 @@ from mustlink_io.commands.options import (
     OVERWRITE,
     QUIET,
     RESUME,
+    SCHEDULER,
     SEED,
     THREADS,
     TIME,
@@ -31,6 +33,7 @@ from mustlink_io.commands.options import (
     VIEW,
     VIEW_WEIGHTS,
     WEIGHTS,
+    WORKERS,
     number_or_file,
     output_of,
     program_began,
@@ -94,7 +97,8 @@ if TYPE_CHECKING:
 @several(VIEW, VIEW_WEIGHTS)
 @several(AS, AFFINITY, NEIGHBORS, METRIC, EDGE_WEIGHTS)
 @click.option("--solver", type=click.Choice(["auto", "dense", "cg"]), help="Of the equations.")
-@several(TOL, MAX_ITER, SEED, THREADS, MEMORY, TIME, RESUME, FRESH, QUIET, JSON)
+@several(TOL, MAX_ITER, SEED, THREADS, MEMORY, TIME)
+@several(WORKERS, SCHEDULER, RESUME, FRESH, QUIET, JSON)
 def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
     """Give every node of DATA a class, from the labels of a few.
 
@@ -126,6 +130,7 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
     from mustlink_io.jobs.propagate import PropagateJob, usual_methods
     from mustlink_io.jobs.run import run
     from mustlink_io.terminal.progress import observing
+    from mustlink_io.workers.dask_cluster import executor_of
 
     names = ("data", "output", "method", "labels", "graph", "prior", "belief")
     asked = {name: given.pop(name) for name in names}
@@ -140,10 +145,13 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
     steps, asked["sample_weight"] = steps_of(given), given.pop("sample_weight")
     asked["views"] = given.pop("views")
     asked["read_as"] = given.pop("read_as")
+    where = given.pop("workers"), given.pop("scheduler")
+    if asked["graph"] is not None and any(where):
+        raise InputError("--graph: says who neighbours are; leave out --workers and --scheduler")
     params = {name: value for name, value in given.items() if value is not None}
-    with observing(quiet) as observer:
-        job = PropagateJob(**asked, **limits, steps=steps, params=params)
-        result = run(job, observer)
+    job = PropagateJob(**asked, **limits, steps=steps, params=params)
+    with observing(quiet) as observer, executor_of(*where) as executor:
+        result = run(job, observer, executor)
     emit(result.flat(), as_json, lambda _: show_propagate(result))
 
 
