@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,7 +32,8 @@ def stored(W, entries=50, piece=None, types=(np.int64, np.int32, np.float32), **
     W = sp.csr_matrix(W)
     parts = (W.indptr, W.indices, W.data)
     files = [numbers(part.astype(t), piece) for part, t in zip(parts, types, strict=True)]
-    return StoredGraph.of(*files, entries=entries, **how)
+    more = {name: how.pop(name) for name in ("copies", "rows") if name in how}
+    return replace(StoredGraph.of(*files, entries=entries, **how), **more)
 
 
 def laplacian_on_disk(W, columns=2, tau=0.0, **how):

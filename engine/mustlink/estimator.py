@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -219,7 +219,9 @@ class GraphEstimator(BaseEstimator):
         if self._budget is not None:
             size = Size(stored.n_nodes, stored.n_entries, 4)
             (cost or self.cost()).of_given().check(size, self._budget, single=True)
-        return Graph.from_affinity(stored.whole(), stored.info)
+        graph = Graph.from_affinity(stored.whole(), stored.info)
+        copies, rows = (None if one is None else one[:] for one in (stored.copies, stored.rows))
+        return replace(graph, weights=copies, rows=rows)
 
     def _joined(
         self, graph: Graph, views: Any, seed: int, recorder: Recorder, shelf: Shelf

@@ -241,3 +241,59 @@ def test_a_time_limit_is_kept(planted, little, capsys, tmp_path):
     code, said, _ = shell(capsys, *line, "--json", "-o", tmp_path / "out.h5")
     assert code == 0
     assert any("time limit" in told for told in json.loads(said)["warnings"])
+
+
+def test_names_and_copies_are_in_the_result(planted, rng, little, capsys, tmp_path):
+    path, truth = planted
+    names = [f"node {at}" for at in rng.permutation(700)]
+    rows = rng.permutation(np.r_[np.arange(600), rng.integers(0, 600, 100)])
+    with h5py.File(path, "r+") as file:
+        file.create_dataset("names", data=names, dtype=h5py.string_dtype())
+        file["graph/rows"], file["graph/weights"] = rows, np.bincount(rows).astype(float)
+    out = tmp_path / "out.h5"
+    line = ["cluster", path, "-k", 4, "--memory", "1GB", "-o", out, "--json"]
+    code, said, err = shell(capsys, *line)
+    assert code == 0, err
+    told = json.loads(said)
+    assert sum(told["sizes"]) == sum(told["clusters"]["sizes"]) == 700
+    with h5py.File(out) as file:
+        assert adjusted_rand_score(truth[rows], file["labels"][()]) > 0.9
+        assert [name.decode() for name in file["names"][()]] == names
+        assert file["embedding"].shape == (700, 4)
+
+
+def test_rows_alone_are_another_order(planted, rng, capsys, tmp_path, monkeypatch):
+    """Nodes numbered by where they lie: in memory and on disk answers are those of the rows."""
+    path, truth = planted
+    rows = rng.permutation(600)
+    with h5py.File(path, "r+") as file:
+        file["graph/rows"] = rows.astype(np.int32)
+    for least in (0, 10**15):
+        for place in (planning, stored_fit):
+            monkeypatch.setattr(place, "least_in_memory", lambda *_, least=least: least)
+        out = tmp_path / "out.h5"
+        line = ["cluster", path, "-k", 4, "--memory", "1GB", "-o", out, "--quiet"]
+        assert shell(capsys, *line)[0] == 0
+        with h5py.File(out) as file:
+            assert adjusted_rand_score(truth[rows], file["labels"][()]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("part", "values"),
+    [
+        ("rows", [0, 1]),
+        ("rows", np.full(700, 600)),
+        ("rows", np.zeros(700, int)),
+        ("weights", np.ones(7)),
+        ("weights", np.full(600, -1.0)),
+        ("names", ["a", "b"]),
+    ],
+)
+def test_damaged_copies_are_told(planted, little, capsys, tmp_path, part, values):
+    with h5py.File(planted[0], "r+") as file:
+        file[part if part == "names" else f"graph/{part}"] = values
+    line = ["cluster", planted[0], "-k", 4, "--memory", "1GB", "-o", tmp_path / "out.h5"]
+    code, _, err = shell(capsys, *line, "--quiet")
+    assert code == 2
+    assert err.count("\n") == 1
+    assert str(planted[0]) in err

@@ -1,5 +1,7 @@
 """NCut of a graph that stays on disk, beside the same fit in memory."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,9 +13,11 @@ from mustlink.cost.method_cost import Size
 from mustlink.cost.stored_cost import least_in_memory
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph import Graph
+from mustlink.graph.stored_answers import block_of_rows
 from mustlink.linear.multigrid import stored_grids
 from mustlink.methods import ncut
 from mustlink.space import disk
+from mustlink.space.disk import DiskSpace
 from on_disk import stored
 
 
@@ -149,3 +153,35 @@ def test_when_a_graph_stays_on_disk(rng):
     assert not ncut.stays_on_disk(made, graph)
     assert not ncut.stays_on_disk(made.set_params(memory=least), graph)
     assert ncut.stays_on_disk(made.set_params(memory=least - 1), graph)
+
+
+@pytest.mark.parametrize("tau", [0, 0.3])
+@pytest.mark.parametrize("variant", ["luxburg", "ng"])
+def test_nodes_that_stand_for_several(rng, on_disk, tau, variant):
+    """Equal rows are one node: the cut is that of the graph in memory, for every row."""
+    W, _ = planted_graph(rng, 300, 3, inside=0.2, across=0.02)
+    copies = rng.integers(0, 4, 300).astype(float)
+    rows = rng.permutation(np.r_[np.arange(300), rng.integers(0, 300, 200)])
+    home = replace(Graph.from_affinity(W).weighing(copies), rows=rows)
+    there = stored(home.affinity, copies=copies, rows=rows)
+    how = {"variant": variant, "regularization": tau, "tol": 1e-5}
+    wanted, found = fitted(home, 3, **how), fitted(there, 3, **how)
+    np.testing.assert_allclose(found.eigenvalues_, wanted.eigenvalues_, atol=1e-5)
+    assert found.labels_.shape == (500,)
+    assert adjusted_rand_score(wanted.labels_, found.labels_) == 1.0
+    assert found.report_.n_nodes == wanted.report_.n_nodes == 500
+    assert found.embedding_.shape == (500, 3)
+    sizes = np.bincount(found._cut_on_disk.clusters[copies > 0], copies[copies > 0], 3)
+    np.testing.assert_allclose(found._cut_on_disk.sizes, sizes)
+    np.testing.assert_array_equal(found.labels_[copies[rows] == 0], -1)
+    grams = [E @ E.T for E in (found.embedding_[:], wanted.embedding_)]  # however vectors turn
+    np.testing.assert_allclose(*grams, atol=1e-3 * grams[0].max())
+
+
+@pytest.mark.parametrize("room", [1, 5000, 10**9])
+def test_rows_come_back_in_the_order_of_the_caller(rng, room):
+    rows = rng.permutation(700)
+    graph = stored(sp.eye(700, format="csr"), rows=rows)
+    X = DiskSpace(700).place(rng.standard_normal((700, 5)).astype(np.float32))
+    np.testing.assert_array_equal(block_of_rows(graph, X, None, room)[:], X[:][rows])
+    np.testing.assert_array_equal(graph.labels_of_rows(np.arange(700)), rows)

@@ -24,6 +24,7 @@ from mustlink.eigen.plain_solve import telling
 from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance
 from mustlink.errors import OutOfMemoryError
 from mustlink.graph.stored import StoredGraph
+from mustlink.graph.stored_answers import block_of_rows
 from mustlink.graph.survey import Survey, survey
 from mustlink.linear.multigrid.stored_grids import StoredGrids, stored_grids
 from mustlink.observe import Recorder
@@ -59,11 +60,14 @@ class StoredWork:
 
     @cached_property
     def space(self) -> DiskSpace:
-        """Where vectors live; nodes without an edge do not count."""
-        seen = self.seen
-        if seen.isolated == 0:
+        """Where vectors live; nodes without an edge do not count, others as often as they stand."""
+        seen, copies = self.seen, self.graph.copies
+        if copies is not None:
+            weights = seen.space.rowwise(lambda c, d: c * (d > 0), copies, seen.degrees)
+        elif seen.isolated:
+            weights = seen.space.rowwise(lambda d: (d > 0).astype(np.float64), seen.degrees)
+        else:
             return seen.space
-        weights = seen.space.rowwise(lambda d: (d > 0).astype(np.float64), seen.degrees)
         return DiskSpace(self.graph.n_nodes, self.folder, weights)
 
     @property
@@ -90,7 +94,9 @@ class StoredWork:
         return StoredLaplacian.of(self.graph, seen, self._room(0), tau)
 
     def places(self, nodes: Ints) -> Ints:
-        """The same numbers, -1 for nodes without an edge."""
+        """Nodes that rows of the caller are, -1 for those without an edge."""
+        if self.graph.rows is not None:
+            nodes = self.graph.rows[:][nodes]
         linked = self.space.take(self.seen.degrees, nodes) > 0
         return np.where(linked, nodes, -1)
 
@@ -99,8 +105,10 @@ class StoredWork:
         return self.space.rowwise(_divided, X, self.laplacian.root_degree)
 
     def leave(self, X: Block) -> Block:
-        """X, as working order is that of the graph."""
-        return X
+        """Rows of X (n, b) for every row of the caller."""
+        left = self.recorder.budget.left()
+        room = self.graph.n_nodes * X.row_bytes if left is None else max(left - RESERVE, 0)
+        return block_of_rows(self.graph, X, self.folder, room)
 
     @cached_property
     def grids(self) -> StoredGrids | None:

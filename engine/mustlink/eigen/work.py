@@ -57,7 +57,7 @@ class Work(Protocol):
         ...
 
     def places(self, nodes: Ints) -> Ints:
-        """Working numbers of nodes of the graph, -1 for those without an edge."""
+        """Working numbers of rows of the caller, -1 for those without an edge."""
         ...
 
     def by_root(self, X: Block) -> Block:
@@ -65,8 +65,8 @@ class Work(Protocol):
         ...
 
     def leave(self, X: Block) -> Any:
-        """Rows in the graph's order, (n, …), 0 for isolated nodes.
+        """Rows in the caller's order, (n, …), 0 for isolated nodes.
 
-        On disk the block as it is, on ranks an array on rank 0 and None on the others.
+        On disk a block there, on ranks an array on rank 0 and None on the others.
         """
         ...

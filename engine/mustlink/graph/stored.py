@@ -42,6 +42,21 @@ class FileNumbers:
         starts = np.array([start], dtype=np.int64)
         return cls(file, where, np.dtype(dtype), size, max(size, 1), starts)
 
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a number, as of rows of a block on disk."""
+        return self.dtype.itemsize
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, part: slice) -> NDArray[Any]:
+        """Numbers a:b; raises InputError."""
+        first, stop, _ = part.indices(self.size)
+        out = np.empty(max(stop - first, 0), dtype=self.dtype)
+        self.read(first, out)
+        return out
+
     def read(self, first: int, out: NDArray[Any]) -> None:
         """Fill contiguous `out`, of whatever type, with the numbers from `first` on; InputError."""
         if out.dtype == self.dtype:
@@ -105,6 +120,11 @@ class StoredGraph:
     `ends` are CSR's indptr (n + 1,), `columns` and `weights` (nnz,) of any type that fits int32 and
     float32. `bounds` (blocks + 1,) are the first rows of blocks. Whether W is symmetric and its
     weights are fit for use is found out by who reads it first, `graph.survey`.
+
+    `copies` (n,) tell how many a node stands for, W then being folded, and `rows` (rows of the
+    caller,) which node a row of the caller is, as `Graph` has them: equal rows are one node, and
+    nodes may be numbered in another order than his. Slices of both are read; None: 1 each, and
+    row i is node i.
     """
 
     n_nodes: int
@@ -113,6 +133,8 @@ class StoredGraph:
     weights: FileNumbers
     bounds: NDArray[np.int64]
     info: Mapping[str, Any] = field(default_factory=dict)
+    copies: FileNumbers | NDArray[Any] | None = None
+    rows: FileNumbers | NDArray[Any] | None = None
 
     @classmethod
     def of(
@@ -140,6 +162,21 @@ class StoredGraph:
     def n_entries(self) -> int:
         """Stored weights: two an edge."""
         return self.columns.size
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the caller: nodes, unless `rows` say which node each is."""
+        return self.n_nodes if self.rows is None else len(self.rows)
+
+    def labels_of_rows(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """Labels (n,) of nodes for every row of the caller."""
+        if self.rows is None:
+            return labels
+        out = np.empty(self.n_rows, dtype=labels.dtype)
+        for first in range(0, out.size, _PART):
+            some = self.rows[first : first + _PART]
+            out[first : first + some.size] = labels[some]
+        return out
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -28,7 +28,8 @@ _LENGTHS = 1 << 20  # rows that tell whether nodes have about as many edges each
 class StoredCut:
     """Clusters (n,), -1 for isolated nodes, rows (n, K) on disk they were made of, values (K,).
 
-    `links` (K, K) are the weights between clusters, `beyond` the eigenvalue after the last.
+    `links` (K, K) are the weights between clusters, `sizes` (K,) the nodes in each, counted as
+    often as they stand for rows, `beyond` is the eigenvalue after the last.
     """
 
     clusters: Ints
@@ -37,11 +38,7 @@ class StoredCut:
     convergence: Convergence
     beyond: float | None
     links: Small
-
-    @property
-    def sizes(self) -> Ints:
-        """Nodes of every cluster, (K,)."""
-        return np.asarray(np.bincount(self.clusters[self.clusters >= 0], minlength=len(self.links)))
+    sizes: Small
 
     @property
     def largest(self) -> float:
@@ -75,15 +72,16 @@ def stored_cut(
         advance(0.2)
         centers = _centres(work, rows, k, seed)
         advance(0.5)
-        clusters = np.empty(space.size, dtype=np.int64)
+        clusters, sizes, often = np.empty(space.size, dtype=np.int64), np.zeros(k), space.weights
         for part in space.ranges(3 * rows.row_bytes + 16):
             near = nearest_centre(rows[part], centers)
+            sizes += np.bincount(near, None if often is None else often[part], k)
             clusters[part] = np.where(laplacian.root_degree[part] > 0, near, -1)
         advance(0.8)
         links = np.zeros((k, k))
         for block in work.graph.blocks():
             cluster_links(block, clusters, links)
-    return StoredCut(clusters, rows, values, found.convergence, found.beyond, links)
+    return StoredCut(clusters, rows, values, found.convergence, found.beyond, links, sizes)
 
 
 def _rows_of(values: Small, variant: str, tau: float) -> Callable[..., Any]:
@@ -93,7 +91,7 @@ def _rows_of(values: Small, variant: str, tau: float) -> Callable[..., Any]:
         if tau:
             found = transform(Z * (1.0 - values), "sphere")
         elif variant == "ng":
-            found = transform(Z, "sphere")
+            found = transform(Z.astype(np.float64), "sphere")  # rows of isolated nodes are 0
         else:
             scale = root[:, None]
             found = np.divide(Z, scale, out=np.zeros(Z.shape), where=scale > 0)
@@ -111,7 +109,8 @@ def _centres(work: StoredWork, rows: DiskBlock, k: int, seed: int) -> Small:
         chosen = np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
     linked = work.space.take(work.seen.degrees, chosen) > 0
     seen = rows.picked(chosen[linked])
-    found: Small = kmeans(seen, k, seed, space=LocalSpace(len(seen))).centers
+    often = None if work.space.weights is None else work.space.weights.picked(chosen[linked])
+    found: Small = kmeans(seen, k, seed, space=LocalSpace(len(seen), often)).centers
     return found
 
 

@@ -65,7 +65,8 @@ def fit_on_disk(
             "an edge; ask for fewer"
         )
     cut, regular = _cut(estimator, work, k, seed)
-    warn_of_sizes(cut.clusters, k, recorder)
+    labels = graph.labels_of_rows(cut.clusters)
+    warn_of_sizes(labels, k, recorder)
     warn_of_gap(cut, recorder)
     if regular.tau == 0:
         note_components(work.seen.n_components, k, recorder)
@@ -77,12 +78,12 @@ def fit_on_disk(
     if work.seen.isolated:
         noun = "node has" if work.seen.isolated == 1 else "nodes have"
         recorder.note(f"{work.seen.isolated} {noun} no edge and cannot be clustered: labelled -1")
-    estimator.labels_, estimator.embedding_ = cut.clusters, cut.embedding
+    estimator.labels_, estimator.embedding_ = labels, work.leave(cut.embedding)
     estimator.eigenvalues_, estimator.graph_ = cut.values, graph
     estimator._cut_on_disk = cut
     estimator.report_ = Report(
         method=f"NCut ({estimator.variant}), on disk",
-        n_nodes=graph.n_nodes,
+        n_nodes=graph.n_rows,
         n_clusters=k,
         choices={
             "regularization": [regular.tau, regular.reason],

@@ -55,11 +55,15 @@ class StoredLaplacian:
     def of(cls, graph: StoredGraph, seen: Survey, room: int, tau: float = 0.0) -> StoredLaplacian:
         """From what a pass over the graph told."""
         space, n = seen.space, graph.n_nodes
-        more = tau * seen.volume / (n - seen.isolated)
+        often = space.weights
+        count = float(n - seen.isolated)
+        if often is not None:  # as often as nodes stand for rows
+            count = float(sum(often[rows].sum() for rows in space.ranges(8)))
+        more = tau * seen.volume / count
         inverse, root = space.new((), np.float64), space.new((), np.float64)
         for rows in space.ranges(32):
             degree = seen.degrees[rows]
-            degree = np.where(degree > 0, degree + more, 0.0)
+            degree += more * ((degree > 0) if often is None else often[rows])
             root[rows] = np.sqrt(degree)
             inverse[rows] = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
         null = NullSpace.empty(n, space) if tau else _null(seen, root)

@@ -12,6 +12,7 @@ from mustlink.observe import Recorder
 from mustlink.preparation.fitted import Fitted
 from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5.file_names import Place
+from mustlink_io.hdf5.stored_names import StoredNames
 
 Kind = Literal["points", "graph"]
 Want = Literal["points", "graph", "bipartite", "directed"]
@@ -38,8 +39,8 @@ class Read:
 class Data:
     """What was loaded: points (n, d) float32, or an affinity (n, n) CSR.
 
-    `names` are those that the file gives to its nodes, `columns` to its columns, if any; `notes`
-    say what was decided, and `doubts` what is hardly meant so.
+    `names` are those that the file gives to its nodes, `stored_names` where they stay in it,
+    `columns` to its columns, if any; `notes` say what was decided, `doubts` what is hardly meant.
     `image` (h, w, 3) is the picture whose pixels, row by row, are the nodes of a graph. Of points
     that were prepared `fitted` says how, and `kept` which of the `n_rows` rows are left where rows
     with missing values are left out; names are of all rows. The nodes of a graph may stand for
@@ -51,6 +52,7 @@ class Data:
     value: Any
     place: Place
     names: NodeNames | None = None
+    stored_names: StoredNames | None = None
     notes: tuple[str, ...] = ()
     image: NDArray[Any] | None = None
     doubts: tuple[str, ...] = ()

@@ -125,16 +125,19 @@ def read_copies(
 ) -> tuple[NDArray[np.float64] | None, NDArray[Any] | None]:
     """How many every node of a graph stands for, and the node of every row, where a file says.
 
-    Raises InputError.
+    Of rows alone, nodes in another order, each stands for one. Raises InputError.
     """
     base = name.rstrip("/")
-    if base.strip("/") != "graph" or store.find(file, f"{base}/weights") is None:
+    told = [store.find(file, f"{base}/{part}") is not None for part in ("weights", "rows")]
+    if base.strip("/") != "graph" or not any(told):
         return None, None
     dims, where = {"g": n_nodes}, f"{file.filename}:{base}"
-    weights = store.read(file, f"{base}/weights", dims, "/graph/weights").astype(np.float64)
+    weights = np.ones(n_nodes)
+    if told[0]:
+        weights = store.read(file, f"{base}/weights", dims, "/graph/weights").astype(np.float64)
     if not (np.isfinite(weights) & (weights >= 0)).all():
         raise InputError(f"{where}/weights: numbers that are finite and not negative are wanted")
-    if store.find(file, f"{base}/rows") is None:
+    if not told[1]:
         return weights, None
     rows = store.read(file, f"{base}/rows", dims, "/graph/rows")
     known = rows.size and rows.min() >= 0 and rows.max() < n_nodes

@@ -87,7 +87,8 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
             _whole(
                 "/graph/rows",
                 ("n",),
-                "optional: node of every row of the points, where equal rows are one node",
+                "optional: node of every row of the points, where equal rows are one node, or "
+                "nodes are numbered by where they lie",
                 "int32",
             ),
             _text("/graph@info", "optional: how the graph was made, JSON object"),

@@ -35,9 +35,11 @@ __all__ = [
     "decoded",
     "find",
     "listed",
+    "look_at_texts",
     "open_h5",
     "read",
     "text",
+    "text_rows",
     "texts",
     "try_first",
     "write",
@@ -45,6 +47,7 @@ __all__ = [
 
 _MAX_SOFT_LINKS = 16
 _TEXT_BYTES = 64  # of a short text in memory
+_TEXTS = 1 << 16  # read in one go
 _LISTED = 12  # datasets that a message names
 
 
@@ -179,12 +182,36 @@ def _look_at_texts(file: h5py.File, name: str) -> None:
     _texts(file, name)
 
 
+def look_at_texts(file: h5py.File, name: str) -> int:
+    """How many texts a dataset has, after a child process has read them by blocks; InputError."""
+    try_first(file, name, _look_by_blocks, name)
+    return int(_of_texts(file, name).size)
+
+
+def _look_by_blocks(file: h5py.File, name: str) -> None:
+    data = _of_texts(file, name)
+    look(data)
+    for first in range(0, data.size, _TEXTS):
+        text_rows(file, name, slice(first, first + _TEXTS))
+
+
+def text_rows(file: h5py.File, name: str, rows: slice) -> NDArray[np.object_]:
+    """Some rows of a dataset of text that was looked at; raises InputError."""
+    return np.array([decoded(value) for value in _of_texts(file, name)[rows]], dtype=object)
+
+
 def _texts(file: h5py.File, name: str) -> NDArray[np.object_]:
-    data = _dataset(file, name)
+    data = _of_texts(file, name)
     where = f"{file.filename}:{name}"
+    size_checks.check_fits(data.size * max(_TEXT_BYTES, data.dtype.itemsize), where)
+    return text_rows(file, name, slice(None))
+
+
+def _of_texts(file: h5py.File, name: str) -> h5py.Dataset:
+    data = _dataset(file, name)
     if data.ndim != 1 or data.dtype.kind not in "OSU":
         raise InputError(
-            f"{where}: shape {data.shape} of type {data.dtype}, where texts are wanted, one a row"
+            f"{file.filename}:{name}: shape {data.shape} of type {data.dtype}, where texts are "
+            "wanted, one a row"
         )
-    size_checks.check_fits(data.size * max(_TEXT_BYTES, data.dtype.itemsize), where)
-    return np.array([decoded(value) for value in data[()]], dtype=object)
+    return data

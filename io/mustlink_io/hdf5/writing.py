@@ -132,12 +132,13 @@ def write(path: str | Path, content: Mapping[str, Any]) -> None:
             place, _, attribute = name.partition("@")
             if attribute:
                 file.require_group(place).attrs[attribute] = value
-            elif schema.ITEMS[name].is_text:
-                file.create_dataset(place, data=value, dtype=h5py.string_dtype())
             elif schema.is_on_disk(value):
-                data = file.create_dataset(place, value.shape, value.dtype)
+                dtype = h5py.string_dtype() if schema.ITEMS[name].is_text else value.dtype
+                data = file.create_dataset(place, value.shape, dtype)
                 for first in range(0, len(value), _ROWS):
                     data[first : first + _ROWS] = value[first : first + _ROWS]
+            elif schema.ITEMS[name].is_text:
+                file.create_dataset(place, data=value, dtype=h5py.string_dtype())
             else:
                 file.create_dataset(place, data=value)
 

@@ -15,8 +15,9 @@ def names_content(
 ) -> dict[str, Any]:
     """Names of nodes and of classes as entries of the result file, where there are some."""
     found: dict[str, Any] = {}
-    if data.names is not None:
-        found["/names"] = data.names.texts
+    called = data.stored_names if data.names is None else data.names
+    if called is not None:
+        found["/names"] = called.texts
     if labels is None or labels.classes is None:
         return found
     if hasattr(estimator, "label_distributions_"):

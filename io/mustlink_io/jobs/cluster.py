@@ -246,7 +246,9 @@ def cluster_findings(estimator: Any, side: Any) -> dict[str, Any]:
     labels = np.asarray(estimator.labels_)
     if on_disk.is_on_disk(estimator):
         return {
-            "sizes": estimator._cut_on_disk.sizes.tolist(),
+            "sizes": np.bincount(
+                labels[labels >= 0], minlength=estimator.report_.n_clusters
+            ).tolist(),
             "unassigned": int(np.count_nonzero(labels < 0)),
             "finished": now(),
             "clusters": on_disk.clusters_of(estimator),

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mustlink.cost.process_memory import size_text
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import matrices
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import EDGES
+from mustlink_io.hdf5.stored_names import stored_names
 
 _METHODS = ("ncut",)
 _OPTIONS = {"variant", "solver", "tol", "max_iter", "regularization", "random_state", "affinity"}
@@ -49,8 +52,7 @@ def _has_rows(place: formats.Place) -> bool:
         name, _ = formats.default_part(file, place, "graph")
         if not matrices.is_sparse_group(store.find(file, name)):
             return False
-        own = store.find(file, f"{name}/weights") is not None
-        return not own and matrices.is_by_rows(file, name)
+        return matrices.is_by_rows(file, name)
 
 
 def load(job: Any) -> formats.Data:
@@ -61,12 +63,12 @@ def load(job: Any) -> formats.Data:
     with store.open_h5(place.path) as file:
         name, note = formats.default_part(file, place, "graph")
         shape = matrices.sparse_shape(file, name)
-        named = store.find(file, "/names") is not None
+        names = stored_names(file, place.path) if name.strip("/") == "graph" else None
     graph = graph_rows.stored_graph(place.path, name, Path(job.output).resolve().parent, shape)
     notes = [] if note is None else [note]
-    if named:
-        notes.append(f"{place.path}:/names are left out of the result, as the graph stays on disk")
-    return formats.Data("graph", graph, place, notes=tuple(notes))
+    if names is not None and len(names) != graph.n_rows:
+        raise InputError(f"{place.path}:/names: {len(names)} names of {graph.n_rows} nodes")
+    return formats.Data("graph", graph, place, stored_names=names, notes=tuple(notes))
 
 
 def is_on_disk(estimator: Any) -> bool:
@@ -80,11 +82,12 @@ def clusters_of(estimator: Any) -> dict[str, list[Any]]:
     """A row a cluster, as `diagnostics.clusters` has them."""
     from mustlink.scores.cuts import scores_of_links
 
-    cut = estimator._cut_on_disk
-    names, conductance, share = scores_of_links(cut.links)[1]
+    labels = np.asarray(estimator.labels_)
+    names, conductance, share = scores_of_links(estimator._cut_on_disk.links)[1]
+    sizes = np.bincount(labels[labels >= 0], minlength=int(names.max(initial=-1)) + 1)
     return {
         "names": names.tolist(),
-        "sizes": cut.sizes.tolist(),
+        "sizes": sizes[names].tolist(),
         "conductance": conductance.tolist(),
         "volume_share": share.tolist(),
     }
