@@ -9,6 +9,7 @@ from cases import planted_graph, random_graph
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import nested, nested_start
 from mustlink.graph import Graph
+from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid import hierarchy
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.linear.multigrid.stored_grids import stored_grids
@@ -89,6 +90,47 @@ def test_products(W, rng, tau, columns):
     np.testing.assert_allclose(out[:], expected, atol=SINGLE)
     assert inner == pytest.approx((expected * X).sum(), rel=1e-4, abs=1e-4)
     assert square == pytest.approx((expected**2).sum(), rel=1e-4)
+
+
+def grounded(W, rng):
+    """I − T^-½WT^-½ of some nodes, dense and on disk; which they are, and the ground of them."""
+    degree = np.asarray(W.sum(axis=1), dtype=float).ravel()
+    kept, more = rng.random(degree.size) > 0.1, np.zeros(degree.size)
+    more[::7] = rng.random(more[::7].size)
+    L = laplacian_on_disk(W, columns=2)
+    there = L.grounded(L.space.place(more), L.space.place(kept))
+    on = kept & (degree > 0)
+    scale = on / np.sqrt(np.where(on, degree + more, 1.0))
+    home = np.eye(on.size) - scale[:, None] * W.toarray() * scale
+    return home, there, on, more + W @ ~kept
+
+
+def test_a_diagonal_added_and_nodes_taken_out(W, rng):
+    W.data = W.data.astype(np.float32).astype(float)
+    home, there, on, ground = grounded(W, rng)
+    X = rng.standard_normal((on.size, 3)) * on[:, None]
+    found = there.apply(there.space.place(X))
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found[:], home @ X, atol=1e-14)
+    np.testing.assert_allclose(there.ground[:][on], ground[on], rtol=1e-12)
+    np.testing.assert_array_equal(there.root_degree[:] > 0, on)
+
+
+def test_a_grounded_system_is_solved_by_its_grids(rng, monkeypatch):
+    monkeypatch.setattr(hierarchy, "_COARSEST", 20)
+    W = sheet(rng)
+    W.data = W.data.astype(np.float32).astype(float)
+    home, there, on, _ = grounded(W, rng)
+    grids, space = stored_grids(there), there.space
+    assert len(grids.sizes) > 2
+    B = rng.standard_normal((on.size, 3)) * on[:, None]
+    how = {"tol": 1e-11, "space": space}
+    X, told = block_cg(there.apply, space.place(B), precondition=grids.cycle(), **how)
+    _, plain = block_cg(there.apply, space.place(B), **how)
+    assert told.converged.all()
+    assert told.iterations < 0.7 * plain.iterations
+    np.testing.assert_allclose(X[:], np.linalg.solve(home, B), atol=1e-8)
+    np.testing.assert_array_equal(X[:][~on], 0.0)
 
 
 def test_null_space(W):

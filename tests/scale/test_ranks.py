@@ -145,6 +145,25 @@ def test_block_cg_solves(there, home):
 
 
 @each_graph
+def test_a_diagonal_added_and_nodes_taken_out(there, home):
+    nodes, degree = np.arange(home.size), home.root_degree**2
+    kept, ground = nodes % 40 != 1, np.where(nodes % 50 == 3, 0.5, 1e-4)
+    root = np.where(kept, np.sqrt(degree + ground), 0.0)
+    np.testing.assert_allclose(there["grounded root"], root, rtol=1e-12)
+    ratio = np.divide(home.root_degree, root, out=np.zeros_like(root), where=kept)
+    X = normals(nodes, 5, 1)
+
+    def product(X):
+        return X - ratio[:, None] * home.neighbours(ratio[:, None] * X)
+
+    np.testing.assert_allclose(there["grounded product"], product(X), atol=1e-12)
+    assert there["grounded cg"][0]
+    residual = product(there["grounded solved"]) - X * kept[:, None]
+    assert (np.linalg.norm(residual, axis=0) < 1e-10 * np.linalg.norm(X, axis=0)).all()
+    assert not there["grounded solved"][~kept].any()
+
+
+@each_graph
 def test_eigenvalues_agree_to_eight_digits(there, home, name):
     k = CLUSTERS[name]
     work = Workspace(Graph.from_affinity(WEIGHTS[name]))

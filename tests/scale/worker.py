@@ -7,6 +7,7 @@ from graphs import BETA, CLUSTERS, graphs, sources, told
 
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.linear.cg import block_cg
+from mustlink.linear.multigrid.divided import divided_hierarchy
 from mustlink.linear.multigrid.divided_aggregates import aggregates
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
@@ -64,6 +65,15 @@ for name, W in graphs():
     coarse = work.grids.coarse_operator(1)
     found[f"{name} coarse"] = coarse.to_dense()
     keep(f"{name} up", work.grids.up(1, np.eye(coarse.space.size)[:, :50].copy()))
+    nodes = np.arange(space.first, space.end)
+    grounded = laplacian.grounded(np.where(nodes % 50 == 3, 0.5, 1e-4), nodes % 40 != 1)
+    keep(f"{name} grounded root", grounded.root_degree)
+    keep(f"{name} grounded product", grounded.apply(X))
+    given = np.where(grounded.root_degree[:, None] > 0, X, 0.0)
+    cycle = divided_hierarchy(grounded).cycle()
+    solved, ended = block_cg(grounded.apply, given, tol=1e-11, precondition=cycle, space=space)
+    keep(f"{name} grounded solved", solved)
+    found[f"{name} grounded cg"] = np.array([ended.reason == "tolerance", ended.iterations])
     R = laplacian.null.project(X)
     keep(f"{name} cycle", work.grids.cycle()(R))
     solved, ended = block_cg(

@@ -29,7 +29,8 @@ def heaviest(indptr: Any, indices: Any, data: Any, first: Any, scale: Any, found
 
 @nb.njit(cache=True, nogil=True, inline="always")
 def _is_strong(i: Any, j: Any, w: Any, scale: Any, most: Any, share: Any) -> Any:
-    return j != i and w > 0 and scale[i] * w * scale[j] >= share * min(most[i], most[j])
+    link = scale[i] * w * scale[j]  # 0 to nodes that are taken out
+    return j != i and link > 0 and link >= share * min(most[i], most[j])
 
 
 @nb.njit(cache=True, nogil=True)

@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from mustlink.graph.components import component_labels
 from mustlink.kernels.permuted_matrix import scaled
 from mustlink.kernels.spmm import spmm, spmm_axpby
+from mustlink.operators.grounding import grounded_degrees
 from mustlink.operators.null_space import NullSpace
 from mustlink.space import Dots, GroupSums
 from mustlink.space.halo import Halo
@@ -78,12 +79,16 @@ class DividedMatrix:
 
 @dataclass(frozen=True, eq=False)
 class DividedLaplacian:
-    """L̄ = I − S, S = D^-½WD^-½ divided among ranks, without isolated nodes; see `Laplacian`."""
+    """L̄ = I − S, S = D^-½WD^-½ divided among ranks, without isolated nodes; see `Laplacian`.
+
+    `ground` (n_local,) is by how much T exceeds the degrees of a `grounded` one.
+    """
 
     matrix: DividedMatrix
     root_degree: NDArray[np.float64]
     volume: float
     null: NullSpace
+    ground: NDArray[np.float64] | None = None
 
     @classmethod
     def of_weights(cls, space: RankSpace, rows: sp.csr_matrix) -> DividedLaplacian:
@@ -104,6 +109,20 @@ class DividedLaplacian:
         weight = root / np.sqrt(volumes[component, 0])
         null = NullSpace(component, weight, count, space)
         return cls(W, root, float(volumes.sum()), null)
+
+    def grounded(self, ground: NDArray[np.float64], kept: NDArray[np.bool_]) -> DividedLaplacian:
+        """I − T^-½WT^-½, T = D + diag(ground), on the nodes `kept` (n_local,), see `grounding`."""
+        root, total = grounded_degrees(self, ground, kept)
+        ratio = np.divide(self.root_degree, root, out=np.zeros_like(root), where=root > 0)
+        S = self.matrix.local
+        values = scaled(S, self.matrix.halo.beside(ratio))
+        local = sp.csr_matrix((values, S.indices, S.indptr), shape=S.shape)
+        if not values.all():  # the indices are those of S
+            local = local.copy()
+            local.eliminate_zeros()
+        null = NullSpace.empty(root.size, self.space)
+        matrix = replace(self.matrix, local=local)
+        return replace(self, matrix=matrix, root_degree=root, null=null, ground=total)
 
     @property
     def space(self) -> RankSpace:

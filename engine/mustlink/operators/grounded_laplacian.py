@@ -33,6 +33,13 @@ class GroundedLaplacian:
     root_degree: NDArray[np.float64]
     ground: NDArray[np.float64] | None = field(default=None, kw_only=True, repr=False)
 
+    @staticmethod
+    def of_grounded(W: sp.csr_matrix, ground: NDArray[np.float64]) -> GroundedLaplacian:
+        """From weights W (m, m) and by how much T exceeds their sums, (m,)."""
+        root = np.sqrt(np.asarray(W.sum(axis=1, dtype=np.float64)).ravel() + ground)
+        S = sp.csr_matrix((scaled(W, 1.0 / root), W.indices, W.indptr), shape=W.shape)
+        return GroundedLaplacian(S, root, ground=ground)
+
     @property
     def size(self) -> int:
         """Number m of nodes."""

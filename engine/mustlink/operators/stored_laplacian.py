@@ -7,7 +7,7 @@ of W divided by a number: the weights are used as they lie on disk, and T is rea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from mustlink.graph.stored import RowBlock, StoredGraph
 from mustlink.graph.survey import Survey
 from mustlink.kernels.stored_rows import advance
+from mustlink.operators.grounding import grounded_degrees
 from mustlink.operators.null_space import NullSpace
 from mustlink.space import Small, Vector
 from mustlink.space.disk import DiskSpace
 from mustlink.space.disk_block import DiskBlock
 
-Single = NDArray[np.float32]
+Columns = NDArray[Any]  # in memory, in single or double precision
 Steps = Sequence[tuple[float, float, float]]
 
 _HELD = 2  # blocks in memory of a recurrence
@@ -35,7 +36,8 @@ class StoredLaplacian:
 
     `inverse` (n,) is T⁻¹ and 0 for isolated nodes, `root_degree` T^½; T are the degrees, with
     τ times the mean one added. `room` are the bytes that columns in memory may take; with one
-    column of 8 bytes a node it works all the same.
+    column of 8 bytes a node it works all the same. `ground` (n,) is by how much T exceeds the
+    degrees of a `grounded` one.
     """
 
     graph: StoredGraph
@@ -47,6 +49,7 @@ class StoredLaplacian:
     room: int
     loops: DiskBlock | None = None
     isolated: int = 0
+    ground: DiskBlock | None = None
 
     norm = 2.0
     dtype = np.dtype(np.float32)
@@ -70,6 +73,13 @@ class StoredLaplacian:
         given = graph, space, inverse, root, null, seen.volume, room, seen.loops, seen.isolated
         return cls(*given)
 
+    def grounded(self, ground: Vector, kept: Vector) -> StoredLaplacian:
+        """I − T^-½WT^-½, T = D + diag(ground), on the nodes `kept` (n,), see `grounding`."""
+        root, total = grounded_degrees(self, ground, kept)
+        inverse = self.space.rowwise(_inverse_square, root)
+        null = NullSpace.empty(self.size, self.space)
+        return replace(self, inverse=inverse, root_degree=root, null=null, ground=total)
+
     @property
     def size(self) -> int:
         """Number n of nodes."""
@@ -83,7 +93,7 @@ class StoredLaplacian:
         return self.space.rowwise(lambda own, by: 1.0 - own * by, self.loops, self.inverse)
 
     def apply(self, X: Any) -> DiskBlock:
-        """L̄X for a block (n, b), in single precision; a pass over the graph for some columns."""
+        """L̄X for a block (n, b), in its precision; a pass over the graph for some columns."""
         return self.recurrence(X, [(-1.0, 1.0, 0.0)])
 
     def smooth(self, X: Any, times: int) -> DiskBlock:
@@ -107,59 +117,70 @@ class StoredLaplacian:
         Blocks on disk are read and written once, whatever the number of steps.
         """
 
-        def run(V: Single) -> Single:
+        def run(V: Columns) -> Columns:
             old = np.zeros_like(V)
             for weights in steps:
                 self._advance(V, weights, old)
                 V, old = old, V
             return V
 
-        return self.in_memory(X, run, _HELD)
+        return self.in_memory(X, run, _HELD, X.dtype)
 
-    def in_memory(self, X: Any, run: Callable[[Single], Single], held: int) -> DiskBlock:
-        """What `run` makes of columns of T^-½X in memory, times T^½; it holds `held` blocks."""
-        out = self.space.zeros(X.shape[1], self.dtype)
-        for columns in self._groups(X.shape[1], held):
-            found = run(self._entered(X, columns))
+    def in_memory(
+        self, X: Any, run: Callable[[Columns], Columns], held: int, dtype: Any = np.float32
+    ) -> DiskBlock:
+        """What `run` makes of columns of T^-½X in memory, times T^½; it holds `held` blocks.
+
+        Columns are in `dtype`, the result is in the precision of X.
+        """
+        out, dtype = self.space.zeros(X.shape[1], X.dtype), np.dtype(dtype)
+        for columns in self._groups(X.shape[1], held * dtype.itemsize):
+            found = run(self._entered(X, columns, dtype))
             whole = found.shape[1] == X.shape[1]
             for rows in self.space.ranges(3 * out.row_bytes):
-                part = found[rows] * self.root_degree[rows].astype(np.float32)[:, None]
+                part = found[rows] * self.root_degree[rows].astype(dtype)[:, None]
                 if not whole:
                     part, made = out[rows], part
                     part[:, columns] = made
                 out[rows] = part
         return out
 
-    def _advance(self, V: Single, weights: tuple[float, float, float], out: Single) -> None:
+    def _advance(self, V: Columns, weights: tuple[float, float, float], out: Columns) -> None:
         """In place out = a·PV + b·V + c·out, one pass over the graph."""
-        scalars = np.array(weights, dtype=np.float32)
-        for block, inverse, sums in self.rows(V.shape[1]):
+        scalars = np.array(weights, dtype=V.dtype)
+        for block, inverse, sums in self.rows(V.shape[1], V.dtype):
             advance(block, V, inverse, scalars, sums, out)
 
-    def rows(self, width: int) -> Iterator[tuple[RowBlock, Single, Single]]:
+    def rows(
+        self, width: int, dtype: Any = np.float32
+    ) -> Iterator[tuple[RowBlock, Columns, Columns]]:
         """Blocks of rows with T⁻¹ of them, and room (m, width) for their sums."""
-        sums = np.empty((0, width), dtype=np.float32)
+        sums = np.empty((0, width), dtype=dtype)
         for block in self.graph.blocks():
-            inverse = self.inverse[block.rows].astype(np.float32)
+            inverse = self.inverse[block.rows].astype(dtype)
             if len(sums) < inverse.size:
-                sums = np.empty((inverse.size, width), dtype=np.float32)
+                sums = np.empty((inverse.size, width), dtype=dtype)
             yield block, inverse, sums[: inverse.size]
 
-    def _groups(self, width: int, held: int) -> Iterator[slice]:
-        """Columns that are in memory together: as even as may be."""
-        most = max(1, self.room // (held * self.dtype.itemsize * self.size))
+    def _groups(self, width: int, bytes_each: int) -> Iterator[slice]:
+        """Columns that are in memory together, of so many bytes a node: as even as may be."""
+        most = max(1, self.room // (bytes_each * self.size))
         count = -(-width // most)
         ends = [width * k // max(count, 1) for k in range(count + 1)]
         for a, b in pairwise(ends):
             yield slice(a, b)
 
-    def _entered(self, X: Any, columns: slice) -> Single:
+    def _entered(self, X: Any, columns: slice, dtype: np.dtype[Any]) -> Columns:
         """Columns of T^-½X."""
-        found = np.empty((self.size, columns.stop - columns.start), dtype=np.float32)
+        found = np.empty((self.size, columns.stop - columns.start), dtype=dtype)
         for rows in self.space.ranges(2 * X.row_bytes + 16):
             scale = np.sqrt(self.inverse[rows])[:, None]
             np.multiply(X[rows][:, columns], scale, out=found[rows], casting="same_kind")
         return found
+
+
+def _inverse_square(root: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.divide(1.0, root**2, out=np.zeros_like(root), where=root > 0)
 
 
 def _null(seen: Survey, root: DiskBlock) -> NullSpace:

@@ -141,16 +141,17 @@ def divided_hierarchy(laplacian: DividedLaplacian) -> DividedHierarchy | None:
     Cost: some twenty passes over a rank's own rows.
     """
     S = laplacian.matrix
-    found = aggregates(S, _STRONG)
-    if found.count >= laplacian.size:
+    root, ground = laplacian.root_degree, laplacian.ground
+    found = aggregates(S, _STRONG, None if ground is None else root > 0)
+    if not 0 < found.count < laplacian.size:
         return None
-    root = laplacian.root_degree
     vector = found.norms(root)
-    weight = root / vector[found.group]
-    coarse = between(S, found, weight, vector)
+    weight = root / vector[found.group]  # 0 in no aggregate
+    coarse = between(S, found, weight, vector, ground)
     ends = np.arange(laplacian.space.held + 1)
     shape = (laplacian.space.held, found.count)
-    P = sp.csr_matrix((weight.astype(np.float32), found.group.astype(np.int32), ends), shape=shape)
+    group = np.maximum(found.group, 0).astype(np.int32)
+    P = sp.csr_matrix((weight.astype(np.float32), group, ends), shape=shape)
     members = found.members(weight)
     members.data = members.data.astype(np.float32)  # scipy's own way would sort the nodes
     inverse = inverse_diagonal(laplacian.diagonal).astype(np.float32)

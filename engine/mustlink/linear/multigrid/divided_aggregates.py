@@ -34,6 +34,8 @@ _UNIT = 2.0**60  # of whole numbers that entries up to 1 are added as
 class Aggregates:
     """Aggregate of own nodes, `group` (n_local,), numbered over all ranks; `count` are there.
 
+    It is -1 for nodes that are in none.
+
     Those from `first` on, `own` in number, have their root here: this rank owns them.
     """
 
@@ -48,7 +50,7 @@ class Aggregates:
         """Nodes of other ranks in aggregates owned here, rising, and their aggregates."""
         space = self.space
         owned = (self.group >= self.first) & (self.group < self.first + self.own)
-        leaving = np.flatnonzero(~owned)
+        leaving = np.flatnonzero(~owned & (self.group >= 0))
         told = np.column_stack([leaving + space.first, self.group[leaving]])
         every = space.ranks.joined(told)
         mine = (every[:, 1] >= self.first) & (every[:, 1] < self.first + self.own)
@@ -79,9 +81,12 @@ class Aggregates:
         return np.sqrt(self.space.ranks.joined(np.asarray(squares).ravel()))
 
 
-def aggregates(matrix: DividedMatrix, share: float) -> Aggregates:
+def aggregates(
+    matrix: DividedMatrix, share: float, kept: NDArray[np.bool_] | None = None
+) -> Aggregates:
     """Aggregate the nodes along links of `share` of the strongest and more.
 
+    Nodes that are not `kept` (n_local,), which have no link, are in no aggregate.
     Cost: some fifteen rounds, each of two passes over the rows that are still open.
     """
     space, local, halo = matrix.space, matrix.local, matrix.halo
@@ -103,7 +108,7 @@ def aggregates(matrix: DividedMatrix, share: float) -> Aggregates:
         spread(beside, open_, near)
         state = np.where(open_ & (near == _ROOT), 0, state)
         state = np.where(open_ & (near == state), _ROOT, state)
-    roots = np.flatnonzero(state == _ROOT)
+    roots = np.flatnonzero(state == _ROOT if kept is None else (state == _ROOT) & kept)
     counts = space.ranks.joined(np.array([roots.size]))
     first = int(counts[: space.ranks.own].sum())
     number = np.zeros(space.held, dtype=np.int64)
@@ -119,11 +124,13 @@ def between(
     found: Aggregates,
     weight: NDArray[np.float64],
     vector: NDArray[np.float64],
+    ground: NDArray[np.float64] | None = None,
 ) -> sp.csr_matrix:
     """PᵀP − PᵀSP (count, count) with null vector `vector`, on all ranks, from P's `weight`.
 
-    Terms are added as whole numbers, so that no order matters. The diagonal follows from the rest:
-    nothing is lost by a difference.
+    With a `ground` (n_local,) it makes that, summed over aggregates, of `vector`². Terms are added
+    as whole numbers, so that no order matters. The diagonal follows from the rest: nothing is lost
+    by a difference.
     """
     local, halo = matrix.local, matrix.halo
     groups, weights = halo.beside(found.group), halo.beside(weight)
@@ -148,6 +155,8 @@ def between(
     off = sp.csr_matrix((links.data / _UNIT, links.indices, links.indptr), shape=shape)
     off.eliminate_zeros()
     diagonal = np.asarray(off @ vector) / vector
+    if ground is not None:
+        diagonal += (found.norms(np.sqrt(ground)) / vector) ** 2
     coarse = sp.csr_matrix(sp.diags_array(diagonal) - off)
     coarse.sort_indices()
     return coarse

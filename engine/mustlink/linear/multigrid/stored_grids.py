@@ -23,10 +23,11 @@ from mustlink.kernels.stored_rows import advance, relax
 from mustlink.linear.multigrid.cycle import Cycle, Grid
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy, inverse_diagonal
 from mustlink.linear.multigrid.level import Level
+from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.null_space import NullSpace
 from mustlink.operators.sparse_operator import SparseOperator
-from mustlink.operators.stored_laplacian import Single, StoredLaplacian
+from mustlink.operators.stored_laplacian import StoredLaplacian
 from mustlink.space import Block, LocalSpace
 from mustlink.space.disk import DiskSpace
 from mustlink.space.disk_block import DiskBlock
@@ -36,6 +37,7 @@ _VISITS, _CHEAP = 3, 1.2  # likewise
 _HELD = 5  # blocks in memory of a cycle
 _WIDE = 0.5  # of the weights of the graph: grids with more links are not worth having
 Advance = Callable[[float], None]
+Single = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +51,7 @@ class StoredGrids:
     laplacian: StoredLaplacian
     group: DiskBlock
     share: DiskBlock
-    first: NormalizedLaplacian
+    first: GroundedLaplacian
     coarse: Hierarchy
 
     @property
@@ -78,11 +80,14 @@ class StoredGrids:
         """PᵀL̄P of grid `level` >= 1."""
         if level > 1:
             return self.coarse.coarse_operator(level - 1)
+        assert isinstance(self.first, NormalizedLaplacian)
         return self.first
 
     def nulls(self, fine: NullSpace) -> list[NullSpace]:
         """Null space of every grid, `fine` first."""
-        own = self.first.null if fine.n_components else NullSpace.empty(self.first.size)
+        own = NullSpace.empty(self.first.size)
+        if fine.n_components and isinstance(self.first, NormalizedLaplacian):
+            own = self.first.null
         return [fine, *self.coarse.nulls(own)]
 
     @cached_property
@@ -182,18 +187,24 @@ def stored_grids(
     if weights is None:
         return None
     group, share = space.new((), np.int32), space.new((), np.float64)
-    squares = np.zeros(count)
+    squares, ground = np.zeros((2, count))
     for rows in space.ranges(32):
         mine = held[rows]
         group[rows] = np.maximum(mine, 0)
         weight = np.where(mine >= 0, laplacian.root_degree[rows], 0.0)
         share[rows] = weight
         squares += np.bincount(np.maximum(mine, 0), weight**2, count)
+        if laplacian.ground is not None:
+            own = np.where(mine >= 0, laplacian.ground[rows], 0.0)
+            ground += np.bincount(np.maximum(mine, 0), own, count)
     del held
     sizes = np.sqrt(squares)
     for rows in space.ranges(32):
         share[rows] = share[rows] / sizes[group[rows]]
-    first = NormalizedLaplacian.of_weights(weights)
+    if laplacian.ground is None:
+        first: GroundedLaplacian = NormalizedLaplacian.of_weights(weights)
+    else:
+        first = GroundedLaplacian.of_grounded(weights, ground)
     del weights  # as large as the graph itself, where aggregates have many neighbours
     return StoredGrids(laplacian, group, share, first, _in_double(first))
 
@@ -257,14 +268,17 @@ class _Between:
             entries += held.astype(np.int64)
         buckets = RowBuckets(entries, space.folder)
         for block in graph.blocks():
-            mine = np.repeat(np.maximum(group[block.rows], 0), np.diff(block.indptr))
-            there = np.maximum(group[block.indices], 0)  # of an isolated node there is no entry
-            buckets.add(mine, there, block.data)
+            mine = np.repeat(group[block.rows], np.diff(block.indptr))
+            there, data = group[block.indices], block.data
+            inside = (mine >= 0) & (there >= 0)  # others are in no aggregate
+            if not inside.all():
+                mine, there, data = mine[inside], there[inside], data[inside]
+            buckets.add(mine, there, data)
             advance(block.rows.stop / graph.n_nodes)
         return buckets
 
 
-def _in_double(first: NormalizedLaplacian) -> Hierarchy:
+def _in_double(first: GroundedLaplacian) -> Hierarchy:
     """Grids of the graph of aggregates, the first of them in double precision as all others."""
     grids = build_hierarchy(first)
     level, P = grids.levels[0], grids.prolongation[0] if grids.prolongation else None
