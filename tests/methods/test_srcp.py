@@ -718,6 +718,6 @@ def test_refit(method):
     assert adjusted_rand_score(y, est.labels_) > 0.9
     est.set_params(n_clusters=3).refit(constraints=after)
     assert set(est.labels_) == {0, 1, 2}
-    assert "changed" not in est.report_.extra
+    assert est.report_.extra["clusters_changed"] == {"new": [2], "gone": []}
     with pytest.raises(InputError, match="nodes"):
         est.refit(constraints=ml.Constraints.from_pairs([[0, 1]], n_nodes=4))

@@ -17,6 +17,7 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
+from mustlink.methods.lasting_numbers import LastingNumbers
 from mustlink.methods.soft_clusters import SoftClusters
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
@@ -37,7 +38,12 @@ _USUAL_CLUSTERS = 8  # where nobody says how many, as in scikit-learn
 
 @dataclass(eq=False, repr=False)
 class GraphClusterer(
-    SoftClusters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, GraphEstimator
+    LastingNumbers,
+    SoftClusters,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    GraphEstimator,
 ):
     """Base of the clusterers: K, and what every fit begins and ends with.
 
@@ -98,6 +104,7 @@ class GraphClusterer(
         beside: int = 0,
     ) -> Workspace:
         check_choice(self.isolated, ISOLATED, "isolated")
+        self._numbers_anew()
         return super()._work(X, recorder, seed, sample_weight, cost, beside)
 
     def cost(self, n_classes: int | None = None) -> Cost:

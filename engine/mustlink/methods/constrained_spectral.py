@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import as_integer, check_answer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
@@ -21,17 +20,12 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.methods.clusterer import Ints
+from mustlink.methods.constraint_doubts import note_doubts, warn_if_broken
 from mustlink.methods.cuts_in_words import doubt_feasible, told_cuts
-from mustlink.methods.informed_clusterer import (
-    InformedClusterer,
-    note_doubts,
-    side_information,
-    warn_if_broken,
-)
-from mustlink.observe import Observer, Recorder, recorded
+from mustlink.methods.informed_clusterer import InformedClusterer
+from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, Report
-from mustlink.rounding.renumber import aligned
 from mustlink.selection.constrained_fit import Request, cluster, solve
 from mustlink.selection.formulation import Formulation
 from mustlink.selection.held_out_choice import Choice
@@ -114,42 +108,20 @@ class ConstrainedSpectral(InformedClusterer):
         """Whether the parameter is chosen by WHC11's criterion E because the caller said so."""
         return False
 
-    def refit(
-        self,
-        y: Any = None,
-        constraints: Constraints | None = None,
-        observer: Observer | Recorder | None = None,
-    ) -> Self:
-        """Cluster the same graph again with other labels `y` (n,) or constraints.
-
-        They are all that is then known, not additions; `refit(constraints)` does as well.
-        Graph, eigenvectors and, while the amount of side information is of the same order and no
-        parameter was set anew, the choices of the first fit are kept, so that this takes seconds.
-        Parameters of the graph are those of `fit`. Clusters keep their numbers as far as they can,
-        and the report's `changed` is the share of nodes that moved.
-        """
-        check_is_fitted(self)
-        self._check()
-        if isinstance(y, Constraints):
-            y, constraints = constraints, y
-        recorder = recorded(observer)
-        before, choice = self.labels_, self._choice
-        with self._running(recorder):
-            given = side_information(self.graph_, y, constraints, recorder)
-            work = self._view(self.graph_, recorder, row_weights=self._row_weights)
-            known = self._of_nodes(given, work)
-            amount = known.n_constraints
-            similar = 0.5 <= (amount + 1) / (self._amount + 1) <= 2
-            same = self._asked == self._questions()
-            kept = similar and same and self._acted and not known.is_empty
-            self._run(work, known, self._used_seed, choice if kept else None, before)
-        return self._scored(recorder)
+    def _run_again(self, work: Workspace, known: Constraints) -> None:
+        """With the choices of the first fit while what is known is of the same order."""
+        similar = 0.5 <= (known.n_constraints + 1) / (self._amount + 1) <= 2
+        same = self._asked == self._questions()
+        kept = similar and same and self._acted and not known.is_empty
+        fixed = (self._choice, self.report_.n_clusters) if kept else None
+        self._run(work, known, self._used_seed, fixed)
 
     def _fitted_again(self, given: Constraints, recorder: Recorder, seed: int) -> Self:
         """With the choices of this fit: nothing is chosen again."""
         twin, work = self._twin(), self._view(self.graph_, recorder, row_weights=self._row_weights)
         twin._row_weights = work.row_weights
-        twin._run(work, twin._of_nodes(given, work), seed, self._choice)
+        fixed = self._choice, self.report_.n_clusters
+        twin._run(work, twin._of_nodes(given, work), seed, fixed)
         return twin
 
     def _questions(self) -> dict[str, Any]:
@@ -177,18 +149,17 @@ class ConstrainedSpectral(InformedClusterer):
         work: Workspace,
         known: Constraints,
         seed: int,
-        fixed: Choice | None = None,
-        before: Ints | None = None,
+        kept: tuple[Choice | None, int] | None = None,
     ) -> None:
+        """`kept` is the choice of an earlier run, and the K that it was made for."""
         graph, recorder = work.graph, work.recorder
         k = self._clusters(work, known.as_given.classes.size, seed)
-        if before is not None and k != self.report_.n_clusters:
-            fixed = before = None
+        fixed = kept[0] if kept is not None and kept[1] == k else None
         if self.assign in ("sign", "split") and k != 2:
             raise InputError(f'assign: "{self.assign}" makes 2 clusters, not {k}; use "kmeans"')
         if k == 1:
             self._in_one(work, known)
-            self._choice, self._amount, self._used_seed = None, known.n_constraints, seed
+            self._choice, self._amount = None, known.n_constraints
             self._acted, self._asked = False, {}
             return
         laplacian = laplacian_of(work)
@@ -230,11 +201,7 @@ class ConstrainedSpectral(InformedClusterer):
         choice, solution = work.kept("embedding", asked, embedding, KEPT)
         found = work.kept("clusters", asked, clustered)
         with recorder.stage("labels"):
-            labels = self._labels_knowing(laplacian, found, k, work, known, seed)
-            changed = None
-            if before is not None:
-                labels, changed = aligned(before[graph.first_rows], labels, k)
-            labels = graph.spread(labels)
+            labels = graph.spread(self._labels_knowing(laplacian, found, k, work, known, seed))
             rows = solution.vectors * formulation.row_scale[:, None]
             check_answer(rows, "embedding")
             self.embedding_ = graph.spread(laplacian.leave(rows))
@@ -242,15 +209,13 @@ class ConstrainedSpectral(InformedClusterer):
             recorder.note(solution.note)
         doubt_feasible(solution, recorder)
         warn_unconverged(work, solution.convergence)
-        if changed is not None:
-            recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")
         self.graph_, self.labels_ = graph, labels
         self.eigenvalues_, self.costs_ = solution.values, solution.cost
-        self._choice, self._amount, self._used_seed = choice, known.n_constraints, seed
+        self._choice, self._amount = choice, known.n_constraints
         self._acted = formulation.problem.acts and not known.is_empty
         self._asked = self._questions()
-        kept = warn_if_broken(labels, known, recorder, 'subspace="exact" or another method')
-        self.report_ = self._report(k, kept, choice, solution, changed, recorder)
+        shares = warn_if_broken(labels, known, recorder, 'subspace="exact" or another method')
+        self.report_ = self._report(k, shares, choice, solution, recorder)
 
     def _report(
         self,
@@ -258,7 +223,6 @@ class ConstrainedSpectral(InformedClusterer):
         kept: dict[str, float] | None,
         choice: Choice,
         solution: Solution,
-        changed: float | None,
         recorder: Recorder,
     ) -> Report:
         parameter = {} if self._parameter is None else {self._parameter: solution.parameter}
@@ -283,7 +247,6 @@ class ConstrainedSpectral(InformedClusterer):
             extra={
                 "n_components": self.graph_.n_components,
                 **told_cuts(solution),
-                **({} if changed is None else {"changed": changed}),
                 "candidates": [list(row) for row in choice.scores],
             },
         )

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.check import as_integer, check_choice, check_positive, check_tolerance
@@ -30,23 +31,21 @@ from mustlink.graph.bipartite import on_both_sides
 from mustlink.graph.several import several
 from mustlink.labels import as_labels, encoded, n_classes_in
 from mustlink.methods.clusterer import GraphClusterer, Ints, warn_of_sizes
-from mustlink.methods.informed_clusterer import side_information, warn_if_broken
-from mustlink.methods.label_kernel import LARGE, LabelKernel, Stationary
+from mustlink.methods.constraint_doubts import warn_if_broken
+from mustlink.methods.informed_clusterer import side_information
+from mustlink.methods.label_kernel import LARGE, LabelKernel, Stationary, answered, note_of_kernel
 from mustlink.observe import Observer, Recorder, recorded
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.gfhf import GFHF
 from mustlink.propagate.prior import bytes_of, check_prior
 from mustlink.result import Convergence, Report
 from mustlink.rounding.assign import assign
 from mustlink.rounding.renumber import as_classes
-from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
 
 ASSIGN = ("auto", "sign", "kmeans", "sphere")
 SOLVERS = ("auto", "dense", "cg")
 FARTHEST = float(np.sqrt(2.0))  # between two nodes that certainly belong to different classes
 _ROUGH = 10.0  # propagated values so much less sharp than the vectors give the same clusters
-_MISSING = 0.1  # share of the kernel that a person should hear is missing
 
 
 @dataclass(eq=False, repr=False)
@@ -121,53 +120,90 @@ class CSCGFHF(GraphClusterer):
         refuse_blind_scoring(y)
         y, names = (None, None) if y is None else encoded(y, "y")
         with self._running(recorder):
-            seed = self._seed()
+            self._used_seed = seed = self._seed()
             X = several(X, graphs, lambda graph: side_information(graph, y, None))
             beside, cost = bytes_of(prior, belief), self.cost(n_classes_in(y))
             work = self._work(X, recorder, seed, sample_weight, cost, beside)
-            graph = work.graph
-            spread = self._propagated(work, y, seed, prior, belief)  # 1-3
-            given = as_labels(on_both_sides(y, graph), graph.n_rows)
-            self._given = Constraints.from_labels(given)
-            classes, self.propagated_ = spread.classes_, spread.label_distributions_
-            self.classes_ = classes if names is None else names[classes]
-            P = self.propagated_[graph.first_rows]
-            k = self._clusters(work, classes.size, seed)
-            if k != classes.size:
-                recorder.note(f"{classes.size} classes among the labels, but {k} clusters asked")
-            if k == 1:
-                return self._in_one(work, Constraints.from_labels(given))._scored(recorder)
-            way = self._way(k)
-            asked = work.name("csc-gfhf", self._depends(), seed, work.memory, y, prior, belief)
-            part = _answered(laplacian_of(work), P)  # 11
-            found = work.kept(
-                "stationary labelings",
-                asked,
-                lambda: self._kernel().stationary(work, part, part.enter(P), k),  # 4-16
-                (Stationary, LowRankSolution, Convergence),
-            )
-
-            rows = found.solution.vectors
-            if part.weights is not None:  # v = C^-½u on every copy of a node
-                rows = rows / np.sqrt(part.weights)[:, None]
-
-            def clustered() -> Ints:
-                with recorder.stage("clusters"):
-                    return assign(rows, k, way, seed, space=part.space).labels
-
-            clusters = work.kept("clusters", asked, clustered)
-            with recorder.stage("labels"):
-                codes = np.where(np.isin(given, classes), np.searchsorted(classes, given), -1)
-                whole = np.full(graph.n_nodes, -1, dtype=np.int64)
-                whole[part.nodes] = clusters
-                self.labels_ = as_classes(graph.spread(whole), codes, k, classes.size)
-                if self.isolated == "assign":
-                    self._assign_rest(recorder)
-                self.embedding_ = graph.spread(part.leave(rows))
-        self.graph_, self.eigenvalues_ = graph, found.solution.values
-        self._note(found, k, recorder)
-        self.report_ = self._report(given, k, way, found, recorder)
+            self._row_weights = work.row_weights
+            self._run(work, y, names, prior, belief)
         return self._scored(recorder)
+
+    def refit(
+        self,
+        y: Any = None,
+        observer: Observer | Recorder | None = None,
+        prior: Any = None,
+        belief: Any = None,
+    ) -> Self:
+        """Cluster the same graph again with other labels `y` (n,), which are all that is known.
+
+        Clusters have the numbers of their classes, as by `fit`, where there are as many, and keep
+        the others; the report's `changed` is the share of nodes that moved.
+        """
+        check_is_fitted(self)
+        self._check()
+        check_prior("CSCGFHF", True, prior, belief)
+        recorder, before = recorded(observer), self.labels_
+        if isinstance(y, Constraints):
+            y = y.labels
+        y, names = (None, None) if y is None else encoded(y, "y")
+        classes = self.classes_
+        with self._running(recorder):
+            work = self._view(self.graph_, recorder, row_weights=self._row_weights)
+            self._run(work, y, names, prior, belief)
+        if np.array_equal(classes, self.classes_):
+            self._numbered_as(before, recorder)
+        else:
+            recorder.note("refit: labels are of other classes, by which clusters are numbered anew")
+            self._numbers_anew()
+        return self._scored(recorder)
+
+    def _run(self, work: Workspace, y: Any, names: Any, prior: Any, belief: Any) -> None:
+        """Cluster a graph by labels that are numbers, whose `names` may be others."""
+        graph, recorder, seed = work.graph, work.recorder, self._used_seed
+        spread = self._propagated(work, y, seed, prior, belief)  # 1-3
+        given = as_labels(on_both_sides(y, graph), graph.n_rows)
+        self._given = Constraints.from_labels(given)
+        classes, self.propagated_ = spread.classes_, spread.label_distributions_
+        self.classes_ = classes if names is None else names[classes]
+        P = self.propagated_[graph.first_rows]
+        k = self._clusters(work, classes.size, seed)
+        if k != classes.size:
+            recorder.note(f"{classes.size} classes among the labels, but {k} clusters asked")
+        if k == 1:
+            self._in_one(work, self._given)
+            return
+        way = self._way(k)
+        asked = work.name("csc-gfhf", self._depends(), seed, work.memory, y, prior, belief)
+        part = answered(laplacian_of(work), P)  # 11
+        found = work.kept(
+            "stationary labelings",
+            asked,
+            lambda: self._kernel().stationary(work, part, part.enter(P), k),  # 4-16
+            (Stationary, LowRankSolution, Convergence),
+        )
+
+        rows = found.solution.vectors
+        if part.weights is not None:  # v = C^-½u on every copy of a node
+            rows = rows / np.sqrt(part.weights)[:, None]
+
+        def clustered() -> Ints:
+            with recorder.stage("clusters"):
+                return assign(rows, k, way, seed, space=part.space).labels
+
+        clusters = work.kept("clusters", asked, clustered)
+        with recorder.stage("labels"):
+            codes = np.where(np.isin(given, classes), np.searchsorted(classes, given), -1)
+            whole = np.full(graph.n_nodes, -1, dtype=np.int64)
+            whole[part.nodes] = clusters
+            self.labels_ = as_classes(graph.spread(whole), codes, k, classes.size)
+            if self.isolated == "assign":
+                self._assign_rest(recorder)
+            self.embedding_ = graph.spread(part.leave(rows))
+        self.graph_, self.eigenvalues_ = graph, found.solution.values
+        note_of_kernel(found, int(self.max_rank), recorder)
+        warn_of_sizes(self.labels_, k, recorder)
+        self.report_ = self._report(given, k, way, found, recorder)
 
     def _fitted_again(self, given: Constraints, recorder: Recorder, seed: int) -> Self:
         twin = self._twin().set_params(random_state=seed)
@@ -236,22 +272,6 @@ class CSCGFHF(GraphClusterer):
             self.labels_[left] = np.bincount(self.labels_[self.labels_ >= 0]).argmax()
             recorder.note(f"{left.size} of them put in the largest cluster")
 
-    def _note(self, cut: Stationary, k: int, recorder: Recorder) -> None:
-        convergence = cut.solution.convergence
-        if not convergence.converged.all() and convergence.reason != TIME_LIMIT:
-            recorder.warn(cut.solution.convergence.status)
-        if cut.rank >= self.max_rank and cut.error > _MISSING * cut.spread:
-            recorder.warn(
-                f"{cut.rank} columns leave {cut.error / cut.spread:.0%} of the kernel out; raise "
-                "sigma or max_rank"
-            )
-        warn_of_sizes(self.labels_, k, recorder)
-        if cut.solution.tie:
-            recorder.note(
-                "the graph falls into components: they are tied to their common mean as stiffly "
-                "as they hold together inside, else each would be cut by itself"
-            )
-
     def _report(self, given: Ints, k: int, way: str, cut: Stationary, recorder: Recorder) -> Report:
         kept = warn_if_broken(self.labels_, Constraints.from_labels(given), recorder)
         return Report(
@@ -278,13 +298,3 @@ class CSCGFHF(GraphClusterer):
                 "tie": cut.solution.tie,
             },
         )
-
-
-def _answered(whole: NormalizedLaplacian, P: Block) -> NormalizedLaplacian:
-    """The part of the graph that labels reach: its components with a row of P (n, C) not zero."""
-    part = whole.reached_from(np.asarray(whole.enter(P).any(axis=1)))
-    if np.count_nonzero(part.enter(P).any(axis=0)) < 2:
-        raise InputError(
-            "y: nodes with an edge carry labels of less than two classes; label others, too"
-        )
-    return part

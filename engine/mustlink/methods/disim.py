@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import as_integer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
@@ -31,10 +32,11 @@ from mustlink.graph.bipartite import bipartite_graph
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.network_objects import arcs_of
 from mustlink.methods.clusterer import AUTO, GraphClusterer, Ints, warn_of_sizes
+from mustlink.methods.constraint_doubts import warn_if_broken
 from mustlink.methods.csp import CSP
 from mustlink.methods.directed_rows import Floats, Rows
 from mustlink.methods.directed_trials import DirectedTrials
-from mustlink.methods.informed_clusterer import side_information, warn_if_broken
+from mustlink.methods.informed_clusterer import side_information
 from mustlink.methods.normalized_cut import with_null
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.result import Report
@@ -93,24 +95,58 @@ class DISIM(GraphClusterer):
         self._check()
         recorder = recorded(observer)
         with self._running(recorder):
-            seed = self._seed()
-            A = arcs_of(X)
+            self._used_seed, A = self._seed(), arcs_of(X)
             n = A.shape[0]
             counts = None if sample_weight is None else as_sample_weight(sample_weight, n)
-            self.graph_ = Graph.from_affinity(A + A.T, {"kind": "directed"})
-            known = side_information(self.graph_, y, constraints, recorder, needed=False)
-            if self.n_clusters == AUTO and known.classes.size < 2:
-                raise InputError(
-                    'n_clusters: "auto" counts in undirected graphs; give a number, or labels of '
-                    "every class"
-                )
-            k = self._clusters(Workspace(self.graph_, recorder), known.classes.size, seed)
-            view = self._view_of(A, recorder, seed, counts)
-            rows, reason = self._rows(view, known, k, seed)
-            with recorder.stage("clusters"):
-                self.sending_labels_ = rows.who_send(k, seed)
-                self.receiving_labels_ = rows.who_receive(k, seed)
-                self.labels_ = self._placed(rows.clusters(k, seed), k, recorder)
+            self._run(A, counts, y, constraints, recorder)
+        return self
+
+    def refit(
+        self,
+        y: Any = None,
+        constraints: Constraints | None = None,
+        observer: Observer | Recorder | None = None,
+    ) -> Self:
+        """Cluster the same nodes again with other labels `y` (n,) or constraints, all anew.
+
+        They are all that is then known. `labels_` keep their numbers and names as far as they can,
+        see `CSP.refit`; those of senders and receivers do not.
+        """
+        check_is_fitted(self)
+        self._check()
+        if isinstance(y, Constraints):
+            y, constraints = constraints, y
+        recorder, before = recorded(observer), self.labels_
+        lasting = self._names, self._first_new
+        with self._running(recorder):
+            self._run(*self._arcs, y, constraints, recorder)
+        self._names, self._first_new = lasting
+        return self._numbered_as(before, recorder)
+
+    def _run(
+        self,
+        A: sp.csr_matrix,
+        counts: Floats | None,
+        y: Any,
+        constraints: Constraints | None,
+        recorder: Recorder,
+    ) -> None:
+        """Cluster the nodes of A (n, n), which count `counts` (n,), and set the results."""
+        self._arcs, seed, n = (A, counts), self._used_seed, A.shape[0]
+        self.graph_ = Graph.from_affinity(A + A.T, {"kind": "directed"})
+        known = side_information(self.graph_, y, constraints, recorder, needed=False)
+        if self.n_clusters == AUTO and known.classes.size < 2:
+            raise InputError(
+                'n_clusters: "auto" counts in undirected graphs; give a number, or labels of '
+                "every class"
+            )
+        k = self._clusters(Workspace(self.graph_, recorder), known.classes.size, seed)
+        view = self._view_of(A, recorder, seed, counts)
+        rows, reason = self._rows(view, known, k, seed)
+        with recorder.stage("clusters"):
+            self.sending_labels_ = rows.who_send(k, seed)
+            self.receiving_labels_ = rows.who_receive(k, seed)
+            self.labels_ = self._placed(rows.clusters(k, seed), k, recorder)
         self.embedding_ = rows.both
         kept = warn_if_broken(self.labels_, known, recorder)
         self.report_ = Report(
@@ -128,7 +164,6 @@ class DISIM(GraphClusterer):
             **recorder.told(),
             extra={"n_components": self.graph_.n_components},
         )
-        return self
 
     def _check(self) -> None:
         check_choice(self.solver, PLAIN_SOLVERS, "solver")

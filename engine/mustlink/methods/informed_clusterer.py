@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.check import check_flag
@@ -22,13 +23,9 @@ from mustlink.methods.refined_clusters import refined_clusters
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.propagate.prior import bytes_of
-from mustlink.scores import kept_by_kind, satisfaction
 from mustlink.workspace import Workspace
 
-# Shares of constraints kept that a person should hear about: on balance, and of one kind.
-_LOW, _BROKEN = 0.7, 0.5
 _SOFT = 28  # bytes a node and column of soft labels: shares, those with labels, and in CSR
-_CHANCE = 0.55  # on balance, where 0.5 is what trivial answers keep
 
 
 @dataclass(eq=False, repr=False)
@@ -85,8 +82,40 @@ class InformedClusterer(GraphClusterer):
             work = self._work(X, recorder, seed, sample_weight, cost, beside)
             self._row_weights = work.row_weights  # of which `refit` is told, too
             given = side_information(work.graph, y, constraints, recorder, **told)
+            self._used_seed = seed
             self._run(work, self._of_nodes(given, work), seed)
         return self._scored(recorder)
+
+    def refit(
+        self,
+        y: Any = None,
+        constraints: Constraints | None = None,
+        observer: Observer | Recorder | None = None,
+    ) -> Self:
+        """Cluster the same graph again with other labels `y` (n,) or constraints.
+
+        They are all that is then known, not additions to `constraints_`; `refit(constraints)` does
+        as well. The graph and what is derived from it stay, of methods in a smooth subspace
+        also the choices of the first fit while as much is known and no parameter was set anew:
+        these take seconds. Parameters of the graph are those of `fit`; K may be another. Clusters
+        keep their numbers and names as far as they can, and new ones get new numbers; the report's
+        `changed` is the share of nodes that moved, `clusters_changed` tells the numbers that are
+        new and gone.
+        """
+        check_is_fitted(self)
+        self._check()
+        if isinstance(y, Constraints):
+            y, constraints = constraints, y
+        recorder, before = recorded(observer), self.labels_
+        with self._running(recorder):
+            given = side_information(self.graph_, y, constraints, recorder)
+            work = self._view(self.graph_, recorder, row_weights=self._row_weights)
+            self._run_again(work, self._of_nodes(given, work))
+        return self._numbered_as(before, recorder)._scored(recorder)
+
+    def _run_again(self, work: Workspace, known: Constraints) -> None:
+        """`_run` with what is to be kept of the fit before."""
+        self._run(work, known, self._used_seed)
 
     def _labels_knowing(
         self,
@@ -118,7 +147,7 @@ class InformedClusterer(GraphClusterer):
     def fit_on(self, work: Workspace, known: Constraints, seed: int) -> Self:
         """`fit` as a step of another method, on its view of the graph and what it knows of rows."""
         self._check()
-        self._row_weights = work.row_weights
+        self._row_weights, self._used_seed = work.row_weights, seed
         self._run(work, self._of_nodes(known, work), seed)
         return self
 
@@ -214,75 +243,3 @@ def _doubt_content(known: Constraints, recorder: Recorder, *, is_given: bool) ->
             f"labels: all {count} are of class {known.classes[0]}, which one cluster of all nodes "
             "keeps; label nodes of other classes"
         )
-
-
-def note_doubts(known: Constraints, laplacian: NormalizedLaplacian, recorder: Recorder) -> None:
-    """Tell of constraints that contradict each other, and of nodes without an edge."""
-    against = known.as_given.contradictions()
-    if against:
-        noun = "contradiction" if len(against) == 1 else "contradictions"
-        more = f" and {len(against) - 3} more" if len(against) > 3 else ""
-        named = "; ".join(str(one) for one in against[:3])
-        recorder.warn(
-            f"{len(against)} {noun} in the constraints, kept as soft; opposite "
-            f"beliefs in one pair cancel: {named}{more}"
-        )
-    lost = int(np.count_nonzero(laplacian.positions[known.nodes] < 0))
-    if lost:
-        nodes = "node has" if lost == 1 else "nodes have"
-        recorder.warn(f"{lost} constrained {nodes} no edge: their constraints cannot act")
-
-
-def warn_if_broken(
-    labels: Ints, known: Constraints, recorder: Recorder, instead: str = "another method"
-) -> dict[str, float] | None:
-    """Shares of the constraints that are kept, None without any; a warning where they are few.
-
-    `labels` are of the rows that the constraints were given of.
-    """
-    if known.is_empty:
-        return None
-    given = known.as_given
-    doubt = doubt_of_kept(labels, given)
-    if doubt is not None:
-        recorder.warn(
-            f"only {doubt}: the graph says otherwise, or they contradict each other; try {instead}"
-        )
-    return satisfaction(labels, given)
-
-
-def doubt_of_kept(labels: Ints, known: Constraints) -> str | None:
-    """Which shares of the constraints, weighted by belief, are kept, where that says little.
-
-    One of the kinds is mostly broken, both on balance are below 70 %, or a trivial answer keeps
-    about as much: of both kinds half on balance, of one kind what clusters of these sizes keep at
-    random.
-    """
-    kinds = kept_by_kind(labels, known)
-    kept = {
-        f"{kind}-links": row["weight_kept"] / row["weight"]
-        for kind, row in kinds.items()
-        if row["weight"] > 0
-    }
-    if not kept:
-        return None
-    balanced, least = sum(kept.values()) / len(kept), min(kept.values())
-    first, *rest = (
-        f"{kept[name]:.0%} of the {name}" for name in sorted(kept, key=kept.__getitem__)
-    )
-    said = f"{first} are kept" + "".join(f", and {other}" for other in rest)
-    if len(kept) == 2 and balanced < _CHANCE:
-        return f"{said}; one cluster of all nodes, or random ones, keep as much on balance"
-    if len(kept) == 1:
-        by_chance = _kept_at_random(labels, next(iter(kept)) == "must-links")
-        if balanced < 1 and balanced <= by_chance:
-            return f"{said}; random clusters of these sizes keep {by_chance:.0%}"
-    return said if balanced < _LOW or least < _BROKEN else None
-
-
-def _kept_at_random(labels: Ints, must: bool) -> float:
-    """Expected share of must-links, or cannot-links, that clusters of these sizes keep."""
-    clustered = labels[labels >= 0]
-    shares = np.bincount(clustered) / max(clustered.size, 1)
-    together = float(shares @ shares)
-    return together if must else 1.0 - together

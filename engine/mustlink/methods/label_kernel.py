@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from mustlink.eigen.low_rank_pencil import LowRankSolution, low_rank_pencil, solve_low_rank
 from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.sharpness import default_tolerance
 from mustlink.eigen.solver import grids_of, laplacian_of
+from mustlink.errors import InputError
 from mustlink.linear.by_columns import done
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.linear.pseudo_inverse import Inverse, dense_inverse, rough_inverse
+from mustlink.observe import Recorder
 from mustlink.operators.gaussian_kernel import gaussian_factor, normalized_factor
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.stopping import TIME_LIMIT
@@ -18,6 +22,7 @@ from mustlink.workspace import Workspace
 
 LARGE = 20_000  # nodes above which solves and kernel are as sharp as labels need, no sharper
 _FEW, _MANY = 5, 25  # steps of conjugate gradients in a round
+_MISSING = 0.1  # share of the kernel that a person should hear is missing
 _DROPPED = 100.0  # eigenvalues of Q̄ below this many kernel tolerances are left out
 
 
@@ -98,3 +103,30 @@ class LabelKernel:
             with work.recorder.stage("multigrid set-up"):
                 grids = build_hierarchy(part)
         return rough_inverse(part, grids, steps, work.recorder.deadline), "block CG"
+
+
+def answered(whole: NormalizedLaplacian, P: Block) -> NormalizedLaplacian:
+    """The part of the graph that labels reach: its components with a row of P (n, C) not zero."""
+    part = whole.reached_from(np.asarray(whole.enter(P).any(axis=1)))
+    if np.count_nonzero(part.enter(P).any(axis=0)) < 2:
+        raise InputError(
+            "y: nodes with an edge carry labels of less than two classes; label others, too"
+        )
+    return part
+
+
+def note_of_kernel(cut: Stationary, max_rank: int, recorder: Recorder) -> None:
+    """Say what is missing of the kernel or its vectors, and what was done about components."""
+    convergence = cut.solution.convergence
+    if not convergence.converged.all() and convergence.reason != TIME_LIMIT:
+        recorder.warn(convergence.status)
+    if cut.rank >= max_rank and cut.error > _MISSING * cut.spread:
+        recorder.warn(
+            f"{cut.rank} columns leave {cut.error / cut.spread:.0%} of the kernel out; raise "
+            "sigma or max_rank"
+        )
+    if cut.solution.tie:
+        recorder.note(
+            "the graph falls into components: they are tied to their common mean as stiffly "
+            "as they hold together inside, else each would be cut by itself"
+        )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import as_points, check_choice, check_flag, check_tolerance
 from mustlink.constraints import Constraints
@@ -106,12 +107,7 @@ class NCut(GraphClusterer):
         classes are as many as the clusters if `n_clusters` says nothing; `constraints` are not
         used, only how many of them the result happens to keep is reported.
         """
-        check_choice(self.variant, VARIANTS, "variant")
-        check_choice(self.init, INITS, "init")
-        check_choice(self.solver, PLAIN_SOLVERS, "solver")
-        check_tolerance(self.tol)
-        check_regularization(self.regularization)
-        check_flag(self.refine, "refine")
+        self._check()
         recorder = recorded(observer)
         if isinstance(X, StoredGraph) and stays_on_disk(self, X):
             given = {"y": y if self.init == "labels" else None, "constraints": constraints}
@@ -120,25 +116,49 @@ class NCut(GraphClusterer):
                 fit_on_disk(self, X, recorder, given)
             return self
         with self._running(recorder):
-            seed = self._seed()
+            self._used_seed = seed = self._seed()
             X = several(X, graphs, lambda graph: side_information(graph, None, constraints))
-            work = self._work(X, recorder, seed, sample_weight)
-            graph = work.graph
-            labels, n_classes = self._starting_labels(y, graph)
-            k = self._clusters(work, n_classes, seed)
-            if n_classes > k:
-                raise InputError(
-                    f"init: labels of {n_classes} classes for {k} clusters; ask for as many"
-                )
-            regular = self._regularization(work, k, seed)
-            work, cut, regular = self._cut(work, k, regular, seed)
-            laplacian = laplacian_of(work)
-            start = {}
-            if labels is not None:
-                cut, start["init"] = self._from_labels(work, cut, labels, k, seed)
-            if self.refine:
-                cut, start["refine"] = refined_cut(work, cut, k, seed)
-            self.labels_ = graph.spread(self._labels(laplacian, cut.clusters, k, recorder))
+            self._run(self._work(X, recorder, seed, sample_weight), y, constraints)
+        return self._scored(recorder)
+
+    def refit(
+        self,
+        y: Any = None,
+        constraints: Constraints | None = None,
+        observer: Observer | Recorder | None = None,
+    ) -> NCut:
+        """Cluster the same graph again, into another number of clusters or with another option.
+
+        `y` and `constraints` are as in `fit`. Clusters keep their numbers and names as far as they
+        can, and new ones get new numbers; the report's `changed` is the share of nodes that moved.
+        """
+        check_is_fitted(self)
+        self._check()
+        recorder, before = recorded(observer), self.labels_
+        if isinstance(self.graph_, StoredGraph):
+            raise InputError("refit: the graph is on disk, where nothing is kept; fit again")
+        with self._running(recorder):
+            self._run(self._view(self.graph_, recorder), y, constraints)
+        return self._numbered_as(before, recorder)._scored(recorder)
+
+    def _run(self, work: Workspace, y: Any, constraints: Constraints | None) -> None:
+        """Cluster a graph and set the results."""
+        graph, recorder, seed = work.graph, work.recorder, self._used_seed
+        labels, n_classes = self._starting_labels(y, graph)
+        k = self._clusters(work, n_classes, seed)
+        if n_classes > k:
+            raise InputError(
+                f"init: labels of {n_classes} classes for {k} clusters; ask for as many"
+            )
+        regular = self._regularization(work, k, seed)
+        work, cut, regular = self._cut(work, k, regular, seed)
+        laplacian = laplacian_of(work)
+        start = {}
+        if labels is not None:
+            cut, start["init"] = self._from_labels(work, cut, labels, k, seed)
+        if self.refine:
+            cut, start["refine"] = refined_cut(work, cut, k, seed)
+        self.labels_ = graph.spread(self._labels(laplacian, cut.clusters, k, recorder))
         warn_of_gap(cut, recorder)
         self.graph_ = graph
         self.embedding_, self.eigenvalues_ = (
@@ -165,7 +185,14 @@ class NCut(GraphClusterer):
                 "regularizations_tried": regular.table,
             },
         )
-        return self._scored(recorder)
+
+    def _check(self) -> None:
+        check_choice(self.variant, VARIANTS, "variant")
+        check_choice(self.init, INITS, "init")
+        check_choice(self.solver, PLAIN_SOLVERS, "solver")
+        check_tolerance(self.tol)
+        check_regularization(self.regularization)
+        check_flag(self.refine, "refine")
 
     def _cut(
         self, work: Workspace, k: int, regular: Regularization, seed: int

@@ -13,9 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
-
-from sklearn.utils.validation import check_is_fitted
+from typing import Any, ClassVar
 
 from mustlink.check import as_integer, check_choice, check_flag, check_positive, check_tolerance
 from mustlink.constraints import Constraints
@@ -31,14 +29,12 @@ from mustlink.lyapunov.sources import Sources, sources_of
 from mustlink.methods.adjusted_answers import AdjustedAnswers, room_for_factors
 from mustlink.methods.adjusted_graph import Adjustment, adjusted_graph
 from mustlink.methods.candidate_cuts import Candidate, CandidateCuts, place_of
-from mustlink.methods.clusterer import Ints
-from mustlink.methods.informed_clusterer import note_doubts, side_information, warn_if_broken
+from mustlink.methods.constraint_doubts import note_doubts, warn_if_broken
 from mustlink.methods.ncut import VARIANTS
 from mustlink.methods.normalized_cut import normalized_cut, warn_of_gap
-from mustlink.observe import Observer, Recorder, recorded
+from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, Report
-from mustlink.rounding.renumber import aligned
 from mustlink.workspace import Workspace
 
 POWERS = (1.0, 0.5, 0.25)
@@ -96,21 +92,13 @@ class PropagatedConstraints(AdjustedAnswers):
     def _problem(self, laplacian: NormalizedLaplacian, Y: Sources) -> Problem:
         """What F solves."""
 
-    def _run(
-        self,
-        work: Workspace,
-        known: Constraints,
-        seed: int,
-        before: Ints | None = None,
-    ) -> None:
+    def _run(self, work: Workspace, known: Constraints, seed: int) -> None:
         """Algorithm 1 from step 2 on: the best cut of several powers of F and variants of step 5.
 
         One adjusted graph and its multigrid are held at a time.
         """
         graph, recorder = work.graph, work.recorder  # 1
         k = self._clusters(work, known.as_given.classes.size, seed)
-        if before is not None and k != self.report_.n_clusters:
-            before = None
         laplacian = laplacian_of(work)  # 2
         note_doubts(known, laplacian, recorder)
         F, name = self._spread(work, laplacian, known, seed)  # 3
@@ -140,18 +128,14 @@ class PropagatedConstraints(AdjustedAnswers):
                 del cut
             del adjusted  # before the next is made
         place, cut = cuts.best.place, cuts.best.cut
-        labels, changed = self._labels_knowing(place, cut.clusters, k, work, known, seed), None
-        if before is not None:
-            labels, changed = aligned(before[graph.first_rows], labels, k)
-            recorder.note(f"refit: {changed:.2%} of the nodes changed their cluster")
-        labels = graph.spread(labels)
+        labels = graph.spread(self._labels_knowing(place, cut.clusters, k, work, known, seed))
         warn_of_gap(cut, recorder)
         kept = warn_if_broken(labels, known, recorder)
         self.graph_, self.labels_ = graph, labels
         self.embedding_ = graph.spread(place.leave(cut.embedding))
-        self.eigenvalues_, self._used_seed = cut.values, seed
+        self.eigenvalues_ = cut.values
         self._moved = self._change(F, cuts.best.power)
-        self.report_ = self._report(k, F, edges, cuts, kept, recorder, changed)
+        self.report_ = self._report(k, F, edges, cuts, kept, recorder)
 
     def _spread(
         self, work: Workspace, laplacian: NormalizedLaplacian, known: Constraints, seed: int
@@ -209,29 +193,6 @@ class PropagatedConstraints(AdjustedAnswers):
         adjusted.derived.origin = work.shelf.name_of("adjusted graph", name, power)
         return work.on(adjusted)
 
-    def refit(
-        self,
-        y: Any = None,
-        constraints: Constraints | None = None,
-        observer: Observer | Recorder | None = None,
-    ) -> Self:
-        """Cluster the same graph again with other labels `y` (n,) or constraints.
-
-        They are all that is then known, not additions; `refit(constraints)` does as well.
-        Clusters keep their numbers as far as they can, and the report's `changed` is the share of
-        nodes that moved. Propagation and cut are done anew, the graph is not.
-        """
-        check_is_fitted(self)
-        self._check()
-        if isinstance(y, Constraints):
-            y, constraints = constraints, y
-        recorder = recorded(observer)
-        with self._running(recorder):
-            given = side_information(self.graph_, y, constraints, recorder)
-            work = self._view(self.graph_, recorder, row_weights=self._row_weights)
-            self._run(work, self._of_nodes(given, work), self._used_seed, self.labels_)
-        return self._scored(recorder)
-
     def _check(self) -> None:
         self._check_parameter()
         check_choice(self.variant, ("auto", *VARIANTS), "variant")
@@ -259,7 +220,6 @@ class PropagatedConstraints(AdjustedAnswers):
         cuts: CandidateCuts,
         kept: dict[str, float] | None,
         recorder: Recorder,
-        changed: float | None,
     ) -> Report:
         best, parameter = cuts.best, self._parameter
         return Report(
@@ -286,6 +246,5 @@ class PropagatedConstraints(AdjustedAnswers):
                 "pairs_with_the_sign_of_F": F.agreement,
                 "propagation": F.told,
                 "candidates": [one._asdict() for one in cuts.tried],
-                **({} if changed is None else {"changed": changed}),
             },
         )

@@ -80,6 +80,12 @@ class SoftClusters:
             return self.calibrate()
         return made[1]
 
+    @property
+    def constraints_(self) -> Constraints:
+        """What the last fit was told of the rows, labels and pairs alike; empty for nothing."""
+        check_is_fitted(self)
+        return Constraints.none(self.graph_.n_rows) if self._given is None else self._given
+
     def calibrate(self, observer: Any = None) -> Calibration:
         """`calibration_`, made now; an observer sees its stage."""
         check_is_fitted(self)

@@ -26,7 +26,8 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.kernels.kernel_kmeans import Clusters, cluster_links, clusters_of
 from mustlink.methods.clusterer import Ints
-from mustlink.methods.informed_clusterer import InformedClusterer, note_doubts, warn_if_broken
+from mustlink.methods.constraint_doubts import note_doubts, warn_if_broken
+from mustlink.methods.informed_clusterer import InformedClusterer
 from mustlink.methods.kernel_descent import Descent, descend
 from mustlink.methods.kernel_starts import (
     WIDEST,
@@ -164,6 +165,15 @@ class SSKK(InformedClusterer):
                 "n_components": self.graph_.n_components,
             },
         )
+
+    def _reorder(self, labels: Ints) -> None:
+        """A column of the embedding is a cluster's: they follow the numbers."""
+        there = self.labels_ >= 0
+        number = dict(zip(self.labels_[there].tolist(), labels[there].tolist(), strict=True))
+        k = self.embedding_.shape[1]
+        empty = [c for c in range(k) if c not in number]
+        columns = [*sorted(number, key=number.__getitem__), *empty]
+        self.embedding_ = np.ascontiguousarray(self.embedding_[:, columns])
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """The smooth vectors of its start: 4K for the relaxed one, K for the spectral one."""

@@ -64,10 +64,13 @@ class Answers(ClassifierMixin, GraphEstimator):
         right = self.predict(X)[known] == np.asarray(y)[known]
         return float(np.average(right, weights=weight))
 
-    def _rename(self, names: NDArray[Any]) -> None:
-        """Numbers of classes back to their names."""
-        self.labels_: Any = named(names, self.labels_)
-        self.classes_: Any = names[self.classes_]
+    def _known_as(self, given: NDArray[np.int64], names: NDArray[Any] | None) -> None:
+        """Remember the labels given, (n,) numbers; of classes with names these come back."""
+        self.given_labels_: Any = given
+        if names is not None:
+            self.given_labels_ = named(names, given)
+            self.labels_: Any = named(names, self.labels_)
+            self.classes_: Any = names[self.classes_]
 
     @property
     def transduction_(self) -> Any:

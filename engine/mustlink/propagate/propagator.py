@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from mustlink.blind_scoring import refuse_blind_scoring
-from mustlink.check import as_integer, check_answer, check_choice, check_tolerance
+from mustlink.check import as_integer, as_points, check_answer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, propagation
 from mustlink.errors import InputError
@@ -145,9 +146,35 @@ class Propagator(Answers):
             how: Any = {"sample_weight": sample_weight, "cost": cost, "needs_points": needs}
             how["beside"] = bytes_of(prior, belief)
             points, work = points_and_view(self, X, graph, recorder, seed, **how)
+            self._used_seed, self._row_weights = seed, work.row_weights
             self._run(work, points, Told.of(labels, work, prior, belief), seed, True)
-        if names is not None:
-            self._rename(names)
+        self._known_as(labels, names)
+        return self
+
+    def refit(
+        self,
+        y: Any,
+        observer: Observer | Recorder | None = None,
+        prior: Any = None,
+        belief: Any = None,
+    ) -> Self:
+        """Label the rows again from other labels `y` (n,): the graph stays, the rest is anew.
+
+        They are all that is then known, not additions to `given_labels_`.
+        """
+        check_is_fitted(self)
+        self._check()
+        check_prior(type(self).__name__, self._minimises(), prior, belief)
+        refuse_blind_scoring(y)
+        labels, names = class_labels(y)
+        recorder = recorded(observer)
+        points = as_points(self._points) if self._needs_points else None
+        with self._running(recorder):
+            cost = self._cost(np.unique(labels[labels >= 0]).size, prior)
+            held = 0 if points is None else points.nbytes
+            work = self._view(self.graph_, recorder, held, self._row_weights, cost)
+            self._run(work, points, Told.of(labels, work, prior, belief), self._used_seed, True)
+        self._known_as(labels, names)
         return self
 
     def fit_on(

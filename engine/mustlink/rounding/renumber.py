@@ -2,11 +2,50 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 Ints = NDArray[np.int64]
+
+
+class Renumbered(NamedTuple):
+    """Labels (n,) with the numbers of clusters before, and what became of the clusters.
+
+    `new` are the numbers of clusters that share no node with one before or are more than there
+    were, `gone` those no longer there.
+    """
+
+    labels: Ints
+    new: tuple[int, ...]
+    gone: tuple[int, ...]
+
+
+def renumbered(before: Ints, after: Ints, first_new: int) -> Renumbered:
+    """Clusters `after` (n,) with the numbers of those `before` that most nodes stay in.
+
+    Pairs of clusters are those that share most nodes in all (Hungarian method). A cluster that is
+    left over gets a number from `first_new` on, which no cluster had: a number never comes to mean
+    something else. Unassigned nodes stay -1. Cost O(n + K³).
+    """
+    old, codes_before = np.unique(before[before >= 0], return_inverse=True)
+    now, codes_after = np.unique(after[after >= 0], return_inverse=True)
+    row, column = np.full(before.size, -1), np.full(after.size, -1)
+    row[before >= 0], column[after >= 0] = codes_before, codes_after
+    both = (row >= 0) & (column >= 0)
+    cells = row[both] * now.size + column[both]
+    shared = np.bincount(cells, minlength=old.size * now.size).reshape(old.size, now.size)
+    rows, columns = linear_sum_assignment(-shared)
+    same = shared[rows, columns] > 0
+    number = np.full(now.size, -1, dtype=np.int64)
+    number[columns[same]] = old[rows[same]]
+    left = np.flatnonzero(number < 0)
+    number[left] = np.arange(first_new, first_new + left.size)
+    labels = np.append(number, -1)[column]
+    gone = np.setdiff1d(old, number)
+    return Renumbered(labels, tuple(number[left].tolist()), tuple(gone.tolist()))
 
 
 def aligned(before: Ints, after: Ints, k: int) -> tuple[Ints, float]:
