@@ -99,7 +99,7 @@ def test_refits_keep_numbers_and_names(name):
 
 
 def test_a_new_fit_forgets_names():
-    W, y = planted_graph(np.random.default_rng(3), 60, 3)
+    W, _ = planted_graph(np.random.default_rng(3), 60, 3)
     est = ml.NCut(3, affinity="precomputed", random_state=0).fit(W)
     est.name_clusters({1: "one"})
     assert est.cluster_names_ == {1: "one"}
