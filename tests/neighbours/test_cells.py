@@ -15,7 +15,8 @@ from mustlink.deadline import Deadline
 from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels.cells import Cells
 from mustlink.neighbours import knn_graph
-from mustlink.neighbours.cell_search import _schedule, cell_lists, search_cells
+from mustlink.neighbours.cell_edges import schedule
+from mustlink.neighbours.cell_search import cell_lists, search_cells
 from mustlink.neighbours.cells import Borders, _near_cells, grouped
 from mustlink.neighbours.centres import find_centres
 from mustlink.neighbours.points_by_rows import prepare
@@ -94,7 +95,7 @@ def test_nobody_meets_two_in_one_round(seed, count, m):
     edges = np.unique(np.sort(rng.integers(0, count, size=(m, 2)), axis=1), axis=0)
     edges = edges[edges[:, 0] != edges[:, 1]]
     edges = np.concatenate([edges, rng.integers(0, 9, size=edges.shape)], axis=1).astype(np.int32)
-    found, bounds, rounds = _schedule(edges, count, 8)
+    found, bounds, rounds = schedule(edges, count, 8)
     assert_array_equal(found[np.lexsort(found.T[::-1])], edges[np.lexsort(edges.T[::-1])])
     assert bounds[-1] == len(edges)
     for a, b in pairwise(rounds):

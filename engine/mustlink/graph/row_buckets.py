@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,19 +25,42 @@ class RowBuckets:
     """
 
     def __init__(self, counts: NDArray[np.integer[Any]], folder: Any = None) -> None:
-        self.n_rows = counts.size
         ends = np.cumsum(counts, dtype=np.int64)
         total = int(ends[-1])
         size = max(ENTRIES, total // (1 << 15) + 1)
         wanted = np.arange(0, total + size, size)
         cuts = np.unique(np.searchsorted(ends, wanted, side="left") + 1)
-        self._first = np.unique(np.concatenate([[0], cuts[cuts < counts.size], [counts.size]]))
+        first = np.unique(np.concatenate([[0], cuts[cuts < counts.size], [counts.size]]))
         before = np.concatenate([[0], ends])
-        self._start = before[self._first]
-        self._filled = self._start[:-1].copy()
-        number = np.arange(self._first.size - 1, dtype=np.uint16)
-        self._bucket = np.repeat(number, np.diff(self._first))
-        self._file = ScratchFile(folder, total * RECORD.itemsize)
+        self._divide(first, before[first], buckets_of(first), folder)
+
+    @classmethod
+    def of(
+        cls,
+        bounds: NDArray[np.int64],
+        totals: NDArray[np.int64],
+        bucket: NDArray[np.uint16],
+        folder: Any = None,
+    ) -> RowBuckets:
+        """Buckets for the rows between `bounds` (b + 1,) with room for so many entries (b,) each.
+
+        `bucket` (n,) is that of every row, `buckets_of` the bounds.
+        """
+        made = cls.__new__(cls)
+        made._divide(bounds, np.concatenate([[0], np.cumsum(totals)]), bucket, folder)
+        return made
+
+    def _divide(
+        self,
+        first: NDArray[np.int64],
+        start: NDArray[np.int64],
+        bucket: NDArray[np.uint16],
+        folder: Any,
+    ) -> None:
+        self.n_rows = int(first[-1])
+        self._first, self._start, self._bucket = first, start, bucket
+        self._filled = start[:-1].copy()
+        self._file = ScratchFile(folder, int(start[-1]) * RECORD.itemsize)
 
     def add(self, rows: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]) -> None:
         """Add entries (m,) each, in any order."""
@@ -53,14 +76,29 @@ class RowBuckets:
                 self._filled[b] += some.size
         assert (self._filled <= self._start[1:]).all()
 
-    def rows(self, *, largest: bool = False) -> Iterator[RowBlock]:
-        """All rows in blocks, columns rising; of equal ones the sum, or the `largest`."""
+    def rows(
+        self,
+        *,
+        largest: bool = False,
+        beside: Callable[[slice, NDArray[Any]], NDArray[Any]] = lambda _, dealt: dealt,
+    ) -> Iterator[RowBlock]:
+        """All rows in blocks, columns rising; of equal ones the sum, or the `largest`.
+
+        `beside` adds records to those that were dealt out to some rows.
+        """
         place = np.full(self.n_rows, -1, dtype=np.int32)
         for b, (first, stop) in enumerate(zip(self._first[:-1], self._first[1:], strict=True)):
             records = np.empty(int(self._filled[b] - self._start[b]), dtype=RECORD)
             self._file.read(int(self._start[b]) * RECORD.itemsize, records)
+            records = beside(slice(int(first), int(stop)), records)
             ends = np.zeros(int(stop - first) + 1, dtype=np.int32)
             columns = np.empty(records.size, dtype=np.int32)
             values = np.empty(records.size, dtype=np.float32)
             left = into_rows(records, int(first), ends, columns, values, largest, place)
             yield RowBlock(int(first), ends, columns[:left], values[:left], self.n_rows)
+
+
+def buckets_of(bounds: NDArray[np.int64]) -> NDArray[np.uint16]:
+    """Bucket (n,) of every row, between `bounds` (b + 1,) of at most 2^16 buckets."""
+    number = np.arange(bounds.size - 1, dtype=np.uint16)
+    return np.repeat(number, np.diff(bounds))

@@ -80,10 +80,10 @@ def about_centre(cells: Cells, cell: int, first: int, stop: int, out: Any) -> No
 
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)
 def visit(
-    cells: Cells, limits: Any, near: Any, gaps: Any, reach: Any, visits: Visits, used: Any,
-    first: int, stop: int,
+    cells: Cells, limits: Any, near: Any, gaps: Any, slots: Any, reach: Any, visits: Visits,
+    used: Any, first: int, stop: int,
 ) -> None:  # fmt: skip
-    """Find who of the cells first:stop visits which of the cells `near` (C, A).
+    """Find who of the cells first:stop visits which of the first `slots` (C,) cells `near` (C, A).
 
     x visits cell b unless it lies farther than `reach` (C,) of its own cell a, or than the last of
     its list, from where points are as near to one centre as to the other, `gaps` (C, A) apart:
@@ -95,18 +95,18 @@ def visit(
     half = np.float32(0.5)
     for a in range(first, stop):
         start, m = cells.starts[a], cells.starts[a + 1] - cells.starts[a]
-        for s in range(A):
+        for s in range(slots[a]):
             scale = np.float32(1.0) / gaps[a, s] if gaps[a, s] > 0 else np.float32(0.0)
             for c in range(d):
                 ways[s, c] = scale * (centres[near[a, s], c] - centres[a, c])
         members = np.empty((m, d), np.float32)
         about_centre(cells, a, start, start + m, members)
         D, far = np.empty((A, m), np.float32), np.empty(m, np.float32)
-        np.dot(ways, members.T, D)
+        np.dot(ways[: slots[a]], members.T, D[: slots[a]])
         for i in range(m):  # of a list of copies nobody is nearer
             limit = limits[start + i]
             far[i] = min(reach[a], np.sqrt(limit)) if limit > 0 else -np.float32(np.inf)
-        for s in range(A):
+        for s in range(slots[a]):
             line, border = D[s], half * gaps[a, s]
             hits = np.int32(0)
             for i in range(m):

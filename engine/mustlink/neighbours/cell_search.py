@@ -24,7 +24,8 @@ from mustlink.kernels import cell_pairs
 from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels.cell_pairs import Desk, Nearest
 from mustlink.kernels.cells import WORD, Cells, Visits
-from mustlink.neighbours.cells import Borders, borders_of, cells_of, grouped
+from mustlink.neighbours.cell_edges import edges_of, runs_of, schedule
+from mustlink.neighbours.cells import Borders, borders_of, cells_of, grouped, mean_squares
 from mustlink.neighbours.coordinates import InMemory
 from mustlink.neighbours.parts import centres_of, known_neighbours
 from mustlink.neighbours.points_by_rows import Prepared, near_one
@@ -39,7 +40,6 @@ from mustlink.neighbours.refine import (
 )
 
 _CELLS = 16  # of a task
-_FEWEST, _MOST, _RUNS = 8, 32, 64  # cells of a run, and runs that leave work for many threads
 _SURE = 0.95  # share of known neighbours compared from which lists are left as they are
 
 
@@ -78,7 +78,10 @@ def cell_lists(
         known = replace(known, nodes=parts.numbers()[known.nodes].astype(np.int64))
         owner = np.searchsorted(parts.starts, known.nodes, side="right") - 1
         others = cell_of[groups.cell(known.others, team)]
-        borders = borders_of(cells, known, owner.astype(np.int32), others, team)
+        borders = borders_of(
+            cells.centres, np.diff(parts.starts), mean_squares(cells), known,
+            owner.astype(np.int32), others, team,
+        )  # fmt: skip
         tell(0.25)
         sure = borders.shared >= _SURE
         lists = Lists.empty(n, min(k, n - 1) if sure else lists_of(n, k)[0])
@@ -113,35 +116,48 @@ def search_cells(cells: Cells, borders: Borders, lists: Lists, team: Team) -> It
     """Fill empty lists with what visits find: yields the share that is done."""
     n, count = cells.sizes.size, cells.starts.size - 1
     found = Nearest(lists.indices, lists.squared, np.full(n, np.inf, np.float32))
-    together = max(_FEWEST, min(_MOST, count // _RUNS))
-    desks = _Desks(cells, together, team)
+    together = runs_of(count)
+    largest = int(np.diff(cells.starts).max())
+    desks = Desks(largest, cells.centres.shape[1], together, cells.panels.size > 0, team)
     desks.each(lambda desk, a, b: cell_pairs.within(cells, found, desk, a, b), count, _CELLS)
     yield 0.1
     if count == 1:
         return
     visits, edges = _visits(cells, borders, found, team)
     yield 0.15
-    groups, bounds, rounds = _schedule(edges, count, together)
+    for done in compare(cells, found, desks, visits, edges, together):
+        yield 0.15 + 0.85 * done
+
+
+def compare(
+    cells: Cells,
+    found: Nearest,
+    desks: Desks,
+    visits: Visits,
+    edges: NDArray[np.int32],
+    together: int,
+) -> Iterator[float]:
+    """Compare pairs of cells in rounds, each goes into lists of both: yields the share done."""
+    groups, bounds, rounds = schedule(edges, cells.starts.size - 1, together)
     for a, b in pairwise(rounds):
         some = bounds[a : b + 1]
 
-        def compare(desk: Desk, first: int, stop: int, some: NDArray[np.int64] = some) -> None:
+        def task(desk: Desk, first: int, stop: int, some: NDArray[np.int64] = some) -> None:
             edges = groups[some[first] : some[stop]]
             cell_pairs.across(cells, found, desk, visits, edges, together)
 
-        desks.each(compare, b - a, 1)
-        yield 0.15 + 0.85 * float(bounds[b] / bounds[-1])
+        desks.each(task, b - a, 1)
+        yield float(bounds[b] / bounds[-1])
 
 
-class _Desks:
+class Desks:
     """A desk for every thread."""
 
-    def __init__(self, cells: Cells, together: int, team: Team) -> None:
-        largest, d = int(np.diff(cells.starts).max()), cells.centres.shape[1]
+    def __init__(self, largest: int, d: int, together: int, held: bool, team: Team) -> None:
         self._team = team
         self._free: queue.SimpleQueue[Desk] = queue.SimpleQueue()
         for _ in range(team.workers):
-            self._free.put(cell_pairs.desk_for(largest, d, together, cells.panels.size > 0))
+            self._free.put(cell_pairs.desk_for(largest, d, together, held))
 
     def each(self, task: Callable[[Desk, int, int], Any], count: int, step: int) -> None:
         """Run task(desk, a, b) on pieces a:b of `count`."""
@@ -159,65 +175,19 @@ class _Desks:
 def _visits(
     cells: Cells, borders: Borders, found: Nearest, team: Team
 ) -> tuple[Visits, NDArray[np.int32]]:
-    """Who visits whom, and the pairs of cells with the slots in which they know each other.
-
-    All members of two are compared where that is less work than who visits with all of the other.
-    """
+    """Who visits whom, and the pairs of cells that are compared."""
     C, A = borders.near.shape
     width = -(-np.diff(cells.starts) // WORD)
     first = np.concatenate([[0], np.cumsum(width * A)])
     visits = Visits(np.zeros(first[-1], np.uint64), first[:-1], width)
-    used = np.zeros((C, A), np.int32)
+    used, slots = np.zeros((C, A), np.int32), np.full(C, A)
 
     def task(a: int, b: int) -> None:
         cell_kernels.visit(
-            cells, found.limits, borders.near, borders.gaps, borders.reach, visits, used, a, b
-        )
+            cells, found.limits, borders.near, borders.gaps, slots, borders.reach, visits, used,
+            a, b,
+        )  # fmt: skip
 
     team.each(task, C, _CELLS)
     a, slot = np.nonzero(used)
-    b = borders.near[a, slot]
-    low, high = np.minimum(a, b), np.maximum(a, b)
-    key, back = np.unique(low * np.int64(C) + high, return_inverse=True)
-    edges = np.full((key.size, 5), -1, np.int32)
-    edges[:, 0], edges[:, 1] = key // C, key % C
-    edges[back[a < b], 2] = slot[a < b]
-    edges[back[a > b], 3] = slot[a > b]
-    sizes = np.diff(cells.starts)
-    work = np.bincount(back, weights=used[a, slot].astype(np.float64) * sizes[b])
-    edges[:, 4] = work >= sizes[edges[:, 0]] * sizes[edges[:, 1]]
-    return visits, edges
-
-
-def _schedule(
-    edges: NDArray[np.int32], count: int, together: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64], list[int]]:
-    """Edges (e, 5) in groups that are compared by one thread, and the rounds they belong to.
-
-    A group are the edges between two runs of so many cells, which lie near each other: both stay in
-    the cache. Near cells come first, which makes lists good soon. Returns the edges, bounds of the
-    groups, and of the rounds.
-    """
-    if edges.shape[0] == 0:
-        return edges, np.zeros(1, np.int64), [0]
-    runs = -(-count // together)
-    rank = edges[:, 2:4].astype(np.int64)
-    rank = np.where(rank < 0, np.iinfo(np.int32).max, rank).min(axis=1)
-    key = (edges[:, 0] // together).astype(np.int64) * runs + edges[:, 1] // together
-    order = np.lexsort((rank, key))
-    edges, rank, key = edges[order], rank[order], key[order]
-    first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
-    ends = np.concatenate([first[1:], [key.size]])
-    pairs = np.stack([key[first] // runs, key[first] % runs], axis=1).astype(np.int32)
-    alone = pairs[:, 0] == pairs[:, 1]
-    # A run with itself, then those whose nearest cells are nearest.
-    early = np.lexsort((rank[first], ~alone))
-    most = int(np.bincount(pairs.ravel(), minlength=runs).max())
-    number = np.empty(first.size, np.int64)
-    number[early] = cell_kernels.rounds_of(pairs[early], runs, most)
-    by_round = np.lexsort((np.arange(first.size), number))
-    sizes = (ends - first)[by_round]
-    bounds = np.concatenate([[0], np.cumsum(sizes)])
-    places = np.repeat(first[by_round] - bounds[:-1], sizes) + np.arange(edges.shape[0])
-    rounds = np.concatenate([[0], np.cumsum(np.bincount(number))])
-    return np.ascontiguousarray(edges[places]), bounds, [int(r) for r in rounds]
+    return visits, edges_of(a, slot, borders.near[a, slot], used[a, slot], np.diff(cells.starts))

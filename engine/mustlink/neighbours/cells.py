@@ -107,28 +107,40 @@ def cells_of(
     return cells, parts, cell_of
 
 
+def mean_squares(cells: Cells) -> NDArray[np.float64]:
+    """Mean of |x - centre|² in every cell."""
+    sums = np.add.reduceat(cells.sizes, cells.starts[:-1], dtype=np.float64)
+    return np.asarray(sums / np.diff(cells.starts))
+
+
 def borders_of(
-    cells: Cells, known: Sample, owner: NDArray[np.int32], others: NDArray[np.int32], team: Team
+    centres: NDArray[np.float32],
+    counts: NDArray[np.int64],
+    mean: NDArray[np.float64],
+    known: Sample,
+    owner: NDArray[np.int32],
+    others: NDArray[np.int32],
+    team: Team,
+    dear: float = 1.0,
 ) -> Borders:
     """Find how far visits have to reach for enough of the known neighbours to be compared.
 
     In radii of the own cell, so that dense and thin regions cost alike. Copies have each other in
-    their cells, and visit nobody. `owner` (m,) and `others`
-    (u,) are the cells of the known nodes and of their neighbours.
+    their cells, and visit nobody. Of cells are given the centres (C, d), how many members and the
+    `mean` square of their distance from it, (C,); `owner` (m,) and `others` (u,) are the cells of
+    the known nodes and of their neighbours. Visits may cost `dear` times what local joins do.
     """
-    d = cells.centres.shape[1]
-    near, gaps = _near_cells(cells.centres, team)
+    d = centres.shape[1]
+    near, gaps = _near_cells(centres, team)
     apart = known.reach > 0
     if near.shape[1] == 0 or not apart.any():
         nowhere = np.zeros(near.shape[0], np.float32)
         return Borders(near[:, :1].copy(), gaps[:, :1].copy(), nowhere, 1.0, 0.0)
     part, owner = float(apart.mean()), owner[apart]
     known = replace(known, points=known.points[apart], neighbours=known.neighbours[apart])
-    counts = np.diff(cells.starts)
-    mean = np.add.reduceat(cells.sizes, cells.starts[:-1], dtype=np.float64) / counts
     radius = np.maximum(np.sqrt(mean), _TINY)
-    needed = _needed(cells.centres, radius, near, known, owner, others)
-    H = _beyond_borders(cells.centres, near, gaps, known.points, owner) / radius[owner, None]
+    needed = _needed(centres, radius, near, known, owner, others)
+    H = _beyond_borders(centres, near, gaps, known.points, owner) / radius[owner, None]
     order = np.argsort(H, axis=None)
     total = part * np.cumsum(counts[near[owner]].ravel()[order]) / owner.size
     far = H.ravel()[order]
@@ -141,9 +153,9 @@ def borders_of(
         return float(far[min(far.size - 1, int(np.searchsorted(total, pairs)))])
 
     reach = max(_share(needed, _WANTED), min(_share(needed, _ALL), affordable(_CHEAP)))
-    dear = 1e3 * _linear(_JOINS, d) / _linear(_COMPARISON, d)
-    if cost(reach) > dear:
-        reach = min(_share(needed, _ENOUGH), affordable(dear))
+    most = dear * 1e3 * _linear(_JOINS, d) / _linear(_COMPARISON, d)
+    if cost(reach) > most:
+        reach = min(_share(needed, _ENOUGH), affordable(most))
     slots = int(np.flatnonzero((reach >= H).any(axis=0)).max(initial=0)) + 1
     return Borders(
         np.ascontiguousarray(near[:, :slots]),

@@ -255,10 +255,19 @@ def _complete(
     batch = max(1, min(2048, layout.block_bytes // (8 * k * rows.shape[1])))
     for a in range(0, short.size, batch):
         nodes = short[a : a + batch]
-        found, _ = exact_streamed(rows, nodes, k, layout.block_bytes)
-        gap = rows.gather(found.ravel()).reshape(*found.shape, -1)
-        gap = gap - rows.gather(nodes)[:, None, :]
-        lengths = np.einsum("ijk,ijk->ij", gap, gap)
-        by_length = np.lexsort((found, lengths), axis=1)
-        indices[nodes] = np.take_along_axis(found, by_length, axis=1)
-        squared[nodes] = np.take_along_axis(lengths, by_length, axis=1)
+        indices[nodes], squared[nodes] = full_lists(rows, nodes, k, layout)
+
+
+def full_lists(
+    rows: Prepared, nodes: NDArray[np.integer], k: int, layout: Layout
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Lists of some nodes (m,) compared with all: numbers, squared lengths (m, k)."""
+    found, _ = exact_streamed(rows, nodes, k, layout.block_bytes)
+    gap = rows.gather(found.ravel()).reshape(*found.shape, -1)
+    gap = gap - rows.gather(nodes)[:, None, :]
+    lengths = np.einsum("ijk,ijk->ij", gap, gap)
+    by_length = np.lexsort((found, lengths), axis=1)
+    return (
+        np.take_along_axis(found, by_length, axis=1),
+        np.take_along_axis(lengths, by_length, axis=1),
+    )

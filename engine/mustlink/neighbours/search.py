@@ -112,7 +112,7 @@ class Search:
             )
 
     @contextmanager
-    def _in_time(self) -> Iterator[tuple[Deadline, Callable[[float], None]]]:
+    def in_time(self) -> Iterator[tuple[Deadline, Callable[[float], None]]]:
         """The stage of a search, with its share of the time: which one ended early is told."""
         until = self.recorder.deadline.share(_SHARE)
         with self.recorder.stage("kNN graph") as advance:
@@ -126,7 +126,7 @@ class Search:
         if not descent.is_compiled():
             with self.recorder.stage("compiling kNN kernels"):
                 descent.compile_kernels()
-        with self._in_time() as (until, advance):
+        with self.in_time() as (until, advance):
             lists = descent.neighbour_lists(X, self.k + 1, self.seed, self.n_jobs, advance, until)
             indices, distances = drop_own(*lists, np.arange(X.shape[0]))
         with self.recorder.stage("kNN recall"):
@@ -161,7 +161,7 @@ class Search:
     def _found(self, method: str, rows: Prepared, lists_of: Callable[..., Found]) -> Found:
         """What a search finds in its share of the time, and a note where a budget chose it."""
         assert self.plan is not None
-        with self._in_time() as (until, advance):
+        with self.in_time() as (until, advance):
             indices, distances, info = lists_of(
                 rows,
                 self.k,

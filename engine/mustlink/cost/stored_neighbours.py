@@ -1,0 +1,156 @@
+"""Memory and disk that a neighbour graph takes whose points, lists and weights are on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mustlink.cost.neighbour_graph import (
+    BASE_BYTES,
+    FEW,
+    NEAR_CELLS,
+    SYMMETRIC,
+    Layout,
+    cell_layout,
+)
+from mustlink.cost.process_memory import size_text
+from mustlink.errors import InputError
+
+_ROOM, _LEAST = 1 << 28, 1 << 24  # of buffers of the search for centres, and what just works
+_USUAL = 1 << 31  # bytes where none are named
+_CHUNKS = 4  # times that the cells read beside a block are fewer
+_NEAR = 192  # cells that a cell visits, or that visit it
+_EDGE = 150  # bytes of a pair of cells that are compared
+_RECORDS = 110  # bytes of a neighbour while rows are put together
+_FEWEST_ROWS, _MOST_ROWS = 1 << 14, 1 << 19  # of the graph that are put together at once
+_DEALT = 96 << 20  # while entries are dealt out
+_OTHER = 16 << 20
+
+
+@dataclass(frozen=True)
+class StoredLayout:
+    """Sizes of the search by `cells` on disk: members of a block, and of the cells read beside it.
+
+    `rows` of the graph are put together at once. None depends on the number of threads.
+    """
+
+    cells: Layout
+    block: int
+    chunk: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class StoredPlan:
+    """How a neighbour graph on disk is to be made: sizes, and the peak of each stage.
+
+    `stages` are bytes with all that the process holds, `least` is the smallest budget that works,
+    `scratch` the bytes of temporary files as a rule, `entries` about how many weights W has.
+    """
+
+    layout: StoredLayout
+    stages: dict[str, int]
+    least: int
+    scratch: int
+    entries: int
+
+    @property
+    def peak_bytes(self) -> int:
+        """Largest of all stages."""
+        return max(self.stages.values())
+
+
+def stored_knn_plan(
+    n: int,
+    d: int,
+    k: int,
+    budget: int | None = None,
+    *,
+    base: int = BASE_BYTES,
+    held: int = 0,
+    threads: int = 2,
+) -> StoredPlan:
+    """Choose the sizes of a neighbour graph on disk within `budget` bytes of memory in all.
+
+    `base`: what the process holds without the points, `held` bytes of points in memory. Blocks are
+    as large as there is room: the larger, the fewer cells are compared twice. Raises InputError
+    that names the least budget.
+    """
+    k = max(1, min(k, n - 1))
+    below = base + held
+    tight = _least(n, d, k)
+    least = below + max(_stages(n, d, k, tight, threads).values())
+    if budget is not None and least > budget:
+        raise InputError(
+            f"memory: {size_text(budget)} given; {n} points of {d} coordinates with {k} neighbours "
+            f"each on disk need at least {size_text(least, up=True)}"
+        )
+    room = (_USUAL if budget is None else budget - below) - _fixed(n, d, k, threads)
+    layout = tight
+    if room > 0:
+        each = _block_row(d, k, tight) + _chunk_row(d, tight) // _CHUNKS
+        block = min(n, max(tight.block, room // each))
+        chunk = min(n, max(tight.chunk, block // _CHUNKS))
+        rows = min(n, _MOST_ROWS, max(tight.rows, room // (_RECORDS * k)))
+        cells = cell_layout(n, d, k, max(_LEAST, min(_ROOM, 1 << (room // 2).bit_length() - 1)))
+        layout = StoredLayout(cells, block, chunk, rows)
+        fits = max(_stages(n, d, k, layout, threads).values())
+        if budget is not None and below + fits > budget:
+            layout = tight
+    stages = {name: below + size for name, size in _stages(n, d, k, layout, threads).items()}
+    entries = int(min(SYMMETRIC * n * k, 1.0 * n * (n - 1)))
+    crossing = 12 * n * k // 2
+    return StoredPlan(layout, stages, least, n * (4 * d + 8 * k) + crossing, entries)
+
+
+def _least(n: int, d: int, k: int) -> StoredLayout:
+    """The smallest sizes with which the search is still a search."""
+    cells = cell_layout(n, d, k, _LEAST)
+    few = min(n, 8 * cells.largest_part(1))
+    return StoredLayout(cells, few, few, min(n, _FEWEST_ROWS))
+
+
+def _panel(d: int, mean: int) -> int:
+    return 4 * d * (mean + 16) // mean if d <= FEW else 0
+
+
+def _block_row(d: int, k: int, layout: StoredLayout) -> int:
+    """Bytes of a point of a block with its list, and who it visits."""
+    mean = layout.cells.mean
+    return 4 * d + _panel(d, mean) + 8 * k + 8 + _NEAR // 8 + _EDGE * _NEAR // mean
+
+
+def _chunk_row(d: int, layout: StoredLayout) -> int:
+    """Bytes of a point that is read beside a block."""
+    mean = layout.cells.mean
+    return 4 * d + _panel(d, mean) + 28 + _NEAR // 8 + _EDGE * _NEAR // mean
+
+
+def _fixed(n: int, d: int, k: int, threads: int) -> int:
+    """Bytes that do not depend on the blocks: of every node, every cell, every thread."""
+    sizes = cell_layout(n, d, k)
+    near = min(sizes.parts, NEAR_CELLS)
+    desk = sizes.largest_part(1) * (2 * 4 * d + 12 * 128 + 4 * 32 + 24)
+    return 8 * n + sizes.parts * (near * (12 + 3) + 16 * d) + min(threads, 16) * desk + _OTHER
+
+
+def _stages(n: int, d: int, k: int, layout: StoredLayout, threads: int) -> dict[str, int]:
+    """Bytes of each stage beside what the process held before."""
+    sizes, point = layout.cells, 4 * d
+    block = min(sizes.block_bytes, n * point)
+    known = min(500 * k * point, max(50 * k * point, sizes.room // 4)) + 4 * block + (16 << 20)
+    centres = (2 * sizes.sample + 3 * sizes.parts) * point + min(threads, 16) * (2 << 20)
+    fixed = _fixed(n, d, k, threads)
+    search = max(
+        known,
+        centres,
+        8 * n + 4 * block + 32 * (block // point) + sizes.parts * point,
+        fixed + layout.chunk * (_chunk_row(d, layout) + 8 * k),
+        fixed
+        + layout.block * _block_row(d, k, layout)
+        + min(layout.chunk, n - layout.block) * _chunk_row(d, layout),
+    )
+    return {
+        "kNN graph": search,
+        "components": 14 * n + layout.rows * 16 * k + _OTHER,
+        "weights": 14 * n + layout.rows * _RECORDS * k + _DEALT + _OTHER,
+    }

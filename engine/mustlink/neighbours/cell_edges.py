@@ -1,0 +1,74 @@
+"""Pairs of cells that are compared, and in what order: in rounds in which no cell meets two."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.kernels import cells as cell_kernels
+
+_FEWEST, _MOST, _RUNS = 8, 32, 64  # cells of a run, and runs that leave work for many threads
+
+
+def runs_of(count: int) -> int:
+    """How many of so many cells are worked on together."""
+    return max(_FEWEST, min(_MOST, count // _RUNS))
+
+
+def edges_of(
+    a: NDArray[np.integer],
+    slot: NDArray[np.integer],
+    b: NDArray[np.integer],
+    hits: NDArray[np.int32],
+    sizes: NDArray[np.int64],
+) -> NDArray[np.int32]:
+    """Pairs of cells (e, 5): low, high, the slot of each at the other, and whether all compare.
+
+    Of cell a, `hits` members visit cell b, which it knows in `slot`; cells have `sizes` members. A
+    slot is -1 where nobody visits. All members of two are compared where that is less work than
+    who visits with all of the other.
+    """
+    C = sizes.size
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    key, back = np.unique(low * np.int64(C) + high, return_inverse=True)
+    edges = np.full((key.size, 5), -1, np.int32)
+    edges[:, 0], edges[:, 1] = key // C, key % C
+    edges[back[a < b], 2] = slot[a < b]
+    edges[back[a > b], 3] = slot[a > b]
+    work = np.bincount(back, weights=hits.astype(np.float64) * sizes[b], minlength=key.size)
+    edges[:, 4] = work >= sizes[edges[:, 0]] * sizes[edges[:, 1]]
+    return edges
+
+
+def schedule(
+    edges: NDArray[np.int32], count: int, together: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64], list[int]]:
+    """Edges (e, 5) in groups that are compared by one thread, and the rounds they belong to.
+
+    A group are the edges between two runs of so many cells, which lie near each other: both stay in
+    the cache. Near cells come first, which makes lists good soon. Returns the edges, bounds of the
+    groups, and of the rounds.
+    """
+    if edges.shape[0] == 0:
+        return edges, np.zeros(1, np.int64), [0]
+    runs = -(-count // together)
+    rank = edges[:, 2:4].astype(np.int64)
+    rank = np.where(rank < 0, np.iinfo(np.int32).max, rank).min(axis=1)
+    key = (edges[:, 0] // together).astype(np.int64) * runs + edges[:, 1] // together
+    order = np.lexsort((rank, key))
+    edges, rank, key = edges[order], rank[order], key[order]
+    first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
+    ends = np.concatenate([first[1:], [key.size]])
+    pairs = np.stack([key[first] // runs, key[first] % runs], axis=1).astype(np.int32)
+    alone = pairs[:, 0] == pairs[:, 1]
+    # A run with itself, then those whose nearest cells are nearest.
+    early = np.lexsort((rank[first], ~alone))
+    most = int(np.bincount(pairs.ravel(), minlength=runs).max())
+    number = np.empty(first.size, np.int64)
+    number[early] = cell_kernels.rounds_of(pairs[early], runs, most)
+    by_round = np.lexsort((np.arange(first.size), number))
+    sizes = (ends - first)[by_round]
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    places = np.repeat(first[by_round] - bounds[:-1], sizes) + np.arange(edges.shape[0])
+    rounds = np.concatenate([[0], np.cumsum(np.bincount(number))])
+    return np.ascontiguousarray(edges[places]), bounds, [int(r) for r in rounds]

@@ -1,0 +1,154 @@
+"""Nearest-neighbour graphs of points, made and left on disk: neither need fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.check import (
+    as_integer,
+    as_points,
+    as_random_state,
+    check_choice,
+    check_n_jobs,
+    check_positive,
+)
+from mustlink.cost.neighbour_graph import held_beside
+from mustlink.cost.process_memory import give_back, parse_size, resident_bytes
+from mustlink.cost.stored_neighbours import stored_knn_plan
+from mustlink.graph.scratch_graph import scratch_graph
+from mustlink.graph.stored import RowBlock, StoredGraph
+from mustlink.neighbours.knn import WEIGHTS
+from mustlink.neighbours.points_by_rows import is_rows, prepare
+from mustlink.neighbours.search import Search, threads_for
+from mustlink.neighbours.stored_search import stored_lists
+from mustlink.neighbours.stored_weights import StoredAffinity
+from mustlink.observe import Observer, Recorder, recorded
+
+Write = Callable[[int, Iterator[RowBlock], Mapping[str, Any]], StoredGraph]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredNeighbours:
+    """A graph on disk whose rows lie cell by cell, so that most entries lie near the diagonal.
+
+    `order` (n,) is the row of the points that each row of the graph is.
+    """
+
+    graph: StoredGraph
+    order: NDArray[np.int32]
+
+
+def stored_knn_graph(
+    points: Any,
+    n_neighbors: int = 15,
+    *,
+    metric: str = "euclidean",
+    weights: str = "local",
+    sigma: float | None = None,
+    connect: bool = True,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    observer: Observer | Recorder | None = None,
+    recall_sample: int = 500,
+    memory: int | str | None = None,
+    scratch: Any = None,
+    write: Write | None = None,
+) -> StoredNeighbours:
+    """The graph of `knn_graph` by blocks: W = (A + Aᵀ)/2, (n, n), in single precision on disk.
+
+    Points (n, d) are an array, or anything with a shape and blocks of rows [a:b]. They are written
+    to a temporary file in the order of cells, small and near each other, and compared with those of
+    near cells: see `stored_lists`. Nodes are numbered as they lie there; `order` tells the points.
+    Weights as in `knn_graph`; with `connect`, components are joined by their shortest bridging
+    edges, which weigh at least half of what the farthest neighbour does.
+
+    `write(n, blocks, info)` keeps the rows and returns the graph: rows come in order, in blocks
+    with rising columns, and all are to be taken; without it they go to temporary files. `memory`
+    is a budget for the whole process in bytes, or as "2GB", without what `write` takes; `scratch`
+    the folder of temporary files, of which nothing is left. `info` tells besides what `knn_graph`
+    tells the `locality`: the share of neighbours that lie within the node's own block of rows.
+    The same `random_state` gives the same graph for any `n_jobs`.
+
+    Raises InputError where the budget or the disk do not suffice, or points cannot be read. Cost
+    O(n√n d), 20 bytes a point in memory beside the blocks, and (4d + 8k) a point on disk with 12
+    for each neighbour in another block.
+    """
+    recorder = recorded(observer)
+    check_choice(metric, ("euclidean", "cosine"), "metric")
+    check_choice(weights, WEIGHTS, "weights")
+    if sigma is not None:
+        sigma = check_positive(sigma, "sigma")
+    n_jobs = check_n_jobs(n_jobs)
+    k = as_integer(n_neighbors, "n_neighbors", low=1)
+    budget = None if memory is None else parse_size(memory)
+    source = points if is_rows(points) else as_points(points)
+    with recorder.stage("checking points") as advance:
+        rows = prepare(source, metric, advance)
+    n, d = rows.shape
+    if k > n - 1:
+        recorder.note(f"n_neighbors: {k} asked of {n} points, {n - 1} used")
+        k = n - 1
+    plan = stored_knn_plan(
+        n,
+        d,
+        k,
+        budget,
+        base=held_beside(resident_bytes(), rows.held),
+        held=rows.held,
+        threads=threads_for(n_jobs),
+    )
+    recorder.keep_within(budget, 0 if is_rows(points) else getattr(points, "nbytes", 0))
+    rng = as_random_state(random_state)
+    seed = int(rng.integers(2**31 - 1))  # as in knn_graph: the same cells
+
+    told = Search(k, seed, n_jobs, recorder, recall_sample)
+    with told.in_time() as (until, advance):
+        found = stored_lists(
+            rows,
+            k,
+            np.random.default_rng(seed),
+            plan.layout,
+            n_jobs=threads_for(n_jobs),
+            sample=recall_sample,
+            folder=scratch,
+            deadline=until,
+            advance=advance,
+        )
+    give_back()
+    told.tell_recall(found.info)
+    made = StoredAffinity(found, plan.layout.rows, scratch)
+    with recorder.stage("components") as advance:
+        made.survey(weights, None if sigma is None else sigma * rows.unit, advance)
+        told.tell_copies(made.copies, n)
+    scale, parts = made.scale, made.components
+    with recorder.stage("weights") as advance:
+        bridges = made.blocks(connect, rng, lambda x: advance(0.5 * x))
+        if bridges:
+            recorder.note(
+                f"kNN graph: {parts} components joined by {bridges} shortest bridging edges "
+                "(connect=False keeps them apart)"
+            )
+        info = {
+            "kind": "knn",
+            "method": "stored cells",
+            **found.info,
+            "n_neighbors": k,
+            "metric": metric,
+            "weights": weights,
+            "sigma": scale / rows.unit
+            if isinstance(scale, float) and weights == "gaussian"
+            else None,
+            "n_bridges": bridges,
+            "components_before": parts,
+            "locality": made.locality,
+        }
+        blocks = made.row_blocks(lambda x: advance(0.5 + 0.5 * x))
+        keep = partial(scratch_graph, folder=scratch) if write is None else write
+        graph = keep(n, blocks, info)
+    return StoredNeighbours(graph, found.cells.order)

@@ -1,0 +1,123 @@
+"""The search by cells of points that do not fit into memory: lists and points end up on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.cost.stored_neighbours import StoredLayout
+from mustlink.deadline import NEVER, Deadline
+from mustlink.neighbours.cells import grouped
+from mustlink.neighbours.parts import Sample, centres_of, known_neighbours
+from mustlink.neighbours.points_by_rows import Prepared, near_one
+from mustlink.neighbours.refine import Team, full_lists
+from mustlink.neighbours.stored_blocks import search_blocks
+from mustlink.neighbours.stored_cells import StoredCells, write_cells
+from mustlink.neighbours.stored_lists import ListsFile, StoredSearch
+
+_SHORT = 2048  # lists made full at once
+
+
+@dataclass(frozen=True, eq=False)
+class StoredLists:
+    """Neighbours of nodes numbered cell by cell, their squared lengths and points, all on disk.
+
+    Coordinates are multiplied by `unit`, a power of two. `info` is how they were found.
+    """
+
+    cells: StoredCells
+    lists: ListsFile
+    unit: float
+    info: dict[str, Any]
+
+    @property
+    def points(self) -> Prepared:
+        """Points as they were before they were multiplied, in the order of the nodes."""
+        return Prepared(self.cells, "euclidean", None, 1.0, 1 / self.unit)
+
+
+def stored_lists(
+    rows: Prepared,
+    k: int,
+    rng: np.random.Generator,
+    layout: StoredLayout,
+    *,
+    n_jobs: int = 1,
+    sample: int = 500,
+    folder: Any = None,
+    deadline: Deadline = NEVER,
+    advance: Callable[[float], None] | None = None,
+) -> StoredLists:
+    """Find about the k nearest of each point but itself, as `cell_lists`, and leave them on disk.
+
+    The same generator and cells give the same lists for any number of threads, and those found in
+    memory up to the choice among equally far ones, as long as local joins are not needed there:
+    here visits go farther instead. n (d + 2k) numbers of 4 bytes are written to `folder`. Raises
+    InputError where they do not fit.
+    """
+    from threadpoolctl import threadpool_limits
+
+    tell = advance or (lambda _: None)
+    rows, unit = near_one(rows)
+    sizes = layout.cells
+
+    def run(steps: Iterator[float], first: float, last: float) -> None:
+        for done in steps:
+            tell(first + (last - first) * done)
+
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_jobs) as pool:
+        team = Team(pool, n_jobs)
+        known = known_neighbours(rows, k, sample, rng, sizes, pool)
+        tell(0.05)
+        groups = grouped(centres_of(rows, k, rng, sizes, pool), rng, team)
+        tell(0.1)
+        cells, places = write_cells(
+            rows, groups, sizes, folder, known.nodes, team, lambda x: tell(0.1 + 0.1 * x)
+        )
+        known = replace(known, nodes=places)
+        owner = np.searchsorted(cells.starts, places, side="right") - 1
+        others = cells.first[groups.cell(known.others, team)]
+        search = StoredSearch(cells, k, layout, folder, team)
+        run(search.within(), 0.2, 0.4)
+        run(search.find_visits(known, owner.astype(np.int32), others), 0.4, 0.45)
+        short: list[NDArray[np.int64]] = []
+        run(search_blocks(search, short, deadline), 0.45, 1.0)
+    borders, lists = search.borders, search.lists
+    info = {
+        "recall": _recall(lists, known),
+        "recall_sample": int(places.size),
+        "parts": cells.starts.size - 1,
+        "visited": borders.pairs,
+        "shared": borders.shared,
+    }
+    found = StoredLists(cells, lists, unit, info)
+    _complete(found, np.concatenate(short), layout)
+    return found
+
+
+def _recall(lists: ListsFile, known: Sample) -> float:
+    """Share of each list of known nodes that is no farther than the true last one."""
+    limits = known.reach * (1 + 1e-5) + 1e-12
+    near = [
+        np.sqrt(lists.read(slice(int(node), int(node) + 1))[1][0]) <= limit
+        for node, limit in zip(known.nodes, limits, strict=True)
+    ]
+    return float(np.mean(near))
+
+
+def _complete(found: StoredLists, short: NDArray[np.int64], layout: StoredLayout) -> None:
+    """Fill lists that are not full, of points in small cells only, by comparing them with all."""
+    rows = Prepared(found.cells, "euclidean", None, 1.0)
+    k = found.lists.shape[1]
+    batch = max(1, min(_SHORT, layout.cells.block_bytes // (8 * k * rows.shape[1])))
+    for a in range(0, short.size, batch):
+        nodes = short[a : a + batch]
+        for node, indices, squared in zip(
+            nodes, *full_lists(rows, nodes, k, layout.cells), strict=True
+        ):
+            found.lists.write(int(node), indices, squared.astype(np.float32))
