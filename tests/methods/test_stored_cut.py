@@ -62,6 +62,7 @@ def test_without_grids_filters_find_the_same(rng, on_disk, monkeypatch):
     graph = stored(W)
     with_grids = fitted(graph, 4, regularization=0)
     monkeypatch.setattr(stored_grids, "_WIDE", 0.0)
+    monkeypatch.setattr(stored_grids, "_FEW", 0)
     without = fitted(graph, 4, regularization=0)
     assert without.report_.convergence.solver == "chebyshev"
     assert any("filters" in note for note in without.report_.notes)

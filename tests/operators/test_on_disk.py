@@ -13,10 +13,12 @@ from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid import hierarchy
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.linear.multigrid.stored_grids import stored_grids
+from mustlink.linear.multigrid.stored_links import Links
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.operators.regularized_laplacian import RegularizedLaplacian
 from mustlink.space import disk
-from on_disk import laplacian_on_disk
+from mustlink.space.disk import DiskSpace
+from on_disk import laplacian_on_disk, stored
 
 SINGLE = 2e-6  # of sums of some twenty products in single precision
 
@@ -164,13 +166,47 @@ def test_aggregates_and_cycle_are_those_of_memory(rng, monkeypatch):
     np.testing.assert_allclose(grids.up(1, C)[:], P @ C, atol=SINGLE)
 
 
-def test_nothing_finds_together():
-    """A star: one node with all others."""
+def test_nothing_finds_together(rng):
+    """A star: one node with all others; and no room for links."""
     W = sp.lil_matrix((60, 60))
     W[0, 1:] = W[1:, 0] = 1.0
     L = laplacian_on_disk(sp.csr_matrix(W))
     assert stored_grids(L).sizes[1] == 1
-    assert stored_grids(L, most=0) is None
+    assert stored_grids(laplacian_on_disk(sheet(rng)), most=0) is None
+
+
+@pytest.mark.parametrize("most", [10**6, 1200, 500])
+def test_links_between_aggregates(rng, most):
+    """All sums, or the heaviest of each aggregate; degrees and components stay as they are."""
+    W = sp.lil_matrix(sp.block_diag([random_graph(rng, 300, weighted=True) for _ in range(2)]))
+    W[3, 500] = W[500, 3] = 1e-6  # the lightest of all, without which it falls apart
+    W, group = sp.csr_matrix(W), rng.integers(0, 25, 600).astype(np.int32) + 25
+    group[:300] -= 25
+    E = np.eye(50)[group]
+    whole = E.T @ W @ E
+    count = np.count_nonzero(whole)
+    found = Links(stored(W), group, 50, most).weights(DiskSpace(600), lambda _: None)
+    assert abs(found - found.T).max() < 1e-6 * found.max()  # sums are in single precision
+    np.testing.assert_allclose(found.sum(axis=1).A1, whole.sum(axis=1), rtol=1e-6)
+    if most >= count:
+        np.testing.assert_allclose(found.toarray(), whole, rtol=1e-6)
+        return
+    off = whole - np.diag(np.diag(whole))
+    kept = np.zeros((50, 50), bool)
+    for i in range(50):
+        kept[i, np.argsort(-off[i], kind="stable")[: most // 100]] = True
+    kept = (kept | kept.T) & (off > 0)
+    if off[group[3], group[500]] < 1e-5:
+        kept[group[3], group[500]] = kept[group[500], group[3]] = True
+    there = found.toarray() - np.diag(found.diagonal())
+    np.testing.assert_array_equal(there > 0, kept)
+    np.testing.assert_allclose(there[kept], off[kept], rtol=1e-6)
+
+
+def test_too_few_links_are_none(rng):
+    W = random_graph(rng, 200)
+    group = np.arange(200, dtype=np.int32) // 4
+    assert Links(stored(W), group, 50, 60).weights(DiskSpace(200), lambda _: None) is None
 
 
 @pytest.mark.parametrize(

@@ -16,26 +16,25 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.graph.row_buckets import RowBuckets
-from mustlink.graph.stored import StoredGraph
 from mustlink.kernels import stored_aggregates as aggregates
 from mustlink.kernels.stored_rows import advance, relax
 from mustlink.linear.multigrid.cycle import Cycle, Grid
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy, inverse_diagonal
 from mustlink.linear.multigrid.level import Level
+from mustlink.linear.multigrid.stored_links import Links
 from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.null_space import NullSpace
 from mustlink.operators.sparse_operator import SparseOperator
 from mustlink.operators.stored_laplacian import StoredLaplacian
 from mustlink.space import Block, LocalSpace
-from mustlink.space.disk import DiskSpace
 from mustlink.space.disk_block import DiskBlock
 
 _STRONG = 0.5  # as in memory, see `hierarchy`
 _VISITS, _CHEAP = 3, 1.2  # likewise
 _HELD = 5  # blocks in memory of a cycle
-_WIDE = 0.5  # of the weights of the graph: grids with more links are not worth having
+_WIDE = 0.1  # of the weights of the graph: as many links between aggregates at most
+_FEW = 1 << 20  # links that take no room to speak of
 Advance = Callable[[float], None]
 Single = NDArray[np.float32]
 
@@ -172,7 +171,8 @@ def stored_grids(
 ) -> StoredGrids | None:
     """Aggregate nodes in their order until about 200 are left; None where few find together.
 
-    Also where aggregates have more than `most` links, half of the graph's weights as a rule.
+    Of the links between aggregates the heaviest are kept, `most` or a tenth of the graph's weights
+    (`stored_links`); None also where that leaves an aggregate next to nothing.
 
     Five passes over the graph. Memory: 12 bytes a node, and the graph of the aggregates.
     """
@@ -181,9 +181,10 @@ def stored_grids(
     if found is None:
         return None
     held, count = found
-    most = min(int(_WIDE * graph.n_entries), graph.n_entries if most is None else most)
-    between = _Between(graph, held, count, most)
-    weights = between.weights(space, lambda part: advance(0.7 + 0.3 * part))
+    wanted = max(int(_WIDE * graph.n_entries), _FEW)
+    most = wanted if most is None else min(wanted, most)
+    links = Links(graph, held, count, most)
+    weights = links.weights(space, lambda part: advance(0.7 + 0.3 * part))
     if weights is None:
         return None
     group, share = space.new((), np.int32), space.new((), np.float64)
@@ -233,49 +234,6 @@ def _groups(laplacian: StoredLaplacian, advance: Advance) -> tuple[NDArray[np.in
             count = aggregates.group_rest(*arrays, *how, count)
     aggregates.settle(group)
     return (group, count) if 0 < count <= 0.8 * n else None
-
-
-@dataclass(frozen=True, eq=False)
-class _Between:
-    """Links between `count` aggregates, `group` (n,) telling those of the nodes; `most` at most."""
-
-    graph: StoredGraph
-    group: NDArray[np.int32]
-    count: int
-    most: int
-
-    def weights(self, space: DiskSpace, advance: Advance) -> sp.csr_matrix | None:
-        """Sums of weights, (count, count), in double precision; None where links are too many."""
-        buckets = self._dealt(space, lambda part: advance(0.5 * part))
-        parts, links = [], 0
-        for part in buckets.rows():
-            links += part.nnz
-            if links > self.most:
-                return None
-            parts.append((part.data.copy(), part.indices.copy(), np.diff(part.indptr)))
-            advance(0.5 + 0.5 * part.rows.stop / self.count)
-        data, columns, lengths = (np.concatenate(each) for each in zip(*parts, strict=True))
-        ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-        shape = self.count, self.count
-        return sp.csr_matrix((data.astype(np.float64), columns, ends), shape=shape)
-
-    def _dealt(self, space: DiskSpace, advance: Advance) -> RowBuckets:
-        """Entries by the aggregate of their row."""
-        graph, group = self.graph, self.group
-        entries = np.zeros(self.count, dtype=np.int64)
-        for rows in space.ranges(32):
-            held = np.bincount(np.maximum(group[rows], 0), graph.lengths(rows), self.count)
-            entries += held.astype(np.int64)
-        buckets = RowBuckets(entries, space.folder)
-        for block in graph.blocks():
-            mine = np.repeat(group[block.rows], np.diff(block.indptr))
-            there, data = group[block.indices], block.data
-            inside = (mine >= 0) & (there >= 0)  # others are in no aggregate
-            if not inside.all():
-                mine, there, data = mine[inside], there[inside], data[inside]
-            buckets.add(mine, there, data)
-            advance(block.rows.stop / graph.n_nodes)
-        return buckets
 
 
 def _in_double(first: GroundedLaplacian) -> Hierarchy:
