@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import cKDTree
 
+from mustlink import CSP, SSSC, ConstrainedAP, FastGE
 from mustlink.constraints import Constraints
 from mustlink.graph import Graph
 from mustlink.lyapunov.sources import sources_of
@@ -76,6 +77,19 @@ def uneven(rng):
 CLUSTERS = {"points": 5, "picture": 4, "network": 3, "many_parts": 6, "wide_weights": 4}
 CLUSTERS["uneven"] = 7
 BETA = {"many_parts": -1.0}  # labels of few components allow no positive one
+CONSTRAINED = ("csp", "sssc", "fast_ge", "ap")
+
+
+def constrained(method, name):
+    """A method with all of its choices made."""
+    usual = {"affinity": "precomputed", "subspace": 12, "tol": 1e-8, "regularization": 0}
+    usual |= {"random_state": 3}
+    return {
+        "csp": lambda k: CSP(k, beta=BETA.get(name, 0.3), assign="kmeans", **usual),
+        "sssc": lambda k: SSSC(k, gamma=0.2, balanced=True, assign="sphere", **usual),
+        "fast_ge": lambda k: FastGE(k, assign="sphere", **usual),
+        "ap": lambda k: ConstrainedAP(k, noise=0.3, assign="sphere", **usual),
+    }[method](CLUSTERS[name])
 
 
 def graphs():

@@ -64,7 +64,7 @@ def test_one_and_three_ranks_write_the_same(data):
         assert adjusted_rand_score(home["labels"][:], labels) >= 0.9999
 
 
-@pytest.mark.parametrize("method", ["csp", "sssc"])
+@pytest.mark.parametrize("method", ["csp", "sssc", "fast-ge", "ap"])
 def test_constraints_on_ranks(data, method):
     labels = np.where(np.arange(3600) % 40 == 7, (np.arange(3600) // 60 > 22).astype(int), -1)
     np.save(data / "few.npy", labels)
@@ -82,8 +82,15 @@ def test_constraints_on_ranks(data, method):
     ("line", "said"),
     [
         ("cluster points.h5 -k 3 -m csp", "give --labels or --constraints"),
-        ("cluster points.h5 -k 3 -m csp --labels few.npy --subspace exact", "--subspace exact:"),
+        (
+            "cluster points.h5 -k 3 -m csp --labels few.npy --subspace exact",
+            "--subspace: 'exact' does not run on ranks",
+        ),
         ("cluster points.h5 -k 3 -m csp --labels few.npy", "few.npy"),
+        (
+            "cluster points.h5 -k 3 -m ap --labels few.csv --prior affinity",
+            "'affinity' does not run on ranks",
+        ),
         ("cluster points.h5 -k 3 -m sskk --labels few.csv", "-m sskk: does not run on ranks"),
         ("cluster points.h5 -k 3 -m ncut --memory 1GB", "--memory: does not run on ranks"),
         ("cluster points.h5 -k auto -m ncut", "-k auto: does not run on ranks"),

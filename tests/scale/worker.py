@@ -3,15 +3,16 @@
 import sys
 
 import numpy as np
-from graphs import BETA, CLUSTERS, graphs, sources, told
+from graphs import CLUSTERS, CONSTRAINED, constrained, graphs, sources, told
 
+from mustlink import CSP
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid.divided import divided_hierarchy
 from mustlink.linear.multigrid.divided_aggregates import aggregates
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
-from mustlink.on_ranks.constrained import csp, sssc
+from mustlink.on_ranks.constrained import constrained_cut
 from mustlink.on_ranks.cut import normalized_cut
 from mustlink.on_ranks.work import RankWork, world
 from mustlink.space import Dots, Gram, GroupSums
@@ -98,12 +99,16 @@ for name, W in graphs():
     rule = Lobpcg(3, 1e-6, 800, largest=True, norm_A=2.0)
     highest = lobpcg(laplacian.apply, space.normals(8, 3), rule, space=space)
     found[f"{name} highest"] = highest.values
-    known, smooth = told(W, name, groups_told[name]), {"subspace": 12, "tol": 1e-8, "seed": 3}
-    for method, how in ((csp, {"beta": BETA.get(name, 0.3)}), (sssc, {"gamma": 0.2})):
-        cut = method(work, known, k, max_iter=600, **smooth, **how)
-        keep(f"{name} {method.__name__} labels", cut.clusters)
-        keep(f"{name} {method.__name__} embedding", cut.embedding)
-        found[f"{name} {method.__name__} values"] = cut.values
+    known = told(W, name, groups_told[name])
+    for method in CONSTRAINED:
+        cut, _ = constrained_cut(work, constrained(method, name), known, k)
+        keep(f"{name} {method} labels", cut.clusters)
+        keep(f"{name} {method} embedding", cut.embedding)
+        found[f"{name} {method} values"] = cut.values
+    open_ = CSP(k, affinity="precomputed", random_state=3)
+    cut, choices = constrained_cut(work, open_, known, k)
+    keep(f"{name} chosen labels", cut.clusters)
+    found[f"{name} chosen"] = np.array([choices["subspace"], choices["beta"]])
     cut = normalized_cut(work, k, tol=1e-8, max_iter=400, seed=3)
     found[f"{name} labels"] = work.leave(cut.clusters, -1)
     keep(f"{name} embedding", cut.embedding)

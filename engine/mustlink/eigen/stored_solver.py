@@ -76,6 +76,11 @@ class StoredWork:
         return self.graph.n_nodes
 
     @property
+    def n_entries(self) -> int:
+        """Stored weights, two an edge."""
+        return self.graph.n_entries
+
+    @property
     def isolated(self) -> int:
         """Those of them that have no edge."""
         return self.seen.isolated
@@ -92,6 +97,13 @@ class StoredWork:
     def _laplacian_of(self, tau: float) -> StoredLaplacian:
         seen = replace(self.seen, space=self.space)
         return StoredLaplacian.of(self.graph, seen, self._room(0), tau)
+
+    def heard_by(self, recorder: Recorder) -> StoredWork:
+        """The same for a later fit, with all that is made."""
+        found = replace(self, recorder=recorder)
+        made = {name: value for name, value in vars(self).items() if name not in vars(found)}
+        vars(found).update(made)
+        return found
 
     def places(self, nodes: Ints) -> Ints:
         """Nodes that rows of the caller are, -1 for those without an edge."""

@@ -36,6 +36,11 @@ class Work(Protocol):
         ...
 
     @property
+    def n_entries(self) -> int:
+        """Stored weights, two an edge."""
+        ...
+
+    @property
     def space(self) -> Space:
         """Where blocks live; its weights are 0 for isolated nodes that have rows."""
         ...

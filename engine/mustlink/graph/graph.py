@@ -78,6 +78,15 @@ class Graph:
         return float(self.n_nodes if self.weights is None else self.weights.sum())
 
     @cached_property
+    def degree_range(self) -> tuple[float, float]:
+        """The least degree > 0 of one copy of a node, and the largest; 1 and 1 without edges."""
+        own, linked = self.degrees, self.degrees > 0
+        if not linked.any():
+            return 1.0, 1.0
+        own = own[linked] if self.weights is None else own[linked] / self.weights[linked]
+        return float(own.min()), float(own.max())
+
+    @cached_property
     def first_rows(self) -> NDArray[np.int64]:
         """First row of the caller that is this node, (n,)."""
         if self.rows is None:

@@ -33,7 +33,7 @@ _FEW = 4, 0.25  # nodes, but at most this part of an even share: fewer are crumb
 _MUCH = 0.5  # share of the nodes of a component that is worth to be clustered by itself
 ISOLATED = ("drop", "assign")
 AUTO = "auto"
-_USUAL_CLUSTERS = 8  # where nobody says how many, as in scikit-learn
+USUAL_CLUSTERS = 8  # where nobody says how many, as in scikit-learn
 
 
 @dataclass(eq=False, repr=False)
@@ -114,7 +114,7 @@ class GraphClusterer(
     def _k_or(self, n_classes: int | None) -> int:
         """K as it was asked for; what is no number is told later."""
         wanted = n_classes if self._follows_labels else self.n_clusters
-        usual = _USUAL_CLUSTERS if self.n_clusters is None else MOST_COUNTED
+        usual = USUAL_CLUSTERS if self.n_clusters is None else MOST_COUNTED
         return wanted if isinstance(wanted, int) and wanted > 0 else usual
 
     @property
@@ -136,7 +136,7 @@ class GraphClusterer(
             else:
                 recorder.warn(f"n_clusters: {count.k} taken; {count.doubt}")
         elif asked is None:
-            asked = _USUAL_CLUSTERS
+            asked = USUAL_CLUSTERS
             recorder.note(f"n_clusters: {asked} taken, for nobody said how many clusters there are")
         k = check_n_clusters(asked, graph.n_nodes)
         if k > 1 and graph.info.get("all_equal"):
@@ -200,9 +200,14 @@ class GraphClusterer(
             if self.isolated == "assign":
                 labels[labels < 0] = int(np.bincount(found, laplacian.weights).argmax())
             done = "put in the largest cluster" if self.isolated == "assign" else "labelled -1"
-            noun = "node has" if alone == 1 else "nodes have"
-            recorder.note(f"{alone} {noun} no edge and cannot be clustered: {done}")
+            note_alone(alone, done, recorder)
         return labels
+
+
+def note_alone(count: int, done: str, recorder: Recorder) -> None:
+    """Tell what was done with so many nodes without an edge."""
+    noun = "node has" if count == 1 else "nodes have"
+    recorder.note(f"{count} {noun} no edge and cannot be clustered: {done}")
 
 
 def warn_of_sizes(

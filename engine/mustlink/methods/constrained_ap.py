@@ -17,11 +17,11 @@ from mustlink.constraints.links import (
 )
 from mustlink.eigen.penalized import PenalizedProblem
 from mustlink.eigen.posterior import PosteriorProblem, lost_variance
-from mustlink.graph import Graph
-from mustlink.methods.constrained_spectral import ConstrainedSpectral, row_scale
+from mustlink.methods.constrained_spectral import ConstrainedSpectral
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.selection.formulation import Formulation, Grid
+from mustlink.operators.protocol import PlacedLaplacian
+from mustlink.selection.formulation import Formulation, Grid, KnownGraph, of_copies
 
 _NOISES = (0.1, 0.3, 1.0)
 
@@ -58,18 +58,21 @@ class ConstrainedAP(ConstrainedSpectral):
     noise: float | str = "auto"
     prior: str = "laplacian"
 
+    _runs_at_scale: ClassVar[bool] = True
     _parameter: ClassVar[str | None] = "noise"
 
     def _formulation(
-        self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
+        self, graph: KnownGraph, laplacian: PlacedLaplacian, known: Constraints, k: int
     ) -> Formulation:
         must = acting(must_links(known), graph.degrees)
         cannot = acting(cannot_links(known), graph.degrees)
         observed = difference_form(must) + sum_form(cannot)
-        degree = laplacian.volume / laplacian.copies.sum()
-        problem = _PRIORS[self.prior](laplacian, observed, known, k, degree)
+        problem = _PRIORS[self.prior](laplacian, observed, known, k, laplacian.mean_degree)
         grid = Grid.of(*(_NOISES if isinstance(self.noise, str) else (float(self.noise),)))
-        return Formulation(problem, laplacian.enter(row_scale(graph)), ("sphere",), grid)
+        return Formulation(problem, of_copies(graph, laplacian), ("sphere",), grid)
+
+    def _home_alone(self) -> dict[str, bool]:
+        return {"prior": self.prior == "affinity"}
 
     def _check_parameter(self) -> None:
         check_choice(self.prior, tuple(_PRIORS), "prior")
@@ -80,7 +83,7 @@ class ConstrainedAP(ConstrainedSpectral):
 
 
 def _of_laplacian(
-    laplacian: NormalizedLaplacian, observed: NodeMatrix, known: Constraints, k: int, degree: float
+    laplacian: PlacedLaplacian, observed: NodeMatrix, known: Constraints, k: int, degree: float
 ) -> PenalizedProblem:
     return PenalizedProblem(
         laplacian,
@@ -92,8 +95,9 @@ def _of_laplacian(
 
 
 def _of_affinity(
-    laplacian: NormalizedLaplacian, observed: NodeMatrix, known: Constraints, k: int, degree: float
+    laplacian: PlacedLaplacian, observed: NodeMatrix, known: Constraints, k: int, degree: float
 ) -> PosteriorProblem:
+    assert isinstance(laplacian, NormalizedLaplacian)  # asked for their neighbours
     lost = lost_variance(laplacian, observed, known.nodes)
     return PosteriorProblem(laplacian, lost.at(degree), columns=k, lost=lost, variance=degree)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,13 +20,14 @@ from mustlink.eigen.problem import Problem, Solution, Solving
 from mustlink.eigen.sharpness import warn_unconverged
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
-from mustlink.graph import Graph
+from mustlink.graph.stored import StoredGraph
 from mustlink.methods.clusterer import Ints
 from mustlink.methods.constraint_doubts import note_doubts, warn_if_broken
-from mustlink.methods.cuts_in_words import doubt_feasible, told_cuts
+from mustlink.methods.cuts_in_words import doubt_feasible, told_choices, told_cuts
 from mustlink.methods.informed_clusterer import InformedClusterer
+from mustlink.methods.stored_constrained import fit_on_disk, refit_on_disk
+from mustlink.methods.stored_fit import stays_on_disk
 from mustlink.observe import Recorder
-from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, Report
 from mustlink.selection.constrained_fit import Request, cluster, solve
 from mustlink.selection.formulation import Formulation
@@ -36,18 +39,8 @@ from mustlink.workspace import Workspace
 Floats = NDArray[np.float64]
 INITS = ("auto", "labels", "k-means++")
 KEPT = (Choice, Solution, Convergence, FeasibleCuts)  # what a kept embedding is made of
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _USUAL = 4  # times K: smooth vectors in the subspace that is seldom far from the best
-
-
-def row_scale(graph: Graph) -> Floats:
-    """C^-½ (n,) of a graph whose nodes stand for C: v = C^-½u on every copy; 1 otherwise.
-
-    0 for a node that counts nothing.
-    """
-    if graph.weights is None:
-        return np.ones(graph.n_nodes)
-    root = np.sqrt(graph.weights)
-    return np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
 
 
 @dataclass(eq=False, repr=False)
@@ -77,13 +70,16 @@ class ConstrainedSpectral(InformedClusterer):
     regularization: float | str = "auto"
 
     _parameter: ClassVar[str | None] = None
+    _runs_at_scale: ClassVar[bool] = False  # where nodes are on disk or on ranks
     _assignments: ClassVar[tuple[str, ...]] = ("auto", "kmeans", "sphere")
 
     @abstractmethod
-    def _formulation(
-        self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
-    ) -> Formulation:
-        """The method on one graph with one set of constraints."""
+    def _formulation(self, graph: Any, laplacian: Any, known: Constraints, k: int) -> Formulation:
+        """The method on one graph with one set of constraints.
+
+        `KnownGraph` and `PlacedLaplacian` do for methods that run on disk and on ranks, others ask
+        for a `Graph` and its `NormalizedLaplacian`.
+        """
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """As many smooth vectors as `subspace` says; "auto" needs K and mostly takes 4K.
@@ -110,11 +106,29 @@ class ConstrainedSpectral(InformedClusterer):
 
     def _run_again(self, work: Workspace, known: Constraints) -> None:
         """With the choices of the first fit while what is known is of the same order."""
+        self._run(work, known, self._used_seed, self._choice_kept(known))
+
+    def _choice_kept(self, known: Constraints) -> tuple[Choice | None, int] | None:
+        """The choice of the first fit and its K, where a refit goes by it."""
         similar = 0.5 <= (known.n_constraints + 1) / (self._amount + 1) <= 2
         same = self._asked == self._questions()
         kept = similar and same and self._acted and not known.is_empty
-        fixed = (self._choice, self.report_.n_clusters) if kept else None
-        self._run(work, known, self._used_seed, fixed)
+        return (self._choice, self.report_.n_clusters) if kept else None
+
+    def _stays_on_disk(self, stored: StoredGraph) -> bool:
+        return self._runs_at_scale and stays_on_disk(self, stored)
+
+    def _fit_on_disk(
+        self, graph: StoredGraph, known: Constraints, recorder: Recorder, others: dict[str, Any]
+    ) -> None:
+        fit_on_disk(self, graph, known, recorder, others)
+
+    def _refit_on_disk(self, known: Constraints, recorder: Recorder) -> None:
+        refit_on_disk(self, known, recorder)
+
+    def _home_alone(self) -> dict[str, bool]:
+        """Parameters of the method, and whether their values run at home alone."""
+        return {}
 
     def _fitted_again(self, given: Constraints, recorder: Recorder, seed: int) -> Self:
         """With the choices of this fit: nothing is chosen again."""
@@ -215,7 +229,8 @@ class ConstrainedSpectral(InformedClusterer):
         self._acted = formulation.problem.acts and not known.is_empty
         self._asked = self._questions()
         shares = warn_if_broken(labels, known, recorder, 'subspace="exact" or another method')
-        self.report_ = self._report(k, shares, choice, solution, recorder)
+        parts = graph.n_components
+        self.report_ = self._report(k, shares, choice, solution, recorder, parts)
 
     def _report(
         self,
@@ -224,28 +239,23 @@ class ConstrainedSpectral(InformedClusterer):
         choice: Choice,
         solution: Solution,
         recorder: Recorder,
+        n_components: int,
+        more: Mapping[str, Any] = _NOTHING,
     ) -> Report:
-        parameter = {} if self._parameter is None else {self._parameter: solution.parameter}
         return Report(
             method=type(self).__name__,
             n_nodes=self.graph_.n_rows,
             n_clusters=k,
             choices={
-                "subspace": "exact" if choice.p is None else choice.p,
-                **parameter,
-                **({"weighing": choice.form} if choice.form else {}),
-                "unit": solution.unit,
-                "regularization": [choice.tau, choice.about_tau],
-                "assign": choice.way,
-                "why": choice.reason,
-                "solver": solution.convergence.solver,
+                **told_choices(self._parameter, choice, solution),
                 "graph": dict(self.graph_.info),
             },
             convergence=solution.convergence,
             satisfaction=kept,
             **recorder.told(),
             extra={
-                "n_components": self.graph_.n_components,
+                "n_components": n_components,
+                **more,
                 **told_cuts(solution),
                 "candidates": [list(row) for row in choice.scores],
             },

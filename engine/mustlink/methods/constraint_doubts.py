@@ -18,6 +18,12 @@ _CHANCE = 0.55  # on balance, where 0.5 is what trivial answers keep
 
 def note_doubts(known: Constraints, laplacian: NormalizedLaplacian, recorder: Recorder) -> None:
     """Tell of constraints that contradict each other, and of nodes without an edge."""
+    note_contradictions(known, recorder)
+    warn_of_lost(int(np.count_nonzero(laplacian.positions[known.nodes] < 0)), recorder)
+
+
+def note_contradictions(known: Constraints, recorder: Recorder) -> None:
+    """Tell of constraints that contradict each other."""
     against = known.as_given.contradictions()
     if against:
         noun = "contradiction" if len(against) == 1 else "contradictions"
@@ -27,7 +33,10 @@ def note_doubts(known: Constraints, laplacian: NormalizedLaplacian, recorder: Re
             f"{len(against)} {noun} in the constraints, kept as soft; opposite "
             f"beliefs in one pair cancel: {named}{more}"
         )
-    lost = int(np.count_nonzero(laplacian.positions[known.nodes] < 0))
+
+
+def warn_of_lost(lost: int, recorder: Recorder) -> None:
+    """Tell of so many constrained nodes without an edge."""
     if lost:
         nodes = "node has" if lost == 1 else "nodes have"
         recorder.warn(f"{lost} constrained {nodes} no edge: their constraints cannot act")

@@ -20,6 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+import numpy as np
+
 from mustlink.check import as_integer, check_choice, check_flag, check_number
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import NodeMatrix, balanced
@@ -30,13 +32,13 @@ from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.problem import Problem, Solution, Solving
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.errors import InfeasibleError, InputError
-from mustlink.graph import Graph
 from mustlink.methods.beta import NAMED, SEARCHED, WIDER, check_beta, named_betas, tight_fraction
 from mustlink.methods.constrained_spectral import ConstrainedSpectral
 from mustlink.operators.constraint_operator import ConstraintOperator, local_operator
-from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.operators.protocol import PlacedLaplacian
+from mustlink.result import Convergence
 from mustlink.rounding.assign import ASSIGNMENTS
-from mustlink.selection.formulation import Formulation, Grid
+from mustlink.selection.formulation import Formulation, Grid, KnownGraph, per_root
 from mustlink.space import Block
 from mustlink.workspace import Workspace
 
@@ -134,6 +136,17 @@ class ConstrainedCut(Problem):
         best = feasible.cheapest(self.columns)
         return Solution(best.vectors, best.lam, best.cost, b, unit, convergence)
 
+    def inside(self, basis: SmoothBasis, value: float) -> Solution:
+        """As ever; where nothing is demanded the smoothest directions beside z."""
+        if self.acts:
+            return super().inside(basis, value)
+        count, space, volume = min(self.columns, basis.p), basis.space, basis.laplacian.volume
+        V = space.columns(basis.whole, slice(1, 1 + count))
+        space.blend(V, space.signs(V) * np.sqrt(volume))
+        values, had = basis.values[:count], basis.residuals[:count]
+        sharp = Convergence("smooth subspace", "direct", 0, had, float(had.max(initial=0.0)))
+        return Solution(V, values, values * volume, value, 0.0, sharp, p=basis.p)
+
     def check(self, b: float) -> None:
         """Line 4, before any eigenvector is computed; raises InfeasibleError."""
         check_beta(b, self.kth(self.rank), self.kth(1), self.rank)
@@ -199,10 +212,11 @@ class CSP(ConstrainedSpectral):
     n_vectors: int | None = None
 
     _parameter: ClassVar[str | None] = "beta"
+    _runs_at_scale: ClassVar[bool] = True
     _assignments: ClassVar[tuple[str, ...]] = ASSIGNMENTS
 
     def _formulation(
-        self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
+        self, graph: KnownGraph, laplacian: PlacedLaplacian, known: Constraints, k: int
     ) -> Formulation:
         Q = NodeMatrix(known.matrix, known.factor, known.core)
         if self.balanced:
@@ -222,7 +236,7 @@ class CSP(ConstrainedSpectral):
             tight=self.beta == "tight",
         )
         roundings = ("sign", "split", "kmeans") if k == 2 else ("sphere", "kmeans")
-        return Formulation(cut, 1.0 / laplacian.root_degree, roundings, self._grid(cut, known))
+        return Formulation(cut, per_root(laplacian), roundings, self._grid(cut, known))
 
     def _grid(self, cut: ConstrainedCut, known: Constraints) -> Grid:
         """The fractions to choose from; one if the caller gave it."""
@@ -255,6 +269,9 @@ class CSP(ConstrainedSpectral):
         if not isinstance(self.beta, str) and self.beta >= 1 and problem.acts:
             assert isinstance(problem, ConstrainedCut)
             problem.check(self.beta)
+
+    def _home_alone(self) -> dict[str, bool]:
+        return {"beta": isinstance(self.beta, str) and self.beta not in ("auto", "tight")}
 
     @property
     def _by_criterion(self) -> bool:

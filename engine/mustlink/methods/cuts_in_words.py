@@ -7,6 +7,7 @@ from typing import Any
 from mustlink.eigen.joint_range import FeasibleCuts
 from mustlink.eigen.problem import Solution
 from mustlink.observe import Recorder
+from mustlink.selection.held_out_choice import Choice
 
 
 def told_cuts(solution: Solution) -> dict[str, Any]:
@@ -52,3 +53,18 @@ def doubt_feasible(solution: Solution, recorder: Recorder) -> None:
             f"only {found} of {wanted} vectors feasible, too few to tell all clusters apart; a "
             "smaller beta, or a larger subspace, gives more"
         )
+
+
+def told_choices(parameter: str | None, choice: Choice, solution: Solution) -> dict[str, Any]:
+    """What was chosen, for a report; `parameter` is the name of the method's own."""
+    own = {} if parameter is None else {parameter: solution.parameter}
+    return {
+        "subspace": "exact" if choice.p is None else choice.p,
+        **own,
+        **({"weighing": choice.form} if choice.form else {}),
+        "unit": solution.unit,
+        "regularization": [choice.tau, choice.about_tau],
+        "assign": choice.way,
+        "why": choice.reason,
+        "solver": solution.convergence.solver,
+    }

@@ -16,11 +16,10 @@ from mustlink.constraints.links import (
     must_links,
 )
 from mustlink.eigen.penalized import PenalizedProblem
-from mustlink.graph import Graph
-from mustlink.methods.constrained_spectral import ConstrainedSpectral, row_scale
+from mustlink.methods.constrained_spectral import ConstrainedSpectral
 from mustlink.operators.constraint_operator import local_operator
-from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.selection.formulation import Formulation, Grid
+from mustlink.operators.protocol import PlacedLaplacian
+from mustlink.selection.formulation import Formulation, Grid, KnownGraph, all_rows, per_root
 
 
 @dataclass(eq=False, repr=False)
@@ -47,21 +46,22 @@ class FastGE(ConstrainedSpectral):
 
     mu: float = 1e-3
 
+    _runs_at_scale: ClassVar[bool] = True
     _assignments: ClassVar[tuple[str, ...]] = ("auto", "sign", "split", "kmeans", "sphere")
 
     def _formulation(
-        self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
+        self, graph: KnownGraph, laplacian: PlacedLaplacian, known: Constraints, k: int
     ) -> Formulation:
-        d = graph.degrees
-        own = d * row_scale(graph) ** 2  # of one copy
-        scale = own / np.sqrt(own[d > 0].min() * own.max()) if (d > 0).any() else d
+        d, (least, most) = graph.degrees, graph.degree_range
+        copies = np.ones_like(d) if graph.weights is None else np.maximum(graph.weights, 1e-300)
+        scale = d / copies / np.sqrt(least * most)
         must = difference_form(acting(must_links(known), d).between(scale))
         cannot = difference_form(acting(cannot_links(known), d).between(scale))
         problem = PenalizedProblem(
             laplacian,
             local_operator(must, laplacian, known.nodes, scaled=True),
             columns=k - 1,
-            mass=np.full(laplacian.size, 1.0 / graph.count),
+            mass=all_rows(laplacian, 1.0 / graph.count),
             mass_update=local_operator(cannot, laplacian, known.nodes, scaled=True),
             without_constant=True,
             positive=True,
@@ -71,7 +71,7 @@ class FastGE(ConstrainedSpectral):
         )
         roundings = ("sign", "split", "kmeans") if k == 2 else ("sphere", "kmeans")
         grid = Grid(rivals=(1.0,))
-        return Formulation(problem, 1.0 / laplacian.root_degree, roundings, grid)
+        return Formulation(problem, per_root(laplacian), roundings, grid)
 
     def _check_parameter(self) -> None:
         check_positive(self.mu, "mu")

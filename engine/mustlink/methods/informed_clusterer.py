@@ -17,6 +17,7 @@ from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
 from mustlink.graph.several import several
+from mustlink.graph.stored import StoredGraph
 from mustlink.labels import as_labels, encoded, n_classes_in, refuse_row_numbers
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.methods.refined_clusters import refined_clusters
@@ -73,10 +74,16 @@ class InformedClusterer(GraphClusterer):
         self._check()
         check_flag(self.refine, "refine")
         recorder = recorded(observer)
+        told: dict[str, Any] = {"prior": prior, "belief": belief}
+        if isinstance(X, StoredGraph) and self._stays_on_disk(X):
+            with self._running(recorder):
+                known = side_information(X, y, constraints, recorder, **told)
+                others = {"sample_weight": sample_weight, "graphs": graphs}
+                self._fit_on_disk(X, known, recorder, others)
+            return self
         with self._running(recorder):
             seed = self._seed()
             cost = self.cost(self._classes_named(y, constraints, prior))
-            told: dict[str, Any] = {"prior": prior, "belief": belief}
             X = several(X, graphs, lambda graph: side_information(graph, y, constraints, **told))
             beside = bytes_of(prior, belief) + _bytes_of_soft(prior, constraints)
             work = self._work(X, recorder, seed, sample_weight, cost, beside)
@@ -109,6 +116,9 @@ class InformedClusterer(GraphClusterer):
         recorder, before = recorded(observer), self.labels_
         with self._running(recorder):
             given = side_information(self.graph_, y, constraints, recorder)
+            if isinstance(self.graph_, StoredGraph):
+                self._refit_on_disk(given, recorder)
+                return self._numbered_as(before, recorder)
             work = self._view(self.graph_, recorder, row_weights=self._row_weights)
             self._run_again(work, self._of_nodes(given, work))
         return self._numbered_as(before, recorder)._scored(recorder)
@@ -116,6 +126,23 @@ class InformedClusterer(GraphClusterer):
     def _run_again(self, work: Workspace, known: Constraints) -> None:
         """`_run` with what is to be kept of the fit before."""
         self._run(work, known, self._used_seed)
+
+    def _stays_on_disk(self, stored: StoredGraph) -> bool:
+        """Whether it is too large for the memory, and the method runs on disk."""
+        return False
+
+    def _fit_on_disk(
+        self, graph: StoredGraph, known: Constraints, recorder: Recorder, others: dict[str, Any]
+    ) -> None:
+        """Set what `fit` sets, of a graph that is read by blocks of rows; InputError.
+
+        `others` is what else was given, by name.
+        """
+        raise NotImplementedError
+
+    def _refit_on_disk(self, known: Constraints, recorder: Recorder) -> None:
+        """Set it anew where the graph of the fit is on disk; raises InputError."""
+        raise NotImplementedError
 
     def _labels_knowing(
         self,
@@ -170,7 +197,7 @@ class InformedClusterer(GraphClusterer):
 
 
 def side_information(
-    graph: Graph,
+    graph: Graph | StoredGraph,
     y: Any,
     constraints: Constraints | None,
     recorder: Recorder | None = None,

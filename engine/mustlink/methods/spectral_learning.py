@@ -13,10 +13,10 @@ from mustlink.constraints.links import NodeMatrix, capped_links, diagonal
 from mustlink.eigen.penalized import PenalizedProblem
 from mustlink.graph import Graph
 from mustlink.graph.multiplicity import fold
-from mustlink.methods.constrained_spectral import ConstrainedSpectral, row_scale
+from mustlink.methods.constrained_spectral import ConstrainedSpectral
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.selection.formulation import Formulation, Grid
+from mustlink.selection.formulation import Formulation, Grid, row_scale
 
 _KEPT = 1e-8  # share of its degree that a node keeps which lost all its edges
 

@@ -21,11 +21,10 @@ from mustlink.constraints import Constraints
 from mustlink.constraints.links import balanced, unbalanced
 from mustlink.eigen.penalized import PenalizedProblem
 from mustlink.errors import InputError
-from mustlink.graph import Graph
-from mustlink.methods.constrained_spectral import ConstrainedSpectral, row_scale
+from mustlink.methods.constrained_spectral import ConstrainedSpectral
 from mustlink.operators.constraint_operator import local_operator
-from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.selection.formulation import Formulation, Grid
+from mustlink.operators.protocol import PlacedLaplacian
+from mustlink.selection.formulation import Formulation, Grid, KnownGraph, of_copies, row_scale
 
 _GAMMAS = Grid(
     smooth=(0.3, 0.5, 0.1),
@@ -68,10 +67,11 @@ class SSSC(ConstrainedSpectral):
     cannot_weight: float = 1.0
 
     _parameter: ClassVar[str | None] = "gamma"
+    _runs_at_scale: ClassVar[bool] = True
     _assignments: ClassVar[tuple[str, ...]] = ("auto", "sign", "split", "kmeans", "sphere")
 
     def _formulation(
-        self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
+        self, graph: KnownGraph, laplacian: PlacedLaplacian, known: Constraints, k: int
     ) -> Formulation:
         asked = (self.must_weight, self.cannot_weight) != (1.0, 1.0) or self.subspace == "exact"
         forms = [ALIKE, BALANCED]
@@ -83,20 +83,19 @@ class SSSC(ConstrainedSpectral):
         return replace(first, rival=others[0]) if others else first
 
     def _form(
-        self, form: str, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int
+        self, form: str, graph: KnownGraph, laplacian: PlacedLaplacian, known: Constraints, k: int
     ) -> Formulation:
         kinds = balanced if form == BALANCED else unbalanced
         must, cannot = kinds(known, laplacian.nodes)
-        per_row = row_scale(graph)
         change = cannot.times(self.cannot_weight) + must.times(-self.must_weight)
         if graph.weights is not None:
-            change = change.between(per_row)
+            change = change.between(row_scale(graph))
         Q = local_operator(change, laplacian, known.nodes, scaled=False)
         problem = PenalizedProblem(
             laplacian, Q, columns=k, weights=lambda gamma: (1.0 - gamma, gamma), normalized=True
         )
         roundings = ("sphere", "sign", "split") if k == 2 else ("sphere",)
-        return Formulation(problem, laplacian.enter(per_row), roundings, self._grid(), form)
+        return Formulation(problem, of_copies(graph, laplacian), roundings, self._grid(), form)
 
     def _grid(self) -> Grid:
         """The values of γ to choose from; one if the caller gave it."""
@@ -117,6 +116,9 @@ class SSSC(ConstrainedSpectral):
             weight = check_number(getattr(self, name), name, "at least 0")
             if weight < 0:
                 raise InputError(f"{name}: {weight:g} given; it must be at least 0")
+
+    def _home_alone(self) -> dict[str, bool]:
+        return {"gamma": self.gamma == "search"}
 
     @property
     def _by_criterion(self) -> bool:

@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 
 from mustlink.eigen.stored_solver import StoredWork
 from mustlink.graph.even_degrees import has_even_degrees
+from mustlink.graph.stored import StoredGraph
 from mustlink.kernels.cluster_links import cluster_links
-from mustlink.kernels.nearest_centre import nearest_centre
 from mustlink.result import Convergence
-from mustlink.rounding.assign import kmeans, transform
-from mustlink.space import LocalSpace, Small
+from mustlink.rounding.assign import transform
+from mustlink.rounding.sampled_kmeans import sampled_kmeans, sizes_of
+from mustlink.space import Small
 from mustlink.space.disk_block import DiskBlock
 
 Ints = NDArray[np.int64]
-_SAMPLE = 200_000  # rows on which k-means is run to its end; all others are looked at once
-_NUMBERS = 1 << 22  # in them at most, but for 50 rows a cluster
 _LENGTHS = 1 << 20  # rows that tell whether nodes have about as many edges each
 
 
@@ -70,18 +69,18 @@ def stored_cut(
         scale = _rows_of(values, variant, tau)
         rows = space.rowwise(scale, space.stack([*parts, found.vectors]), laplacian.root_degree)
         advance(0.2)
-        centers = _centres(work, rows, k, seed)
-        advance(0.5)
-        clusters, sizes, often = np.empty(space.size, dtype=np.int64), np.zeros(k), space.weights
-        for part in space.ranges(3 * rows.row_bytes + 16):
-            near = nearest_centre(rows[part], centers)
-            sizes += np.bincount(near, None if often is None else often[part], k)
-            clusters[part] = np.where(laplacian.root_degree[part] > 0, near, -1)
+        clusters = sampled_kmeans(space, rows, k, seed)
         advance(0.8)
-        links = np.zeros((k, k))
-        for block in work.graph.blocks():
-            cluster_links(block, clusters, links)
+        links, sizes = links_between(work.graph, clusters, k), sizes_of(space, clusters, k)
     return StoredCut(clusters, rows, values, found.convergence, found.beyond, links, sizes)
+
+
+def links_between(graph: StoredGraph, clusters: Ints, k: int) -> Small:
+    """Weights between clusters (n,), (k, k), by a pass over the graph."""
+    links = np.zeros((k, k))
+    for block in graph.blocks():
+        cluster_links(block, clusters, links)
+    return links
 
 
 def _rows_of(values: Small, variant: str, tau: float) -> Callable[..., Any]:
@@ -98,20 +97,6 @@ def _rows_of(values: Small, variant: str, tau: float) -> Callable[..., Any]:
         return found.astype(np.float32)
 
     return rows
-
-
-def _centres(work: StoredWork, rows: DiskBlock, k: int, seed: int) -> Small:
-    """Centres of k-means on a sample of nodes that have an edge."""
-    n = work.graph.n_nodes
-    chosen = np.arange(n)
-    most = min(_SAMPLE, max(_NUMBERS // k, 50 * k))
-    if n > most:
-        chosen = np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
-    linked = work.space.take(work.seen.degrees, chosen) > 0
-    seen = rows.picked(chosen[linked])
-    often = None if work.space.weights is None else work.space.weights.picked(chosen[linked])
-    found: Small = kmeans(seen, k, seed, space=LocalSpace(len(seen), often)).centers
-    return found
 
 
 def has_even_rows(work: StoredWork) -> bool:

@@ -97,12 +97,12 @@ def fit_on_disk(
             "n_components": work.seen.n_components + work.seen.isolated,
             "next_eigenvalue": cut.beyond,
             "regularizations_tried": regular.table,
-            **_network(graph, cut, k),
+            **network_of(graph, cut, k),
         },
     )
 
 
-def _network(graph: StoredGraph, cut: StoredCut, k: int) -> dict[str, Any]:
+def network_of(graph: StoredGraph, cut: StoredCut, k: int) -> dict[str, Any]:
     """How a network is cut; nothing of a graph that was made of points."""
     return {} if k < 2 or if_of_points(graph.info) else {"network": scores_of_links(cut.links)[0]}
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from mustlink.check import check_choice, check_n_clusters, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.methods.clusterer import warn_of_sizes
+from mustlink.methods.constraint_doubts import warn_if_broken
 from mustlink.methods.normalized_cut import Cut, warn_of_gap
 from mustlink.on_ranks.work import RankWork
 from mustlink.result import Report
 from mustlink.rounding.assign import kmeans, transform
-from mustlink.scores import satisfaction
 
 VARIANTS = ("luxburg", "ng")
 
@@ -78,6 +78,7 @@ def answer(
         recorder.note(f"{alone} nodes have no edge and cannot be clustered: labelled -1")
     if parts > 1:
         recorder.note(f"the graph has {parts} connected components beside isolated nodes")
+    kept = None if known is None else warn_if_broken(labels, known, recorder)
     report = Report(
         method=method,
         n_nodes=rows.n_nodes,
@@ -88,7 +89,7 @@ def answer(
             "ranks": work.ranks.count,
         },
         convergence=cut.convergence,
-        satisfaction=None if known is None else satisfaction(labels, known),
+        satisfaction=kept,
         **recorder.told(),
         extra={
             "n_components": parts + alone,

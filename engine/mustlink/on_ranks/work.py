@@ -72,6 +72,12 @@ class RankWork:
         """Nodes of the graph."""
         return self.rows.n_nodes
 
+    @cached_property
+    def n_entries(self) -> int:
+        """Stored weights, two an edge."""
+        own = self.laplacian.matrix.local.nnz
+        return int(self.ranks.added(np.array([own]))[0])
+
     @property
     def isolated(self) -> int:
         """Those of them that have no edge."""

@@ -16,6 +16,7 @@ from mustlink.constraints.links import NodeMatrix
 from mustlink.errors import NumericalError
 from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.operators.protocol import PlacedLaplacian
 from mustlink.space import Block, Small, Space
 
 _DENSE_SUPPORT = 2500  # constrained nodes up to which Q̄'s spectrum is found densely
@@ -212,15 +213,16 @@ def constraint_operator(
 
 def local_operator(
     given: NodeMatrix,
-    laplacian: NormalizedLaplacian,
+    laplacian: PlacedLaplacian,
     nodes: NDArray[np.int64],
     *,
     scaled: bool,
 ) -> ConstraintOperator:
     """A matrix that is zero outside the rows `nodes`, in working order; D^-½MD^-½ if `scaled`."""
-    places = laplacian.positions[nodes]
-    root = laplacian.root_degree[places] if scaled else None
-    return placed_operator(given, nodes, places, root, laplacian.space)
+    places, space, root = laplacian.positions[nodes], laplacian.space, None
+    if scaled:
+        root = space.take(space.column(laplacian.root_degree), np.maximum(places, 0))[:, 0]
+    return placed_operator(given, nodes, places, root, space)
 
 
 def placed_operator(

@@ -79,6 +79,11 @@ class NormalizedLaplacian(GroundedLaplacian):
         """How many every node stands for, (m,)."""
         return np.ones(self.size) if self.weights is None else self.weights
 
+    @property
+    def mean_degree(self) -> float:
+        """Of one copy of a node."""
+        return float(self.volume / self.copies.sum())
+
     def reached_from(self, marked: NDArray[np.bool_]) -> NormalizedLaplacian:
         """The components that have a marked working node, `marked` (m,)."""
         component = self.null.component

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mustlink.operators.null_space import NullSpace
 from mustlink.space import Block, Space, Vector
 
@@ -81,4 +84,61 @@ class Laplacian(Operator, Protocol):
 
         The first step has c = 0. X is not changed.
         """
+        ...
+
+
+class PlacedLaplacian(Protocol):
+    """What a constrained problem asks of L̄, with the places of known nodes in its order.
+
+    At home these are all nodes of the graph. Elsewhere they are those that something is said of,
+    numbered by themselves.
+    """
+
+    @property
+    def space(self) -> Space:
+        """Where blocks live."""
+        ...
+
+    @property
+    def root_degree(self) -> Vector:
+        """D^½1."""
+        ...
+
+    @property
+    def volume(self) -> float:
+        """Sum of the degrees."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Rows of blocks, wherever they are."""
+        ...
+
+    @property
+    def n_entries(self) -> int:
+        """Stored entries of S."""
+        ...
+
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        """Working number of each of these nodes, -1 for those without an edge."""
+        ...
+
+    @property
+    def nodes(self) -> NDArray[np.int64]:
+        """Those of these nodes that have an edge, in any order."""
+        ...
+
+    @property
+    def weights(self) -> Vector | None:
+        """How many every row stands for, None: 1 each."""
+        ...
+
+    @property
+    def mean_degree(self) -> float:
+        """Of the nodes with an edge, each counted as often as its weight says."""
+        ...
+
+    def enter(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Rows of all nodes of the graph in working order; of nodes at home."""
         ...

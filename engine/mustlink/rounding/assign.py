@@ -29,7 +29,7 @@ _LONG = 10**7  # multiplications of a step from which only the best start is fol
 _SHORT = 10  # steps of the others: their order hardly changes any more
 _WIDE = 100  # columns from which starts are compared in a random projection on so many
 _FEW = 3  # starts then: with hundreds of clusters they end alike
-_DUST = 1e-6  # of a vector's largest entry: what an eigensolver leaves of the other sign
+DUST = 1e-6  # of a vector's largest entry: what an eigensolver leaves of the other sign
 
 
 def transform(
@@ -68,7 +68,7 @@ def cut_vector(embedding: NDArray[np.float64]) -> NDArray[np.float64]:
     One of a single sign has all nodes on one side, and is rejected (WHC11 §3.4). The last column
     where no other is left. Cost O(mr).
     """
-    dust = _DUST * np.abs(embedding).max(axis=0, initial=0.0)
+    dust = DUST * np.abs(embedding).max(axis=0, initial=0.0)
     high, low = embedding.max(axis=0, initial=0.0), embedding.min(axis=0, initial=0.0)
     both = np.append((high > dust) & (low < -dust), True)
     first = min(int(both.argmax()), max(embedding.shape[1] - 1, 0))

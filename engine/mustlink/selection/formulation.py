@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.eigen.problem import Problem
+from mustlink.operators.protocol import PlacedLaplacian
+from mustlink.space import Vector
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Formulation:
     """
 
     problem: Problem
-    row_scale: NDArray[np.float64]
+    row_scale: Vector
     roundings: tuple[str, ...]
     grid: Grid = Grid()
     form: str = ""
@@ -65,3 +69,59 @@ class Formulation:
 
 
 FormulationOf = Callable[[Constraints], Formulation]
+
+
+class KnownGraph(Protocol):
+    """What a formulation asks of a graph: at home `Graph`, elsewhere of the known nodes alone."""
+
+    @property
+    def degrees(self) -> Floats:
+        """Of the nodes, in the order of the constraints."""
+        ...
+
+    @property
+    def weights(self) -> Floats | None:
+        """How many a node stands for, None: 1 each."""
+        ...
+
+    @property
+    def count(self) -> float:
+        """Nodes of the whole graph, each counted as often as its weight says."""
+        ...
+
+    @property
+    def degree_range(self) -> tuple[float, float]:
+        """The least degree > 0 of one copy of a node of the whole graph, and the largest."""
+        ...
+
+
+def row_scale(graph: KnownGraph) -> Floats:
+    """C^-½ (n,) of a graph whose nodes stand for C: v = C^-½u on every copy; 1 otherwise.
+
+    0 for a node that counts nothing.
+    """
+    if graph.weights is None:
+        return np.ones(graph.degrees.size)
+    root = np.sqrt(graph.weights)
+    return np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+
+
+def of_copies(graph: KnownGraph, laplacian: PlacedLaplacian) -> Vector:
+    """The same in working order, (m,)."""
+    if graph.weights is None:
+        return all_rows(laplacian, 1.0)
+    return laplacian.enter(row_scale(graph))
+
+
+def all_rows(laplacian: PlacedLaplacian, value: float) -> Vector:
+    """The value for every row, (m,)."""
+    return laplacian.space.rowwise(lambda root: np.full(root.shape, value), laplacian.root_degree)
+
+
+def per_root(laplacian: PlacedLaplacian) -> Vector:
+    """D^-½1, (m,), 0 for rows without an edge."""
+    return laplacian.space.rowwise(_inverse, laplacian.root_degree)
+
+
+def _inverse(root: Floats) -> Floats:
+    return np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)

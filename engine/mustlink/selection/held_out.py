@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.operators.protocol import PlacedLaplacian
 from mustlink.rounding.assign import kmeans, nearest
 from mustlink.rounding.split import splitting_value
 from mustlink.scores import satisfaction, satisfaction_added
@@ -110,7 +110,7 @@ def held_out_score(rows: Block, of: Sample, fold: Fold, k: int, way: str, seed: 
     return fold.share_kept(labels)
 
 
-def sampled_rows(laplacian: NormalizedLaplacian, constrained: Ints, seed: int) -> Sample:
+def sampled_rows(laplacian: PlacedLaplacian, constrained: Ints, seed: int) -> Sample:
     """Constrained nodes with an edge, and working rows: a sample of all nodes, then theirs."""
     sample = np.arange(laplacian.size)
     if laplacian.size > _SAMPLE:
@@ -118,7 +118,9 @@ def sampled_rows(laplacian: NormalizedLaplacian, constrained: Ints, seed: int) -
         sample = np.sort(rng.choice(laplacian.size, _SAMPLE, replace=False))
     position = laplacian.positions[constrained]
     rows = np.concatenate([sample, position[position >= 0]])
-    counts = None if laplacian.weights is None else laplacian.weights[rows]
+    counts, space = None, laplacian.space
+    if laplacian.weights is not None:
+        counts = space.take(space.column(laplacian.weights), rows)[:, 0]
     return Sample(constrained[position >= 0], rows, counts)
 
 

@@ -252,14 +252,15 @@ class _Trials:
     ) -> list[_Trial]:
         """Share of held-out constraints kept on every fold, for every value of the parameter."""
         basis = self.basis_of(p, tau).first(p)
-        laplacian = basis.laplacian
+        laplacian, space = basis.laplacian, basis.space
         scores: dict[float, list[float]] = {value: [] for value in values}
         with self.recorder.stage("choosing by held-out constraints"):
             for fold in self.folds:
                 formulation = self.formulation_of(fold.kept).of(form)
                 inside = formulation.problem.restricted(basis)
                 sample = sampled_rows(laplacian, fold.nodes, self.seed)
-                U = basis.rows(sample.rows) * formulation.row_scale[sample.rows, None]
+                scale = space.take(space.column(formulation.row_scale), sample.rows)
+                U = basis.rows(sample.rows) * scale
                 for value in values:
                     found = inside.trial(value)
                     E = transform(U @ found.vectors, way, found.cost)

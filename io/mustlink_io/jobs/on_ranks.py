@@ -13,9 +13,12 @@ from typing import Any
 
 import numpy as np
 
+import mustlink
+from mustlink.check import as_random_state
 from mustlink.constraints import Constraints
 from mustlink.cost.process_memory import peak_bytes
 from mustlink.errors import InputError
+from mustlink.methods.constrained_at_scale import RANKS, check_at_scale
 from mustlink.observe import Observer
 from mustlink.space.division import Division
 from mustlink_io import formats
@@ -27,16 +30,19 @@ from mustlink_io.hdf5.result_parts import Input
 from mustlink_io.hdf5.row_slices import RowSlices, row_slices
 from mustlink_io.jobs import diagnostics
 from mustlink_io.jobs.cluster import ClusterJob
-from mustlink_io.jobs.methods import flag
+from mustlink_io.jobs.methods import METHODS, flag
 from mustlink_io.jobs.provenance import now
 from mustlink_io.jobs.run import result_of
 from mustlink_io.jobs.side_information import load_constraints, refuse_contradictions
 
 _COMMON = {"tol", "max_iter", "random_state", "solver", "regularization"}
+_SMOOTH = _COMMON | {"subspace", "assign", "init"}
 _OPTIONS = {
     "ncut": _COMMON | {"variant"},
-    "csp": _COMMON | {"subspace", "beta"},
-    "sssc": _COMMON | {"subspace", "gamma"},
+    "csp": _SMOOTH | {"beta", "balanced", "n_vectors"},
+    "sssc": _SMOOTH | {"gamma", "balanced", "must_weight", "cannot_weight"},
+    "fast-ge": _SMOOTH | {"mu"},
+    "ap": _SMOOTH | {"noise", "prior"},
 }
 _LATER = 0.5  # seconds that others wait with their complaint: rank 0's is the same, mostly
 
@@ -71,9 +77,8 @@ def check(job: ClusterJob, ranks: int) -> tuple[RowSlices, Constraints | None]:
         raise _left_out(f"--regularization {job.params['regularization']}", "or take 0")
     if job.params.get("variant") == "shi-malik":
         raise _left_out("--variant shi-malik", "or take luxburg or ng")
-    for name in ("subspace", "beta", "gamma"):
-        if isinstance(job.params.get(name), str):
-            raise _left_out(f"{flag(name)} {job.params[name]}", "or give a number")
+    if job.method != "ncut":
+        check_at_scale(_estimator(job), RANKS)
     place = formats.parse(job.data)
     if place.suffix not in (".h5", ".hdf5"):
         raise InputError(
@@ -160,29 +165,33 @@ def _side_information(job: ClusterJob, graph: RowSlices) -> Constraints | None:
     return known
 
 
+def _estimator(job: ClusterJob) -> Any:
+    """The method with its parameters."""
+    made: Any = getattr(mustlink, METHODS[job.method].estimator)
+    return made(**job.parameters(None))
+
+
 def _clustered(
     job: ClusterJob, graph: RowSlices, known: Constraints | None, ranks: Any, observer: Observer
 ) -> Result | None:
-    from mustlink.on_ranks import constrained
+    from mustlink.on_ranks.constrained import constrained_cut
     from mustlink.on_ranks.cut import answer, normalized_cut
     from mustlink.on_ranks.work import RankWork
 
     params = dict(job.params)
     params.pop("solver", None)
     open_ = params.pop("regularization", "auto") == "auto"
-    seed = int(np.random.default_rng(params.pop("random_state", 0)).integers(2**31))
+    seed = as_random_state(params.pop("random_state", 0)).integers(2**31)
     work = RankWork.of(graph.read, graph.n_nodes, ranks, observer)
     if open_ and graph.info.get("kind", "precomputed") == "precomputed":
         work.recorder.note("regularization: 0; others are not tried on ranks")
     k = int(job.n_clusters)
+    name = METHODS[job.method].estimator
     chosen: dict[str, Any] = {}
     if known is None:
-        cut, name = normalized_cut(work, k, seed=seed, **params), "NCut"
+        cut = normalized_cut(work, k, seed=int(seed), **params)
     else:
-        method: Any = constrained.csp if job.method == "csp" else constrained.sssc
-        cut, name = method(work, known, k, seed=seed, **params), job.method.upper()
-        chosen = {"subspace": constrained.dimension(k, params.get("subspace"))}
-        chosen |= constrained.USUAL[job.method] | params
+        cut, chosen = constrained_cut(work, _estimator(job), known, k)
     found = answer(work, cut, k, name, known, chosen)
     if found is None:
         return None

@@ -1,0 +1,1 @@
+"""Methods on a graph whose rows are on disk or on ranks, by `eigen.work.Work` alone."""
