@@ -55,6 +55,7 @@ def fit_on_disk(
     if budget is not None:
         StoredCost(graph.n_nodes, graph.n_entries, columns + guard(columns)).check(budget)
         recorder.note(f"memory: graph and vectors stay on disk to stay within {size_text(budget)}")
+    estimator._numbers_anew()
     folder = None if estimator._keeper is None else estimator._keeper.scratch
     seed = estimator._seed()
     work = StoredWork(graph, columns, recorder, folder)
