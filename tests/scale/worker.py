@@ -8,6 +8,7 @@ from graphs import CLUSTERS, CONSTRAINED, constrained, graphs, sources, told
 from mustlink import CSP
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.linear.cg import block_cg
+from mustlink.linear.multigrid import divided
 from mustlink.linear.multigrid.divided import divided_hierarchy
 from mustlink.linear.multigrid.divided_aggregates import aggregates
 from mustlink.lyapunov.equation import LyapunovProblem
@@ -17,6 +18,8 @@ from mustlink.on_ranks.cut import normalized_cut
 from mustlink.on_ranks.work import RankWork, world
 from mustlink.space import Dots, Gram, GroupSums
 
+DIVIDED = {"points", "many_parts", "wide_weights"}  # whose coarse grids are divided, too
+USUAL = divided.DIVIDED
 ranks = world()
 found, groups_told = {}, np.load(sys.argv[2])
 
@@ -47,6 +50,7 @@ def verbs(space, name):
 
 
 for name, W in graphs():
+    divided.DIVIDED = 100 if name in DIVIDED else USUAL
     work = RankWork.of(lambda a, b, W=W: W[a:b], W.shape[0], ranks)
     laplacian, space = work.laplacian, work.space
     verbs(space, name)
@@ -65,7 +69,8 @@ for name, W in graphs():
     keep(f"{name} group", groups.group)
     coarse = work.grids.coarse_operator(1)
     found[f"{name} coarse"] = coarse.to_dense()
-    keep(f"{name} up", work.grids.up(1, np.eye(coarse.space.size)[:, :50].copy()))
+    some = coarse.space.place(np.eye(coarse.space.size)[:, :50].copy())
+    keep(f"{name} up", work.grids.up(1, some))
     nodes = np.arange(space.first, space.end)
     grounded = laplacian.grounded(np.where(nodes % 50 == 3, 0.5, 1e-4), nodes % 40 != 1)
     keep(f"{name} grounded root", grounded.root_degree)

@@ -44,3 +44,14 @@ def test_sums_are_the_same_for_any_number_of_ranks(size):
     np.testing.assert_allclose(one, values.sum(axis=0), rtol=1e-12)
     for ranks in range(2, min(n_pieces, 30) + 1):
         assert np.array_equal(summed(size, ranks, values), one)
+
+
+@pytest.mark.parametrize("size", [1, 7, 24, 900, 70_000])
+def test_a_coarser_grid_has_as_many_pieces(size):
+    for ranks in (1, 3, 24):
+        fine = Division(10**5, ranks)
+        coarse = fine.coarser(size)
+        assert coarse.n_pieces == fine.n_pieces
+        assert np.array_equal(coarse.pieces, Division(10**5).coarser(size).pieces)
+        assert (np.diff(coarse.bounds) >= 0).all()
+        assert (coarse.bounds[0], coarse.bounds[-1]) == (0, size)

@@ -16,12 +16,10 @@ from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.ritz import rayleigh_ritz
 from mustlink.numeric import dense_algebra
-from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.null_space import NullSpace
 from mustlink.operators.protocol import Laplacian, Preconditioner
-from mustlink.operators.sparse_operator import SparseOperator
 from mustlink.result import EigenResult
-from mustlink.space import Block
+from mustlink.space import Block, Small, Space, Vector
 
 _SMOOTHINGS = 4
 _COARSE_TOL = 1e-3
@@ -29,8 +27,26 @@ _COARSE_STEPS = 12
 _DENSE = 2500  # nodes of the coarsest useful grid up to which LAPACK solves it
 
 
+class CoarseOperator(Protocol):
+    """What it asks of a coarse grid's matrix A."""
+
+    @property
+    def space(self) -> Space:
+        """Where its blocks live."""
+
+    @property
+    def diagonal(self) -> Vector:
+        """a_ii."""
+
+    def apply(self, X: Block, /) -> Block:
+        """AX for a block."""
+
+    def to_dense(self) -> Small:
+        """A as a dense matrix, which everyone has."""
+
+
 class Grids(Protocol):
-    """What a nested iteration asks of a multigrid of L̄: coarse grids are at home everywhere."""
+    """What a nested iteration asks of a multigrid of L̄."""
 
     @property
     def sizes(self) -> list[int]:
@@ -45,7 +61,7 @@ class Grids(Protocol):
         """PX from grid `level` to the next finer one."""
         ...
 
-    def coarse_operator(self, level: int) -> SparseOperator | NormalizedLaplacian:
+    def coarse_operator(self, level: int) -> CoarseOperator:
         """PᵀL̄P of grid `level` >= 1."""
         ...
 
@@ -85,10 +101,10 @@ def _deepest(grids: Grids, depth: int, null: NullSpace, b: int, seed: int) -> Bl
     """Smoothest vectors on the coarsest useful grid."""
     A = grids.coarse_operator(depth)
     if A.space.size <= _DENSE:
-        Z = null.columns(np.arange(null.n_components))
+        Z = A.space.take(null.columns(np.arange(null.n_components)), np.arange(A.space.size))
         dense = A.to_dense() + 4.0 * Z @ Z.T
         _, vectors = dense_algebra.eigh(dense)
-        return np.ascontiguousarray(vectors[:, :b])
+        return A.space.place(np.ascontiguousarray(vectors[:, :b]))
     return _refine(grids, depth, null, A.space.normals(b, seed), steps=10 * _COARSE_STEPS)
 
 
@@ -97,7 +113,8 @@ def _refine(
 ) -> Block:
     """A few LOBPCG steps on a coarse grid."""
     A = grids.coarse_operator(level)
-    rule = Lobpcg(X.shape[1], _COARSE_TOL, steps, norm_A=float(A.diagonal.max()))
+    most = float(A.space.peaks(A.space.column(A.diagonal))[0])
+    rule = Lobpcg(X.shape[1], _COARSE_TOL, steps, norm_A=most)
     found = lobpcg(
         A.apply, X, rule, precondition=grids.cycle(level), project=null.project, space=A.space
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -28,6 +29,18 @@ _NUMBERS = 1 << 20  # in the rows of a task: what each thread makes of them take
 _LEAST = 1 << 10
 _NARROW = 384  # columns on a side, up to which `tiles` keep what they need in the cache
 _CACHED = 1 << 11  # rows at a time: 40 numbers of each are half a megabyte
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Where blocks are a part of taller ones: rows of the whole, and slices of what is here.
+
+    BLAS rounds a row by how many there are beside it: it gets a slice at a time, so that rows come
+    out the same wherever the whole is divided.
+    """
+
+    whole: int
+    slices: tuple[slice, ...]
 
 
 def row_slices(n: int, width: int) -> list[slice]:
@@ -50,9 +63,9 @@ def gram(X: Block, Y: Block) -> Block:
     return gram_of([X], [Y])
 
 
-def gram_of(V: list[Block], U: list[Block]) -> Block:
+def gram_of(V: list[Block], U: list[Block], within: Pieces | None = None) -> Block:
     """[V₁ V₂ …]ᵀ[U₁ U₂ …] without joining the blocks: the only sum over nodes."""
-    if _fit_tiles(V, U):
+    if _fit_tiles(V, U, within):
         return tiles.gram(V, U)
     if len(V) == len(U) == V[0].shape[1] == 1 and U[0].flags.c_contiguous:
         return along(V[0][:, 0], U[0])[None]
@@ -71,9 +84,9 @@ def gram_of(V: list[Block], U: list[Block]) -> Block:
     return total
 
 
-def _fit_tiles(V: list[Block], U: list[Block]) -> bool:
+def _fit_tiles(V: list[Block], U: list[Block], within: Pieces | None) -> bool:
     """Whether `tiles` know what to do with these, and are faster."""
-    n, dtype = V[0].shape[0], V[0].dtype
+    n, dtype = V[0].shape[0] if within is None else within.whole, V[0].dtype
     return (
         n > _ROWS
         and dtype.kind == "f"
@@ -109,18 +122,20 @@ def combine(V: Block, C: Block) -> Block:
     return combination([V], C)
 
 
-def combination(V: list[Block], C: Block) -> Block:
+def combination(V: list[Block], C: Block, within: Pieces | None = None) -> Block:
     """[V₁ V₂ …]C without joining the blocks, in their precision."""
     out = empty((V[0].shape[0], C.shape[1]), V[0].dtype)
-    if _fit_tiles(V, [out]):
+    if _fit_tiles(V, [out], within):
         tiles.combine(V, C, out, out[:, :0].copy())
         return out
     width = out.shape[1] + V[0].shape[1]
-    _over_rows(lambda rows: _combined(V, rows, C, out[rows]), out.shape[0], width)
+    _over_rows(lambda rows: _combined(V, rows, C, out[rows]), out.shape[0], width, within)
     return out
 
 
-def recombine(V: list[Block], C: Block, C2: Block) -> tuple[Block, Block]:
+def recombine(
+    V: list[Block], C: Block, C2: Block, within: Pieces | None = None
+) -> tuple[Block, Block]:
     """[V₁ V₂ …]C and [V₁ V₂ …]C₂; the first in place of V₁, which is changed, if it is as wide.
 
     One block less is held at a time than with two calls of `combination`.
@@ -128,7 +143,7 @@ def recombine(V: list[Block], C: Block, C2: Block) -> tuple[Block, Block]:
     n, dtype = V[0].shape[0], V[0].dtype
     first = V[0] if C.shape[1] == V[0].shape[1] else empty((n, C.shape[1]), dtype)
     second = empty((n, C2.shape[1]), dtype)
-    if _fit_tiles(V, [first, second]):
+    if _fit_tiles(V, [first, second], within):
         tiles.combine(V, np.concatenate([C, C2], axis=1), first, second)
         return first, second
 
@@ -138,18 +153,18 @@ def recombine(V: list[Block], C: Block, C2: Block) -> tuple[Block, Block]:
         _combined(V, rows, C2, second[rows])
         first[rows] = found
 
-    _over_rows(fill, n, first.shape[1] + 2 * second.shape[1])
+    _over_rows(fill, n, first.shape[1] + 2 * second.shape[1], within)
     return first, second
 
 
-def subtract(X: Block, V: Block, C: Block) -> None:
+def subtract(X: Block, V: Block, C: Block, within: Pieces | None = None) -> None:
     """X − VC in place of X (n, b)."""
     C = C.astype(X.dtype, copy=False)
 
     def fill(rows: slice) -> None:
         X[rows] -= V[rows].astype(X.dtype, copy=False) @ C
 
-    _over_rows(fill, X.shape[0], V.shape[1] + X.shape[1])
+    _over_rows(fill, X.shape[0], V.shape[1] + X.shape[1], within)
 
 
 def _combined(V: list[Block], rows: slice, C: Block, out: Block) -> None:
@@ -164,14 +179,17 @@ def _combined(V: list[Block], rows: slice, C: Block, out: Block) -> None:
             out += v[rows] @ part
 
 
-def _over_rows(task: Callable[[slice], None], n: int, width: int) -> None:
+def _over_rows(
+    task: Callable[[slice], None], n: int, width: int, within: Pieces | None = None
+) -> None:
     def each(rows: slice) -> None:
         for some in _cached(rows):
             task(some)
 
-    parts = row_slices(n, width)
-    if len(parts) < 2:
-        each(slice(0, n))
+    parts = row_slices(n, width) if within is None else within.slices
+    if len(parts) < 2 or (within is not None and n <= _ROWS):
+        for rows in parts:
+            each(rows)
         return
     with ThreadPoolExecutor(workers()) as pool:
         list(pool.map(each, parts))

@@ -25,10 +25,14 @@ Sums = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Division:
-    """`size` rows in pieces, of which each of `ranks` has a run."""
+    """`size` rows in pieces, of which each of `ranks` has a run.
+
+    `given` is the number of pieces where another division says it; some may then be empty.
+    """
 
     size: int
     ranks: int = 1
+    given: int | None = None
 
     def __post_init__(self) -> None:
         """Raise InputError where there are more ranks than pieces."""
@@ -41,6 +45,8 @@ class Division:
     @property
     def n_pieces(self) -> int:
         """Number of pieces."""
+        if self.given is not None:
+            return self.given
         return max(1, min(self.size, max(_PIECES, self.size // _LARGEST)))
 
     @cached_property
@@ -60,6 +66,10 @@ class Division:
     def bounds(self) -> NDArray[np.int64]:
         """First row of every rank, and the end of the last, (ranks + 1,)."""
         return self.pieces[self.runs]
+
+    def coarser(self, size: int) -> Division:
+        """That of a coarser grid: as many pieces of `size` rows, a run of them a rank."""
+        return Division(size, self.ranks, self.n_pieces)
 
     def owner(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
         """Rank that has each of these rows."""

@@ -21,24 +21,42 @@ Array = NDArray[Any]
 class LocalSpace(Space):
     """The space of `size` nodes on one machine; `weights` (size,) or None are multiplicities.
 
-    Results do not depend on the number of threads.
+    Results do not depend on the number of threads, nor, `within` a whole, on what is beside a row.
     """
 
-    def __init__(self, size: int, weights: NDArray[np.float64] | None = None) -> None:
+    def __init__(
+        self,
+        size: int,
+        weights: NDArray[np.float64] | None = None,
+        within: blocks.Pieces | None = None,
+    ) -> None:
         self.size = size
         self.weights = weights
+        self._within = within
 
     def sums(self, *wanted: Sum) -> list[Small]:
         """See `Space`."""
         match wanted:
             case (Gram(V, U), Gram(V2, U2)) if V is V2 and not isinstance(U, list | tuple):
-                together = blocks.gram_of(_listed(V), [U, *_listed(U2)])  # V is read once
+                together = blocks.gram_of(
+                    _listed(V), [U, *_listed(U2)], self._within
+                )  # V is read once
                 return np.hsplit(together, [U.shape[1]])
-        return [_sum(one) for one in wanted]
+        return [self._sum(one) for one in wanted]
+
+    def _sum(self, wanted: Sum) -> Small:
+        if isinstance(wanted, Gram):
+            return self.gram(wanted.left, wanted.right)
+        if isinstance(wanted, Dots):
+            return self.dots(wanted.left, wanted.right)
+        assert isinstance(wanted, GroupSums)
+        X, groups = np.ascontiguousarray(wanted.X), wanted.groups
+        scale = np.ones(groups.size) if wanted.scale is None else wanted.scale
+        return group_sums(X, groups, wanted.count, scale)
 
     def gram(self, V: Array | list[Array], U: Array | list[Array]) -> Small:
         """See `Space`; small problems call this and `dots` too often for a detour."""
-        return blocks.gram_of(_listed(V), _listed(U))
+        return blocks.gram_of(_listed(V), _listed(U), self._within)
 
     def dots(self, X: Array, Y: Array) -> Small:
         """See `Space`."""
@@ -58,15 +76,15 @@ class LocalSpace(Space):
 
     def combine(self, V: Array | list[Array], C: Small) -> Array:
         """See `Space`."""
-        return blocks.combination(_listed(V), C)
+        return blocks.combination(_listed(V), C, self._within)
 
     def recombine(self, V: list[Array], C: Small, C2: Small) -> tuple[Array, Array]:
         """See `Space`."""
-        return blocks.recombine(V, C, C2)
+        return blocks.recombine(V, C, C2, self._within)
 
     def subtract(self, X: Array, V: Array, C: Small) -> None:
         """See `Space`."""
-        blocks.subtract(X, V, C)
+        blocks.subtract(X, V, C, self._within)
 
     def blend(
         self,
@@ -166,17 +184,6 @@ class LocalSpace(Space):
     def add_rows(self, X: Array, nodes: Ints, rows: Array) -> None:
         """See `Space`."""
         X[nodes] += rows
-
-
-def _sum(wanted: Sum) -> Small:
-    if isinstance(wanted, Gram):
-        return blocks.gram_of(_listed(wanted.left), _listed(wanted.right))
-    if isinstance(wanted, Dots):
-        return column_steps.dots(*map(np.ascontiguousarray, (wanted.left, wanted.right)))
-    assert isinstance(wanted, GroupSums)
-    X, groups = np.ascontiguousarray(wanted.X), wanted.groups
-    scale = np.ones(groups.size) if wanted.scale is None else wanted.scale
-    return group_sums(X, groups, wanted.count, scale)
 
 
 def _listed(V: Array | list[Array]) -> list[Array]:

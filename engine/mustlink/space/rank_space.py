@@ -8,11 +8,13 @@ the number of ranks, so that every rank goes the same way.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.kernels.blocks import Pieces
 from mustlink.kernels.keyed_normals import normals
 from mustlink.space.division import Division
 from mustlink.space.local import LocalSpace
@@ -31,7 +33,10 @@ class RankSpace(Space):
         self.ranks, self.division, self.size = ranks, division, division.size
         self.first, self.end = (int(at) for at in division.bounds[ranks.own : ranks.own + 2])
         self.held = self.end - self.first
-        self._home = LocalSpace(self.held)
+        own, following = (int(piece) for piece in division.runs[ranks.own : ranks.own + 2])
+        bounds = np.unique(division.pieces[own : following + 1])
+        pieces = tuple(slice(int(a), int(b)) for a, b in pairwise(bounds - self.first))
+        self._home = LocalSpace(self.held, within=Pieces(self.size, pieces))
         self._nodes = division.own_nodes(ranks.own)
 
     # --- sums over nodes, and what else knows of other ranks

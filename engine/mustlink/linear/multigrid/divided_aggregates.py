@@ -27,36 +27,47 @@ from mustlink.space.halo import Halo
 from mustlink.space.rank_space import RankSpace
 
 _ROOT = np.iinfo(np.int64).max
-_UNIT = 2.0**60  # of whole numbers that entries up to 1 are added as
 
 
 @dataclass(frozen=True, eq=False)
 class Aggregates:
-    """Aggregate of own nodes, `group` (n_local,), numbered over all ranks; `count` are there.
+    """Aggregate of own nodes, `group` (n_local,), numbered over all ranks; -1 for those in none.
 
-    It is -1 for nodes that are in none.
-
-    Those from `first` on, `own` in number, have their root here: this rank owns them.
+    `bounds` (ranks + 1,) are the first aggregates of ranks: they own them. Aggregates are in the
+    order of their roots, so that most are where their nodes are.
     """
 
     space: RankSpace
     group: NDArray[np.int64]
-    first: int
-    own: int
-    count: int
+    bounds: NDArray[np.int64]
+
+    @property
+    def count(self) -> int:
+        """Aggregates of all ranks."""
+        return int(self.bounds[-1])
+
+    @property
+    def first(self) -> int:
+        """The first that is owned here."""
+        return int(self.bounds[self.space.ranks.own])
+
+    @property
+    def own(self) -> int:
+        """Aggregates that are owned here."""
+        return int(self.bounds[self.space.ranks.own + 1]) - self.first
 
     @cached_property
     def _strangers(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Nodes of other ranks in aggregates owned here, rising, and their aggregates."""
-        space = self.space
-        owned = (self.group >= self.first) & (self.group < self.first + self.own)
-        leaving = np.flatnonzero(~owned & (self.group >= 0))
-        told = np.column_stack([leaving + space.first, self.group[leaving]])
-        every = space.ranks.joined(told)
-        mine = (every[:, 1] >= self.first) & (every[:, 1] < self.first + self.own)
-        mine &= (every[:, 0] < space.first) | (every[:, 0] >= space.end)
-        nodes, at = np.unique(every[mine, 0], return_index=True)
-        return nodes, every[mine, 1][at]
+        space, group = self.space, self.group
+        owned = (group >= self.first) & (group < self.first + self.own)
+        leaving = np.flatnonzero(~owned & (group >= 0))
+        leaving = leaving[np.argsort(group[leaving], kind="stable")]
+        counts = np.diff(np.searchsorted(group[leaving], self.bounds))
+        told = np.column_stack([leaving + space.first, group[leaving]])
+        came = space.ranks.sent(told, counts)
+        came = came[np.argsort(came[:, 0])]
+        return came[:, 0], came[:, 1]
 
     @cached_property
     def halo(self) -> Halo:
@@ -75,10 +86,26 @@ class Aggregates:
         shape = (self.own, every.size)
         return sp.csr_matrix((weights[order], order.astype(np.int32), ends), shape=shape)
 
-    def norms(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Length of a vector's part on every aggregate, (count,), on all ranks."""
-        squares = self.members(vector**2).sum(axis=1)
-        return np.sqrt(self.space.ranks.joined(np.asarray(squares).ravel()))
+    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Σ over the nodes of own aggregates, (own,)."""
+        found: NDArray[Any] = np.asarray(self.members(values).sum(axis=1)).ravel()
+        return found
+
+    @cached_property
+    def beyond(self) -> Halo:
+        """Rows of the aggregates of own nodes that others own, in blocks of the coarser grid."""
+        found = np.unique(self.group)
+        foreign = found[(found >= 0) & ((found < self.first) | (found >= self.first + self.own))]
+        space = self.space
+        return Halo(RankSpace(space.ranks, space.division.coarser(self.count)), foreign)
+
+    @cached_property
+    def place(self) -> NDArray[np.int64]:
+        """Row of every own node's aggregate among those owned here, then those `beyond`; or -1."""
+        own = self.group - self.first
+        there = self.own + np.searchsorted(self.beyond.nodes, self.group)
+        found = np.where((own >= 0) & (own < self.own), own, there)
+        return np.where(self.group < 0, -1, found)
 
 
 def aggregates(
@@ -116,54 +143,4 @@ def aggregates(
     # Two roots have no neighbour in common.
     number = spread(number, np.ones(space.held, dtype=np.bool_), near)
     number = nearest_value(local, halo.beside(number))
-    return Aggregates(space, number - 1, first, int(roots.size), int(counts.sum()))
-
-
-def between(
-    matrix: DividedMatrix,
-    found: Aggregates,
-    weight: NDArray[np.float64],
-    vector: NDArray[np.float64],
-    ground: NDArray[np.float64] | None = None,
-) -> sp.csr_matrix:
-    """PᵀP − PᵀSP (count, count) with null vector `vector`, on all ranks, from P's `weight`.
-
-    With a `ground` (n_local,) it makes that, summed over aggregates, of `vector`². Terms are added
-    as whole numbers, so that no order matters. The diagonal follows from the rest: nothing is lost
-    by a difference.
-    """
-    local, halo = matrix.local, matrix.halo
-    groups, weights = halo.beside(found.group), halo.beside(weight)
-    shape = (found.count, found.count)
-    total: Any = sp.csr_matrix((0, 0))
-    for rows in _some_rows(local.indptr):
-        part = slice(local.indptr[rows.start], local.indptr[rows.stop])
-        columns = local.indices[part]
-        lengths = np.diff(local.indptr[rows.start : rows.stop + 1])
-        here = np.repeat(np.arange(rows.start, rows.stop), lengths)
-        outside = groups[here] != groups[columns]
-        here, columns = here[outside], columns[outside]
-        terms = weights[here] * local.data[part][outside] * weights[columns]
-        whole = np.rint(terms * _UNIT).astype(np.int64)
-        some = sp.coo_matrix((whole, (groups[here], groups[columns])), shape=shape).tocsr()
-        total = total + some if total.shape == shape else some
-    own = total.tocoo()
-    ranks = found.space.ranks
-    at = ranks.joined(np.column_stack([own.row, own.col]).astype(np.int32))
-    whole = ranks.joined(own.data)
-    links = sp.coo_matrix((whole, (at[:, 0], at[:, 1])), shape=shape).tocsr()
-    off = sp.csr_matrix((links.data / _UNIT, links.indices, links.indptr), shape=shape)
-    off.eliminate_zeros()
-    diagonal = np.asarray(off @ vector) / vector
-    if ground is not None:
-        diagonal += (found.norms(np.sqrt(ground)) / vector) ** 2
-    coarse = sp.csr_matrix(sp.diags_array(diagonal) - off)
-    coarse.sort_indices()
-    return coarse
-
-
-def _some_rows(indptr: NDArray[np.integer], entries: int = 1 << 19) -> list[slice]:
-    """Rows a few at a time: what is made of their entries stays small."""
-    starts = np.unique(np.searchsorted(indptr, np.arange(0, indptr[-1], entries), side="left"))
-    ends = np.append(starts[1:], indptr.size - 1)
-    return [slice(int(a), int(b)) for a, b in zip(starts, ends, strict=True)]
+    return Aggregates(space, number - 1, space.division.coarser(int(counts.sum())).bounds)
