@@ -28,6 +28,7 @@ from mustlink.graph.stored_answers import block_of_rows
 from mustlink.graph.survey import Survey, survey
 from mustlink.linear.multigrid.stored_grids import StoredGrids, stored_grids
 from mustlink.observe import Recorder
+from mustlink.operators.protocol import Preconditioner
 from mustlink.operators.stored_laplacian import StoredLaplacian
 from mustlink.result import Convergence, EigenResult
 from mustlink.space import Block
@@ -105,6 +106,10 @@ class StoredWork:
         vars(found).update(made)
         return found
 
+    def positions(self, nodes: Ints) -> Ints:
+        """Nodes of the graph as they are."""
+        return nodes
+
     def places(self, nodes: Ints) -> Ints:
         """Nodes that rows of the caller are, -1 for those without an edge."""
         if self.graph.rows is not None:
@@ -125,15 +130,37 @@ class StoredWork:
     @cached_property
     def grids(self) -> StoredGrids | None:
         """Grids of L̄, None where they are hardly smaller than the graph."""
-        laplacian = self.laplacian
+        found = self._grids_of(self.laplacian)
+        if found is None:
+            self.recorder.note("eigenvectors: found by filters, as coarse grids would be too large")
+        return found
+
+    def _grids_of(self, laplacian: StoredLaplacian) -> StoredGrids | None:
         with self.recorder.stage("multigrid set-up") as advance:
             made = stored_grids(laplacian, advance, self._most_links)
         if made is not None:
             coarse = coarse_bytes(made.sizes[1], self._width(self.columns))
             with suppress(OutOfMemoryError):
                 return replace(made, laplacian=replace(laplacian, room=self._room(coarse)))
-        self.recorder.note("eigenvectors: found by filters, as coarse grids would be too large")
         return None
+
+    def grounded(self, ground: Block, kept: Block) -> StoredLaplacian:
+        """I − T^-½WT^-½, T = D + diag(ground), on nodes `kept` (n,)."""
+        return self.laplacian.grounded(ground, kept)
+
+    def with_cycle(
+        self, laplacian: StoredLaplacian
+    ) -> tuple[StoredLaplacian, Preconditioner | None]:
+        """The Laplacian on as many columns as there is room for, and its multigrid cycle."""
+        found = self._grids_of(laplacian)
+        if found is None:
+            self.recorder.note("equations: solved without a multigrid, whose grids do not fit")
+            return laplacian, None
+        return found.laplacian, found.cycle()
+
+    def enter(self, values: Array) -> Block:
+        """Values (n, …) of the nodes, on disk."""
+        return self.space.place(values)
 
     def smallest_pairs(
         self,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from numpy.typing import NDArray
+
 from mustlink.eigen.nested_iteration import Grids
 from mustlink.observe import Recorder
-from mustlink.operators.protocol import Laplacian
+from mustlink.operators.protocol import Laplacian, Preconditioner
 from mustlink.result import EigenResult
-from mustlink.space import Block, Space
+from mustlink.space import Block, Space, Vector
 from mustlink.space.verbs import Ints
 
 
@@ -55,10 +57,26 @@ class Work(Protocol):
         """Multigrid of L̄, None where grids would hardly be smaller; InputError where it must be."""
         ...
 
+    def grounded(self, ground: Vector, kept: Vector) -> Laplacian:
+        """I − T^-½WT^-½, T = D + diag(ground), on nodes `kept`, see `operators.grounding`."""
+        ...
+
+    def with_cycle(self, laplacian: Any) -> tuple[Laplacian, Preconditioner | None]:
+        """L̄, or a grounded one, as it is to be applied, and a multigrid cycle if grids pay."""
+        ...
+
+    def enter(self, values: NDArray[Any]) -> Vector:
+        """Values (n, …) of the graph's nodes that everyone has, in working order."""
+        ...
+
     def smallest_pairs(
         self, k: int, *, tol: float | None = None, max_iter: int = 200, seed: int = 0
     ) -> EigenResult:
         """The k smallest pairs of L̄ beyond its null space; raises InputError."""
+        ...
+
+    def positions(self, nodes: Ints) -> Ints:
+        """Working numbers of nodes of the graph, -1 for those that have none."""
         ...
 
     def places(self, nodes: Ints) -> Ints:

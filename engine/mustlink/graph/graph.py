@@ -54,13 +54,8 @@ class Graph:
 
     @property
     def is_network(self) -> bool:
-        """Whether the edges were given, and nobody told of what they were made.
-
-        Where more than half of the pairs are edges they are values of a kernel.
-        """
-        n = float(self.n_nodes)
-        given = self.info.get("kind") in ("precomputed", "bipartite")
-        return given and self.affinity.nnz <= _KERNEL * n * n
+        """Whether the edges were given, and nobody told of what they were made."""
+        return is_network(self.info, self.n_nodes, self.affinity.nnz)
 
     @property
     def n_nodes(self) -> int:
@@ -176,3 +171,12 @@ def _surely_symmetric(W: sp.csr_matrix) -> bool:
     from mustlink.kernels.mirrored import is_symmetric
 
     return is_symmetric(W)
+
+
+def is_network(info: Mapping[str, Any], n_nodes: int, n_entries: int) -> bool:
+    """Whether the edges of a graph were given, and nobody told of what they were made.
+
+    Where more than half of the pairs are edges they are values of a kernel.
+    """
+    given = info.get("kind") in ("precomputed", "bipartite")
+    return given and n_entries <= _KERNEL * float(n_nodes) ** 2

@@ -19,6 +19,7 @@ from mustlink.graph.divided_rows import DividedRows, Rows, divided_rows
 from mustlink.linear.multigrid.divided import DividedHierarchy, divided_hierarchy
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.divided_laplacian import DividedLaplacian
+from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence, EigenResult
 from mustlink.space.rank_space import RankSpace
 from mustlink.space.ranks import Ranks
@@ -104,6 +105,24 @@ class RankWork:
             raise InputError("graph: no coarser grid can be made of it; leave out --ranks")
         return found
 
+    def grounded(self, ground: Array, kept: Array) -> DividedLaplacian:
+        """I − T^-½WT^-½, T = D + diag(ground), on nodes `kept` (n_local,)."""
+        return self.laplacian.grounded(ground, kept)
+
+    def with_cycle(
+        self, laplacian: DividedLaplacian
+    ) -> tuple[DividedLaplacian, Preconditioner | None]:
+        """The Laplacian, and its multigrid cycle unless no grid is coarser."""
+        if laplacian is self.laplacian:
+            return laplacian, self.grids.cycle()
+        with self.recorder.stage("multigrid set-up"):
+            found = divided_hierarchy(laplacian)
+        return laplacian, None if found is None else found.cycle()
+
+    def enter(self, values: Array) -> Array:
+        """Own rows of values (n, …) that all ranks have."""
+        return np.array(values[self.rows.nodes[self.space.first : self.space.end]])
+
     def smallest_pairs(
         self, k: int, *, tol: float | None = None, max_iter: int = 200, seed: int = 0
     ) -> EigenResult:
@@ -135,6 +154,10 @@ class RankWork:
         found = np.full(self.n_nodes, -1, dtype=np.int32)
         found[self.rows.nodes] = np.arange(self.rows.nodes.size, dtype=np.int32)
         return found
+
+    def positions(self, nodes: Ints) -> NDArray[np.int64]:
+        """See `places`: rows of the caller are nodes."""
+        return self.places(nodes)
 
     def places(self, nodes: Ints) -> NDArray[np.int64]:
         """Working numbers of nodes of the graph, -1 for those without an edge."""

@@ -15,7 +15,8 @@ from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.task import Solution, Task
+from mustlink.propagate.solution import Solution
+from mustlink.propagate.task import Task
 
 _ROWS = 1 << 17  # rows classified at a time
 _SOFT = 100.0  # inverse strength of the logistic regression's penalty

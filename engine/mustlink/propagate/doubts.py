@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.observe import Recorder
-from mustlink.propagate.task import Task
 
 _MANY = 50  # labels of the rarest class from which the graph says how far it reaches
 _UNEQUAL = 3.0  # times as many labels in one class as in another that a person should hear about
@@ -17,16 +16,14 @@ _HALF, _SURE = 0.5, 0.7  # right of those held out, and confidence, that do not 
 _PROMISED = 10  # nodes from which that is no chance
 
 
-def note_shares(task: Task, *, always: bool) -> None:
+def note_shares(count: NDArray[np.float64], recorder: Recorder, *, always: bool) -> None:
     """Tell of labels that are unequally many, where they decide about the sizes of the classes.
 
-    `always`: however many there are.
+    `count` (K,) are those of every class; `always`: however many there are.
     """
-    held = task.labels_held[task.labelled]
-    count = np.bincount(task.codes, held, task.n_classes)
     few = always or count.min() < _MANY
     if few and count.max(initial=0) > _UNEQUAL * max(count.min(), 1):
-        task.recorder.note(
+        recorder.note(
             f"classes have from {count.min():g} to {count.max():g} labels, which weighs on "
             'their sizes; if those differ less, say so: class_mass="equal" (--class-shares '
             "equal) or the shares"

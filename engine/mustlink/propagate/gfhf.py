@@ -6,18 +6,16 @@ Labels stay as given, every other node is the mean of its neighbours: f_u = (D_u
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mustlink.cost.method_cost import Cost, clamped_propagation
-from mustlink.operators.laplacian import Block
-from mustlink.propagate.glp import LaplacianEnergy
 from mustlink.propagate.held_out_labels import Best, is_auto
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.task import Solution, Task
+from mustlink.propagate.solution import AnyTask, Solution
 from mustlink.result import Convergence
+from mustlink.space import Block, Dots, Gram, LocalSpace, Space, Vector
 
 # 17 sets, 6 amounts of labels, accuracy with scaled masses: below .1 .74 for .66, from there to .25
 # .80 for .77, above by hardly .005. Where classes are far from equally large but were given equally
@@ -40,6 +38,8 @@ class GFHF(Propagator):
 
     class_mass: Any = "auto"
 
+    _by_rows: ClassVar[bool] = True
+
     def cost(self, n_classes: int | None = None) -> Cost:
         """One equation for each class among the nodes without a label."""
         return clamped_propagation(super().cost(n_classes).columns)
@@ -49,33 +49,37 @@ class GFHF(Propagator):
             return super()._ways(network=network)
         return [self._with(network=False, class_mass="auto")]
 
-    def _with_values(self, best: Best[Self], task: Task, solution: Solution) -> Best[Self]:
+    def _with_values(self, best: Best[Self], task: AnyTask, solution: Solution) -> Best[Self]:
         if not is_auto(self.class_mass):
             return best
         if task.prior is not None:  # which says how large the classes are
             return best._replace(way=self._with(network=False, class_mass=False))
-        told = told_apart(solution.scores, task.unlabelled.astype(np.float64))
+        told = told_apart(solution.scores, task.without_label, task.space)
         why = f"class_mass: the nodes' values explain {told:.2f} of what could differ between them"
         masses = "smoothed" if told < _TOLD_APART else False
         return best._replace(way=self._with(network=False, class_mass=masses), why=why)
 
-    def _solve(self, task: Task) -> Solution:
+    def _solve(self, task: AnyTask) -> Solution:
         return Solution(*harmonic(task))
 
 
-def told_apart(F: Block, counts: NDArray[np.float64]) -> float:
+def told_apart(F: Block, counts: Vector, space: Space | None = None) -> float:
     """Σ_c var(f_c) / Σ_c f̄_c(1 − f̄_c) of class probabilities (m, K): 0 where all rows are equal.
 
     1 where every row is sure of its class. `counts` (m,) is how often rows count.
     """
-    if not counts.any():
+    space = LocalSpace(len(F)) if space is None else space
+    weight, ones = space.column(counts), space.column(space.rowwise(np.ones_like, counts))
+    squares = Dots(space.scaled(F, counts), F)
+    (total,), first, second = space.sums(Dots(weight, ones), Gram(weight, F), squares)
+    if total == 0:
         return 1.0
-    mean = np.average(F, axis=0, weights=counts)
+    mean = first[0] / total
     most = float((mean * (1.0 - mean)).sum())
-    apart = float((np.average(F**2, axis=0, weights=counts) - mean**2).sum())
+    apart = float((second / total - mean**2).sum())
     return apart / most if most > 0 else 1.0
 
 
-def harmonic(task: Task) -> tuple[Block, Convergence]:
+def harmonic(task: AnyTask) -> tuple[Block, Convergence]:
     """Harmonic values (m, K) of one-hot labels; every row sums to 1."""
-    return task.minimise(LaplacianEnergy(task.laplacian), clamped=task.labelled)
+    return task.minimise(task.energy(), clamped=task.labelled)

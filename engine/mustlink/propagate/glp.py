@@ -34,7 +34,7 @@ SOLVERS = ("auto", "dense", "cg")
 _SINGULAR = 2e-16  # reciprocal condition number from which LAPACK's answer has no digit
 _ILL = 1e-7  # and from which it may lack the seventh, where there is a better way
 _DEPENDENT = 1e-13  # share of the largest response to Δ below which another is rounding
-_JACOBI = 0.005  # share of the diagonal that is added everywhere, from which no multigrid is needed
+JACOBI = 0.005  # share of the diagonal that is added everywhere, from which no multigrid is needed
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class LaplacianEnergy:
     def system(self, free: Ints, weight: Floats) -> System:
         """I − S_T, T the diagonal of both, with a preconditioner unless the weights are large."""
         operator, scale = self.grounded(free, weight)
-        is_easy = float((weight * scale**2).min(initial=1.0)) >= _JACOBI
+        is_easy = float((weight * scale**2).min(initial=1.0)) >= JACOBI
         cycle = None if is_easy else usual_preconditioner(operator)
         return System(operator.apply, scale, cycle, operator)
 

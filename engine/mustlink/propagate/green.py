@@ -12,7 +12,8 @@ import numpy as np
 
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.task import Solution, Task
+from mustlink.propagate.solution import Solution
+from mustlink.propagate.task import Task
 
 
 @dataclass(eq=False, repr=False)

@@ -21,7 +21,8 @@ from mustlink.propagate.glp import (
     scaled_system,
 )
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.task import Solution, Task
+from mustlink.propagate.solution import Solution
+from mustlink.propagate.task import Task
 
 VARIANTS = ("em", "fixed-point")
 _STALL = 1e-4  # EM ends when no probability moves by more

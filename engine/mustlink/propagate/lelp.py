@@ -14,7 +14,8 @@ from mustlink.cost.method_cost import Cost, clamped_propagation
 from mustlink.propagate.gfhf import harmonic
 from mustlink.propagate.glp import LaplacianEnergy
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.task import Solution, Task
+from mustlink.propagate.solution import Solution
+from mustlink.propagate.task import Task
 
 
 @dataclass(eq=False, repr=False)

@@ -23,7 +23,8 @@ from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.glp import Floats, Ints, System
 from mustlink.propagate.neighborhoods import Fit, as_matrix, embed, located, neighbourhoods
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.task import Solution, Task
+from mustlink.propagate.solution import Solution
+from mustlink.propagate.task import Task
 
 
 @dataclass(eq=False, repr=False)

@@ -24,7 +24,8 @@ from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.glp import LaplacianEnergy
 from mustlink.propagate.neighborhoods import as_matrix, located, neighbourhoods
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.task import Solution, Task
+from mustlink.propagate.solution import Solution
+from mustlink.propagate.task import Task
 from mustlink.result import Convergence
 
 VARIANTS = ("iteration", "minimizer")

@@ -24,7 +24,8 @@ from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.glp import Floats, Ints, System
 from mustlink.propagate.neighborhoods import Fit, embed, located, neighbourhoods
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.task import Solution, Task
+from mustlink.propagate.solution import Solution
+from mustlink.propagate.task import Task
 
 _NOTHING = 1e-12  # share of a node's memberships below which a diagonal entry is rounding
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from mustlink.check import check_positive
 from mustlink.propagate.glp import LaplacianEnergy
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.task import Solution, Task
+from mustlink.propagate.solution import Solution
+from mustlink.propagate.task import Task
 
 
 @dataclass(eq=False, repr=False)

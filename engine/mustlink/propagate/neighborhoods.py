@@ -21,7 +21,8 @@ from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.balanced import projected
 from mustlink.propagate.glp import Energy, Floats, Solving, System, propagate
-from mustlink.propagate.task import Solution, Task
+from mustlink.propagate.solution import Solution
+from mustlink.propagate.task import Task
 from mustlink.result import Convergence
 
 Lists = NDArray[np.int32]

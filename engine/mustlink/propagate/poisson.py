@@ -6,16 +6,16 @@ nearly constant with spikes at the labels, which this equation does not have.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mustlink.check import check_choice
-from mustlink.graph import Graph
 from mustlink.propagate.distribution import class_shares
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.task import Solution, Task
+from mustlink.propagate.solution import AnyTask, Array, Solution, over
 
 CENTERS = ("auto", "rows", "degrees")
 _OF_POINTS = ("knn", "kneighbors", "rbf")  # kinds of graphs
@@ -39,6 +39,7 @@ class Poisson(Propagator):
     center: str = "auto"
 
     _counts_labels: ClassVar[bool] = True
+    _by_rows: ClassVar[bool] = True
 
     def _check_parameters(self) -> None:
         check_choice(self.center, CENTERS, "center")
@@ -49,32 +50,29 @@ class Poisson(Propagator):
     def _scales_classes(self) -> bool:
         return True
 
-    def _center(self, graph: Graph) -> str:
+    def _center(self, info: Mapping[str, Any]) -> str:
         """What is centred, "auto" decided."""
         if self.center != "auto":
             return self.center
-        return "rows" if graph.info.get("kind") in _OF_POINTS else "degrees"
+        return "rows" if info.get("kind") in _OF_POINTS else "degrees"
 
     def _minimises(self) -> bool:
         return False
 
-    def _solve(self, task: Task) -> Solution:
-        root = task.laplacian.root_degree[:, None]
-        component = task.laplacian.null.component[task.labelled]
-        held = task.labels_held[task.labelled]
-        count = np.bincount(component, held)
-        charge = task.Y.copy()
-        for c in range(task.n_classes):  # the mean label of every component
-            of_class = task.codes == c
-            own = np.bincount(component[of_class], held[of_class], count.size)
-            charge[task.labelled, c] -= (own / np.maximum(count, 1e-300))[component]
-        charge[task.labelled] *= held[:, None]
-        X, convergence = task.potential(charge / root)
-        F = X / root
-        center = self._center(task.graph)
+    def _solve(self, task: AnyTask) -> Solution:
+        space, table = task.space, task.labels_in_parts
+        mean = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)  # of every component
+
+        def charges(Y: Array, held: Array, part: Array, root: Array) -> Array:
+            return over(np.where(held[:, None] > 0, Y - mean[part], 0.0) * held[:, None], root)
+
+        where = task.laplacian.null.component, task.laplacian.root_degree
+        X, convergence = task.potential(space.rowwise(charges, task.Y, task.labels_held, *where))
+        F, center = task.by_root(X), self._center(task.info)
         if center == "rows":
-            F -= task.mean_over_components(task.copies[:, None] * F)
-        shares = class_shares(self.class_mass, task.codes, task.n_classes, held)
+            F = task.centred(F)
+        counts = task.class_counts
+        shares = class_shares(self.class_mass, counts)
         if shares is not None and self.class_mass is not True:
-            F = F * (shares / (np.bincount(task.codes, held, task.n_classes) / held.sum()))
+            space.blend(F, shares / (counts / counts.sum()))
         return Solution(F, convergence, {"center": center})

@@ -18,19 +18,22 @@ from mustlink.cost.method_cost import Cost, propagation
 from mustlink.errors import InputError
 from mustlink.graph.bipartite import on_both_sides
 from mustlink.graph.several import several
+from mustlink.graph.stored import StoredGraph
 from mustlink.labels import class_labels
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block
 from mustlink.points_and_view import points_and_view
 from mustlink.propagate.answers import Answers
 from mustlink.propagate.block_answers import refined
-from mustlink.propagate.distribution import class_shares, confidence, distributions
-from mustlink.propagate.doubts import doubt_answers, doubt_held_out, note_shares, warn_unreached
+from mustlink.propagate.disk_fit import fit_on_disk, stays_on_disk
+from mustlink.propagate.distribution import class_shares, distributions
 from mustlink.propagate.glp import SOLVERS, Solving
 from mustlink.propagate.held_out_labels import Best, best_way, is_auto
 from mustlink.propagate.prior import bytes_of, check_prior
-from mustlink.propagate.reporting import report_of
-from mustlink.propagate.task import Solution, Task, Told, columns_at_once
+from mustlink.propagate.reporting import conclude
+from mustlink.propagate.solution import AnyTask, Solution
+from mustlink.propagate.task import Task, columns_at_once
+from mustlink.propagate.told import Told
 from mustlink.propagate.trials import Trials
 from mustlink.result import Convergence
 from mustlink.stopping import TIME_LIMIT
@@ -69,6 +72,7 @@ class Propagator(Answers):
     _needs_points: ClassVar[bool] = False
     _counts_labels: ClassVar[bool] = False  # whether sizes of classes follow their labels' shares
     _halved: ClassVar[str] = "the graph is held"
+    _by_rows: ClassVar[bool] = False  # whether it runs where rows are on disk or on ranks, too
 
     @abstractmethod
     def _solve(self, task: Task) -> Solution:
@@ -93,7 +97,7 @@ class Propagator(Answers):
         """The method with all that "auto" may stand for, the usual first."""
         return [self._with(network=network)]
 
-    def _with_values(self, best: Best[Self], task: Task, solution: Solution) -> Best[Self]:
+    def _with_values(self, best: Best[Self], task: AnyTask, solution: Solution) -> Best[Self]:
         """The best way with all decided that the values must be seen for."""
         return best
 
@@ -141,13 +145,18 @@ class Propagator(Answers):
             refuse_blind_scoring(y)
             labels, names = class_labels(y)
             cost = self._cost(np.unique(labels[labels >= 0]).size, prior)
-            X = several(X, graphs, lambda one: Constraints.from_labels(on_both_sides(labels, one)))
-            needs = self._needs_points
-            how: Any = {"sample_weight": sample_weight, "cost": cost, "needs_points": needs}
-            how["beside"] = bytes_of(prior, belief)
-            points, work = points_and_view(self, X, graph, recorder, seed, **how)
-            self._used_seed, self._row_weights = seed, work.row_weights
-            self._run(work, points, Told.of(labels, work, prior, belief), seed, True)
+            if isinstance(X, StoredGraph) and stays_on_disk(X, cost, self._budget):
+                others = {"graph": graph, "sample_weight": sample_weight, "graphs": graphs}
+                fit_on_disk(self, X, labels, recorder, seed, prior, belief, others)
+                self._used_seed, self._row_weights = seed, None
+            else:
+                informed: Any = lambda one: Constraints.from_labels(on_both_sides(labels, one))  # noqa: E731
+                X = several(X, graphs, informed)
+                how: Any = {"sample_weight": sample_weight, "cost": cost}
+                how |= {"needs_points": self._needs_points, "beside": bytes_of(prior, belief)}
+                points, work = points_and_view(self, X, graph, recorder, seed, **how)
+                self._used_seed, self._row_weights = seed, work.row_weights
+                self._run(work, points, Told.of(labels, work, prior, belief), seed, True)
         self._known_as(labels, names)
         return self
 
@@ -169,6 +178,11 @@ class Propagator(Answers):
         labels, names = class_labels(y)
         recorder = recorded(observer)
         points = as_points(self._points) if self._needs_points else None
+        if isinstance(self.graph_, StoredGraph):
+            with self._running(recorder):
+                fit_on_disk(self, self.graph_, labels, recorder, self._used_seed, prior, belief)
+            self._known_as(labels, names)
+            return self
         with self._running(recorder):
             cost = self._cost(np.unique(labels[labels >= 0]).size, prior)
             held = 0 if points is None else points.nbytes
@@ -245,50 +259,33 @@ class Propagator(Answers):
         )
         return refined(task, P) if self.refine else P
 
-    def _shares(self, task: Task) -> NDArray[np.float64] | None:
+    def _shares(self, task: AnyTask) -> NDArray[np.float64] | None:
         """Shares (K,) that the masses of the classes are scaled to, None: they are not."""
-        held = task.labels_held[task.labelled]
-        return class_shares(self.class_mass, task.codes, task.n_classes, held)
+        return class_shares(self.class_mass, task.class_counts)
 
     def _finish(
         self, task: Task, solution: Solution, told: Told, last: bool, best: Best[Self]
     ) -> None:
         """Set what was found by the best way, the method with all decided."""
-        way, why = best.way, best.why
-        recorder, laplacian, graph = task.recorder, task.laplacian, task.graph
+        laplacian, graph = task.laplacian, task.graph
         check_answer(solution.scores, "label propagation")
-        convergence = solution.convergence
-        cut = convergence is not None and convergence.reason == TIME_LIMIT
-        if convergence is not None and not convergence.converged.all() and not cut:
-            recorder.warn(convergence.status)
-        shares = way._shares(task)
-        if self._scales_classes() and (shares is None or way.class_mass is True):
-            note_shares(task, always=self._counts_labels)
-        found = way._answer(task, solution)
-        P, labels = laplacian.leave(found), told.rows
+        found = best.way._answer(task, solution)
+        P = laplacian.leave(found)
         # A labelled node without edges keeps its own.
         alone = np.flatnonzero((told.nodes >= 0) & (laplacian.positions < 0))
         P[alone, np.searchsorted(self.classes_, told.nodes[alone])] = 1.0
         P = graph.spread(P)
-        answered = P.any(axis=1)
-        self.labels_ = np.where(answered, self.classes_[P.argmax(axis=1)], -1)
-        self.label_distributions_ = P
-        self._scores = solution.scores, graph.spread(laplacian.positions)
-        self.confidence_ = confidence(P)
-        self.graph_ = graph
+        self._scores, self.graph_ = (solution.scores, graph.spread(laplacian.positions)), graph
         far = not found.any(axis=1).all() and solution.noise > 0
         advice = "; some are too far for the solver's residual, lower tol" if far else ""
-        warn_unreached(labels.size - int(answered.sum()), advice, recorder)
-        if last:  # as a step of another method, classes are not the answer
-            doubt_answers(self.classes_, labels, self.labels_, way._remedy(), recorder)
-            sure = float(self.confidence_[answered].mean()) if answered.any() else 0.0
-            doubt_held_out(best.right, told.nodes, sure, recorder)
-        masses: Any = False if shares is None else [round(float(q), 6) for q in shares]
-        if isinstance(way.class_mass, str):
-            masses = way.class_mass
-        choices = {"class_mass": masses, "refine": way.refine, **({"why": why} if why else {})}
-        name = type(self).__name__
-        self.report_ = report_of(name, task, solution, choices, labels, self.labels_)
+        name, parts = type(self).__name__, graph.n_components
+        conclude(self, task, solution, best, P, told, name, parts, advice=advice, last=last)
+
+    def _told_masses(self, shares: NDArray[np.float64] | None) -> Any:
+        """What the report says of the shares (K,) of the classes."""
+        if isinstance(self.class_mass, str):
+            return self.class_mass
+        return False if shares is None else [round(float(q), 6) for q in shares]
 
     def _remedy(self) -> str:
         """What to try where answers are doubtful, in Python and in the shell; not what was done."""

@@ -1,8 +1,9 @@
-"""What a propagation method is given, and what it gives back."""
+"""What a propagation method is given."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,77 +14,17 @@ from numpy.typing import NDArray
 from mustlink.cost.method_cost import TOGETHER, Cost, Size
 from mustlink.eigen.solver import laplacian_of
 from mustlink.graph import Graph
-from mustlink.graph.bipartite import on_both_sides
-from mustlink.labels import as_labels, check_two_classes, labels_of_nodes
 from mustlink.linear.direct_inverse import usual_preconditioner
 from mustlink.linear.laplacian_solve import solve_laplacian
 from mustlink.linear.pseudo_inverse import dense_inverse
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.glp import Energy, Floats, Ints, Solving, propagate
+from mustlink.propagate.glp import Energy, Floats, Ints, LaplacianEnergy, Solving, propagate
 from mustlink.propagate.prior import Prior
+from mustlink.propagate.told import Told
 from mustlink.result import Convergence
+from mustlink.space import LocalSpace
 from mustlink.workspace import Workspace
-
-_BELOW = 1e-2  # times the tolerance: values this small are noise of the solver
-
-
-@dataclass(frozen=True, eq=False)
-class Told:
-    """Labels of rows (n,) as given, of nodes (m,), and how many copies of a node have its label.
-
-    `counts` (m,) is None where every row is a node. `prior` is what is believed of nodes.
-    """
-
-    rows: Ints
-    nodes: Ints
-    counts: Floats | None
-    prior: Prior | None = None
-
-    @classmethod
-    def of(cls, labels: Ints, work: Workspace, prior: Any = None, belief: Any = None) -> Told:
-        """What labels of rows (n,) say of the nodes that they are; tells of contradictions.
-
-        `prior` and `belief` are as in `Prior.of`, where something is believed.
-        """
-        graph = work.graph
-        labels = as_labels(on_both_sides(labels, graph), graph.n_rows, "y")
-        found = cls._of_nodes(labels, work)
-        if prior is None:
-            return found
-        return replace(found, prior=Prior.of(prior, belief, found.classes.size, work))
-
-    @classmethod
-    def _of_nodes(cls, labels: Ints, work: Workspace) -> Told:
-        graph = work.graph
-        if graph.rows is None and graph.weights is None:
-            return cls(labels, labels, None)
-        rows = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
-        weights = work.weight_of_rows
-        nodes, doubt = labels_of_nodes(labels, rows, weights, graph.n_nodes)
-        if doubt:
-            work.recorder.warn(doubt)
-        check_two_classes(nodes, "y")
-        agree = (labels >= 0) & (labels == nodes[rows])
-        counts = np.bincount(rows[agree], weights[agree], graph.n_nodes).astype(np.float64)
-        return cls(labels, nodes, counts)
-
-    @property
-    def classes(self) -> Ints:
-        """Classes (K,) of which a node has the label."""
-        return np.unique(self.nodes[self.nodes >= 0])
-
-    @property
-    def all(self) -> tuple[Floats | Ints | None, ...]:
-        """What answers depend on."""
-        believed = () if self.prior is None else (self.prior.values, self.prior.belief)
-        return self.nodes, self.counts, *believed
-
-    def without(self, held: Ints) -> Told:
-        """The same with the labels of the nodes `held` kept back."""
-        nodes = self.nodes.copy()
-        nodes[held] = -1
-        return replace(self, nodes=nodes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +103,16 @@ class Task:
         assert self.points is not None
         return self.points
 
+    @property
+    def space(self) -> LocalSpace:
+        """Where its blocks live."""
+        return self.laplacian.space
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """What is known of the graph."""
+        return self.graph.info
+
     @cached_property
     def Y(self) -> Block:
         """One-hot labels (m, K), zero rows where none is known.
@@ -193,11 +144,47 @@ class Task:
         return found
 
     @property
+    def n_copies(self) -> float:
+        """How many all nodes stand for."""
+        return float(self.copies.sum())
+
+    @cached_property
+    def class_counts(self) -> Floats:
+        """Labels of every class, (K,)."""
+        held = self.labels_held[self.labelled]
+        return np.bincount(self.codes, held, self.n_classes).astype(np.float64)
+
+    @cached_property
+    def labels_in_parts(self) -> Floats:
+        """Labels of every class in every component, (c, K)."""
+        null, held = self.laplacian.null, self.labels_held[self.labelled]
+        at = null.component[self.labelled] * self.n_classes + self.codes
+        found = np.bincount(at, held, null.n_components * self.n_classes)
+        return np.asarray(found.reshape(-1, self.n_classes))
+
+    @property
+    def without_label(self) -> Floats:
+        """How many copies of every node have no label, (m,)."""
+        return self.unlabelled.astype(np.float64)
+
+    @property
     def unlabelled(self) -> NDArray[Any]:
         """Nodes without a label, a mask (m,); where they stand for several, how many copies."""
         if self.laplacian.weights is None:
             return self.is_labelled == 0
         return np.maximum(self.copies - self.labels_held, 0.0)
+
+    def energy(self, *, normalized: bool = False, factor: float = 1.0) -> LaplacianEnergy:
+        """γ(D − W), or γL̄."""
+        return LaplacianEnergy(self.laplacian, normalized, factor)
+
+    def by_root(self, X: Block) -> Block:
+        """D^-½X."""
+        return X / self.laplacian.root_degree[:, None]
+
+    def centred(self, F: Block) -> Block:
+        """F less its mean over the copies of every component."""
+        return F - self.mean_over_components(self.copies[:, None] * F)
 
     def minimise(
         self,
@@ -272,22 +259,6 @@ class Task:
         part: Any = sp.csr_matrix((np.ones(self.size), component, np.arange(self.size + 1)))
         found: Block = part @ ((part.T @ X) / np.bincount(component, self.copies)[:, None])
         return found
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """A method's values (m, K), how they were found, and what the method chose."""
-
-    scores: Block
-    convergence: Convergence | None
-    choices: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def noise(self) -> float:
-        """Share of the largest values below which others are the solver's; 0 if it is direct."""
-        if self.convergence is None or self.convergence.reason == "direct":
-            return 0.0
-        return _BELOW * self.convergence.tolerance
 
 
 def columns_at_once(work: Workspace, cost: Cost) -> int:

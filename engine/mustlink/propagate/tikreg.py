@@ -6,11 +6,11 @@ A regression of the labels that is smooth on the graph and balanced: f ⟂ 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from mustlink.check import check_positive
-from mustlink.propagate.glp import LaplacianEnergy
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.task import Solution, Task
+from mustlink.propagate.solution import AnyTask, Solution
 
 
 @dataclass(eq=False, repr=False)
@@ -30,17 +30,19 @@ class TikReg(Propagator):
 
     gamma: float = 0.001
 
+    _by_rows: ClassVar[bool] = True
+
     def _are_masses(self) -> bool:
         return False
 
     def _check_parameters(self) -> None:
         check_positive(self.gamma, "gamma")
 
-    def _solve(self, task: Task) -> Solution:
-        gamma = float(self.gamma)
+    def _solve(self, task: AnyTask) -> Solution:
+        gamma, count = float(self.gamma), task.class_counts.sum()
         F, convergence = task.minimise(
-            LaplacianEnergy(task.laplacian, factor=gamma),
-            weight=task.labels_held / task.labels_held.sum(),
+            task.energy(factor=gamma),
+            weight=task.space.rowwise(lambda held: held / count, task.labels_held),
             balance=task.copies,
         )
         return Solution(F, convergence, {"gamma": gamma})

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block
 from mustlink.propagate.glp import Ints, Solving
-from mustlink.propagate.task import Solution, Task, Told
+from mustlink.propagate.solution import Solution
+from mustlink.propagate.task import Task
+from mustlink.propagate.told import Told
 from mustlink.workspace import Workspace
 
-_ROUGH = Solving("cg", 1e-3)  # which class is the largest is known long before the values
+ROUGH = Solving("cg", 1e-3)  # which class is the largest is known long before the values
 
 
 class Way(Protocol):
@@ -63,5 +65,5 @@ class Trials:
         recorder = Recorder(deadline=self.work.recorder.deadline)
         recorder.budget = self.work.recorder.budget
         work = replace(self.work, recorder=recorder)
-        solving = replace(_ROUGH, together=self.together)
+        solving = replace(ROUGH, together=self.together)
         return Task.of(work, None, self.told.without(fold), self.classes, self.seed, solving)

@@ -1,0 +1,98 @@
+"""A propagator's fit to a graph that stays on disk, where memory does not do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mustlink.cost.method_cost import Cost, Size
+from mustlink.cost.process_memory import size_text
+from mustlink.cost.stored_cost import StoredCost, least_in_memory
+from mustlink.eigen.stored_solver import StoredWork
+from mustlink.errors import InputError
+from mustlink.graph.stored import StoredGraph
+from mustlink.labels import as_labels, check_two_classes, labels_of_nodes
+from mustlink.observe import Recorder
+from mustlink.propagate.glp import Ints
+from mustlink.propagate.prior import Prior
+from mustlink.propagate.reporting import conclude
+from mustlink.propagate.row_fit import check_rows, spread
+from mustlink.propagate.told import Told
+
+ON_DISK = "on disk"
+
+
+def fit_on_disk(
+    estimator: Any,
+    graph: StoredGraph,
+    labels: Ints,
+    recorder: Recorder,
+    seed: int,
+    prior: Any = None,
+    belief: Any = None,
+    given: Mapping[str, Any] | None = None,
+) -> None:
+    """Set what `Propagator.fit` sets, from a graph that is read by blocks of rows; InputError.
+
+    `given` is what else `fit` was told. `label_distributions_` has its rows on disk: slices of it
+    are arrays.
+    """
+    check_rows(estimator, f"{ON_DISK}, where the graph stays for want of memory", given or {})
+    told = _told(graph, as_labels(labels, graph.n_rows, "y"), recorder)
+    if prior is not None:
+        if graph.rows is not None or graph.copies is not None:
+            raise InputError("prior: the graph on disk merges or reorders rows; leave it out")
+        told = replace(told, prior=Prior.of_rows(prior, belief, graph.n_rows, told.classes.size))
+    estimator.classes_ = told.classes
+    recorder.keep_within(estimator._budget)
+    if estimator._budget is not None:
+        StoredCost(graph.n_nodes, graph.n_entries, told.classes.size).check(estimator._budget)
+        limit = size_text(estimator._budget)
+        recorder.note(f"memory: graph and values stay on disk to stay within {limit}")
+    folder = None if estimator._keeper is None else estimator._keeper.scratch
+    work = StoredWork(graph, told.classes.size, recorder, folder)
+    found = spread(estimator, work, told, graph.info, graph.n_entries, seed)
+    P = _with_isolated(work, told, found.distributions)
+    alone = work.seen.n_components + work.isolated
+    estimator.graph_, estimator._scores = graph, None
+    name = f"{type(estimator).__name__}, {ON_DISK}"
+    how = found.task, found.solution, found.best, work.leave(P), told, name, alone
+    conclude(estimator, *how)
+
+
+def stays_on_disk(graph: StoredGraph, cost: Cost, budget: int | None) -> bool:
+    """Whether a graph on disk is too large for a budget."""
+    size = Size(graph.n_nodes, graph.n_entries)
+    return budget is not None and least_in_memory(cost.of_given(), size) > budget
+
+
+def _told(graph: StoredGraph, labels: Ints, recorder: Recorder) -> Told:
+    """What labels of the caller's rows say of nodes; tells of contradictions."""
+    if graph.rows is None and graph.copies is None:
+        return Told(labels, labels, None)
+    n = graph.n_nodes
+    rows = np.arange(n) if graph.rows is None else graph.rows[: graph.n_rows]
+    weights = np.ones(rows.size)
+    if graph.rows is None and graph.copies is not None:
+        weights = np.asarray(graph.copies[:n])
+    nodes, doubt = labels_of_nodes(labels, rows, weights, n)
+    if doubt:
+        recorder.warn(doubt)
+    check_two_classes(nodes, "y")
+    agree = (labels >= 0) & (labels == nodes[rows])
+    counts = np.bincount(rows[agree], weights[agree], n).astype(np.float64)
+    return Told(labels, nodes, counts)
+
+
+def _with_isolated(work: StoredWork, told: Told, P: Any) -> Any:
+    """Distributions in which labelled nodes without an edge keep their own class."""
+    alone = np.flatnonzero(told.nodes >= 0)
+    degree = work.space.take(work.seen.degrees, alone)
+    alone = alone[degree == 0]
+    if alone.size:
+        rows = (told.nodes[alone, None] == told.classes) * 1.0
+        work.space.add_rows(P, alone, rows)
+    return P
