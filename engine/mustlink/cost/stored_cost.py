@@ -21,6 +21,7 @@ _LINKS = 0.2  # of the weights, between aggregates: 0.1 on sheets, 0.33 in cloud
 _LINK = 22  # bytes of a weight between aggregates while the next grid is made
 _COARSE = 12 * 8  # bytes of an aggregate and column: twelve blocks in double precision
 _ANSWER = 8  # bytes a node
+_TOLD = 32  # bytes a node that labels or constraints take, however few there are
 _CHECKED = 2.2  # times a graph in memory while it is read and checked for symmetry
 
 
@@ -36,15 +37,19 @@ def checking_bytes(size: Size) -> int:
 
 @dataclass(frozen=True)
 class StoredCost:
-    """A cut by so many vectors of a graph with n nodes and nnz stored weights, all on disk."""
+    """A cut by so many vectors of a graph with n nodes and nnz stored weights, all on disk.
+
+    `told`: whether something is said of nodes.
+    """
 
     n: int
     nnz: int
     columns: int
+    told: bool = False
 
     @property
     def _there(self) -> int:
-        return PROGRAM + _BUFFERS
+        return PROGRAM + _BUFFERS + (_TOLD * self.n if self.told else 0)
 
     @property
     def _coarse(self) -> int:
@@ -56,10 +61,14 @@ class StoredCost:
         return memory is None or self._with(1, self._coarse) + RESERVE <= memory
 
     def peak(self, memory: int | None) -> int:
-        """Bytes of the process at its peak, as a rule: as many columns as fit."""
+        """Bytes of the process at its peak, as a rule: columns in as few even groups as fit."""
         coarse = self._coarse if self.has_grids(memory) else 0
-        most = self._with(self.columns, coarse)
-        return most if memory is None else min(most, max(self._with(1, coarse), memory - RESERVE))
+        if memory is None:
+            return self._with(self.columns, coarse)
+        room = memory - RESERVE - self._there - coarse
+        fit = max(1, room // (self.n * (_CYCLE if coarse else _FILTER)))
+        groups = -(-self.columns // fit)
+        return self._with(-(-self.columns // groups), coarse)
 
     def _with(self, columns: int, coarse: int) -> int:
         each = _CYCLE if coarse else _FILTER

@@ -149,16 +149,16 @@ def smooth_basis(
 
     But not tiny ones: a hundred pairs of nodes beside a large component would fill the subspace.
     """
-    space, null = laplacian.space, laplacian.null
+    space, null, dtype = laplacian.space, laplacian.null, vectors.dtype
     size = np.sqrt(laplacian.volume)
     z = space.column(space.rowwise(lambda root: root / size, laplacian.root_degree))
     faint = int((values <= ROUNDING).sum())  # parts that hang together by rounding only
     tie = tie_of(values[faint:])
     frame = _component_frame(null, z)
-    parts = [] if frame.shape[1] == 0 else [null.expand(frame)]
+    parts = [] if frame.shape[1] == 0 else [null.expand(frame, dtype)]
     return SmoothBasis(
         laplacian,
-        space.stack([z, *parts, vectors]),
+        space.stack([space.copy(z, dtype), *parts, vectors]),
         np.concatenate([np.full(frame.shape[1] + faint, tie), values[faint:]]),
         np.concatenate([np.zeros(frame.shape[1]), residuals]),
         frame.shape[1] + faint,

@@ -46,14 +46,14 @@ def fit_on_disk(
     check_at_scale(estimator, DISK)
     if graph.copies is not None:
         raise InputError(
-            f"{graph.ends.where}: has nodes that stand for several rows, of which nothing can be "
-            "said on disk; give more memory, or take NCut"
+            "graph: has nodes that stand for several rows, of which nothing can be said on disk; "
+            "give more memory, or take NCut"
         )
     k = _n_clusters(estimator, known, graph, recorder)
     columns, budget = widest(estimator, k), estimator._budget
     recorder.keep_within(budget)
     if budget is not None:
-        StoredCost(graph.n_nodes, graph.n_entries, columns + guard(columns)).check(budget)
+        cost_on_disk(estimator, k, graph.n_nodes, graph.n_entries).check(budget)
         recorder.note(f"memory: graph and vectors stay on disk to stay within {size_text(budget)}")
     estimator._numbers_anew()
     folder = None if estimator._keeper is None else estimator._keeper.scratch
@@ -66,6 +66,12 @@ def fit_on_disk(
             "an edge; ask for fewer"
         )
     _set(estimator, known, k, vectors_of(estimator, work, seed), seed)
+
+
+def cost_on_disk(estimator: Any, k: int, n: int, nnz: int) -> StoredCost:
+    """What a fit of k clusters takes of a graph of n nodes and nnz weights on disk."""
+    columns = widest(estimator, k)
+    return StoredCost(n, nnz, columns + guard(columns), told=True)
 
 
 def refit_on_disk(estimator: Any, known: Constraints, recorder: Recorder) -> None:

@@ -252,6 +252,7 @@ def cluster_findings(estimator: Any, side: Any) -> dict[str, Any]:
             "unassigned": int(np.count_nonzero(labels < 0)),
             "finished": now(),
             "clusters": on_disk.clusters_of(estimator),
+            "constraints": None if side is None else diagnostics.constraints(labels, side),
         }
     assigned = labels[labels >= 0]
     asked = None

@@ -107,6 +107,17 @@ METHODS: dict[str, Method] = {
     ),
 }
 
+_ON_NODES = frozenset({"tol", "max_iter", "random_state", "solver", "regularization"})
+_SMOOTH = _ON_NODES | {"subspace", "assign", "init"}
+# Options of the clusterers that run where nodes are on disk or on ranks; not with every value.
+AT_SCALE: dict[str, frozenset[str]] = {
+    "ncut": _ON_NODES | {"variant"},
+    "csp": _SMOOTH | {"beta", "balanced", "n_vectors"},
+    "sssc": _SMOOTH | {"gamma", "balanced", "must_weight", "cannot_weight"},
+    "fast-ge": _SMOOTH | {"mu"},
+    "ap": _SMOOTH | {"noise", "prior"},
+}
+
 
 def _propagation(
     estimator: str, summary: str, *own: str, points: bool = False, prior: bool = True
@@ -185,3 +196,11 @@ _FLAGS = {
 def flag(parameter: str) -> str:
     """Return what a user types for a parameter of the engine."""
     return _FLAGS.get(parameter, "--" + parameter.replace("_", "-"))
+
+
+def made(job: Any) -> Any:
+    """The clusterer of a job with its parameters, before anything is read."""
+    import mustlink
+
+    found: Any = getattr(mustlink, METHODS[job.method].estimator)
+    return found(**job.parameters(None))

@@ -2,32 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mustlink.cost.process_memory import size_text
+from mustlink.cost.stored_cost import StoredCost
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import matrices
+from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import EDGES
-from mustlink_io.hdf5.stored_names import stored_names
+from mustlink_io.hdf5.stored_names import StoredNames, stored_names
+from mustlink_io.jobs.methods import AT_SCALE, METHODS, made
 
-_METHODS = ("ncut",)
-_OPTIONS = {"variant", "solver", "tol", "max_iter", "regularization", "random_state", "affinity"}
+_TOLD = {"labels", "constraints"}  # files that say something of nodes
+_NAME = 250  # bytes of a name that is looked up
+_NAMES = 4  # at most such a part of the memory is for names
 
 
 def runs_on_disk(job: Any, *, is_points: bool) -> bool:
     """Whether what a job asks of its graph can be done on disk, and the file be read by rows."""
-    asked = [name for name in job.inputs if name != "data"]
+    if is_points or job.method not in AT_SCALE or job.read_as is not None:
+        return False
     more = [getattr(job, name, False) for name in ("confidence", "membership", "target")]
-    if is_points or job.method not in _METHODS or asked or any(more) or job.read_as is not None:
+    asked = set(job.inputs) - {"data"} - (_TOLD if METHODS[job.method].takes else set())
+    if any(more) or asked or set(job.params) - AT_SCALE[job.method] - {"affinity"}:
         return False
-    if not isinstance(job.n_clusters, int) or set(job.params) - _OPTIONS:
+    if not isinstance(job.n_clusters, int) or job.params.get("variant") == "shi-malik":
         return False
-    return job.params.get("variant") != "shi-malik" and _has_rows(formats.parse(job.data))
+    if METHODS[job.method].takes:
+        from mustlink.methods.constrained_at_scale import DISK, check_at_scale
+
+        try:
+            check_at_scale(made(job), DISK)
+        except InputError:
+            return False
+    return _has_rows(formats.parse(job.data))
+
+
+def cost_on_disk(job: Any, n: int, nnz: int) -> StoredCost:
+    """What it takes of a graph of n nodes and nnz weights."""
+    k = job.n_clusters
+    if METHODS[job.method].takes:
+        from mustlink.methods.stored_constrained import cost_on_disk as with_constraints
+
+        return with_constraints(made(job), k, n, nnz)
+    from mustlink.eigen.nested_iteration import guard
+
+    return StoredCost(n, nnz, k + guard(k))
 
 
 def refuse_large_text(job: Any) -> None:
@@ -68,7 +94,23 @@ def load(job: Any) -> formats.Data:
     notes = [] if note is None else [note]
     if names is not None and len(names) != graph.n_rows:
         raise InputError(f"{place.path}:/names: {len(names)} names of {graph.n_rows} nodes")
-    return formats.Data("graph", graph, place, stored_names=names, notes=tuple(notes))
+    looked_up = None if names is None else _looked_up(job, names, place)
+    found = formats.Data("graph", graph, place, names=looked_up, notes=tuple(notes))
+    return replace(found, stored_names=names)
+
+
+def _looked_up(job: Any, names: StoredNames, place: formats.Place) -> NodeNames | None:
+    """The names in memory, where labels or constraints may be of nodes by name; InputError."""
+    told = [text for role, text in job.inputs.items() if role in _TOLD]
+    if all(formats.parse(text).suffix == ".npy" for text in told):
+        return None
+    needed = _NAME * len(names)
+    if job.memory is not None and needed > job.memory // _NAMES:
+        raise InputError(
+            f"{place.path}:/names: {len(names)} names to be looked up take "
+            f"{size_text(needed, up=True)}; give labels of all nodes as .npy, or more memory"
+        )
+    return NodeNames(names[:], f"{place.path}:/names")
 
 
 def is_on_disk(estimator: Any) -> bool:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-import mustlink
 from mustlink.check import as_random_state
 from mustlink.constraints import Constraints
 from mustlink.cost.process_memory import peak_bytes
@@ -30,28 +29,19 @@ from mustlink_io.hdf5.result_parts import Input
 from mustlink_io.hdf5.row_slices import RowSlices, row_slices
 from mustlink_io.jobs import diagnostics
 from mustlink_io.jobs.cluster import ClusterJob
-from mustlink_io.jobs.methods import METHODS, flag
+from mustlink_io.jobs.methods import AT_SCALE, METHODS, flag, made
 from mustlink_io.jobs.provenance import now
 from mustlink_io.jobs.run import result_of
 from mustlink_io.jobs.side_information import load_constraints, refuse_contradictions
 
-_COMMON = {"tol", "max_iter", "random_state", "solver", "regularization"}
-_SMOOTH = _COMMON | {"subspace", "assign", "init"}
-_OPTIONS = {
-    "ncut": _COMMON | {"variant"},
-    "csp": _SMOOTH | {"beta", "balanced", "n_vectors"},
-    "sssc": _SMOOTH | {"gamma", "balanced", "must_weight", "cannot_weight"},
-    "fast-ge": _SMOOTH | {"mu"},
-    "ap": _SMOOTH | {"noise", "prior"},
-}
 _LATER = 0.5  # seconds that others wait with their complaint: rank 0's is the same, mostly
 
 
 def check(job: ClusterJob, ranks: int) -> tuple[RowSlices, Constraints | None]:
     """The graph, and what is told of it; InputError for what does not run on so many ranks."""
     job.check()
-    if job.method not in _OPTIONS:
-        raise _left_out(f"-m {job.method}", f"or choose -m {', '.join(_OPTIONS)}")
+    if job.method not in AT_SCALE:
+        raise _left_out(f"-m {job.method}", f"or choose -m {', '.join(AT_SCALE)}")
     if job.n_clusters == "auto":
         raise _left_out("-k auto", "or give a number")
     asked = {
@@ -65,7 +55,7 @@ def check(job: ClusterJob, ranks: int) -> tuple[RowSlices, Constraints | None]:
         "--membership": job.membership,
         "--key or an output in .h5ad": job.target,
         "--soft-labels": job.soft_labels,
-        **{flag(name): name not in _OPTIONS[job.method] for name in job.params},
+        **{flag(name): name not in AT_SCALE[job.method] for name in job.params},
         **dict.fromkeys(job.steps.options(), True),
     }
     for name, given in asked.items():
@@ -78,7 +68,7 @@ def check(job: ClusterJob, ranks: int) -> tuple[RowSlices, Constraints | None]:
     if job.params.get("variant") == "shi-malik":
         raise _left_out("--variant shi-malik", "or take luxburg or ng")
     if job.method != "ncut":
-        check_at_scale(_estimator(job), RANKS)
+        check_at_scale(made(job), RANKS)
     place = formats.parse(job.data)
     if place.suffix not in (".h5", ".hdf5"):
         raise InputError(
@@ -165,12 +155,6 @@ def _side_information(job: ClusterJob, graph: RowSlices) -> Constraints | None:
     return known
 
 
-def _estimator(job: ClusterJob) -> Any:
-    """The method with its parameters."""
-    made: Any = getattr(mustlink, METHODS[job.method].estimator)
-    return made(**job.parameters(None))
-
-
 def _clustered(
     job: ClusterJob, graph: RowSlices, known: Constraints | None, ranks: Any, observer: Observer
 ) -> Result | None:
@@ -191,7 +175,7 @@ def _clustered(
     if known is None:
         cut = normalized_cut(work, k, seed=int(seed), **params)
     else:
-        cut, chosen = constrained_cut(work, _estimator(job), known, k)
+        cut, chosen = constrained_cut(work, made(job), known, k)
     found = answer(work, cut, k, name, known, chosen)
     if found is None:
         return None

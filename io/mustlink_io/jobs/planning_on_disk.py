@@ -10,6 +10,7 @@ from mustlink.cost.stored_cost import StoredCost
 from mustlink.errors import InputError
 from mustlink_io.jobs.data_shape import Shape
 from mustlink_io.jobs.graph_stages import beginning, checksums
+from mustlink_io.jobs.on_disk import cost_on_disk
 from mustlink_io.jobs.plan import Plan, StagePlan
 from mustlink_io.jobs.rates import duration
 from mustlink_io.jobs.solving_stages import chooses_regularization
@@ -21,15 +22,13 @@ _FILTERS = 1.5  # times as many products where there are no coarse grids, on net
 
 def plan_on_disk(job: Any, shape: Shape, memory: int, speed: float) -> Plan:
     """The plan of a cut of a graph that does not fit; raises InputError."""
-    from mustlink.eigen.nested_iteration import guard
-
-    cost = StoredCost(shape.n, shape.nnz, job.n_clusters + guard(job.n_clusters))
+    cost = cost_on_disk(job, shape.n, shape.nnz)
     if cost.least_memory > memory:
         raise InputError(
             f"--memory: {size_text(memory)} given, but {job.data} with -m {job.method} needs at "
             f"least {size_text(cost.least_memory, up=True)}, with graph and vectors on disk"
         )
-    tries = not shape.even and chooses_regularization(job)
+    tries = job.method == "ncut" and not shape.even and chooses_regularization(job)
     stages = [
         beginning(),
         checksums(replace(shape, nnz=0), 0),

@@ -161,11 +161,12 @@ def _read(
 ) -> tuple[formats.Data, formats.Labels | None]:
     """The data, and the labels where there are some."""
     if planned is not None and planned.on_disk:
-        return on_disk.load(job), None
-    lazy_above = None if job.memory is None else job.memory // LAZY
-    if executor is not None:
-        lazy_above = 0  # workers read the file
-    data = formats.load(job.data, job.wanted, advance, lazy_above, job.steps, job.apart)
+        data = on_disk.load(job)
+    else:
+        lazy_above = None if job.memory is None else job.memory // LAZY
+        if executor is not None:
+            lazy_above = 0  # workers read the file
+        data = formats.load(job.data, job.wanted, advance, lazy_above, job.steps, job.apart)
     if executor is not None and data.kind == "graph":
         what = "is a graph, whose neighbours are known"
         raise InputError(f"{data.place}: {what}; leave out --workers and --scheduler")
