@@ -25,6 +25,7 @@ _SINGLE = 1e-6  # tolerances from here on are far above the rounding of float32
 _PREVIEW = 12  # steps after which the largest influence hardly falls
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 def solve_diffusion(
@@ -55,16 +56,20 @@ class Diffusion:
     dtype: Any
 
     @classmethod
-    def prepare(cls, problem: Problem, tol: float) -> Diffusion:
-        """Choose filter and thresholds for all sources of a problem, see `solve_diffusion`."""
+    def prepare(cls, problem: Problem, tol: float, places: Ints | None = None) -> Diffusion:
+        """Choose filter and thresholds for all sources of a problem, see `solve_diffusion`.
+
+        By the verbs of the Laplacian's space: it may be on disk, or on ranks. `places` (t,) are the
+        nodes that the rows of the sources' B (t, c) are, None: all of them.
+        """
         sought = filter_of(problem, _QUADRATURE * tol)
         allowed = tol * problem.sources.largest
-        importance = _importance(problem, sought)
+        importance = _importance(problem, sought, places)
         lost = float(sought.left_out @ importance)
         if lost > _TAIL * allowed:  # degrees differ widely: more powers are needed
             beyond = 0.01 * _TAIL * allowed / lost
             sought = filter_of(problem, _QUADRATURE * tol, beyond)
-            importance = _importance(problem, sought)
+            importance = _importance(problem, sought, places)
         dtype = np.float32 if tol >= _SINGLE else np.float64
         return cls(problem, sought, _plan(sought, importance, allowed), dtype)
 
@@ -134,27 +139,40 @@ def _plan(sought: Filter, importance: Floats, allowed: float) -> _Plan:
     return _Plan(np.append(0.0, thresholds), (importance, last), max(allowed, lost + rest))
 
 
-def _importance(problem: Problem, sought: Filter) -> Floats:
+def _importance(problem: Problem, sought: Filter, places: Ints | None) -> Floats:
     """What an error of 1 in h does to F through term q at most, (Q,)."""
-    largest = problem.laplacian.root_degree.max(initial=0.0)
-    return np.asarray(2.0 * largest * sought.weights * _influence(problem, sought))
+    space = problem.laplacian.space
+    largest = float(space.peaks(space.column(problem.laplacian.root_degree))[0])
+    return np.asarray(2.0 * largest * sought.weights * _influence(problem, sought, places))
 
 
-def _influence(problem: Problem, sought: Filter) -> Floats:
+def _influence(problem: Problem, sought: Filter, places: Ints | None) -> Floats:
     """max_i v_q(i) at most, (Q,), v_q = p_q(S)|B||C|s: how much error meets at one node.
 
     The first steps are taken; of the others it counts that the largest |x_i|/r_i never grows.
     """
     Y, laplacian = problem.sources, problem.laplacian
-    root = laplacian.root_degree
+    space, root = laplacian.space, laplacian.root_degree
+    at = np.arange(laplacian.size) if places is None else places
     B = abs(Y.B)
-    inverse = sp.diags(1.0 / root, format="csr")
-    size = np.asarray(sp.csc_matrix(inverse @ B).max(axis=0).todense()).ravel()
-    x = np.asarray(B @ (abs(Y.C) @ size)).ravel()
+    start = B @ (abs(Y.C) @ sizes_of(Y, space.take(space.column(root), at)[:, 0]))
+    x = space.zeros(1, laplacian.dtype)
+    space.add_rows(x, at, np.asarray(start, dtype=x.dtype)[:, None])
     steps = min(sought.degree, _PREVIEW)
-    powers = np.empty((steps + 1, x.size))
-    for k in range(steps + 1):
-        powers[k] = x if k == 0 else laplacian.neighbours(powers[k - 1][:, None])[:, 0]
-    v, x = powers.T @ sought.coefficients[: steps + 1], powers[steps]
+    powers = [x]
+    for _ in range(steps):
+        powers.append(laplacian.recurrence(powers[-1], [(1.0, 0.0, 0.0)]))
+    v = space.peaks(space.combine(powers, sought.coefficients[: steps + 1]))
     rest = sought.tails[0] - sought.coefficients[: steps + 1].sum(axis=0)
-    return np.asarray(v.max(axis=0) + rest * (x / root).max() * root.max())
+    largest = float(space.peaks(space.column(root))[0])
+    return np.asarray(v + rest * space.peaks(space.rowwise(_by_root, powers[-1], root)) * largest)
+
+
+def sizes_of(Y: Sources, root: Floats) -> Floats:
+    """s_a = max_i |B_ia|/r_i of every source, (c,); `root` (t,) is r at the rows of B."""
+    inverse = sp.diags(1.0 / root, format="csr")
+    return np.asarray(sp.csc_matrix(inverse @ abs(Y.B)).max(axis=0).todense()).ravel()
+
+
+def _by_root(x: Any, root: Floats) -> Any:
+    return np.divide(x, root[:, None], out=np.zeros(x.shape), where=root[:, None] > 0)

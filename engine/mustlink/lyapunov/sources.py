@@ -64,18 +64,24 @@ def sources_of(known: Constraints, laplacian: NormalizedLaplacian) -> Sources:
     partners together. Of nodes that stand for C copies C^-½YC^-½, Y summed over copies: so the
     solution is C^½FC^½. Cost O(n + number of pairs).
     """
-    degrees = np.zeros(laplacian.n_nodes)
-    degrees[laplacian.nodes] = 1.0
-    must, cannot = capped_links(known, degrees)
+    return sources_at(known, laplacian.nodes, laplacian.weights)
+
+
+def sources_at(
+    known: Constraints, nodes: NDArray[np.int64], weights: NDArray[np.float64] | None = None
+) -> Sources:
+    """The same of what is said of some `nodes` (t,) alone, which are the rows of B."""
+    inside = np.zeros(known.n_nodes)
+    inside[nodes] = 1.0
+    must, cannot = capped_links(known, inside)
     Y = must + cannot.times(-1.0)
-    if laplacian.weights is not None:
-        scale = np.zeros(laplacian.n_nodes)
-        scale[laplacian.nodes] = 1.0 / np.sqrt(laplacian.weights)
-        Y = Y.between(scale)
-    pairs = _stored(Y.matrix[laplacian.nodes][:, laplacian.nodes])
+    if weights is not None:
+        inside[nodes] = 1.0 / np.sqrt(weights)
+        Y = Y.between(inside)
+    pairs = _stored(Y.matrix[nodes][:, nodes])
     B, C = _stars(pairs)
     if Y.factor is not None:
-        factor = sp.csr_matrix(Y.factor[laplacian.nodes])
+        factor = sp.csr_matrix(Y.factor[nodes])
         B = sp.csr_matrix(sp.hstack([B, factor]))
         C = sp.csr_matrix(sp.block_diag([C, sp.csr_matrix(Y.core)]))
     C = _stored(C)

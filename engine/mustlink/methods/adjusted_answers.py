@@ -10,6 +10,8 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from mustlink.eigen.solver import laplacian_of
+from mustlink.errors import InputError
+from mustlink.graph.stored import StoredGraph
 from mustlink.linear.by_columns import silent
 from mustlink.lyapunov.all_pairs import AllPairs, all_pairs
 from mustlink.lyapunov.equation import Problem
@@ -21,13 +23,13 @@ from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.workspace import Workspace
 
-_FACTORS = 2 * 10**9  # bytes for one part of the constraints where no memory was named
+FACTORS = 2 * 10**9  # bytes for one part of the constraints where no memory was named
 _SHARE = 4  # of the memory named: beside it there are graph, multigrid and vectors
 
 
 def room_for_factors(work: Workspace) -> int:
     """Bytes for the factors of F."""
-    return _FACTORS if work.memory is None else work.memory // _SHARE
+    return FACTORS if work.memory is None else work.memory // _SHARE
 
 
 @dataclass(eq=False, repr=False)
@@ -51,6 +53,7 @@ class AdjustedAnswers(InformedClusterer):
 
         Where equal rows are one node: between one copy of every node of `graph_` and another.
         """
+        self._refuse_on_disk("affinity_matrix_")
         work, k = self._view(self.graph_, Recorder()), self.report_.n_clusters
         return adjusted_affinity(laplacian_of(work), self._moved, work.recorder, k)
 
@@ -62,9 +65,17 @@ class AdjustedAnswers(InformedClusterer):
         asked for, by the estimator's `solver`, `tol` and `memory`: a propagation as in the fit.
         """
         check_is_fitted(self)
+        self._refuse_on_disk("propagated_constraints_")
         if self._F is None:
             self._F = self._all_pairs()
         return self._F
+
+    def _refuse_on_disk(self, name: str) -> None:
+        """Raise InputError where the graph stayed on disk."""
+        if isinstance(self.graph_, StoredGraph):
+            raise InputError(
+                f"{name}: the graph stayed on disk, where it is not made; fit with more memory"
+            )
 
     def _all_pairs(self) -> AllPairs:
         given: Any = self

@@ -17,8 +17,8 @@ from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 
-_ROUNDING = 1e-6  # weights in single precision may exceed 1 by as much
-_KEPT = 1e-6  # of the weights of W where W* has too few edges
+ROUNDING = 1e-6  # weights in single precision may exceed 1 by as much
+KEPT = 1e-6  # of the weights of W where W* has too few edges
 _QUANTILES = (0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0)
 
 
@@ -80,7 +80,7 @@ def _with_enough_nodes(moved: sp.csr_matrix, W: sp.csr_matrix, least: int) -> sp
     """W*, or with a millionth of W where W* leaves less than `least` nodes to be cut."""
     if np.count_nonzero(np.diff(moved.indptr)) >= least:
         return moved
-    return sp.csr_matrix(moved + _KEPT * W)
+    return sp.csr_matrix(moved + KEPT * W)
 
 
 def adjusted_graph(
@@ -95,7 +95,7 @@ def adjusted_graph(
     if counts is not None:
         W = fold(W, 1.0 / counts)  # between two copies, which F speaks about
     largest = float(W.data.max(initial=0.0))
-    if largest > 1.0 + _ROUNDING:
+    if largest > 1.0 + ROUNDING:
         recorder.note(f"the graph's weights were divided by {largest:.4g}, the largest of them")
         W.data /= largest
     np.minimum(W.data, 1.0, out=W.data)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import laplacian_of
@@ -14,6 +15,10 @@ from mustlink.methods.normalized_cut import Cut
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.scores import mncut, satisfaction
 from mustlink.workspace import Workspace
+
+CutOf = TypeVar("CutOf")
+Ints = NDArray[np.int64]
+_DIGITS = 10  # of MNCut: the same clusters under other numbers differ by rounding
 
 
 class Tried(NamedTuple):
@@ -36,34 +41,30 @@ class Candidate:
 
 
 @dataclass(eq=False)
-class CandidateCuts:
+class BestCut(Generic[CutOf]):
     """Cuts one after the other; only the best is held.
 
     It keeps most constraints; of equals it has the least MNCut in the graph as given, then it is
     the first.
     """
 
-    graph: Graph
     known: Constraints
     tried: list[Tried] = field(default_factory=list)
-    _best: Candidate | None = None
+    _best: CutOf | None = None
 
     @property
-    def best(self) -> Candidate:
+    def best(self) -> CutOf:
         """The best so far."""
         assert self._best is not None
         return self._best
 
-    def add(self, one: Candidate) -> None:
-        """Compare another."""
-        labels = np.full(one.place.n_nodes, -1, dtype=np.int64)
-        labels[one.place.nodes] = one.cut.clusters
-        known, rows = self.known.as_given, self.graph.spread(labels)
-        kept = 1.0 if self.known.is_empty else _kept(satisfaction(rows, known))
-        cost = mncut(self.graph, labels)
-        if all((kept, -cost) > (other.kept, -other.mncut) for other in self.tried):
+    def offer(self, one: CutOf, power: float, variant: str, rows: Ints, cost: float) -> None:
+        """Compare another, by its clusters of all rows and its MNCut."""
+        kept = 1.0 if self.known.is_empty else _kept(satisfaction(rows, self.known.as_given))
+        found = kept, -round(cost, _DIGITS)
+        if all(found > (other.kept, -round(other.mncut, _DIGITS)) for other in self.tried):
             self._best = one
-        self.tried.append(Tried(one.power, one.variant, kept, cost))
+        self.tried.append(Tried(power, variant, kept, cost))
 
     @property
     def why(self) -> str:
@@ -76,6 +77,20 @@ class CandidateCuts:
         if equal == 1:
             return f"keeps most constraints of {len(self.tried)} candidates"
         return f"least normalised cut of {equal} candidates that keep most constraints"
+
+
+@dataclass(eq=False)
+class CandidateCuts(BestCut[Candidate]):
+    """Cuts of a graph at home."""
+
+    graph: Graph = field(kw_only=True)
+
+    def add(self, one: Candidate) -> None:
+        """Compare another."""
+        labels = np.full(one.place.n_nodes, -1, dtype=np.int64)
+        labels[one.place.nodes] = one.cut.clusters
+        cost = mncut(self.graph, labels)
+        self.offer(one, one.power, one.variant, self.graph.spread(labels), cost)
 
 
 def _kept(told: dict[str, float]) -> float:

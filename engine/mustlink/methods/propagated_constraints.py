@@ -21,6 +21,7 @@ from mustlink.cost.method_cost import Cost, adjusted_cut
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
+from mustlink.graph.stored import StoredGraph
 from mustlink.lyapunov.equation import Problem
 from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.lyapunov.pair_propagation import PropagatedPairs, solve_pairs
@@ -32,6 +33,9 @@ from mustlink.methods.candidate_cuts import Candidate, CandidateCuts, place_of
 from mustlink.methods.constraint_doubts import note_doubts, warn_if_broken
 from mustlink.methods.ncut import VARIANTS
 from mustlink.methods.normalized_cut import normalized_cut, warn_of_gap
+from mustlink.methods.spread_report import Chosen, spread_report, warn_of_few
+from mustlink.methods.stored_fit import stays_on_disk
+from mustlink.methods.stored_pairs import fit_on_disk
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, Report
@@ -103,10 +107,9 @@ class PropagatedConstraints(AdjustedAnswers):
         note_doubts(known, laplacian, recorder)
         F, name = self._spread(work, laplacian, known, seed)  # 3
         edges = Adjustment(F.beliefs, F.new).summary(F.floor)
-        if edges["weakened"] and not edges["strengthened"] and not edges["added"]:
-            recorder.warn("F < 0 wherever it changes the graph: few must-links, or it is too far")
-        cuts = CandidateCuts(graph, known)
-        powers, variants = self._ways(known, F)
+        warn_of_few(edges, recorder)
+        cuts = CandidateCuts(known, graph=graph)
+        powers, variants = self._ways(known, F.largest)
         for power in powers:
             if cuts.tried and recorder.deadline.is_over:
                 left = len(powers) * len(variants) - len(cuts.tried)
@@ -137,6 +140,18 @@ class PropagatedConstraints(AdjustedAnswers):
         self._moved = self._change(F, cuts.best.power)
         self.report_ = self._report(k, F, edges, cuts, kept, recorder)
 
+    def _stays_on_disk(self, stored: StoredGraph) -> bool:
+        return stays_on_disk(self, stored)
+
+    def _fit_on_disk(
+        self, graph: StoredGraph, known: Constraints, recorder: Recorder, others: dict[str, Any]
+    ) -> None:
+        fit_on_disk(self, graph, known, recorder, self._seed(), others)
+
+    def _refit_on_disk(self, known: Constraints, recorder: Recorder) -> None:
+        assert isinstance(self.graph_, StoredGraph)
+        fit_on_disk(self, self.graph_, known, recorder, self._used_seed)
+
     def _spread(
         self, work: Workspace, laplacian: NormalizedLaplacian, known: Constraints, seed: int
     ) -> tuple[PropagatedPairs, str | None]:
@@ -161,13 +176,13 @@ class PropagatedConstraints(AdjustedAnswers):
         types = (PropagatedPairs, NewEdges, Convergence)
         return work.kept("constraint propagation", name, solved, types), name
 
-    def _ways(self, known: Constraints, F: PropagatedPairs) -> tuple[tuple[Any, ...], ...]:
+    def _ways(self, known: Constraints, largest: float) -> tuple[tuple[Any, ...], ...]:
         """Powers of F and variants of the cut to try; nothing to choose without constraints."""
         powers = POWERS if self.power == "auto" else (float(self.power),)
         variants = ("luxburg", "ng") if self.variant == "auto" else (self.variant,)
-        if F.largest == 0 or not self.normalize:
+        if largest == 0 or not self.normalize:
             powers = (1.0,)
-        if known.is_empty or F.largest == 0:
+        if known.is_empty or largest == 0:
             variants = variants[:1]
         return powers, variants
 
@@ -221,30 +236,16 @@ class PropagatedConstraints(AdjustedAnswers):
         kept: dict[str, float] | None,
         recorder: Recorder,
     ) -> Report:
-        best, parameter = cuts.best, self._parameter
-        return Report(
-            method=type(self).__name__,
-            n_nodes=self.graph_.n_rows,
-            n_clusters=k,
-            choices={
-                parameter: getattr(self, parameter),
-                **F.about,
-                "largest_F": F.largest,
-                "power": best.power,
-                "variant": best.variant,
-                "why": cuts.why,
-                "solver": best.cut.convergence.solver,
-                "graph": dict(self.graph_.info),
-            },
-            convergence=best.cut.convergence,
-            satisfaction=kept,
-            **recorder.told(),
-            extra={
-                "n_components": self.graph_.n_components,
-                "next_eigenvalue": best.cut.beyond,
-                "adjustment": edges,
-                "pairs_with_the_sign_of_F": F.agreement,
-                "propagation": F.told,
-                "candidates": [one._asdict() for one in cuts.tried],
-            },
+        graph, best = self.graph_, cuts.best
+        return spread_report(
+            {self._parameter: getattr(self, self._parameter)},
+            type(self).__name__,
+            (graph.n_rows, k, graph.n_components),
+            F,
+            edges,
+            Chosen(best.cut, best.power, best.variant, cuts),
+            kept,
+            recorder,
+            graph.info,
+            {},
         )

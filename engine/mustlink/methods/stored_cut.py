@@ -13,7 +13,7 @@ from mustlink.eigen.stored_solver import StoredWork
 from mustlink.graph.even_degrees import has_even_degrees
 from mustlink.graph.stored import StoredGraph
 from mustlink.kernels.cluster_links import cluster_links
-from mustlink.result import Convergence
+from mustlink.result import Convergence, EigenResult
 from mustlink.rounding.assign import transform
 from mustlink.rounding.sampled_kmeans import sampled_kmeans, sizes_of
 from mustlink.space import Small
@@ -54,15 +54,19 @@ def stored_cut(
     tol: float | None = None,
     max_iter: int = 200,
     seed: int = 0,
+    found: EigenResult | None = None,
 ) -> StoredCut:
     """Cut a graph on disk into k clusters, see `NCut`; with τ times the mean degree added to all.
 
-    Memory: clusters, a sample of rows, and what the eigenvectors take.
+    `found` are the pairs beyond the null space where they are known. Memory: clusters, a sample
+    of rows, and what the eigenvectors take.
     """
     laplacian = work.regularized(tau)
     null, space = laplacian.null, laplacian.space
     count = min(k, null.n_components)
-    found = work.smallest_pairs(max(0, k - count), tol=tol, max_iter=max_iter, seed=seed, tau=tau)
+    if found is None:
+        how: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "seed": seed, "tau": tau}
+        found = work.smallest_pairs(max(0, k - count), **how)
     values = np.concatenate([np.zeros(count), found.values])[:k]
     parts = [] if count == 0 else [space.copy(null.columns(np.arange(count)), np.float32)]
     with work.recorder.stage("clusters") as advance:
