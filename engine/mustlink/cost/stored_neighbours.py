@@ -18,9 +18,9 @@ from mustlink.errors import InputError
 _ROOM, _LEAST = 1 << 28, 1 << 24  # of buffers of the search for centres, and what just works
 _USUAL = 1 << 31  # bytes where none are named
 _CHUNKS = 4  # times that the cells read beside a block are fewer
-_NEAR = 192  # cells that a cell visits, or that visit it
+_NEAR = 320  # cells that a cell visits, or that visit it
 _EDGE = 150  # bytes of a pair of cells that are compared
-_RECORDS = 110  # bytes of a neighbour while rows are put together
+_RECORDS = 48  # bytes of a neighbour while rows are put together
 _FEWEST_ROWS, _MOST_ROWS = 1 << 14, 1 << 19  # of the graph that are put together at once
 _DEALT = 96 << 20  # while entries are dealt out
 _OTHER = 16 << 20
@@ -84,22 +84,24 @@ def stored_knn_plan(
             f"memory: {size_text(budget)} given; {n} points of {d} coordinates with {k} neighbours "
             f"each on disk need at least {size_text(least, up=True)}"
         )
-    room = (_USUAL if budget is None else budget - below) - _fixed(n, d, k, threads)
-    layout = tight
-    if room > 0:
-        each = _block_row(d, k, tight) + _chunk_row(d, tight) // _CHUNKS
-        block = min(n, max(tight.block, room // each))
-        chunk = min(n, max(tight.chunk, block // _CHUNKS))
-        rows = min(n, _MOST_ROWS, max(tight.rows, room // (_RECORDS * k)))
-        cells = cell_layout(n, d, k, max(_LEAST, min(_ROOM, 1 << (room // 2).bit_length() - 1)))
-        layout = StoredLayout(cells, block, chunk, rows)
-        fits = max(_stages(n, d, k, layout, threads).values())
-        if budget is not None and below + fits > budget:
-            layout = tight
+    layout = _within((_USUAL if budget is None else budget - below), n, d, k, threads, tight)
     stages = {name: below + size for name, size in _stages(n, d, k, layout, threads).items()}
     entries = int(min(SYMMETRIC * n * k, 1.0 * n * (n - 1)))
     crossing = 12 * n * k // 2
     return StoredPlan(layout, stages, least, n * (4 * d + 8 * k) + crossing, entries)
+
+
+def _within(room: int, n: int, d: int, k: int, threads: int, tight: StoredLayout) -> StoredLayout:
+    """The largest sizes that so many bytes have room for."""
+    left = room - _fixed(n, d, k, threads)
+    each = _block_row(d, k, tight) + _chunk_row(d, tight) // _CHUNKS
+    block = min(n, max(tight.block, left // each))
+    chunk = min(n, max(tight.chunk, block // _CHUNKS))
+    rows = min(n, _MOST_ROWS, max(tight.rows, (room - _joined(n)) // (_RECORDS * k)))
+    usual = _ROOM
+    while usual > _LEAST and 3 * usual > room:  # the cells of the search in memory where they fit
+        usual //= 2
+    return StoredLayout(cell_layout(n, d, k, usual), block, chunk, rows)
 
 
 def _least(n: int, d: int, k: int) -> StoredLayout:
@@ -152,5 +154,10 @@ def _stages(n: int, d: int, k: int, layout: StoredLayout, threads: int) -> dict[
     return {
         "kNN graph": search,
         "components": 14 * n + layout.rows * 16 * k + _OTHER,
-        "weights": 14 * n + layout.rows * _RECORDS * k + _DEALT + _OTHER,
+        "weights": _joined(n) + layout.rows * _RECORDS * k,
     }
+
+
+def _joined(n: int) -> int:
+    """Bytes while rows are put together, beside these."""
+    return 14 * n + _DEALT + _OTHER

@@ -95,6 +95,7 @@ class RowBuckets:
             columns = np.empty(records.size, dtype=np.int32)
             values = np.empty(records.size, dtype=np.float32)
             left = into_rows(records, int(first), ends, columns, values, largest, place)
+            del records
             yield RowBlock(int(first), ends, columns[:left], values[:left], self.n_rows)
 
 

@@ -69,17 +69,28 @@ class Groups:
 
 
 def grouped(centres: Centres, rng: np.random.Generator, team: Team) -> Groups:
-    """About √C groups of C centres, and who is near each."""
+    """About √C groups of C centres, each after one that is near it, and who is near each."""
     C = centres.norms.size
     heads = find_centres(centres.at + centres.middle, max(1, int(np.sqrt(C))), 1, rng, team.pool)
     owner = heads.nearest(centres.at + centres.middle, 1, team.pool)[:, 0]
-    order = np.argsort(owner, kind="stable")
+    order = np.argsort(chained(heads.at)[owner], kind="stable")
     centres = Centres(centres.middle, centres.at[order], centres.norms[order])
     few = min(C, max(_LOOKED_AT, -(-6 * C // heads.norms.size)))
     gaps = heads.at + (heads.middle - centres.middle)
     gaps = centres.norms - 2 * (gaps @ centres.at.T)
     near = np.argsort(gaps, axis=1, kind="stable")[:, :few].astype(np.int32)
     return Groups(centres, heads, np.sort(near, axis=1))
+
+
+def chained(points: NDArray[np.float32]) -> NDArray[np.intp]:
+    """Place (m,) of each point (m, d) in a chain that goes on to the nearest of those left."""
+    place = np.full(points.shape[0], -1)
+    at = 0
+    for step in range(place.size):
+        place[at] = step
+        gap = points - points[at]
+        at = int(np.argmin(np.where(place < 0, np.einsum("ij,ij->i", gap, gap), np.inf)))
+    return place
 
 
 def cells_of(

@@ -32,18 +32,23 @@ def search_blocks(
     Nodes whose lists have not become full are added to `short`. At the deadline the lists that are
     left stay as they are.
     """
-    n = search.cells.shape[0]
-    for some in search.cells.ranges(search.layout.block):
-        block = _Block(search, some)
-        first, size = block.rows.start, block.rows.stop - block.rows.start
-        for done in block.compared(deadline):
-            yield (first + size * done) / n
-        indices, squared = block.found.indices, block.found.squared
-        search.each_list(stored_lists.name_all, indices, first)
-        local_joins.order_ties(indices, squared)
-        search.lists.write(first, indices, squared)
-        short.append(first + np.flatnonzero(indices[:, -1] < 0))
-        yield (first + size) / n
+    for some in search.cells.ranges(search.layout.block):  # of which one is held, never two
+        yield from _finish(search, some, short, deadline)
+
+
+def _finish(
+    search: StoredSearch, some: slice, short: list[NDArray[np.int64]], deadline: Deadline
+) -> Iterator[float]:
+    """Finish the lists of a block of cells."""
+    n, block = search.cells.shape[0], _Block(search, some)
+    first, size = block.rows.start, block.rows.stop - block.rows.start
+    for done in block.compared(deadline):
+        yield (first + size * done) / n
+    indices, squared = block.found.indices, block.found.squared
+    search.each_list(stored_lists.name_all, indices, first)
+    local_joins.order_ties(indices, squared)
+    search.lists.write(first, indices, squared)
+    short.append(first + np.flatnonzero(indices[:, -1] < 0))
 
 
 class _Block:
