@@ -24,7 +24,7 @@ Lists = Any  # numbers (n, K) of the neighbours, or (n, K + 1) with the point it
 
 def mustlink(X: Any, _setting: int, threads: int) -> Lists:
     """The lists that `knn_graph` makes its weights of."""
-    from mustlink.cost.neighbour_graph import knn_plan
+    from mustlink.cost.neighbour_plan import knn_plan
     from mustlink.neighbours.search import Search, compares_all
     from mustlink.observe import Recorder
 

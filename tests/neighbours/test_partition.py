@@ -16,7 +16,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import cases
 import oracles
 from mustlink.cost import neighbour_graph as sizes
-from mustlink.cost.neighbour_graph import cell_layout, held_beside, knn_bytes, knn_plan, layout
+from mustlink.cost.neighbour_graph import cell_layout, knn_bytes, layout
+from mustlink.cost.neighbour_plan import held_beside, knn_plan
 from mustlink.cost.process_memory import resident_bytes
 from mustlink.deadline import NEVER, Deadline
 from mustlink.errors import InputError, MustlinkError
@@ -519,6 +520,9 @@ def test_plans_keep_the_budget(n, d, k, over):
         assert 1 <= plan.layout.parts <= n
         assert plan.layout.parts <= plan.layout.sample <= n
         assert plan.layout == knn_plan(n, d, k, int(least * (1 + over)), threads=64).layout
+    parts = knn_plan(n, d, k, int(least * (1 + over)), threads=1, by_tasks=True)
+    assert parts.method != "stored cells"
+    assert parts.peak_bytes <= least * (1 + over)
 
 
 def test_more_of_anything_takes_more_memory():

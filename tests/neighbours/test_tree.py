@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from mustlink.cost.neighbour_graph import knn_plan
+from mustlink.cost.neighbour_plan import knn_plan
 from mustlink.neighbours import knn_graph
 from mustlink.neighbours.points_by_rows import single_precision
 from mustlink.neighbours.search import Search
@@ -60,7 +60,7 @@ def test_a_budget_that_holds_no_tree_is_kept(tmp_path):
     n, k = 10**6, 15
     least = knn_plan(n, 2, k, 1 << 62).least
     tight, ample = knn_plan(n, 2, k, least), knn_plan(n, 2, k, 4 * 10**9)
-    assert (tight.method, ample.method) == ("partition", "tree")
+    assert (tight.method, ample.method) == ("stored cells", "tree")
     assert tight.peak_bytes <= least
     assert ample.layout is None
     assert knn_plan(n, 6, k, None).method == "cells"

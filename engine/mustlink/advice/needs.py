@@ -8,7 +8,8 @@ from typing import Any
 
 from mustlink.advice.observations import Seen
 from mustlink.cost.method_cost import Size
-from mustlink.cost.neighbour_graph import SYMMETRIC, knn_plan
+from mustlink.cost.neighbour_graph import SYMMETRIC
+from mustlink.cost.neighbour_plan import knn_plan
 from mustlink.cost.process_memory import size_text
 from mustlink.estimator import GraphEstimator
 from mustlink.neighbours.search import compares_all

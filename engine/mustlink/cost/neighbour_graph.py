@@ -6,18 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mustlink.cost.process_memory import size_text
-from mustlink.errors import InputError
-
 # Resident size of a process that has loaded the compiled kernels and nothing else, with what the
 # allocator keeps: 185 to 210 MB on Linux with Python 3.11. The first process ever, which compiles,
 # takes 90 MB more.
 BASE_BYTES = 215_000_000
-_STEP = 1 << 27  # what else a process holds is rounded up, so that a plan does not flicker
 SYMMETRIC = 1.25  # stored weights for one neighbour asked for: near is not always mutual
 MOST_SYMMETRIC = 1.75  # the same at most
 _KEPT = 1.5  # entries of A + Aᵀ for each of A: 1.2 to 1.4 on sheets, 1.7 on round clusters
-_ROOM, _LEAST_ROOM = 1 << 28, 1 << 24  # of buffers: what is useful, and what just works
+ROOM, _LEAST_ROOM = 1 << 28, 1 << 24  # of buffers: what is useful, and what just works
 _BLOCKS = 110 << 20  # pairs compared at once when all are
 _BRIDGES = 96 << 20  # the same when components are joined, a quarter where points are read
 MOST_OVERLAP = 6  # parts that a point may belong to
@@ -66,27 +62,6 @@ class Layout:
         return max(1, min(n, self.group_bytes // (6 * most * most + most * (4 * d + 16))))
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How a neighbour graph is to be made, and the peak of each stage.
-
-    `method`: "brute", "tree", "cells" or "partition", the one with points on disk. `stages` are
-    bytes with all that the process holds; `least` is the smallest budget that works. `lean`: W is
-    in single precision.
-    """
-
-    method: str
-    layout: Layout | None
-    stages: dict[str, int]
-    least: int
-    lean: bool = False
-
-    @property
-    def peak_bytes(self) -> int:
-        """Largest of all stages."""
-        return max(self.stages.values())
-
-
 def lists_of(n: int, k: int) -> tuple[int, int, int]:
     """Length of the lists while k neighbours are searched by parts, and who meets in a local join.
 
@@ -98,7 +73,7 @@ def lists_of(n: int, k: int) -> tuple[int, int, int]:
     return length, min(length, _JOINED), min(length, _TOLD)
 
 
-def layout(n: int, d: int, k: int, room: int = _ROOM) -> Layout:
+def layout(n: int, d: int, k: int, room: int = ROOM) -> Layout:
     """Sizes for n points of d coordinates with `room` bytes of buffers.
 
     As many parts as make the search for the nearest centres cost as much as the search within the
@@ -120,7 +95,7 @@ def layout(n: int, d: int, k: int, room: int = _ROOM) -> Layout:
     )
 
 
-def cell_layout(n: int, d: int, k: int, room: int = _ROOM) -> Layout:
+def cell_layout(n: int, d: int, k: int, room: int = ROOM) -> Layout:
     """Sizes for the search by cells: smaller ones than parts, as no point is in two of them.
 
     About √n / 4 members, and at least 128 or d / 2: smaller ones leave less to be compared, and
@@ -136,7 +111,7 @@ def cell_layout(n: int, d: int, k: int, room: int = _ROOM) -> Layout:
 
 
 def knn_bytes(
-    n: int, d: int, k: int = 15, *, itemsize: int = 4, threads: int = 2, room: int = _ROOM
+    n: int, d: int, k: int = 15, *, itemsize: int = 4, threads: int = 2, room: int = ROOM
 ) -> dict[str, dict[str, int]]:
     """Bytes of each stage of `knn_graph`, by method, beside BASE_BYTES and the caller's points.
 
@@ -163,16 +138,16 @@ def knn_bytes(
         "tree": {"kNN graph": copied + n * (28 * d + 16 * k + 12), **whole},
         "cells": {"kNN graph": copied + cells, **whole},
         "lean cells": {"kNN graph": cells, **lean},
-        "partition": {"kNN graph": _partition_bytes(n, d, k, threads, room), **lean},
+        "partition": {"kNN graph": partition_bytes(n, d, k, threads, room), **lean},
     }
 
 
-def _least_room(d: int, k: int) -> int:
+def least_room(d: int, k: int) -> int:
     """Bytes of buffers with which parts are still large enough for good lists."""
     return max(_LEAST_ROOM, 32 * d * 6 * max(100, 4 * k))
 
 
-def _partition_bytes(n: int, d: int, k: int, threads: int, room: int, overlap: int = 2) -> int:
+def partition_bytes(n: int, d: int, k: int, threads: int, room: int, overlap: int = 2) -> int:
     """Largest of: known neighbours, centres, writing the parts, searching them, local joins."""
     sizes = layout(n, d, k, room)
     point, p = 4 * d, overlap
@@ -219,67 +194,3 @@ def _joins_bytes(n: int, d: int, k: int, sizes: Layout) -> int:
     _, joined, told = lists_of(n, k)
     met = sizes.group(n, d, k) * (joined + told)
     return met * (6 * (joined + told) + 16) + met * 4 * d
-
-
-def knn_plan(
-    n: int,
-    d: int,
-    k: int,
-    budget: int | None,
-    *,
-    base: int = BASE_BYTES,
-    held: int = 0,
-    itemsize: int = 4,
-    by_rows: bool = True,
-    small: bool = False,
-    threads: int = 2,
-) -> Plan:
-    """Choose how to make a neighbour graph within `budget` bytes of resident memory in all.
-
-    Few points are compared all with all where that fits, more by a k-d tree where coordinates are
-    few, else by cells, and by parts on disk where the budget leaves no room for the points. With a
-    budget W is in single precision but where all pairs are compared, or a tree is used.
-
-    `base`: what the process holds without the points, `held` bytes of points in memory; `by_rows`:
-    the points would have to be read. `small`: all pairs may be compared. Raises InputError that
-    names the least budget.
-    """
-    below = base + held
-    tight = _least_room(d, k)
-    least = below + max(
-        *(knn_bytes(n, d, k, threads=1, room=tight)["partition"].values()),
-        _partition_bytes(n, d, k, 1, tight, MOST_OVERLAP),
-    )
-    if budget is not None and least > budget:
-        raise InputError(
-            f"memory: {size_text(budget)} given; {n} points of {d} coordinates with "
-            f"{k} neighbours each need at least {size_text(least, up=True)}"
-        )
-    method = "brute" if small else "tree" if d <= LOW else "cells"
-    stages = knn_bytes(n, d, k, itemsize=itemsize)[method]
-    stages = _shifted(stages, below + (4 * n * d if by_rows else 0))
-    if budget is None and method == "cells":
-        return Plan(method, cell_layout(n, d, k), stages, least)
-    if budget is None or (method != "cells" and max(stages.values()) <= budget):
-        return Plan(method, None, stages, least)
-    room = tight
-    # One thread's need with the most parts: neither may change the layout, so the graph.
-    while room < _ROOM and (below + _partition_bytes(n, d, k, 1, 2 * room, MOST_OVERLAP) <= budget):
-        room *= 2
-    found = knn_bytes(n, d, k, threads=threads, room=room)
-    lean = _shifted(found["lean cells"], below)
-    if max(lean.values()) <= budget:
-        return Plan("cells", cell_layout(n, d, k, room), lean, least, True)
-    return Plan(
-        "partition", layout(n, d, k, room), _shifted(found["partition"], below), least, True
-    )
-
-
-def held_beside(resident: int, points: int) -> int:
-    """Bytes that a process holds beside points: at least the program, else in steps of 128 MiB."""
-    rest = max(0, resident - points)
-    return BASE_BYTES if rest <= BASE_BYTES else -(-rest // _STEP) * _STEP
-
-
-def _shifted(stages: dict[str, int], by: int) -> dict[str, int]:
-    return {name: int(size + by) for name, size in stages.items()}

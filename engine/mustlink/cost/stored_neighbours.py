@@ -8,6 +8,7 @@ from mustlink.cost.neighbour_graph import (
     BASE_BYTES,
     FEW,
     NEAR_CELLS,
+    ROOM,
     SYMMETRIC,
     Layout,
     cell_layout,
@@ -15,7 +16,7 @@ from mustlink.cost.neighbour_graph import (
 from mustlink.cost.process_memory import size_text
 from mustlink.errors import InputError
 
-_ROOM, _LEAST = 1 << 28, 1 << 24  # of buffers of the search for centres, and what just works
+_LEAST = 1 << 24  # bytes of buffers with which centres can just be found
 _USUAL = 1 << 31  # bytes where none are named
 _CHUNKS = 4  # times that the cells read beside a block are fewer
 _NEAR = 320  # cells that a cell visits, or that visit it
@@ -24,6 +25,8 @@ _RECORDS = 48  # bytes of a neighbour while rows are put together
 _FEWEST_ROWS, _MOST_ROWS = 1 << 14, 1 << 19  # of the graph that are put together at once
 _DEALT = 96 << 20  # while entries are dealt out
 _OTHER = 16 << 20
+_LISTS = 1 << 18  # read back at once
+_THREADS = 16  # that are counted: their number may not change the graph
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,16 @@ class StoredLayout:
     block: int
     chunk: int
     rows: int
+
+    @property
+    def parts(self) -> int:
+        """Cells that points are divided into."""
+        return self.cells.parts
+
+    @property
+    def sample(self) -> int:
+        """Rows from which cells are found."""
+        return self.cells.sample
 
 
 @dataclass(frozen=True)
@@ -84,21 +97,22 @@ def stored_knn_plan(
             f"memory: {size_text(budget)} given; {n} points of {d} coordinates with {k} neighbours "
             f"each on disk need at least {size_text(least, up=True)}"
         )
-    layout = _within((_USUAL if budget is None else budget - below), n, d, k, threads, tight)
+    layout = sizes_within(_USUAL if budget is None else budget - below, n, d, k)
     stages = {name: below + size for name, size in _stages(n, d, k, layout, threads).items()}
     entries = int(min(SYMMETRIC * n * k, 1.0 * n * (n - 1)))
     crossing = 12 * n * k // 2
     return StoredPlan(layout, stages, least, n * (4 * d + 8 * k) + crossing, entries)
 
 
-def _within(room: int, n: int, d: int, k: int, threads: int, tight: StoredLayout) -> StoredLayout:
-    """The largest sizes that so many bytes have room for."""
-    left = room - _fixed(n, d, k, threads)
+def sizes_within(room: int, n: int, d: int, k: int) -> StoredLayout:
+    """The largest sizes that so many bytes have room for, at least the smallest."""
+    tight = _least(n, d, k)
+    left = room - _fixed(n, d, k, _THREADS)
     each = _block_row(d, k, tight) + _chunk_row(d, tight) // _CHUNKS
     block = min(n, max(tight.block, left // each))
     chunk = min(n, max(tight.chunk, block // _CHUNKS))
     rows = min(n, _MOST_ROWS, max(tight.rows, (room - _joined(n)) // (_RECORDS * k)))
-    usual = _ROOM
+    usual = ROOM
     while usual > _LEAST and 3 * usual > room:  # the cells of the search in memory where they fit
         usual //= 2
     return StoredLayout(cell_layout(n, d, k, usual), block, chunk, rows)
@@ -132,7 +146,7 @@ def _fixed(n: int, d: int, k: int, threads: int) -> int:
     sizes = cell_layout(n, d, k)
     near = min(sizes.parts, NEAR_CELLS)
     desk = sizes.largest_part(1) * (2 * 4 * d + 12 * 128 + 4 * 32 + 24)
-    return 8 * n + sizes.parts * (near * (12 + 3) + 16 * d) + min(threads, 16) * desk + _OTHER
+    return 8 * n + sizes.parts * (near * (12 + 3) + 16 * d) + min(threads, _THREADS) * desk + _OTHER
 
 
 def _stages(n: int, d: int, k: int, layout: StoredLayout, threads: int) -> dict[str, int]:
@@ -140,7 +154,7 @@ def _stages(n: int, d: int, k: int, layout: StoredLayout, threads: int) -> dict[
     sizes, point = layout.cells, 4 * d
     block = min(sizes.block_bytes, n * point)
     known = min(500 * k * point, max(50 * k * point, sizes.room // 4)) + 4 * block + (16 << 20)
-    centres = (2 * sizes.sample + 3 * sizes.parts) * point + min(threads, 16) * (2 << 20)
+    centres = (2 * sizes.sample + 3 * sizes.parts) * point + min(threads, _THREADS) * (2 << 20)
     fixed = _fixed(n, d, k, threads)
     search = max(
         known,
@@ -156,6 +170,11 @@ def _stages(n: int, d: int, k: int, layout: StoredLayout, threads: int) -> dict[
         "components": 14 * n + layout.rows * 16 * k + _OTHER,
         "weights": _joined(n) + layout.rows * _RECORDS * k,
     }
+
+
+def stored_lists_bytes(n: int, d: int, k: int, layout: StoredLayout, threads: int) -> int:
+    """Bytes of a search whose lists are read back in the order of the points."""
+    return max(_stages(n, d, k, layout, threads)["kNN graph"], n * (8 * k + 8) + 16 * k * _LISTS)
 
 
 def _joined(n: int) -> int:

@@ -23,6 +23,7 @@ _WANTED, _ALL, _CHEAP, _ENOUGH = 0.97, 0.995, 1_500, 0.75
 _JOINS, _COMPARISON = (20.0, 0.1), (0.15, 0.0115)
 _LOOKED_AT = 256  # centres that are compared with a point in any case
 _BLOCK = 64  # cells of a task
+_ROUNDING = 1e-5
 _TINY = np.finfo(np.float32).tiny
 
 
@@ -167,6 +168,8 @@ def borders_of(
     most = dear * 1e3 * _linear(_JOINS, d) / _linear(_COMPARISON, d)
     if cost(reach) > most:
         reach = min(_share(needed, _ENOUGH), affordable(most))
+    if np.isfinite(reach):  # it is that of a known pair, which is in however sums are rounded
+        reach += _ROUNDING * abs(reach)
     slots = int(np.flatnonzero((reach >= H).any(axis=0)).max(initial=0)) + 1
     return Borders(
         np.ascontiguousarray(near[:, :slots]),

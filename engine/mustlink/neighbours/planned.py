@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.neighbour_graph import Plan, held_beside, knn_plan, layout
+from mustlink.cost.neighbour_graph import layout
+from mustlink.cost.neighbour_plan import Plan, held_beside, knn_plan
 from mustlink.cost.process_memory import resident_bytes
 from mustlink.neighbours.points_by_rows import Prepared, single_precision
 from mustlink.neighbours.search import compares_all, threads_for
@@ -41,6 +42,7 @@ def planned(
         by_rows=not X.held,
         small=small,
         threads=threads_for(n_jobs),
+        by_tasks=by_tasks,
     )
     if by_tasks and not small:
         sizes = plan.layout if plan.method == "partition" else layout(n, d, k)

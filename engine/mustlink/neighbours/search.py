@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.neighbour_graph import LOW, Plan
+from mustlink.cost.neighbour_graph import LOW
+from mustlink.cost.neighbour_plan import Plan
 from mustlink.cost.process_memory import give_back
 from mustlink.deadline import Deadline
 from mustlink.neighbours.exact import drop_own, exact_neighbours, measured_recall
@@ -80,6 +81,9 @@ class Search:
         if self.plan is not None and self.plan.method in ("partition", "tasks"):
             assert isinstance(X, Prepared)
             return self._by_parts(X)
+        if self.plan is not None and self.plan.method == "stored cells":
+            assert isinstance(X, Prepared)
+            return self._by_stored_cells(X)
         if self.plan is not None and self.plan.method == "cells":
             return self._by_cells(X if isinstance(X, Prepared) else prepare(X, "euclidean"))
         assert isinstance(X, np.ndarray)
@@ -149,6 +153,11 @@ class Search:
 
         return self._found("cells", rows, cell_lists)
 
+    def _by_stored_cells(self, rows: Prepared) -> Found:
+        from mustlink.neighbours.stored_search import lists_by_disk
+
+        return self._found("stored cells", rows, partial(lists_by_disk, folder=self.folder))
+
     def _by_parts(self, rows: Prepared) -> Found:
         from mustlink.neighbours.by_tasks import task_lists
         from mustlink.neighbours.partition import partition_lists
@@ -174,7 +183,9 @@ class Search:
             )
         give_back()
         if self.plan.lean:
-            where = {"partition": " on disk", "tasks": " by tasks"}.get(method, "")
+            where = {"partition": " on disk", "stored cells": " on disk", "tasks": " by tasks"}.get(
+                method, ""
+            )
             why = "" if method == "tasks" else ", as a memory was named"
             self.recorder.note(
                 f"kNN graph: found in {info['parts']} parts{where} and weighted in single "

@@ -18,7 +18,7 @@ from mustlink.check import (
     check_n_jobs,
     check_positive,
 )
-from mustlink.cost.neighbour_graph import held_beside
+from mustlink.cost.neighbour_plan import held_beside
 from mustlink.cost.process_memory import give_back, parse_size, resident_bytes
 from mustlink.cost.stored_neighbours import stored_knn_plan
 from mustlink.graph.scratch_graph import scratch_graph

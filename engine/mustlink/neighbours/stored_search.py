@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mustlink.cost.stored_neighbours import StoredLayout
 from mustlink.deadline import NEVER, Deadline
+from mustlink.kernels import local_joins
 from mustlink.neighbours.cells import grouped
 from mustlink.neighbours.parts import Sample, centres_of, known_neighbours
 from mustlink.neighbours.points_by_rows import Prepared, near_one
@@ -21,6 +22,7 @@ from mustlink.neighbours.stored_cells import StoredCells, write_cells
 from mustlink.neighbours.stored_lists import ListsFile, StoredSearch
 
 _SHORT = 2048  # lists made full at once
+_READ = 1 << 18  # lists read at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,3 +123,24 @@ def _complete(found: StoredLists, short: NDArray[np.int64], layout: StoredLayout
             nodes, *full_lists(rows, nodes, k, layout.cells), strict=True
         ):
             found.lists.write(int(node), indices, squared.astype(np.float32))
+
+
+def lists_by_disk(
+    rows: Prepared, k: int, rng: np.random.Generator, layout: StoredLayout, **how: Any
+) -> tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]:
+    """Find lists by `stored_lists` and read them: indices, distances (n, k), and how.
+
+    In the order of the points, ascending, ties to the smaller index.
+    """
+    found = stored_lists(rows, k, rng, layout, **how)
+    n, order = rows.shape[0], found.cells.order
+    indices, distances = np.empty((n, k), np.int32), np.empty((n, k), np.float32)
+    for first in range(0, n, _READ):
+        nodes = slice(first, min(first + _READ, n))
+        numbers, squared = found.lists.read(nodes)
+        numbers = order[numbers]
+        local_joins.order_ties(numbers, squared)
+        indices[order[nodes]], distances[order[nodes]] = numbers, np.sqrt(squared)
+    if found.unit != 1:
+        distances /= np.float32(found.unit)
+    return indices, distances, found.info

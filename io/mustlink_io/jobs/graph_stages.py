@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mustlink.cost.method_cost import Size
-from mustlink.cost.neighbour_graph import Plan as GraphPlan
-from mustlink.cost.neighbour_graph import knn_plan
+from mustlink.cost.neighbour_plan import Plan as GraphPlan
+from mustlink.cost.neighbour_plan import knn_plan
 from mustlink.cost.process_memory import PROGRAM
 from mustlink.cost.search_time import cells_work, parts_work, tree_work
 from mustlink_io.jobs.data_shape import Shape
@@ -17,6 +17,7 @@ READER = 90 * 10**6  # bytes of the program before the engine is loaded
 _BLOCK = 96 * 10**6  # of a block that is read, checked and converted
 _WALKS = 3 * 16 * 8  # bytes a node: blocks of walks by which graphs are compared
 _ROW = 40  # bytes of finding out which rows are equal
+_AGAIN = 1.3  # times the search in memory: cells of two blocks on disk are compared twice
 
 
 def beginning() -> StagePlan:
@@ -68,6 +69,7 @@ def graph_stages(graph: GraphPlan, shape: Shape, k: int, nnz: int) -> list[Stage
         "brute": duration("brute", n * n * (d + 130.0) / 130.0),
         "tree": duration("tree", tree_work(n, d, k)),
         "cells": duration("cells", cells_work(n, d, k)),
+        "stored cells": duration("cells", _AGAIN * cells_work(n, d, k)),
         "partition": duration("partition", parts_work(n, d, k)),
     }
     return [

@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from mustlink.cost.method_cost import Cost, Size
-from mustlink.cost.neighbour_graph import MOST_SYMMETRIC, SYMMETRIC, knn_plan
+from mustlink.cost.neighbour_graph import MOST_SYMMETRIC, SYMMETRIC
+from mustlink.cost.neighbour_plan import knn_plan
 from mustlink.cost.process_memory import size_text
 from mustlink.cost.stored_cost import checking_bytes, least_in_memory
 from mustlink.errors import InputError
@@ -88,7 +89,7 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
         if nodes.n < shape.n:
             changes.append(f"{shape.n:,} rows are {nodes.n:,} nodes: equal rows are one")
         if graph.layout is not None and graph.lean:
-            where = ", from a file on disk" if graph.method == "partition" else ""
+            where = ", from a file on disk" if graph.method != "cells" else ""
             changes.append(f"neighbours are searched in {graph.layout.parts} parts{where}")
         if graph.lean:
             changes.append("weights of the graph are in single precision")
