@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mustlink as ml
@@ -171,6 +171,7 @@ def test_class_masses_follow_the_labels(points):
 
 
 @given(seed=st.integers(0, 2**31), each=st.integers(1, 5))
+@settings(max_examples=20)
 def test_the_same_seed_gives_the_same_suggestion(seed, each):
     X, y = blobs(np.random.default_rng(seed), 60, 3, d=3)
     known = labelled(y, min(each, np.bincount(y, minlength=3).min()))

@@ -50,6 +50,7 @@ PROPAGATED = {
     "tight": {"solver": "cg", "tol": 1e-4, "memory": "tight"},
     "ample": {"solver": "cg", "memory": "8GB"},
 }
+FORM = {"balanced": True, "assign": "kmeans"}
 METHODS = {
     "NCut": (lambda **how: ml.NCut(K, **how), EIGEN | ARPACK),
     "CSP": (lambda **how: ml.CSP(K, subspace=8, beta=0.5, assign="kmeans", **how), EIGEN),
@@ -57,9 +58,9 @@ METHODS = {
         lambda **how: ml.CSP(K, subspace="exact", beta=0.5, assign="kmeans", **how),
         EIGEN,
     ),
-    "SSSC": (lambda **how: ml.SSSC(K, subspace=8, gamma=0.3, assign="kmeans", **how), EIGEN),
+    "SSSC": (lambda **how: ml.SSSC(K, subspace=8, gamma=0.3, **FORM, **how), EIGEN),
     "SSSC, exact": (
-        lambda **how: ml.SSSC(K, subspace="exact", gamma=0.3, assign="kmeans", **how),
+        lambda **how: ml.SSSC(K, subspace="exact", gamma=0.3, **FORM, **how),
         EIGEN,
     ),
     "ClusterKernel": (ml.ClusterKernel, PROPAGATED),

@@ -87,6 +87,8 @@ def made(name):
         fixed = {"subspace": 3, "assign": "kmeans"}
         if kind._parameter is not None:
             fixed[kind._parameter] = 0.5
+        if name == "SSSC":
+            fixed["balanced"] = True
     return kind(n_clusters=2, **fixed)
 
 

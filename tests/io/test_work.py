@@ -184,7 +184,7 @@ def test_what_is_being_written_is_recalled_whole(tmp_path):
 
 # ---------------------------------------------------------------------- through the command line
 
-N, K = 240, 3
+N, K = 120, 3
 METHODS = {
     "ncut": (),
     "csp": ("--labels", "data.h5:/known"),

@@ -10,6 +10,7 @@ import oracles
 from mustlink.constraints.on_nodes import among
 from mustlink.errors import InputError
 from mustlink.graph.network_objects import arcs_of
+from mustlink.methods import directed_trials
 from mustlink.observe import Silent
 
 pytestmark = pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
@@ -86,22 +87,24 @@ def hidden(seed=0, n=400):
     """A circle of three blocks beside a stronger division into two that nobody asked for."""
     rng = np.random.default_rng(seed)
     y, z = rng.integers(0, 3, n), rng.integers(0, 2, n)
-    P = np.where(y[None, :] == (y[:, None] + 1) % 3, 0.12, 0.05)
+    P = np.where(y[None, :] == (y[:, None] + 1) % 3, 48.0, 20.0) / n
     P = P * np.where(z[None, :] != z[:, None], 1.6, 0.4)
     return sp.csr_matrix((rng.random((n, n)) < P).astype(float)), y
 
 
-def test_labels_and_pairs_decide_what_is_looked_for():
-    A, y = hidden()
+def test_labels_and_pairs_decide_what_is_looked_for(monkeypatch):
+    monkeypatch.setattr(directed_trials, "_TRIALS", 1)
+    n = 200
+    A, y = hidden(n=n)
     rng = np.random.default_rng(1)
-    some = rng.choice(400, 60, replace=False)
-    labels = np.full(400, -1)
+    some = rng.choice(n, 30, replace=False)
+    labels = np.full(n, -1)
     labels[some] = y[some]
-    pairs = rng.integers(0, 400, (400, 2))
+    pairs = rng.integers(0, n, (120, 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     belief = np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1.0, -1.0)
-    known = ml.Constraints.from_pairs(pairs, belief, n_nodes=400)
-    rest = np.setdiff1d(np.arange(400), some)
+    known = ml.Constraints.from_pairs(pairs, belief, n_nodes=n)
+    rest = np.setdiff1d(np.arange(n), some)
     plain = ml.DISIM(3, random_state=0).fit(A)
     told = ml.DISIM(3, random_state=0).fit(A, labels)
     paired = ml.DISIM(3, random_state=0).fit(A, constraints=known)
@@ -139,8 +142,8 @@ def test_what_is_told_of_nodes_without_edges():
 
 
 def test_labels_are_weighed_in_three_ways_and_in_time():
-    A, y = hidden()
-    labels = np.where(np.arange(400) < 60, y, -1)
+    A, y = hidden(n=200)
+    labels = np.where(np.arange(200) < 30, y, -1)
     seen = Stages()
     fit = ml.DISIM(3, random_state=0).fit(A, labels, observer=seen)
     assert seen.begun.count("choosing by held-out constraints") == 1
