@@ -12,6 +12,14 @@ settings.load_profile("ci" if os.environ.get("CI") else "developer")
 
 
 @pytest.fixture
+def few_runs(monkeypatch):
+    """Held-out constraints and starting centres with 2 runs of k-means in place of 12."""
+    from mustlink.selection import held_out
+
+    monkeypatch.setattr(held_out, "_RUNS", 2)
+
+
+@pytest.fixture
 def mustlink(data, monkeypatch, capsys):
     """Run the command in the folder of the module's `data`: (exit code, stdout, stderr)."""
     from mustlink_io.commands import cli

@@ -24,6 +24,8 @@ from mustlink_io.commands import cli
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs.methods import METHODS, PROPAGATORS
 
+pytestmark = pytest.mark.usefixtures("few_runs")
+
 N, K = 160, 4
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import scipy.linalg as sla
+import scipy.sparse as sp
 
 import mustlink as ml
 import oracles

@@ -23,6 +23,8 @@ from mustlink.errors import InputError
 from mustlink.observe import Recorder
 from mustlink.propagate.propagator import Propagator
 
+pytestmark = pytest.mark.usefixtures("few_runs")
+
 N, K = 240, 3
 TOL = 1e-8  # of eigenvectors, where none is asked for
 

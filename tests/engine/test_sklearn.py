@@ -24,6 +24,8 @@ from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph.scikit_graphs import is_connectivity
 from mustlink.methods.constrained_spectral import ConstrainedSpectral
 
+pytestmark = pytest.mark.usefixtures("few_runs")
+
 CLUSTERERS = (
     "NCut",
     "CSP",

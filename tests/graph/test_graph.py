@@ -204,6 +204,7 @@ def test_points_of_many_columns_are_compared_by_few_rows(monkeypatch):
     assert_allclose(distances, np.sqrt(2), rtol=1e-6)
 
 
+@pytest.mark.slow  # pynndescent compiles for 45 s
 def test_descent_is_the_same_for_any_number_of_threads(monkeypatch):
     monkeypatch.setattr("mustlink.neighbours.search.compares_all", lambda *_: False)
     X, _ = cases.blobs(np.random.default_rng(3), 5000, 6, d=10, duplicates=60)

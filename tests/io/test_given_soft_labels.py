@@ -9,6 +9,8 @@ import pytest
 import mustlink as ml
 from mustlink_io import formats
 
+pytestmark = pytest.mark.usefixtures("few_runs")
+
 N, K = 120, 3
 
 
@@ -49,12 +51,14 @@ def folder(tmp_path_factory):
     ],
 )
 def test_as_the_engine_has_them(told, folder, tmp_path, files, belief):
-    code, said, err = told(f"cluster points.npy -k 3 {files} -o {tmp_path}/out.h5 --json")
+    code, said, err = told(
+        f"cluster points.npy -k 3 --beta 0.3 {files} -o {tmp_path}/out.h5 --json"
+    )
     assert code == 0, err
     assert "says nothing of 1 of 120 nodes" in err
     X, few, P = (np.load(folder / f"{name}.npy") for name in ("points", "few", "chances"))
     u = np.load(folder / "u.npy") if belief == "u" else belief
-    est = ml.CSP(3, random_state=0).fit(X, few, prior=P, belief=u)
+    est = ml.CSP(3, beta=0.3, random_state=0).fit(X, few, prior=P, belief=u)
     np.testing.assert_array_equal(formats.load_labels(f"{tmp_path}/out.h5", N), est.labels_)
     found = json.loads(said)
     assert files in found["command"]

@@ -24,6 +24,8 @@ from mustlink_io.hdf5 import serialization, work_folder
 from mustlink_io.jobs import run as running
 from results import labels_of
 
+pytestmark = pytest.mark.usefixtures("few_runs")
+
 
 @dataclass(frozen=True)
 class Leaf:

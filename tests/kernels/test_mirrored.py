@@ -11,8 +11,9 @@ from mustlink.kernels import mirrored
 
 
 def random_matrix(n, density, seed):
-    A = sp.random(n, n, density, "csr", random_state=seed)
-    A.data += 0.1
+    rng = np.random.default_rng(seed)  # sp.random draws from all n² places
+    places = rng.choice(n * n, int(density * n * n), replace=False, shuffle=False)
+    A = sp.coo_matrix((rng.random(places.size) + 0.1, divmod(places, n)), (n, n))
     return sp.csr_matrix(A + A.T)
 
 

@@ -16,6 +16,8 @@ from cases import KINDS, blobs, planted_graph, random_constraints, random_graph,
 from mustlink.errors import InfeasibleError, InputError
 from mustlink.observe import Recorder
 
+pytestmark = pytest.mark.usefixtures("few_runs")
+
 seeds = st.integers(0, 2**31)
 SOLVERS = ("dense", "lobpcg", "shift-invert")
 

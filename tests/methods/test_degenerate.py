@@ -15,6 +15,8 @@ from mustlink.errors import DoubtfulResultWarning, InputError, MustlinkError, Nu
 from mustlink.rounding.assign import kmeans
 from oracles.elimination import harmonic_by_elimination
 
+pytestmark = pytest.mark.usefixtures("few_runs")
+
 CLUSTERERS = ["NCut", "CSP", "SRCP", "SSSC", "SpectralLearning", "SSKK", "ConstrainedAP", "FastGE"]
 PROPAGATORS = [
     "GFHF", "LLGC", "TikReg", "ClusterKernel", "GWEM", "LELP", "NCutPropagation", "GreenFunction",

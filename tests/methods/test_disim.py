@@ -13,7 +13,10 @@ from mustlink.graph.network_objects import arcs_of
 from mustlink.methods import directed_trials
 from mustlink.observe import Silent
 
-pytestmark = pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning"),
+    pytest.mark.usefixtures("few_runs"),
+]
 
 
 def random_directed(seed):

@@ -13,7 +13,8 @@ import oracles
 from cases import KINDS, blobs, planted_graph, random_constraints, random_graph
 from mustlink.errors import DoubtfulResultWarning, InfeasibleError, InputError
 from mustlink.scores import criterion_e
-from mustlink.selection import held_out as evidence
+
+pytestmark = pytest.mark.usefixtures("few_runs")
 
 seeds = st.integers(0, 2**31)
 METHODS = {
@@ -28,12 +29,6 @@ METHODS = {
 FIXED = {"CSP": {"beta": 0.3}, "FCSC": {"beta": 0.3}, "SSSC": {"gamma": 0.3}, "AP": {"noise": 0.3}}
 everywhere = pytest.mark.parametrize("name", METHODS)
 anyhow = pytest.mark.parametrize("subspace", ["auto", "exact", 8])
-
-
-@pytest.fixture(autouse=True)
-def few_runs(monkeypatch):
-    """Held-out constraints and starting centres with 2 runs of k-means in place of 12."""
-    monkeypatch.setattr(evidence, "_RUNS", 2)
 
 
 def method(name, k, **options):

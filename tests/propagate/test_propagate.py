@@ -109,10 +109,10 @@ def test_dense_twin(name, solver):
 @pytest.mark.parametrize("name", LINEAR)
 def test_multigrid_on_larger_graphs(name):
     rng = np.random.default_rng(5)
-    X, truth = make_blobs(1500, centers=5, random_state=0)
+    X, truth = make_blobs(800, centers=5, random_state=0)
     graph = ml.knn_graph(X, 8, random_state=0)
-    y = np.full(1500, -1)
-    known = rng.choice(1500, 12, replace=False)
+    y = np.full(800, -1)
+    known = rng.choice(800, 12, replace=False)
     y[known] = truth[known] % 3
     estimator, oracle = LINEAR[name]
     F, solution, _ = values(clone(estimator).set_params(solver="cg", tol=1e-11), graph, y)
