@@ -136,14 +136,16 @@ def test_the_caller_writes_the_rows(small_blocks):
     known = stored_knn_graph(X, 5, random_state=0)
     kept = []
 
-    def write(n, blocks, info):
+    def write(n, blocks, info, rows):
         assert n == 2500
+        assert_array_equal(rows, known.graph.rows[:])
         assert info["kind"] == "knn"
         kept.extend(blocks)
         return known.graph
 
     found = stored_knn_graph(X, 5, random_state=0, n_jobs=1, write=write)
     assert found.graph is known.graph
+    assert_array_equal(found.graph.rows[found.order], np.arange(2500))
     assert [block.first for block in kept] == [0, 700, 1400, 2100]
     W = known.graph.whole()
     assert_array_equal(np.concatenate([block.indices for block in kept]), W.indices)

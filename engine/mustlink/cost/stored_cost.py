@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mustlink.cost.method_cost import RESERVE, Cost, Size
+from mustlink.cost.neighbour_graph import MOST_SYMMETRIC, knn_plan
 from mustlink.cost.process_memory import PROGRAM, size_text
 from mustlink.errors import InputError
 
@@ -17,17 +18,30 @@ _FILTER = 2 * 4  # likewise of a recurrence
 _BUFFERS = 80 * 10**6  # blocks of rows read ahead, ranges of rows of blocks, buckets
 _SET_UP = 13  # bytes a node while aggregates are made
 _AGGREGATES = 0.06  # of the nodes, as a rule: neighbour graphs have 0.05
-_LINKS = 0.2  # of the weights, between aggregates: 0.1 on sheets, 0.33 in clouds of 8 dimensions
+_LINKS = 0.1  # of the weights, between aggregates, at most: the heaviest where there are more
+_FEWEST = 2 * 4  # links of an aggregate, where memory is short
 _LINK = 22  # bytes of a weight between aggregates while the next grid is made
 _COARSE = 12 * 8  # bytes of an aggregate and column: twelve blocks in double precision
-_ANSWER = 8  # bytes a node
+_ANSWER = 20  # bytes a node: its cluster, that of a row, a column of rows that are put in order
 _TOLD = 32  # bytes a node that labels or constraints take, however few there are
+LAZY = 8  # points of more than this part of the memory are read when needed, block by block
 _CHECKED = 2.2  # times a graph in memory while it is read and checked for symmetry
 
 
 def least_in_memory(cost: Cost, size: Size) -> int:
     """The least memory for a fit to a graph that is given."""
     return max(cost.least_memory(size), checking_bytes(size))
+
+
+def least_of_points(cost: Cost, n: int, d: int, k: int) -> int:
+    """The least memory for a fit to n points whose graph, of k neighbours, and vectors are held.
+
+    With as many weights as neighbours of high dimension have.
+    """
+    size = Size(n, int(MOST_SYMMETRIC * n * k), 4)
+    least = max(cost.least_memory(size), knn_plan(n, d, k, None, by_rows=True).least)
+    points = 4 * n * d
+    return least if points > least // LAZY else least + points  # few points are held
 
 
 def checking_bytes(size: Size) -> int:
@@ -51,18 +65,29 @@ class StoredCost:
     def _there(self) -> int:
         return PROGRAM + _BUFFERS + (_TOLD * self.n if self.told else 0)
 
+    def _links(self, memory: int | None) -> int:
+        """Links between aggregates that are kept, as a rule; less than the fewest: no grids."""
+        wanted = int(_LINKS * self.nnz)
+        if memory is None:
+            return wanted
+        room = memory - RESERVE - self._with(1, coarse_bytes(self.aggregates, self.columns))
+        fewest = _FEWEST * self.aggregates
+        return 0 if links_in(room) < fewest else min(wanted, links_in(room))
+
     @property
-    def _coarse(self) -> int:
-        """Bytes of coarse grids, as a rule."""
-        return int(_LINK * _LINKS * self.nnz + _COARSE * self.columns * _AGGREGATES * self.n)
+    def aggregates(self) -> int:
+        """Aggregates of nodes, as a rule."""
+        return int(_AGGREGATES * self.n)
 
     def has_grids(self, memory: int | None) -> bool:
         """Whether coarse grids fit, as a rule; without them vectors are found by filters."""
-        return memory is None or self._with(1, self._coarse) + RESERVE <= memory
+        return self._links(memory) > 0
 
     def peak(self, memory: int | None) -> int:
         """Bytes of the process at its peak, as a rule: columns in as few even groups as fit."""
-        coarse = self._coarse if self.has_grids(memory) else 0
+        links, coarse = self._links(memory), 0
+        if links:
+            coarse = _LINK * links + coarse_bytes(self.aggregates, self.columns)
         if memory is None:
             return self._with(self.columns, coarse)
         room = memory - RESERVE - self._there - coarse
@@ -76,8 +101,7 @@ class StoredCost:
 
     def peak_of_set_up(self, memory: int | None) -> int:
         """Bytes before the eigenvectors, as a rule."""
-        links = int(_LINK * _LINKS * self.nnz) if self.has_grids(memory) else 0
-        return self._there + links + _SET_UP * self.n
+        return self._there + _LINK * self._links(memory) + _SET_UP * self.n
 
     @property
     def least_memory(self) -> int:
@@ -86,8 +110,13 @@ class StoredCost:
 
     @property
     def scratch(self) -> int:
-        """Bytes of temporary files: blocks of LOBPCG, and entries on their way to coarse grids."""
-        return 4 * self.n * self.columns * 9 + 12 * self.nnz
+        """Bytes of temporary files: blocks of LOBPCG."""
+        return 4 * self.n * self.columns * 9
+
+    @property
+    def scratch_of_set_up(self) -> int:
+        """Likewise of entries on their way to coarse grids."""
+        return 12 * self.nnz + 40 * self.n
 
     def check(self, memory: int) -> None:
         """Raise InputError where not even the least fits, with the memory that does."""

@@ -168,7 +168,7 @@ def _stages(n: int, d: int, k: int, layout: StoredLayout, threads: int) -> dict[
     return {
         "kNN graph": search,
         "components": 14 * n + layout.rows * 16 * k + _OTHER,
-        "weights": _joined(n) + layout.rows * _RECORDS * k,
+        "weights": 4 * n + _joined(n) + layout.rows * _RECORDS * k,
     }
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mustlink.cost.method_cost import RESERVE
 from mustlink.cost.process_memory import give_back
-from mustlink.cost.stored_cost import coarse_bytes, columns_bytes, links_in
+from mustlink.cost.stored_cost import StoredCost, coarse_bytes, columns_bytes, links_in
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import guard, nested
 from mustlink.eigen.plain_solve import telling
@@ -205,7 +205,10 @@ class StoredWork:
         left = self.recorder.budget.left()
         if left is None:
             return None
-        room = left - RESERVE - columns_bytes(self.graph.n_nodes, 1)
+        n, nnz = self.graph.n_nodes, self.graph.n_entries
+        width = self._width(self.columns)
+        coarse = coarse_bytes(StoredCost(n, nnz, width).aggregates, width)
+        room = left - RESERVE - columns_bytes(n, 1) - coarse
         return int(links_in(max(room, 0)))
 
     def _width(self, k: int) -> int:

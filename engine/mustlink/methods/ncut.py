@@ -23,7 +23,8 @@ from mustlink.labels import as_labels, class_labels
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.methods.informed_clusterer import side_information
 from mustlink.methods.normalized_cut import Cut, normalized_cut, refined_cut, rows_of, warn_of_gap
-from mustlink.methods.stored_fit import fit_on_disk, stays_on_disk
+from mustlink.methods.stored_fit import asked_of_memory, fit_on_disk, stays_on_disk
+from mustlink.neighbours.kept_rows import graph_where_short
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
@@ -98,7 +99,8 @@ class NCut(GraphClusterer):
         """Cluster points (n, d), an affinity (n, n), a Graph or a StoredGraph.
 
         The last is read into memory where it fits into `memory`, and else stays on disk, its
-        vectors, too: `embedding_` then has its rows there, and slices of it are arrays.
+        vectors, too: `embedding_` then has its rows there, and slices of it are arrays. So does the
+        graph of points for which `memory` is too little.
 
         `sample_weight` (n,) >= 0 tells how often every row counts; those of 0 are in no cluster.
         `graphs` are other graphs of the same nodes, weighed by `graph_weights`, with constraints as
@@ -109,13 +111,14 @@ class NCut(GraphClusterer):
         """
         self._check()
         recorder = recorded(observer)
-        if isinstance(X, StoredGraph) and stays_on_disk(self, X):
-            given = {"y": y if self.init == "labels" else None, "constraints": constraints}
-            given |= {"sample_weight": sample_weight, "graphs": graphs}
-            with self._running(recorder):
-                fit_on_disk(self, X, recorder, given)
-            return self
+        given = {"y": y if self.init == "labels" else None, "constraints": constraints}
+        given |= {"sample_weight": sample_weight, "graphs": graphs}
         with self._running(recorder):
+            if not asked_of_memory(self, given):
+                X = graph_where_short(self, X, recorder)
+            if isinstance(X, StoredGraph) and stays_on_disk(self, X):
+                fit_on_disk(self, X, recorder, given)
+                return self
             self._used_seed = seed = self._seed()
             X = several(X, graphs, lambda graph: side_information(graph, None, constraints))
             self._run(self._work(X, recorder, seed, sample_weight), y, constraints)

@@ -107,8 +107,8 @@ def network_of(graph: StoredGraph, cut: StoredCut, k: int) -> dict[str, Any]:
     return {} if k < 2 or if_of_points(graph.info) else {"network": scores_of_links(cut.links)[0]}
 
 
-def _checked(estimator: Any, graph: StoredGraph, given: dict[str, Any]) -> int:
-    """K, where everything asked for runs on disk; raises InputError."""
+def asked_of_memory(estimator: Any, given: dict[str, Any]) -> list[str]:
+    """What is asked for that does not run on disk, in words."""
     told = [name for name, value in given.items() if value is not None]
     asked = {
         "variant": estimator.variant == "shi-malik",
@@ -118,7 +118,12 @@ def _checked(estimator: Any, graph: StoredGraph, given: dict[str, Any]) -> int:
         "solver": estimator.solver not in ("auto", "lobpcg"),
         "n_clusters": not isinstance(estimator.n_clusters, int | np.integer),
     }
-    told += [f"{name}={getattr(estimator, name)!r}" for name, is_so in asked.items() if is_so]
+    return told + [f"{name}={getattr(estimator, name)!r}" for name, so in asked.items() if so]
+
+
+def _checked(estimator: Any, graph: StoredGraph, given: dict[str, Any]) -> int:
+    """K, where everything asked for runs on disk; raises InputError."""
+    told = asked_of_memory(estimator, given)
     if told:
         raise InputError(
             f"memory: {size_text(estimator._budget or 0)} given, in which the graph stays on disk, "

@@ -30,7 +30,7 @@ from mustlink.neighbours.stored_search import stored_lists
 from mustlink.neighbours.stored_weights import StoredAffinity
 from mustlink.observe import Observer, Recorder, recorded
 
-Write = Callable[[int, Iterator[RowBlock], Mapping[str, Any]], StoredGraph]
+Write = Callable[[int, Iterator[RowBlock], Mapping[str, Any], NDArray[np.int32]], StoredGraph]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +68,9 @@ def stored_knn_graph(
     Weights as in `knn_graph`; with `connect`, components are joined by their shortest bridging
     edges, which weigh at least half of what the farthest neighbour does.
 
-    `write(n, blocks, info)` keeps the rows and returns the graph: rows come in order, in blocks
-    with rising columns, and all are to be taken; without it they go to temporary files. `memory`
+    `write(n, blocks, info, rows)` keeps the rows and returns the graph: they come in order, in
+    blocks with rising columns, and all are to be taken; `rows` (n,) is the node of every point.
+    Without it they go to temporary files. `memory`
     is a budget for the whole process in bytes, or as "2GB", without what `write` takes; `scratch`
     the folder of temporary files, of which nothing is left. `info` tells besides what `knn_graph`
     tells the `locality`: the share of neighbours that lie within the node's own block of rows.
@@ -150,5 +151,7 @@ def stored_knn_graph(
         }
         blocks = made.row_blocks(lambda x: advance(0.5 + 0.5 * x))
         keep = partial(scratch_graph, folder=scratch) if write is None else write
-        graph = keep(n, blocks, info)
+        nodes = np.empty(n, dtype=np.int32)
+        nodes[found.cells.order] = np.arange(n, dtype=np.int32)
+        graph = keep(n, blocks, info, nodes)
     return StoredNeighbours(graph, found.cells.order)

@@ -14,6 +14,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.graph.stored import RowBlock, StoredGraph
 
 VERSION = 5  # raised when a stage computes something else from the same parameters
 
@@ -34,6 +37,24 @@ class Keeper(Protocol):
 
     def keep(self, stage: str, key: str, value: Any, seconds: float) -> None:
         """Keep a result that took so many seconds; it is not changed before `settle`."""
+
+    def recall_graph(self, stage: str, key: str) -> StoredGraph | None:
+        """A graph that was kept under the key, its rows on disk; None if there is none."""
+
+    def keep_graph(
+        self,
+        stage: str,
+        key: str,
+        n: int,
+        blocks: Iterable[RowBlock],
+        info: Mapping[str, Any],
+        rows: NDArray[np.int32],
+        started: float,
+    ) -> StoredGraph:
+        """Write rows of a graph as they come, and the node of every row of the caller; InputError.
+
+        `started` is when its making began, by `time.perf_counter`.
+        """
 
     def settle(self) -> None:
         """Return when all that is kept would survive a power cut."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import h5py
@@ -22,11 +22,14 @@ def write_rows(
     blocks: Iterable[Any],
     info: Mapping[str, Any],
     names: NDArray[Any] | None = None,
+    rows: NDArray[np.int32] | None = None,
+    about: Callable[[], Mapping[str, Any]] = dict,
 ) -> int:
     """Write blocks of rows in order, with `indptr`, `indices` and `data`; returns the entries.
 
-    `names` (n,) are numbers that nodes are called by. What is not to be there, entries of 0, is
-    left out. Raises InputError where the file cannot be written; then there is none.
+    `names` (n,) are numbers that nodes are called by, `rows` the nodes of the caller's rows;
+    `about` tells attributes of the file when all is written. What is not to be there, entries of
+    0, is left out. Raises InputError where the file cannot be written; then there is none.
     """
     import mustlink
 
@@ -48,13 +51,16 @@ def write_rows(
         for block in blocks:
             kept = block.data > 0
             before = np.concatenate([[0], np.cumsum(kept)])[block.indptr]
-            rows = block.rows
-            ends[rows.start + 1 : rows.stop + 1] = done + before[1:]
+            here = block.rows
+            ends[here.start + 1 : here.stop + 1] = done + before[1:]
             size = int(before[-1])
             for data, values in ((columns, block.indices), (weights, block.data)):
                 data.resize((done + size,))
                 data[done:] = values[kept]
             done += size
+        if rows is not None:
+            group["rows"] = rows
+        file.attrs.update(about())
         if names is not None:
             called = file.create_dataset("names", (n_nodes,), h5py.string_dtype())
             for first in range(0, n_nodes, _NAMES):

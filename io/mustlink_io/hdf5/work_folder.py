@@ -8,9 +8,10 @@ counts as absent.
 from __future__ import annotations
 
 import glob
+import json
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,11 +20,16 @@ from typing import Any
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink.graph.stored import StoredGraph
 from mustlink.workspace.keeper import VERSION, digest
 from mustlink_io.hdf5 import serialization, store
+from mustlink_io.hdf5.graph_rows import stored_graph
+from mustlink_io.hdf5.graph_writer import write_rows
 from mustlink_io.hdf5.locks import locked
+from mustlink_io.hdf5.plain_json import to_json
 
 ENDING = ".work"
 _PATTERN = re.compile(r"(?P<stage>[a-z0-9-]+)\.[0-9a-f]{20}\.h5")
@@ -90,12 +96,49 @@ class WorkFolder:
         path = self._path(stage, key)
         self._pending[path] = self._writer.submit(self._write, path, stage, value, seconds)
 
-    def settle(self) -> None:
-        """Wait until what is kept is written."""
-        while self._pending:
-            self._pending.popitem()[1].result()
+    def recall_graph(self, stage: str, key: str) -> StoredGraph | None:
+        """A graph that was kept under the key, None for none, or one that is damaged."""
+        path = self._path(stage, key)
+        if self.fresh or not path.exists():
+            return None
+        try:
+            with h5py.File(path, "r") as file:
+                info = json.loads(store.text(file["graph"].attrs["info"]))
+            graph = stored_graph(path, "/graph", self.scratch, info=info)
+        except (InputError, OSError, RuntimeError, LookupError, TypeError, ValueError) as error:
+            words = " ".join(str(error).split())[:100]
+            self.troubles.append(f"{path}: damaged ({words}), the stage is done again")
+            return None
+        self.used.add(path)
+        self.recalled += 1
+        return graph
 
-    def _write(self, path: Path, stage: str, value: Any, seconds: float) -> None:
+    def keep_graph(
+        self,
+        stage: str,
+        key: str,
+        n: int,
+        blocks: Iterable[Any],
+        info: Mapping[str, Any],
+        rows: NDArray[np.int32],
+        started: float,
+    ) -> StoredGraph:
+        """Write a graph, which is then read from where it is kept; raises InputError."""
+        path = self._path(stage, key)
+        try:
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{self.folder}: cannot be made ({error.strerror})") from None
+        info = json.loads(to_json(info))
+        write_rows(
+            str(path), n, blocks, info, rows=rows,
+            about=lambda: self._about(stage, time.perf_counter() - started),
+        )  # fmt: skip
+        self.used.add(path)
+        return stored_graph(path, "/graph", self.scratch, info=info)
+
+    def _about(self, stage: str, seconds: float) -> dict[str, Any]:
+        """Attributes of a file: text as bytes, which where it is damaged hang no library."""
         about = {
             "mustlink-work": VERSION,
             "stage": stage,
@@ -103,13 +146,20 @@ class WorkFolder:
             "seconds": seconds,
             "made": time.time(),
         }
+        return {k: np.bytes_(told) if isinstance(told, str) else told for k, told in about.items()}
+
+    def settle(self) -> None:
+        """Wait until what is kept is written."""
+        while self._pending:
+            self._pending.popitem()[1].result()
+
+    def _write(self, path: Path, stage: str, value: Any, seconds: float) -> None:
         try:
             self.folder.mkdir(exist_ok=True)
             with store.create_h5(path) as file:
                 serialization.write_tree(file, "value", value)
-                for name, told in (about | {"digest": digest(value)}).items():
-                    # Bytes: damaged text of variable length can hang the HDF5 library.
-                    file.attrs[name] = np.bytes_(told) if isinstance(told, str) else told
+                file.attrs.update(self._about(stage, seconds))
+                file.attrs["digest"] = np.bytes_(digest(value))
         except (InputError, OSError, RuntimeError) as error:
             self.troubles.append(f"{stage}: not kept for a later run: {error}")
             return

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.cost.process_memory import peak_bytes
+from mustlink.cost.stored_cost import LAZY
 from mustlink.deadline import Deadline
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
@@ -30,7 +31,6 @@ from mustlink_io.hdf5.work_folder import remove_leftovers
 from mustlink_io.jobs.diagnostics import graph_health
 from mustlink_io.jobs.left_out_rows import graph_of_all
 from mustlink_io.jobs.methods import flag
-from mustlink_io.jobs.planning import LAZY
 from mustlink_io.jobs.provenance import stages_of, thread_limit
 
 _NOTHING = Preparation()

@@ -22,15 +22,21 @@ from mustlink_io.jobs.methods import AT_SCALE, METHODS, made
 _TOLD = {"labels", "constraints"}  # files that say something of nodes
 _NAME = 250  # bytes of a name that is looked up
 _NAMES = 4  # at most such a part of the memory is for names
+_OF_POINTS = {"n_neighbors", "metric", "weights"}
 
 
 def runs_on_disk(job: Any, *, is_points: bool) -> bool:
     """Whether what a job asks of its graph can be done on disk, and the file be read by rows."""
-    if is_points or job.method not in AT_SCALE or job.read_as is not None:
+    if job.method not in AT_SCALE or job.read_as not in (None, "points"):
+        return False
+    if is_points and (job.method != "ncut" or job.steps.drop_missing):
+        return False
+    if is_points and job.params.get("affinity", "knn") != "knn":
         return False
     more = [getattr(job, name, False) for name in ("confidence", "membership", "target")]
     asked = set(job.inputs) - {"data"} - (_TOLD if METHODS[job.method].takes else set())
-    if any(more) or asked or set(job.params) - AT_SCALE[job.method] - {"affinity"}:
+    options = AT_SCALE[job.method] | {"affinity"} | (_OF_POINTS if is_points else set())
+    if any(more) or asked or set(job.params) - options:
         return False
     if not isinstance(job.n_clusters, int) or job.params.get("variant") == "shi-malik":
         return False
@@ -41,7 +47,7 @@ def runs_on_disk(job: Any, *, is_points: bool) -> bool:
             check_at_scale(made(job), DISK)
         except InputError:
             return False
-    return _has_rows(formats.parse(job.data))
+    return is_points or _has_rows(formats.parse(job.data))
 
 
 def cost_on_disk(job: Any, n: int, nnz: int) -> StoredCost:

@@ -31,8 +31,8 @@ class Plan:
     """The stages of a job, what is changed to fit `memory`, and the least memory that works.
 
     `method` is that for the data. `promise` is what the seconds are, "at least" for one, where the
-    data are of a kind whose rate is not known, and `why`. `on_disk`: the graph and vectors are not
-    held, but read by blocks of rows.
+    data are of a kind whose rate is not known, and `why`. `on_disk`: the data are a graph
+    that is left in its file.
     """
 
     stages: tuple[StagePlan, ...]

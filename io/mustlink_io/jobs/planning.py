@@ -13,7 +13,7 @@ from mustlink.cost.method_cost import Cost, Size
 from mustlink.cost.neighbour_graph import MOST_SYMMETRIC, SYMMETRIC
 from mustlink.cost.neighbour_plan import knn_plan
 from mustlink.cost.process_memory import size_text
-from mustlink.cost.stored_cost import checking_bytes, least_in_memory
+from mustlink.cost.stored_cost import LAZY, checking_bytes, least_in_memory
 from mustlink.errors import InputError
 from mustlink_io.jobs.data_probe import Probe, probe_of
 from mustlink_io.jobs.data_shape import Shape, shape_of
@@ -39,7 +39,6 @@ _SURE = 0.1  # share of the time in steps, up to which that is within a factor o
 _STEPS = (
     "how many steps the solver takes, ten times as many or not, is known when the graph is seen"
 )
-LAZY = 8  # points of more than this part of the memory are read when needed, block by block
 
 
 def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Plan:
@@ -69,7 +68,8 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     least = _least(whole, nodes, k, cost, is_points, hard) + job.beside(shape.n)
     if memory is not None and least > memory:
         if runs_on_disk(job, is_points=is_points):
-            return plan_on_disk(job, shape, memory, speed)
+            entries = int(seen.symmetric * shape.n * k) if is_points else shape.nnz
+            return plan_on_disk(job, shape, memory, speed, entries)
         raise InputError(
             f"--memory: {size_text(memory)} given, but {job.data} with -m {job.method} needs at "
             f"least {size_text(least, up=True)}"

@@ -2,49 +2,101 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from mustlink.cost.process_memory import size_text
-from mustlink.cost.stored_cost import StoredCost
+from mustlink.cost.search_time import cells_work
+from mustlink.cost.stored_cost import LAZY, StoredCost
+from mustlink.cost.stored_neighbours import StoredPlan, stored_knn_plan
 from mustlink.errors import InputError
 from mustlink_io.jobs.data_shape import Shape
-from mustlink_io.jobs.graph_stages import beginning, checksums
+from mustlink_io.jobs.graph_stages import READER, beginning, checksums, reading
 from mustlink_io.jobs.on_disk import cost_on_disk
 from mustlink_io.jobs.plan import Plan, StagePlan
 from mustlink_io.jobs.rates import duration
 from mustlink_io.jobs.solving_stages import chooses_regularization
 
+_CHECKED = 250 * 10**6  # bytes of blocks of points that are looked at
+_SEARCHED = 1.5  # times the seconds of a search in memory, as a rule
 _SLOWER = 2.0  # times the seconds of a fit in memory, as a rule
 _TRIALS = 4 / 3  # times the seconds of sharp vectors: four, each a third as sharp
 _FILTERS = 1.5  # times as many products where there are no coarse grids, on networks
 
 
-def plan_on_disk(job: Any, shape: Shape, memory: int, speed: float) -> Plan:
-    """The plan of a cut of a graph that does not fit; raises InputError."""
-    cost = cost_on_disk(job, shape.n, shape.nnz)
-    if cost.least_memory > memory:
+def plan_on_disk(job: Any, shape: Shape, memory: int, speed: float, entries: int) -> Plan:
+    """The plan of a cut of a graph that does not fit, of points or in a file; raises InputError.
+
+    `entries` are the weights that it has, as a rule.
+    """
+    cost = cost_on_disk(job, shape.n, entries)
+    given = shape.n, shape.d, min(job.neighbours, shape.n - 1)
+    least, held, graph = cost.least_memory, 0, None
+    if shape.d:
+        lazy = 4 * shape.n * shape.d > memory // LAZY
+        held = 0 if lazy else 4 * shape.n * shape.d
+        least = max(least, stored_knn_plan(*given, held=held).least)
+    if least > memory:
         raise InputError(
             f"--memory: {size_text(memory)} given, but {job.data} with -m {job.method} needs at "
-            f"least {size_text(cost.least_memory, up=True)}, with graph and vectors on disk"
+            f"least {size_text(least, up=True)}, with graph and vectors on disk"
         )
-    tries = job.method == "ncut" and not shape.even and chooses_regularization(job)
-    stages = [
-        beginning(),
-        checksums(replace(shape, nnz=0), 0),
-        *_stages(cost, memory, tries=tries),
-    ]
-    slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
-    changes = (
-        "graph and vectors stay on disk and are read by blocks of rows; temporary files take "
-        f"{size_text(cost.scratch, up=True)}",
+    stages, kept = [beginning()], 0
+    if shape.d:
+        graph = stored_knn_plan(*given, memory, held=held)
+        stages += [reading(shape, held, held == 0), checksums(shape, held)]
+        stages += _of_points(graph, shape)
+        kept = 8 * entries + 12 * shape.n
+    else:
+        stages.append(checksums(replace(shape, nnz=0), 0))
+    tries = (
+        job.method == "ncut" and graph is None and not shape.even and chooses_regularization(job)
     )
-    least = cost.least_memory
-    return Plan(slow, changes, memory, least, job.method, on_disk=True)
+    stages += _stages(cost, memory, kept, tries=tries)
+    slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
+    changes = ["graph and vectors stay on disk and are read by blocks of rows"]
+    if graph is not None:
+        changes.append("neighbours are searched by cells on disk, equal rows being nodes apart")
+    plan = Plan(slow, (), memory, least, job.method, on_disk=graph is None)
+    changes.append(f"temporary files take up to {size_text(plan.disk_bytes, up=True)} on disk")
+    return replace(plan, changes=tuple(changes))
 
 
-def _stages(cost: StoredCost, memory: int, *, tries: bool) -> list[StagePlan]:
-    """The stages after the checksums; `tries`: regularisations are compared before."""
+def check_room(plan: Plan, output: str) -> None:
+    """Raise InputError where temporary files will not fit beside the output."""
+    folder = Path(output).resolve().parent
+    free = shutil.disk_usage(folder).free
+    if plan.disk_bytes > free:
+        raise InputError(
+            f"{output}: temporary files take up to {size_text(plan.disk_bytes, up=True)}, but "
+            f"{size_text(free)} are free in {folder}; make room, or write to another disk"
+        )
+
+
+def _of_points(graph: StoredPlan, shape: Shape) -> list[StagePlan]:
+    """The stages in which points become a graph on disk."""
+    n, d, k = shape.n, shape.d, graph.entries / max(1, shape.n)
+    seconds = {
+        "kNN graph": _SEARCHED * duration("cells", cells_work(n, d, int(k))),
+        "components": duration("components", graph.entries),
+        "weights": _SLOWER * duration("weights", graph.entries),
+    }
+    disk = {"kNN graph": graph.scratch, "components": graph.scratch}
+    disk["weights"] = graph.scratch + 8 * graph.entries + 12 * n
+    checking = StagePlan("checking points", READER + _CHECKED, duration("equal rows", n * d))
+    return [checking] + [
+        StagePlan(name, graph.stages[name], seconds[name], "on disk", disk[name])
+        for name in seconds
+    ]
+
+
+def _stages(cost: StoredCost, memory: int, kept: int, *, tries: bool) -> list[StagePlan]:
+    """The stages of a graph that is there; `tries`: regularisations are compared before.
+
+    `kept` are the bytes that it takes on disk beside the input.
+    """
     peak, nnz = cost.peak(memory), cost.nnz
     solving = _SLOWER * duration("eigenvectors", nnz * cost.columns)
     how = "" if cost.has_grids(memory) else "by filters, as coarse grids do not fit"
@@ -53,11 +105,14 @@ def _stages(cost: StoredCost, memory: int, *, tries: bool) -> list[StagePlan]:
     out = cost.n * (8 + 4 * cost.columns)
     name, rough = "candidate regularisations", _TRIALS * solving * _FILTERS
     trials = [StagePlan(name, peak, rough, "where degrees are uneven")] if tries else []
-    return [
+    dealt = kept + cost.scratch_of_set_up
+    stages = [
         StagePlan("looking at the graph", at_rest, passes),
-        StagePlan("multigrid set-up", at_rest, _SLOWER * 3 * passes),
+        StagePlan("multigrid set-up", at_rest, _SLOWER * 3 * passes, "", dealt),
         *trials,
         StagePlan("eigenvectors", peak, solving * (_FILTERS if how else 1.0), how),
         StagePlan("clusters", at_rest, duration("clusters", cost.n * cost.columns)),
         StagePlan("writing", at_rest, duration("writing", out)),
     ]
+    there = kept + cost.scratch
+    return [replace(stage, disk_bytes=stage.disk_bytes or there) for stage in stages]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mustlink.cost.process_memory import peak_bytes, size_text
+from mustlink.cost.stored_cost import LAZY
 from mustlink.deadline import Deadline
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
@@ -29,7 +30,8 @@ from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.left_out_rows import content_of_all, of_kept, outcome_of_all, tell_lost
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag
 from mustlink_io.jobs.plan import Plan, tell_time
-from mustlink_io.jobs.planning import LAZY, plan_job
+from mustlink_io.jobs.planning import plan_job
+from mustlink_io.jobs.planning_on_disk import check_room
 from mustlink_io.jobs.provenance import stages_of, versions
 from mustlink_io.jobs.side_labels import answers_apart, labels_of
 
@@ -56,6 +58,8 @@ def run(job: Job, observer: Observer, executor: Executor | None = None) -> Resul
     if job.target is not None:
         annotate.check(job.target)
     planned = None if job.memory is None else plan_job(job)  # refuses what cannot fit
+    if planned is not None:
+        check_room(planned, job.output)
     recorder = Recorder(observer, deadline)
     with locked(job.output):
         remove_leftovers(target)

@@ -1,0 +1,130 @@
+"""Points whose graph does not fit: to a graph on disk, its cut, and labels in the file's order."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import namedtuple
+
+import h5py
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+import mustlink as ml
+from mustlink.graph import StoredGraph
+from mustlink.methods import stored_fit
+from mustlink.neighbours import kept_rows
+from mustlink_io.commands.cli import run as cli
+from mustlink_io.jobs import planning, planning_on_disk
+
+N, K = 3000, 5
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """No graph fits into memory."""
+    for place in (planning, stored_fit):
+        monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
+    monkeypatch.setattr(kept_rows, "least_of_points", lambda *_: 10**15)
+    monkeypatch.setattr(planning, "_least", lambda *_: 10**15)
+
+
+@pytest.fixture(scope="module")
+def clouds():
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, K, N)
+    return (truth[:, None] == np.arange(6)) * 8.0 + rng.standard_normal((N, 6)), truth
+
+
+@pytest.fixture
+def data(clouds, tmp_path):
+    path = tmp_path / "points.h5"
+    with h5py.File(path, "w") as file:
+        file["points"] = clouds[0].astype(np.float32)
+    return path
+
+
+def shell(capsys, *words):
+    """Exit code, what is on stdout and on stderr."""
+    code = cli([str(word) for word in words])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def cluster(capsys, data, out, *more):
+    line = ["cluster", data, "-k", K, "-m", "ncut", "--memory", "2GB", "-o", out, *more]
+    return shell(capsys, *line)
+
+
+def test_labels_are_those_in_memory_in_the_order_of_the_points(clouds, little):
+    X, truth = clouds
+    found = ml.NCut(K, memory="2GB", random_state=0).fit(X)
+    home = ml.NCut(K, random_state=0).fit(X)
+    assert isinstance(found.graph_, StoredGraph)
+    assert found.report_.method.endswith("on disk")
+    assert adjusted_rand_score(truth, found.labels_) == adjusted_rand_score(truth, home.labels_)
+    assert adjusted_rand_score(home.labels_, found.labels_) == 1.0
+    assert found.report_.choices["graph"]["kind"] == "knn"
+    near = [np.linalg.norm(E[:, None, :] - E, axis=2) for E in
+            (found.embedding_[:200], home.embedding_[:200])]  # fmt: skip
+    np.testing.assert_allclose(*near, atol=0.05 * near[0].max())
+    with pytest.raises(ml.errors.InputError, match="on disk needs"):
+        ml.NCut(K, memory="300MB").fit(X)
+
+
+def test_the_shell_goes_from_points_to_labels(clouds, data, little, capsys, tmp_path):
+    out = tmp_path / "out.h5"
+    code, said, err = cluster(capsys, data, out, "--json")
+    assert code == 0, err
+    told = json.loads(said)
+    assert told["method"].endswith("on disk")
+    assert sum(told["sizes"]) == N
+    with h5py.File(out) as file:
+        assert adjusted_rand_score(clouds[1], file["labels"][()]) == 1.0
+        assert file["embedding"].shape == (N, K)
+    assert {one.name for one in tmp_path.iterdir()} == {"points.h5", "out.h5"}
+    code, said, _ = shell(capsys, "plan", data, "-k", K, "-m", "ncut", "--memory", "2GB", "--json")
+    assert code == 0
+    plan = json.loads(said)
+    assert plan["disk_bytes"] > 0
+    names = [stage["name"] for stage in plan["stages"]]
+    assert {"kNN graph", "weights", "multigrid set-up", "eigenvectors"} <= set(names)
+
+
+def test_a_run_goes_on_from_the_graph_that_is_kept(data, little, capsys, tmp_path):
+    out = tmp_path / "out.h5"
+    assert cluster(capsys, data, out, "--resume", "--quiet")[0] == 0
+    with h5py.File(out) as file:
+        labels = file["labels"][()]
+    code, said, _ = cluster(capsys, data, out, "--resume", "--json")
+    assert code == 0
+    told = json.loads(said)
+    assert "graph on disk: kept from before" in [stage["name"] for stage in told["stages"]]
+    with h5py.File(out) as file:
+        assert np.array_equal(file["labels"][()], labels)
+    (kept,) = (tmp_path / "out.h5.work").glob("graph-on-disk.*")
+    kept.write_bytes(kept.read_bytes()[:3000])  # damaged: made again
+    code, said, _ = cluster(capsys, data, out, "--resume", "--json")
+    assert code == 0
+    assert any("damaged" in note for note in json.loads(said)["notes"])
+    with h5py.File(out) as file:
+        assert np.array_equal(file["labels"][()], labels)
+
+
+def test_a_disk_that_is_too_small_is_told_before(data, little, capsys, tmp_path, monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(planning_on_disk.shutil, "disk_usage", lambda _: usage(1, 1, 1000))
+    code, _, err = cluster(capsys, data, tmp_path / "out.h5", "--quiet")
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "1 kB are free" in err
+    assert not shutil.os.path.exists(tmp_path / "out.h5")
+
+
+@pytest.mark.parametrize("more", [["--confidence"], ["--variant", "shi-malik"], ["--drop-missing"]])
+def test_what_does_not_run_on_disk_is_refused(data, little, capsys, tmp_path, more):
+    code, _, err = cluster(capsys, data, tmp_path / "out.h5", "--quiet", *more)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out.h5").exists()
