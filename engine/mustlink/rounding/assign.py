@@ -52,7 +52,7 @@ def transform(
         return np.sign(cut_vector(embedding))
     if how == "sphere":
         size = np.linalg.norm(embedding, axis=1, keepdims=True)
-        return embedding / np.maximum(size, 1e-300)
+        return embedding / np.maximum(size, np.finfo(size.dtype).tiny)
     if how == "sign-kmeans":
         return np.sign(embedding)
     if how == "cost-weighted":
