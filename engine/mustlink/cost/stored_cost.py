@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mustlink.cost.method_cost import RESERVE, Cost, Size
-from mustlink.cost.neighbour_graph import MOST_SYMMETRIC, knn_plan
+from mustlink.cost.neighbour_graph import MOST_SYMMETRIC
+from mustlink.cost.neighbour_plan import knn_plan
 from mustlink.cost.process_memory import PROGRAM, size_text
 from mustlink.errors import InputError
 
