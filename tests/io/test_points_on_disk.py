@@ -16,7 +16,7 @@ from mustlink.graph import StoredGraph
 from mustlink.methods import stored_fit
 from mustlink.neighbours import kept_rows
 from mustlink_io.commands.cli import run as cli
-from mustlink_io.jobs import planning, planning_on_disk
+from mustlink_io.jobs import graph, planning, planning_on_disk
 
 N, K = 3000, 5
 
@@ -110,6 +110,26 @@ def test_a_run_goes_on_from_the_graph_that_is_kept(data, little, capsys, tmp_pat
     assert any("damaged" in note for note in json.loads(said)["notes"])
     with h5py.File(out) as file:
         assert np.array_equal(file["labels"][()], labels)
+
+
+def test_a_graph_is_written_by_blocks(clouds, data, capsys, tmp_path, monkeypatch):
+    """Read back, in memory or on disk, its labels are those of the points."""
+    monkeypatch.setattr(graph, "is_too_large", lambda *_: True)
+    path, out = tmp_path / "graph.h5", tmp_path / "out.h5"
+    code, said, err = shell(capsys, "graph", data, "-o", path, "--memory", "2GB", "--json")
+    assert code == 0, err
+    told = json.loads(said)
+    with h5py.File(path) as file:
+        rows = file["graph/rows"][()]
+        assert np.array_equal(np.sort(rows), np.arange(N))
+        assert file["graph/indptr"][N] == 2 * told["n_edges"] == file["graph/data"].size
+    assert told["n_components"] == 1
+    assert told["neighbours"]["least"] >= 1
+    assert shell(capsys, "cluster", path, "-k", K, "-o", out, "--quiet")[0] == 0
+    with h5py.File(out) as file:
+        assert adjusted_rand_score(clouds[1], file["labels"][()]) == 1.0
+    assert shell(capsys, "info", path)[0] == 0
+    assert {one.name for one in tmp_path.iterdir()} == {"points.h5", "graph.h5", "out.h5"}
 
 
 def test_a_disk_that_is_too_small_is_told_before(data, little, capsys, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ of one pass over the edges; for 10⁶ nodes and 1.8·10⁷ stored weights about 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -36,13 +37,22 @@ def graph_health(graph: Any) -> dict[str, Any]:
         "n_nodes": graph.n_nodes,
         **({} if graph.rows is None else {"n_rows": graph.n_rows}),
         "n_edges": graph.n_edges,
-        "neighbours": _spread(neighbours),
-        "degree": _spread(graph.degrees),
-        "histogram": _histogram(neighbours),
-        "isolated": int(np.count_nonzero(neighbours == 0)),
         "n_components": graph.n_components,
         "largest_components": sizes[:5].tolist(),
-        "info": json.loads(to_json(dict(graph.info))),
+        **health_of(neighbours, graph.degrees, graph.info),
+    }
+
+
+def health_of(
+    neighbours: NDArray[Any], degrees: NDArray[Any], info: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The part of it that neighbours (n,) and degrees (n,) tell, and how the graph was made."""
+    return {
+        "neighbours": _spread(neighbours),
+        "degree": _spread(degrees),
+        "histogram": _histogram(neighbours),
+        "isolated": int(np.count_nonzero(neighbours == 0)),
+        "info": json.loads(to_json(dict(info))),
     }
 
 

@@ -29,6 +29,7 @@ from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.plain_json import to_json
 from mustlink_io.hdf5.work_folder import remove_leftovers
 from mustlink_io.jobs.diagnostics import graph_health
+from mustlink_io.jobs.graph_on_disk import is_too_large, write_graph
 from mustlink_io.jobs.left_out_rows import graph_of_all
 from mustlink_io.jobs.methods import flag
 from mustlink_io.jobs.provenance import stages_of, thread_limit
@@ -112,6 +113,12 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
                 graph = replace(
                     Graph.from_affinity(loaded.value), weights=loaded.weights, rows=loaded.rows
                 )
+            elif (
+                weights is None and asked.executor is None and is_too_large(loaded, memory, params)
+            ):
+                more = {"n_jobs": asked.threads, "memory": memory}
+                found = write_graph(loaded, asked.target, params, recorder, **more)
+                return _told(found, recorder)
             else:
                 folder = asked.target.parent
                 options = {"random_state": 0, "memory": memory, "scratch": folder, **params}
@@ -144,6 +151,11 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
         if image is not None:
             content["/image"] = image
         store.write(asked.target, content)
+    return _told(result, recorder)
+
+
+def _told(result: Mapping[str, Any], recorder: Recorder) -> dict[str, Any]:
+    """The health of the graph, and what the run took."""
     return {
         **result,
         "stages": [stage.plain() for stage in stages_of(recorder)],
