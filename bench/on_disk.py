@@ -2,6 +2,8 @@
 
 python bench/on_disk.py                   10⁶ x 16 points: their graph, in half of the memory
 python bench/on_disk.py --n 1000000 3000000
+python bench/on_disk.py --points --n 1000000 3000000 10000000
+                                          points to labels, graph and vectors on disk
 python bench/on_disk.py --edges 150000000 as many edges in a text file: converted, cut in 3 GB
 
 The limit is enforced (RLIMIT_DATA): a run that takes more ends.
@@ -17,6 +19,8 @@ from typing import Any
 from common import child, command, machine, parser, record, say, table, write_json
 from memory import LIMITED, judged, points, run
 
+_LEAST, _NODE = 750 * 10**6, 60  # bytes, and bytes a point, of a run on disk that is not squeezed
+HEADS = ["s", "peak GB", "ARI", "given GB", "on disk s", "peak GB", "planned", "ARI"]
 _STEP = 50 * 10**6  # bytes to which what is given is rounded
 _GROUPS, _INSIDE = 8, 0.8  # of the generated edges: classes, and the share within them
 _LINES = 2_000_000
@@ -41,24 +45,48 @@ def part_points(out: Path, sizes: list[int], d: int) -> None:
         memory = half(whole["rss_bytes"])
         found = run(graph, target, [], f"{memory}B", memory)
         here = judged(target, data)["truth"]["ari"]
-        cells = [
-            f"{n:,}",
-            f"{whole['wall_seconds']:.0f}",
-            f"{whole['rss_bytes'] / 1e9:.2f}",
-            f"{there:.5f}",
-            f"{memory / 1e9:.2f}",
-            f"{found['wall_seconds']:.0f}",
-            f"{found['rss_bytes'] / 1e9:.2f}",
-            f"{found['planned_peak_bytes'] / 1e9:.2f}",
-            f"{here:.5f}",
-        ]
+        cells = _cells(n, whole, there, memory, found, here)
         rows.append(cells)
         say(" | ".join(cells))
         results[str(n)] = {"whole": whole, "on_disk": found, "ari": [there, here]}
-    heads = ["nodes", "s", "peak GB", "ARI", "given GB", "on disk s", "peak GB", "planned", "ARI"]
-    table("A cut in memory, and on disk in half of it", heads, rows)
+    table("A cut in memory, and on disk in half of it", ["nodes", *HEADS], rows)
     write_json(out, "on_disk", {"machine": machine(), "runs": results})
     record("on_disk", {n: _figures(one) for n, one in results.items()})
+
+
+def part_labels(out: Path, sizes: list[int], d: int, given: int | None) -> None:
+    """Points to labels: in memory, and on disk in `given` bytes, a third of that as a rule."""
+    rows, results = [], {}
+    for n in sizes:
+        data, target = points(out, n, d), out / "on_disk.h5"
+        whole = run(data, target, ["-m", "ncut"], None, None)
+        there = judged(target, data)["truth"]["ari"]
+        memory = given or max(whole["rss_bytes"] // 3, _LEAST + _NODE * n) // _STEP * _STEP
+        found = run(data, target, ["-m", "ncut"], f"{memory}B", memory)
+        here = judged(target, data)["truth"]["ari"]
+        cells = _cells(n, whole, there, memory, found, here)
+        rows.append(cells)
+        say(" | ".join(cells))
+        for one in found["stages"]:
+            say(f"  {one['name']:32s} {one['seconds']:8.1f} s {one['peak_bytes'] / 1e9:6.2f} GB")
+        results[str(n)] = {"whole": whole, "on_disk": found, "ari": [there, here]}
+    table("Points to labels in memory, and on disk", ["points", *HEADS], rows)
+    write_json(out, "on_disk-points", {"machine": machine(), "runs": results})
+    record("on_disk_points", {n: _figures(one) for n, one in results.items()})
+
+
+def _cells(n: int, whole: Any, there: float, memory: int, found: Any, here: float) -> list[str]:
+    return [
+        f"{n:,}",
+        f"{whole['wall_seconds']:.0f}",
+        f"{whole['rss_bytes'] / 1e9:.2f}",
+        f"{there:.5f}",
+        f"{memory / 1e9:.2f}",
+        f"{found['wall_seconds']:.0f}",
+        f"{found['rss_bytes'] / 1e9:.2f}",
+        f"{found['planned_peak_bytes'] / 1e9:.2f}",
+        f"{here:.5f}",
+    ]
 
 
 def _figures(one: dict[str, Any]) -> dict[str, Any]:
@@ -122,11 +150,15 @@ def main() -> None:
     made = parser(__doc__ or "")
     made.add_argument("--n", type=int, nargs="+", default=[1_000_000], help="points")
     made.add_argument("--dimension", type=int, default=16)
+    made.add_argument("--points", action="store_true", help="to labels, graphs not being there")
+    made.add_argument("--memory", type=int, help="bytes, where a third is not wanted")
     made.add_argument("--edges", type=int, default=0, help="of a text file, instead of points")
     given: argparse.Namespace = made.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     if given.edges:
         part_edges(given.out, given.edges)
+    elif given.points:
+        part_labels(given.out, given.n, given.dimension, given.memory)
     else:
         part_points(given.out, given.n, given.dimension)
 

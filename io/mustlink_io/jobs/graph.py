@@ -82,6 +82,11 @@ class _Asked:
     memory: int | None
     executor: Executor | None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether rows count once each, and this process searches."""
+        return self.weights is None and self.executor is None
+
 
 def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
     """The part of `run_graph` that needs the lock."""
@@ -113,9 +118,7 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
                 graph = replace(
                     Graph.from_affinity(loaded.value), weights=loaded.weights, rows=loaded.rows
                 )
-            elif (
-                weights is None and asked.executor is None and is_too_large(loaded, memory, params)
-            ):
+            elif asked.is_plain and is_too_large(loaded, memory, params):
                 more = {"n_jobs": asked.threads, "memory": memory}
                 found = write_graph(loaded, asked.target, params, recorder, **more)
                 return _told(found, recorder)
