@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from mustlink.cost.neighbour_graph import cell_layout
-from mustlink.cost.stored_neighbours import StoredLayout, StoredPlan
+from mustlink.cost.stored_neighbours import StoredLayout, StoredPlan, stored_knn_plan
 from mustlink.errors import InputError
 from mustlink.neighbours import knn_graph, stored_knn
 from mustlink.neighbours.cell_search import cell_lists
@@ -191,3 +191,24 @@ def test_a_budget_below_the_least_names_it():
     X = np.random.default_rng(0).standard_normal((2000, 3))
     with pytest.raises(InputError, match=r"memory: 100 MB given; 2000 points of 3 .* at least"):
         stored_knn_graph(X, 5, memory="100MB")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 10**8), st.integers(1, 1000), st.integers(1, 100), st.floats(0.0, 12.0))
+def test_plans_keep_the_budget(n, d, k, over):
+    least = stored_knn_plan(n, d, k).least
+    budget = int(least * (1 + over))
+    plan = stored_knn_plan(n, d, k, budget)
+    assert plan.peak_bytes <= budget
+    assert set(plan.stages) == {"kNN graph", "weights", "components"}
+    assert plan.layout == stored_knn_plan(n, d, k, budget, threads=64).layout
+    for size in (plan.layout.block, plan.layout.chunk, plan.layout.rows):
+        assert 1 <= size <= n
+    with pytest.raises(InputError):
+        stored_knn_plan(n, d, k, least - 1)
+
+
+@pytest.mark.parametrize(("n", "d", "memory"), [(10**7, 20, 4e9), (3 * 10**7, 16, 8e9)])
+def test_most_of_a_budget_is_used(n, d, memory):
+    plan = stored_knn_plan(n, d, 15, int(memory))
+    assert 0.9 * memory <= plan.peak_bytes <= memory

@@ -24,6 +24,7 @@ _EDGE = 150  # bytes of a pair of cells that are compared
 _RECORDS = 48  # bytes of a neighbour while rows are put together
 _FEWEST_ROWS, _MOST_ROWS = 1 << 14, 1 << 19  # of the graph that are put together at once
 _DEALT = 96 << 20  # while entries are dealt out
+_BRIDGED = 24  # bytes of a node while components are joined by bridges
 _OTHER = 16 << 20
 _LISTS = 1 << 18  # read back at once
 _THREADS = 16  # that are counted: their number may not change the graph
@@ -33,13 +34,15 @@ _THREADS = 16  # that are counted: their number may not change the graph
 class StoredLayout:
     """Sizes of the search by `cells` on disk: members of a block, and of the cells read beside it.
 
-    `rows` of the graph are put together at once. None depends on the number of threads.
+    `rows` of the graph are put together at once; cells are compared on at most so many `desks`, one
+    a thread. None depends on the number of threads.
     """
 
     cells: Layout
     block: int
     chunk: int
     rows: int
+    desks: int = 16
 
     @property
     def parts(self) -> int:
@@ -107,22 +110,25 @@ def stored_knn_plan(
 def sizes_within(room: int, n: int, d: int, k: int) -> StoredLayout:
     """The largest sizes that so many bytes have room for, at least the smallest."""
     tight = _least(n, d, k)
-    left = room - _fixed(n, d, k, _THREADS)
+    desks = max(1, min(_THREADS, room // 8 // _desk(n, d, k)))
+    usual = ROOM
+    while usual > _LEAST and 3 * usual > room:  # the cells of the search in memory where they fit
+        usual //= 2
+    left = room - room // 32 - _fixed(n, d, k, desks)
     each = _block_row(d, k, tight) + _chunk_row(d, tight) // _CHUNKS
     block = min(n, max(tight.block, left // each))
     chunk = min(n, max(tight.chunk, block // _CHUNKS))
     rows = min(n, _MOST_ROWS, max(tight.rows, (room - _joined(n)) // (_RECORDS * k)))
-    usual = ROOM
-    while usual > _LEAST and 3 * usual > room:  # the cells of the search in memory where they fit
-        usual //= 2
-    return StoredLayout(cell_layout(n, d, k, usual), block, chunk, rows)
+    found = StoredLayout(cell_layout(n, d, k, usual), block, chunk, rows, desks)
+    fits = max(_stages(n, d, k, found, desks).values()) <= room
+    return found if fits else tight
 
 
 def _least(n: int, d: int, k: int) -> StoredLayout:
     """The smallest sizes with which the search is still a search."""
     cells = cell_layout(n, d, k, _LEAST)
     few = min(n, 8 * cells.largest_part(1))
-    return StoredLayout(cells, few, few, min(n, _FEWEST_ROWS))
+    return StoredLayout(cells, few, few, min(n, _FEWEST_ROWS), 1)
 
 
 def _panel(d: int, mean: int) -> int:
@@ -141,12 +147,16 @@ def _chunk_row(d: int, layout: StoredLayout) -> int:
     return 4 * d + _panel(d, mean) + 28 + _NEAR // 8 + _EDGE * _NEAR // mean
 
 
-def _fixed(n: int, d: int, k: int, threads: int) -> int:
+def _desk(n: int, d: int, k: int) -> int:
+    """Bytes of a thread."""
+    return cell_layout(n, d, k).largest_part(1) * (2 * 4 * d + 12 * 128 + 4 * 32 + 24) + (2 << 20)
+
+
+def _fixed(n: int, d: int, k: int, desks: int) -> int:
     """Bytes that do not depend on the blocks: of every node, every cell, every thread."""
-    sizes = cell_layout(n, d, k)
-    near = min(sizes.parts, NEAR_CELLS)
-    desk = sizes.largest_part(1) * (2 * 4 * d + 12 * 128 + 4 * 32 + 24)
-    return 8 * n + sizes.parts * (near * (12 + 3) + 16 * d) + min(threads, _THREADS) * desk + _OTHER
+    parts = cell_layout(n, d, k).parts
+    near = min(parts, NEAR_CELLS)
+    return 8 * n + parts * (near * (12 + 3) + 16 * d) + desks * _desk(n, d, k) + _OTHER
 
 
 def _stages(n: int, d: int, k: int, layout: StoredLayout, threads: int) -> dict[str, int]:
@@ -154,8 +164,9 @@ def _stages(n: int, d: int, k: int, layout: StoredLayout, threads: int) -> dict[
     sizes, point = layout.cells, 4 * d
     block = min(sizes.block_bytes, n * point)
     known = min(500 * k * point, max(50 * k * point, sizes.room // 4)) + 4 * block + (16 << 20)
-    centres = (2 * sizes.sample + 3 * sizes.parts) * point + min(threads, _THREADS) * (2 << 20)
-    fixed = _fixed(n, d, k, threads)
+    desks = min(threads, layout.desks)
+    centres = (2 * sizes.sample + 3 * sizes.parts) * point + desks * (2 << 20)
+    fixed = _fixed(n, d, k, desks)
     search = max(
         known,
         centres,
@@ -178,5 +189,5 @@ def stored_lists_bytes(n: int, d: int, k: int, layout: StoredLayout, threads: in
 
 
 def _joined(n: int) -> int:
-    """Bytes while rows are put together, beside these."""
-    return 14 * n + _DEALT + _OTHER
+    """Bytes while components are bridged and rows put together, beside these."""
+    return (14 + _BRIDGED) * n + _DEALT + _OTHER

@@ -1,4 +1,4 @@
-"""Nearest neighbours of points: exact, by cells, by parts on disk; the graph they make."""
+"""Nearest neighbours of points: exact, by cells in memory or on disk, by parts; their graph."""
 
 from mustlink.neighbours.knn import knn_graph
 

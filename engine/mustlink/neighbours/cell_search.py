@@ -151,12 +151,14 @@ def compare(
 
 
 class Desks:
-    """A desk for every thread."""
+    """A desk for every thread, or `most` that threads wait for."""
 
-    def __init__(self, largest: int, d: int, together: int, held: bool, team: Team) -> None:
+    def __init__(
+        self, largest: int, d: int, together: int, held: bool, team: Team, most: int = 64
+    ) -> None:
         self._team = team
         self._free: queue.SimpleQueue[Desk] = queue.SimpleQueue()
-        for _ in range(team.workers):
+        for _ in range(min(team.workers, most)):
             self._free.put(cell_pairs.desk_for(largest, d, together, held))
 
     def each(self, task: Callable[[Desk, int, int], Any], count: int, step: int) -> None:

@@ -21,6 +21,7 @@ from mustlink.neighbours.refine import Team
 # joins: microseconds a point and more for each coordinate, nanoseconds of a comparison and more.
 _WANTED, _ALL, _CHEAP, _ENOUGH = 0.97, 0.995, 1_500, 0.75
 _JOINS, _COMPARISON = (20.0, 0.1), (0.15, 0.0115)
+_ALONE = 8.0  # times what local joins cost that visits may where none follow
 _LOOKED_AT = 256  # centres that are compared with a point in any case
 _BLOCK = 64  # cells of a task
 _ROUNDING = 1e-5
@@ -133,14 +134,15 @@ def borders_of(
     owner: NDArray[np.int32],
     others: NDArray[np.int32],
     team: Team,
-    dear: float = 1.0,
+    *,
+    joined: bool = True,
 ) -> Borders:
     """Find how far visits have to reach for enough of the known neighbours to be compared.
 
     In radii of the own cell, so that dense and thin regions cost alike. Copies have each other in
     their cells, and visit nobody. Of cells are given the centres (C, d), how many members and the
     `mean` square of their distance from it, (C,); `owner` (m,) and `others` (u,) are the cells of
-    the known nodes and of their neighbours. Visits may cost `dear` times what local joins do.
+    the known nodes and of their neighbours. Unless lists are to be `joined`, visits may cost more.
     """
     d = centres.shape[1]
     near, gaps = _near_cells(centres, team)
@@ -165,9 +167,11 @@ def borders_of(
         return float(far[min(far.size - 1, int(np.searchsorted(total, pairs)))])
 
     reach = max(_share(needed, _WANTED), min(_share(needed, _ALL), affordable(_CHEAP)))
-    most = dear * 1e3 * _linear(_JOINS, d) / _linear(_COMPARISON, d)
-    if cost(reach) > most:
-        reach = min(_share(needed, _ENOUGH), affordable(most))
+    dear = 1e3 * _linear(_JOINS, d) / _linear(_COMPARISON, d)
+    if joined and cost(reach) > dear:
+        reach = min(_share(needed, _ENOUGH), affordable(dear))
+    elif cost(reach) > _ALONE * dear:
+        reach = affordable(_ALONE * dear)
     if np.isfinite(reach):  # it is that of a known pair, which is in however sums are rounded
         reach += _ROUNDING * abs(reach)
     slots = int(np.flatnonzero((reach >= H).any(axis=0)).max(initial=0)) + 1

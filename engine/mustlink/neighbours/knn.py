@@ -85,9 +85,10 @@ def knn_graph(
     random points is measured and kept in `info`, usually .95 to .98.
     `memory` is a budget for the whole process in bytes, or as "2GB". Points may then be anything
     with a shape and blocks of rows [a:b], such as an HDF5 dataset, and larger than memory: those
-    that do not fit are searched by parts, from a temporary file in the folder `scratch` or where
-    temporary files go. Weights are then in single precision; `info` and a note say so. A `keeper`
-    keeps the neighbours for a later run, and names a folder for that file.
+    that do not fit are searched by cells, too, from temporary files in the folder `scratch` or
+    where temporary files go; `stored_knn_graph` leaves the graph on disk as well. Weights are then
+    in single precision; `info` and a note say so. A `keeper` keeps the neighbours for a later run,
+    and names a folder for those files.
 
     With `search` "descent" they are found by NN-descent (Dong et al. 2011) where not all pairs are
     compared: of easy data as much in about the same time, of broad clusters .67 to .78, and its

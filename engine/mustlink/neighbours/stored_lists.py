@@ -23,7 +23,6 @@ from mustlink.space.scratch_file import ScratchFile
 
 _CELLS = 16  # of a task
 _LISTS = 1 << 14  # lists of a task
-_DEAR = 8.0  # times what local joins cost in memory: on disk these are no way out
 
 
 class ListsFile:
@@ -73,7 +72,8 @@ class StoredSearch:
         self.lists = ListsFile(folder, n, k)
         self.limits = np.full(n, np.inf, dtype=np.float32)
         self.together = runs_of(self.counts.size)
-        self.desks = Desks(int(self.counts.max()), d, self.together, Held.panelled(d), team)
+        largest = int(self.counts.max())
+        self.desks = Desks(largest, d, self.together, Held.panelled(d), team, layout.desks)
 
     def within(self) -> Iterator[float]:
         """Fill lists with the nearest of the own cell: yields the share that is done."""
@@ -105,7 +105,7 @@ class StoredSearch:
         """Find how far visits have to reach, and who is visited: yields the share that is done."""
         where = self.cells.centres
         self.borders: Borders = borders_of(
-            where, self.counts, self.mean, known, owner, others, self.team, _DEAR
+            where, self.counts, self.mean, known, owner, others, self.team, joined=False
         )
         near, gaps = self.borders.near, self.borders.gaps
         self.used = np.zeros(near.shape, dtype=np.int32)
