@@ -35,6 +35,8 @@ from mustlink.space import Block
 from mustlink.space.disk import DiskSpace
 from mustlink.space.verbs import Ints
 from mustlink.stopping import TIME_LIMIT
+from mustlink.workspace.keeper import Keeper
+from mustlink.workspace.shelf import Shelf
 
 Array = NDArray[Any]
 _FILTERS = 30
@@ -44,14 +46,15 @@ _FILTERS = 30
 class StoredWork:
     """A graph on disk with the recorder of one fit; temporary files are in `folder`.
 
-    `columns` are the vectors that are computed together, at most; how many of them are in memory
-    follows from the recorder's budget.
+    What a `keeper` keeps is there for a later run. `columns` are computed together, at most; how
+    many of them are in memory follows from the recorder's budget.
     """
 
     graph: StoredGraph
     columns: int
     recorder: Recorder = field(default_factory=Recorder)
     folder: Any = None
+    keeper: Keeper | None = None
 
     @cached_property
     def seen(self) -> Survey:
@@ -171,7 +174,19 @@ class StoredWork:
         seed: int = 0,
         tau: float = 0.0,
     ) -> EigenResult:
-        """The k smallest pairs of L̄_τ beyond its null space, vectors on disk."""
+        """The k smallest pairs of L̄_τ beyond its null space, vectors on disk.
+
+        With a keeper they are kept for a later run, and recalled.
+        """
+        shelf, graph = Shelf(self.recorder, self.keeper), self.graph
+        made = graph.n_nodes, graph.n_entries, dict(graph.info), self.recorder.budget.limit
+        how: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "seed": seed, "tau": tau}
+        name = shelf.name_of("eigenvectors on disk", shelf.source, made, k, how)
+        types = EigenResult, Convergence
+        return shelf.kept("eigenvectors on disk", name, lambda: self._pairs(k, **how), types)
+
+    def _pairs(self, k: int, *, tol: float | None, max_iter: int, seed: int, tau: float) -> Any:
+        """See `smallest_pairs`."""
         n, deadline = self.graph.n_nodes, self.recorder.deadline
         if k == 0:
             none = np.empty(0)

@@ -57,7 +57,7 @@ def fit_on_disk(
             f"memory: graph and vectors stay on disk to stay within {size_text(estimator._budget)}"
         )
     folder = None if estimator._keeper is None else estimator._keeper.scratch
-    work, seed = StoredWork(graph, k, recorder, folder), estimator._seed()
+    work, seed = StoredWork(graph, k, recorder, folder, estimator._keeper), estimator._seed()
     linked = graph.n_nodes - work.seen.isolated
     if k > linked:
         raise InputError(

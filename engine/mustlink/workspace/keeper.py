@@ -17,16 +17,18 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.graph.stored import RowBlock, StoredGraph
+from mustlink.space.disk_block import DiskBlock
 
 VERSION = 5  # raised when a stage computes something else from the same parameters
+_ROWS = 1 << 16  # of a block on disk, looked at in one go
 
 
 class Keeper(Protocol):
     """Whoever keeps results of stages between runs.
 
-    A result is a tree of dataclasses, tuples, mappings with text as keys, arrays, CSR matrices and
-    plain scalars. `source` names the data that everything began with, `scratch` is a folder for
-    temporary files as large as the points.
+    A result is a tree of dataclasses, tuples, mappings with text as keys, arrays, blocks on disk,
+    CSR matrices and plain scalars. `source` names the data that everything began with, `scratch` is
+    a folder for temporary files as large as the points.
     """
 
     source: str
@@ -80,6 +82,10 @@ def _feed(found: Any, value: Any) -> None:
     elif isinstance(value, np.ndarray):
         found.update(f"array {value.dtype.str} {value.shape}:".encode())
         found.update(np.ascontiguousarray(value).data if value.size else b"")
+    elif isinstance(value, DiskBlock):
+        found.update(f"rows {value.dtype.str} {value.shape}:".encode())
+        for first in range(0, len(value), _ROWS):
+            found.update(np.ascontiguousarray(value[first : first + _ROWS]).data)
     elif isinstance(value, sp.csr_matrix):
         _feed(found, ("csr", value.shape, value.indptr, value.indices, value.data))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -15,6 +15,9 @@ import h5py
 import numpy as np
 import scipy.sparse as sp
 
+from mustlink.space.disk_block import DiskBlock
+
+_ROWS = 1 << 16  # of a block on disk, copied in one go
 _KIND, _VALUE, _TYPE, _NAMES = "kind", "value", "type", "names"
 _TAGS = {"tuple": "()", "mapping": "{}"}
 
@@ -25,6 +28,12 @@ def write_tree(parent: h5py.Group, name: str, value: Any) -> None:
         parent.create_dataset(name, data=value)
         return
     group = parent.create_group(name)
+    if isinstance(value, DiskBlock):
+        _put(group, _KIND, "rows")
+        rows = group.create_dataset("rows", value.shape, value.dtype)
+        for first in range(0, len(value), _ROWS):
+            rows[first : first + _ROWS] = value[first : first + _ROWS]
+        return
     if isinstance(value, sp.csr_matrix):
         _put(group, _KIND, "csr")
         group.attrs["shape"] = np.array(value.shape, dtype=np.int64)
@@ -55,10 +64,11 @@ def write_tree(parent: h5py.Group, name: str, value: Any) -> None:
         write_tree(group, str(i), child)
 
 
-def read_tree(parent: h5py.Group, name: str, types: Iterable[type]) -> Any:
+def read_tree(parent: h5py.Group, name: str, types: Iterable[type], folder: Any = None) -> Any:
     """Read what `write_tree` wrote; of dataclasses and named tuples only those in `types`.
 
-    Raises LookupError, TypeError or ValueError for anything else.
+    Blocks that were on disk are again, in temporary files in `folder`. Raises LookupError,
+    TypeError or ValueError for anything else.
     """
     item = parent[name]
     if isinstance(item, h5py.Dataset):
@@ -66,6 +76,12 @@ def read_tree(parent: h5py.Group, name: str, types: Iterable[type]) -> Any:
     kind = _get(item, _KIND)
     if kind == "json":
         return _from_json(json.loads(_get(item, _VALUE)))
+    if kind == "rows":
+        data = item["rows"]
+        block = DiskBlock(folder, data.shape, data.dtype)
+        for first in range(0, len(data), _ROWS):
+            block[first : first + _ROWS] = data[first : first + _ROWS]
+        return block
     if kind == "csr":
         rows, columns = (int(size) for size in item.attrs["shape"])
         found = sp.csr_matrix((rows, columns), dtype=item["data"].dtype)
@@ -73,7 +89,7 @@ def read_tree(parent: h5py.Group, name: str, types: Iterable[type]) -> Any:
             setattr(found, part, item[part][()])
         return found
     allowed = list(types)
-    children = [read_tree(item, str(i), allowed) for i in range(int(item.attrs["count"]))]
+    children = [read_tree(item, str(i), allowed, folder) for i in range(int(item.attrs["count"]))]
     if kind == "record":
         cls = {one.__name__: one for one in allowed}[_get(item, _TYPE)]
         return cls(**dict(zip(_record_names(cls), children, strict=True)))

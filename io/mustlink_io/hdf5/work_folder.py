@@ -78,7 +78,7 @@ class WorkFolder:
             return None  # the HDF5 library would wait for what is being written
         try:
             with h5py.File(path, "r") as file:
-                value = serialization.read_tree(file, "value", types)
+                value = serialization.read_tree(file, "value", types, self.scratch)
                 if digest(value) != store.decoded(file.attrs["digest"]):
                     raise ValueError("values and digest differ")
         except (FileNotFoundError, NotADirectoryError):

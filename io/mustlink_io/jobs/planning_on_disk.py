@@ -43,12 +43,12 @@ def plan_on_disk(job: Any, shape: Shape, memory: int, speed: float, entries: int
             f"--memory: {size_text(memory)} given, but {job.data} with -m {job.method} needs at "
             f"least {size_text(least, up=True)}, with graph and vectors on disk"
         )
-    stages, kept = [beginning()], 0
+    stages, kept = [beginning()], 4 * shape.n * cost.columns  # vectors, for another run
     if shape.d:
         graph = stored_knn_plan(*given, memory, held=held)
         stages += [reading(shape, held, held == 0), checksums(shape, held)]
         stages += _of_points(graph, shape)
-        kept = 8 * entries + 12 * shape.n
+        kept += 8 * entries + 12 * shape.n
     else:
         stages.append(checksums(replace(shape, nnz=0), 0))
     tries = (
