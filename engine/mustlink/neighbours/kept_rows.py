@@ -8,6 +8,7 @@ from typing import Any
 import scipy.sparse as sp
 
 from mustlink.check import as_integer
+from mustlink.cost.method_cost import RESERVE
 from mustlink.cost.stored_cost import StoredCost, least_of_points
 from mustlink.graph.graph import Graph
 from mustlink.graph.stored import StoredGraph
@@ -40,7 +41,8 @@ def graph_where_short(estimator: Any, X: Any, recorder: Recorder) -> Any:
     StoredCost(n, n * k, 1).check(budget)
     made_by = {name: getattr(estimator, name) for name in ("n_neighbors", "metric", "weights")}
     recorder.keep_within(budget, 0 if is_rows(X) else getattr(X, "nbytes", 0))
-    search = {"random_state": estimator._seed(), "n_jobs": estimator.n_jobs, "memory": budget}
+    limits = {"n_jobs": estimator.n_jobs, "memory": budget - RESERVE}  # for who writes the rows
+    search = {"random_state": estimator._seed(), **limits}
     return kept_rows(X, made_by, Shelf(recorder, estimator._keeper), **search)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.cost.method_cost import RESERVE
 from mustlink.cost.process_memory import peak_bytes
 from mustlink.cost.stored_cost import LAZY
 from mustlink.deadline import Deadline
@@ -119,7 +120,7 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
                     Graph.from_affinity(loaded.value), weights=loaded.weights, rows=loaded.rows
                 )
             elif asked.is_plain and is_too_large(loaded, memory, params):
-                more = {"n_jobs": asked.threads, "memory": memory}
+                more = {"n_jobs": asked.threads, "memory": (memory or 0) - RESERVE}
                 found = write_graph(loaded, asked.target, params, recorder, **more)
                 return _told(found, recorder)
             else:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mustlink.cost.method_cost import RESERVE
 from mustlink.cost.process_memory import size_text
 from mustlink.cost.search_time import cells_work
 from mustlink.cost.stored_cost import LAZY, StoredCost
@@ -37,7 +38,7 @@ def plan_on_disk(job: Any, shape: Shape, memory: int, speed: float, entries: int
     if shape.d:
         lazy = 4 * shape.n * shape.d > memory // LAZY
         held = 0 if lazy else 4 * shape.n * shape.d
-        least = max(least, stored_knn_plan(*given, held=held).least)
+        least = max(least, stored_knn_plan(*given, held=held).least + RESERVE)
     if least > memory:
         raise InputError(
             f"--memory: {size_text(memory)} given, but {job.data} with -m {job.method} needs at "
@@ -45,7 +46,7 @@ def plan_on_disk(job: Any, shape: Shape, memory: int, speed: float, entries: int
         )
     stages, kept = [beginning()], 4 * shape.n * cost.columns  # vectors, for another run
     if shape.d:
-        graph = stored_knn_plan(*given, memory, held=held)
+        graph = stored_knn_plan(*given, memory - RESERVE, held=held)
         stages += [reading(shape, held, held == 0), checksums(shape, held)]
         stages += _of_points(graph, shape)
         kept += 8 * entries + 12 * shape.n
