@@ -64,6 +64,20 @@ class Ranks:
         kind.Free()
         return found if here else None
 
+    def fetched(self, forest: Any, X: Array, size: int) -> Array:
+        """The rows (size, …) of others that one of PETSc's star forests brings here."""
+        from mpi4py import MPI
+
+        X = np.ascontiguousarray(X)
+        found = np.empty((size, *X.shape[1:]), dtype=X.dtype)
+        if 0 in X.shape[1:]:
+            return found
+        kind = _row_type(X)
+        forest.bcastBegin(kind, X, found, MPI.REPLACE)
+        forest.bcastEnd(kind, X, found, MPI.REPLACE)
+        kind.Free()
+        return found
+
     def told(self, value: Any) -> Any:
         """What rank 0 has, on all; arrays go faster in `told_array`."""
         return self.communicator.bcast(value)
