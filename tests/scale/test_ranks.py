@@ -136,6 +136,12 @@ def test_the_cycle_is_a_symmetric_positive_inverse(there, home):
 
 
 @each_graph
+def test_messages_of_a_cycle_are_those_of_the_model(runs, name):
+    for ranks in RANKS:
+        assert not runs[ranks][f"messages {name}"].any()
+
+
+@each_graph
 def test_block_cg_solves(there, home):
     X = home.null.project(normals(np.arange(home.size), 5, 1))
     assert there["cg"][0]

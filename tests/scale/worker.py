@@ -6,6 +6,7 @@ import numpy as np
 from graphs import CLUSTERS, CONSTRAINED, constrained, graphs, sources, told
 
 from mustlink import CSP
+from mustlink.cost.rank_messages import DividedShape, messages_of_cycle
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid import divided
@@ -17,6 +18,7 @@ from mustlink.on_ranks.constrained import constrained_cut
 from mustlink.on_ranks.cut import normalized_cut
 from mustlink.on_ranks.work import RankWork, world
 from mustlink.space import Dots, Gram, GroupSums
+from mustlink.space.ranks import Ranks
 
 DIVIDED = {"points", "many_parts", "wide_weights"}  # whose coarse grids are divided, too
 USUAL = divided.DIVIDED
@@ -47,6 +49,26 @@ def verbs(space, name):
     found[f"{name} lessen"] = space.lessen(Y, X, np.array([0.5, 1.0, -1.0, 2.0]))
     keep(f"{name} added", Y)
     keep(f"{name} placed", space.place(np.arange(space.size)))
+
+
+def counted(cycle, X):
+    """Messages, and bytes that come, of a cycle."""
+    total = np.zeros(2, dtype=np.int64)
+
+    def counting(call, own):
+        def count(*given):
+            came = call(*given)
+            total[:] += 1, came.nbytes - (np.asarray(given[0]).nbytes if own else 0)
+            return came
+
+        return count
+
+    for call, own in (("added", False), ("joined", True), ("fetched", False)):
+        setattr(ranks, call, counting(getattr(Ranks, call).__get__(ranks), own))
+    cycle(X)
+    for call in ("added", "joined", "fetched"):
+        delattr(ranks, call)
+    return total
 
 
 for name, W in graphs():
@@ -82,6 +104,10 @@ for name, W in graphs():
     found[f"{name} grounded cg"] = np.array([ended.reason == "tolerance", ended.iterations])
     R = laplacian.null.project(X)
     keep(f"{name} cycle", work.grids.cycle()(R))
+    single = R.astype(np.float32)
+    found[f"messages {name}"] = np.array([counted(work.grids.cycle(), single)])
+    shape = DividedShape.of(work.grids)
+    found[f"messages {name}"] -= [messages_of_cycle(shape, single.shape[1])]
     solved, ended = block_cg(
         laplacian.apply,
         R,

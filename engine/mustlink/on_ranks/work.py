@@ -42,6 +42,10 @@ def world() -> Ranks:
             f"ranks: {error}; install mpi4py and petsc4py, see docs/scale.md"
         ) from None
     init([])
+    from petsc4py import PETSc
+
+    # PETSc's own communicator lives as long as anything made on it does: this one does for ever.
+    PETSc.SF().create(comm=MPI.COMM_WORLD).incRef()
     MPI.COMM_WORLD.Barrier()  # one that ends before another has begun would leave that at a loss
     return Ranks(MPI.COMM_WORLD)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ class Halo:
         self._forest = PETSc.SF().create(comm=space.ranks.communicator)
         self._forest.setGraph(space.held, None, remote.astype(PETSc.IntType))
         self._forest.setUp()
+        # What Python drops PETSc would keep, and have all ranks agree upon at the end: ranks that
+        # drop it at other times were seen to wait for each other for ever.
+        weakref.finalize(self, self._forest.destroy)
 
     @property
     def size(self) -> int:

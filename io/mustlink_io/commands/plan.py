@@ -17,21 +17,22 @@ from mustlink_io.terminal.summary import emit
 
 _OUTPUT = {"output", "key", "in_place", "overwrite"}
 _APART = _OUTPUT | {"data", "quiet", "as_json", "resume", "fresh", "strict", "threads", "beliefs"}
-_APART |= {"confidence", "membership", "ranks", "workers", "scheduler"}  # which is not planned
+_APART |= {"confidence", "membership", "workers", "scheduler"}  # which is not planned
 
 
 def _plan(data: str, as_json: bool, **given: Any) -> None:
     """Estimate peak memory and seconds of every stage of a run on DATA, without running it.
 
     Takes the options of the cluster command that decide it, and with --for propagate those of
-    propagate; fits that --confidence and --membership add are not counted, nor ranks and
-    workers. With --memory it tells what would be done to fit, or the least memory that works. DATA
-    may be a size such as 10000000x16, for data that are not there yet.
+    propagate; fits that --confidence and --membership add are not counted, nor workers. With
+    --ranks the memory is that of each. With --memory it tells what would be done to fit, or the
+    least that works. DATA may be a size such as 10000000x16, for data that are not there yet.
 
     \b
       mustlink plan points.h5 -k 10
       mustlink plan points.h5 -k 10 -m csp --memory 2GB
       mustlink plan 10000000x16 -k 10 --memory 12GB
+      mustlink plan graph.h5 -k 10 --ranks 8
       mustlink plan points.h5 --for propagate -m llgc
     """
     from mustlink_io.formats.own_columns import columns_apart
@@ -40,10 +41,11 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     from mustlink_io.jobs.methods import METHODS, steps_of
     from mustlink_io.jobs.plan import beyond
     from mustlink_io.jobs.planning import plan_job
+    from mustlink_io.jobs.planning_on_ranks import plan_on_ranks
     from mustlink_io.jobs.propagate import PropagateJob, usual_methods, usual_on
     from mustlink_io.jobs.rates import measured_speed
 
-    command = given.pop("command")
+    command, ranks = given.pop("command"), given.pop("ranks")
     asked = {name: given.pop(name) for name in ("labels", "memory", "time_limit")}
     method, constraints = given.pop("method"), given.pop("constraints")
     n_clusters = given.pop("n_clusters")
@@ -54,6 +56,8 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     reads = METHODS[method].reads if command == "cluster" and method in METHODS else None
     apart = columns_apart(data, asked["labels"], asked["sample_weight"])
     shape = shape_named(data) or shape_of(data, asked["steps"], reads or asked["read_as"], apart)
+    if command == "propagate" and ranks is not None:
+        raise click.UsageError("--ranks: is planned for mustlink cluster alone; leave it out")
     if command == "propagate":
         asked |= {name: params.pop(name, None) for name in ("graph", "prior", "belief")}
         usual = usual_on(data) if shape.d == 0 else usual_methods(asked["prior"])["method"]
@@ -78,7 +82,11 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
         replace(job, labels="labels").check()  # which need not be there yet
     else:
         job.check()
-    plan = plan_job(job, shape=shape, speed=measured_speed())
+    speed = measured_speed()
+    if ranks is None:
+        plan = plan_job(job, shape=shape, speed=speed)
+    else:
+        plan = plan_on_ranks(job, shape, ranks, speed)
     size = {"n": shape.n, "d": shape.d, "nnz": shape.nnz, "data": data, "method": job.method}
     told = plan.to_dict()
     if job.time_limit is not None:

@@ -39,6 +39,23 @@ _LATER = 0.5  # seconds that others wait with their complaint: rank 0's is the s
 
 def check(job: ClusterJob, ranks: int) -> tuple[RowSlices, Constraints | None]:
     """The graph, and what is told of it; InputError for what does not run on so many ranks."""
+    refuse(job)
+    place = formats.parse(job.data)
+    if place.suffix not in (".h5", ".hdf5"):
+        raise InputError(
+            f"{job.data}: ranks read rows of a graph in HDF5; make one by: mustlink graph, or "
+            "mustlink convert"
+        )
+    store.check_readable(place.path)
+    store.check_output(job.output, [place.path])
+    graph = row_slices(place.path, place.part)
+    job.check_count(graph.n_nodes)
+    Division(graph.n_nodes, ranks)
+    return graph, _side_information(job, graph)
+
+
+def refuse(job: ClusterJob) -> None:
+    """Raise InputError for what does not run on ranks, whatever the graph."""
     job.check()
     if job.method not in AT_SCALE:
         raise _left_out(f"-m {job.method}", f"or choose -m {', '.join(AT_SCALE)}")
@@ -69,18 +86,6 @@ def check(job: ClusterJob, ranks: int) -> tuple[RowSlices, Constraints | None]:
         raise _left_out("--variant shi-malik", "or take luxburg or ng")
     if job.method != "ncut":
         check_at_scale(made(job), RANKS)
-    place = formats.parse(job.data)
-    if place.suffix not in (".h5", ".hdf5"):
-        raise InputError(
-            f"{job.data}: ranks read rows of a graph in HDF5; make one by: mustlink graph, or "
-            "mustlink convert"
-        )
-    store.check_readable(place.path)
-    store.check_output(job.output, [place.path])
-    graph = row_slices(place.path, place.part)
-    job.check_count(graph.n_nodes)
-    Division(graph.n_nodes, ranks)
-    return graph, _side_information(job, graph)
 
 
 def _left_out(what: str, other: str = "") -> InputError:

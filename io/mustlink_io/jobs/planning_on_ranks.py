@@ -1,0 +1,53 @@
+"""What a job on ranks will take: bytes of one of them at every stage, and seconds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mustlink.check import as_integer
+from mustlink.cost.rank_cost import RankCost
+from mustlink.errors import InputError
+from mustlink.space.division import Division
+from mustlink_io.jobs.data_shape import Shape
+from mustlink_io.jobs.on_ranks import refuse
+from mustlink_io.jobs.plan import Plan, StagePlan
+from mustlink_io.jobs.rates import START, duration
+
+_ALONG = 0.85  # of what so many ranks would do at their best, as a rule
+_SINGLE = 1e-4  # residual down to which vectors are in single precision
+_SMOOTH = 4  # times K: vectors of a subspace, where the caller says nothing
+
+
+def plan_on_ranks(job: Any, shape: Shape, ranks: int, speed: float) -> Plan:
+    """The plan of a rank of `mustlink cluster --ranks`; raises InputError."""
+    from mustlink.eigen.nested_iteration import guard
+    from mustlink.eigen.sharpness import default_tolerance
+
+    refuse(job)
+    if shape.d:
+        raise InputError(f"{job.data}: --ranks takes a graph; make one by: mustlink graph")
+    Division(shape.n, ranks)
+    job.check_count(shape.n)
+    k = job.n_clusters
+    if job.method != "ncut":
+        given = job.params.get("subspace", _SMOOTH * k)
+        k = _SMOOTH * k if isinstance(given, str) else as_integer(given, "subspace", 1)
+    tol = job.params.get("tol") or default_tolerance(shape.n)
+    cost = RankCost(shape.n, shape.nnz, k + guard(k), ranks, 4 if tol >= _SINGLE else 8)
+    pairs = duration("eigenvectors", cost.nnz * cost.columns)
+    answer = duration("clusters", cost.n * job.n_clusters)
+    written = shape.n * (8 + 8 * job.n_clusters)
+    share = 1.0 if ranks == 1 else _ALONG * ranks
+    stages = [
+        StagePlan("start of the program", cost.started, START),
+        StagePlan("reading rows", cost.reading, duration("reading", shape.file_bytes) / share),
+        StagePlan("multigrid set-up", cost.set_up, duration("multigrid set-up", cost.nnz) / share),
+        StagePlan("eigenvectors", cost.solving, pairs / share),
+        StagePlan("clusters", cost.solving, answer / share),
+        StagePlan("writing", cost.answer(job.n_clusters), duration("writing", written), "rank 0"),
+    ]
+    slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
+    told = f"memory is that of one rank of {ranks}" if ranks > 1 else "memory is that of the rank"
+    least = max(stage.peak_bytes for stage in stages)
+    return Plan(slow, (told,), None, least, job.method)

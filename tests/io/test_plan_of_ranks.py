@@ -1,0 +1,64 @@
+"""`mustlink plan --ranks`: the memory of one rank, by stages, or why not, in a line."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mustlink.cost.rank_cost import RankCost
+from mustlink_io.formats.matrices import graph_content
+from mustlink_io.hdf5 import store
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    found = tmp_path_factory.mktemp("plans")
+    ring = sp.diags_array([1.0, 1.0, 1.0, 1.0], offsets=[-1, 1, -499, 499], shape=(500, 500))
+    store.write(found / "graph.h5", graph_content(sp.csr_matrix(ring)))
+    np.save(found / "points.npy", np.random.default_rng(0).random((60, 2)))
+    return found
+
+
+def plan(folder, line):
+    command = [sys.executable, "-m", "mustlink_io", "plan", *line.split()]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_stages_of_a_rank(folder):
+    code, out, _ = plan(folder, "graph.h5 -k 3 -m csp --labels few.npy --ranks 2 --json")
+    assert code == 0
+    told = json.loads(out)
+    assert [stage["name"] for stage in told["stages"]][1:4] == [
+        "reading rows",
+        "multigrid set-up",
+        "eigenvectors",
+    ]
+    assert told["peak_bytes"] == told["least_memory"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("points.npy -k 3 -m ncut --ranks 2", "--ranks takes a graph"),
+        ("graph.h5 -k 3 -m ncut --ranks 25", "ask for at most 24 ranks"),
+        ("graph.h5 -k 3 -m sskk --labels few.npy --ranks 2", "-m sskk: does not run on ranks"),
+        ("graph.h5 -k auto -m ncut --ranks 2", "-k auto: does not run on ranks"),
+    ],
+)
+def test_what_cannot_be_planned_is_told_in_a_line(folder, line, said):
+    code, out, err = plan(folder, line)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert said in err
+
+
+def test_ranks_share_what_grows_with_weights_and_vectors():
+    one, four = (RankCost(10**7, 3 * 10**8, 12, ranks) for ranks in (1, 4))
+    for stage in ("reading", "set_up", "solving"):
+        assert getattr(four, stage) < 0.5 * getattr(one, stage)
+    wide = RankCost(10**7, 3 * 10**8, 24, 4)
+    assert wide.solving > four.solving
+    assert wide.reading == four.reading

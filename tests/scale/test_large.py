@@ -1,0 +1,77 @@
+"""Graphs of 10⁵ to 10⁶ nodes by `--ranks`, against each other and against one process.
+
+`pytest -m slow tests/scale` in the environment of `make test-scale`: half an hour.
+"""
+
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+from large_graphs import CLUSTERS, made
+from sklearn.metrics import adjusted_rand_score
+
+from mustlink_io.formats.matrices import graph_content
+from mustlink_io.hdf5 import store
+
+pytest.importorskip("petsc4py", reason="PETSc for Python is not installed: make test-scale")
+pytestmark = pytest.mark.slow
+RANKS = (1, 2, 3)
+USUAL = "--regularization 0 --tol 1e-8 --max-iter 1000 --seed 3 --quiet"
+SMOOTH = "--labels few.npy --subspace 24 --init k-means++"
+# What is said both here and there; a method that runs on ranks needs a line.
+METHODS = {
+    "ncut": "",
+    "csp": f"{SMOOTH} --beta {{beta}} --assign kmeans",
+    "sssc": f"{SMOOTH} --gamma 0.2 --balanced --assign sphere",
+    "ap": f"{SMOOTH} --noise 0.5 --assign kmeans",
+    "fast-ge": f"{SMOOTH} --assign kmeans",
+}
+BETA = {"many_parts": -1.0}  # labels of few components allow no positive one
+# Of a thousand equal null vectors a subspace of 24 has some, and which is nobody's choice.
+LEFT_OUT = {("many_parts", name) for name in METHODS if name != "ncut"}
+
+
+@pytest.fixture(scope="module", params=CLUSTERS)
+def graph(request, tmp_path_factory):
+    """Name of a graph, and a folder with it and labels of 300 nodes."""
+    folder = tmp_path_factory.mktemp(request.param)
+    W, group = made(request.param)
+    store.write(folder / "graph.h5", graph_content(W))
+    rng, few = np.random.default_rng(5), np.full(group.size, -1)
+    known = rng.choice(np.flatnonzero(group >= 0), 300, replace=False)
+    few[known] = group[known]
+    np.save(folder / "few.npy", few)
+    return request.param, folder, group
+
+
+def found(folder, line, output):
+    """Labels and eigenvalues of a run."""
+    command = [sys.executable, "-m", "mustlink_io", "cluster", "graph.h5", *line.split()]
+    pipes = {"capture_output": True, "text": True, "timeout": 1200}
+    said = subprocess.run([*command, "-o", output], cwd=folder, check=False, **pipes)
+    assert said.returncode == 0, said.stderr
+    with h5py.File(folder / output) as file:
+        result = file["labels"][:], file["eigenvalues"][:]
+    (folder / output).unlink()
+    return result
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_ranks_and_one_process_agree(graph, method):
+    name, folder, group = graph
+    if (name, method) in LEFT_OUT:
+        pytest.skip("vectors of the same eigenvalue")
+    how = METHODS[method].format(beta=BETA.get(name, 0.3))
+    line = f"-k {CLUSTERS[name]} -m {method} {how} {USUAL}"
+    labels, values = found(folder, line, "home.h5")
+    there = [found(folder, f"{line} --ranks {ranks}", "there.h5") for ranks in RANKS]
+    for other, its in there[1:]:
+        assert np.array_equal(other, there[0][0])
+        assert np.array_equal(its, there[0][1])
+    np.testing.assert_allclose(there[0][1], values, rtol=0, atol=1e-8)
+    assert np.array_equal(labels < 0, there[0][0] < 0)
+    assert adjusted_rand_score(labels, there[0][0]) >= 0.9999
+    if method == "ncut" and name != "many_parts":
+        assert adjusted_rand_score(group, labels) > 0.9
