@@ -82,7 +82,7 @@ CONSTRAINED = ("csp", "sssc", "fast_ge", "ap")
 
 def constrained(method, name):
     """A method with all of its choices made."""
-    usual = {"affinity": "precomputed", "subspace": 12, "tol": 1e-8, "regularization": 0}
+    usual = {"affinity": "precomputed", "subspace": 12, "tol": 1e-10, "regularization": 0}
     usual |= {"random_state": 3}
     return {
         "csp": lambda k: CSP(k, beta=BETA.get(name, 0.3), assign="kmeans", **usual),
@@ -107,6 +107,18 @@ def told(W, name, group):
     pairs = rng.permutation(n)[:400].reshape(200, 2)
     belief = np.where(group[pairs[:, 0]] == group[pairs[:, 1]], 1.0, -0.5)
     return Constraints.from_pairs(pairs, belief, n_nodes=n)
+
+
+def hardly_anything(W):
+    """Nothing, one label, and pairs of which one contradicts others, a node has no edge."""
+    n, lone = W.shape[0], int(np.argmin(np.diff(W.indptr)))
+    pairs = np.array([[0, 1], [2, 3], [2, 4], [3, 4], [(lone + 9) % n, lone]])
+    both = Constraints.from_pairs(pairs, [1.0, 1.0, 1.0, -1.0, 1.0], n_nodes=n)
+    return (
+        Constraints.none(n),
+        Constraints.from_labels(np.where(np.arange(n) == 7, 1, -1)),
+        both,
+    )
 
 
 def sources(W):

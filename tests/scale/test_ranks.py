@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.linalg as la
-from graphs import CLUSTERS, CONSTRAINED, constrained, graphs, sources, told
+from graphs import CLUSTERS, CONSTRAINED, constrained, graphs, hardly_anything, sources, told
 from sklearn.metrics import adjusted_rand_score
 
 import oracles
@@ -215,7 +215,7 @@ def test_labels_agree(there, name):
 def test_constraints_in_the_smooth_subspace(there, home, name, method):
     W = WEIGHTS[name]
     here = constrained(method, name).fit(W, constraints=told(W, name, at_home(name).labels_))
-    np.testing.assert_allclose(there[f"{method} values"], here.eigenvalues_, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(there[f"{method} values"], here.eigenvalues_, rtol=1e-8, atol=1e-8)
     there_rows = there[f"{method} embedding"]
     assert oracles.angle(here.embedding_[home.nodes], there_rows) < 1e-4
     labels = here.labels_[home.nodes]
@@ -229,3 +229,21 @@ def test_choices_by_constraints_held_out(there, home, name):
     p, _ = there["chosen"]
     assert k <= p <= 4 * k
     assert adjusted_rand_score(group, there["chosen labels"]) > 0.3
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("method", CONSTRAINED)
+@pytest.mark.parametrize("at", range(3))
+def test_hardly_anything_known(runs, at, method):
+    W = WEIGHTS["picture"]
+    known = hardly_anything(W)[at]
+    there = runs[2][f"picture few {method} {at}"]
+    assert set(there) == set(range(CLUSTERS["picture"]))
+    if not known.is_empty:  # at home the full problem is solved then
+        clusterer = constrained(method, "many_parts").set_params(n_clusters=4)
+        here = clusterer.fit(W, constraints=known).labels_[
+            normalized_laplacian(Graph.from_affinity(W)).nodes
+        ]
+        assert adjusted_rand_score(here, there) >= 0.9999
+    rest = runs[2][f"many_parts few {method} {at}"]
+    assert rest.size == np.count_nonzero(np.diff(WEIGHTS["many_parts"].indptr))

@@ -3,7 +3,15 @@
 import sys
 
 import numpy as np
-from graphs import CLUSTERS, CONSTRAINED, constrained, graphs, sources, told
+from graphs import (
+    CLUSTERS,
+    CONSTRAINED,
+    constrained,
+    graphs,
+    hardly_anything,
+    sources,
+    told,
+)
 
 from mustlink import CSP
 from mustlink.cost.rank_messages import DividedShape, messages_of_cycle
@@ -136,6 +144,13 @@ for name, W in graphs():
         keep(f"{name} {method} labels", cut.clusters)
         keep(f"{name} {method} embedding", cut.embedding)
         found[f"{name} {method} values"] = cut.values
+    if name in ("picture", "many_parts"):
+        for at, few in enumerate(hardly_anything(W)):
+            for method in CONSTRAINED:
+                cut, _ = constrained_cut(
+                    work, constrained(method, "many_parts").set_params(n_clusters=k), few, k
+                )
+                keep(f"{name} few {method} {at}", cut.clusters)
     open_ = CSP(k, affinity="precomputed", random_state=3)
     cut, choices = constrained_cut(work, open_, known, k)
     keep(f"{name} chosen labels", cut.clusters)

@@ -30,6 +30,7 @@ from mustlink.methods.stored_fit import network_of
 from mustlink.observe import Recorder
 from mustlink.rounding.sampled_kmeans import sizes_of
 from mustlink.selection.held_out_choice import Choice
+from mustlink.selection.regularization import if_of_points
 
 
 def fit_on_disk(
@@ -55,6 +56,8 @@ def fit_on_disk(
     if budget is not None:
         cost_on_disk(estimator, k, graph.n_nodes, graph.n_entries).check(budget)
         recorder.note(f"memory: graph and vectors stay on disk to stay within {size_text(budget)}")
+    if estimator.regularization == "auto" and not if_of_points(graph.info):
+        recorder.note("regularization: 0; others are not tried on disk")
     estimator._numbers_anew()
     folder = None if estimator._keeper is None else estimator._keeper.scratch
     seed = estimator._seed()
