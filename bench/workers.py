@@ -12,6 +12,7 @@ and of a batch of six jobs: exit code 1 where any list or result differs from th
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -179,8 +180,8 @@ def _batch(folder: Path, source: Path, moment: float | None) -> tuple[dict[str, 
         timer = threading.Timer(moment or 0, os.kill, (pid, signal.SIGKILL if moment else 0))
         timer.start()
         words = ["batch", "jobs.toml", "--scheduler", client.scheduler.address, "--quiet"]
-        os.chdir(folder)
-        code, seconds = common.timed(cli.run, words)
+        with contextlib.chdir(folder):
+            code, seconds = common.timed(cli.run, words)
         timer.join()
     assert code == 0, code
     found = {}
