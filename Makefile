@@ -37,8 +37,9 @@ contracts: $(BIN)/.installed
 
 # A process a core. Each begins with folders of its own, so that a kernel is rarely compiled twice.
 # Threads that wait sleep: spinning they would take the other process's core.
+# Modules are compiled once, not by every process that a test starts, where an image forbids to keep them.
 tests: $(BIN)/.installed
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE \
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE PYTHONDONTWRITEBYTECODE= \
 	    $(BIN)/pytest -n auto --dist worksteal
 
 test: $(BIN)/.installed
