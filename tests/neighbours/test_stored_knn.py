@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from mustlink.cost.neighbour_graph import cell_layout
+from mustlink.cost.neighbour_plan import Plan
 from mustlink.cost.stored_neighbours import StoredLayout, StoredPlan, stored_knn_plan
 from mustlink.errors import InputError
 from mustlink.neighbours import knn_graph, stored_knn
@@ -212,3 +213,17 @@ def test_plans_keep_the_budget(n, d, k, over):
 def test_most_of_a_budget_is_used(n, d, memory):
     plan = stored_knn_plan(n, d, 15, int(memory))
     assert 0.9 * memory <= plan.peak_bytes <= memory
+
+
+def test_a_graph_in_memory_of_cells_on_disk(monkeypatch, tmp_path):
+    X = clouds(np.random.default_rng(0), 4000, 8, apart=30.0).astype(np.float32)
+    exact = knn_graph(X, 9, random_state=0)
+    sizes = StoredLayout(cell_layout(4000, 8, 9), 900, 300, 700)
+    plan = Plan("stored cells", sizes, {"kNN graph": 0}, 0, True)
+    monkeypatch.setattr("mustlink.neighbours.planned.knn_plan", lambda *_, **__: plan)
+    found = knn_graph(Rows(X), 9, random_state=0, memory="8GB", scratch=tmp_path)
+    assert found.info["method"] == "stored cells"
+    assert found.info["n_bridges"] > 0
+    assert exact.info["method"] == "brute"
+    gap = abs(found.affinity - exact.affinity)
+    assert gap.sum() <= 0.1 * exact.affinity.sum()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mustlink.cost.neighbour_graph import LOW
 from mustlink.cost.neighbour_plan import Plan
 from mustlink.cost.process_memory import give_back
+from mustlink.cost.stored_neighbours import StoredLayout
 from mustlink.deadline import Deadline
 from mustlink.neighbours.exact import drop_own, exact_neighbours, measured_recall
 from mustlink.neighbours.points_by_rows import Prepared, prepare
@@ -67,11 +68,10 @@ class Search:
         """What of the plan decides which lists are found."""
         if self.descends:
             return "descent"
-        return (
-            None
-            if self.plan is None or self.plan.layout is None
-            else (self.plan.method, self.plan.layout)
-        )
+        if self.plan is None or self.plan.layout is None:
+            return None
+        sizes = self.plan.layout
+        return self.plan.method, sizes.cells if isinstance(sizes, StoredLayout) else sizes
 
     def lists(self, X: NDArray[np.float32] | Prepared) -> Found:
         """Indices (n, k), lengths (n, k), how they were found, and the recall of some nodes."""
