@@ -102,10 +102,10 @@ def test_constraints_that_take_all_edges_away(on_disk):
 @pytest.mark.parametrize(
     ("how", "told", "what"),
     [
-        ({"solver": "krylov"}, {}, "solver='krylov'"),
-        ({"new_edges": "all", "solver": "auto"}, {}, "new_edges='all'"),
-        ({"refine": True}, {}, "refine=True"),
-        ({"eigen_solver": "dense"}, {}, "eigen_solver='dense'"),
+        ({"solver": "krylov"}, {}, "solver: 'krylov'"),
+        ({"new_edges": "all", "solver": "auto"}, {}, "new_edges: 'all'"),
+        ({"refine": True}, {}, "refine: True"),
+        ({"eigen_solver": "dense"}, {}, "eigen_solver: 'dense'"),
         ({}, {"sample_weight": np.ones(300)}, "sample_weight"),
         ({"n_clusters": "auto"}, {}, "n_clusters: say how many"),
     ],

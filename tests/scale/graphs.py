@@ -76,6 +76,8 @@ def uneven(rng):
 
 CLUSTERS = {"points": 5, "picture": 4, "network": 3, "many_parts": 6, "wide_weights": 4}
 CLUSTERS["uneven"] = 7
+SPREAD = {"eigen_tol": 1e-8, "max_iter": 600, "random_state": 3, "solver": "diffusion"}
+SPREAD |= {"power": 1.0, "variant": "luxburg"}
 BETA = {"many_parts": -1.0}  # labels of few components allow no positive one
 CONSTRAINED = ("csp", "sssc", "fast_ge", "ap")
 

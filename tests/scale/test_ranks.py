@@ -8,11 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.linalg as la
-from graphs import CLUSTERS, CONSTRAINED, constrained, graphs, hardly_anything, sources, told
+from graphs import (
+    CLUSTERS,
+    CONSTRAINED,
+    SPREAD,
+    constrained,
+    graphs,
+    hardly_anything,
+    sources,
+    told,
+)
 from sklearn.metrics import adjusted_rand_score
 
 import oracles
-from mustlink import NCut
+from mustlink import E2CP, SRCP, NCut
 from mustlink.eigen.solver import smallest_pairs
 from mustlink.graph import Graph
 from mustlink.kernels.keyed_normals import normals
@@ -247,3 +256,23 @@ def test_hardly_anything_known(runs, at, method):
         assert adjusted_rand_score(here, there) >= 0.9999
     rest = runs[2][f"many_parts few {method} {at}"]
     assert rest.size == np.count_nonzero(np.diff(WEIGHTS["many_parts"].indptr))
+
+
+@each_graph
+@pytest.mark.parametrize("method", [SRCP, E2CP])
+def test_pairs_that_are_spread(there, name, method):
+    k, W = CLUSTERS[name], WEIGHTS[name]
+    known = told(W, name, at_home(name).labels_)
+    here = method(k, affinity="precomputed", **SPREAD).fit(W, constraints=known)
+    np.testing.assert_allclose(there[f"{method.__name__} values"], here.eigenvalues_, atol=1e-8)
+    assert np.array_equal(there[f"{method.__name__} labels"] < 0, here.labels_ < 0)
+    assert adjusted_rand_score(here.labels_, there[f"{method.__name__} labels"]) >= 0.9999
+
+
+def test_pairs_that_are_spread_in_regions(runs):
+    """In which parts they are does not depend on the ranks either."""
+    assert runs[1]["regions parts"] > 4
+    here = SRCP(7, affinity="precomputed", power=0.5, random_state=3, solver="diffusion")
+    W = WEIGHTS["uneven"]
+    here.fit(W, constraints=told(W, "uneven", at_home("uneven").labels_))
+    assert adjusted_rand_score(here.labels_, runs[3]["regions labels"]) > 0.99

@@ -6,6 +6,7 @@ import numpy as np
 from graphs import (
     CLUSTERS,
     CONSTRAINED,
+    SPREAD,
     constrained,
     graphs,
     hardly_anything,
@@ -13,17 +14,19 @@ from graphs import (
     told,
 )
 
-from mustlink import CSP
+from mustlink import CSP, E2CP, SRCP
 from mustlink.cost.rank_messages import DividedShape, messages_of_cycle
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid import divided
 from mustlink.linear.multigrid.divided import divided_hierarchy
 from mustlink.linear.multigrid.divided_aggregates import aggregates
+from mustlink.lyapunov import pairs_by_regions
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.on_ranks.constrained import constrained_cut
 from mustlink.on_ranks.cut import normalized_cut
+from mustlink.on_ranks.propagated import propagated_cut
 from mustlink.on_ranks.work import RankWork, world
 from mustlink.space import Dots, Gram, GroupSums
 from mustlink.space.ranks import Ranks
@@ -155,8 +158,19 @@ for name, W in graphs():
     cut, choices = constrained_cut(work, open_, known, k)
     keep(f"{name} chosen labels", cut.clusters)
     found[f"{name} chosen"] = np.array([choices["subspace"], choices["beta"]])
+    for method in (SRCP, E2CP):
+        there, cut, _ = propagated_cut(work, method(k, **SPREAD), known, k)
+        found[f"{name} {method.__name__} labels"] = there.leave(cut.clusters, -1)
+        found[f"{name} {method.__name__} values"] = cut.values
     cut = normalized_cut(work, k, tol=1e-8, max_iter=400, seed=3)
     found[f"{name} labels"] = work.leave(cut.clusters, -1)
     keep(f"{name} embedding", cut.embedding)
+pairs_by_regions._WHOLE = 0  # many regions, of which every rank has some
+W = dict(graphs())["uneven"]
+work = RankWork.of(lambda a, b: W[a:b], W.shape[0], ranks)
+known = told(W, "uneven", groups_told["uneven"])
+there, cut, choices = propagated_cut(work, SRCP(7, power=0.5, random_state=3), known, 7)
+found["regions parts"], found["regions values"] = choices["parts"], cut.values
+found["regions labels"] = ranks.told(there.leave(cut.clusters, -1))
 if ranks.own == 0:
     np.savez(sys.argv[1], **{name: each for name, each in found.items() if each is not None})

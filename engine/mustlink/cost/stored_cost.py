@@ -24,6 +24,8 @@ _FEWEST = 2 * 4  # links of an aggregate, where memory is short
 _LINK = 22  # bytes of a weight between aggregates while the next grid is made
 _COARSE = 12 * 8  # bytes of an aggregate and column: twelve blocks in double precision
 _ANSWER = 20  # bytes a node: its cluster, that of a row, a column of rows that are put in order
+_NODE = 300  # bytes of a node of a region in which constraints are spread, its row apart
+_EDGE = 26  # and of an entry: S, where it is, F
 _TOLD = 32  # bytes a node that labels or constraints take, however few there are
 LAZY = 8  # points of more than this part of the memory are read when needed, block by block
 _CHECKED = 2.2  # times a graph in memory while it is read and checked for symmetry
@@ -126,6 +128,11 @@ class StoredCost:
                 f"memory: {size_text(memory)} given, but a cut of {self.n} nodes with {self.nnz} "
                 f"weights on disk needs {size_text(self.least_memory, up=True)}"
             )
+
+
+def region_bytes(nodes: float, entries: float) -> float:
+    """A part of a graph in memory in which constraints are spread, and F there."""
+    return _NODE * nodes + _EDGE * entries
 
 
 def columns_bytes(n: int, columns: int) -> int:

@@ -71,6 +71,20 @@ def divided_rows(read: Rows, n_nodes: int, ranks: Ranks) -> DividedRows:
     return DividedRows(ranks, division, nodes, n_nodes, rows)
 
 
+def redivided(W: sp.csr_matrix, filled: NDArray[np.bool_], had: DividedRows) -> DividedRows:
+    """Other weights W (n_local, m) of the nodes of `had`: those that are `filled` (m,), dealt anew.
+
+    The others have no entry.
+    """
+    ranks, kept = had.ranks, np.flatnonzero(filled)
+    place = np.full(filled.size, -1, dtype=np.int32)
+    place[kept] = np.arange(kept.size, dtype=np.int32)
+    division = Division(int(kept.size), ranks.count)
+    first, end = had.division.bounds[ranks.own : ranks.own + 2]
+    rows = _dealt(W, place[first:end], place, division, ranks)
+    return DividedRows(ranks, division, had.nodes[kept], had.n_nodes, rows)
+
+
 def _check(W: sp.csr_matrix, first: int, ranks: Ranks) -> None:
     """Raise InputError on all ranks where one has weights that are none, or W is not symmetric."""
     least, most = float(W.data.min(initial=1.0)), float(W.data.max(initial=1.0))

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.cost.stored_cost import region_bytes
 from mustlink.linear.by_columns import Advance
 from mustlink.lyapunov.diffusion import Diffusion
 from mustlink.lyapunov.equation import Problem
@@ -28,9 +29,8 @@ from mustlink.operators.edges import Edges
 from mustlink.result import Convergence
 
 _SAMPLE = 8  # sources that tell how far they reach
-_NODE = 300  # bytes of a node of a region, its row apart
-_EDGE = 26  # and of an entry: S, where it is, F
 _PARTS, _FEW = 24, 16  # of the constraints where nothing limits them, of so many sources at least
+_WHOLE = 1 << 28  # bytes up to which they are not divided at all
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -131,6 +131,8 @@ class _Spreading:
     def parts(self) -> list[Sources]:
         """The constraints, in as few parts as there is room for."""
         Y, room = self.diffusion.problem.sources, self.rows.room
+        if room is None and self.bytes(self.size, float(self.size) * Y.count) <= _WHOLE:
+            return [Y]
         if room is None:
             return list(source_parts(Y, max(_FEW, -(-Y.count // _PARTS))))
         chosen = np.unique(np.linspace(0, Y.count - 1, min(_SAMPLE, Y.count)).astype(np.int64))
@@ -145,8 +147,8 @@ class _Spreading:
         """About what a region of so many nodes takes, and factors of so many entries."""
         width = self.diffusion.filter.weights.size
         entry = 3 * width * np.dtype(self.diffusion.dtype).itemsize + 24
-        row = _NODE + _EDGE * self.rows.n_entries / self.size
-        return nodes * row + entries * entry
+        edges = nodes / self.size * self.rows.n_entries
+        return region_bytes(nodes, edges) + entries * entry
 
     def _reached(self, parts: list[Sources]) -> Any:
         return reached(self.diffusion, self.places, starts_of(parts, self.root))

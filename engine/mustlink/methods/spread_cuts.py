@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.eigen.work import Work
+from mustlink.errors import InputError
 from mustlink.lyapunov.pairs_by_regions import SpreadPairs, spread_pairs
 from mustlink.lyapunov.regions import SpreadRows
 from mustlink.lyapunov.sources import Sources, sources_at
@@ -21,6 +22,22 @@ from mustlink.methods.moved_rows import Moves
 from mustlink.space import Small
 
 Ints = NDArray[np.int64]
+
+
+def check_spread(estimator: Any, where: str) -> None:
+    """Raise InputError for an option of SRCP or E2CP that runs at home alone, not `where`."""
+    estimator._check()
+    alone = {
+        "refine": estimator.refine,
+        "isolated": estimator.isolated != "drop",
+        "solver": estimator.solver not in ("auto", "diffusion"),
+        "eigen_solver": estimator.eigen_solver not in ("auto", "lobpcg"),
+        "new_edges": isinstance(estimator.new_edges, str),
+    }
+    for name, is_so in alone.items():
+        if is_so:
+            value = getattr(estimator, name)
+            raise InputError(f"{name}: {value!r} does not run {where}; leave it out")
 
 
 class Adjusted(Protocol):

@@ -31,6 +31,7 @@ from mustlink.methods.moved_rows import Moves
 from mustlink.methods.normalized_cut import warn_of_gap
 from mustlink.methods.spread_cuts import (
     best_of_cuts,
+    check_spread,
     mncut_of,
     spread_on,
 )
@@ -125,7 +126,7 @@ def fit_on_disk(
 
     `others` is what else was given, by name. `embedding_` has its rows on disk.
     """
-    k = _checked(estimator, graph, known, others, recorder)
+    k = _checked(estimator, graph, known, others)
     budget = estimator._budget
     recorder.keep_within(budget)
     if budget is not None:
@@ -192,24 +193,16 @@ def _checked(
     graph: StoredGraph,
     known: Constraints,
     others: Mapping[str, Any],
-    recorder: Recorder,
 ) -> int:
     """K, where everything asked for runs on disk; raises InputError."""
-    told = [name for name, value in others.items() if value is not None]
-    asked = {
-        "refine": estimator.refine,
-        "isolated": estimator.isolated != "drop",
-        "solver": estimator.solver not in ("auto", "diffusion"),
-        "eigen_solver": estimator.eigen_solver not in ("auto", "lobpcg"),
-        "new_edges": isinstance(estimator.new_edges, str),
-    }
-    told += [f"{name}={getattr(estimator, name)!r}" for name, is_so in asked.items() if is_so]
+    for name, value in others.items():
+        if value is not None:
+            raise InputError(f"{name}: does not run on disk; leave it out, or give more memory")
+    check_spread(estimator, "on disk")
     if graph.copies is not None:
-        told.append("a graph whose nodes stand for several rows")
-    if told:
         raise InputError(
-            f"memory: {size_text(estimator._budget or 0)} given, in which the graph stays on disk, "
-            f"where {told[0]} does not run; leave it out, or give more"
+            "graph: its nodes stand for several rows, with which pairs are not spread on disk; "
+            "give more memory"
         )
     k = estimator.n_clusters
     if k in (None, AUTO) and known.classes.size > 1:

@@ -15,7 +15,7 @@ from mustlink.methods.clusterer import warn_of_sizes
 from mustlink.methods.constraint_doubts import warn_if_broken
 from mustlink.methods.normalized_cut import Cut, warn_of_gap
 from mustlink.on_ranks.work import RankWork
-from mustlink.result import Report
+from mustlink.result import EigenResult, Report
 from mustlink.rounding.assign import kmeans, transform
 
 VARIANTS = ("luxburg", "ng")
@@ -29,10 +29,12 @@ def normalized_cut(
     tol: float | None = None,
     max_iter: int = 200,
     seed: int = 0,
+    found: EigenResult | None = None,
 ) -> Cut:
     """Own rows of the cut of a graph into k clusters, see `NCut`; raises InputError.
 
-    The same on any number of ranks, bit by bit.
+    `found` are the pairs beyond the null space where they are known. The same on any number of
+    ranks, bit by bit.
     """
     check_choice(variant, VARIANTS, "variant")
     check_tolerance(tol)
@@ -40,7 +42,8 @@ def normalized_cut(
     laplacian, space = work.laplacian, work.space
     null = laplacian.null
     count = min(k, null.n_components)
-    found = work.smallest_pairs(k - count, tol=tol, max_iter=max_iter, seed=seed)
+    if found is None:
+        found = work.smallest_pairs(k - count, tol=tol, max_iter=max_iter, seed=seed)
     Z = space.stack([null.columns(np.arange(count)), found.vectors])
     values = np.concatenate([np.zeros(count), found.values])
     if variant == "ng":

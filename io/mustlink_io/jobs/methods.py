@@ -116,7 +116,22 @@ AT_SCALE: dict[str, frozenset[str]] = {
     "sssc": _SMOOTH | {"gamma", "balanced", "must_weight", "cannot_weight"},
     "fast-ge": _SMOOTH | {"mu"},
     "ap": _SMOOTH | {"noise", "prior"},
+    "srcp": _SPREAD | {"mu", "max_iter", "random_state"},
+    "e2cp": _SPREAD | {"alpha", "max_iter", "random_state"},
 }
+SPREADING = ("srcp", "e2cp")
+
+
+def check_where(job: Any, where: str) -> None:
+    """Raise InputError for options of a job with constraints that run at home alone."""
+    if job.method in SPREADING:
+        from mustlink.methods.spread_cuts import check_spread
+
+        check_spread(made(job), where)
+    else:
+        from mustlink.methods.constrained_at_scale import check_at_scale
+
+        check_at_scale(made(job), where)
 
 
 def _propagation(

@@ -17,7 +17,7 @@ from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import EDGES
 from mustlink_io.hdf5.stored_names import StoredNames, stored_names
-from mustlink_io.jobs.methods import AT_SCALE, METHODS, made
+from mustlink_io.jobs.methods import AT_SCALE, METHODS, SPREADING, check_where, made
 
 _TOLD = {"labels", "constraints"}  # files that say something of nodes
 _NAME = 250  # bytes of a name that is looked up
@@ -41,10 +41,8 @@ def runs_on_disk(job: Any, *, is_points: bool) -> bool:
     if not isinstance(job.n_clusters, int) or job.params.get("variant") == "shi-malik":
         return False
     if METHODS[job.method].takes:
-        from mustlink.methods.constrained_at_scale import DISK, check_at_scale
-
         try:
-            check_at_scale(made(job), DISK)
+            check_where(job, "on disk")
         except InputError:
             return False
     return is_points or _has_rows(formats.parse(job.data))
@@ -53,7 +51,7 @@ def runs_on_disk(job: Any, *, is_points: bool) -> bool:
 def cost_on_disk(job: Any, n: int, nnz: int) -> StoredCost:
     """What it takes of a graph of n nodes and nnz weights."""
     k = job.n_clusters
-    if METHODS[job.method].takes:
+    if METHODS[job.method].takes and job.method not in SPREADING:
         from mustlink.methods.stored_constrained import cost_on_disk as with_constraints
 
         return with_constraints(made(job), k, n, nnz)

@@ -17,7 +17,6 @@ from mustlink.check import as_random_state
 from mustlink.constraints import Constraints
 from mustlink.cost.process_memory import peak_bytes
 from mustlink.errors import InputError
-from mustlink.methods.constrained_at_scale import RANKS, check_at_scale
 from mustlink.observe import Observer
 from mustlink.space.division import Division
 from mustlink_io import formats
@@ -29,7 +28,7 @@ from mustlink_io.hdf5.result_parts import Input
 from mustlink_io.hdf5.row_slices import RowSlices, row_slices
 from mustlink_io.jobs import diagnostics
 from mustlink_io.jobs.cluster import ClusterJob
-from mustlink_io.jobs.methods import AT_SCALE, METHODS, flag, made
+from mustlink_io.jobs.methods import AT_SCALE, METHODS, SPREADING, check_where, flag, made
 from mustlink_io.jobs.provenance import now
 from mustlink_io.jobs.run import result_of
 from mustlink_io.jobs.side_information import load_constraints, refuse_contradictions
@@ -78,14 +77,15 @@ def refuse(job: ClusterJob) -> None:
     for name, given in asked.items():
         if given:
             raise _left_out(name)
-    if job.params.get("solver", "auto") not in ("auto", "lobpcg"):
+    other_solver = job.params.get("solver", "auto") not in ("auto", "lobpcg")
+    if other_solver and job.method not in SPREADING:
         raise _left_out(f"--solver {job.params['solver']}", "or take lobpcg")
     if job.params.get("regularization", "auto") not in ("auto", 0, 0.0):
         raise _left_out(f"--regularization {job.params['regularization']}", "or take 0")
     if job.params.get("variant") == "shi-malik":
         raise _left_out("--variant shi-malik", "or take luxburg or ng")
     if job.method != "ncut":
-        check_at_scale(made(job), RANKS)
+        check_where(job, "on ranks")
 
 
 def _left_out(what: str, other: str = "") -> InputError:
@@ -165,6 +165,7 @@ def _clustered(
 ) -> Result | None:
     from mustlink.on_ranks.constrained import constrained_cut
     from mustlink.on_ranks.cut import answer, normalized_cut
+    from mustlink.on_ranks.propagated import propagated_cut
     from mustlink.on_ranks.work import RankWork
 
     params = dict(job.params)
@@ -172,6 +173,7 @@ def _clustered(
     open_ = params.pop("regularization", "auto") == "auto"
     seed = as_random_state(params.pop("random_state", 0)).integers(2**31)
     work = RankWork.of(graph.read, graph.n_nodes, ranks, observer)
+    open_ = open_ and job.method not in SPREADING
     if open_ and graph.info.get("kind", "precomputed") == "precomputed":
         work.recorder.note("regularization: 0; others are not tried on ranks")
     k = int(job.n_clusters)
@@ -179,6 +181,8 @@ def _clustered(
     chosen: dict[str, Any] = {}
     if known is None:
         cut = normalized_cut(work, k, seed=int(seed), **params)
+    elif job.method in SPREADING:
+        work, cut, chosen = propagated_cut(work, made(job), known, k)
     else:
         cut, chosen = constrained_cut(work, made(job), known, k)
     found = answer(work, cut, k, name, known, chosen)

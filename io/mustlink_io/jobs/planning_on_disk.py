@@ -10,11 +10,12 @@ from typing import Any
 from mustlink.cost.method_cost import RESERVE
 from mustlink.cost.process_memory import size_text
 from mustlink.cost.search_time import cells_work
-from mustlink.cost.stored_cost import LAZY, StoredCost
+from mustlink.cost.stored_cost import LAZY, StoredCost, region_bytes
 from mustlink.cost.stored_neighbours import StoredPlan, stored_knn_plan
 from mustlink.errors import InputError
 from mustlink_io.jobs.data_shape import Shape
 from mustlink_io.jobs.graph_stages import READER, beginning, checksums, reading
+from mustlink_io.jobs.methods import SPREADING
 from mustlink_io.jobs.on_disk import cost_on_disk
 from mustlink_io.jobs.plan import Plan, StagePlan
 from mustlink_io.jobs.rates import duration
@@ -24,6 +25,7 @@ _CHECKED = 250 * 10**6  # bytes of blocks of points that are looked at
 _SEARCHED = 1.5  # times the seconds of a search in memory, as a rule
 _SLOWER = 2.0  # times the seconds of a fit in memory, as a rule
 _TRIALS = 4 / 3  # times the seconds of sharp vectors: four, each a third as sharp
+_MOVED = 20  # bytes an entry of a graph that constraints move, and of what they say of it
 _FILTERS = 1.5  # times as many products where there are no coarse grids, on networks
 
 
@@ -55,7 +57,12 @@ def plan_on_disk(job: Any, shape: Shape, memory: int, speed: float, entries: int
     tries = (
         job.method == "ncut" and graph is None and not shape.even and chooses_regularization(job)
     )
-    stages += _stages(cost, memory, kept, tries=tries)
+    spreads = job.method in SPREADING
+    kept += _MOVED * entries if spreads else 0
+    solving = _stages(cost, memory, kept, tries=tries)
+    if spreads:
+        solving.insert(1, _spreading(cost, memory, kept))
+    stages += solving
     slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
     changes = ["graph and vectors stay on disk and are read by blocks of rows"]
     if graph is not None:
@@ -91,6 +98,14 @@ def _of_points(graph: StoredPlan, shape: Shape) -> list[StagePlan]:
         StagePlan(name, graph.stages[name], seconds[name], "on disk", disk[name])
         for name in seconds
     ]
+
+
+def _spreading(cost: StoredCost, memory: int, kept: int) -> StagePlan:
+    """Pairs are spread in parts of the graph that are in memory, in all of it where that fits."""
+    at_rest = cost.peak_of_set_up(memory)
+    whole = at_rest + int(region_bytes(cost.n, cost.nnz))
+    peak, seconds = max(at_rest, min(whole, memory - RESERVE)), _SLOWER * duration("spread", cost.n)
+    return StagePlan("constraint propagation", peak, seconds, "", kept)
 
 
 def _stages(cost: StoredCost, memory: int, kept: int, *, tries: bool) -> list[StagePlan]:

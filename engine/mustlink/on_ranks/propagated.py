@@ -1,0 +1,107 @@
+"""SRCP and E2CP on ranks: F by regions, own rows of W*, cut as `NCut` does there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.constraints import Constraints
+from mustlink.errors import InputError
+from mustlink.graph.divided_rows import DividedRows, redivided
+from mustlink.lyapunov.divided_regions import DividedRegions
+from mustlink.lyapunov.pairs_by_regions import SpreadPairs
+from mustlink.methods.moved_rows import Moves
+from mustlink.methods.normalized_cut import Cut
+from mustlink.methods.spread_cuts import best_of_cuts, check_spread, mncut_of, spread_on
+from mustlink.methods.spread_report import warn_of_few
+from mustlink.on_ranks.cut import normalized_cut
+from mustlink.on_ranks.work import RankWork
+from mustlink.space import GroupSums
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class RankAdjusted:
+    """W* of a graph on ranks and its cuts into k clusters; see `spread_cuts.Adjusted`."""
+
+    work: RankWork
+    rows: DividedRegions
+    F: SpreadPairs
+    k: int
+    how: dict[str, Any]
+
+    def cuts(
+        self, moves: Moves, variants: Sequence[str]
+    ) -> Iterator[tuple[tuple[RankWork, Cut], Ints, float]]:
+        """See `Adjusted`; a cut comes with the work that it is of."""
+        with self.work.recorder.stage("adjusted graph"):
+            work = RankWork(self._moved(moves), self.work.recorder)
+        count = min(self.k, work.laplacian.null.n_components)
+        found = work.smallest_pairs(self.k - count, **self.how)
+        for variant in variants:
+            seed = self.how["seed"]
+            cut = normalized_cut(work, self.k, variant=variant, found=found, seed=seed)
+            labels = np.full(work.n_nodes, -1, dtype=np.int64)
+            labels[work.rows.nodes] = work.ranks.joined(cut.clusters)
+            yield (work, cut), labels, self._mncut(labels)
+
+    def _mncut(self, labels: Ints) -> float:
+        """MNCut in W, where nodes in no cluster are one more."""
+        places = np.where(labels < 0, self.k, labels)[self.work.rows.nodes]
+        ends = np.arange(places.size), places
+        shape = (places.size, self.k + 1)
+        groups = sp.csr_matrix((np.ones(places.size), ends), shape=shape)
+        towards = np.asarray((self.rows.weights @ groups).todense())
+        space = self.work.space
+        (links,) = space.sums(GroupSums(towards, space.place(places), self.k + 1))
+        return mncut_of(links)
+
+    def _moved(self, moves: Moves) -> DividedRows:
+        """Own rows of W*, or with a millionth of W where less than K nodes would keep an edge."""
+        space, new = self.work.space, moves.new(self.F.new)
+        rows, columns = np.append(new.first, new.second), np.append(new.second, new.first)
+        own = (rows >= space.first) & (rows < space.end)
+        ends = rows[own] - space.first, columns[own]
+        weights = np.append(new.beliefs, new.beliefs)[own]
+        added: Any = sp.csr_matrix((weights, ends), shape=self.rows.weights.shape)
+        for kept in (False, True):
+            moved = moves.rows(self.rows.weights, self.rows.beliefs, added, kept)
+            filled = self.work.ranks.joined(np.diff(moved.indptr) > 0)
+            if np.count_nonzero(filled) >= self.k:
+                break
+        return redivided(moved, filled, self.work.rows)
+
+
+def propagated_cut(
+    work: RankWork, estimator: Any, known: Constraints, k: int
+) -> tuple[RankWork, Cut, dict[str, Any]]:
+    """The adjusted graph, own rows of its k clusters, and what was chosen; raises InputError.
+
+    The same on any number of ranks, bit by bit.
+    """
+    linked, recorder = work.n_nodes - work.isolated, work.recorder
+    if not 1 <= k < linked:
+        raise InputError(f"n_clusters: {k} asked of {linked} nodes with an edge; ask for fewer")
+    check_spread(estimator, "on ranks")
+    seed = estimator._seed()
+    rows = DividedRegions(work.laplacian)
+    options = int(estimator.new_edges), float(estimator.tol)
+    F = spread_on(work, rows, known, estimator._problem, *options)
+    warn_of_few(F.counts, recorder)
+    how = {"tol": estimator.eigen_tol, "max_iter": int(estimator.max_iter), "seed": seed}
+    heaviest = work.ranks.joined(np.array([rows.weights.data.max()])).max()
+    moves = Moves.of(float(heaviest), F.largest, F.floor, estimator.normalize, recorder)
+    powers, variants = estimator._ways(known, F.largest)
+    adjusted = RankAdjusted(work, rows, F, k, how)
+    cuts = best_of_cuts(adjusted, moves, known, powers, variants, recorder)
+    (there, cut), power, variant = cuts.best
+    name = estimator._parameter
+    choices = {name: getattr(estimator, name), **F.about, "largest_F": F.largest, "power": power}
+    choices |= {"variant": variant, "why": cuts.why, "adjustment": F.counts}
+    return there, cut, choices | {"candidates": [one._asdict() for one in cuts.tried]}
