@@ -15,7 +15,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mustlink.advice import Suggestion, suggest
+    from mustlink.advice.suggest import suggest
+    from mustlink.advice.suggestion import Suggestion
     from mustlink.constraints import Constraints
     from mustlink.embedding.laplacian_eigenmaps import LaplacianEigenmaps
     from mustlink.embedding.lle import LLE
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from mustlink.methods.sskk import SSKK
     from mustlink.methods.sssc import SSSC
     from mustlink.methods.stationary import stationary_labelings, stationary_residual
+    from mustlink.model_file import load
     from mustlink.model_selection import (
         ConstraintKFold,
         ConstraintScorer,
@@ -101,6 +103,7 @@ _HOMES = {
     "bipartite_graph": "mustlink.graph",
     "image_graph": "mustlink.graph",
     "knn_graph": "mustlink.neighbours",
+    "load": "mustlink.model_file",
     "rbf_graph": "mustlink.graph",
     "RegionCut": "mustlink.regions",
     "StrokeCut": "mustlink.strokes",
@@ -146,6 +149,7 @@ __all__ = [
     "constraint_satisfaction_score",
     "image_graph",
     "knn_graph",
+    "load",
     "rbf_graph",
     "stationary_labelings",
     "stationary_residual",

@@ -27,12 +27,8 @@ from mustlink.graph.stored import StoredGraph
 from mustlink.graph.view_weights import one_of
 from mustlink.graph.weight_range import range_notes
 from mustlink.kernels.threads import threads
-from mustlink.neighbours.affinities import (
-    AFFINITIES,
-    PRECOMPUTED,
-    kept_graph,
-    n_rows,
-)
+from mustlink.model_file import InFiles
+from mustlink.neighbours.affinities import AFFINITIES, PRECOMPUTED, kept_graph, n_rows
 from mustlink.neighbours.equal_rows import count_distinct
 from mustlink.neighbours.new_points import NewPoints
 from mustlink.observe import Recorder
@@ -46,7 +42,7 @@ _GRAPH_PARAMETERS = ("affinity", "n_neighbors", "metric", "weights")
 
 
 @dataclass(eq=False, repr=False)
-class GraphEstimator(BaseEstimator):
+class GraphEstimator(InFiles, BaseEstimator):
     """Base of the estimators: a subclass is a dataclass too, its fields are its parameters.
 
     scikit-learn reads them from the constructor, and nothing else happens there. `affinity`: "knn"
@@ -100,8 +96,7 @@ class GraphEstimator(BaseEstimator):
     @property
     def _keeper(self) -> Keeper | None:
         """Who keeps results of finished stages, see `keep_in`."""
-        found: Keeper | None = getattr(self, "_kept_in", None)
-        return found
+        return getattr(self, "_kept_in", None)
 
     @contextmanager
     def _running(self, recorder: Recorder) -> Iterator[None]:

@@ -22,6 +22,7 @@ from mustlink_io.commands.options import (
     MEMORY,
     METRIC,
     NEIGHBORS,
+    NO_MODEL,
     OUTPUT,
     OVERWRITE,
     QUIET,
@@ -137,7 +138,7 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
     metavar="P",
     help="Divide the nodes of a graph in HDF5 among P ranks of MPI; see docs/scale.md.",
 )
-@several(SEED, THREADS, MEMORY, TIME, WORKERS, SCHEDULER, RESUME, FRESH, QUIET, JSON)
+@several(SEED, THREADS, MEMORY, TIME, WORKERS, SCHEDULER, RESUME, FRESH, NO_MODEL, QUIET, JSON)
 def cluster(
     method: str | None,
     labels: str | None,
@@ -181,9 +182,8 @@ def cluster(
     names = ("data", "output", "n_clusters", "strict", "views", "confidence", "membership",
              "soft_labels", "belief")  # fmt: skip
     asked = {name: given.pop(name) for name in names}
-    limits = {
-        name: given.pop(name) for name in ("threads", "memory", "time_limit", "resume", "fresh")
-    }
+    run_as = ("threads", "memory", "time_limit", "resume", "fresh", "no_model")
+    limits = {name: given.pop(name) for name in run_as}
     into = {name: given.pop(name) for name in ("key", "in_place", "overwrite")}
     asked["output"] = output_of(asked["data"], asked["output"], into["in_place"])
     steps = steps_of(given)

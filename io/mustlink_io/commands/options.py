@@ -102,6 +102,12 @@ RESUME = click.option(
     "Work of 10 s or more is kept anyway; a run that was killed always goes on from there.",
 )
 FRESH = click.option("--fresh", is_flag=True, help="Ignore what earlier runs left there.")
+NO_MODEL = click.option(
+    "--no-model",
+    is_flag=True,
+    help="Leave out of OUT.h5 the graph and its smooth vectors, which mustlink.load and later "
+    "commands on it need.",
+)
 OUTPUT = click.option(
     "-o",
     "output",

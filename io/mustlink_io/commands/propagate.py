@@ -21,6 +21,7 @@ from mustlink_io.commands.options import (
     MEMORY,
     METRIC,
     NEIGHBORS,
+    NO_MODEL,
     OUTPUT,
     OVERWRITE,
     QUIET,
@@ -98,7 +99,7 @@ if TYPE_CHECKING:
 @several(AS, AFFINITY, NEIGHBORS, METRIC, EDGE_WEIGHTS)
 @click.option("--solver", type=click.Choice(["auto", "dense", "cg"]), help="Of the equations.")
 @several(TOL, MAX_ITER, SEED, THREADS, MEMORY, TIME)
-@several(WORKERS, SCHEDULER, RESUME, FRESH, QUIET, JSON)
+@several(WORKERS, SCHEDULER, RESUME, FRESH, NO_MODEL, QUIET, JSON)
 def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
     """Give every node of DATA a class, from the labels of a few.
 
@@ -134,9 +135,8 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
 
     names = ("data", "output", "method", "labels", "graph", "prior", "belief")
     asked = {name: given.pop(name) for name in names}
-    limits = {
-        name: given.pop(name) for name in ("threads", "memory", "time_limit", "resume", "fresh")
-    }
+    run_as = ("threads", "memory", "time_limit", "resume", "fresh", "no_model")
+    limits = {name: given.pop(name) for name in run_as}
     limits |= {name: given.pop(name) for name in ("key", "in_place", "overwrite")}
     limits["began"] = program_began()
     asked["output"] = output_of(asked["data"], asked["output"], limits["in_place"])

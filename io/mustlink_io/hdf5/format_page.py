@@ -36,8 +36,8 @@ def document() -> str:
         "crash.",
     ]
     for name, (intro, part) in schema.PARTS.items():
-        out += ["", f"## {name}", "", intro, "", "| path | type | shape | meaning |"]
-        out += ["|---|---|---|---|"]
+        out += ["", f"## {name}", "", intro]
+        out += ["", "| path | type | shape | meaning |", "|---|---|---|---|"] if part else []
         for item in part:
             shape = ", ".join(item.shape) if item.shape else "scalar"
             out += [f"| `{item.path}` | {' or '.join(item.dtypes)} | {shape} | {item.meaning} |"]

@@ -214,6 +214,17 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
             _text("/@inputs", "name, part, bytes and SHA-256 of every file read, JSON list"),
         ),
     ),
+    "model": (
+        "The group `/model`, without `--no-model`: what `mustlink.load` makes the fitted estimator "
+        "of again, as a tree of groups. A group says in `kind` what it is: `mapping` and `record` "
+        "have parts by `names`, `list` and `tuple` by number, `csr` and `csc` have `data`, "
+        "`indices` and `indptr`, `json` has a plain value. Texts are bytes in UTF-8. "
+        "`/model/class` and `/model/parameters` name the estimator, `/model/graph` is the graph "
+        "that was fitted, `/model/derived` its order and smooth vectors, `/model/points` the "
+        "points, or the file that they are in with its SHA-256, `/model/state` what the fit found "
+        "and was told. Answers are the datasets above, linked to.",
+        (),
+    ),
     "preparation": (
         "Of points whose columns were prepared: what does the same to new ones.",
         (

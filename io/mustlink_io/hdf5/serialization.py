@@ -1,4 +1,4 @@
-"""Trees of dataclasses, sequences, mappings, arrays and CSR matrices, in HDF5 without pickle.
+"""Trees of dataclasses, sequences, mappings, arrays and sparse matrices, in HDF5 without pickle.
 
 Arrays are datasets, everything that holds one is a group, and what holds none is JSON in a dataset
 of its group, as bytes.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import h5py
@@ -19,13 +19,29 @@ from mustlink.space.disk_block import DiskBlock
 
 _ROWS = 1 << 16  # of a block on disk, copied in one go
 _KIND, _VALUE, _TYPE, _NAMES = "kind", "value", "type", "names"
-_TAGS = {"tuple": "()", "mapping": "{}"}
+_TAGS = {"tuple": "()", "mapping": "{}", "record": "<>"}
+_SPARSE = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}
+_DEEPEST = 30  # groups in each other
+
+At = Callable[[h5py.Group, str], Any]
+Make = Callable[[type, dict[str, Any]], Any]
 
 
-def write_tree(parent: h5py.Group, name: str, value: Any) -> None:
-    """Write `value` as `parent[name]`; raises TypeError for what is no such tree."""
+def write_tree(
+    parent: h5py.Group, name: str, value: Any, places: Mapping[int, str] | None = None
+) -> None:
+    """Write `value` as `parent[name]`; raises TypeError for what is no such tree.
+
+    Arrays that are in the file, by id in `places`, are linked to.
+    """
     if isinstance(value, np.ndarray):
-        parent.create_dataset(name, data=value)
+        place = None if places is None else places.get(id(value))
+        if place is None:
+            parent.create_dataset(name, data=value)
+        else:
+            parent[name] = parent.file[place]
+        if value.flags.f_contiguous and not value.flags.c_contiguous:
+            parent[name].attrs["order"] = 1  # sums in another order round differently
         return
     group = parent.create_group(name)
     if isinstance(value, DiskBlock):
@@ -34,12 +50,13 @@ def write_tree(parent: h5py.Group, name: str, value: Any) -> None:
         for first in range(0, len(value), _ROWS):
             rows[first : first + _ROWS] = value[first : first + _ROWS]
         return
-    if isinstance(value, sp.csr_matrix):
-        _put(group, _KIND, "csr")
-        group.attrs["shape"] = np.array(value.shape, dtype=np.int64)
-        for part in ("data", "indices", "indptr"):
-            group.create_dataset(part, data=getattr(value, part))
-        return
+    for kind, cls in _SPARSE.items():
+        if isinstance(value, cls):
+            _put(group, _KIND, kind)
+            group.attrs["shape"] = np.array(value.shape, dtype=np.int64)
+            for part in ("data", "indices", "indptr"):
+                group.create_dataset(part, data=getattr(value, part))
+            return
     plain = _to_json(value)
     if plain is not _NOT_PLAIN:
         _put(group, _KIND, "json")
@@ -60,42 +77,106 @@ def write_tree(parent: h5py.Group, name: str, value: Any) -> None:
     else:
         raise TypeError(f"{name}: a {type(value).__name__} cannot be kept")
     group.attrs["count"] = len(children)
-    for i, child in enumerate(children):
-        write_tree(group, str(i), child)
+    for place, child in zip(_places(names), children, strict=True):
+        write_tree(group, place, child, places)
 
 
-def read_tree(parent: h5py.Group, name: str, types: Iterable[type], folder: Any = None) -> Any:
+def _as_it_is(parent: h5py.Group, name: str) -> Any:
+    return parent[name]
+
+
+def _made(cls: type, fields: dict[str, Any]) -> Any:
+    return cls(**fields)
+
+
+def read_tree(
+    parent: h5py.Group,
+    name: str,
+    types: Iterable[type],
+    folder: Any = None,
+    *,
+    at: At = _as_it_is,
+    make: Make = _made,
+) -> Any:
     """Read what `write_tree` wrote; of dataclasses and named tuples only those in `types`.
 
-    Blocks that were on disk are again, in temporary files in `folder`. Raises LookupError,
-    TypeError or ValueError for anything else.
+    `at` finds a dataset or group, `make` a record of its fields: a reader of files that may come
+    from anywhere is careful there. Blocks that were on disk are again, in temporary files in
+    `folder`. Raises LookupError, TypeError or ValueError for anything else.
     """
-    item = parent[name]
-    if isinstance(item, h5py.Dataset):
-        return np.asarray(item[()])
-    kind = _get(item, _KIND)
-    if kind == "json":
-        return _from_json(json.loads(_get(item, _VALUE)))
-    if kind == "rows":
-        data = item["rows"]
-        block = DiskBlock(folder, data.shape, data.dtype)
+    return _Reader({one.__name__: one for one in types}, folder, at, make).read(parent, name, 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Reader:
+    types: Mapping[str, type]
+    folder: Any
+    at: At
+    make: Make
+
+    def read(self, parent: h5py.Group, name: str, depth: int) -> Any:
+        if depth > _DEEPEST:
+            raise ValueError("groups are too deep in each other")
+        item = self.at(parent, name)
+        if isinstance(item, h5py.Dataset):
+            found = np.asarray(item[()])
+            return np.asfortranarray(found) if "order" in item.attrs else found
+        kind = self._text(item, _KIND)
+        if kind == "json":
+            return self._from_json(json.loads(self._text(item, _VALUE)))
+        if kind in _SPARSE:
+            return self._sparse(item, kind)
+        if kind == "rows" and self.folder is not None:
+            return self._on_disk(item)
+        if kind == "record":
+            name = self._text(item, _TYPE)
+            return self._record(name, self._below(item, _record_names(self.types[name]), depth))
+        if kind == "mapping":
+            names = json.loads(self._text(item, _NAMES))
+            return dict(zip(names, self._below(item, names, depth), strict=True))
+        count = int(item.attrs["count"])
+        children = [self.read(item, str(i), depth + 1) for i in range(count)]
+        return tuple(children) if kind == "tuple" else children
+
+    def _below(self, item: h5py.Group, names: list[Any], depth: int) -> list[Any]:
+        return [self.read(item, place, depth + 1) for place in _places(names)]
+
+    def _on_disk(self, item: h5py.Group) -> DiskBlock:
+        data = self.at(item, "rows")
+        block = DiskBlock(self.folder, data.shape, data.dtype)
         for first in range(0, len(data), _ROWS):
             block[first : first + _ROWS] = data[first : first + _ROWS]
         return block
-    if kind == "csr":
+
+    def _record(self, name: str, children: list[Any]) -> Any:
+        cls = self.types[name]
+        return self.make(cls, dict(zip(_record_names(cls), children, strict=True)))
+
+    def _sparse(self, item: h5py.Group, kind: str) -> Any:
         rows, columns = (int(size) for size in item.attrs["shape"])
-        found = sp.csr_matrix((rows, columns), dtype=item["data"].dtype)
-        for part in ("data", "indices", "indptr"):  # as they were: scipy would narrow indices
-            setattr(found, part, item[part][()])
+        parts = {part: self.at(item, part)[()] for part in ("data", "indices", "indptr")}
+        if parts["indptr"].shape != ((rows if kind == "csr" else columns) + 1,):
+            raise ValueError("a sparse matrix of another shape than its rows")
+        found: Any = _SPARSE[kind]((0, 0), dtype=parts["data"].dtype)
+        found._shape = (rows, columns)
+        for part, values in parts.items():  # as they were: scipy would narrow indices
+            setattr(found, part, values)
         return found
-    allowed = list(types)
-    children = [read_tree(item, str(i), allowed, folder) for i in range(int(item.attrs["count"]))]
-    if kind == "record":
-        cls = {one.__name__: one for one in allowed}[_get(item, _TYPE)]
-        return cls(**dict(zip(_record_names(cls), children, strict=True)))
-    if kind == "mapping":
-        return dict(zip(json.loads(_get(item, _NAMES)), children, strict=True))
-    return tuple(children) if kind == "tuple" else children
+
+    def _text(self, group: Any, name: str) -> str:
+        return bytes(self.at(group, name)[()]).decode()
+
+    def _from_json(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._from_json(part) for part in value]
+        if not isinstance(value, dict):
+            return value
+        if _TAGS["tuple"] in value:
+            return tuple(self._from_json(part) for part in value[_TAGS["tuple"]])
+        if _TAGS["record"] in value:
+            name, parts = value[_TAGS["record"]]
+            return self._record(name, [self._from_json(part) for part in parts])
+        return {name: self._from_json(part) for name, part in value[_TAGS["mapping"]]}
 
 
 def _put(group: h5py.Group, name: str, text: str) -> None:
@@ -103,8 +184,13 @@ def _put(group: h5py.Group, name: str, text: str) -> None:
     group.create_dataset(name, data=np.frombuffer(text.encode(), dtype=np.uint8))
 
 
-def _get(group: h5py.Group, name: str) -> str:
-    return bytes(group[name][()]).decode()
+def _places(names: Iterable[Any]) -> list[str]:
+    """Where parts are in their group: by name, where that is one word and not taken; or number."""
+    taken = (_KIND, _VALUE, _TYPE, _NAMES)
+    return [
+        name if isinstance(name, str) and name.isidentifier() and name not in taken else str(i)
+        for i, name in enumerate(names)
+    ]
 
 
 def _is_record(value: Any) -> bool:
@@ -123,28 +209,22 @@ _NOT_PLAIN = object()
 
 
 def _to_json(value: Any) -> Any:
-    """JSON that tells tuples from lists, or _NOT_PLAIN where an array or a record is inside."""
+    """JSON that tells tuples from lists and records, or _NOT_PLAIN where an array is inside."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if _is_record(value) or not isinstance(value, list | tuple | Mapping):
+    if not _is_record(value) and not isinstance(value, list | tuple | Mapping):
         return _NOT_PLAIN
-    if isinstance(value, Mapping):
-        parts = [[str(name), _to_json(part)] for name, part in value.items()]
-        found: Any = {_TAGS["mapping"]: parts}
-        inside = [part for _, part in parts]
+    if _is_record(value):
+        parts = [_to_json(getattr(value, name)) for name in _record_names(type(value))]
+        found: Any = {_TAGS["record"]: [type(value).__name__, parts]}
+        inside = parts
+    elif isinstance(value, Mapping):
+        named = [[str(name), _to_json(part)] for name, part in value.items()]
+        found = {_TAGS["mapping"]: named}
+        inside = [part for _, part in named]
     else:
         inside = [_to_json(part) for part in value]
         found = inside if isinstance(value, list) else {_TAGS["tuple"]: inside}
     return _NOT_PLAIN if any(part is _NOT_PLAIN for part in inside) else found
-
-
-def _from_json(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_from_json(part) for part in value]
-    if not isinstance(value, dict):
-        return value
-    if _TAGS["tuple"] in value:
-        return tuple(_from_json(part) for part in value[_TAGS["tuple"]])
-    return {name: _from_json(part) for name, part in value[_TAGS["mapping"]]}

@@ -26,6 +26,7 @@ from mustlink_io.hdf5.writing import atomic, check_output, create_h5, write
 
 __all__ = [
     "atomic",
+    "below",
     "check_file",
     "check_output",
     "check_readable",
@@ -108,6 +109,34 @@ def listed(file: h5py.File) -> str:
     found = contents(file).items()
     datasets = [" ".join(path.split()) for path, item in found if isinstance(item, h5py.Dataset)]
     return (", ".join(datasets[:_LISTED]) + (" …" if len(datasets) > _LISTED else "")) or "none"
+
+
+def below(file: h5py.File, name: str) -> h5py.Group | None:
+    """Return a group whose datasets were all looked at as by `dataset`, in one go; None if absent.
+
+    Raises InputError where a link leads elsewhere: what is below may be taken as it is.
+    """
+    try_first(file, name, _look_below, name)
+    found = _follow(file, name)
+    if found is not None and not isinstance(found, h5py.Group):
+        raise InputError(f"{file.filename}:{name}: a dataset, where a group is wanted")
+    return found
+
+
+def _look_below(file: h5py.File, name: str) -> None:
+    group = _follow(file, name)
+    if isinstance(group, h5py.Group):
+        group.visititems(lambda path, item: _look_inside(file, f"{name}/{path}", item))
+
+
+def _look_inside(file: h5py.File, path: str, item: Any) -> None:
+    if isinstance(item, h5py.Group):
+        look(item)
+        for step in item:
+            if not isinstance(item.get(step, getlink=True), h5py.HardLink):
+                raise InputError(f"{file.filename}:{text(path)}: has a link to elsewhere")
+    else:
+        _look_at_values(file, path)
 
 
 def dataset(file: h5py.File, name: str, *, values: bool = True) -> h5py.Dataset:

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -115,11 +115,16 @@ def create_h5(path: str | Path) -> Iterator[h5py.File]:
         sink.check()
 
 
-def write(path: str | Path, content: Mapping[str, Any]) -> None:
+def write(
+    path: str | Path,
+    content: Mapping[str, Any],
+    then: Callable[[h5py.File, Mapping[int, str]], None] | None = None,
+) -> None:
     """Write a file of the format: paths of `schema.ITEMS` mapped to values.
 
-    Every value is checked and cast by the table; the root attributes are added. Raises
-    InputError for a value that does not fit, or when the file cannot be written.
+    Every value is checked and cast by the table; the root attributes are added. `then` writes what
+    else belongs into it; it is told the paths of the arrays that were written as they are, by id.
+    Raises InputError for a value that does not fit, or when the file cannot be written.
     """
     import mustlink
 
@@ -141,6 +146,9 @@ def write(path: str | Path, content: Mapping[str, Any]) -> None:
                 file.create_dataset(place, data=value, dtype=h5py.string_dtype())
             else:
                 file.create_dataset(place, data=value)
+        if then is not None:
+            as_they_are = [name for name, value in ready.items() if value is full[name]]
+            then(file, {id(full[name]): name for name in as_they_are if "@" not in name})
 
 
 def _sync(path: Path) -> None:

@@ -46,6 +46,7 @@ def _of_clusters(found: NDArray[Any], labels: formats.Labels, n_clusters: int) -
     known = (labels.codes >= 0) & (found >= 0)
     names = np.array([*(labels.classes or ()), ""], dtype=object)
     size = len(names)
+    n_clusters = max(n_clusters, int(found.max(initial=-1)) + 1)  # numbers may have gaps
     votes = np.bincount(found[known] * size + labels.codes[known], minlength=n_clusters * size)
     votes = votes.reshape(n_clusters, size)
     return list(names[np.where(votes.any(axis=1), votes.argmax(axis=1), size - 1)])

@@ -10,7 +10,7 @@ import h5py
 from mustlink.errors import InputError
 from mustlink_io import formats
 from mustlink_io.formats import arrays, matrices
-from mustlink_io.hdf5 import result, schema, store
+from mustlink_io.hdf5 import model_tree, result, schema, store
 from mustlink_io.hdf5.result import Result
 from mustlink_io.jobs.table_info import TableLook, look_at_table
 
@@ -122,6 +122,9 @@ def _walk(file: h5py.File) -> list[tuple[str, Any]]:
                 continue
             item = group[name]
             is_group = isinstance(item, h5py.Group)
+            if path == f"/{model_tree.PLACE}" and is_group:
+                found.append((path, item))
+                continue
             if not is_group or matrices.is_sparse_group(item):
                 found.append((path, item))
             if is_group and _address(item) not in seen:
@@ -137,6 +140,11 @@ def _address(item: h5py.Group) -> int:
 
 
 def _h5_entry(file: h5py.File, path: str, item: Any) -> dict[str, Any]:
+    if path == f"/{model_tree.PLACE}" and isinstance(item, h5py.Group):
+        size = model_tree.n_bytes(item)
+        told = {"path": path, "shape": [], "type": f"model, {size / 1e6:.3g} MB", "bytes": size}
+        meaning = "graph, smooth vectors and parameters: for mustlink.load, refit and predict"
+        return told | {"meaning": meaning}
     if isinstance(item, h5py.Group):
         name = item.name
         parts = [store.dataset(file, f"{name}/{key}", values=False) for key in matrices.PARTS]

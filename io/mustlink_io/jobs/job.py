@@ -37,6 +37,7 @@ class Job(ABC):
     `time_limit` counts from when the program `began` by `time.perf_counter`, None: from the run.
 
     `resume` keeps the results of stages after the run, `fresh` ignores those of earlier runs.
+    The output has the model (`hdf5.model_tree`), but with `no_model`.
     Where the output is AnnData, the data with the result under `key` added, `in_place` lets it be
     the data file itself, and `overwrite` lets what is there under the key be replaced.
     """
@@ -56,6 +57,7 @@ class Job(ABC):
     began: float | None = None
     resume: bool = False
     fresh: bool = False
+    no_model: bool = False
     key: str = annotate.KEY
     in_place: bool = False
     overwrite: bool = False
@@ -94,6 +96,7 @@ class Job(ABC):
             "--key": self.key if into else None,
             "--overwrite": (into and self.overwrite) or None,
             **({"--in-place": True} if self.in_place else {"-o": self.output}),
+            "--no-model": self.no_model or None,
         }
 
     @property

@@ -170,33 +170,41 @@ class PropagateJob(Job):
 
     def outcome(self, estimator: Any, side: Sides) -> dict[str, Any]:
         """Classes and their sizes, how sure the answers are, how the graph looks."""
-        labels = np.asarray(estimator.labels_)
-        classes = np.asarray(estimator.classes_)
-        place = np.searchsorted(classes, labels[labels >= 0])
-        guessed = (labels >= 0) & (side.labels < 0)
-        sure = np.asarray(estimator.confidence_)[guessed if guessed.any() else labels >= 0]
-        return {
-            "sizes": np.bincount(place, minlength=classes.size).tolist(),
-            "mean_confidence": float(sure.mean()),
-            "command": self.command,
-            "finished": now(),
-            "graph": diagnostics.graph_health(estimator.graph_),
-            "clusters": diagnostics.clusters(estimator.graph_, labels),
-            "constraints": {
-                "kind": "labels",
-                **diagnostics.overruled(labels, side.labels),
-                "prior": None
-                if side.believed is None
-                else told_of_prior(*side.believed, side.labels, estimator),
-            },
-        }
+        prior = None
+        if side.believed is not None:
+            prior = told_of_prior(*side.believed, side.labels, estimator)
+        found = propagation_findings(estimator, side.labels, prior)
+        return {**found, "command": self.command}
 
     def content(self, estimator: Any, side: Sides) -> dict[str, Any]:
         """Labels, their distributions, confidence, classes, and the labels given."""
-        return {
-            "/labels": np.asarray(estimator.labels_),
-            "/label_distributions": np.asarray(estimator.label_distributions_),
-            "/confidence": np.asarray(estimator.confidence_),
-            "/classes": np.asarray(estimator.classes_),
-            "/constraints/labels": side.labels,
-        }
+        return propagation_content(estimator, side.labels)
+
+
+def propagation_findings(
+    estimator: Any, given: NDArray[np.int64], prior: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """What a fitted propagator found from labels (n,), -1 unknown, and what a prior did to it."""
+    labels, classes = (np.asarray(one) for one in (estimator.labels_, estimator.classes_))
+    place = np.searchsorted(classes, labels[labels >= 0])
+    guessed = (labels >= 0) & (given < 0)
+    sure = np.asarray(estimator.confidence_)[guessed if guessed.any() else labels >= 0]
+    return {
+        "sizes": np.bincount(place, minlength=classes.size).tolist(),
+        "mean_confidence": float(sure.mean()),
+        "finished": now(),
+        "graph": diagnostics.graph_health(estimator.graph_),
+        "clusters": diagnostics.clusters(estimator.graph_, labels),
+        "constraints": {"kind": "labels", **diagnostics.overruled(labels, given), "prior": prior},
+    }
+
+
+def propagation_content(estimator: Any, given: NDArray[np.int64]) -> dict[str, Any]:
+    """Answers of a fitted propagator, and the labels it was given, as entries of its file."""
+    return {
+        "/labels": np.asarray(estimator.labels_),
+        "/label_distributions": np.asarray(estimator.label_distributions_),
+        "/confidence": np.asarray(estimator.confidence_),
+        "/classes": np.asarray(estimator.classes_),
+        "/constraints/labels": given,
+    }

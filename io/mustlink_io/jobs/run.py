@@ -13,11 +13,13 @@ from mustlink.cost.process_memory import peak_bytes, size_text
 from mustlink.cost.stored_cost import LAZY
 from mustlink.deadline import Deadline
 from mustlink.errors import InputError
+from mustlink.graph import Graph
 from mustlink.observe import Observer, Recorder
+from mustlink.persistence.model import state_of
 from mustlink.workspace.keeper import digest
 from mustlink_io import formats
 from mustlink_io.formats import annotate, stream
-from mustlink_io.hdf5 import store
+from mustlink_io.hdf5 import model_tree, store
 from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.plain_json import to_json
 from mustlink_io.hdf5.result import Report, Result
@@ -32,6 +34,7 @@ from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag
 from mustlink_io.jobs.plan import Plan, tell_time
 from mustlink_io.jobs.planning import plan_job
 from mustlink_io.jobs.planning_on_disk import check_room
+from mustlink_io.jobs.points_elsewhere import reference_of
 from mustlink_io.jobs.provenance import stages_of, versions
 from mustlink_io.jobs.side_labels import answers_apart, labels_of
 
@@ -134,8 +137,9 @@ def _run(
     if not job.steps.is_nothing:
         parameters["preparation"] = job.steps.to_dict()
     result = result_of(estimator, told, content, recorder, parameters, inputs)
+    model = _model(job, estimator, data, inputs)
     with recorder.stage("writing"):
-        notes = _write(job, {**content, **result.content()})
+        notes = _write(job, {**content, **result.content()}, model)
     for note in (*notes, *work.troubles):
         recorder.note(note)
     kept = _put_away(job, work, recorder)
@@ -207,10 +211,20 @@ def result_of(
     )
 
 
-def _write(job: Job, content: Mapping[str, Any]) -> list[str]:
+def _model(
+    job: Job, estimator: Any, data: formats.Data, inputs: Sequence[Input]
+) -> dict[str, Any] | None:
+    """By what the estimator can be made again, its points those of their file; None for nothing."""
+    if job.no_model or job.target is not None or not isinstance(estimator.graph_, Graph):
+        return None
+    read = (job.data, inputs[0].sha256, job.wanted, job.steps, job.apart, data.value.shape)
+    return state_of(estimator, points=reference_of(*read) if data.kind == "points" else None)
+
+
+def _write(job: Job, content: Mapping[str, Any], model: Any) -> list[str]:
     """Write the result file, or a copy of the data with the result in it; returns notes."""
     if job.target is None:
-        store.write(job.output, content)
+        store.write(job.output, content, None if model is None else model_tree.writer(model))
         return []
     return annotate.annotate(job.target, {**content, "/@mustlink-version": versions()["mustlink"]})
 

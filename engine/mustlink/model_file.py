@@ -1,0 +1,40 @@
+"""The one door from the engine to files: `est.save(path)` and `mustlink.load(path)`.
+
+Files are `mustlink_io`'s, which is imported when one is asked for and not before. What is in them
+is decided in `persistence`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class InFiles:
+    """What can be saved and loaded."""
+
+    def save(self, path: Any, *, data: bool = True) -> None:
+        """Write the fitted estimator into an HDF5 file, from which `mustlink.load` makes it again.
+
+        It is what `mustlink cluster -o` writes: labels, embedding and report, and the model, by
+        which the estimator that is loaded answers, is refitted and extended as this one, bit by
+        bit: parameters, what was told, graph, smooth vectors and points. The last three are most of
+        the file: 10⁶ nodes with 15 neighbours are 250 MB, each smooth vector is 4 to 8 MB.
+        Without `data` the file has digests of points and graph, which `load` is then to be given.
+        Raises InputError for parameters that hold code, such as a classifier.
+        """
+        from mustlink_io.jobs.models import save_model
+
+        save_model(self, path, data=data)
+
+
+def load(path: Any, data: Any = None) -> Any:
+    """The fitted estimator in a file that `save`, `mustlink cluster` or `propagate` wrote.
+
+    It answers as the one that was saved: `labels_`, `predict`, `refit` and `add` are the same bit
+    by bit. `data` are the points (n, d), or of a graph that was fitted the Graph or its matrix,
+    where the file has their digest only. Raises InputError for what is no such file, is damaged,
+    or for data that are not those of the fit.
+    """
+    from mustlink_io.jobs.models import load_model
+
+    return load_model(path, data)

@@ -1,0 +1,162 @@
+"""Attributes of a fitted estimator, each with what it must be where it comes from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mustlink.constraints import Constraints
+from mustlink.estimator import GraphEstimator
+from mustlink.graph import Graph
+from mustlink.lyapunov.new_edges import NewEdges
+from mustlink.lyapunov.sources import Sources
+from mustlink.methods.adjusted_graph import Adjustment
+from mustlink.methods.clusterer import GraphClusterer
+from mustlink.persistence.checks import check_numbers, check_rows, refuse
+from mustlink.result import Report
+from mustlink.selection.calibration import Calibration
+from mustlink.selection.held_out_choice import Choice
+
+Check = Callable[[str, Any, Graph], None]
+_MOST = 2**31  # of a seed, a count of columns or of names
+
+
+def check_attributes(estimator: GraphEstimator, found: Mapping[str, Any], graph: Graph) -> None:
+    """Raise InputError for an attribute that no fit sets, or that could not be such a one."""
+    for name, value in found.items():
+        refuse(name not in _CHECKS, name)
+        _CHECKS[name](name, value, graph)
+    refuse(not isinstance(found.get("report_"), Report), "report_")
+    if isinstance(estimator, GraphClusterer):
+        refuse("labels_" not in found, "labels_")
+        check_numbers("labels_", found["labels_"], graph.n_rows)
+    if "classes_" in found and "label_distributions_" in found:
+        shape = found["label_distributions_"].shape
+        refuse(shape != (graph.n_rows, found["classes_"].size), "label_distributions_")
+
+
+def _rows(name: str, value: Any, graph: Graph) -> None:
+    check_rows(name, value, graph.n_rows)
+
+
+def _numbers(name: str, value: Any, graph: Graph) -> None:
+    check_numbers(name, value, graph.n_rows)
+
+
+def _weights(name: str, value: Any, graph: Graph) -> None:
+    if value is not None:
+        check_rows(name, value, graph.n_rows)
+        refuse(value.ndim != 1 or value.dtype != np.float64 or bool((value < 0).any()), name)
+
+
+def _column(name: str, value: Any, graph: Graph) -> None:
+    refuse(not isinstance(value, np.ndarray) or value.ndim != 1, name)
+    refuse(value.dtype.kind == "f" and not np.isfinite(value).all(), name)
+
+
+def _whole(name: str, value: Any, graph: Graph) -> None:
+    refuse(not isinstance(value, int) or not 0 <= value < max(_MOST, graph.n_rows**2), name)
+
+
+def _either(*kinds: type) -> Check:
+    def check(name: str, value: Any, graph: Graph) -> None:
+        refuse(value is not None and not isinstance(value, kinds), name)
+
+    return check
+
+
+def _names(name: str, value: Any, graph: Graph) -> None:
+    if value is None:
+        return
+    told = isinstance(value, Mapping) and all(isinstance(one, str) for one in value.values())
+    refuse(not told or not all(isinstance(one, int) and one >= 0 for one in value), name)
+
+
+def _told(name: str, value: Any, graph: Graph) -> None:
+    _either(Constraints)(name, value, graph)
+    refuse(value is not None and value.n_nodes != graph.n_rows, name)
+
+
+def _scores(name: str, value: Any, graph: Graph) -> None:
+    refuse(not isinstance(value, tuple) or len(value) != 2, name)
+    scores, place = value
+    refuse(not isinstance(scores, np.ndarray) or scores.ndim != 2, name)
+    check_rows(name, place, graph.n_rows)
+    refuse(place.dtype.kind != "i" or place.ndim != 1, name)
+    refuse(not -1 <= place.min() <= place.max() < len(scores), name)
+
+
+def _arcs(name: str, value: Any, graph: Graph) -> None:
+    refuse(not isinstance(value, tuple) or len(value) != 2, name)
+    A, counts = value
+    refuse(not isinstance(A, sp.csr_matrix) or A.shape != (graph.n_rows, graph.n_rows), name)
+    check_csr(name, A)
+    _weights(name, counts, graph)
+
+
+def _sources(name: str, value: Any, graph: Graph) -> None:
+    refuse(not isinstance(value, tuple) or len(value) != 2, name)
+    Y, parameter = value
+    refuse(not isinstance(Y, Sources) or not isinstance(parameter, float), name)
+    for M in (Y.B, Y.C):
+        refuse(not isinstance(M, sp.csr_matrix | sp.csc_matrix), name)
+        check_csr(name, M)
+    linked = int(np.count_nonzero(graph.degrees))
+    refuse(Y.B.shape[0] != linked or Y.C.shape != (Y.B.shape[1],) * 2, name)
+
+
+def _moved(name: str, value: Any, graph: Graph) -> None:
+    refuse(not isinstance(value, Adjustment) or not isinstance(value.new, NewEdges), name)
+    refuse(value.beliefs.shape != (graph.affinity.nnz,), name)
+    linked, new = int(np.count_nonzero(graph.degrees)), value.new
+    refuse(not new.first.shape == new.second.shape == new.beliefs.shape, name)
+    for ends in (new.first, new.second):
+        wrong = ends.dtype.kind != "i" or ends.ndim != 1
+        refuse(wrong or (ends.size > 0 and not 0 <= ends.min() <= ends.max() < linked), name)
+
+
+def check_csr(name: str, M: Any) -> None:
+    """Raise InputError unless a sparse matrix points where there are rows and columns."""
+    try:
+        M.check_format(full_check=True)
+    except ValueError:
+        refuse(True, name)
+    refuse(not np.isfinite(M.data).all(), name)
+
+
+_CHECKS: dict[str, Check] = {
+    "labels_": _rows,
+    "sending_labels_": _numbers,
+    "receiving_labels_": _numbers,
+    "embedding_": _rows,
+    "propagated_": _rows,
+    "label_distributions_": _rows,
+    "confidence_": _rows,
+    "classes_": _column,
+    "given_labels_": _column,
+    "eigenvalues_": _column,
+    "singular_values_": _column,
+    "costs_": _column,
+    "feature_names_in_": _column,
+    "report_": _either(Report),
+    "n_features_in_": _whole,
+    "_used_seed": _whole,
+    "_amount": _whole,
+    "_first_new": _whole,
+    "_acted": _either(bool),
+    "_counted": _either(str),
+    "_asked": _either(dict),
+    "_choice": _either(Choice),
+    "_calibrated": _either(Calibration),
+    "_names": _names,
+    "_given": _told,
+    "_row_weights": _weights,
+    "_scores": _scores,
+    "_arcs": _arcs,
+    "_sources": _sources,
+    "_moved": _moved,
+    "_F": _either(),
+}

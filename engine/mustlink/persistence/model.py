@@ -1,0 +1,275 @@
+"""A fitted estimator as a tree of plain values, arrays and records, and the estimator of a tree.
+
+A tree may come from anywhere: whatever indexes an array in the engine is checked before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from mustlink.check import as_affinity, as_points
+from mustlink.constraints import Constraints
+from mustlink.constraints.given import Given
+from mustlink.constraints.soft_labels import SoftLabels
+from mustlink.errors import InputError
+from mustlink.estimator import GraphEstimator
+from mustlink.graph import Graph
+from mustlink.lyapunov.new_edges import NewEdges
+from mustlink.lyapunov.sources import Sources
+from mustlink.methods.adjusted_graph import Adjustment
+from mustlink.observe import StageRecord
+from mustlink.persistence import derived
+from mustlink.persistence.attributes import check_attributes
+from mustlink.persistence.checks import damaged, refuse
+from mustlink.result import Report
+from mustlink.rounding.memberships import Trust
+from mustlink.selection.calibration import Calibration
+from mustlink.selection.held_out_choice import Choice
+from mustlink.workspace.keeper import digest
+
+VERSION = 1  # raised when a tree is written that an older reader would take wrongly
+RECORDS: tuple[type, ...] = (
+    *derived.RECORDS,
+    Adjustment,
+    Calibration,
+    Choice,
+    Given,
+    NewEdges,
+    Report,
+    SoftLabels,
+    Sources,
+    StageRecord,
+    Trust,
+)
+# Not results: who keeps stages, who searches, what is made again when it is asked for.
+_PASSING = {"_kept_in", "_searches", "_cut_on_disk", "_convergence", "classifier_"}
+
+
+def state_of(
+    estimator: Any, *, data: bool = True, points: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """A fitted estimator as a tree; without `data` points and graph by their digest only.
+
+    `points` tell where the points are, where that is another file.
+    Raises InputError for what is not fitted, has its graph on disk, or has parameters that are no
+    plain values or arrays.
+    """
+    if not isinstance(estimator, GraphEstimator):
+        kind = type(estimator).__name__
+        raise InputError(f"save: {kind} has no model file; save what clusters or propagates")
+    check_is_fitted(estimator)
+    graph = estimator.graph_
+    if not isinstance(graph, Graph):
+        raise InputError("save: the graph of this fit is on disk; its result file is what there is")
+    given = set(estimator.get_params())
+    state = {
+        name: _out(value)
+        for name, value in vars(estimator).items()
+        if name not in given and name not in _PASSING | {"graph_", "_points"}
+    }
+    if "_F" in state:
+        state["_F"] = None  # made when it is asked for
+    state["_names"] = tuple((state.get("_names") or {}).items())
+    if state.get("_calibrated") is not None:
+        labels, found = estimator._calibrated
+        state["_calibrated"] = found if labels is estimator.labels_ else None
+    told = estimator._points if points is None else points
+    return {
+        "version": VERSION,
+        "class": type(estimator).__name__,
+        "parameters": {name: _parameter(name, value) for name, value in _asked(estimator)},
+        "state": state,
+        "graph": _graph_out(graph, data=data),
+        "derived": derived.derived_state(graph),
+        "points": None if told is None else _points_out(told, data=data),
+    }
+
+
+def restored(tree: Any, kinds: Mapping[str, Any], data: Any = None) -> Any:
+    """The estimator of a tree, of one of the `kinds` by name.
+
+    `data` are points or a graph where the tree has digests only.
+
+    Raises InputError.
+    """
+    refuse(not isinstance(tree, Mapping) or not isinstance(tree.get("version"), int), "its head")
+    if tree["version"] > VERSION:
+        raise InputError(
+            f"model: version {tree['version']} is newer than this program's ({VERSION}); update "
+            "mustlink"
+        )
+    name, params, state = (tree.get(part) for part in ("class", "parameters", "state"))
+    refuse(not isinstance(name, str) or name not in kinds, "its class")
+    kind: Any = kinds[str(name)]
+    refuse(not isinstance(kind, type) or not issubclass(kind, GraphEstimator), "its class")
+    refuse(not isinstance(params, Mapping) or not isinstance(state, Mapping), "its parameters")
+    assert isinstance(params, Mapping)
+    assert isinstance(state, Mapping)
+    refuse(set(params) != set(kind._get_param_names()), "its parameters")
+    estimator = kind(**params)
+    graph = _graph_in(tree.get("graph"), data)
+    estimator.graph_ = graph
+    found = {name: _in(value) for name, value in state.items()}
+    found["_names"] = _pairs(found.get("_names"))
+    check_attributes(estimator, found, graph)
+    for attribute, value in found.items():
+        setattr(estimator, attribute, value)
+    if found.get("_calibrated") is not None:
+        estimator._calibrated = (estimator.labels_, found["_calibrated"])
+    derived.restore_derived(graph, tree.get("derived"))
+    estimator._points = _points_in(tree.get("points"), data, graph)
+    return estimator
+
+
+def _pairs(names: Any) -> dict[Any, Any]:
+    """Numbers and names of clusters, which are pairs in the file: JSON's keys are text."""
+    fine = isinstance(names, tuple) and all(isinstance(p, tuple) and len(p) == 2 for p in names)
+    refuse(not fine, "names of clusters")
+    return dict(names)
+
+
+def _asked(estimator: Any) -> list[tuple[str, Any]]:
+    return sorted(estimator.get_params(deep=False).items())
+
+
+def _parameter(name: str, value: Any) -> Any:
+    """A parameter as a plain value or an array; InputError for anything else."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str | np.ndarray):
+        return value
+    if isinstance(value, list | tuple) and all(
+        isinstance(one, bool | int | float | str) for one in value
+    ):
+        return value
+    raise InputError(
+        f"save: {name} is a {type(value).__name__}, which a file cannot hold without code; set it "
+        "to a plain value first: set_params"
+    )
+
+
+def _out(value: Any) -> Any:
+    if isinstance(value, Constraints):
+        return {"statements": value.statements, "hard": value.hard}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OUS":
+        names, codes = np.unique(value, return_inverse=True)
+        return {"texts": names.tolist(), "kind": value.dtype.str, "codes": codes.astype(np.int64)}
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tuple(_out(part) for part in value)
+    return value
+
+
+def _in(value: Any) -> Any:
+    if isinstance(value, Mapping) and set(value) == {"statements", "hard"}:
+        return _constraints_in(value["statements"], value["hard"])
+    if isinstance(value, Mapping) and set(value) == {"texts", "kind", "codes"}:
+        return _texts_in(value["texts"], value["kind"], value["codes"])
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tuple(_in(part) for part in value)
+    return value
+
+
+def _texts_in(texts: Any, kind: Any, codes: Any) -> Any:
+    plain = isinstance(texts, list) and all(isinstance(x, bool | int | float | str) for x in texts)
+    refuse(not plain or not isinstance(codes, np.ndarray) or codes.dtype.kind != "i", "names")
+    refuse(not isinstance(kind, str) or kind[:2] not in ("|O", "<U", ">U", "|S"), "names")
+    refuse(bool(codes.size) and not 0 <= codes.min() <= codes.max() < len(texts), "names")
+    names = np.array(texts, dtype=object)
+    try:
+        return names[codes] if kind == "|O" else names[codes].astype(np.dtype(kind))
+    except (TypeError, ValueError):
+        raise damaged("names") from None
+
+
+def _constraints_in(said: Any, hard: Any) -> Constraints:
+    """Constraints made again of their statements, which are checked as a caller's are."""
+    refuse(not isinstance(said, Given), "what was told")
+    assert isinstance(said, Given)
+    n, label_weights = said.n_nodes, said.label_weights
+    refuse(len(label_weights) != 2 or min(label_weights) < 0, "what was told")
+    if said.pairs.size:
+        Constraints.from_pairs(said.pairs, said.belief, n_nodes=n)
+    if said.labels is not None:
+        Constraints.from_labels(said.labels)
+    if said.soft is not None:
+        Constraints.from_matrix(said.soft)
+    sizes = [len(one) for one in (said.labels,) if one is not None]
+    sizes += [said.soft.shape[0]] if said.soft is not None else []
+    if said.soft_labels is not None:
+        soft = said.soft_labels
+        Constraints.from_soft_labels(soft.values[soft.told], None, classes=soft.classes)
+        sizes += [len(soft.values), len(soft.belief)]
+    refuse(any(size != n for size in sizes), "what was told")
+    found = Constraints._made(said)
+    return found if hard is None else found.closure(hard=hard)
+
+
+def _graph_out(graph: Graph, *, data: bool) -> dict[str, Any]:
+    found = {
+        "affinity": graph.affinity,
+        "info": dict(graph.info),
+        "weights": graph.weights,
+        "rows": graph.rows,
+    }
+    if data:
+        return found
+    return {"digest": digest(graph.affinity), **found, "affinity": None}
+
+
+def _graph_in(tree: Any, data: Any) -> Graph:
+    refuse(not isinstance(tree, Mapping) or not isinstance(tree.get("info"), Mapping), "its graph")
+    W, weights, rows = (tree.get(part) for part in ("affinity", "weights", "rows"))
+    if W is None:
+        W = _same_graph(tree.get("digest"), data)
+    refuse(not isinstance(W, sp.csr_matrix) or W.dtype.kind != "f", "its graph")
+    W = _checked(W)
+    n = W.shape[0]
+    if weights is not None:
+        ok = isinstance(weights, np.ndarray) and weights.shape == (n,) and weights.dtype == float
+        refuse(not ok or not (np.isfinite(weights) & (weights >= 0)).all(), "its graph")
+    if rows is not None:
+        ok = isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind == "i"
+        refuse(not ok, "its graph")
+        refuse(not np.array_equal(np.unique(rows), np.arange(n)), "its graph")
+    return Graph(W, tree["info"], weights, rows)
+
+
+def _checked(W: sp.csr_matrix) -> sp.csr_matrix:
+    """The matrix as it is, if it is one that the engine works on; raises InputError."""
+    found = Graph.from_affinity(W).affinity if W.nnz else W
+    same = found.nnz == W.nnz and np.array_equal(found.indices, W.indices)
+    refuse(not same or not np.array_equal(found.data, W.data), "its graph")
+    return W
+
+
+def _same_graph(wanted: Any, data: Any) -> sp.csr_matrix:
+    if data is None:
+        raise InputError(
+            "load: the graph is not in the file, only its digest; give it: load(path, data=graph)"
+        )
+    W = data.affinity if isinstance(data, Graph) else as_affinity(data)
+    if digest(W) != wanted:
+        raise InputError("load: data are another graph than the one that was fitted")
+    return W
+
+
+def _points_out(points: Any, *, data: bool) -> Any:
+    told = getattr(points, "reference", points)  # of points that stay in a file
+    if isinstance(told, Mapping):
+        return dict(told)
+    X = as_points(points)
+    return X if data else {"digest": digest(X), "shape": list(X.shape)}
+
+
+def _points_in(tree: Any, data: Any, graph: Graph) -> Any:
+    if tree is None:
+        return None
+    if isinstance(tree, np.ndarray):
+        refuse(tree.ndim != 2 or tree.dtype.kind != "f" or len(tree) != graph.n_rows, "its points")
+        return as_points(tree, "model: its points")
+    return tree

@@ -1,0 +1,111 @@
+"""Fitted estimators in files, and the estimators of files: `est.save`, `mustlink.load`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import mustlink
+from mustlink.errors import InputError
+from mustlink.graph.bipartite import on_both_sides
+from mustlink.methods.clusterer import GraphClusterer
+from mustlink.persistence import model
+from mustlink.propagate.answers import Answers
+from mustlink_io.hdf5 import model_tree, store
+from mustlink_io.hdf5.locks import locked
+from mustlink_io.jobs import diagnostics
+from mustlink_io.jobs.cluster import cluster_content, cluster_findings
+from mustlink_io.jobs.points_elsewhere import points_of
+from mustlink_io.jobs.propagate import propagation_content, propagation_findings
+from mustlink_io.jobs.run import result_of
+
+
+def save_model(estimator: Any, path: str | Path, *, data: bool = True) -> None:
+    """Write a fitted estimator as `mustlink cluster` or `propagate` would, with the model.
+
+    See `mustlink.estimator.GraphEstimator.save`; written whole or not at all. Raises InputError.
+    """
+    tree = model.state_of(estimator, data=data)
+    store.check_output(path)
+    content, findings = _told(estimator)
+    parameters = {"method": type(estimator).__name__, **tree["parameters"]}
+    result = result_of(estimator, findings, content, estimator.report_, parameters, [])
+    with locked(str(path)):
+        store.write(path, {**content, **result.content()}, model_tree.writer(tree))
+
+
+def load_model(path: str | Path, data: Any = None) -> Any:
+    """The estimator in a file, see `mustlink.load`; raises InputError."""
+    with store.open_h5(path) as file:
+        tree = model_tree.read(file, model.RECORDS)
+    if tree is None:
+        raise InputError(
+            f"{path}: has no model; est.save writes one, and mustlink cluster and propagate do, "
+            "but with --no-model, on disk or on ranks"
+        )
+    try:
+        estimator = model.restored(tree, _Kinds(), data)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    if isinstance(estimator._points, dict):
+        estimator._points = points_of(estimator._points, Path(path), data)
+    return estimator
+
+
+class _Kinds(Mapping[str, Any]):
+    """What `mustlink` makes public, by name; imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(mustlink, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(mustlink.__all__)
+
+    def __len__(self) -> int:
+        return len(mustlink.__all__)
+
+    def __contains__(self, name: object) -> bool:
+        return name in mustlink.__all__
+
+
+def _told_of_classes(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """As `_told`, of a propagator; classes with names are numbered in their order."""
+    graph, names = estimator.graph_, np.asarray(estimator.classes_)
+    given = np.asarray(on_both_sides(estimator.given_labels_, graph))
+    if names.dtype.kind == "i":
+        numbered, more = estimator, {}
+    else:
+        numbered, more = copy(estimator), {"/class_names": [str(name) for name in names]}
+        numbered.classes_ = np.arange(names.size)
+        numbered.labels_ = _numbers(names, estimator.labels_)
+        given = _numbers(names, given)
+    content = {**propagation_content(numbered, given), **more}
+    return content, propagation_findings(numbered, given)
+
+
+def _numbers(names: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Places of labels among the sorted names; -1 for what is none."""
+    place = {name: code for code, name in enumerate(names.tolist())}
+    return np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.int64)
+
+
+def _told(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Answers of a fitted estimator as entries of its file, and what is found out about them."""
+    if isinstance(estimator, GraphClusterer):
+        known = estimator.constraints_
+        side = None if known.is_empty else known
+        content = {**cluster_content(estimator), **diagnostics.side_content(side)}
+        names = estimator.cluster_names_
+        if names:
+            most = int(estimator.labels_.max()) + 1
+            content["/class_names"] = [names.get(number, "") for number in range(most)]
+        return content, cluster_findings(estimator, side)
+    if isinstance(estimator, Answers):
+        return _told_of_classes(estimator)
+    values = np.asarray(estimator.eigenvalues_, dtype=float)
+    return {"/embedding": estimator.embedding_, "/eigenvalues": values}, {}
