@@ -29,6 +29,8 @@ SEE = {
     "methods/normalized_cut.py": "sweeps over splitting values: cuts of the graph as given",
     "methods/spectral_learning.py": "makes the graph with constraints written into it",
     "neighbours/kept_rows.py": "none: an estimator's parameter, by name",
+    "persistence/attributes.py": "none: a number of edges",
+    "persistence/model.py": "writes the graph into a file",
     "points_and_view.py": "none: whether points or a graph are given",
     "propagate/cluster_kernel.py": "makes the graph of the nodes that count",
     "propagate/task.py": "none: a number of edges",
