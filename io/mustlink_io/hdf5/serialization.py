@@ -35,28 +35,11 @@ def write_tree(
     Arrays that are in the file, by id in `places`, are linked to.
     """
     if isinstance(value, np.ndarray):
-        place = None if places is None else places.get(id(value))
-        if place is None:
-            parent.create_dataset(name, data=value)
-        else:
-            parent[name] = parent.file[place]
-        if value.flags.f_contiguous and not value.flags.c_contiguous:
-            parent[name].attrs["order"] = 1  # sums in another order round differently
+        _write_array(parent, name, value, None if places is None else places.get(id(value)))
         return
     group = parent.create_group(name)
-    if isinstance(value, DiskBlock):
-        _put(group, _KIND, "rows")
-        rows = group.create_dataset("rows", value.shape, value.dtype)
-        for first in range(0, len(value), _ROWS):
-            rows[first : first + _ROWS] = value[first : first + _ROWS]
+    if _write_matrix(group, value):
         return
-    for kind, cls in _SPARSE.items():
-        if isinstance(value, cls):
-            _put(group, _KIND, kind)
-            group.attrs["shape"] = np.array(value.shape, dtype=np.int64)
-            for part in ("data", "indices", "indptr"):
-                group.create_dataset(part, data=getattr(value, part))
-            return
     plain = _to_json(value)
     if plain is not _NOT_PLAIN:
         _put(group, _KIND, "json")
@@ -79,6 +62,33 @@ def write_tree(
     group.attrs["count"] = len(children)
     for place, child in zip(_places(names), children, strict=True):
         write_tree(group, place, child, places)
+
+
+def _write_array(parent: h5py.Group, name: str, value: Any, place: str | None) -> None:
+    if place is None:
+        parent.create_dataset(name, data=value)
+    else:
+        parent[name] = parent.file[place]
+    if value.flags.f_contiguous and not value.flags.c_contiguous:
+        parent[name].attrs["order"] = 1  # sums in another order round differently
+
+
+def _write_matrix(group: h5py.Group, value: Any) -> bool:
+    """Write a block on disk or a sparse matrix; whether it was one."""
+    if isinstance(value, DiskBlock):
+        _put(group, _KIND, "rows")
+        rows = group.create_dataset("rows", value.shape, value.dtype)
+        for first in range(0, len(value), _ROWS):
+            rows[first : first + _ROWS] = value[first : first + _ROWS]
+        return True
+    for kind, cls in _SPARSE.items():
+        if isinstance(value, cls):
+            _put(group, _KIND, kind)
+            group.attrs["shape"] = np.array(value.shape, dtype=np.int64)
+            for part in ("data", "indices", "indptr"):
+                group.create_dataset(part, data=getattr(value, part))
+            return True
+    return False
 
 
 def _as_it_is(parent: h5py.Group, name: str) -> Any:
