@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 from collections import namedtuple
 
@@ -150,3 +151,28 @@ def test_what_does_not_run_on_disk_is_refused(data, little, capsys, tmp_path, mo
     assert code == 2
     assert err.count("\n") == 1
     assert not (tmp_path / "out.h5").exists()
+
+
+@pytest.mark.parametrize("size", [3_000, 40_000, 150_000, 400_000])
+@pytest.mark.parametrize("verb", ["cluster", "graph"])
+def test_a_disk_that_fills_up_is_told_in_a_line(
+    data, little, capsys, tmp_path, monkeypatch, size, verb
+):
+    """Wherever it ends: files that grow beyond fail with EFBIG, as with ENOSPC."""
+    monkeypatch.setattr(graph, "is_too_large", lambda *_: True)
+    out = tmp_path / "out.h5"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        if verb == "graph":
+            code, _, err = shell(capsys, "graph", data, "--memory", "2GB", "-o", out)
+        else:
+            code, _, err = cluster(capsys, data, out, "--quiet")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    told = [line for line in err.splitlines() if line.startswith("mustlink:")]
+    assert code == 2, err
+    assert len(told) == 1
+    assert "Traceback" not in err
+    assert not out.exists()
+    assert not [one for one in tmp_path.iterdir() if one.name.endswith(".tmp")]
