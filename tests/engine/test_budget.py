@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from dataclasses import replace
 
 import h5py
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 import mustlink as ml
 from cases import blobs, planted_graph, random_graph
+from mustlink.cost.budget import Budget
 from mustlink.cost.method_cost import RESERVE, Size, adjusted_cut, eigenvectors, propagation
 from mustlink.cost.process_memory import PROGRAM, parse_size, peak_bytes, resident_bytes
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
@@ -460,3 +462,15 @@ def test_what_is_held_beside_the_points_is_no_room(estimator):
         est._work(X, recorded(None), 0, None, None, 7_900_000_000)
     P = np.full((60, 2), 0.5)
     assert bytes_of(P, 1.0, None) == P.nbytes
+
+
+def test_what_the_system_leaves_counts():
+    """A limit on data counts what was claimed and never touched."""
+    budget = Budget(10**12)
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    assert budget.left() > 10**11
+    try:
+        resource.setrlimit(resource.RLIMIT_DATA, (10**11, hard))
+        assert 0 < budget.left() < 10**11
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from mustlink.cost.process_memory import PROGRAM, peak_bytes, resident_bytes, size_text
+from mustlink.cost.process_memory import (
+    PROGRAM,
+    left_by_system,
+    peak_bytes,
+    resident_bytes,
+    size_text,
+)
 from mustlink.errors import OutOfMemoryError
 
 _MORE = 1.3  # times what was taken when a fit had to stop: what to try next
@@ -32,7 +38,10 @@ class Budget:
 
     def left(self) -> int | None:
         """Bytes that may be taken beside what there is now; None without a limit."""
-        return None if self.limit is None else self._most - (resident_bytes() - self._others)
+        if self.limit is None:
+            return None
+        left, given = self._most - (resident_bytes() - self._others), left_by_system()
+        return left if given is None else min(left, given)
 
     def check(self, stage: str) -> None:
         """Raise OutOfMemoryError where more than the limit was taken."""

@@ -37,6 +37,16 @@ def resident_bytes() -> int:
     return peak_bytes() if found is None else found
 
 
+def left_by_system() -> int | None:
+    """Bytes that a limit on the data of this process (RLIMIT_DATA) leaves; None without one.
+
+    It counts what was claimed and never touched, too: stacks of threads, holes in the heap.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    claimed = _status("VmData")
+    return None if limit == resource.RLIM_INFINITY or claimed is None else limit - claimed
+
+
 def give_back() -> None:
     """Return freed memory to the system where the C library can be asked to.
 
