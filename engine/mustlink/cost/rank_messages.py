@@ -11,6 +11,7 @@ from typing import Any
 
 _SINGLE, _DOUBLE = 4, 8
 _PRODUCTS = 4  # of a cycle of degree 2 on every grid: one before, one residual, two after
+_LAST = 7  # on a divided grid that no other follows, of a polynomial of degree 8
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class DividedShape:
 
     `halos` are those for a product, `members` nodes in aggregates owned here, `beyond` aggregates
     of own nodes; `gathered` are the nodes of the first grid on all ranks that others own, `sums`
-    the nodes of the tree.
+    the nodes of the tree. `ends` where no grid is on all ranks.
     """
 
     ranks: int
@@ -28,6 +29,7 @@ class DividedShape:
     beyond: tuple[int, ...]
     gathered: int
     sums: int
+    ends: bool = False
 
     @classmethod
     def of(cls, grids: Any) -> DividedShape:
@@ -39,19 +41,23 @@ class DividedShape:
             tuple(grid.matrix.halo.size for grid in grids.divided),
             tuple(way.found.halo.size for way in ways),
             tuple(way.halo.size for way in ways if way.halo is not None),
-            last.count - last.own,
+            0 if grids.below is None else last.count - last.own,
             len(space.division.nodes),
+            grids.below is None,
         )
 
 
 def messages_of_cycle(shape: DividedShape, b: int) -> tuple[int, int]:
     """Messages and bytes of a multigrid cycle on b columns, single precision on the finest grid."""
     items = [_SINGLE] + [_DOUBLE] * (len(shape.halos) - 1)
-    rows = _PRODUCTS * sum(h * item for h, item in zip(shape.halos, items, strict=True))
+    products = [_PRODUCTS] * len(shape.halos)
+    if shape.ends:
+        products[-1] = _LAST
+    rows = sum(p * h * item for p, h, item in zip(products, shape.halos, items, strict=True))
     rows += sum(h * item for h, item in zip(shape.members, items, strict=False))
     rows += _DOUBLE * (sum(shape.beyond) + shape.gathered)
     peaks = (shape.ranks - 1) * _DOUBLE
-    count = 1 + _PRODUCTS * len(shape.halos) + len(shape.members) + len(shape.beyond) + 1
+    count = 1 + sum(products) + len(shape.members) + len(shape.beyond) + (not shape.ends)
     return count, (rows + peaks) * b
 
 
