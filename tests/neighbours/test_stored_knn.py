@@ -227,3 +227,7 @@ def test_a_graph_in_memory_of_cells_on_disk(monkeypatch, tmp_path):
     assert exact.info["method"] == "brute"
     gap = abs(found.affinity - exact.affinity)
     assert gap.sum() <= 0.1 * exact.affinity.sum()
+
+
+def test_a_small_budget_is_used_too():
+    assert stored_knn_plan(10**6, 16, 15, 6 * 10**8).layout.block > 10**5

@@ -179,7 +179,7 @@ def _stages(n: int, d: int, k: int, layout: StoredLayout, threads: int) -> dict[
     return {
         "kNN graph": search,
         "components": 14 * n + layout.rows * 16 * k + _OTHER,
-        "weights": 4 * n + _joined(n) + layout.rows * _RECORDS * k,
+        "weights": _joined(n) + layout.rows * _RECORDS * k,
     }
 
 
@@ -190,4 +190,4 @@ def stored_lists_bytes(n: int, d: int, k: int, layout: StoredLayout, threads: in
 
 def _joined(n: int) -> int:
     """Bytes while components are bridged and rows put together, beside these."""
-    return (14 + _BRIDGED) * n + _DEALT + _OTHER
+    return (18 + _BRIDGED) * n + _DEALT + _OTHER
