@@ -263,7 +263,10 @@ def models(tmp_path_factory):
     X, truth = blobs(n=1300, copies=10)
     for name in ("CSP", "NCut", "LLGC", "E2CP"):
         n = 300 if name == "E2CP" else 1300
-        fitted(name, X[:n], known(truth, 0)[:n]).save(folder / f"{name}.h5")
+        est = fitted(name, X[:n], known(truth, 0)[:n])
+        if name == "NCut":
+            assert len(est.hierarchy_) > 3
+        est.save(folder / f"{name}.h5")
     return folder
 
 
@@ -326,6 +329,8 @@ WRONG = {
     "another type in a record": ("CSP", "model/state/_choice/value", text(b'"sphere"', b"7777")),
     "a seed of text": ("CSP", "model/state/_used_seed/value", lambda _: np.full(2, 34, "u1")),
     "deep JSON": ("CSP", "model/parameters/value", lambda _: np.full(10**5, 91, "u1")),
+    "a tree of nobody": ("NCut", "model/state/_hierarchy/0", put((0, 0), 10**6)),
+    "leaves of nobody": ("NCut", "model/state/_hierarchy/1", put(0, 10**4)),
     "edges of nobody": ("E2CP", "model/state/_moved/new/first", put(0, 10**7)),
     "sources of nobody": ("E2CP", "model/state/_sources/0/B/indices", put(0, 10**7)),
 }  # fmt: skip

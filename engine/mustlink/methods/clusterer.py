@@ -17,6 +17,7 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
+from mustlink.methods.hierarchies import Hierarchies
 from mustlink.methods.lasting_numbers import LastingNumbers
 from mustlink.methods.soft_clusters import SoftClusters
 from mustlink.observe import Recorder
@@ -39,6 +40,7 @@ USUAL_CLUSTERS = 8  # where nobody says how many, as in scikit-learn
 @dataclass(eq=False, repr=False)
 class GraphClusterer(
     LastingNumbers,
+    Hierarchies,
     SoftClusters,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,

@@ -18,6 +18,7 @@ from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
 from mustlink.graph.several import several
 from mustlink.graph.stored import StoredGraph
+from mustlink.growing import all_or_nothing, grown, told_of_all
 from mustlink.labels import as_labels, encoded, n_classes_in, refuse_row_numbers
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.methods.refined_clusters import refined_clusters
@@ -122,6 +123,30 @@ class InformedClusterer(GraphClusterer):
             work = self._view(self.graph_, recorder, row_weights=self._row_weights)
             self._run_again(work, self._of_nodes(given, work))
         return self._numbered_as(before, recorder)._scored(recorder)
+
+    def add(
+        self,
+        X: Any,
+        y: Any = None,
+        constraints: Constraints | None = None,
+        observer: Observer | Recorder | None = None,
+    ) -> Self:
+        """Join new points (m, d) to the fitted ones, or nodes by their edges (m, n + m), sparse.
+
+        The rows are n + m then, the new ones last; `y` (m,) are labels of these, `constraints` say
+        more of all. What was told before holds. New points are joined to the graph by edges to
+        their nearest, smooth vectors are extended and sharpened where that is needed, clusters keep
+        their numbers and names. The graph is not searched again: after many additions a fit finds
+        better neighbours. Raises InputError, and then nothing has changed.
+        """
+        check_is_fitted(self)
+        self._check()
+        recorder, before = recorded(observer), self.labels_
+        with all_or_nothing(self), self._running(recorder):
+            work = grown(self, X, recorder)
+            given = told_of_all(self._given, work.graph.n_rows, y, constraints)
+            self._run_again(work, self._of_nodes(given, work))
+            return self._numbered_as(before, recorder, "add")._scored(recorder)
 
     def _run_again(self, work: Workspace, known: Constraints) -> None:
         """`_run` with what is to be kept of the fit before."""

@@ -19,6 +19,7 @@ from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
 from mustlink.graph.several import several
 from mustlink.graph.stored import StoredGraph
+from mustlink.growing import all_or_nothing, grown
 from mustlink.labels import as_labels, class_labels
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.methods.informed_clusterer import side_information
@@ -143,6 +144,18 @@ class NCut(GraphClusterer):
         with self._running(recorder):
             self._run(self._view(self.graph_, recorder), y, constraints)
         return self._numbered_as(before, recorder)._scored(recorder)
+
+    def add(self, X: Any, observer: Observer | Recorder | None = None) -> NCut:
+        """Join new points (m, d) to the fitted ones, or nodes by their edges (m, n + m), sparse.
+
+        See `CSP.add`; with init="labels" fit again.
+        """
+        check_is_fitted(self)
+        self._check()
+        recorder, before = recorded(observer), self.labels_
+        with all_or_nothing(self), self._running(recorder):
+            self._run(grown(self, X, recorder), None, None)
+            return self._numbered_as(before, recorder, "add")._scored(recorder)
 
     def _run(self, work: Workspace, y: Any, constraints: Constraints | None) -> None:
         """Cluster a graph and set the results."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.cluster.hierarchy import is_valid_linkage
 
 from mustlink.constraints import Constraints
 from mustlink.estimator import GraphEstimator
@@ -118,6 +119,20 @@ def _moved(name: str, value: Any, graph: Graph) -> None:
         refuse(wrong or (ends.size > 0 and not 0 <= ends.min() <= ends.max() < linked), name)
 
 
+def _hierarchy(name: str, value: Any, graph: Graph) -> None:
+    if value is None:
+        return
+    refuse(not isinstance(value, tuple) or len(value) != 3, name)
+    linkage, leaves, groups = value
+    check_numbers(name, leaves, graph.n_rows)
+    refuse(not isinstance(groups, np.ndarray) or groups.dtype != np.int64, name)
+    refuse(groups.ndim != 1 or groups.size == 0 or leaves.max() >= groups.size, name)
+    _column(name, groups, graph)
+    refuse(not 0 <= groups.min() <= groups.max() < graph.n_rows + 1_000_000, name)
+    refuse(not isinstance(linkage, np.ndarray) or linkage.shape != (groups.size - 1, 4), name)
+    refuse(groups.size > 1 and not is_valid_linkage(linkage), name)
+
+
 def check_csr(name: str, M: Any) -> None:
     """Raise InputError unless a sparse matrix points where there are rows and columns."""
     try:
@@ -159,4 +174,5 @@ _CHECKS: dict[str, Check] = {
     "_sources": _sources,
     "_moved": _moved,
     "_F": _either(),
+    "_hierarchy": _hierarchy,
 }

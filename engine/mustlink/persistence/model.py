@@ -22,6 +22,7 @@ from mustlink.graph import Graph
 from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.lyapunov.sources import Sources
 from mustlink.methods.adjusted_graph import Adjustment
+from mustlink.methods.hierarchies import Hierarchy
 from mustlink.observe import StageRecord
 from mustlink.persistence import derived
 from mustlink.persistence.attributes import check_attributes
@@ -74,6 +75,10 @@ def state_of(
     }
     if "_F" in state:
         state["_F"] = None  # made when it is asked for
+    if "_hierarchy" in state:
+        tree = estimator._hierarchy
+        current = tree is not None and tree.labels is estimator.labels_
+        state["_hierarchy"] = (tree.linkage, tree.leaves, tree.groups) if current else None
     state["_names"] = tuple((state.get("_names") or {}).items())
     if state.get("_calibrated") is not None:
         labels, found = estimator._calibrated
@@ -121,6 +126,8 @@ def restored(tree: Any, kinds: Mapping[str, Any], data: Any = None) -> Any:
         setattr(estimator, attribute, value)
     if found.get("_calibrated") is not None:
         estimator._calibrated = (estimator.labels_, found["_calibrated"])
+    if found.get("_hierarchy") is not None:
+        estimator._hierarchy = Hierarchy(*found["_hierarchy"], estimator.labels_)
     derived.restore_derived(graph, tree.get("derived"))
     estimator._points = _points_in(tree.get("points"), data, graph)
     return estimator

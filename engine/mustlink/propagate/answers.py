@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
+from mustlink.growing import all_or_nothing, grown, labels_of_all
 from mustlink.labels import encoded, named
+from mustlink.observe import recorded
 from mustlink.operators.laplacian import Block
 
 
@@ -63,6 +66,25 @@ class Answers(ClassifierMixin, GraphEstimator):
         weight = None if sample_weight is None else np.asarray(sample_weight)[known]
         right = self.predict(X)[known] == np.asarray(y)[known]
         return float(np.average(right, weights=weight))
+
+    def add(self, X: Any, y: Any = None, observer: Any = None) -> Self:
+        """Join new points (m, d) to the fitted ones, or nodes by their edges (m, n + m), sparse.
+
+        The rows are n + m then, the new ones last, `y` (m,) their labels, unknown if left out. The
+        graph is not searched again, labels are spread anew. Raises InputError, and then nothing has
+        changed.
+        """
+        check_is_fitted(self)
+        recorder = recorded(observer)
+        with all_or_nothing(self):
+            with self._running(recorder):
+                n = grown(self, X, recorder).graph.n_rows
+            given = labels_of_all(self.given_labels_, y, n - len(self.labels_))
+            return self.refit(given, observer=recorder)
+
+    @abstractmethod
+    def refit(self, y: Any, observer: Any = None) -> Self:
+        """Label the rows again from other labels."""
 
     def _known_as(self, given: NDArray[np.int64], names: NDArray[Any] | None) -> None:
         """Remember the labels given, (n,) numbers; of classes with names these come back."""

@@ -1,0 +1,134 @@
+"""Smooth vectors of a graph that has grown: those of the graph before, extended and sharpened.
+
+A new node gets the mean of its neighbours' values: u_i = Σ_j W_ij u_j / ((1 − λ) d_i), which is
+L̄v = λv solved for its row (Nyström), v = D^½u. Vectors that are smooth on the old graph then are
+nearly so on the new one; a few filters and Rayleigh-Ritz in their span make them as sharp as
+clusters need, and LOBPCG from there where they do not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.eigen.nested_iteration import nested
+from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
+from mustlink.eigen.smooth_subspace import SmoothBasis, smooth_basis
+from mustlink.eigen.solver import (
+    BASIS_TOL,
+    BasisKey,
+    OrderKey,
+    PairsKey,
+    grids_of,
+    laplacian_of,
+)
+from mustlink.graph.graph import Graph
+from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.result import Convergence, EigenResult
+from mustlink.workspace import Workspace
+
+Floats = NDArray[np.float64]
+FEWEST = 20_000  # nodes below which vectors are found anew: that is quick, and sharp
+_FILTERS, _SWEEPS = 4, 3  # products of a sweep, and sweeps at most
+_STEPS = 40  # of LOBPCG, where sweeps did not do
+
+
+def extend_vectors(before: Graph, work: Workspace) -> None:
+    """Keep with the grown graph of `work` what the graph `before` had: its order and vectors.
+
+    The first nodes are those before. Nothing is kept of few nodes, of a graph that now falls apart
+    in another way, or of regularised degrees: these are found anew when they are asked for.
+    """
+    graph = work.graph
+    if graph.n_nodes < FEWEST:
+        return
+    for _, order in before.derived.of(OrderKey):
+        with work.recorder.stage("order of the nodes"):
+            graph.derived.put(OrderKey(None), _order(order, graph, before.n_nodes))
+    if before.n_components != 1 or graph.n_components != 1:
+        return
+    plain = Workspace(before, single=work.single)
+    for key, pairs in before.derived.of(PairsKey):
+        if key.single == work.single:
+            found = _extended(laplacian_of(plain), pairs.values, pairs.vectors, work, key)
+            graph.derived.put(key, found)
+    for basis_key, basis in before.derived.of(BasisKey):
+        if basis_key.single == work.single and type(basis_key) is BasisKey:
+            graph.derived.put(basis_key, _basis(laplacian_of(plain), basis, work, basis_key))
+
+
+def _order(order: NDArray[np.int64], graph: Graph, n: int) -> NDArray[np.int64]:
+    """The order of old nodes, each new one behind its heaviest old neighbour."""
+    W = graph.affinity
+    place = np.empty(graph.n_nodes)
+    place[order] = np.arange(n)
+    for i in range(n, graph.n_nodes):
+        row = slice(W.indptr[i], W.indptr[i + 1])
+        old = W.indices[row] < n
+        near = W.indices[row][old]
+        place[i] = place[near[W.data[row][old].argmax()]] + 0.5 if near.size else n
+    return np.argsort(place, kind="stable")
+
+
+def _basis(
+    old: NormalizedLaplacian, basis: SmoothBasis, work: Workspace, key: BasisKey
+) -> SmoothBasis:
+    asked = PairsKey(
+        key.single, key.solver, key.tol, key.max_iter, key.seed, key.budget, key.count,
+        limit=key.limit,
+    )  # fmt: skip
+    vectors = basis.vectors[:, 1 + basis.n_ties :]
+    found = _extended(old, basis.values[basis.n_ties :], vectors, work, asked)
+    residuals = found.convergence.residuals
+    return smooth_basis(laplacian_of(work), found.values, found.vectors, residuals)
+
+
+def _extended(
+    old: NormalizedLaplacian, values: Floats, vectors: Block, work: Workspace, key: PairsKey
+) -> EigenResult:
+    """Pairs of the grown graph from those (m, k) of the graph before, in working order."""
+    laplacian, tol = laplacian_of(work), max(key.tol, BASIS_TOL)
+    with work.recorder.stage("vectors of the new nodes"):
+        found = _filtered(
+            laplacian, values, _nystrom(old, values, vectors, work.graph, laplacian), tol
+        )
+    if found.convergence.converged.all():
+        return found
+    grids = grids_of(work)
+    with work.recorder.stage("eigenvectors"):
+        X, k = found.vectors, values.size
+        return nested(laplacian, grids, k, tol=tol, max_iter=_STEPS, seed=key.seed, start=X)
+
+
+def _filtered(laplacian: NormalizedLaplacian, values: Floats, X: Block, tol: float) -> EigenResult:
+    """Ritz pairs in the span of X (m, k), filtered till residuals are within tol, or some times."""
+    space, theta, residuals = laplacian.space, values, np.full(values.size, np.inf)
+    sweeps = 0
+    while sweeps < _SWEEPS and not (residuals <= tol).all():
+        X = orthonormal(space, laplacian.null.project(laplacian.smooth(X, _FILTERS)))
+        AX = laplacian.apply(X)
+        theta, C = rayleigh_ritz(space, X, AX)
+        X, AX = space.combine(X, C), space.combine(AX, C)
+        residuals = np.linalg.norm(AX - X * theta.astype(X.dtype), axis=0).astype(np.float64)
+        sweeps += 1
+    told = Convergence("filters", "tolerance", _FILTERS * sweeps, residuals, tol)
+    return EigenResult(theta, X, told)
+
+
+def _nystrom(
+    old: NormalizedLaplacian,
+    values: Floats,
+    vectors: Block,
+    graph: Graph,
+    laplacian: NormalizedLaplacian,
+) -> Block:
+    """D^½u on all nodes, in the new working order: u of old nodes, and means for new ones."""
+    n, N = old.n_nodes, graph.n_nodes
+    U = np.zeros((N, vectors.shape[1]), dtype=vectors.dtype)
+    U[old.nodes] = vectors / old.root_degree[:, None].astype(vectors.dtype)
+    W, d = graph.affinity[n:], graph.degrees[n:, None]
+    shrunk = np.maximum(1.0 - values, 0.1)
+    for _ in range(2):  # the second time with the values of new neighbours
+        U[n:] = (W @ U) / d / shrunk
+    root = laplacian.root_degree[:, None].astype(vectors.dtype)
+    return np.ascontiguousarray(U[laplacian.nodes] * root)

@@ -1,0 +1,150 @@
+"""A hierarchy of the clusters of a fit: cut at any number of clusters, without another fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from mustlink.check import as_integer
+from mustlink.constraints import Constraints
+from mustlink.eigen.solver import laplacian_of, smoothest
+from mustlink.errors import InputError
+from mustlink.graph import Graph
+from mustlink.kernels.threads import threads
+from mustlink.observe import Recorder, Unheard
+from mustlink.rounding.assign import kmeans
+from mustlink.rounding.merge_tree import cut_tree, merge_tree
+from mustlink.workspace import Workspace
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_LEAVES, _EACH = (16, 64), 4  # leaves in all, and for a cluster
+_FEWEST = 5  # nodes of a leaf, about
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """Linkage (L − 1, 4), the leaf of every row (n,), -1 for none, and the cluster of a leaf (L,).
+
+    `labels` are those that it is of.
+    """
+
+    linkage: Floats
+    leaves: Ints
+    groups: Ints
+    labels: Ints
+
+
+class Hierarchies:
+    """What a clusterer tells of fewer and of more clusters than it was asked for."""
+
+    labels_: Ints
+    graph_: Any
+    report_: Any
+    _hierarchy: Hierarchy | None = None
+
+    @property
+    def hierarchy_(self) -> Floats:
+        """Linkage (L − 1, 4) of L small clusters in scipy's format; made when first asked for.
+
+        Leaves are parts of the clusters, up to 64 in all, by k-means on the smoothest vectors of
+        the graph; they are merged by normalised cut (`rounding.merge_tree`), within a cluster
+        first: at K clusters it is cut into `labels_`. What was told is kept at each level:
+        parts with must-links between them are merged before others, with cannot-links last.
+        `hierarchy_leaves_` are the leaves of the rows; `scipy.cluster.hierarchy.dendrogram` draws
+        it. Cost: 4K smooth vectors, where the fit had fewer, and one pass over the edges.
+        """
+        return self._tree().linkage
+
+    @property
+    def hierarchy_leaves_(self) -> Ints:
+        """Leaf of every row in `hierarchy_`, (n,), -1 where `labels_` is."""
+        return self._tree().leaves
+
+    def cut_hierarchy(self, k: int) -> Ints:
+        """Labels (n,) of k clusters, without a fit; clusters of `labels_` keep their numbers.
+
+        At K these are `labels_`. Of fewer clusters each has the number of its largest part; where a
+        cluster is cut, the larger part keeps its number and the other gets a new one, the same at
+        every k. Raises InputError for more clusters than leaves.
+        """
+        tree: Hierarchy = self._tree()
+        k = as_integer(k, "k", 1)
+        if k > tree.groups.size:
+            raise InputError(
+                f"k: {k} clusters of {tree.groups.size} leaves; fit with n_clusters={k}"
+            )
+        sizes = np.bincount(tree.leaves[tree.leaves >= 0], minlength=tree.groups.size)
+        first_new = max(getattr(self, "_first_new", 0), int(tree.groups.max(initial=-1)) + 1)
+        numbers = cut_tree(tree.linkage, k, tree.groups, sizes.astype(float), first_new)
+        return np.append(numbers, -1)[tree.leaves]
+
+    def _tree(self) -> Hierarchy:
+        check_is_fitted(self)
+        if self._hierarchy is None or self._hierarchy.labels is not self.labels_:
+            self._hierarchy = self._grown_tree()
+        return self._hierarchy
+
+    def _grown_tree(self) -> Hierarchy:
+        this: Any = self
+        graph = this.graph_
+        if not isinstance(graph, Graph):
+            raise InputError("hierarchy: the graph of this fit is on disk; it needs it in memory")
+        of_nodes = self.labels_[graph.first_rows]
+        with threads(this.n_jobs):
+            work = this._view(graph, Recorder(Unheard()))
+            leaves, groups = _leaves(work, of_nodes, this._used_seed)
+            links = _links(graph, leaves, groups.size)
+            beliefs = _beliefs(this.constraints_, graph.spread(leaves), groups.size)
+            linkage = merge_tree(links, groups, beliefs)
+        return Hierarchy(linkage, graph.spread(leaves), groups, self.labels_)
+
+
+def _leaves(work: Workspace, labels: Ints, seed: int) -> tuple[Ints, Ints]:
+    """Leaf of every node (n,), -1 for none, and the cluster of each leaf."""
+    numbers, sizes = np.unique(labels[labels >= 0], return_counts=True)
+    laplacian = laplacian_of(work)
+    wanted = int(np.clip(_EACH * numbers.size, *_LEAVES))
+    p = min(wanted, laplacian.size - laplacian.null.n_components)
+    rows = np.zeros((labels.size, 0))
+    if p > 0:
+        basis = smoothest(work, p, seed=seed)
+        U = basis.vectors[:, 1:] / laplacian.root_degree[:, None]
+        rows = laplacian.leave(U).astype(np.float64, copy=False)
+    found = np.full(labels.size, -1, dtype=np.int64)
+    groups: list[int] = []
+    for number, size in zip(numbers.tolist(), sizes.tolist(), strict=True):
+        nodes = np.flatnonzero(labels == number)
+        parts = min(max(1, round(wanted * size / sizes.sum())), max(1, size // _FEWEST))
+        own = np.zeros(size, dtype=np.int64)
+        if parts > 1 and p > 0:
+            own = np.unique(kmeans(rows[nodes], parts, seed).labels, return_inverse=True)[1]
+        found[nodes] = len(groups) + own
+        groups += [number] * (int(own.max()) + 1)
+    return found, np.array(groups, dtype=np.int64)
+
+
+def _links(graph: Graph, leaves: Ints, count: int) -> Floats:
+    """Σ w_ij by leaves of i and j, (L, L)."""
+    there = np.flatnonzero(leaves >= 0)
+    P = sp.csr_matrix((np.ones(there.size), (there, leaves[there])), shape=(leaves.size, count))
+    return (P.T @ (graph.affinity @ P)).toarray()
+
+
+def _beliefs(known: Constraints, leaves: Ints, count: int) -> Floats:
+    """Σ Q_ij by leaves of i and j, (L, L): above 0 where more says together than apart."""
+    if known.is_empty:
+        return np.zeros((count, count))
+    there = known.nodes[leaves[known.nodes] >= 0]
+    P = sp.csr_matrix((np.ones(there.size), (there, leaves[there])), shape=(leaves.size, count))
+    found: Floats = (P.T @ (known.matrix @ P)).toarray()
+    if known.factor is not None:
+        core: Any = known.core
+        B = (known.factor.T @ P).toarray()
+        found = found + B.T @ (core @ B)
+    return found

@@ -1,0 +1,208 @@
+"""New points joined to a neighbour graph that is there: their edges, and equal rows counted."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+from mustlink.graph.graph import Graph
+from mustlink.graph.multiplicity import fold
+from mustlink.graph.weights import edge_weights, local_scales
+from mustlink.kernels import graph_walk
+from mustlink.kernels.blocks import workers
+from mustlink.kernels.disjoint_sum import disjoint_sum
+from mustlink.neighbours.equal_rows import group_equal_rows
+from mustlink.neighbours.exact import nearest_points
+from mustlink.neighbours.points_by_rows import scaled_points
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_NEIGHBOUR = 7  # whose distance is a node's scale
+_ALL = 2e8  # pairs of points up to which all are compared
+_LANDMARKS = 4.0  # times √n fitted points that walks begin at
+_LEFT = 6  # nodes whose neighbours are looked at
+_BLOCK = 1 << 11  # new points at a time
+_GROUP = 200  # new points that are compared with each other, about
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Nearest of new points (m,): numbers (m, k), fitted ones first, and lengths (m, k)."""
+
+    nodes: Ints
+    lengths: Floats
+
+
+def joined_points(graph: Graph, points: NDArray[Any], new: NDArray[Any], seed: int = 0) -> Graph:
+    """The graph of points (n, d) with new ones (m, d) joined to it; InputError.
+
+    A new point gets edges to its `n_neighbors` nearest, as in `knn_graph`, and counts twice where
+    it is among theirs. Fitted points keep their edges, also to what is no longer among their
+    nearest. Weights are by the scales s_i of the graph as it was; of equal rows one is a node. As
+    every new point has an edge to a fitted one, no component is new. Points are found by walks
+    along the edges, all are compared where they are few. Cost about O(m k² d) and a pass over W.
+    """
+    info = graph.info
+    if info.get("kind") != "knn":
+        raise InputError(
+            f"add: points cannot be joined to a graph of kind {info.get('kind')!r}; fit again"
+        )
+    n, k = graph.n_nodes, int(info["n_neighbors"])
+    first = graph.first_rows
+    both = np.concatenate([points[first] if graph.rows is not None else points, new])
+    X, unit = scaled_points(both, str(info["metric"]))
+    equal = group_equal_rows(X[n:])
+    queries = X[n:][equal.first]
+    found = _nearest(graph.affinity, X[:n], queries, k)
+    same = found.lengths[:, 0] == 0
+    node = np.where(same, found.nodes[:, 0], n + np.cumsum(~same) - 1)
+    counts = np.ones(n) if graph.weights is None else graph.weights
+    grown = np.concatenate([counts, np.zeros(int((~same).sum()))])
+    np.add.at(grown, node, equal.counts)
+    rows = np.concatenate([np.arange(n) if graph.rows is None else graph.rows, node[equal.nodes]])
+    fresh = np.flatnonzero(~same)
+    if fresh.size:
+        found = _with_each_other(found, queries, fresh, n, k)
+        W = _grown(graph.affinity, _added(graph, X[:n], found, n, k, unit, grown), counts, grown)
+    else:
+        W = fold(graph.affinity, grown / np.where(counts > 0, counts, 1.0))
+    plain = bool((grown == 1).all())
+    told = {**info, "added": int(info.get("added", 0)) + len(new)}
+    alone = plain and graph.rows is None
+    return Graph(W, told, None if plain else grown, None if alone else rows)
+
+
+def _nearest(
+    W: sp.csr_matrix, X: NDArray[np.float32], queries: NDArray[np.float32], k: int
+) -> _Found:
+    """About the k nearest fitted points of every query."""
+    n, m = X.shape[0], queries.shape[0]
+    k = min(n, k)
+    if float(n) * m <= _ALL:
+        indices, lengths = nearest_points(X, queries, k)
+        return _Found(indices.astype(np.int64), lengths.astype(np.float64))
+    landmarks = np.linspace(0, n - 1, min(n, int(_LANDMARKS * np.sqrt(n)))).astype(np.int64)
+    nodes, squared = np.empty((m, k), np.int32), np.empty((m, k), np.float32)
+
+    def search(groups: NDArray[np.int64]) -> None:
+        stamp, mark = np.full(n, -1, np.int64), 0
+        for g in groups:
+            some = order[ends[g] : ends[g + 1]]
+            Q, near = queries[some], np.empty((some.size, k), np.int32)
+            gaps = np.empty((some.size, k), np.float32)
+            around = landmarks[start[some[0]]], stamp, mark
+            graph_walk.around(X, W.indptr, W.indices, *around, Q, near, gaps)
+            mark += 1
+            where = Q, _LEFT, stamp, mark
+            mark += graph_walk.walk(X, W.indptr, W.indices, *where, near, gaps)
+            nodes[some], squared[some] = near, gaps
+
+    start = _nearest_rows(queries, X[landmarks], 1)[:, 0]
+    with ThreadPoolExecutor(workers()) as pool:
+        order = np.argsort(start, kind="stable")  # those that begin alike walk alike
+        firsts = np.flatnonzero(np.append(True, np.diff(start[order]) != 0))
+        ends = np.append(firsts, m)
+        list(pool.map(search, np.array_split(np.arange(firsts.size), workers())))
+    return _Found(nodes.astype(np.int64), np.sqrt(squared.astype(np.float64)))
+
+
+def _with_each_other(
+    found: _Found, queries: NDArray[np.float32], fresh: Ints, n: int, k: int
+) -> _Found:
+    """Lists of the `fresh` new points with those of them that are near, numbered from n.
+
+    Compared are those that have one of their two nearest in common of some of them. The nearest
+    fitted one stays in every list.
+    """
+    nodes, lengths, Q = found.nodes[fresh], found.lengths[fresh], queries[fresh]
+    m = len(Q)
+    near, gaps = np.full((m, k), -1, np.int32), np.full((m, k), np.inf, np.float32)
+    centres = Q[:: max(1, min(_GROUP, m // 2))]
+    nearest = _nearest_rows(Q, centres, min(2, len(centres)))
+    owner, member = nearest.ravel(), np.repeat(np.arange(m), nearest.shape[1])
+    order = np.argsort(owner, kind="stable")
+    for group in np.split(member[order], np.flatnonzero(np.diff(owner[order])) + 1):
+        for part in np.array_split(group, -(-group.size // (8 * _GROUP))):
+            graph_walk.among(Q, part, near, gaps)
+    nodes = np.hstack([nodes, np.where(near >= 0, near + np.int64(n), -1)])
+    lengths = np.hstack([lengths, np.sqrt(gaps.astype(np.float64))])
+    lengths = np.where(nodes >= 0, lengths, np.inf)
+    sorting = lengths.copy()
+    sorting[:, 0] = -1.0
+    by_length = np.argsort(sorting, axis=1, kind="stable")[:, :k]
+    return _Found(
+        np.take_along_axis(nodes, by_length, 1), np.take_along_axis(lengths, by_length, 1)
+    )
+
+
+def _nearest_rows(Q: NDArray[np.float32], L: NDArray[np.float32], count: int) -> Ints:
+    """The nearest `count` of a few points (l, d) of each of Q (m, d): numbers (m, count)."""
+    norms = np.einsum("ij,ij->i", L, L)
+
+    def some(start: int) -> Ints:
+        D = Q[start : start + _BLOCK] @ L.T
+        D *= -2.0
+        D += norms
+        if count == 1:
+            return D.argmin(axis=1)[:, None]
+        return np.argpartition(D, count - 1, axis=1)[:, :count]
+
+    with ThreadPoolExecutor(workers()) as pool:
+        return np.concatenate(list(pool.map(some, range(0, len(Q), _BLOCK))))
+
+
+def _added(
+    graph: Graph, X: NDArray[np.float32], found: _Found, n: int, k: int, unit: float, grown: Floats
+) -> sp.csr_matrix:
+    """The edges of new points, (N, N) symmetric: the mean of both directions."""
+    info, W, m = graph.info, graph.affinity, found.nodes.shape[0]
+    there = found.nodes >= 0
+    i = n + np.repeat(np.arange(m), found.nodes.shape[1])[there.ravel()]
+    j, d = found.nodes[there], found.lengths[there]
+    met = np.unique(j[j < n])
+    scale, reach = np.empty(met.size, np.float32), np.empty(met.size, np.float32)
+
+    def look(a: int, b: int) -> None:
+        some = slice(a, b)
+        graph_walk.reaches(
+            X, W.indptr, W.indices, met[some], _NEIGHBOUR, k, scale[some], reach[some]
+        )
+
+    with ThreadPoolExecutor(workers()) as pool:
+        cuts = np.linspace(0, met.size, 8 * workers() + 1).astype(int).tolist()
+        list(pool.map(look, cuts[:-1], cuts[1:]))
+    kind, s = str(info["weights"]), np.ones(n + m)
+    s[met] = np.sqrt(np.maximum(scale, np.finfo(np.float32).tiny))
+    s[n:] = local_scales(np.sort(found.lengths, axis=1))
+    of_all: Any = s if kind == "local" else float(info.get("sigma") or 1.0) * unit
+    value = edge_weights(d, i, j, kind, of_all)
+    radius = np.zeros(n + m)
+    radius[met] = np.sqrt(reach)
+    back = (j < n) & (d < radius[j])  # whose neighbour the new point is as well
+    A = sp.csr_matrix(
+        (
+            np.concatenate([value, value[back]]),
+            (np.concatenate([i, j[back]]), np.concatenate([j, i[back]])),
+        ),
+        shape=(n + m, n + m),
+    )
+    S = ((A + A.T) * 0.5).tocsr()
+    S.sort_indices()
+    return fold(S, grown) if (grown != 1).any() else S
+
+
+def _grown(W: sp.csr_matrix, added: sp.csr_matrix, old: Floats, now: Floats) -> sp.csr_matrix:
+    """W of n nodes with the edges of m more; nodes that count more than before have more weight."""
+    n, N = W.shape[0], added.shape[0]
+    ratio = now[:n] / np.where(old > 0, old, 1.0)
+    W = W if (ratio == 1).all() else fold(W, ratio)
+    indptr = np.concatenate([W.indptr, np.full(N - n, W.indptr[-1], W.indptr.dtype)])
+    wider = sp.csr_matrix((W.data, W.indices, indptr), shape=(N, N))
+    added.indices = added.indices.astype(W.indices.dtype, copy=False)
+    return disjoint_sum(wider, added)
