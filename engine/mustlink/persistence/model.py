@@ -127,7 +127,8 @@ def restored(tree: Any, kinds: Mapping[str, Any], data: Any = None) -> Any:
     if found.get("_calibrated") is not None:
         estimator._calibrated = (estimator.labels_, found["_calibrated"])
     if found.get("_hierarchy") is not None:
-        estimator._hierarchy = Hierarchy(*found["_hierarchy"], estimator.labels_)
+        linkage, leaves, groups = found["_hierarchy"]
+        estimator._hierarchy = Hierarchy(linkage, leaves, groups, estimator.labels_)
     derived.restore_derived(graph, tree.get("derived"))
     estimator._points = _points_in(tree.get("points"), data, graph)
     return estimator
