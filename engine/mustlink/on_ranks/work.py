@@ -117,8 +117,6 @@ class RankWork:
         self, laplacian: DividedLaplacian
     ) -> tuple[DividedLaplacian, Preconditioner | None]:
         """The Laplacian, and its multigrid cycle unless no grid is coarser."""
-        if laplacian is self.laplacian:
-            return laplacian, self.grids.cycle()
         with self.recorder.stage("multigrid set-up"):
             found = divided_hierarchy(laplacian)
         return laplacian, None if found is None else found.cycle()

@@ -1,0 +1,28 @@
+"""What every rank of `test_spreading` does: `mpiexec … spread_worker.py OUT`."""
+
+import sys
+import warnings
+
+import numpy as np
+from graphs import graphs
+from spreading import BELIEVED, WAYS, labels, prior, spread_by
+
+from mustlink.on_ranks.propagation import propagate
+from mustlink.on_ranks.work import RankWork, world
+
+warnings.simplefilter("ignore")
+ranks, found = world(), {}
+for name, W in graphs():
+    work = RankWork.of(lambda a, b, W=W: W[a:b], W.shape[0], ranks)
+    for way in WAYS:
+        for believed in (None, prior(W)) if way in BELIEVED else (None,):
+            info = {"kind": "precomputed"}
+            made = propagate(work, spread_by(way), labels(W, name), info, W.nnz, believed)
+            if made is not None:
+                key = f"{name} {way}" + (" believed" if believed else "")
+                found[f"{key} P"] = made.label_distributions_
+                found[f"{key} labels"] = made.labels_
+                found[f"{key} alpha"] = made.report_.choices.get("alpha", 0.0)
+                found[f"{key} reached"] = made.report_.convergence.converged.all()
+if ranks.own == 0:
+    np.savez(sys.argv[1], **found)

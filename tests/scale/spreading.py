@@ -1,0 +1,37 @@
+"""Ways to spread labels and labels to be spread, the same in the test and on every rank."""
+
+import numpy as np
+
+import mustlink as ml
+
+WAYS = {
+    "poisson": (ml.Poisson, {}),
+    "poisson of rows": (ml.Poisson, {"center": "rows", "class_mass": "equal"}),
+    "tikreg": (ml.TikReg, {}),
+    "gfhf": (ml.GFHF, {}),
+    "gfhf of masses": (ml.GFHF, {"class_mass": True}),
+    "llgc": (ml.LLGC, {"refine": False}),
+    "llgc far": (ml.LLGC, {"alpha": 0.999, "refine": False}),
+}
+BELIEVED = {"gfhf", "llgc"}  # also with a prior
+
+
+def labels(W, name):
+    """Labels (n,) of a twentieth of the nodes, of three classes; where parts are many, of a few."""
+    n, rng = W.shape[0], np.random.default_rng(8)
+    y = np.where(rng.random(n) < 0.05, rng.integers(0, 3, n), -1)
+    y[:3] = [0, 1, 2]
+    y[np.flatnonzero(np.diff(W.indptr) == 0)[:2]] = 1  # without an edge
+    return y
+
+
+def prior(W):
+    """Distributions over three classes, and how much they are believed."""
+    n, rng = W.shape[0], np.random.default_rng(9)
+    return rng.dirichlet(np.ones(3), n), np.where(rng.random(n) < 0.2, rng.random(n), 0.0)
+
+
+def spread_by(way):
+    """The propagator."""
+    method, how = WAYS[way]
+    return method(affinity="precomputed", random_state=0, tol=1e-10, **how)
