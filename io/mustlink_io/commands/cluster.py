@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mustlink.errors import InputError
 from mustlink_io.commands.method_options import CLUSTER_OWN, kind_weights, method_help
 from mustlink_io.commands.options import (
     AFFINITY,
@@ -26,6 +25,7 @@ from mustlink_io.commands.options import (
     OUTPUT,
     OVERWRITE,
     QUIET,
+    RANKS,
     RESUME,
     SCHEDULER,
     SEED,
@@ -36,6 +36,7 @@ from mustlink_io.commands.options import (
     VIEW_WEIGHTS,
     WEIGHTS,
     WORKERS,
+    check_no_workers,
     cluster_count,
     number_or_file,
     output_of,
@@ -132,13 +133,8 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
     help="Also /membership, shares of all clusters in every node, and /confidence. With 15 "
     "labels and 3 a cluster, or 30 pairs and 10 a cluster, both are calibrated by three more fits.",
 )
-@click.option(
-    "--ranks",
-    type=click.IntRange(min=1),
-    metavar="P",
-    help="Divide the nodes of a graph in HDF5 among P ranks of MPI; see docs/scale.md.",
-)
-@several(SEED, THREADS, MEMORY, TIME, WORKERS, SCHEDULER, RESUME, FRESH, NO_MODEL, QUIET, JSON)
+@several(RANKS, SEED, THREADS, MEMORY, TIME, WORKERS, SCHEDULER, RESUME, FRESH)
+@several(NO_MODEL, QUIET, JSON)
 def cluster(
     method: str | None,
     labels: str | None,
@@ -202,11 +198,8 @@ def cluster(
         beliefs=beliefs or {},
         params={name: value for name, value in given.items() if value is not None},
     )
-    if ranks is not None and any(where):
-        raise InputError(
-            "--ranks: takes a graph, whose neighbours are known; leave out --workers "
-            "and --scheduler, and give them to mustlink graph"
-        )
+    if ranks is not None:
+        check_no_workers(where)
     if ranks is not None and not is_rank():
         on_ranks.check(job, ranks)
         return launch(ranks, sys.argv[1:])

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from mustlink.errors import InputError
+
 
 def output_of(source: str, output: str | None, in_place: bool) -> str:
     """The file to write: `output`, or with `in_place` the source itself; raises UsageError."""
@@ -94,6 +96,12 @@ SCHEDULER = click.option(
     "--scheduler",
     metavar="tcp://HOST:PORT",
     help="Neighbours by the workers of a Dask scheduler, which see the files at the same path.",
+)
+RANKS = click.option(
+    "--ranks",
+    type=click.IntRange(min=1),
+    metavar="P",
+    help="Divide the nodes of a graph in HDF5 among P ranks of MPI; see docs/scale.md.",
 )
 RESUME = click.option(
     "--resume",
@@ -213,3 +221,12 @@ def several(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Call
         return command
 
     return add
+
+
+def check_no_workers(where: tuple[int | None, str | None]) -> None:
+    """Raise InputError for workers, or a scheduler of some, beside ranks."""
+    if any(where):
+        raise InputError(
+            "--ranks: takes a graph, whose neighbours are known; leave out --workers "
+            "and --scheduler, and give them to mustlink graph"
+        )

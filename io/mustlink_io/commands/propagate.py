@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from mustlink_io.commands.options import (
     OUTPUT,
     OVERWRITE,
     QUIET,
+    RANKS,
     RESUME,
     SCHEDULER,
     SEED,
@@ -35,6 +37,7 @@ from mustlink_io.commands.options import (
     VIEW_WEIGHTS,
     WEIGHTS,
     WORKERS,
+    check_no_workers,
     number_or_file,
     output_of,
     program_began,
@@ -99,8 +102,8 @@ if TYPE_CHECKING:
 @several(AS, AFFINITY, NEIGHBORS, METRIC, EDGE_WEIGHTS)
 @click.option("--solver", type=click.Choice(["auto", "dense", "cg"]), help="Of the equations.")
 @several(TOL, MAX_ITER, SEED, THREADS, MEMORY, TIME)
-@several(WORKERS, SCHEDULER, RESUME, FRESH, NO_MODEL, QUIET, JSON)
-def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
+@several(RANKS, WORKERS, SCHEDULER, RESUME, FRESH, NO_MODEL, QUIET, JSON)
+def propagate(quiet: bool, as_json: bool, ranks: int | None, **given: Any) -> int:
     """Give every node of DATA a class, from the labels of a few.
 
     OUT.h5 gets /labels, /label_distributions (one column a class), /confidence from 0 (a tie) to
@@ -127,7 +130,9 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
                  0,3            classes are whole numbers from 0 on, or words;
                  17,1           the answers are among them
     """
+    from mustlink_io.jobs import propagate_on_ranks
     from mustlink_io.jobs.methods import steps_of
+    from mustlink_io.jobs.mpi_launch import is_rank, launch
     from mustlink_io.jobs.propagate import PropagateJob, usual_methods
     from mustlink_io.jobs.run import run
     from mustlink_io.terminal.progress import observing
@@ -150,9 +155,20 @@ def propagate(quiet: bool, as_json: bool, **given: Any) -> None:
         raise InputError("--graph: says who neighbours are; leave out --workers and --scheduler")
     params = {name: value for name, value in given.items() if value is not None}
     job = PropagateJob(**asked, **limits, steps=steps, params=params)
+    if ranks is not None:
+        check_no_workers(where)
+        if not is_rank():
+            propagate_on_ranks.check(job, ranks)
+            return launch(ranks, sys.argv[1:])
     with observing(quiet) as observer, executor_of(*where) as executor:
-        result = run(job, observer, executor)
-    emit(result.flat(), as_json, lambda _: show_propagate(result))
+        if ranks is None:
+            result: Result | None = run(job, observer, executor)
+        else:
+            result = propagate_on_ranks.run(job, ranks, observer)
+    if result is not None:
+        told = result
+        emit(told.flat(), as_json, lambda _: show_propagate(told))
+    return 0
 
 
 def show_propagate(result: Result) -> None:

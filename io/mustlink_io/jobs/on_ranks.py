@@ -6,8 +6,9 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ from mustlink.check import as_random_state
 from mustlink.constraints import Constraints
 from mustlink.cost.process_memory import peak_bytes
 from mustlink.errors import InputError
-from mustlink.observe import Observer
+from mustlink.observe import Observer, Recorder
 from mustlink.space.division import Division
 from mustlink_io import formats
 from mustlink_io.formats import stream
@@ -28,6 +29,7 @@ from mustlink_io.hdf5.result_parts import Input
 from mustlink_io.hdf5.row_slices import RowSlices, row_slices
 from mustlink_io.jobs import diagnostics
 from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.methods import AT_SCALE, METHODS, SPREADING, check_where, flag, made
 from mustlink_io.jobs.provenance import now
 from mustlink_io.jobs.run import result_of
@@ -39,17 +41,8 @@ _LATER = 0.5  # seconds that others wait with their complaint: rank 0's is the s
 def check(job: ClusterJob, ranks: int) -> tuple[RowSlices, Constraints | None]:
     """The graph, and what is told of it; InputError for what does not run on so many ranks."""
     refuse(job)
-    place = formats.parse(job.data)
-    if place.suffix not in (".h5", ".hdf5"):
-        raise InputError(
-            f"{job.data}: ranks read rows of a graph in HDF5; make one by: mustlink graph, or "
-            "mustlink convert"
-        )
-    store.check_readable(place.path)
-    store.check_output(job.output, [place.path])
-    graph = row_slices(place.path, place.part)
+    graph = graph_of(job, ranks)
     job.check_count(graph.n_nodes)
-    Division(graph.n_nodes, ranks)
     return graph, _side_information(job, graph)
 
 
@@ -57,9 +50,9 @@ def refuse(job: ClusterJob) -> None:
     """Raise InputError for what does not run on ranks, whatever the graph."""
     job.check()
     if job.method not in AT_SCALE:
-        raise _left_out(f"-m {job.method}", f"or choose -m {', '.join(AT_SCALE)}")
+        raise left_out(f"-m {job.method}", f"or choose -m {', '.join(AT_SCALE)}")
     if job.n_clusters == "auto":
-        raise _left_out("-k auto", "or give a number")
+        raise left_out("-k auto", "or give a number")
     asked = {
         "--weights": job.sample_weight,
         "--view": job.views,
@@ -76,19 +69,35 @@ def refuse(job: ClusterJob) -> None:
     }
     for name, given in asked.items():
         if given:
-            raise _left_out(name)
+            raise left_out(name)
     other_solver = job.params.get("solver", "auto") not in ("auto", "lobpcg")
     if other_solver and job.method not in SPREADING:
-        raise _left_out(f"--solver {job.params['solver']}", "or take lobpcg")
+        raise left_out(f"--solver {job.params['solver']}", "or take lobpcg")
     if job.params.get("regularization", "auto") not in ("auto", 0, 0.0):
-        raise _left_out(f"--regularization {job.params['regularization']}", "or take 0")
+        raise left_out(f"--regularization {job.params['regularization']}", "or take 0")
     if job.params.get("variant") == "shi-malik":
-        raise _left_out("--variant shi-malik", "or take luxburg or ng")
+        raise left_out("--variant shi-malik", "or take luxburg or ng")
     if job.method != "ncut":
         check_where(job, "on ranks")
 
 
-def _left_out(what: str, other: str = "") -> InputError:
+def graph_of(job: Job, ranks: int) -> RowSlices:
+    """The graph of a job by its header, to be divided among so many ranks; raises InputError."""
+    place = formats.parse(job.data)
+    if place.suffix not in (".h5", ".hdf5"):
+        raise InputError(
+            f"{job.data}: ranks read rows of a graph in HDF5; make one by: mustlink graph, or "
+            "mustlink convert"
+        )
+    store.check_readable(place.path)
+    store.check_output(job.output, [place.path])
+    graph = row_slices(place.path, place.part)
+    Division(graph.n_nodes, ranks)
+    return graph
+
+
+def left_out(what: str, other: str = "") -> InputError:
+    """What does not run on ranks, and what to do."""
     then = f", {other}" if other else ""
     return InputError(f"{what}: does not run on ranks; leave it out{then}, or leave out --ranks")
 
@@ -128,6 +137,14 @@ def run(job: ClusterJob, asked: int, observer: Observer) -> Result | None:
     The graph is read as it is: what readers do to one that is not fit for use, they do not do here.
     """
     graph, known = check(job, asked)
+    fit = partial(_clustered, job, graph, known)
+    return together(job, asked, observer, fit)
+
+
+def together(
+    job: Job, asked: int, observer: Observer, fit: Callable[[Any, Observer], Result | None]
+) -> Result | None:
+    """What `fit` makes of the ranks, on rank 0; all of them end before anybody goes on."""
     with all_or_none(asked) as ranks:
         observer = observer if ranks.own == 0 else _silent()
         from mustlink.kernels.threads import threads
@@ -135,7 +152,7 @@ def run(job: ClusterJob, asked: int, observer: Observer) -> Result | None:
         cores = len(os.sched_getaffinity(0))
         writing = locked(job.output) if ranks.own == 0 else nullcontext()
         with writing, threads(job.threads or max(1, cores // ranks.count)):
-            found = _clustered(job, graph, known, ranks, observer)
+            found = fit(ranks, observer)
         ranks.told(None)  # nobody ends before the result is written
     return found
 
@@ -163,6 +180,7 @@ def _side_information(job: ClusterJob, graph: RowSlices) -> Constraints | None:
 def _clustered(
     job: ClusterJob, graph: RowSlices, known: Constraints | None, ranks: Any, observer: Observer
 ) -> Result | None:
+    """The part of this rank."""
     from mustlink.on_ranks.constrained import constrained_cut
     from mustlink.on_ranks.cut import answer, normalized_cut
     from mustlink.on_ranks.propagated import propagated_cut
@@ -189,24 +207,39 @@ def _clustered(
     if found is None:
         return None
     labels, whole, report = found
-    recorder, path = work.recorder, formats.parse(job.data).path
-    with recorder.stage("checksums") as advance:
-        digest = stream.sha256(path, advance)
-    inputs = [Input(role="data", name=job.data, bytes=path.stat().st_size, sha256=digest)]
     assigned = labels[labels >= 0]
     outcome = {
         "sizes": np.bincount(assigned, minlength=k).tolist(),
         "unassigned": int(labels.size - assigned.size),
-        "finished": now(),
         "command": f"{job.command} --ranks {ranks.count}",
-        "data": {"kind": "graph", "shape": [graph.n_nodes, graph.n_nodes]},
-        "notes": [note for note in recorder.notes if note not in recorder.warnings],
-        "warnings": list(recorder.warnings),
     }
     content = {"/labels": labels, "/embedding": whole.embedding, "/eigenvalues": whole.values}
     content |= diagnostics.side_content(known)
     parameters = {"method": job.method, "n_clusters": k, "ranks": ranks.count, **job.params}
     fitted = SimpleNamespace(report_=report)
+    return write(job, graph, work.recorder, fitted, outcome, content, parameters)
+
+
+def write(
+    job: Job,
+    graph: RowSlices,
+    recorder: Recorder,
+    fitted: Any,
+    outcome: dict[str, Any],
+    content: dict[str, Any],
+    parameters: dict[str, Any],
+) -> Result:
+    """Write the result, on rank 0: `outcome` and `content` of what was `fitted`."""
+    path = formats.parse(job.data).path
+    with recorder.stage("checksums") as advance:
+        digest = stream.sha256(path, advance)
+    inputs = [Input(role="data", name=job.data, bytes=path.stat().st_size, sha256=digest)]
+    outcome |= {
+        "finished": now(),
+        "data": {"kind": "graph", "shape": [graph.n_nodes, graph.n_nodes]},
+        "notes": [note for note in recorder.notes if note not in recorder.warnings],
+        "warnings": list(recorder.warnings),
+    }
     result = result_of(fitted, outcome, content, recorder, parameters, inputs)
     with recorder.stage("writing"):
         store.write(job.output, {**content, **result.content()})

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink.graph import Graph
 from mustlink.observe import Recorder
 from mustlink_io import formats
 from mustlink_io.formats.results import picture_shape
@@ -193,8 +194,7 @@ def propagation_findings(
         "sizes": np.bincount(place, minlength=classes.size).tolist(),
         "mean_confidence": float(sure.mean()),
         "finished": now(),
-        "graph": diagnostics.graph_health(estimator.graph_),
-        "clusters": diagnostics.clusters(estimator.graph_, labels),
+        **_of_edges(getattr(estimator, "graph_", None), labels),
         "constraints": {"kind": "labels", **diagnostics.overruled(labels, given), "prior": prior},
     }
 
@@ -203,8 +203,18 @@ def propagation_content(estimator: Any, given: NDArray[np.int64]) -> dict[str, A
     """Answers of a fitted propagator, and the labels it was given, as entries of its file."""
     return {
         "/labels": np.asarray(estimator.labels_),
-        "/label_distributions": np.asarray(estimator.label_distributions_),
+        "/label_distributions": estimator.label_distributions_,
         "/confidence": np.asarray(estimator.confidence_),
         "/classes": np.asarray(estimator.classes_),
         "/constraints/labels": given,
+    }
+
+
+def _of_edges(graph: Any, labels: NDArray[Any]) -> dict[str, Any]:
+    """How the graph and its clusters look, where all edges are at hand."""
+    if not isinstance(graph, Graph):
+        return {}
+    return {
+        "graph": diagnostics.graph_health(graph),
+        "clusters": diagnostics.clusters(graph, labels),
     }
