@@ -28,6 +28,7 @@ def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("command")
     for name, W in graphs():
         store.write(folder / f"{name}.h5", graph_content(W))
+    np.save(folder / "ok.npy", np.where(np.arange(4000) < 4, np.arange(4000) % 2, -1))
     return folder
 
 
@@ -97,6 +98,12 @@ def test_constraints_on_ranks(data, method):
         ("cluster points.h5 -k 3 -m ncut --refine", "--refine: does not run on ranks"),
         ("cluster points.h5 -k 3 -m ncut --variant shi-malik", "shi-malik: does not run on ranks"),
         ("cluster nothing.h5 -k 3 -m ncut", "nothing.h5"),
+        ("propagate points.h5 --labels ok.npy -m lelp", "-m lelp: does not run on ranks"),
+        ("propagate points.h5 --labels ok.npy -m llgc --refine", "refine: does not run on ranks"),
+        ("propagate points.h5 --labels ok.npy --memory 1GB", "--memory: does not run on ranks"),
+        ("propagate points.h5 --labels ok.npy --metric cosine", "--metric: does not run on ranks"),
+        ("propagate points.h5 --labels ok.npy --workers 2", "leave out --workers"),
+        ("propagate points.h5 --labels none.npy", "none.npy"),
         ("cluster points.h5:labels -k 3 -m ncut", "no graph by rows"),
         ("cluster points.h5 -k 3 -m ncut --ranks 25", "ask for at most 24 ranks"),
     ],
@@ -134,6 +141,24 @@ def test_what_a_rank_finds_wrong_is_told_in_a_line(data, damage, said):
     assert (code, out) == (2, ""), err
     assert said in err
     assert err.count("\n") == 1, err
+
+
+@pytest.mark.parametrize("method", ["poisson", "llgc"])
+def test_labels_are_spread_on_ranks(data, method):
+    group = np.arange(3600) // 60 > 22
+    table = ["node,label", *(f"{i},{('sky', 'sea')[int(group[i])]}" for i in range(7, 3600, 40))]
+    (data / "names.csv").write_text("\n".join(table))
+    line = f"propagate picture.h5 --labels names.csv -m {method} --quiet --json"
+    line += " --alpha 0.9" if method == "llgc" else ""
+    for more in ("--ranks 2 -o spread.h5", "-o spread-home.h5 --threads 2"):
+        code, out, err = run(data, f"{line} {more}")
+        assert (code, err) == (0, ""), err
+    assert json.loads(out)["n_nodes"] == 3600
+    with h5py.File(data / "spread.h5") as file, h5py.File(data / "spread-home.h5") as home:
+        for name in ("labels", "class_names", "classes", "constraints/labels"):
+            assert np.array_equal(file[name][()], home[name][()]), name
+        for name in ("label_distributions", "confidence"):
+            np.testing.assert_allclose(file[name][()], home[name][()], atol=2e-6)
 
 
 def test_ranks_that_were_started_by_a_scheduler(data):

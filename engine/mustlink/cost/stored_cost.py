@@ -15,7 +15,7 @@ from mustlink.cost.process_memory import PROGRAM, size_text
 from mustlink.errors import InputError
 
 _CYCLE = 5 * 4  # bytes a node and column: five blocks in single precision
-_FILTER = 2 * 4  # likewise of a recurrence
+_HELD = 2  # blocks of a recurrence, or a product
 _BUFFERS = 80 * 10**6  # blocks of rows read ahead, ranges of rows of blocks, buckets
 _SET_UP = 13  # bytes a node while aggregates are made
 _AGGREGATES = 0.06  # of the nodes, as a rule: neighbour graphs have 0.05
@@ -56,13 +56,27 @@ def checking_bytes(size: Size) -> int:
 class StoredCost:
     """A cut by so many vectors of a graph with n nodes and nnz stored weights, all on disk.
 
-    `told`: whether something is said of nodes.
+    `told`: whether something is said of nodes. Bytes a node: `held` are there all the time,
+    `answers` at the end; `number` has an entry of a block in a product, and `blocks` all of a column
+    on disk.
     """
 
     n: int
     nnz: int
     columns: int
     told: bool = False
+    held: int = 0
+    answers: int = _ANSWER
+    number: int = 4
+    blocks: int = 4 * 9
+    what: str = "a cut"
+
+    @classmethod
+    def of_labels(cls, n: int, nnz: int, classes: int) -> StoredCost:
+        """Labels of so many classes spread by conjugate gradients, in double precision."""
+        return cls(
+            n, nnz, classes, held=8, answers=48, number=8, blocks=8 * 12, what="a propagation"
+        )
 
     @property
     def _there(self) -> int:
@@ -94,17 +108,18 @@ class StoredCost:
         if memory is None:
             return self._with(self.columns, coarse)
         room = memory - RESERVE - self._there - coarse
-        fit = max(1, room // (self.n * (_CYCLE if coarse else _FILTER)))
+        fit = max(1, room // (self.n * (_CYCLE if coarse else _HELD * self.number)))
         groups = -(-self.columns // fit)
         return self._with(-(-self.columns // groups), coarse)
 
     def _with(self, columns: int, coarse: int) -> int:
-        each = _CYCLE if coarse else _FILTER
-        return self._there + coarse + self.n * max(each * columns, _SET_UP, _ANSWER)
+        each = _CYCLE if coarse else _HELD * self.number
+        most = max(each * columns, _SET_UP, self.answers)
+        return self._there + coarse + self.n * (self.held + most)
 
     def peak_of_set_up(self, memory: int | None) -> int:
         """Bytes before the eigenvectors, as a rule."""
-        return self._there + _LINK * self._links(memory) + _SET_UP * self.n
+        return self._there + _LINK * self._links(memory) + (self.held + _SET_UP) * self.n
 
     @property
     def least_memory(self) -> int:
@@ -113,8 +128,8 @@ class StoredCost:
 
     @property
     def scratch(self) -> int:
-        """Bytes of temporary files: blocks of LOBPCG."""
-        return 4 * self.n * self.columns * 9
+        """Bytes of temporary files: blocks of the iteration."""
+        return self.blocks * self.n * self.columns
 
     @property
     def scratch_of_set_up(self) -> int:
@@ -125,8 +140,8 @@ class StoredCost:
         """Raise InputError where not even the least fits, with the memory that does."""
         if self.least_memory > memory:
             raise InputError(
-                f"memory: {size_text(memory)} given, but a cut of {self.n} nodes with {self.nnz} "
-                f"weights on disk needs {size_text(self.least_memory, up=True)}"
+                f"memory: {size_text(memory)} given, but {self.what} of {self.n} nodes with "
+                f"{self.nnz} weights on disk needs {size_text(self.least_memory, up=True)}"
             )
 
 

@@ -49,7 +49,9 @@ def fit_on_disk(
     estimator.classes_ = told.classes
     recorder.keep_within(estimator._budget)
     if estimator._budget is not None:
-        StoredCost(graph.n_nodes, graph.n_entries, told.classes.size).check(estimator._budget)
+        classes = told.classes.size
+        cost = StoredCost.of_labels(graph.n_nodes, graph.n_entries, classes)
+        cost.check(estimator._budget)
         limit = size_text(estimator._budget)
         recorder.note(f"memory: graph and values stay on disk to stay within {limit}")
     folder = None if estimator._keeper is None else estimator._keeper.scratch

@@ -143,7 +143,7 @@ def _propagation(
     return Method(estimator, summary, own_too, takes, needs)
 
 
-BY_ROWS = ("poisson", "gfhf", "llgc", "tikreg")  # propagators that run on disk and on ranks
+BY_ROWS = ("poisson", "gfhf", "llgc", "tik-reg")  # propagators that run on disk and on ranks
 PROPAGATORS: dict[str, Method] = {
     "poisson": _propagation(
         "Poisson",

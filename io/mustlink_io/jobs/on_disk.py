@@ -17,7 +17,15 @@ from mustlink_io.formats.names import NodeNames
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import EDGES
 from mustlink_io.hdf5.stored_names import StoredNames, stored_names
-from mustlink_io.jobs.methods import AT_SCALE, METHODS, SPREADING, check_where, made
+from mustlink_io.jobs.methods import (
+    AT_SCALE,
+    BY_ROWS,
+    METHODS,
+    PROPAGATORS,
+    SPREADING,
+    check_where,
+    made,
+)
 
 _TOLD = {"labels", "constraints"}  # files that say something of nodes
 _NAME = 250  # bytes of a name that is looked up
@@ -27,6 +35,8 @@ _OF_POINTS = {"n_neighbors", "metric", "weights"}
 
 def runs_on_disk(job: Any, *, is_points: bool) -> bool:
     """Whether what a job asks of its graph can be done on disk, and the file be read by rows."""
+    if job.methods is PROPAGATORS:
+        return not is_points and _spreads_on_disk(job)
     if job.method not in AT_SCALE or job.read_as not in (None, "points"):
         return False
     if is_points and (job.method != "ncut" or job.steps.drop_missing):
@@ -50,6 +60,8 @@ def runs_on_disk(job: Any, *, is_points: bool) -> bool:
 
 def cost_on_disk(job: Any, n: int, nnz: int) -> StoredCost:
     """What it takes of a graph of n nodes and nnz weights."""
+    if job.methods is PROPAGATORS:
+        return StoredCost.of_labels(n, nnz, job.stated_cost().columns)
     k = job.n_clusters
     if METHODS[job.method].takes and job.method not in SPREADING:
         from mustlink.methods.stored_constrained import cost_on_disk as with_constraints
@@ -58,6 +70,20 @@ def cost_on_disk(job: Any, n: int, nnz: int) -> StoredCost:
     from mustlink.eigen.nested_iteration import guard
 
     return StoredCost(n, nnz, k + guard(k))
+
+
+def _spreads_on_disk(job: Any) -> bool:
+    """The same of labels that are spread."""
+    options = job.methods[job.method].options | {"random_state", "affinity"}
+    if (
+        job.method not in BY_ROWS
+        or set(job.params) - options
+        or set(job.inputs) - {"data", "labels"}
+    ):
+        return False
+    if job.params.get("refine") or job.params.get("solver") == "dense":
+        return False
+    return job.read_as is None and job.target is None and _has_rows(formats.parse(job.data))
 
 
 def refuse_large_text(job: Any) -> None:

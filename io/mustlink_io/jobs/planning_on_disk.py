@@ -15,7 +15,7 @@ from mustlink.cost.stored_neighbours import StoredPlan, stored_knn_plan
 from mustlink.errors import InputError
 from mustlink_io.jobs.data_shape import Shape
 from mustlink_io.jobs.graph_stages import READER, beginning, checksums, reading
-from mustlink_io.jobs.methods import SPREADING
+from mustlink_io.jobs.methods import PROPAGATORS, SPREADING
 from mustlink_io.jobs.on_disk import cost_on_disk
 from mustlink_io.jobs.plan import Plan, StagePlan
 from mustlink_io.jobs.rates import duration
@@ -32,7 +32,8 @@ _FILTERS = 1.5  # times as many products where there are no coarse grids, on net
 def plan_on_disk(job: Any, shape: Shape, memory: int, speed: float, entries: int) -> Plan:
     """The plan of a cut of a graph that does not fit, of points or in a file; raises InputError.
 
-    `entries` are the weights that it has, as a rule.
+    Or of labels that are spread over a graph in a file. `entries` are the weights that it has, as a
+    rule.
     """
     cost = cost_on_disk(job, shape.n, entries)
     given = shape.n, shape.d, min(job.neighbours, shape.n - 1)
@@ -54,14 +55,17 @@ def plan_on_disk(job: Any, shape: Shape, memory: int, speed: float, entries: int
         kept += 8 * entries + 12 * shape.n
     else:
         stages.append(checksums(replace(shape, nnz=0), 0))
-    tries = (
-        job.method == "ncut" and graph is None and not shape.even and chooses_regularization(job)
-    )
-    spreads = job.method in SPREADING
-    kept += _MOVED * entries if spreads else 0
-    solving = _stages(cost, memory, kept, tries=tries)
-    if spreads:
-        solving.insert(1, _spreading(cost, memory, kept))
+    of_labels = job.methods is PROPAGATORS
+    cuts = job.method == "ncut" and not of_labels
+    tries = cuts and graph is None and not shape.even and chooses_regularization(job)
+    of_pairs = job.method in SPREADING and not of_labels
+    kept += _MOVED * entries if of_pairs else 0
+    if of_labels:
+        solving = _labels_spread(cost, memory)
+    else:
+        solving = _stages(cost, memory, kept, tries=tries)
+    if of_pairs:
+        solving.insert(1, _pairs_spread(cost, memory, kept))
     stages += solving
     slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
     changes = ["graph and vectors stay on disk and are read by blocks of rows"]
@@ -100,12 +104,27 @@ def _of_points(graph: StoredPlan, shape: Shape) -> list[StagePlan]:
     ]
 
 
-def _spreading(cost: StoredCost, memory: int, kept: int) -> StagePlan:
+def _pairs_spread(cost: StoredCost, memory: int, kept: int) -> StagePlan:
     """Pairs are spread in parts of the graph that are in memory, in all of it where that fits."""
     at_rest = cost.peak_of_set_up(memory)
     whole = at_rest + int(region_bytes(cost.n, cost.nnz))
     peak, seconds = max(at_rest, min(whole, memory - RESERVE)), _SLOWER * duration("spread", cost.n)
     return StagePlan("constraint propagation", peak, seconds, "", kept)
+
+
+def _labels_spread(cost: StoredCost, memory: int) -> list[StagePlan]:
+    """The stages of labels that are spread, after the checksums."""
+    at_rest, nnz = cost.peak_of_set_up(memory), cost.nnz
+    passes, out = duration("multigrid set-up", nnz), cost.n * (16 + 8 * cost.columns)
+    how = "" if cost.has_grids(memory) else "without multigrid, as coarse grids do not fit"
+    solving = _SLOWER * duration("propagating", nnz * cost.columns)
+    there = cost.scratch
+    return [
+        StagePlan("looking at the graph", at_rest, passes),
+        StagePlan("multigrid set-up", at_rest, _SLOWER * 3 * passes, "", cost.scratch_of_set_up),
+        StagePlan("propagating", cost.peak(memory), solving, how, there),
+        StagePlan("writing", at_rest, duration("writing", out), "", there),
+    ]
 
 
 def _stages(cost: StoredCost, memory: int, kept: int, *, tries: bool) -> list[StagePlan]:

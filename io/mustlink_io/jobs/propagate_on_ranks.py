@@ -71,7 +71,7 @@ def _propagated(asked: Asked, ranks: Any, observer: Observer) -> Result | None:
 
     job, graph, data, labels, side = asked
     work = RankWork.of(graph.read, graph.n_nodes, ranks, observer)
-    kind = {"kind": "precomputed", **graph.info}
+    kind = {"kind": "precomputed"}  # as graphs in files are read at home
     estimator = _estimator(job, side)
     found = propagate(work, estimator, side.labels, kind, graph.n_entries, side.believed)
     if found is None:

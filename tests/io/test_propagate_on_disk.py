@@ -1,0 +1,112 @@
+"""Labels spread by the shell over a graph that stays in its file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from cases import planted_graph
+from mustlink.cost.stored_cost import StoredCost
+from mustlink.propagate import disk_fit
+from mustlink_io.commands.cli import run as cli
+from mustlink_io.formats.matrices import graph_content
+from mustlink_io.hdf5 import store
+from mustlink_io.jobs import planning
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """No graph fits into memory."""
+    for place in (planning, disk_fit):
+        monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A graph of three groups, a table of labels with names, and as many numbers."""
+    W, truth = planted_graph(np.random.default_rng(4), 600, 3, inside=0.2, across=0.01)
+    store.write(tmp_path / "graph.h5", graph_content(sp.csr_matrix(W)))
+    at = np.random.default_rng(5).choice(600, 30, replace=False)
+    names = np.array(["ant", "bee", "cow"])[truth]
+    (tmp_path / "few.csv").write_text("\n".join(["node,label", *(f"{i},{names[i]}" for i in at)]))
+    np.save(tmp_path / "few.npy", np.where(np.isin(np.arange(600), at), truth, -1))
+    return tmp_path
+
+
+def shell(capsys, data, line):
+    """Exit code, what is on stdout and on stderr; FILES/ is the folder of the files."""
+    code = cli(line.replace("FILES", str(data)).split())
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.mark.parametrize("method", ["poisson", "gfhf --class-mass", "llgc", "tik-reg"])
+def test_the_same_file_as_at_home(data, capsys, monkeypatch, method):
+    line = f"propagate FILES/graph.h5 --labels FILES/few.csv -m {method} --json -o FILES/"
+    more = " --alpha 0.9 --class-shares equal" if method == "llgc" else ""
+    assert shell(capsys, data, f"{line}home.h5 --quiet{more}")[0] == 0
+    for place in (planning, disk_fit):
+        monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
+    code, said, err = shell(capsys, data, f"{line}there.h5 --memory 1GB{more}")
+    assert code == 0, err
+    told = json.loads(said)
+    assert told["method"].endswith("on disk")
+    assert any("stay on disk" in note for note in told["notes"])
+    assert told["peak_bytes"] <= 10**9
+    with h5py.File(data / "home.h5") as home, h5py.File(data / "there.h5") as there:
+        for name in ("labels", "classes", "class_names", "constraints/labels"):
+            assert np.array_equal(home[name][()], there[name][()]), name
+        for name in ("label_distributions", "confidence"):
+            np.testing.assert_allclose(there[name][()], home[name][()], atol=2e-6)
+    assert shell(capsys, data, "info FILES/there.h5")[0] == 0
+    assert shell(capsys, data, "report FILES/there.h5 -o FILES/page.html")[0] == 0
+
+
+def test_the_plan_says_so(data, little, capsys):
+    line = "plan FILES/graph.h5 --for propagate -m gfhf --labels FILES/few.csv --memory"
+    code, said, err = shell(capsys, data, f"{line} 1GB --json")
+    assert code == 0, err
+    plan = json.loads(said)
+    assert any("stay on disk" in change for change in plan["changes"])
+    assert "propagating" in [stage["name"] for stage in plan["stages"]]
+    code, _, err = shell(capsys, data, f"{line} 300MB")
+    assert code == 2
+    assert "on disk" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "more", ["-m llgc --refine", "-m ncut", "-m gfhf --solver dense", "-m lelp"]
+)
+def test_what_does_not_run_on_disk_is_refused(data, little, capsys, more):
+    line = f"propagate FILES/graph.h5 --labels FILES/few.npy --memory 1GB {more} -o FILES/no.h5"
+    code, _, err = shell(capsys, data, line)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert not (data / "no.h5").exists()
+
+
+def test_memory_that_is_named_holds(tmp_path):
+    """A grid of 600 by 500 nodes in less than it takes whole."""
+    rows, columns = (sp.diags([1.0, 1.0], [-1, 1], shape=(n, n)) for n in (600, 500))
+    W = sp.kron(rows, sp.identity(500)) + sp.kron(sp.identity(600), columns)
+    store.write(tmp_path / "grid.h5", graph_content(W.astype(np.float32).tocsr()))
+    known = np.full(300_000, -1)
+    known[[0, 299_999, 150_000]] = [0, 1, 1]
+    np.save(tmp_path / "few.npy", known)
+    memory = int(1.02 * StoredCost.of_labels(300_000, W.nnz, 2).least_memory)
+    line = ["propagate", "grid.h5", "--labels", "few.npy", "-m", "gfhf", "--memory", f"{memory}B"]
+    line += ["--threads", "2", "-o", "out.h5", "--json", "--quiet"]
+    command = [sys.executable, "-m", "mustlink_io", *line]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["method"].endswith("on disk")
+    assert told["peak_bytes"] <= memory
+    assert min(told["sizes"]) > 1000
