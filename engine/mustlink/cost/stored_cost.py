@@ -57,8 +57,7 @@ class StoredCost:
     """A cut by so many vectors of a graph with n nodes and nnz stored weights, all on disk.
 
     `told`: whether something is said of nodes. Bytes a node: `held` are there all the time,
-    `answers` at the end; `number` has an entry of a block in a product, and `blocks` all of a column
-    on disk.
+    `answers` at the end; `number` has an entry of a block in a product, `blocks` all of a column.
     """
 
     n: int
