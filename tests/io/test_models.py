@@ -394,3 +394,39 @@ def test_random_damage_is_one_line_or_harmless(models):
         except InputError as error:
             found = str(error).isprintable() * 300
         assert found == 300
+
+
+# ---------------------------------------------------------------- hierarchies
+
+
+def test_a_hierarchy_is_written_and_drawn(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, truth = blobs(n=300)
+    X[5, 1] = np.nan
+    np.savetxt("x.csv", X, delimiter=",", header="a,b,c,d", comments="")
+    np.savetxt("y.csv", known(truth, 0), fmt="%d")
+    argv = ["cluster", "x.csv", "-k", "3", "--labels", "y.csv", "--drop-missing", "--hierarchy"]
+    assert cli.run([*argv, "-o", "out.h5"]) == 0
+    with store.open_h5("out.h5") as file:
+        parts, leaves = (file[f"hierarchy/{name}"][()] for name in ("clusters", "leaves"))
+        labels = file["labels"][()]
+    assert np.array_equal(np.append(parts, -1)[leaves], labels)
+    assert labels[5] == -1
+    est = ml.load("out.h5")
+    assert len(est.hierarchy_) == parts.size - 1
+    assert np.unique(est.cut_hierarchy(2)).size == 2
+    assert cli.run(["report", "out.h5", "-o", "out.html", "--pictures", "pictures"]) == 0
+    assert (tmp_path / "pictures" / "hierarchy.png").stat().st_size > 5000
+    assert "Tree of" in (tmp_path / "out.html").read_text()
+    est.refit(constraints=est.constraints_)
+    est.save("again.h5")  # not of these clusters
+    with store.open_h5("again.h5") as file:
+        assert "hierarchy" not in file
+    for place, change in (
+        ("hierarchy/linkage", put((0, 0), 10**6)),
+        ("hierarchy/linkage", put((0, 2), np.nan)),
+        ("hierarchy/clusters", put(0, 10**12)),
+        ("hierarchy/clusters", lambda values: values[:-1]),
+    ):
+        path = altered(tmp_path / "out.h5", place, change)
+        assert cli.run(["report", str(path), "-o", "x.html"]) == 2

@@ -133,6 +133,11 @@ _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %
     help="Also /membership, shares of all clusters in every node, and /confidence. With 15 "
     "labels and 3 a cluster, or 30 pairs and 10 a cluster, both are calibrated by three more fits.",
 )
+@click.option(
+    "--hierarchy",
+    is_flag=True,
+    help="Also /hierarchy: parts of the clusters and how they merge; mustlink report draws it.",
+)
 @several(RANKS, SEED, THREADS, MEMORY, TIME, WORKERS, SCHEDULER, RESUME, FRESH)
 @several(NO_MODEL, QUIET, JSON)
 def cluster(
@@ -176,7 +181,7 @@ def cluster(
     from mustlink_io.workers.dask_cluster import executor_of
 
     names = ("data", "output", "n_clusters", "strict", "views", "confidence", "membership",
-             "soft_labels", "belief")  # fmt: skip
+             "hierarchy", "soft_labels", "belief")  # fmt: skip
     asked = {name: given.pop(name) for name in names}
     run_as = ("threads", "memory", "time_limit", "resume", "fresh", "no_model")
     limits = {name: given.pop(name) for name in run_as}

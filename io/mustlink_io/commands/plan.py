@@ -17,7 +17,8 @@ from mustlink_io.terminal.summary import emit
 
 _OUTPUT = {"output", "key", "in_place", "overwrite"}
 _APART = _OUTPUT | {"data", "quiet", "as_json", "resume", "fresh", "strict", "threads", "beliefs"}
-_APART |= {"confidence", "membership", "workers", "scheduler", "no_model"}  # not planned
+_APART |= {"confidence", "membership", "workers", "scheduler"}  # not planned
+_APART |= {"no_model", "hierarchy"}
 
 
 def _plan(data: str, as_json: bool, **given: Any) -> None:

@@ -161,6 +161,14 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
             ),
         ),
     ),
+    "hierarchy": (
+        "What `mustlink cluster --hierarchy` adds: parts of the clusters, merged one by one.",
+        (
+            Item("/hierarchy/linkage", ("float64",), ("l", "4"), _FLOAT, "merges, as scipy has"),
+            _whole("/hierarchy/clusters", ("l+1",), "cluster of every part, as in `/labels`"),
+            _whole("/hierarchy/leaves", ("n",), "part of every node, -1 = none"),
+        ),
+    ),
     "sides": (
         "`/labels` again, of each side where rows and columns of a matrix are the nodes; and what "
         "`-m disim` finds by edges of one direction alone, numbered apart.",
@@ -216,9 +224,7 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
     ),
     "model": (
         "The group `/model`, without `--no-model`: what `mustlink.load` makes the fitted estimator "
-        "of again, as a tree of groups. A group says in `kind` what it is: `mapping` and `record` "
-        "have parts by `names`, `list` and `tuple` by number, `csr` and `csc` have `data`, "
-        "`indices` and `indptr`, `json` has a plain value. Texts are bytes in UTF-8. "
+        "of again, as a tree of groups, whose `kind` tells of what they are; texts are bytes. "
         "`/model/class` and `/model/parameters` name the estimator, `/model/graph` is the graph "
         "that was fitted, `/model/derived` its order and smooth vectors, `/model/points` the "
         "points, or the file that they are in with its SHA-256, `/model/state` what the fit found "

@@ -49,6 +49,7 @@ class ClusterJob(Job):
     strict: bool = False
     confidence: bool = False
     membership: bool = False
+    hierarchy: bool = False
 
     methods: ClassVar[Mapping[str, Method]] = METHODS
     common: ClassVar[frozenset[str]] = COMMON_OPTIONS
@@ -198,6 +199,7 @@ class ClusterJob(Job):
             "--strict": self.strict or None,
             "--confidence": self.confidence or None,
             "--membership": self.membership or None,
+            "--hierarchy": self.hierarchy or None,
             **self.preparing_flags,
             **{flag(name): value for name, value in self.params.items()},
             "--threads": self.threads,
@@ -235,6 +237,8 @@ class ClusterJob(Job):
 
     def content(self, estimator: Any, side: Any) -> dict[str, Any]:
         """Labels, embedding, eigenvalues, and the constraints."""
+        if self.hierarchy:
+            _ = estimator.hierarchy_
         found = {**cluster_content(estimator), **self._sure(estimator)}
         if self._labels_only:
             return {**found, "/constraints/labels": side}
@@ -278,8 +282,18 @@ def _eigenvalues(estimator: Any) -> np.ndarray:
 
 def cluster_content(estimator: Any) -> dict[str, Any]:
     """Answers of a fitted clusterer, as entries of the result file."""
+    tree = getattr(estimator, "_hierarchy", None)
+    if tree is None or tree.labels is not estimator.labels_ or not len(tree.linkage):
+        more = {}
+    else:
+        more = {
+            "/hierarchy/linkage": tree.linkage,
+            "/hierarchy/clusters": tree.groups,
+            "/hierarchy/leaves": tree.leaves,
+        }
     return {
         "/labels": np.asarray(estimator.labels_),
         "/embedding": estimator.embedding_,
         "/eigenvalues": _eigenvalues(estimator),
+        **more,
     }

@@ -16,7 +16,7 @@ from mustlink_io import formats
 Rows = NDArray[np.int64]
 
 _OF_NODES = ("/embedding", "/label_distributions", "/membership", "/confidence")  # 0 without node
-_CODES = ("/labels", "/constraints/labels")  # -1
+_CODES = ("/labels", "/constraints/labels", "/hierarchy/leaves")  # -1
 
 
 def of_kept(labels: formats.Labels | None, kept: Rows | None) -> formats.Labels | None:

@@ -43,7 +43,9 @@ def runs_on_disk(job: Any, *, is_points: bool) -> bool:
         return False
     if is_points and job.params.get("affinity", "knn") != "knn":
         return False
-    more = [getattr(job, name, False) for name in ("confidence", "membership", "target")]
+    more = [
+        getattr(job, name, False) for name in ("confidence", "membership", "hierarchy", "target")
+    ]
     asked = set(job.inputs) - {"data"} - (_TOLD if METHODS[job.method].takes else set())
     options = AT_SCALE[job.method] | {"affinity"} | (_OF_POINTS if is_points else set())
     if any(more) or asked or set(job.params) - options:

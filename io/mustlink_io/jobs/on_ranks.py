@@ -62,6 +62,7 @@ def refuse(job: ClusterJob) -> None:
         "--resume": job.resume,
         "--confidence": job.confidence,
         "--membership": job.membership,
+        "--hierarchy": job.hierarchy,
         "--key or an output in .h5ad": job.target,
         "--soft-labels": job.soft_labels,
         **{flag(name): name not in AT_SCALE[job.method] for name in job.params},

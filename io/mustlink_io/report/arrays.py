@@ -9,11 +9,13 @@ from typing import Any
 import h5py
 import numpy as np
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import is_valid_linkage
 
 from mustlink.errors import InputError
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.result_parts import LARGEST
 
+_MOST_PARTS, _MOST_NUMBERS = 1_000, 100_000  # of a hierarchy that is drawn
 _ITEMS = {
     "labels": "/labels",
     "embedding": "/embedding",
@@ -24,6 +26,8 @@ _ITEMS = {
     "confidence": "/confidence",
     "classes": "/classes",
     "image": "/image",
+    "linkage": "/hierarchy/linkage",
+    "parts": "/hierarchy/clusters",
 }
 
 
@@ -43,6 +47,8 @@ class Arrays:
     confidence: NDArray[Any] | None = None
     classes: NDArray[Any] | None = None
     image: NDArray[Any] | None = None
+    linkage: NDArray[Any] | None = None
+    parts: NDArray[Any] | None = None
     names: Mapping[int, str] = field(default_factory=dict)
 
 
@@ -67,9 +73,26 @@ def load(file: h5py.File) -> Arrays:
         raise InputError(f"{file.filename}:/constraints/pairs: damaged: nodes that do not exist")
     if "image" in found and found["image"].shape[0] * found["image"].shape[1] != n:
         raise InputError(f"{file.filename}:/image: damaged: its pixels are not the {n} nodes")
+    _check_tree(file, found)
     if "given" in found:
         found["given"] = found["given"].astype(np.int64)
     return Arrays(**{**found, "labels": labels}, names=_group_names(file))
+
+
+def _check_tree(file: h5py.File, found: dict[str, Any]) -> None:
+    """Raise InputError where there is half a hierarchy, or one that is none."""
+    tree, parts = found.get("linkage"), found.get("parts")
+    if tree is None and parts is None:
+        return
+    where = f"{file.filename}:/hierarchy"
+    if tree is None or parts is None or not 0 < len(tree) < _MOST_PARTS:
+        raise InputError(f"{where}: damaged: no linkage with the clusters of its parts")
+    small = np.abs(tree, dtype=np.float64) < LARGEST
+    if not small.all() or not is_valid_linkage(tree.astype(np.float64)):
+        raise InputError(f"{where}/linkage: damaged: no linkage")
+    if parts.min() < 0 or parts.max() >= _MOST_NUMBERS:
+        raise InputError(f"{where}/clusters: damaged: clusters that do not exist")
+    found["linkage"] = tree.astype(np.float64)
 
 
 def _group_names(file: h5py.File) -> dict[int, str]:

@@ -29,6 +29,7 @@ def draw(result: ReadResult, image: NDArray[Any] | None = None) -> dict[str, Pic
     """All pictures that a result has, by name; raises InputError for an image of another size."""
     found = {
         "embedding": _embedding(result),
+        "hierarchy": _hierarchy(result),
         "spectrum": _spectrum(result),
         "neighbours": _neighbours(result),
         "constraints": _constraints(result),
@@ -104,6 +105,20 @@ def _embedding(result: ReadResult) -> Picture | None:
         "The nodes by the two coordinates of the embedding in which clusters overlap least, "
         f"coloured and numbered by cluster.{lines}",
         f"Scatter plot of {held.labels.size:,} nodes in {count} coloured clusters.{lines}",
+    )
+
+
+def _hierarchy(result: ReadResult) -> Picture | None:
+    tree, parts = result.arrays.linkage, result.arrays.parts
+    if tree is None or parts is None:
+        return None
+    count = np.unique(parts).size
+    return Picture(
+        pictures.dendrogram(tree, parts),
+        "Parts of the clusters, merged two by two: the higher, the fewer of their edges lead from "
+        "one to the other, 1 is none. What is in one cluster has its colour; to cut the tree at "
+        "another height makes fewer or more clusters.",
+        f"Tree of {parts.size} parts of {count} clusters; the last merge is at {tree[-1, 2]:.3g}.",
     )
 
 
