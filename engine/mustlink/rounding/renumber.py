@@ -30,10 +30,7 @@ def renumbered(before: Ints, after: Ints, first_new: int) -> Renumbered:
     left over gets a number from `first_new` on, which no cluster had: a number never comes to mean
     something else. Unassigned nodes stay -1. Cost O(n + K³).
     """
-    old, codes_before = np.unique(before[before >= 0], return_inverse=True)
-    now, codes_after = np.unique(after[after >= 0], return_inverse=True)
-    row, column = np.full(before.size, -1), np.full(after.size, -1)
-    row[before >= 0], column[after >= 0] = codes_before, codes_after
+    (old, row), (now, column) = _coded(before), _coded(after)
     both = (row >= 0) & (column >= 0)
     cells = row[both] * now.size + column[both]
     shared = np.bincount(cells, minlength=old.size * now.size).reshape(old.size, now.size)
@@ -46,6 +43,16 @@ def renumbered(before: Ints, after: Ints, first_new: int) -> Renumbered:
     labels = np.append(number, -1)[column]
     gone = np.setdiff1d(old, number)
     return Renumbered(labels, tuple(number[left].tolist()), tuple(gone.tolist()))
+
+
+def _coded(labels: Ints) -> tuple[Ints, Ints]:
+    """The numbers (k,) that there are, rising, and the place of each label (n,) among them, or -1.
+
+    Numbers are not many more than the labels: sorting would take ten times as long.
+    """
+    there = np.bincount(labels + 1)[1:] > 0
+    place = np.append(-1, np.cumsum(there) - 1)
+    return np.flatnonzero(there), place[labels + 1]
 
 
 def aligned(before: Ints, after: Ints, k: int) -> tuple[Ints, float]:
