@@ -23,7 +23,12 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 BENCH = ROOT / "bench"
-RUNNABLE = ("docs/index.md", "docs/start/scikit-learn.md", "docs/warnings.md")
+RUNNABLE = (
+    "docs/index.md",
+    "docs/start/models.md",
+    "docs/start/scikit-learn.md",
+    "docs/warnings.md",
+)
 _BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -143,8 +148,9 @@ def _check_keywords(call):
 
 
 @pytest.mark.parametrize("page", RUNNABLE)
-def test_python_blocks_of_the_first_pages_run(page):
+def test_python_blocks_of_the_first_pages_run(page, tmp_path, monkeypatch):
     pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)  # they may write files
     space = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

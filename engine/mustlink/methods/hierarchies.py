@@ -25,6 +25,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _LEAVES, _EACH = (16, 64), 4  # leaves in all, and for a cluster
 _FEWEST = 5  # nodes of a leaf, about
+_STARTS, _SAMPLE = 3, 10_000  # of k-means in a cluster: parts are merged again
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +124,8 @@ def _leaves(work: Workspace, labels: Ints, seed: int) -> tuple[Ints, Ints]:
         parts = min(max(1, round(wanted * size / sizes.sum())), max(1, size // _FEWEST))
         own = np.zeros(size, dtype=np.int64)
         if parts > 1 and p > 0:
-            own = np.unique(kmeans(rows[nodes], parts, seed).labels, return_inverse=True)[1]
+            cut = kmeans(rows[nodes], parts, seed, restarts=_STARTS, sample=_SAMPLE).labels
+            own = np.unique(cut, return_inverse=True)[1]
         found[nodes] = len(groups) + own
         groups += [number] * (int(own.max()) + 1)
     return found, np.array(groups, dtype=np.int64)
