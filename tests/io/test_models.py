@@ -303,6 +303,8 @@ WRONG = {
     "a negative edge": ("CSP", "model/graph/affinity/indices", put(3, -5)),
     "not symmetric": ("CSP", "model/graph/affinity/data", put(3, 5.0)),
     "not finite": ("CSP", "model/graph/affinity/data", put(3, np.nan)),
+    "fewer edges than weights": ("LLGC", "model/graph/affinity/indices", lambda v: v[:-1]),
+    "rows of fractions": ("LLGC", "model/graph/affinity/indptr", lambda v: v.astype("f4")),
     "rows that fall": ("CSP", "model/graph/affinity/indptr", put(3, 10**6)),
     "rows of nobody": ("CSP", "model/graph/rows", put(3, 5000)),
     "weights below 0": ("CSP", "model/graph/weights", put(3, -1.0)),

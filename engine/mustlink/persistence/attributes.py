@@ -135,6 +135,8 @@ def _hierarchy(name: str, value: Any, graph: Graph) -> None:
 
 def check_csr(name: str, M: Any) -> None:
     """Raise InputError unless a sparse matrix points where there are rows and columns."""
+    refuse(M.indices.dtype.kind != "i" or M.indptr.dtype.kind != "i", name)
+    refuse(M.data.dtype.kind not in "fi" or not M.data.ndim == M.indices.ndim == 1, name)
     try:
         M.check_format(full_check=True)
     except ValueError:

@@ -25,7 +25,7 @@ from mustlink.methods.adjusted_graph import Adjustment
 from mustlink.methods.hierarchies import Hierarchy
 from mustlink.observe import StageRecord
 from mustlink.persistence import derived
-from mustlink.persistence.attributes import check_attributes
+from mustlink.persistence.attributes import check_attributes, check_csr
 from mustlink.persistence.checks import damaged, refuse
 from mustlink.result import Report
 from mustlink.rounding.memberships import Trust
@@ -235,6 +235,7 @@ def _graph_in(tree: Any, data: Any) -> Graph:
     if W is None:
         W = _same_graph(tree.get("digest"), data)
     refuse(not isinstance(W, sp.csr_matrix) or W.dtype.kind != "f", "its graph")
+    check_csr("its graph", W)
     W = _checked(W)
     n = W.shape[0]
     if weights is not None:
