@@ -66,7 +66,7 @@ def _along(v: Any, X: Any, rows: Any, partial: Any) -> None:
                 partial[part, c] += v[i] * X[i, c]
 
 
-@nb.njit(cache=True, nogil=True, fastmath=True, parallel=True)
+@loop()  # one way for few rows and for many: they come out the same wherever a block is divided
 def _without(X: Any, v: Any, a: Any, out: Any) -> None:
     n, width = X.shape
     for i in nb.prange(n):
@@ -132,9 +132,7 @@ def along(v: Scalars, X: Block) -> Scalars:
 def without(X: Block, v: Scalars, a: Scalars) -> Block:
     """X − vaᵀ for one vector v (n,) and a (b,), in X's precision."""
     out = empty(X.shape, X.dtype)
-    if X.size < SMALL:
-        return np.subtract(X, v[:, None] * a, out=out, casting="same_kind")
-    _without(X, v, a, out)
+    _without(X.size, X, v, a, out)
     return out
 
 
