@@ -5,18 +5,18 @@ import sys
 import time
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import replace
 
 import h5py
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from mustlink.cost.neighbour_graph import layout
-from mustlink.neighbours import by_tasks
+from mustlink.cost.neighbour_graph import cell_layout
+from mustlink.cost.stored_neighbours import StoredLayout
 from mustlink.neighbours import search as search_module
 from mustlink.neighbours.by_tasks import task_lists
 from mustlink.neighbours.points_by_rows import prepare
+from mustlink.neighbours.stored_search import lists_by_disk
 from mustlink_io.commands import cli
 from mustlink_io.hdf5 import store
 from mustlink_io.workers import dask_cluster
@@ -25,28 +25,28 @@ RANDOM_MOMENTS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in ra
 
 
 @pytest.fixture
-def points(tmp_path, monkeypatch):
-    """A file of points, and ranges so small that tasks are many."""
-    monkeypatch.setattr(by_tasks, "_STEP", 300)
+def points(tmp_path):
+    """A file of points."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((6000, 8)) + 4 * rng.integers(3, size=(6000, 1))
     store.write(tmp_path / "points.h5", {"/points": X.astype(np.float32)})
     return tmp_path / "points.h5"
 
 
-def search(path, executor):
-    """Neighbours of the points in a file, in parts so small that they are many."""
+def search(path, executor=None):
+    """Neighbours of the points in a file, in blocks so small that tasks are many."""
+    by = {} if executor is None else {"executor": executor}
+    lists_of = lists_by_disk if executor is None else task_lists
     with h5py.File(path, "r") as file:
         rows = prepare(file["points"], "euclidean")
-        sizes = replace(layout(*rows.shape, 9), parts=60, mean=100)
+        sizes = StoredLayout(cell_layout(*rows.shape, 9), 300, 1000, 1000)
         rng = np.random.default_rng(1)
-        return task_lists(rows, 9, rng, sizes, executor=executor, sample=100, folder=path.parent)
+        return lists_of(rows, 9, rng, sizes, sample=100, folder=path.parent, **by)
 
 
 def in_one_process(path):
-    """The same search on a thread of this process."""
-    with ThreadPoolExecutor(1) as one:
-        return search(path, one)
+    """The search on disk, without tasks."""
+    return search(path)
 
 
 def test_two_workers_find_what_one_process_does(client, points):
@@ -120,7 +120,9 @@ def test_nothing_imports_dask_before_it_is_asked_for():
 
 def test_labels_are_spread_over_neighbours_that_workers_found(points, monkeypatch):
     monkeypatch.setattr(search_module, "BRUTE_WORK", 1.0)
-    known = np.where(np.arange(6000) % 300 == 0, np.arange(6000) // 300 % 3, -1)
+    with h5py.File(points) as file:
+        kinds = np.clip(np.round(file["points"][:].mean(axis=1) / 4), 0, 2).astype(int)
+    known = np.where(np.arange(6000) % 300 == 0, kinds, -1)
     np.save(points.parent / "few.npy", known)
     with ThreadPoolExecutor(2) as pool:
         monkeypatch.setattr(dask_cluster, "executor_of", lambda *_: nullcontext(pool))
@@ -156,7 +158,6 @@ def test_a_graph_has_its_neighbours(command, tmp_path, capsys, monkeypatch):
     assert not out.exists()
 
 
-@pytest.mark.parametrize("option", ["workers", "ranks"])
-def test_a_plan_counts_no_others_work(option, capsys):
-    assert cli.run(["plan", "1000x3", f"--{option}", "2"]) == 2
+def test_a_plan_counts_no_workers(capsys):
+    assert cli.run(["plan", "1000x3", "--workers", "2"]) == 2
     assert "No such option" in capsys.readouterr().err

@@ -17,7 +17,12 @@ from mustlink.cost.neighbour_graph import (
     partition_bytes,
 )
 from mustlink.cost.process_memory import size_text
-from mustlink.cost.stored_neighbours import StoredLayout, sizes_within, stored_lists_bytes
+from mustlink.cost.stored_neighbours import (
+    StoredLayout,
+    sizes_within,
+    stored_lists_bytes,
+    task_sizes,
+)
 from mustlink.errors import InputError
 
 _STEP = 1 << 27  # what else a process holds is rounded up, so that a plan does not flicker
@@ -27,7 +32,8 @@ _STEP = 1 << 27  # what else a process holds is rounded up, so that a plan does 
 class Plan:
     """How a neighbour graph is to be made, and the peak of each stage.
 
-    `method`: "brute", "tree", "cells", or "stored cells" and "partition" with points on disk.
+    `method`: "brute", "tree", "cells", "tasks", or "stored cells" and "partition" with points on
+    disk.
     `stages` are bytes with all that the process holds; `least` is the smallest budget that works.
     `lean`: W is in single precision.
     """
@@ -62,24 +68,23 @@ def knn_plan(
 
     Few points are compared all with all where that fits, more by a k-d tree where coordinates are
     few, else by cells, of points on disk where the budget leaves no room for them, and by parts on
-    disk where it leaves none for such cells, or `by_tasks`. With a budget W is in single precision
-    but where all pairs are compared, or a tree is used.
+    disk where it leaves none for such cells. With a budget, and `by_tasks`, W is in single
+    precision but where all pairs are compared, or a tree is used.
 
     `base`: what the process holds without the points, `held` bytes of points in memory; `by_rows`:
     the points would have to be read. `small`: all pairs may be compared. Raises InputError that
     names the least budget.
     """
     below = base + held
+    if by_tasks and not small:
+        return _task_plan(n, d, k, budget, below)
     tight = least_room(d, k)
     least = below + max(
         *(knn_bytes(n, d, k, threads=1, room=tight)["partition"].values()),
         partition_bytes(n, d, k, 1, tight, MOST_OVERLAP),
     )
     if budget is not None and least > budget:
-        raise InputError(
-            f"memory: {size_text(budget)} given; {n} points of {d} coordinates with "
-            f"{k} neighbours each need at least {size_text(least, up=True)}"
-        )
+        raise _too_small(budget, n, d, k, least)
     method = "brute" if small else "tree" if d <= LOW else "cells"
     stages = knn_bytes(n, d, k, itemsize=itemsize)[method]
     stages = _shifted(stages, below + (4 * n * d if by_rows else 0))
@@ -98,10 +103,32 @@ def knn_plan(
     sizes = sizes_within(budget - below, n, d, k)
     search = stored_lists_bytes(n, d, k, sizes, 1)  # threads may not change the method
     stored = _shifted({**found["partition"], "kNN graph": search}, below)
-    if max(stored.values()) <= budget and not by_tasks:
+    if max(stored.values()) <= budget:
         return Plan("stored cells", sizes, stored, least, True)
     return Plan(
         "partition", layout(n, d, k, room), _shifted(found["partition"], below), least, True
+    )
+
+
+def _task_plan(n: int, d: int, k: int, budget: int | None, below: int) -> Plan:
+    """By tasks, each of a block of cells: what this process takes, and a worker at most."""
+    rest = knn_bytes(n, d, k, threads=1)["partition"]
+
+    def stages(sizes: StoredLayout) -> dict[str, int]:
+        search = stored_lists_bytes(n, d, k, sizes, 1)
+        return _shifted({**rest, "kNN graph": search}, below)
+
+    least = max(stages(task_sizes(0, n, d, k)).values())
+    if budget is not None and least > budget:
+        raise _too_small(budget, n, d, k, least)
+    sizes = task_sizes(None if budget is None else budget - below, n, d, k)
+    return Plan("tasks", sizes, stages(sizes), least, True)
+
+
+def _too_small(budget: int, n: int, d: int, k: int, least: int) -> InputError:
+    return InputError(
+        f"memory: {size_text(budget)} given; {n} points of {d} coordinates with "
+        f"{k} neighbours each need at least {size_text(least, up=True)}"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mustlink.cost.neighbour_graph import (
     BASE_BYTES,
@@ -27,6 +27,7 @@ _DEALT = 96 << 20  # while entries are dealt out
 _BRIDGED = 24  # bytes of a node while components are joined by bridges
 _OTHER = 16 << 20
 _LISTS = 1 << 18  # read back at once
+_TASKS, _LEAST_TASK, _MOST_TASK = 16, 1 << 12, 1 << 18  # at least so many, of so many points
 _THREADS = 16  # that are counted: their number may not change the graph
 
 
@@ -122,6 +123,16 @@ def sizes_within(room: int, n: int, d: int, k: int) -> StoredLayout:
     found = StoredLayout(cell_layout(n, d, k, usual), block, chunk, rows, desks)
     fits = max(_stages(n, d, k, found, desks).values()) <= room
     return found if fits else tight
+
+
+def task_sizes(room: int | None, n: int, d: int, k: int) -> StoredLayout:
+    """Sizes of the search by tasks, of a block each, within `room` bytes of every worker.
+
+    Small blocks give work to many workers, large ones compare fewer cells twice.
+    """
+    found = sizes_within(_USUAL if room is None else room, n, d, k)
+    block = max(_LEAST_TASK, min(_MOST_TASK, n // _TASKS))
+    return replace(found, block=min(found.block, block))
 
 
 def _least(n: int, d: int, k: int) -> StoredLayout:

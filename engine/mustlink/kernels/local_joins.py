@@ -188,10 +188,3 @@ def take_up(
             if (i >> 6) % shares == share:
                 changed += insert_fresh(lengths, indices, fresh, i, squared[e], j)
     return changed
-
-
-@nb.njit(cache=True, nogil=True)
-def take_in(owner: Any, node: Any, squared: Any, indices: Any, lengths: Any, fresh: Any) -> None:
-    """Put node[e] into the list of owner[e], at `squared`[e], for every e of (u,)."""
-    for e in range(owner.shape[0]):
-        insert_fresh(lengths, indices, fresh, owner[e], squared[e], node[e])

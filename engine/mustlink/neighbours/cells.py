@@ -24,6 +24,7 @@ _JOINS, _COMPARISON = (20.0, 0.1), (0.15, 0.0115)
 _ALONE = 8.0  # times what local joins cost that visits may where none follow
 _LOOKED_AT = 256  # centres that are compared with a point in any case
 _BLOCK = 64  # cells of a task
+_ROWS = 1 << 21  # bytes of points whose cells are found at once
 _ROUNDING = 1e-5
 _TINY = np.finfo(np.float32).tiny
 
@@ -54,6 +55,11 @@ class Groups:
     centres: Centres
     heads: Centres
     near: NDArray[np.int32]
+
+    @staticmethod
+    def bounds(rows: Prepared) -> list[slice]:
+        """Rows whose cells are found at once: the same ones whoever does it."""
+        return rows.bounds(_ROWS)
 
     def cell(self, X: NDArray[np.float32], team: Team) -> NDArray[np.int32]:
         """The cell (m,) of each point (m, d)."""
@@ -105,8 +111,8 @@ def cells_of(
     n, d = rows.shape
     centres = groups.centres
     assigned = np.empty((n, 1), dtype=np.int32)
-    for start, block in rows.blocks(layout.block_bytes):
-        assigned[start : start + block.shape[0], 0] = groups.cell(block, team)
+    for some in groups.bounds(rows):
+        assigned[some, 0] = groups.cell(rows[some], team)
     parts, _ = lay_out(assigned, centres.norms.size, layout)
     points = in_order(rows, parts, layout)
     centre_of = assigned[parts.order[parts.starts[:-1]], 0]

@@ -98,9 +98,10 @@ def knn_graph(
     precision are one node, of which the graph tells `weights` (how many) and `rows`; copies of one
     node are not joined with each other.
 
-    With an `executor` (`concurrent.futures`: processes, or a Dask client's) its workers search: by
-    parts, where not all pairs are compared, in tasks that read the points' HDF5 file, or a copy,
-    and share files in the folder `scratch`, which all must see. Any executor finds the same.
+    With an `executor` (`concurrent.futures`: processes, or a Dask client's) its workers search by
+    cells, where not all pairs are compared, in tasks that read the points' HDF5 file, or a copy,
+    and share files in the folder `scratch`, which all must see. Any executor finds the same, and
+    what the search on disk finds. Blocks are such that a worker's keep to `memory`, too.
 
     With `connect`, components are joined by their shortest bridging edges and the number is kept
     and noted. Distances are single precision. The same `random_state` gives the same graph for

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.neighbour_graph import layout
 from mustlink.cost.neighbour_plan import Plan, held_beside, knn_plan
 from mustlink.cost.process_memory import resident_bytes
 from mustlink.neighbours.points_by_rows import Prepared, single_precision
@@ -44,9 +41,6 @@ def planned(
         threads=threads_for(n_jobs),
         by_tasks=by_tasks,
     )
-    if by_tasks and not small:
-        sizes = plan.layout if plan.method == "partition" else layout(n, d, k)
-        plan = replace(plan, method="tasks", layout=sizes, lean=True)
     if plan.lean:
         return X, plan, k
     if isinstance(X.source, np.ndarray):

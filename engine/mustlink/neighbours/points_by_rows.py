@@ -120,6 +120,10 @@ class Prepared:
         """Yield (first row, rows) from the first to the last."""
         return _blocks(self, nbytes)
 
+    def bounds(self, nbytes: int = BLOCK_BYTES) -> list[slice]:
+        """Rows of each of these blocks."""
+        return _bounds(self, nbytes)
+
     def _prepare(self, X: NDArray[np.floating]) -> NDArray[np.float32]:
         if self.metric == "cosine":
             return _unit_rows(X)
@@ -230,13 +234,17 @@ def _ascending(ids: NDArray[np.integer]) -> bool:
 
 
 def _blocks(points: Any, nbytes: int) -> Iterator[tuple[int, NDArray[Any]]]:
+    for rows in _bounds(points, nbytes):
+        yield rows.start, _read(points, rows)
+
+
+def _bounds(points: Any, nbytes: int) -> list[slice]:
     n, d = points.shape
     rows = max(1, nbytes // (4 * d))
     chunk = (getattr(getattr(points, "source", points), "chunks", None) or (1,))[0]
     if isinstance(chunk, int) and 1 < chunk <= rows:
         rows -= rows % chunk  # whole storage chunks: none is unpacked twice
-    for start in range(0, n, rows):
-        yield start, _read(points, slice(start, min(start + rows, n)))
+    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 
 def _read(source: Any, rows: slice) -> NDArray[np.floating]:

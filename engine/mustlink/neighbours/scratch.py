@@ -14,12 +14,17 @@ _GAP_BYTES = 1 << 14  # unwanted bytes that are cheaper to read than to skip
 
 
 class Scratch:
-    """A file of `count` rows of `width` float32 coordinates, gone when it is closed or killed."""
+    """A file of `count` rows of `width` float32 coordinates, gone when it is closed or killed.
 
-    def __init__(self, folder: Any, count: int, width: int) -> None:
+    Where a `file` is given, they are in that one.
+    """
+
+    def __init__(
+        self, folder: Any, count: int, width: int, file: ScratchFile | None = None
+    ) -> None:
         self.width = width
         self._row = 4 * width
-        self._file = ScratchFile(folder, count * self._row)
+        self._file = file or ScratchFile(folder, count * self._row)
 
     def __enter__(self) -> Scratch:
         return self

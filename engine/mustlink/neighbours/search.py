@@ -78,7 +78,10 @@ class Search:
         if self.descends and not compares_all(X.shape[0], X.shape[1], self.k):
             assert isinstance(X, np.ndarray)
             return self._by_descent(X)
-        if self.plan is not None and self.plan.method in ("partition", "tasks"):
+        if self.plan is not None and self.plan.method == "tasks":
+            assert isinstance(X, Prepared)
+            return self._by_tasks(X)
+        if self.plan is not None and self.plan.method == "partition":
             assert isinstance(X, Prepared)
             return self._by_parts(X)
         if self.plan is not None and self.plan.method == "stored cells":
@@ -158,13 +161,16 @@ class Search:
 
         return self._found("stored cells", rows, partial(lists_by_disk, folder=self.folder))
 
-    def _by_parts(self, rows: Prepared) -> Found:
+    def _by_tasks(self, rows: Prepared) -> Found:
         from mustlink.neighbours.by_tasks import task_lists
+
+        assert self.executor is not None
+        search = partial(task_lists, folder=self.folder, executor=self.executor)
+        return self._found("tasks", rows, search)
+
+    def _by_parts(self, rows: Prepared) -> Found:
         from mustlink.neighbours.partition import partition_lists
 
-        if self.executor is not None:
-            search = partial(task_lists, folder=self.folder, executor=self.executor)
-            return self._found("tasks", rows, search)
         return self._found("partition", rows, partial(partition_lists, folder=self.folder))
 
     def _found(self, method: str, rows: Prepared, lists_of: Callable[..., Found]) -> Found:

@@ -14,47 +14,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.deadline import NEVER, Deadline
-from mustlink.kernels import cell_pairs, local_joins, stored_lists
+from mustlink.kernels import cell_pairs, stored_lists
 from mustlink.kernels.cell_pairs import Desk, Nearest
 from mustlink.kernels.cells import Cells, Visits
 from mustlink.neighbours.cell_edges import edges_of
 from mustlink.neighbours.cell_search import compare
 from mustlink.neighbours.cell_visits import Visitors, mark, visits_of, words_of
 from mustlink.neighbours.stored_cells import Held, panels_of, ranges_of
-from mustlink.neighbours.stored_lists import StoredSearch
+from mustlink.neighbours.stored_lists import SomeLists, StoredSearch
 
 
-def search_blocks(
-    search: StoredSearch, short: list[NDArray[np.int64]], deadline: Deadline = NEVER
+def finish(
+    search: StoredSearch, some: slice, lists: SomeLists, deadline: Deadline = NEVER
 ) -> Iterator[float]:
-    """Finish the lists of all cells: yields the share that is done.
+    """Finish the lists of a block of cells, in place: yields the share that is done.
 
-    Nodes whose lists have not become full are added to `short`. At the deadline the lists that are
-    left stay as they are.
+    They are given as their own cells have filled them. At the deadline they stay as they are.
     """
-    for some in search.cells.ranges(search.layout.block):  # of which one is held, never two
-        yield from _finish(search, some, short, deadline)
-
-
-def _finish(
-    search: StoredSearch, some: slice, short: list[NDArray[np.int64]], deadline: Deadline
-) -> Iterator[float]:
-    """Finish the lists of a block of cells."""
-    n, block = search.cells.shape[0], _Block(search, some)
-    first, size = block.rows.start, block.rows.stop - block.rows.start
-    for done in block.compared(deadline):
-        yield (first + size * done) / n
-    indices, squared = block.found.indices, block.found.squared
-    search.each_list(stored_lists.name_all, indices, first)
-    local_joins.order_ties(indices, squared)
-    search.lists.write(first, indices, squared)
-    short.append(first + np.flatnonzero(indices[:, -1] < 0))
+    block = _Block(search, some, lists)
+    yield from block.compared(deadline)
+    search.settle(lists, block.rows.start)
 
 
 class _Block:
     """A range of cells with their lists, and those beyond that they are to be compared with."""
 
-    def __init__(self, search: StoredSearch, own: slice) -> None:
+    def __init__(self, search: StoredSearch, own: slice, lists: SomeLists) -> None:
         self.search, self.own = search, own
         near, gaps = search.borders.near, search.borders.gaps
         a, slot = np.nonzero(search.used[own])
@@ -78,13 +63,12 @@ class _Block:
             int(panels_of(own_sizes).sum()) + panels,
             search.cells.shape[1],
         )
-        self.cells, self.rows = search.read(own, self.held)
+        self.cells, self.rows = search.read(own, self.held), search.rows(own)
         m = self.rows.stop - self.rows.start
-        indices, squared = search.lists.read(self.rows)
-        search.each_list(stored_lists.name_all, indices, -self.rows.start)
+        search.each_list(stored_lists.name_all, lists[0], -self.rows.start)
         limits = np.full(m + largest, -np.inf, dtype=np.float32)
         limits[:m] = search.limits[self.rows]
-        self.found = Nearest(indices, squared, limits)
+        self.found = Nearest(*lists, limits)
         words = words_of(self.inward, search.counts)
         room = max((int(words[some].sum()) for some in each), default=0)
         self.words = int(words_of(self.outward, own_sizes).sum())

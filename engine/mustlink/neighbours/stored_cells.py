@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,27 +21,24 @@ _CELLS = 16  # of a task
 
 
 @dataclass(frozen=True, eq=False)
-class StoredCells:
+class CellRows:
     """n points in a file, cell by cell; nodes are numbered as they lie there.
 
-    The nodes of cell c are starts[c]:starts[c + 1], about `centres` (C, d). `order` (n,) is the row
-    of the points that each node is, `first` the first cell of every centre, as they were given.
+    The nodes of cell c are starts[c]:starts[c + 1], about `centres` (C, d).
     """
 
     file: Scratch
-    order: NDArray[np.int32]
     starts: NDArray[np.int64]
     centres: NDArray[np.float32]
-    first: NDArray[np.int32]
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of points and of coordinates: rows of them are read as `self[a:b]`."""
-        return self.order.size, self.file.width
+        return int(self.starts[-1]), self.file.width
 
     def __getitem__(self, rows: slice) -> NDArray[np.float32]:
         """Nodes a:b, (b - a, d)."""
-        first, stop, _ = rows.indices(self.order.size)
+        first, stop, _ = rows.indices(self.shape[0])
         found = np.empty((max(0, stop - first), self.file.width), dtype=np.float32)
         self.file.read(first, found)
         return found
@@ -61,6 +57,18 @@ class StoredCells:
             at += stop - first
 
 
+@dataclass(frozen=True, eq=False)
+class StoredCells(CellRows):
+    """Cells, and where their points come from.
+
+    `order` (n,) is the row of the points that each node is, `first` the first cell of every centre,
+    as they were given.
+    """
+
+    order: NDArray[np.int32]
+    first: NDArray[np.int32]
+
+
 def ranges_of(sizes: NDArray[np.int64], most: int) -> list[slice]:
     """Things of these sizes in ranges of at most `most` in all, or of one thing."""
     ends = np.concatenate([[0], np.cumsum(sizes)])
@@ -76,23 +84,23 @@ def write_cells(
     rows: Prepared,
     groups: Groups,
     layout: Layout,
-    folder: Any,
+    file: Scratch,
+    assigned: Iterable[tuple[slice, NDArray[np.int32]]],
     nodes: NDArray[np.int64],
-    team: Team,
     advance: Callable[[float], None],
 ) -> tuple[StoredCells, NDArray[np.int64]]:
-    """Put every point into the cell of its centre, on disk; and where some rows `nodes` went.
+    """Put every point into the cell of its centre, in a file; and where some rows `nodes` went.
 
-    The cells of `cells_of`: those of more than four times the usual are cut. Points are read twice.
-    Memory: 8 bytes a point, and three blocks. Raises InputError where the file does not fit.
+    The cells of `cells_of`: those of more than four times the usual are cut. Which centre's they
+    are is `assigned`, for some rows at a time. Memory: 8 bytes a point, and three blocks.
     """
-    n, d = rows.shape
+    n = rows.shape[0]
     centres = groups.centres
-    assigned = np.empty(n, dtype=np.int32)
-    for start, block in rows.blocks(layout.block_bytes):
-        assigned[start : start + block.shape[0]] = groups.cell(block, team)
-        advance(0.8 * (start + block.shape[0]) / n)
-    counts = np.bincount(assigned, minlength=centres.norms.size)
+    cell = np.empty(n, dtype=np.int32)
+    for some, found in assigned:
+        cell[some] = found
+        advance(0.8 * some.stop / n)
+    counts = np.bincount(cell, minlength=centres.norms.size)
     filled = np.concatenate([[0], np.cumsum(counts)])
     pieces = -(-counts // layout.largest_part(1))  # none of a centre without points
     owner = np.repeat(np.arange(counts.size), pieces)
@@ -101,9 +109,8 @@ def write_cells(
     first = np.where(counts > 0, np.cumsum(pieces) - pieces, 0).astype(np.int32)
     where = np.ascontiguousarray(centres.at[owner] + centres.middle)
     order, places = np.empty(n, dtype=np.int32), np.empty(nodes.size, dtype=np.int64)
-    file = Scratch(folder, n, d)
     for start, block in rows.blocks(layout.block_bytes):
-        own = assigned[start : start + block.shape[0]]
+        own = cell[start : start + block.shape[0]]
         by_cell = np.argsort(own, kind="stable")
         held = np.bincount(own, minlength=counts.size)
         place = np.arange(own.size) + np.repeat(filled[:-1] - (np.cumsum(held) - held), held)
@@ -115,7 +122,7 @@ def write_cells(
         back[by_cell] = place
         places[some] = back[nodes[some] - start]
         advance(0.8 + 0.2 * (start + own.size) / n)
-    return StoredCells(file, order, starts, where, first), places
+    return StoredCells(file, starts, where, order, first), places
 
 
 class Held:

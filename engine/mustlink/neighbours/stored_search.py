@@ -13,16 +13,18 @@ from numpy.typing import NDArray
 from mustlink.cost.stored_neighbours import StoredLayout
 from mustlink.deadline import NEVER, Deadline
 from mustlink.kernels import local_joins
-from mustlink.neighbours.cells import grouped
-from mustlink.neighbours.parts import Sample, centres_of, known_neighbours
+from mustlink.neighbours.cells import borders_of, grouped
+from mustlink.neighbours.parts import Sample, centres_of
 from mustlink.neighbours.points_by_rows import Prepared, near_one
 from mustlink.neighbours.refine import Team, full_lists
-from mustlink.neighbours.stored_blocks import search_blocks
 from mustlink.neighbours.stored_cells import StoredCells, write_cells
 from mustlink.neighbours.stored_lists import ListsFile, StoredSearch
+from mustlink.neighbours.stored_passes import Passes
 
 _SHORT = 2048  # lists made full at once
 _READ = 1 << 18  # lists read at once
+
+PassesOf = Callable[[Any, StoredLayout, Team], Passes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,13 +56,14 @@ def stored_lists(
     folder: Any = None,
     deadline: Deadline = NEVER,
     advance: Callable[[float], None] | None = None,
+    passes: PassesOf = Passes,
 ) -> StoredLists:
     """Find about the k nearest of each point but itself, as `cell_lists`, and leave them on disk.
 
     The same generator and cells give the same lists for any number of threads, and those found in
     memory up to the choice among equally far ones, as long as local joins are not needed there:
-    here visits go farther instead. n (d + 2k) numbers of 4 bytes are written to `folder`. Raises
-    InputError where they do not fit.
+    here visits go farther instead. n (d + 2k) numbers of 4 bytes are written to `folder`. Whoever
+    makes the `passes` finds the same. Raises InputError where files do not fit.
     """
     from threadpoolctl import threadpool_limits
 
@@ -74,22 +77,29 @@ def stored_lists(
 
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_jobs) as pool:
         team = Team(pool, n_jobs)
-        known = known_neighbours(rows, k, sample, rng, sizes, pool)
+        by = passes(folder, layout, team)
+        rows = by.given(rows)
+        known = by.known(rows, k, sample, rng)
         tell(0.05)
         groups = grouped(centres_of(rows, k, rng, sizes, pool), rng, team)
         tell(0.1)
         cells, places = write_cells(
-            rows, groups, sizes, folder, known.nodes, team, lambda x: tell(0.1 + 0.1 * x)
-        )
+            rows, groups, sizes, by.file(*rows.shape), by.cells(rows, groups), known.nodes,
+            lambda x: tell(0.1 + 0.1 * x),
+        )  # fmt: skip
         known = replace(known, nodes=places)
         owner = np.searchsorted(cells.starts, places, side="right") - 1
         others = cells.first[groups.cell(known.others, team)]
-        search = StoredSearch(cells, k, layout, folder, team)
-        run(search.within(), 0.2, 0.4)
-        run(search.find_visits(known, owner.astype(np.int32), others), 0.4, 0.45)
+        search, lists = StoredSearch(cells, k, layout, team), ListsFile(folder, rows.shape[0], k)
+        run(by.within(search, lists), 0.2, 0.4)
+        search.borders = borders_of(
+            cells.centres, search.counts, search.mean, known, owner.astype(np.int32), others,
+            team, joined=False,
+        )  # fmt: skip
+        run(by.visits(search), 0.4, 0.45)
         short: list[NDArray[np.int64]] = []
-        run(search_blocks(search, short, deadline), 0.45, 1.0)
-    borders, lists = search.borders, search.lists
+        run(by.finish(search, lists, short, deadline), 0.45, 1.0)
+    borders = search.borders
     info = {
         "recall": _recall(lists, known),
         "recall_sample": int(places.size),

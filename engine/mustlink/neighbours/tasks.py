@@ -1,12 +1,14 @@
-"""The search by parts as tasks: functions of files and ranges that any process may run, and twice.
+"""Tasks of the search over cells: functions of files and ranges, for any process, done even twice.
 
-Every task reads what earlier ones have finished and writes to places that are its own.
+Every task reads what earlier passes have finished, and returns what it finds or puts it into a file
+of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,74 +16,98 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.neighbour_graph import Layout, lists_of
-from mustlink.kernels import local_joins, nearest_lists
+from mustlink.cost.stored_neighbours import StoredLayout
+from mustlink.neighbours.cells import Borders, Groups
 from mustlink.neighbours.centres import Centres
-from mustlink.neighbours.partition import SPARE, Desk, within
 from mustlink.neighbours.points_by_rows import Prepared
-from mustlink.neighbours.refine import Lists
-from mustlink.neighbours.shared_files import ListTables, Table, save_whole
+from mustlink.neighbours.refine import Team
+from mustlink.neighbours.scratch import Scratch
+from mustlink.neighbours.shared_files import save_arrays, save_whole, saved
+from mustlink.neighbours.stored_blocks import finish
+from mustlink.neighbours.stored_cells import CellRows
+from mustlink.neighbours.stored_lists import SomeLists, StoredSearch
+from mustlink.space.scratch_file import NamedFile
 
 
 @dataclass(frozen=True)
 class Folder:
-    """What all tasks of a search for k neighbours of n points of d coordinates know."""
+    """What all tasks of a search for the k nearest share: files, and sizes."""
 
     path: Path
-    n: int
-    d: int
-    k: int
-    overlap: int
-    layout: Layout
+    layout: StoredLayout
 
     @property
-    def length(self) -> int:
-        """Entries of a list in the making."""
-        return lists_of(self.n, self.k)[0]
-
-    @property
-    def width(self) -> int:
-        """Neighbours that are kept of every part."""
-        return min(self.length, self.k + SPARE)
-
-    @property
-    def points(self) -> Table:
+    def points(self) -> Path:
         """Coordinates by node."""
-        return Table(self.path / "points", "float32", self.d)
+        return self.path / "points"
 
     @property
-    def members(self) -> Table:
-        """Nodes part by part."""
-        return Table(self.path / "members", "int32", 1)
+    def limits(self) -> Path:
+        """Last squared lengths of the lists within cells, by node."""
+        return self.path / "limits"
 
-    @property
-    def places(self) -> Table:
-        """Where each node is among the members."""
-        return Table(self.path / "places", "int64", self.overlap)
+    def save_groups(self, groups: Groups) -> None:
+        """Tell who is whose cell."""
+        parts = {"centres": groups.centres, "heads": groups.heads}
+        arrays = {f"{a}_{b}": c for a, one in parts.items() for b, c in vars(one).items()}
+        save_arrays(self.path / "groups.npz", near=groups.near, **arrays)
 
-    @property
-    def found(self) -> tuple[Table, Table]:
-        """What the parts have found, by place: nodes and squared lengths."""
-        return (
-            Table(self.path / "found", "int32", self.width),
-            Table(self.path / "lengths", "float32", self.width),
+    def groups(self) -> Groups:
+        """Who is whose cell."""
+        found = saved(self.path / "groups.npz")
+        centres, heads = (
+            Centres(*(found[f"{name}_{part}"] for part in ("middle", "at", "norms")))
+            for name in ("centres", "heads")
         )
+        return Groups(centres, heads, found["near"])
 
-    @property
-    def told(self) -> tuple[Table, Table]:
-        """Who names a node, and how many do."""
-        return (
-            Table(self.path / "told", "int32", lists_of(self.n, self.k)[2]),
-            Table(self.path / "counts", "int32", 1),
-        )
+    def save_cells(self, search: StoredSearch) -> None:
+        """Tell where cells lie."""
+        cells = search.cells
+        k, d = search.k, cells.shape[1]
+        save_arrays(self.path / "cells.npz", starts=cells.starts, centres=cells.centres, k=k, d=d)
 
-    def lists(self, sweep: int) -> ListTables:
-        """Lists after so many sweeps."""
-        return ListTables.after(sweep, self.path, self.length)
+    def save_borders(self, borders: Borders) -> None:
+        """Tell how far visits reach."""
+        save_arrays(self.path / "borders.npz", **vars(borders))
 
-    def joined(self, sweep: int, first: int) -> Path:
-        """What a sweep has found at the nodes from `first` on."""
-        return self.path / f"joined-{sweep}-{first}.npy"
+    def save_used(self, used: NDArray[np.int32]) -> None:
+        """Tell who is visited."""
+        save_arrays(self.path / "used.npz", used=used)
+
+    @contextmanager
+    def search(self, team: Team) -> Iterator[StoredSearch]:
+        """Where cells lie, and their points."""
+        found = saved(self.path / "cells.npz")
+        k, d = int(found["k"]), int(found["d"])
+        with Scratch(None, int(found["starts"][-1]), d, NamedFile(self.points)) as file:
+            cells = CellRows(file, found["starts"], found["centres"])
+            yield StoredSearch(cells, k, self.layout, team)
+
+    def read_borders(self, search: StoredSearch) -> None:
+        """What the visits are found from."""
+        known = saved(self.path / "borders.npz")
+        numbers = float(known["shared"]), float(known["pairs"])
+        search.borders = Borders(known["near"], known["gaps"], known["reach"], *numbers)
+        search.limits = np.asarray(np.memmap(self.limits, np.float32, "c"))
+
+    def read_used(self, search: StoredSearch) -> None:
+        """Who is visited."""
+        search.used = saved(self.path / "used.npz")["used"]
+
+    def lists(self, after: str, some: slice) -> Path:
+        """Where the lists of some cells are after a pass."""
+        return self.path / f"{after}-{some.start}.npy"
+
+    def save_lists(self, after: str, some: slice, lists: SomeLists) -> None:
+        """Keep the lists of some cells."""
+        both = np.stack([lists[0], lists[1].view(np.int32)])
+        save_whole(self.lists(after, some), lambda file: np.save(file, both))
+
+    def read_lists(self, after: str, some: slice) -> SomeLists:
+        """Lists of some cells after a pass."""
+        indices, squared = np.load(self.lists(after, some))
+        return indices, squared.view(np.float32)
 
 
 def alone(task: Callable[..., Any], *given: Any) -> Any:
@@ -92,99 +118,39 @@ def alone(task: Callable[..., Any], *given: Any) -> Any:
         return task(*given)
 
 
-def assign_rows(
-    rows: Prepared, centres: Centres, overlap: int, first: int, stop: int
-) -> NDArray[np.int32]:
-    """Nearest centres of rows first:stop, (m, overlap)."""
+@contextmanager
+def _one() -> Iterator[Team]:
     with ThreadPoolExecutor(1) as pool:
-        return centres.nearest(rows[first:stop], overlap, pool)
+        yield Team(pool, 1)
 
 
-def search_parts(folder: Folder, starts: NDArray[np.int64]) -> None:
-    """Compare all members of some parts, which lie between `starts` among the members."""
-    desk = Desk(int(np.diff(starts).max()), folder.d)
-    points = folder.points.mapped()
-    ids, lengths = folder.found
-    for first, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        members = folder.members.read(first, stop)[:, 0]
-        np.take(points, members, axis=0, out=desk.points[: stop - first], mode="clip")
-        _, found, squared = within(members, desk, folder.width)
-        ids.write(first, found)
-        lengths.write(first, squared)
+def assign(folder: Folder, rows: Prepared, some: slice) -> NDArray[np.int32]:
+    """Centres whose cells some rows are in."""
+    with _one() as team:
+        return folder.groups().cell(rows[some], team)
 
 
-def merge_parts(folder: Folder, first: int, stop: int) -> None:
-    """First lists of nodes first:stop, of what their parts have found."""
-    lists = Lists.empty(stop - first, folder.length)
-    nodes = np.arange(stop - first, dtype=np.int32)
-    places = folder.places.read(first, stop)
-    found, lengths = (one.mapped() for one in folder.found)
-    for level in range(folder.overlap):
-        at = places[:, level]
-        nearest_lists.merge(nodes, found[at], lengths[at], lists.indices, lists.squared)
-    _write(folder.lists(0), first, lists)
+def within(folder: Folder, some: slice) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Fill lists with the nearest of the own cell; last squared lengths, and what cells measure."""
+    with _one() as team, folder.search(team) as search:
+        lists, limits, mean = search.within(some)
+        folder.save_lists("within", some, lists)
+        return limits, mean
 
 
-def join_nodes(folder: Folder, sweep: int, first: int, stop: int) -> int:
-    """Compare who meets at nodes first:stop; returns the number of pairs.
-
-    Keeps what is near enough for a list as it was before the sweep: the list's node, the other,
-    and the squared length, by node.
-    """
-    layout, (_, wide, told) = folder.layout, lists_of(folder.n, folder.k)
-    before = folder.lists(sweep)
-    counts = folder.told[1].read(first, stop)[:, 0]
-    ids = np.zeros((stop - first, wide + told), np.int32)
-    sizes = np.zeros((stop - first, 2), np.int32)
-    local_joins.members(
-        before.indices.read(first, stop), before.fresh.read(first, stop), wide,
-        folder.told[0].read(first, stop), counts, 0, ids, sizes,
-    )  # fmt: skip
-    used = np.arange(ids.shape[1]) < sizes[:, 1:]
-    nodes, numbers = np.unique(ids[used], return_inverse=True)
-    ids[used] = numbers.ravel()
-    points = folder.points.mapped()[nodes]
-    indices, squared = before.indices.mapped()[nodes], before.squared.mapped()[nodes]
-    fresh = np.zeros(indices.shape, np.uint8)  # marks what comes in
-    group = layout.group(folder.n, folder.d, folder.k)
-    most = group * (ids.shape[1] * (ids.shape[1] - 1) // 2)
-    pairs, lengths = np.empty((most, 2), np.int32), np.empty(most, np.float32)
-    compared = 0
-    for a in range(0, stop - first, group):
-        some = slice(a, a + group)
-        kept, looked = local_joins.join(
-            points, ids[some], ids[some], sizes[some], squared, pairs, lengths
-        )
-        compared += looked
-        for one, other in ((0, 1), (1, 0)):
-            where = np.ascontiguousarray(pairs[:kept, one])
-            local_joins.take_in(
-                where, nodes[pairs[:kept, other]], lengths[:kept], indices, squared, fresh
-            )
-    new = fresh > 0
-    owner = np.repeat(nodes, new.sum(axis=1))
-    save_whole(
-        folder.joined(sweep, first), np.stack([owner, indices[new], squared[new].view(np.int32)])
-    )
-    return int(compared)
+def visits(folder: Folder, some: slice) -> NDArray[np.int32]:
+    """By how many members of some cells each of those near is visited."""
+    with _one() as team, folder.search(team) as search:
+        folder.read_borders(search)
+        return search.visits(some)
 
 
-def merge_joined(folder: Folder, sweep: int, step: int, first: int, stop: int) -> None:
-    """Lists of nodes first:stop after a sweep: what was found at every `step` nodes is put in."""
-    before = folder.lists(sweep)
-    lists = Lists(*(one.read(first, stop) for one in before))
-    np.bitwise_and(lists.fresh, local_joins.UNTOLD, out=lists.fresh)  # all have met
-    for start in range(0, folder.n, step):
-        found = np.load(folder.joined(sweep, start), mmap_mode="r")
-        a, b = np.searchsorted(found[0], [first, stop])
-        owner, other, bits = np.array(found[:, a:b])
-        owner -= first
-        lengths = bits.view(np.float32)
-        local_joins.take_in(owner, other, lengths, lists.indices, lists.squared, lists.fresh)
-    _write(folder.lists(sweep + 1), first, lists)
-
-
-def _write(tables: ListTables, first: int, lists: Lists) -> None:
-    tables.indices.write(first, lists.indices)
-    tables.squared.write(first, lists.squared)
-    tables.fresh.write(first, lists.fresh)
+def finished(folder: Folder, some: slice) -> None:
+    """Finish the lists of a block of cells."""
+    lists = folder.read_lists("within", some)
+    with _one() as team, folder.search(team) as search:
+        folder.read_borders(search)
+        folder.read_used(search)
+        for _ in finish(search, some, lists):
+            pass
+    folder.save_lists("finished", some, lists)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,15 @@ class ScratchFile:
     def __init__(self, folder: Any, size: int) -> None:
         where = folder if folder is not None else tempfile.gettempdir()
         try:
-            self._file = tempfile.TemporaryFile(dir=where, buffering=0)  # noqa: SIM115
+            self._file: Any = tempfile.TemporaryFile(dir=where, buffering=0)  # noqa: SIM115
         except OSError as error:
             raise InputError(
                 f"scratch: no temporary file in {where} ({error.strerror}); name another folder"
             ) from None
         self._fd = self._file.fileno()
+        self._reserve(size, where)
+
+    def _reserve(self, size: int, where: Any) -> None:
         try:
             if size:
                 os.posix_fallocate(self._fd, 0, size)
@@ -62,6 +66,26 @@ class ScratchFile:
         """Fill a contiguous array from byte `at` on."""
         if not read_into(self._fd, at, out):
             raise InputError("scratch: the temporary file ended early; run again")
+
+
+class NamedFile(ScratchFile):
+    """A file that other processes open by its path: of `size` bytes it is made, else read.
+
+    Raises InputError where it does not fit.
+    """
+
+    def __init__(self, path: Path, size: int | None = None) -> None:
+        self._path = path
+        self._file = open(path, "rb" if size is None else "x+b", buffering=0)  # noqa: SIM115
+        self._fd = self._file.fileno()
+        if size is not None:
+            self._reserve(size, path.parent)
+
+    def settle(self) -> None:
+        """Let other machines see what was written, as they do once it is closed; now it is read."""
+        self._file.close()
+        self._file = open(self._path, "rb", buffering=0)  # noqa: SIM115
+        self._fd = self._file.fileno()
 
 
 def read_into(fd: int, at: int, out: NDArray[Any]) -> bool:
