@@ -202,7 +202,7 @@ def test_the_least_memory_that_is_named_suffices_and_holds(many_classes, capsys)
 def test_where_the_system_has_no_more_one_line_says_so(many_classes):
     out = many_classes.with_name("limited.h5")
     line = ["cluster", many_classes, "-k", 100, "-m", "ncut", "-o", out, "--quiet"]
-    done = shell(*line, limit=240 * 10**6)
+    done = shell(*line, limit=320 * 10**6)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("mustlink: ")

@@ -17,7 +17,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.graph.stored import RowBlock, StoredGraph
-from mustlink.space.disk_block import DiskBlock
 
 VERSION = 5  # raised when a stage computes something else from the same parameters
 _ROWS = 1 << 16  # of a block on disk, looked at in one go
@@ -82,10 +81,6 @@ def _feed(found: Any, value: Any) -> None:
     elif isinstance(value, np.ndarray):
         found.update(f"array {value.dtype.str} {value.shape}:".encode())
         found.update(np.ascontiguousarray(value).data if value.size else b"")
-    elif isinstance(value, DiskBlock):
-        found.update(f"rows {value.dtype.str} {value.shape}:".encode())
-        for first in range(0, len(value), _ROWS):
-            found.update(np.ascontiguousarray(value[first : first + _ROWS]).data)
     elif isinstance(value, sp.csr_matrix):
         _feed(found, ("csr", value.shape, value.indptr, value.indices, value.data))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -103,7 +98,13 @@ def _feed(found: Any, value: Any) -> None:
         for part in value:
             _feed(found, part)
     else:
-        raise TypeError(f"a {type(value).__name__} has no digest")
+        from mustlink.space.disk_block import DiskBlock  # its package loads the compiler
+
+        if not isinstance(value, DiskBlock):
+            raise TypeError(f"a {type(value).__name__} has no digest")
+        found.update(f"rows {value.dtype.str} {value.shape}:".encode())
+        for first in range(0, len(value), _ROWS):
+            found.update(np.ascontiguousarray(value[first : first + _ROWS]).data)
 
 
 def in_c_order(value: Any) -> Any:

@@ -29,7 +29,7 @@ from mustlink_io.jobs.graph_stages import (
 from mustlink_io.jobs.methods import PROPAGATORS
 from mustlink_io.jobs.on_disk import refuse_large_text, runs_on_disk
 from mustlink_io.jobs.plan import Plan, StagePlan
-from mustlink_io.jobs.planning_on_disk import plan_on_disk
+from mustlink_io.jobs.planning_on_disk import least_on_disk, plan_on_disk
 from mustlink_io.jobs.rates import duration
 from mustlink_io.jobs.solving_stages import answers_peak, solving_stages
 
@@ -66,14 +66,10 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     hard = is_points and nodes.n < _EQUAL * shape.n and job.methods is PROPAGATORS
     whole = _whole(shape, job)
     least = _least(whole, nodes, k, cost, is_points, hard) + job.beside(shape.n)
+    entries = int(seen.symmetric * shape.n * k) if is_points else shape.nnz
     if memory is not None and least > memory:
-        if runs_on_disk(job, is_points=is_points):
-            entries = int(seen.symmetric * shape.n * k) if is_points else shape.nnz
-            return plan_on_disk(job, shape, memory, speed, entries)
-        raise InputError(
-            f"--memory: {size_text(memory)} given, but {job.data} with -m {job.method} needs at "
-            f"least {size_text(least, up=True)}"
-        )
+        _refuse_in_memory(job, memory, least, is_points)
+        return plan_on_disk(job, shape, memory, speed, entries)
     points = 4 * shape.n * shape.d if is_points else 0
     lazy = memory is not None and points > memory // LAZY
     held = job.beside(shape.n) + (0 if lazy else points)
@@ -115,10 +111,21 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     unknown = hard or (
         cost.most_steps is None and iterating > _SURE * sum(stage.seconds for stage in stages)
     )
+    if runs_on_disk(job, is_points=is_points):
+        least = min(least, least_on_disk(job, shape, entries))
     told = seen.later, seen.sooner, _STEPS if unknown else ""
     why = tuple(sentence for sentence in told if sentence)
     promise = "at least" if unknown else seen.promise
     return Plan(slow, tuple(changes), memory, least, job.method, promise, why)
+
+
+def _refuse_in_memory(job: Any, memory: int, least: int, is_points: bool) -> None:
+    """Raise InputError for a job that memory is too small for, and that does not run on disk."""
+    if not runs_on_disk(job, is_points=is_points):
+        raise InputError(
+            f"--memory: {size_text(memory)} given, but {job.data} with -m {job.method} needs at "
+            f"least {size_text(least, up=True)}"
+        )
 
 
 def _probed(job: Any) -> Probe:

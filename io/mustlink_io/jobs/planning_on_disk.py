@@ -37,11 +37,9 @@ def plan_on_disk(job: Any, shape: Shape, memory: int, speed: float, entries: int
     """
     cost = cost_on_disk(job, shape.n, entries)
     given = shape.n, shape.d, min(job.neighbours, shape.n - 1)
-    least, held, graph = cost.least_memory, 0, None
-    if shape.d:
-        lazy = 4 * shape.n * shape.d > memory // LAZY
-        held = 0 if lazy else 4 * shape.n * shape.d
-        least = max(least, stored_knn_plan(*given, held=held).least + RESERVE)
+    points, graph = 4 * shape.n * shape.d, None
+    held = 0 if points > memory // LAZY else points
+    least = least_on_disk(job, shape, entries, memory)
     if least > memory:
         raise InputError(
             f"--memory: {size_text(memory)} given, but {job.data} with -m {job.method} needs at "
@@ -74,6 +72,20 @@ def plan_on_disk(job: Any, shape: Shape, memory: int, speed: float, entries: int
     plan = Plan(slow, (), memory, least, job.method, on_disk=graph is None)
     changes.append(f"temporary files take up to {size_text(plan.disk_bytes, up=True)} on disk")
     return replace(plan, changes=tuple(changes))
+
+
+def least_on_disk(job: Any, shape: Shape, entries: int, memory: int | None = None) -> int:
+    """The least memory in which the job runs with graph and vectors on disk.
+
+    With the points in memory where they are few beside it, or beside the `memory` that is given.
+    """
+    least, points = cost_on_disk(job, shape.n, entries).least_memory, 4 * shape.n * shape.d
+    if points == 0:
+        return least
+    given = shape.n, shape.d, min(job.neighbours, shape.n - 1)
+    lazy, eager = (stored_knn_plan(*given, held=held).least + RESERVE for held in (0, points))
+    lean = max(least, lazy)
+    return lean if points > (memory or lean) // LAZY else max(least, eager)
 
 
 def check_room(plan: Plan, output: str) -> None:
