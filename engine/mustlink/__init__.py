@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         constraint_satisfaction_score,
     )
     from mustlink.neighbours import knn_graph
+    from mustlink.page import ui
     from mustlink.propagate.cluster_kernel import ClusterKernel
     from mustlink.propagate.generalized import GLP
     from mustlink.propagate.gfhf import GFHF
@@ -95,6 +96,7 @@ _HOMES = {
     "stationary_residual": "mustlink.methods.stationary",
     "Suggestion": "mustlink.advice",
     "suggest": "mustlink.advice",
+    "ui": "mustlink.page",
     "ConstraintKFold": "mustlink.model_selection",
     "ConstraintScorer": "mustlink.model_selection",
     "constraint_satisfaction_score": "mustlink.model_selection",
@@ -154,6 +156,7 @@ __all__ = [
     "stationary_labelings",
     "stationary_residual",
     "suggest",
+    "ui",
 ]
 
 

@@ -32,6 +32,7 @@ from mustlink_io.commands.propagate import propagate
 from mustlink_io.commands.report import report
 from mustlink_io.commands.score import score
 from mustlink_io.commands.suggest import suggest
+from mustlink_io.commands.ui import ui
 
 FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -127,6 +128,7 @@ def cli(context: click.Context) -> None:
       mustlink propagate data.h5 --labels few.csv -o out.h5   a few labels to all nodes
       mustlink cut photo.png --strokes strokes.png -o cut.png   a photograph, along your strokes
       mustlink batch jobs.toml --workers 2              many jobs, one after another or at once
+      mustlink ui photo.png                             a page to paint on, and see the cut follow
       mustlink report out.h5                            a page about a result, with pictures
       mustlink score out.h5 --truth data.h5:/labels     how good they are
       mustlink convert out.h5 labels.csv                to other formats, and into .h5ad
@@ -139,7 +141,8 @@ def cli(context: click.Context) -> None:
 
 
 for command in (
-    cluster, propagate, cut, plan, batch, convert, report, suggest, graph, info, clean, score, demo
+    cluster, propagate, cut, ui, plan, batch, convert, report, suggest, graph, info, clean, score,
+    demo,
 ):  # fmt: skip
     command.context_settings = _SETTINGS  # also where it is parsed by itself, as jobs are
     cli.add_command(command)

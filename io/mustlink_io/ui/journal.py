@@ -1,0 +1,140 @@
+"""Answers of a person, a line each, in a file that a killed process leaves whole.
+
+A line is written and synced when an answer is given, so that at most the last can be cut off by a
+kill, and is then ignored. Undoing an answer is a line as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.errors import InputError
+
+_FORMAT = "mustlink answers 1"
+_LARGEST = 1 << 30  # bytes of a journal that is read
+KINDS = ("label", "pair", "unknown")
+_UNDO = "undo"
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Nodes (m,) are of class `value`; or two are together, `value` 1, or not, -1; or unknown."""
+
+    kind: str
+    nodes: NDArray[np.int64]
+    value: int | str = 0
+
+    def words(self) -> str:
+        """What was said, short."""
+        count = self.nodes.size
+        if self.kind == "pair":
+            together = "together" if self.value == 1 else "apart"
+            return f"nodes {self.nodes[0]:,} and {self.nodes[1]:,} {together}"
+        told = f"node {self.nodes[0]:,}" if count == 1 else f"{count:,} nodes"
+        return f"{told}: don't know" if self.kind == "unknown" else f"{told}: class {self.value}"
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The file `path` of answers on the n rows of `data`, a name with what tells it apart."""
+
+    path: Path
+    data: str
+    n: int
+
+    def read(self) -> list[Answer]:
+        """Answers that were given and not undone; raises InputError for another file."""
+        if not self.path.exists():
+            return []
+        if self.path.stat().st_size > _LARGEST:
+            raise InputError(f"{self.path}: more than 1 GB, no file of answers; move it away")
+        with self.path.open("rb") as file:
+            lines = file.read().split(b"\n")[:-1]  # behind the last break is what was cut off
+        if not lines:
+            return []
+        self._check(self._entry(lines[0], 1))
+        found: list[Answer] = []
+        for number, line in enumerate(lines[1:], 2):
+            entry = self._entry(line, number)
+            if entry.get("kind") != _UNDO:
+                found.append(self._answer(entry, number))
+            elif found:
+                found.pop()
+        return found
+
+    def add(self, answer: Answer) -> None:
+        """Write an answer behind the others."""
+        entry = {"kind": answer.kind, "nodes": answer.nodes.tolist(), "value": answer.value}
+        self._append(entry)
+
+    def undo(self) -> None:
+        """Write that the last answer does not count."""
+        self._append({"kind": _UNDO})
+
+    def end(self) -> None:
+        """Remove it: its answers are in a model now."""
+        self.path.unlink(missing_ok=True)
+
+    def _append(self, entry: dict[str, Any]) -> None:
+        lines = [entry]
+        mode = "r+b" if self.path.exists() and self.path.stat().st_size else "wb"
+        if mode == "wb":
+            lines.insert(0, {"format": _FORMAT, "data": self.data, "n": self.n})
+        try:
+            with self.path.open(mode) as file:
+                file.seek(_whole(file))
+                file.truncate()  # what was cut off by a kill
+                file.write("".join(json.dumps(one) + "\n" for one in lines).encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be written: {error.strerror}") from error
+
+    def _entry(self, line: bytes, number: int) -> dict[str, Any]:
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise InputError(f"{self.path}: line {number} is no answer; move the file away")
+        return found
+
+    def _check(self, header: dict[str, Any]) -> None:
+        if header.get("format") != _FORMAT:
+            raise InputError(f"{self.path}: no file of answers; move it away")
+        if (header.get("data"), header.get("n")) != (self.data, self.n):
+            raise InputError(
+                f"{self.path}: answers on other data ({header.get('n')} rows of "
+                f"{header.get('data')}); move it away, or give another name with -o"
+            )
+
+    def _answer(self, entry: dict[str, Any], number: int) -> Answer:
+        kind, nodes, value = entry.get("kind"), entry.get("nodes"), entry.get("value")
+        whole = isinstance(nodes, list) and all(type(one) is int for one in nodes)
+        inside = whole and nodes and min(nodes) >= 0 and max(nodes) < self.n
+        two = kind != "pair" or (inside and len(set(nodes)) == len(nodes) == 2)
+        two = two and (kind != "pair" or value in (1, -1))
+        said = isinstance(value, str) or (type(value) is int and (value >= 0 or kind == "pair"))
+        if kind not in KINDS or not inside or not two or not said:
+            raise InputError(f"{self.path}: line {number} is no answer; move the file away")
+        return Answer(str(kind), np.array(nodes, dtype=np.int64), value)
+
+
+def _whole(file: Any) -> int:
+    """Where the last whole line ends."""
+    size = file.seek(0, os.SEEK_END)
+    step = 1 << 20
+    for end in range(size, 0, -step):
+        begin = max(0, end - step)
+        file.seek(begin)
+        found = file.read(end - begin).rfind(b"\n")
+        if found >= 0:
+            return int(begin + found + 1)
+    return 0

@@ -1,0 +1,175 @@
+"""What a person names, a picture, data, a result or an estimator, becomes a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mustlink as ml
+from mustlink.errors import InputError
+from mustlink.observe import Observer
+from mustlink_io import formats
+from mustlink_io.formats import arrays
+from mustlink_io.formats.photographs import load_image
+from mustlink_io.hdf5 import store
+from mustlink_io.hdf5.file_names import HDF5, PICTURES, parse
+from mustlink_io.hdf5.writing import check_output
+from mustlink_io.ui.coordinates import flat
+from mustlink_io.ui.journal import Journal
+from mustlink_io.ui.node_session import NodeSession
+from mustlink_io.ui.page import Page
+from mustlink_io.ui.parts import panel
+from mustlink_io.ui.picture_session import PictureSession
+from mustlink_io.ui.shown_rows import Show, of_array, of_folder, of_rows
+
+
+def page_of_picture(
+    picture: str,
+    strokes: str | None = None,
+    output: str | None = None,
+    *,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+) -> Page:
+    """A page to paint on a picture file; raises InputError.
+
+    Strokes are kept in `strokes`, photo-strokes.png if left out, labels saved as `output`,
+    photo-cut.png if left out.
+    """
+    from mustlink_io.ui.picture_view import PictureView
+
+    panel()
+    path = Path(picture)
+    kept = Path(strokes or path.with_name(f"{path.stem}-strokes.png"))
+    target = Path(output or path.with_name(f"{path.stem}-cut.png"))
+    if target.suffix.lower() != ".png":
+        raise InputError(f"output: {target} does not end in .png, which labels need; change it")
+    image = load_image(picture, picture)
+    for each in (kept, target):
+        check_output(each, (picture,))
+    session = PictureSession(image, kept, random_state=random_state, n_jobs=n_jobs)
+    return Page(session, lambda: PictureView(session, target), f"{path.name} – mustlink")
+
+
+def is_picture(text: str) -> bool:
+    """Whether it names a picture file."""
+    return parse(text).suffix in PICTURES
+
+
+def page_of_estimator(
+    estimator: Any,
+    journal: Journal | None = None,
+    *,
+    coordinates: Any = None,
+    show: Show | None = None,
+    output: str | Path | None = None,
+    title: str = "mustlink",
+) -> Page:
+    """A page with the map of a fitted estimator; raises InputError."""
+    panel()
+    from mustlink_io.ui.node_view import NodeView
+
+    where = flat(estimator, coordinates)
+    session = NodeSession(estimator, journal)
+    points = getattr(estimator, "_points", None)
+    if show is None and isinstance(points, np.ndarray):
+        show = of_rows(points)
+    return Page(session, lambda: NodeView(session, where, show, output), title)
+
+
+def page_of_file(
+    text: str,
+    *,
+    output: str | None = None,
+    n_clusters: int | str = "auto",
+    labels: str | None = None,
+    map_of: str | None = None,
+    show: str | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    observer: Observer | None = None,
+) -> Page:
+    """A page of data, which are clustered by CSP first, or of a model in a result file.
+
+    `map_of` names coordinates (n, 2), `show` a dataset, or a folder of pictures, with an entry for
+    every row. Answers are kept beside `output` until it is saved. Raises InputError.
+    """
+    panel()
+    place = parse(text)
+    store.check_readable(place.path)
+    model = place.suffix in HDF5 and not place.part and has_model(place.path)
+    target = Path(output or (place.path if model else place.path.with_suffix(".ui.h5")))
+    if output is not None or not model:
+        check_output(target, () if model else (place.path,))
+    if model:
+        estimator, columns = ml.load(place.path), ()
+    else:
+        data = formats.load(text)
+        columns = data.columns
+        y = None
+        if labels is not None:
+            y = formats.load_labels(labels, data.n_rows)
+        elif data.fitted is not None and data.kept is not None:
+            raise InputError(f"{text}: rows with missing values; prepare them first")
+        estimator = ml.CSP(n_clusters, random_state=random_state, n_jobs=n_jobs)
+        estimator.fit(data.to_fit(text), y, observer=observer)
+    n = int(estimator.labels_.size)
+    journal = Journal(target.with_name(f"{target.name}.answers"), place.path.name, n)
+    made = None if show is None else shown(show, n)
+    if made is None and not model and data.kind == "points" and isinstance(data.value, np.ndarray):
+        made = of_rows(data.value, columns)
+    where = None if map_of is None else formats.load(map_of, "points").value
+    return page_of_estimator(
+        estimator, journal, coordinates=where, show=made, output=target,
+        title=f"{place.path.name} – mustlink",
+    )  # fmt: skip
+
+
+def shown(text: str, n: int) -> Show:
+    """What a folder of pictures or a dataset of an HDF5 file shows of n rows; raises InputError."""
+    if Path(text).is_dir():
+        return of_folder(text, n)
+    place = parse(text)
+    if place.suffix in HDF5 and place.part:
+        with store.open_h5(place.path) as file:
+            found = store.dataset(file, place.part, values=False)
+            return of_array(found[()], n, text)
+    if place.suffix == ".npy":
+        return of_array(arrays.load_npy(place.path), n, text)
+    raise InputError(f"show: {text}; give a folder of pictures, FILE.h5:DATASET or a .npy")
+
+
+def has_model(path: Path) -> bool:
+    """Whether an HDF5 file holds a fitted estimator."""
+    with store.open_h5(path) as file:
+        return store.find(file, "/model") is not None
+
+
+def page_of(data: Any, *, coordinates: Any = None, show: Any = None, output: Any = None) -> Page:
+    """A page of a fitted estimator, a picture, or the name of a file; see `mustlink.ui`."""
+    if isinstance(data, str | Path):
+        text = str(data)
+        if coordinates is not None or show is not None:
+            raise InputError("coordinates, show: of a file they are files; use mustlink ui")
+        return page_of_picture(text, None, output) if is_picture(text) else page_of_file(
+            text, output=output
+        )  # fmt: skip
+    if hasattr(data, "get_params"):
+        n = int(getattr(data, "labels_", np.empty(0)).size)
+        if not n:
+            raise InputError(f"{type(data).__name__}: is not fitted; fit it first")
+        made = None if show is None else of_array(np.asarray(show), n, "show")
+        return page_of_estimator(data, coordinates=coordinates, show=made, output=output)
+    image = np.asarray(data)
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
+        raise InputError(
+            f"data: {type(data).__name__} of shape {image.shape}; give a fitted estimator, a "
+            "picture (h, w, 3) of uint8, or the name of a file"
+        )
+    panel()
+    from mustlink_io.ui.picture_view import PictureView
+
+    session = PictureSession(image)
+    return Page(session, lambda: PictureView(session, output), "mustlink")
