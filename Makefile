@@ -5,6 +5,7 @@
 # make figures    figures of bench/results.json into README, docs and the growth plot
 # make test-scanpy  a round trip through scanpy, in an environment of its own
 # make test-scale  the ranks of an MPI job, in an environment of its own (Debian: MPI and PETSc)
+# make test-ui    the page in a real Chromium, in an environment of its own (Debian: Chromium)
 # make docs       the documentation as a site, into site/
 # make dist       wheel and source distribution, checked, into dist/
 # make papers     the papers' tables and figures again, into bench/papers/RESULTS.md
@@ -13,7 +14,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON_FOUND := $(shell command -v $(PYTHON) || command -v python3)
 
-.PHONY: run test tests style types contracts test-slow test-scanpy test-scale bench figures papers lint docs dist clean
+.PHONY: run test tests style types contracts test-slow test-scanpy test-scale test-ui bench figures papers lint docs dist clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON_FOUND) -m venv $(VENV)
@@ -66,6 +67,14 @@ $(SCALE)/.installed: pyproject.toml tests/scale/environment.sh
 test-scale: $(SCALE)/.installed
 	$(SCALE)/bin/python -m pytest tests/scale
 
+UI := .venv-ui
+$(UI)/.installed: pyproject.toml tests/ui/environment.sh
+	tests/ui/environment.sh $(UI)
+	touch $@
+
+test-ui: $(UI)/.installed
+	$(UI)/bin/python -m pytest --confcutdir=tests/ui -m browser tests/ui
+
 docs: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	$(BIN)/mkdocs build --strict
@@ -98,4 +107,4 @@ papers: $(BIN)/.installed
 	$(BIN)/python -m bench.papers
 
 clean:
-	rm -rf $(VENV) $(SCANPY) $(SCALE) dist site demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(SCANPY) $(SCALE) $(UI) dist site demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis

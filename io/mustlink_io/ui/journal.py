@@ -116,14 +116,18 @@ class Journal:
             )
 
     def _answer(self, entry: dict[str, Any], number: int) -> Answer:
-        kind, nodes, value = entry.get("kind"), entry.get("nodes"), entry.get("value")
-        whole = isinstance(nodes, list) and all(type(one) is int for one in nodes)
-        inside = whole and nodes and min(nodes) >= 0 and max(nodes) < self.n
-        two = kind != "pair" or (inside and len(set(nodes)) == len(nodes) == 2)
-        two = two and (kind != "pair" or value in (1, -1))
-        said = isinstance(value, str) or (type(value) is int and (value >= 0 or kind == "pair"))
-        if kind not in KINDS or not inside or not two or not said:
+        kind, value = entry.get("kind"), entry.get("value")
+        given = entry.get("nodes")
+        nodes: list[Any] = given if isinstance(given, list) else []
+        inside = bool(nodes) and all(type(one) is int and 0 <= one < self.n for one in nodes)
+        if kind == "pair":
+            sound = inside and len(set(nodes)) == len(nodes) == 2 and value in (1, -1)
+        else:
+            sound = inside and value != "" and isinstance(value, int | str)
+            sound = sound and (isinstance(value, str) or (type(value) is int and value >= 0))
+        if kind not in KINDS or not sound:
             raise InputError(f"{self.path}: line {number} is no answer; move the file away")
+        assert value is not None
         return Answer(str(kind), np.array(nodes, dtype=np.int64), value)
 
 

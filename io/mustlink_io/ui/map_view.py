@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from mustlink_io.ui import coordinates
 from mustlink_io.ui.map_picture import COLOURINGS, MapPicture
 from mustlink_io.ui.node_session import NodeSession
-from mustlink_io.ui.parts import packed, panel
+from mustlink_io.ui.parts import FIGURE, Status, packed, panel
 
 _WIDE, _HIGH = 760, 620  # pixels
 _MARKED = 2_000  # known rows that are marked at most
+_LARGE, _SMALL, _MANY = 8, 3, 200  # pixels of a mark, where there are many, and how many these are
 _SURE, _DOUBT, _PALE = "#1b6e5a", "#c8102e", "#e3e7ea"
 _WAIT = 150  # milliseconds after which a zoom is drawn
 
@@ -23,15 +24,19 @@ class MapView:
     """The map of one tab; `chosen` are the rows that a lasso took, or those that were clicked."""
 
     def __init__(
-        self, session: NodeSession, where: NDArray[np.float32], changed: Callable[[], None]
+        self,
+        session: NodeSession,
+        where: NDArray[np.float32],
+        status: Status,
+        changed: Callable[[], None],
     ) -> None:
         self.session, self.where, self._changed = session, where, changed
         self.chosen: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._home = coordinates.window(where)
         self._picture = MapPicture(where)
-        names = list(COLOURINGS) if session.confidence is not None else COLOURINGS[:1]
+        names = COLOURINGS if session.tells_confidence else COLOURINGS[:1]
         self.colouring = panel().widgets.RadioButtonGroup(options=list(names), value=names[0])
-        self.colouring.param.watch(lambda _: self.refresh(), "value")
+        self.colouring.param.watch(lambda _: status.during("colouring …", self._coloured), "value")
         self._waiting = False
         self._figure()
         self.refresh()
@@ -39,23 +44,24 @@ class MapView:
     def refresh(self) -> None:
         """Colour and draw what is so now."""
         session, way = self.session, self.colouring.value
-        confidence = session.confidence if way != "cluster" else None
-        if confidence is None:
-            groups = session.groups
-            labels = session.labels
-            codes = np.searchsorted(groups, labels) if groups else np.zeros(labels.size, dtype=int)
-            codes = np.minimum(codes, max(len(groups) - 1, 0)).astype(np.int64)
-            if groups:
-                codes[np.asarray(groups)[codes] != labels] = -1
-            self._picture.by_group(codes, len(groups))
+        if way == "cluster":
+            groups = np.array(session.groups)
+            codes = np.searchsorted(groups, session.labels)
+            codes = np.minimum(codes, groups.size - 1)
+            codes[groups[codes] != session.labels] = -1
+            self._picture.by_group(codes, groups.size)
         elif way == "confidence":
-            self._picture.by_value(confidence, _PALE, _SURE)
+            self._picture.by_value(session.confidence, _PALE, _SURE)
         else:
-            self._picture.by_value(1.0 - confidence, _PALE, _DOUBT)
+            self._picture.by_value(1.0 - session.confidence, _PALE, _DOUBT)
         self._draw()
         told = session.told
         known = np.flatnonzero((told != "") if told.dtype.kind in "OU" else (told >= 0))[:_MARKED]
         self._mark(self._known, known)
+
+    def _coloured(self) -> str:
+        self.refresh()
+        return f"coloured by {self.colouring.value}"
 
     def choose(self, nodes: Any) -> None:
         """Take these rows as chosen, and mark them."""
@@ -82,6 +88,7 @@ class MapView:
         self.figure = figure(
             width=_WIDE, height=_HIGH, x_range=(x0, x1), y_range=(y0, y1), tools=[],
             toolbar_location="above", min_border=4, output_backend="canvas", name="map",
+            stylesheets=[FIGURE],
         )  # fmt: skip
         self.figure.axis.visible = False
         self.figure.grid.visible = False
@@ -90,14 +97,20 @@ class MapView:
         self.pixels = ColumnDataSource({"image": [], "x": [], "y": [], "dw": [], "dh": []})
         self.figure.image_rgba("image", source=self.pixels, x="x", y="y", dw="dw", dh="dh")
         self._known, self._picked, self._asked = (
-            ColumnDataSource({"x": [], "y": []}) for _ in range(3)
+            ColumnDataSource({"x": [], "y": [], "size": []}) for _ in range(3)
         )
         draw = self.figure.scatter
         plain = {"nonselection_fill_alpha": 1.0, "nonselection_line_alpha": 1.0}
         draw(
-            "x", "y", source=self._known, size=7, fill_color="white", line_color="#1f2933", **plain
+            "x",
+            "y",
+            source=self._known,
+            size="size",
+            fill_color="white",
+            line_color="#1f2933",
+            **plain,
         )
-        draw("x", "y", source=self._picked, size=9, fill_color=None, line_color="#000000",
+        draw("x", "y", source=self._picked, size="size", fill_color=None, line_color="#000000",
              line_width=2, nonselection_line_alpha=1.0)  # fmt: skip
         draw("x", "y", source=self._asked, marker="star", size=26, fill_color="#f0e442",
              line_color="#1f2933", line_width=1.5, **plain)  # fmt: skip
@@ -151,4 +164,5 @@ class MapView:
         self._changed()
 
     def _mark(self, source: Any, nodes: NDArray[np.int64]) -> None:
-        source.data = {"x": self.where[nodes, 0], "y": self.where[nodes, 1]}
+        size = np.full(nodes.size, _SMALL if nodes.size > _MANY else _LARGE)
+        source.data = {"x": self.where[nodes, 0], "y": self.where[nodes, 1], "size": size}

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import mustlink
 from mustlink.constraints import Constraints
 from mustlink.errors import DoubtfulResultWarning, InputError
+from mustlink.methods.informed_clusterer import InformedClusterer
 from mustlink_io.ui.journal import Answer, Journal
 
 Ints = NDArray[np.int64]
@@ -47,7 +49,7 @@ class NodeSession:
     ) -> None:
         self.estimator, self.journal = estimator, journal
         self._spreads = hasattr(estimator, "given_labels_")
-        if not self._spreads and not hasattr(estimator, "constraints_"):
+        if not self._spreads and not isinstance(estimator, InformedClusterer):
             raise InputError(
                 f"{type(estimator).__name__}: takes no answers; fit one that takes constraints or "
                 "labels, such as CSP or Poisson"
@@ -76,9 +78,7 @@ class NodeSession:
     @property
     def groups(self) -> list[Any]:
         """Numbers or names of the clusters or classes that there are, in order."""
-        found = np.unique(self.labels)
-        none = (found == "") if found.dtype.kind in "OU" else (found < 0)
-        return list(found[~none].tolist())
+        return self._groups
 
     @property
     def names(self) -> dict[Any, str]:
@@ -87,12 +87,14 @@ class NodeSession:
         return {one: given.get(one) or str(one) for one in self.groups}
 
     @property
-    def confidence(self) -> NDArray[np.float64] | None:
-        """How sure the label of every row is (n,), where the method tells."""
-        try:
-            found: NDArray[np.float64] = self.estimator.confidence_
-        except (AttributeError, InputError):
-            return None
+    def tells_confidence(self) -> bool:
+        """Whether the method says how sure it is; asks nothing of it yet."""
+        return hasattr(type(self.estimator), "confidence_") or "confidence_" in vars(self.estimator)
+
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        """How sure the label of every row is (n,); once after every answer this may take fits."""
+        found: NDArray[np.float64] = self.estimator.confidence_
         return found
 
     @property
@@ -117,6 +119,8 @@ class NodeSession:
                 ) from None
             if value < 0:
                 raise InputError(f"class {value}: numbers of classes are 0 or more; give one")
+        elif not value:
+            raise InputError("class: has no name; give one")
         self._add(Answer("label", self._checked(nodes), value))
 
     def pair(self, first: int, second: int, together: bool) -> None:
@@ -147,11 +151,14 @@ class NodeSession:
             self._refit(f"undone: {last.words()}")
         return True
 
+    @property
+    def asks(self) -> bool:
+        """Whether there is who chooses questions."""
+        return self._ask is not None or hasattr(mustlink, "next_queries")
+
     def questions(self, n: int, kind: str = "labels", strategy: str = "auto") -> NDArray[Any]:
         """Nodes (m,) or pairs (m, 2) whose answers would help most, m <= n; raises InputError."""
-        ask = self._ask
-        if ask is None:
-            from mustlink import next_queries as ask
+        ask = mustlink.next_queries if self._ask is None else self._ask
         unknown = [one.nodes for one in self.answers if one.kind == "unknown"]
         if kind == "pairs":
             avoid: Any = [nodes for nodes in unknown if nodes.size == 2]
@@ -224,8 +231,10 @@ class NodeSession:
     def _tell(self, said: str, seconds: float) -> None:
         report = self.estimator.report_
         kept = (report.satisfaction or {}).get("balanced")
-        labels = self.labels
-        sizes = tuple(int((labels == one).sum()) for one in self.groups)
+        found, counts = np.unique(self.labels, return_counts=True)
+        some = (found != "") if found.dtype.kind in "OU" else (found >= 0)
+        self._groups: list[Any] = found[some].tolist()
+        sizes = tuple(counts[some].tolist())
         doubts = tuple(report.warnings)
         counted = sum(one.kind != "unknown" for one in self.answers)
         moved = float(report.extra.get("changed", 0.0)) if seconds else 0.0

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mustlink_io.ui.colours import of_group
 from mustlink_io.ui.map_view import MapView
 from mustlink_io.ui.node_session import NodeSession
-from mustlink_io.ui.parts import Status, panel
+from mustlink_io.ui.parts import TABLES, Status, panel
 from mustlink_io.ui.questions_view import QuestionsView
 from mustlink_io.ui.shown_rows import Show
 
@@ -33,19 +33,18 @@ class NodeView:
         pn = panel()
         self.session, self.show, self.output = session, show, output
         self.status = Status()
-        self.map = MapView(session, where, self._chosen)
+        self.map = MapView(session, where, self.status, self._chosen)
         self.questions = QuestionsView(session, self.map, show, self.status, self.refresh)
-        self.value = pn.widgets.AutocompleteInput(
-            name="their class", options=[], restrict=False, min_characters=0, width=150,
-            case_sensitive=False, css_classes=["their-class"],
-        )  # fmt: skip
+        self.value = pn.widgets.TextInput(
+            name="their class", placeholder="a cluster, or a new one", width=170
+        )
         self.label = pn.widgets.Button(name="label", button_type="primary", disabled=True)
         self.together = pn.widgets.Button(name="together", disabled=True)
         self.apart = pn.widgets.Button(name="apart", disabled=True)
         self.undo = pn.widgets.Button(name="undo")
         self.save = pn.widgets.Button(name="save", visible=output is not None)
-        self.picked = pn.pane.HTML("", width=300, css_classes=["picked"])
-        self.history = pn.pane.HTML("", width=320, css_classes=["history"])
+        self.picked = pn.pane.HTML("", width=330, stylesheets=[TABLES], css_classes=["picked"])
+        self.history = pn.pane.HTML("", width=330, stylesheets=[TABLES], css_classes=["history"])
         work = self.status.during
         self.label.on_click(lambda _: work("clustering …", self._label))
         self.together.on_click(lambda _: work("clustering …", lambda: self._pair(True)))
@@ -80,7 +79,6 @@ class NodeView:
     def _tell(self) -> None:
         session, names = self.session, self.session.names
         last = session.history[-1]
-        self.value.options = [str(one) for one in session.groups]
         rows = "".join(
             f"<tr><td><b style='color:{of_group(at)}'>■</b> {escape(names[one])}</td>"
             f"<td style='text-align:right'>{last.sizes[at]:,}</td></tr>"
@@ -114,7 +112,7 @@ class NodeView:
         self.together.disabled = self.apart.disabled = nodes.size != 2
 
     def _label(self) -> str:
-        self.session.label(self.map.chosen, self.value.value_input or self.value.value or "")
+        self.session.label(self.map.chosen, (self.value.value_input or "").strip())
         return self.refresh()
 
     def _pair(self, together: bool) -> str:

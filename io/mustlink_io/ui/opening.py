@@ -58,24 +58,26 @@ def is_picture(text: str) -> bool:
     return parse(text).suffix in PICTURES
 
 
-def page_of_estimator(
-    estimator: Any,
-    journal: Journal | None = None,
+def page_of_session(
+    session: NodeSession,
     *,
     coordinates: Any = None,
     show: Show | None = None,
+    columns: tuple[str, ...] = (),
     output: str | Path | None = None,
     title: str = "mustlink",
 ) -> Page:
-    """A page with the map of a fitted estimator; raises InputError."""
+    """A page with the map of a fitted estimator; raises InputError.
+
+    Of points, without `show`, a question shows the row.
+    """
     panel()
     from mustlink_io.ui.node_view import NodeView
 
-    where = flat(estimator, coordinates)
-    session = NodeSession(estimator, journal)
-    points = getattr(estimator, "_points", None)
+    where = flat(session.estimator, coordinates)
+    points = getattr(session.estimator, "_points", None)
     if show is None and isinstance(points, np.ndarray):
-        show = of_rows(points)
+        show = of_rows(points, columns)
     return Page(session, lambda: NodeView(session, where, show, output), title)
 
 
@@ -94,36 +96,37 @@ def page_of_file(
     """A page of data, which are clustered by CSP first, or of a model in a result file.
 
     `map_of` names coordinates (n, 2), `show` a dataset, or a folder of pictures, with an entry for
-    every row. Answers are kept beside `output` until it is saved. Raises InputError.
+    every row. Answers are kept beside `output` until it is saved; where it is there already it is
+    gone on from. Raises InputError.
     """
     panel()
     place = parse(text)
     store.check_readable(place.path)
-    model = place.suffix in HDF5 and not place.part and has_model(place.path)
-    target = Path(output or (place.path if model else place.path.with_suffix(".ui.h5")))
-    if output is not None or not model:
-        check_output(target, () if model else (place.path,))
-    if model:
-        estimator, columns = ml.load(place.path), ()
+    own = place.suffix in HDF5 and not place.part and has_model(place.path)
+    target = Path(output or (place.path if own else place.path.with_suffix(".ui.h5")))
+    if target != place.path:
+        check_output(target, (place.path,))
+    kept = place.path if own else target  # what was saved before is gone on from
+    columns: tuple[str, ...] = ()
+    if own or (target.exists() and has_model(target)):
+        estimator = ml.load(kept)
     else:
         data = formats.load(text)
-        columns = data.columns
-        y = None
-        if labels is not None:
-            y = formats.load_labels(labels, data.n_rows)
-        elif data.fitted is not None and data.kept is not None:
-            raise InputError(f"{text}: rows with missing values; prepare them first")
-        estimator = ml.CSP(n_clusters, random_state=random_state, n_jobs=n_jobs)
-        estimator.fit(data.to_fit(text), y, observer=observer)
+        y = None if labels is None else formats.load_labels(labels, data.n_rows)
+        if data.left_out:
+            raise InputError(f"{text}: {data.left_out} rows have missing values; fill them first")
+        columns = data.columns if data.kind == "points" else ()
+        affinity = "knn" if data.kind == "points" else "precomputed"
+        estimator = ml.CSP(
+            n_clusters, affinity=affinity, random_state=random_state, n_jobs=n_jobs
+        ).fit(data.to_fit(text), y, observer=observer)
     n = int(estimator.labels_.size)
-    journal = Journal(target.with_name(f"{target.name}.answers"), place.path.name, n)
+    journal = Journal(target.with_name(f"{target.name}.answers"), target.name, n)
     made = None if show is None else shown(show, n)
-    if made is None and not model and data.kind == "points" and isinstance(data.value, np.ndarray):
-        made = of_rows(data.value, columns)
     where = None if map_of is None else formats.load(map_of, "points").value
-    return page_of_estimator(
-        estimator, journal, coordinates=where, show=made, output=target,
-        title=f"{place.path.name} – mustlink",
+    return page_of_session(
+        NodeSession(estimator, journal), coordinates=where, show=made, columns=columns,
+        output=target, title=f"{place.path.name} – mustlink",
     )  # fmt: skip
 
 
@@ -161,7 +164,7 @@ def page_of(data: Any, *, coordinates: Any = None, show: Any = None, output: Any
         if not n:
             raise InputError(f"{type(data).__name__}: is not fitted; fit it first")
         made = None if show is None else of_array(np.asarray(show), n, "show")
-        return page_of_estimator(data, coordinates=coordinates, show=made, output=output)
+        return page_of_session(NodeSession(data), coordinates=coordinates, show=made, output=output)
     image = np.asarray(data)
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
         raise InputError(

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError, MustlinkError
 
-STYLE = ":host, body { font-family: system-ui, sans-serif; color: #1f2933; }"
+# Of every table, and of the two figures, which browsers would rim when they are clicked.
+TABLES = """
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th { text-align: left; color: #6b7680; font-weight: 600; border-bottom: 1px solid #d9dfe4; }
+th, td { padding: 2px 10px 2px 0; vertical-align: top; }
+"""
+FIGURE = ":host, :host *:focus { outline: none !important; border: none; }"
 
 
 def panel() -> Any:
@@ -37,7 +43,9 @@ class Status:
     """A line that says what is being done, what was done, and what is wrong."""
 
     def __init__(self) -> None:
-        self.pane = panel().pane.Str("", styles={"min-height": "1.5em"}, css_classes=["status"])
+        self.pane = panel().pane.Str(
+            "", styles={"min-height": "1.5em", "color": "#1f2933"}, css_classes=["status"]
+        )
 
     def say(self, words: str) -> None:
         """Show the words."""

@@ -147,7 +147,7 @@ class PictureSession:
         """Pixels (h, w) of a stroke: a line with round ends."""
         from PIL import Image, ImageDraw
 
-        h, w = self.painted.shape
+        h, w = self.image.shape[:2]
         canvas = Image.new("1", (w, h))
         draw, r = ImageDraw.Draw(canvas), stroke.width / 2
         # Far outside pillow's coordinates overflow.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mustlink_io.ui.parts import Status, packed, panel
+from mustlink_io.ui.parts import FIGURE, TABLES, Status, packed, panel
 from mustlink_io.ui.picture_session import ERASE, VIEWS, PictureSession
 
 _WIDE, _HIGH = 900, 640  # pixels of the figure at most
@@ -33,7 +33,7 @@ class PictureView:
         self.save = pn.widgets.Button(
             name="save", button_type="primary", visible=output is not None
         )
-        self.history = pn.pane.HTML("", width=280)
+        self.history = pn.pane.HTML("", width=280, stylesheets=[TABLES])
         self._figure(h, w)
         self._offer_classes(0)
         self.chosen.param.watch(self._colour, "value")
@@ -84,7 +84,7 @@ class PictureView:
         self.figure = figure(
             width=round(w * scale), height=round(h * scale) + _BAR, x_range=(0, w), y_range=(h, 0),
             tools=[], toolbar_location="above", match_aspect=True, min_border=0,
-            output_backend="canvas", name="picture",
+            output_backend="canvas", name="picture", stylesheets=[FIGURE],
         )  # fmt: skip
         self.figure.axis.visible = False
         self.figure.grid.visible = False
@@ -109,6 +109,11 @@ class PictureView:
         self.more.disabled = self._shown == most
         options = {self._name(code): code for code in range(self._shown)}
         self.chosen.options = {**options, "erase": ERASE}
+        self.chosen.stylesheets = [
+            f".bk-btn:nth-child({code + 1}) "
+            f"{{ box-shadow: inset 0 -5px 0 {self._hex(code)} !important; }}"
+            for code in range(self._shown)
+        ]
         self.chosen.value = min(chosen, self._shown - 1)
         self._colour()
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mustlink_io.ui.map_view import MapView
 from mustlink_io.ui.node_session import NodeSession
-from mustlink_io.ui.parts import Status, panel
+from mustlink_io.ui.parts import TABLES, Status, panel
 from mustlink_io.ui.shown_rows import Show
 
 _BATCH = 10
@@ -32,9 +32,9 @@ class QuestionsView:
         self.session, self.map, self.show = session, where, show
         self._status, self._refresh = status, refresh
         self.waiting: list[int] = []
-        self.ask = pn.widgets.Button(name="ask me", button_type="primary")
-        self.text = pn.pane.HTML("", width=320, css_classes=["question"])
-        self.buttons = pn.FlexBox(width=330)
+        self.ask = pn.widgets.Button(name="ask me", button_type="primary", visible=session.asks)
+        self.text = pn.pane.HTML("", width=330, stylesheets=[TABLES], css_classes=["question"])
+        self.buttons = pn.FlexBox(sizing_mode=None, width=330)
         self.ask.on_click(lambda _: status.during("choosing questions …", self._begin))
 
     def layout(self) -> Any:

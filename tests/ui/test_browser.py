@@ -1,0 +1,270 @@
+"""The page in a real Chromium: painted on, labelled, asked, reloaded, killed and gone on from."""
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="Playwright is not installed: make test-ui"
+)
+pytest.importorskip("panel", reason="Panel is not installed: make test-ui")
+CHROMIUM = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: make test-ui"),
+]
+HERE = Path(__file__).parent
+N = int(os.environ.get("MUSTLINK_UI_POINTS", "20000"))  # the issue's size: 1000000
+WAIT = 60_000  # milliseconds
+
+
+@contextmanager
+def process(*arguments):
+    """A server, and the address that it tells."""
+    with subprocess.Popen(
+        [sys.executable, *map(str, arguments)], stdout=subprocess.PIPE, text=True
+    ) as made:
+        try:
+            yield made, made.stdout.readline().strip()
+        finally:
+            made.kill()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+def opened(browser, address):
+    """A tab of its own; `asked_for` are the addresses that it loaded."""
+    tab = browser.new_context(viewport={"width": 1280, "height": 860}).new_page()
+    tab.asked_for = []
+    tab.on("request", lambda one: tab.asked_for.append(one.url))
+    tab.goto(address)
+    tab.wait_for_selector("canvas", timeout=WAIT)
+    tab.wait_for_function("() => Bokeh.documents.length && Bokeh.documents[0].is_idle")
+    return tab
+
+
+def line(tab, name, points):
+    """Drag over a figure along points in its data's coordinates."""
+    at = tab.evaluate(
+        """([name, points]) => {
+            const all = Bokeh.documents[0]._all_models.values();
+            const figure = [...all].find(one => one.name == name);
+            const view = Bokeh.index.find_one(figure);
+            const box = view.el.getBoundingClientRect();
+            const [x, y] = [view.frame.x_scale, view.frame.y_scale];
+            return points.map(p => [box.left + x.compute(p[0]), box.top + y.compute(p[1])]);
+        }""",
+        [name, points],
+    )
+    tab.mouse.move(*at[0])
+    tab.mouse.down()
+    for one in at[1:]:
+        tab.mouse.move(*one, steps=8)
+    tab.mouse.up()
+    return at
+
+
+def says(tab, words):
+    tab.get_by_text(re.compile(words)).first.wait_for(timeout=WAIT)
+
+
+@pytest.fixture
+def picture(tmp_path):
+    """A bright disc on a dark ground, as a file."""
+    from PIL import Image
+
+    y, x = np.mgrid[:120, :160]
+    inside = (x - 80) ** 2 + (y - 60) ** 2 < 36**2
+    noise = np.random.default_rng(0).normal(0, 12, (120, 160, 3))
+    pixels = np.where(inside[..., None], (200, 120, 60), (60, 90, 130)) + noise
+    Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(tmp_path / "disc.png")
+    return tmp_path / "disc.png", inside
+
+
+_SHOWN = """() => {
+    const all = [...Bokeh.documents[0]._all_models.values()];
+    const figure = all.find(one => one.name == "picture");
+    return Array.from(figure.renderers[0].data_source.get_array("image")[0]).join();
+}"""
+
+
+def shown_pixels(tab):
+    """The picture as the browser has it, as text."""
+    return tab.evaluate(_SHOWN)
+
+
+def test_paint_and_the_cut_follows_and_is_there_after_a_kill(browser, picture):
+    from PIL import Image
+
+    path, inside = picture
+    command = ("-m", "mustlink_io", "ui", path, "--no-open")
+    with process(*command) as (server, address):
+        tab = opened(browser, address)
+        before = shown_pixels(tab)
+        line(tab, "picture", [(70, 60), (90, 60)])
+        tab.get_by_text("class 1").nth(1).wait_for(timeout=WAIT)  # in the table, too
+        tab.get_by_role("button", name="class 2").click()
+        line(tab, "picture", [(10, 10), (150, 10), (150, 110)])
+        says(tab, "cut in")
+        after = shown_pixels(tab)
+        assert after != before
+        elsewhere = [one for one in tab.asked_for if not one.startswith(address.split("?")[0])]
+        assert [one for one in elsewhere if not one.startswith(("data:", "blob:"))] == []
+        tab.reload()
+        tab.wait_for_selector("canvas", timeout=WAIT)
+        says(tab, "cut in")
+        assert shown_pixels(tab) == after
+        server.send_signal(signal.SIGKILL)
+    with process(*command) as (_, address):
+        tab = opened(browser, address)
+        says(tab, "cut in")
+        assert shown_pixels(tab) == after
+        tab.get_by_role("button", name="save").click()
+        says(tab, "written: ")
+        labels = np.asarray(Image.open(path.with_name("disc-cut.png")))
+        assert np.mean((labels == 0) == inside) > 0.98
+        line(
+            tab, "picture", [(80, 50), (80, 70)]
+        )  # wrong: a stroke of the disc's inside as class 1
+        tab.get_by_role("button", name="undo").click()
+        says(tab, "cut in")
+
+
+def test_lasso_answer_reload_kill_and_go_on(browser, tmp_path):
+    command = (HERE / "served.py", N, tmp_path, 0)
+    with process(*command) as (server, address):
+        tab = opened(browser, address)
+        corners = [(-7, 1), (-1, 1), (-1, 7), (-7, 7)]
+        line(tab, "map", corners)
+        says(tab, "nodes chosen")
+        chosen = tab.get_by_text(re.compile("[0-9,]+ nodes chosen")).first.inner_text()
+        sys.path.insert(0, str(HERE))
+        from served import points
+
+        X, _ = points(N)
+        expected = ((X > [-7, 1]) & (X < [-1, 7])).all(axis=1)
+        count = int(chosen.split()[0].replace(",", ""))
+        assert abs(count - expected.sum()) <= 0.005 * N  # a pixel's width along the line
+        tab.get_by_role("textbox").first.fill("0")
+        tab.get_by_role("button", name="label").click()
+        says(tab, "class 0; ")
+        tab.get_by_role("button", name="ask me").click()
+        for left in range(10, 0, -1):
+            says(tab, f"{left} to go")
+            if N < 100_000:
+                says(tab, "a leaf of <")  # as text, not as a tag
+            names = "don't know" if left == 5 else str(left % 4)
+            tab.get_by_role("button", name=names, exact=True).click()
+        says(tab, "no question is left")
+        steps = tab.get_by_text(re.compile("^node [0-9,]+: class")).count()
+        assert steps >= 8  # the last of the history
+        tab.reload()
+        tab.wait_for_selector("canvas", timeout=WAIT)
+        says(tab, "node [0-9,]+: class")
+        server.send_signal(signal.SIGKILL)
+    with process(*command) as (server, address):
+        tab = opened(browser, address)
+        says(tab, "11 answers from out.h5.answers")  # with the one not known
+        tab.get_by_role("button", name="save").click()
+        says(tab, "written: ")
+        server.send_signal(signal.SIGKILL)
+    import mustlink as ml
+
+    told = ml.load(tmp_path / "out.h5").constraints_.labels
+    assert abs(int((told >= 0).sum()) - count) <= 20
+    with process(*command) as (_, address):
+        tab = opened(browser, address)
+        says(tab, "1 answers|as fitted")
+        line(tab, "map", [(-4, 4)])
+        says(tab, r"node [0-9,]+ \(")  # two clicks at once would be a double click
+        line(tab, "map", [(4, -4)])
+        says(tab, "node .* and ")
+        tab.get_by_role("button", name="apart").click()
+        says(tab, "apart; ")
+
+
+def status_of(address, headers=None):
+    try:
+        request = urllib.request.Request(address, headers=headers or {})
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, answer.headers
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers
+
+
+def test_who_has_no_token_is_refused(browser, picture):
+    path, _ = picture
+    command = ("-m", "mustlink_io", "ui", path, "--no-open")
+    with process(*command) as (_, address), process(*command) as (_, other):
+        place, token = address.split("?token=")
+        assert len(token) >= 32
+        assert token not in other
+        good, headers = status_of(address)
+        assert good == 200
+        cookie = headers["Set-Cookie"].split(";")[0]
+        assert "HttpOnly" in headers["Set-Cookie"]
+        assert status_of(place, {"Cookie": cookie})[0] == 200
+        wrong = [place, f"{place}?token=", f"{place}?token={token[:-1]}", f"{place}?token={token}x",
+                 other.split("?")[0] + f"?token={token}", f"{place}metadata",
+                 f"{place}autoload.js?bokeh-autoload-element=1"]  # fmt: skip
+        assert [status_of(one)[0] for one in wrong] == [403] * len(wrong)
+        assert refusal(place, {"Origin": place[:-1]}) == 403
+        assert refusal(place, {"Origin": "http://example.org", "Cookie": cookie}) == 403
+        assert refusal(place, {"Origin": place[:-1], "Cookie": cookie}) is None
+        assert status_of(other.split("?")[0], {"Cookie": cookie})[0] == 403
+        tab = browser.new_context().new_page()
+        assert tab.goto(f"{place}?token=guessed").status == 403
+
+
+def refusal(place, headers):
+    """Status with which a socket is refused, None where it is not."""
+    from tornado.httpclient import HTTPClientError, HTTPRequest
+    from tornado.websocket import websocket_connect
+
+    async def connect():
+        address = place.replace("http:", "ws:") + "ws"
+        made = await websocket_connect(HTTPRequest(address, headers=headers))
+        made.close()
+
+    with ThreadPoolExecutor(1) as other:  # Playwright has a loop in this thread
+        error = other.submit(lambda: asyncio.run(connect())).exception()
+    assert error is None or isinstance(error, HTTPClientError)
+    return None if error is None else error.code
+
+
+def ended(*arguments, **env):
+    found = subprocess.run(
+        [sys.executable, "-m", "mustlink_io", "ui", *map(str, arguments)],
+        capture_output=True, text=True, timeout=120, env={**os.environ, **env}, check=False,
+    )  # fmt: skip
+    return found.returncode, found.stderr.strip()
+
+
+def test_what_is_wrong_is_a_line(picture):
+    path, _ = picture
+    with process("-m", "mustlink_io", "ui", path, "--no-open") as (_, address):
+        port = re.search(r":(\d+)/", address)[1]
+        code, said = ended(path, "--no-open", "--port", port)
+        assert (code, said.count("\n")) == (2, 0)
+        assert "cannot be had" in said
+    code, said = ended(path, DISPLAY="", WAYLAND_DISPLAY="", BROWSER="")
+    assert (code, said.count("\n")) == (2, 0)
+    assert "--no-open" in said

@@ -1,0 +1,242 @@
+"""Answers of a person on a fitted estimator: refits, undo, history, and what a kill leaves."""
+
+import numpy as np
+import pytest
+
+import mustlink as ml
+from mustlink.errors import InputError
+from mustlink_io.ui.journal import Answer, Journal
+from mustlink_io.ui.node_session import NodeSession
+
+
+def blobs(n=240, k=4, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = np.arange(n) % k
+    X = rng.normal(size=(n, 3)) + 3.0 * rng.normal(size=(k, 3))[truth]
+    return X.astype(np.float32), truth
+
+
+X, TRUTH = blobs()
+
+
+@pytest.fixture
+def csp():
+    return ml.CSP(n_clusters=4, random_state=0).fit(X, np.where(np.arange(240) < 12, TRUTH, -1))
+
+
+@pytest.fixture
+def poisson():
+    y = np.where(np.arange(240) < 12, TRUTH, -1)
+    return ml.Poisson(random_state=0).fit(X, y)
+
+
+def test_labels_are_what_a_refit_with_all_of_them_gives(csp):
+    session = NodeSession(csp)
+    session.label([20, 21], 2)
+    session.pair(40, 41, False)
+    session.label([33], 1)
+    y = np.where(np.arange(240) < 12, TRUTH, -1)
+    y[[20, 21]], y[33] = 2, 1
+    other = ml.CSP(n_clusters=4, random_state=0).fit(X, np.where(np.arange(240) < 12, TRUTH, -1))
+    known = ml.Constraints.from_labels(y)
+    known = known + ml.Constraints.from_pairs([[40, 41]], -1.0, n_nodes=240)
+    told = csp.constraints_
+    np.testing.assert_array_equal(told.labels, known.labels)
+    np.testing.assert_array_equal(told.merged[0], known.merged[0])
+    np.testing.assert_array_equal(told.merged[1], known.merged[1])
+    y[33] = -1
+    other.refit(y)  # numbers of clusters last from one refit to the next
+    other.refit(constraints=known)
+    assert np.mean(other.labels_ == session.labels) > 0.99
+
+
+def test_a_propagator_is_told_labels(poisson):
+    session = NodeSession(poisson)
+    session.label([20], 3)
+    again = ml.Poisson(random_state=0).fit(X, np.where(np.arange(240) < 12, TRUTH, -1))
+    y = np.where(np.arange(240) < 12, TRUTH, -1)
+    y[20] = 3
+    np.testing.assert_array_equal(again.refit(y).labels_, session.labels)
+    with pytest.raises(InputError, match="takes labels alone"):
+        session.pair(1, 2, True)
+    assert len(session.answers) == 1
+
+
+def test_classes_with_names_stay_names():
+    names = np.array(["oak", "elm", "ash", "fir"], dtype=object)
+    y = np.where(np.arange(240) < 12, names[TRUTH], "")
+    session = NodeSession(ml.GFHF(random_state=0).fit(X, y))  # which keeps labels
+    session.label([50], "a longer name than any")
+    assert session.labels[50] == "a longer name than any"
+    assert session.groups == ["a longer name than any", "ash", "elm", "fir", "oak"]
+    assert session.told[50] == "a longer name than any"
+
+
+@pytest.mark.parametrize("kind", ["csp", "poisson"])
+def test_undo_leads_back(kind, request):
+    session = NodeSession(request.getfixturevalue(kind))
+    session.label([20], 1)
+    first = session.labels.copy()
+    session.label([60, 61, 62], 0)
+    assert session.undo()
+    np.testing.assert_array_equal(session.labels, first)
+    assert session.undo()
+    assert not session.undo()
+    assert [step.answers for step in session.history] == [0, 1, 2, 1, 0]
+
+
+def test_a_person_may_correct_what_was_known(csp):
+    session = NodeSession(csp)
+    wrong = (TRUTH[3] + 1) % 4
+    session.label([3], int(wrong))
+    assert csp.constraints_.labels[3] == wrong
+    assert (csp.constraints_.labels[:3] == TRUTH[:3]).all()
+    session.undo()
+    assert csp.constraints_.labels[3] == TRUTH[3]
+
+
+def test_a_new_class_is_a_cluster_more(csp):
+    session = NodeSession(csp)
+    session.label([100, 104, 108], 9)
+    assert csp.n_clusters == 5
+    assert len(session.history[-1].sizes) == len(session.groups)
+    assert sum(session.history[-1].sizes) == np.sum(session.labels >= 0)
+    session.undo()
+    assert csp.n_clusters == 4
+
+
+def test_history_tells_satisfaction_and_sizes(csp):
+    session = NodeSession(csp)
+    session.label([20], int(TRUTH[20]))
+    step = session.history[-1]
+    assert step.satisfaction == csp.report_.satisfaction["balanced"]
+    assert step.moved == csp.report_.extra["changed"]
+    assert step.sizes == tuple(np.bincount(csp.labels_).tolist())
+    assert step.said == f"node 20: class {TRUTH[20]}"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "value", "words"),
+    [([], 1, "nodes"), ([240], 1, "nodes"), ([-1], 1, "nodes"), ([1], -2, "0 or more"),
+     ([1], "oak", "whole numbers")],
+)  # fmt: skip
+def test_what_is_no_label_changes_nothing(csp, nodes, value, words):
+    session, before = NodeSession(csp), csp.labels_.copy()
+    with pytest.raises(InputError, match=words):
+        session.label(nodes, value)
+    np.testing.assert_array_equal(csp.labels_, before)
+    assert not session.answers
+    assert len(session.history) == 1
+
+
+def test_a_pair_is_of_two_nodes(csp):
+    with pytest.raises(InputError, match="node 5 twice"):
+        NodeSession(csp).pair(5, 5, True)
+
+
+def test_what_takes_no_answers_is_refused():
+    with pytest.raises(InputError, match="takes no answers"):
+        NodeSession(ml.NCut(n_clusters=4, random_state=0).fit(X))
+
+
+def test_questions_avoid_what_one_does_not_know(csp):
+    asked = []
+
+    def ask(estimator, n, kind, strategy, avoid):
+        asked.append((estimator, n, kind, strategy, avoid.tolist()))
+        return np.arange(n)
+
+    session = NodeSession(csp, ask=ask)
+    session.unknown([7])
+    session.unknown([8, 9])
+    session.label([20], 1)
+    assert session.questions(3).tolist() == [0, 1, 2]
+    session.questions(2, "pairs", "random")
+    assert asked == [(csp, 3, "labels", "auto", [7]), (csp, 2, "pairs", "random", [[8, 9]])]
+
+
+def journal(folder, n=240):
+    return Journal(folder / "out.h5.answers", "data.h5", n)
+
+
+def test_after_a_kill_all_answers_are_there(csp, tmp_path):
+    session = NodeSession(csp, journal(tmp_path))
+    session.label([20, 21], 2)
+    session.pair(40, 41, True)
+    session.label([50], 0)
+    session.undo()
+    session.unknown([77])
+    again = ml.CSP(n_clusters=4, random_state=0).fit(X, np.where(np.arange(240) < 12, TRUTH, -1))
+    taken = NodeSession(again, journal(tmp_path))
+    assert [one.words() for one in taken.answers] == [
+        "2 nodes: class 2",
+        "nodes 40 and 41 together",
+        "node 77: don't know",
+    ]
+    np.testing.assert_array_equal(again.constraints_.labels, csp.constraints_.labels)
+    np.testing.assert_array_equal(again.constraints_.pairs, csp.constraints_.pairs)
+    taken.undo()
+    taken.undo()
+    assert not again.constraints_.pairs.size
+
+
+def test_a_line_that_was_cut_off_is_ignored_and_replaced(tmp_path):
+    kept = journal(tmp_path)
+    kept.add(Answer("label", np.array([3, 4]), 1))
+    whole = kept.path.read_bytes()
+    kept.add(Answer("label", np.array([5]), 2))
+    for end in range(len(whole), kept.path.stat().st_size):
+        kept.path.write_bytes(kept.path.read_bytes()[:end])
+        assert [one.nodes.tolist() for one in kept.read()] == [[3, 4]]
+        kept.add(Answer("label", np.array([6]), 0))
+        assert [one.nodes.tolist() for one in kept.read()] == [[3, 4], [6]]
+        kept.undo()
+        kept.path.write_bytes(whole + b'{"kind": "label", "nodes": [5], "value": 2}\n')
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["{}", "[]", "nothing", '{"kind": "label", "nodes": [240], "value": 1}',
+     '{"kind": "label", "nodes": [], "value": 1}', '{"kind": "label", "nodes": [1.5], "value": 1}',
+     '{"kind": "label", "nodes": [true], "value": 1}', '{"kind": "pair", "nodes": [1], "value": 1}',
+     '{"kind": "pair", "nodes": [1, 1], "value": 1}',
+     '{"kind": "pair", "nodes": [1, 2], "value": 2}',
+     '{"kind": "label", "nodes": [1], "value": -1}', '{"kind": "label", "nodes": [1], "value": []}',
+     "[" * 100_000],
+)  # fmt: skip
+def test_damaged_answers_are_refused_in_a_line(tmp_path, line):
+    kept = journal(tmp_path)
+    kept.add(Answer("label", np.array([3]), 1))
+    with kept.path.open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(InputError, match="line 3 is no answer") as told:
+        kept.read()
+    assert "\n" not in str(told.value)
+
+
+def test_answers_on_other_data_are_refused(tmp_path):
+    journal(tmp_path).add(Answer("label", np.array([3]), 1))
+    with pytest.raises(InputError, match="on other data"):
+        journal(tmp_path, 241).read()
+    journal(tmp_path).path.write_text("node,cluster\n1,2\n")
+    with pytest.raises(InputError, match="move the file away"):
+        journal(tmp_path).read()
+
+
+def test_saved_and_gone_on_from(csp, tmp_path):
+    session = NodeSession(csp, journal(tmp_path))
+    session.label([20, 21], 2)
+    session.pair(40, 41, False)
+    session.unknown([77])
+    session.save(tmp_path / "out.h5")
+    loaded = ml.load(tmp_path / "out.h5")
+    again = NodeSession(loaded, journal(tmp_path))
+    assert [one.kind for one in again.answers] == ["unknown"]
+    np.testing.assert_array_equal(again.labels, session.labels)
+    session.label([60], 3)
+    again.label([60], 3)
+    np.testing.assert_array_equal(again.labels, session.labels)
+    assert session.undo()
+    assert session.undo()
+    assert not session.undo()  # what is saved stays
+    assert csp.constraints_.labels[20] == 2
