@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from mustlink_io.ui.colours import of_group
 
 Ranges = tuple[tuple[float, float], tuple[float, float]]
 COLOURINGS = ("cluster", "confidence", "doubt")
@@ -24,14 +23,15 @@ class MapPicture:
 
         self._frame = pd.DataFrame({"x": where[:, 0], "y": where[:, 1]})
 
-    def by_group(self, codes: NDArray[np.integer[Any]], count: int) -> None:
-        """Colour rows (n,) by their group 0 to `count` - 1, or -1."""
+    def by_group(self, codes: NDArray[np.integer[Any]], colours: Sequence[str]) -> None:
+        """Colour rows (n,) by their group, a place among `colours`, or -1."""
         import pandas as pd
 
         # The last is for rows in no group.
+        count = len(colours)
         filled = np.where(codes < 0, count, codes)
         self._frame["c"] = pd.Categorical.from_codes(filled, categories=range(count + 1))
-        self._key = [of_group(place) for place in range(count)] + [_NONE]
+        self._key = [*colours, _NONE]
         self._of_groups = True
 
     def by_value(self, values: NDArray[Any], low: str, high: str) -> None:

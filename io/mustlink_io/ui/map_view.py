@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink_io.ui import coordinates
+from mustlink_io.ui.colours import of_groups
 from mustlink_io.ui.map_picture import COLOURINGS, MapPicture
 from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.parts import FIGURE, Status, packed, panel
 
 _WIDE, _HIGH = 760, 620  # pixels
 _MARKED = 2_000  # known rows that are marked at most
-_LARGE, _SMALL, _MANY = 8, 3, 200  # pixels of a mark, where there are many, and how many these are
+_LARGE, _SMALL, _MANY = 8, 2, 200  # pixels of a mark, where there are many, and how many these are
 _SURE, _DOUBT, _PALE = "#1b6e5a", "#c8102e", "#e3e7ea"
 _WAIT = 150  # milliseconds after which a zoom is drawn
 
@@ -49,7 +50,7 @@ class MapView:
             codes = np.searchsorted(groups, session.labels)
             codes = np.minimum(codes, groups.size - 1)
             codes[groups[codes] != session.labels] = -1
-            self._picture.by_group(codes, groups.size)
+            self._picture.by_group(codes, of_groups(session.groups))
         elif way == "confidence":
             self._picture.by_value(session.confidence, _PALE, _SURE)
         else:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink_io.ui.colours import of_group
+from mustlink_io.ui.colours import of_groups
 from mustlink_io.ui.map_view import MapView
 from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.parts import TABLES, Status, panel
@@ -78,9 +78,9 @@ class NodeView:
 
     def _tell(self) -> None:
         session, names = self.session, self.session.names
-        last = session.history[-1]
+        last, colours = session.history[-1], of_groups(session.groups)
         rows = "".join(
-            f"<tr><td><b style='color:{of_group(at)}'>■</b> {escape(names[one])}</td>"
+            f"<tr><td><b style='color:{colours[at]}'>■</b> {escape(names[one])}</td>"
             f"<td style='text-align:right'>{last.sizes[at]:,}</td></tr>"
             for at, one in enumerate(session.groups[:_GROUPS])
         )

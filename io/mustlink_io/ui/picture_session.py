@@ -149,7 +149,7 @@ class PictureSession:
 
         h, w = self.image.shape[:2]
         canvas = Image.new("1", (w, h))
-        draw, r = ImageDraw.Draw(canvas), stroke.width / 2
+        draw, r = ImageDraw.Draw(canvas), max(0.0, (stroke.width - 1) / 2)
         # Far outside pillow's coordinates overflow.
         points = np.clip(stroke.points, -w - h, 2 * (w + h)) - 0.5
         if len(points) > 1:

@@ -113,7 +113,7 @@ class PictureView:
             f".bk-btn:nth-child({code + 1}) "
             f"{{ box-shadow: inset 0 -5px 0 {self._hex(code)} !important; }}"
             for code in range(self._shown)
-        ]
+        ] + [".bk-btn.bk-active { font-weight: 700; background: white; }"]
         self.chosen.value = min(chosen, self._shown - 1)
         self._colour()
 
