@@ -112,7 +112,7 @@ class MapView:
             **plain,
         )
         draw("x", "y", source=self._picked, size="size", fill_color=None, line_color="#000000",
-             line_width=2, nonselection_line_alpha=1.0)  # fmt: skip
+             line_width=1, nonselection_line_alpha=1.0)  # fmt: skip
         draw("x", "y", source=self._asked, marker="star", size=26, fill_color="#f0e442",
              line_color="#1f2933", line_width=1.5, **plain)  # fmt: skip
         lasso, zoom = LassoSelectTool(continuous=False), WheelZoomTool()
