@@ -577,6 +577,29 @@ def test_strongest_with_a_loose_search(monkeypatch):
     assert found <= oracles.strongest_outside(S.toarray(), F, m, floor).keys()
 
 
+@pytest.mark.parametrize("shape", ["pairs", "hub", "both", "soft"])
+def test_what_may_be_above_a_share(monkeypatch, shape):
+    """Where one of several F is above its share of a floor, row by row, against F written out."""
+    monkeypatch.setattr(local, "_MISSED", 0.0)
+    rng = np.random.default_rng(2)
+    W, known = case(shape, seed=4)
+    problem = problem_of(W, known)
+    m, S = problem.size, problem.laplacian.S
+    field = solve_diffusion(problem, tol=1e-6)
+    parts = rng.integers(0, 5, m).astype(np.int16)
+    floors = np.where(rng.random(m) < 0.3, 0.0, 0.05 * field.unit * rng.random(m))
+    found = field.may_be_above(Edges.of_matrix(S), floors, parts)
+    F = np.where((S.toarray() == 0) & ~np.eye(m, dtype=bool), in_full(field, m), 0.0)
+    above = F * np.minimum(parts, parts[:, None]) > floors[:, None] + 1e-12
+    above &= (parts >= 2)[:, None] & (parts >= 1)
+    ours = np.zeros((m, m), dtype=bool)
+    ours[found] = True
+    assert above.any()
+    assert ours[above].all()
+    assert (F[ours] > 0).all()
+    assert not field.may_be_above(Edges.of_matrix(S), floors, np.minimum(parts, 1))[0].size
+
+
 def test_more_new_edges_than_nodes():
     W, known = case("pairs")
     problem = problem_of(W, known)

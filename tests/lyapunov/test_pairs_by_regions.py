@@ -10,6 +10,7 @@ from mustlink.constraints import Constraints
 from mustlink.eigen.stored_solver import StoredWork
 from mustlink.graph import Graph
 from mustlink.graph.entry_runs import EntryRuns
+from mustlink.lyapunov import fields
 from mustlink.lyapunov.equation import ExhaustiveProblem, LyapunovProblem
 from mustlink.lyapunov.pair_propagation import solve_pairs
 from mustlink.lyapunov.sources import sources_of
@@ -145,3 +146,17 @@ def test_entries_of_several_runs_are_added():
         expected += M.toarray()
     found = sp.vstack([runs.block(b) for b in range(3)])
     np.testing.assert_allclose(found.toarray(), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("problem", "parameter"), [(SRCP, 0.2), (E2CP, 0.8)])
+@pytest.mark.parametrize(("room", "count"), [(40_000, 3), (150_000, 20)])
+def test_new_edges_that_several_parts_make(monkeypatch, problem, parameter, room, count):
+    """Pairs between two places: F is of many parts there, and of none alone."""
+    monkeypatch.setattr(fields, "_MISSED", 0.0)  # at home small products are left out
+    rng = np.random.default_rng(0)
+    pairs = np.column_stack([rng.permutation(60)[:40], 400 + rng.permutation(60)[:40]])
+    known = Constraints.from_pairs(pairs, np.where(np.arange(40) % 4, 1.0, -0.7), n_nodes=900)
+    _, found, _ = on_disk(sheet(), known, problem, parameter, room, count)
+    _, _, ends = at_home(sheet(), known, problem, parameter, count)
+    assert found.about["parts"] > 10
+    assert set(zip(found.new.first.tolist(), found.new.second.tolist(), strict=True)) == ends

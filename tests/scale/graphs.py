@@ -79,6 +79,7 @@ CLUSTERS["uneven"] = 7
 SPREAD = {"eigen_tol": 1e-8, "max_iter": 600, "random_state": 3, "solver": "diffusion"}
 SPREAD |= {"power": 1.0, "variant": "luxburg"}
 BETA = {"many_parts": -1.0}  # labels of few components allow no positive one
+REGIONS = ("network", "uneven")  # where parts of the constraints meet, and where they do not
 CONSTRAINED = ("csp", "sssc", "fast_ge", "ap")
 
 

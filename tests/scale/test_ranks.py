@@ -11,6 +11,7 @@ import scipy.linalg as la
 from graphs import (
     CLUSTERS,
     CONSTRAINED,
+    REGIONS,
     SPREAD,
     constrained,
     graphs,
@@ -269,10 +270,16 @@ def test_pairs_that_are_spread(there, name, method):
     assert adjusted_rand_score(here.labels_, there[f"{method.__name__} labels"]) >= 0.9999
 
 
-def test_pairs_that_are_spread_in_regions(runs):
-    """In which parts they are does not depend on the ranks either."""
-    assert runs[1]["regions parts"] > 4
-    here = SRCP(7, affinity="precomputed", power=0.5, random_state=3, solver="diffusion")
-    W = WEIGHTS["uneven"]
-    here.fit(W, constraints=told(W, "uneven", at_home("uneven").labels_))
-    assert adjusted_rand_score(here.labels_, runs[3]["regions labels"]) > 0.99
+@pytest.mark.parametrize("name", REGIONS)
+@pytest.mark.parametrize("method", [SRCP, E2CP])
+def test_pairs_that_are_spread_in_regions(runs, name, method):
+    """In which parts they are changes nothing, nor do they depend on the ranks."""
+    k, W = CLUSTERS[name], WEIGHTS[name]
+    known = told(W, name, at_home(name).labels_)
+    here = method(k, affinity="precomputed", **SPREAD).fit(W, constraints=known)
+    assert runs[1][f"regions {name} parts"] > 4
+    there = {
+        key: runs[3][f"regions {name} {method.__name__} {key}"] for key in ("values", "labels")
+    }
+    np.testing.assert_allclose(there["values"], here.eigenvalues_, atol=1e-8)
+    assert adjusted_rand_score(here.labels_, there["labels"]) >= 0.9999

@@ -6,6 +6,7 @@ import numpy as np
 from graphs import (
     CLUSTERS,
     CONSTRAINED,
+    REGIONS,
     SPREAD,
     constrained,
     graphs,
@@ -166,11 +167,14 @@ for name, W in graphs():
     found[f"{name} labels"] = work.leave(cut.clusters, -1)
     keep(f"{name} embedding", cut.embedding)
 pairs_by_regions._WHOLE = 0  # many regions, of which every rank has some
-W = dict(graphs())["uneven"]
-work = RankWork.of(lambda a, b: W[a:b], W.shape[0], ranks)
-known = told(W, "uneven", groups_told["uneven"])
-there, cut, choices = propagated_cut(work, SRCP(7, power=0.5, random_state=3), known, 7)
-found["regions parts"], found["regions values"] = choices["parts"], cut.values
-found["regions labels"] = ranks.told(there.leave(cut.clusters, -1))
+for name in REGIONS:
+    W, k = dict(graphs())[name], CLUSTERS[name]
+    work = RankWork.of(lambda a, b, W=W: W[a:b], W.shape[0], ranks)
+    known = told(W, name, groups_told[name])
+    for method in (SRCP, E2CP):
+        there, cut, choices = propagated_cut(work, method(k, **SPREAD), known, k)
+        found[f"regions {name} {method.__name__} values"] = cut.values
+        found[f"regions {name} {method.__name__} labels"] = there.leave(cut.clusters, -1)
+        found[f"regions {name} parts"] = choices["parts"]
 if ranks.own == 0:
     np.savez(sys.argv[1], **{name: each for name, each in found.items() if each is not None})

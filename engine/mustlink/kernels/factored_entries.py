@@ -12,8 +12,6 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.row_sort import sort_row
-
 
 @nb.njit(cache=True, nogil=True, inline="always")
 def _coefficients(
@@ -78,11 +76,12 @@ def _mirror(indptr: Any, indices: Any, out: Any) -> None:
 @nb.njit(cache=True, nogil=True)
 def _row(
     i: Any, met: Any, active: Any, coef: Any, ends: Any, rows: Any, values: Any, sizes: Any,
-    least: Any, skip: Any, row: Any, seen: Any, touched: Any,
+    least: Any, skip: Any, row: Any, seen: Any, touched: Any, indptr: Any, indices: Any,
 ) -> Any:  # fmt: skip
-    """Row i of F without its small terms, where it may be positive; places are in `touched`.
+    """Row i of F outside the pattern without its small terms, where it may be positive.
 
-    Columns that can only lower F come last, and only where others have been.
+    The places are in `touched`. Columns that can only lower F come last, and only where others
+    have been.
     """
     reach, width = 0, values.shape[1]
     for lowers in range(2):
@@ -112,6 +111,9 @@ def _row(
                     row[j] += term
         if reach == 0:
             break
+    row[i] = 0.0
+    for e in range(nb.uint64(indptr[i]), nb.uint64(indptr[i + 1])):
+        row[indices[e]] = 0.0
     return reach
 
 
@@ -155,11 +157,9 @@ def _strongest(
             i, starts, source, place, values, cptr, cind, cdata, weights, coef, stamp, met
         )
         reach = _row(
-            i, met, active, coef, ends, rows, values, sizes, least, skip, row, seen, touched
-        )
-        row[i] = 0.0
-        for e in range(nb.uint64(indptr[i]), nb.uint64(indptr[i + 1])):
-            row[indices[e]] = 0.0
+            i, met, active, coef, ends, rows, values, sizes, least, skip, row, seen, touched,
+            indptr, indices,
+        )  # fmt: skip
         for a in range(_largest(row, touched, reach, floor, best, near)):
             found_i[count], found_j[count] = i, near[a]
             count += 1
@@ -167,35 +167,43 @@ def _strongest(
 
 
 @nb.njit(cache=True, nogil=True)
-def _by_size(
-    ends: Any, rows: Any, values: Any, first: Any, last: Any, size: Any, order: Any,
-    old_rows: Any, old_values: Any,
-) -> None:  # fmt: skip
-    for s in range(first, last):
-        a, count = ends[s], ends[s + 1] - ends[s]
-        for k in range(count):
-            old_rows[k], order[k], size[k] = rows[a + k], k, 0.0
-            for q in range(values.shape[1]):
-                old_values[k, q] = values[a + k, q]
-                size[k] -= abs(values[a + k, q])
-        sort_row(size, order, 0, count)
-        for k in range(count):
-            rows[a + k] = old_rows[order[k]]
-            for q in range(values.shape[1]):
-                values[a + k, q] = old_values[order[k], q]
+def _above(
+    indptr: Any, indices: Any, first: Any, last: Any, starts: Any, source: Any, place: Any,
+    ends: Any, rows: Any, values: Any, cptr: Any, cind: Any, cdata: Any, weights: Any,
+    sizes: Any, least: Any, floors: Any, parts: Any, skip: Any,
+) -> Any:  # fmt: skip
+    c, m = cptr.size - 1, indptr.size - 1
+    coef, stamp = np.zeros((c, weights.size)), np.zeros(c, dtype=np.int64)
+    met = np.empty(c, dtype=np.int64)
+    row, seen = np.zeros(m), np.zeros(m, dtype=np.int64)
+    touched = np.empty(m, dtype=np.int64)
+    found = np.empty((2, m), dtype=np.int32)
+    count = 0
+    for i in range(first, last):
+        if starts[i] == starts[i + 1] or parts[i] < 2:
+            continue
+        active = _coefficients(
+            i, starts, source, place, values, cptr, cind, cdata, weights, coef, stamp, met
+        )
+        reach = _row(
+            i, met, active, coef, ends, rows, values, sizes, least, skip / parts[i], row, seen,
+            touched, indptr, indices,
+        )  # fmt: skip
+        if count + reach > found.shape[1]:
+            wider = np.empty((2, 2 * found.shape[1] + reach), dtype=np.int32)
+            wider[:, :count] = found[:, :count]
+            found = wider
+        for a in range(reach):
+            j = touched[a]
+            if row[j] * min(parts[i], parts[j]) > floors[i]:
+                found[0, count], found[1, count] = i, j
+                count += 1
+    return found[0, :count].copy(), found[1, :count].copy()
 
 
 Ints = NDArray[np.int64]
 Factor = tuple[Ints, NDArray[np.int32], NDArray[Any]]  # ends (c+1,), rows (nnz,), values (nnz, Q)
 Listing = tuple[Ints, NDArray[np.int32], Ints]  # starts (m+1,), sources (nnz,), places (nnz,)
-
-
-def sort_by_size(factor: Factor, span: tuple[int, int]) -> None:
-    """Order the entries of columns first … last−1 by falling Σ_q |value|, in place."""
-    ends, rows, values = factor
-    most = int(np.diff(ends[span[0] : span[1] + 1]).max(initial=0))
-    old = np.empty(most, rows.dtype), np.empty((most, values.shape[1]), values.dtype)
-    _by_size(*factor, *span, np.empty(most), np.empty(most, np.int64), *old)
 
 
 def pattern_entries(
@@ -244,5 +252,30 @@ def strongest_entries(
     found: tuple[NDArray[np.int32], NDArray[np.int32]] = _strongest(
         pattern.indptr, pattern.indices, *span, *listing, *factor,
         C.indptr, C.indices, C.data, weights, *bounds, wanted, *limits,
+    )  # fmt: skip
+    return found
+
+
+def entries_above(
+    pattern: Any,
+    span: tuple[int, int],
+    listing: Listing,
+    factor: Factor,
+    C: Any,
+    weights: NDArray[np.float64],
+    bounds: tuple[NDArray[np.float64], NDArray[np.float64]],
+    floors: NDArray[np.float64],
+    parts: NDArray[np.integer[Any]],
+    skip: float,
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """F_ij outside the pattern that may be above floors_i (m,) in all: (i, j) lists.
+
+    `parts` (m,) are of how many such F a node knows; a row of one part is left out. A sum of so
+    many terms is above a floor only where one of them is above its share. Else as
+    `strongest_entries`; `skip` is divided likewise.
+    """
+    found: tuple[NDArray[np.int32], NDArray[np.int32]] = _above(
+        pattern.indptr, pattern.indices, *span, *listing, *factor,
+        C.indptr, C.indices, C.data, weights, *bounds, floors, parts, skip,
     )  # fmt: skip
     return found

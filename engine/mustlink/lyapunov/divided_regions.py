@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mustlink.lyapunov.regions import Floats, Region, Told
 from mustlink.operators.divided_laplacian import DividedLaplacian
+from mustlink.operators.edges import Edges
 from mustlink.space import Block
 from mustlink.space.ranks import Ranks
 
@@ -100,9 +101,13 @@ class DividedRegions:
             said = sp.csr_matrix((own["F"], ends), shape=self.beliefs.shape)
             self.beliefs = sp.csr_matrix(self.beliefs + said) if self.beliefs.nnz else said
 
-    def kept(self, field: Any) -> Callable[[], Any]:
+    def kept(self, field: Any, pattern: Edges) -> Callable[[], tuple[Any, Edges]]:
         """See `SpreadRows`."""
-        return lambda: field
+        return lambda: (field, pattern)
+
+    def added(self, values: NDArray[Any]) -> NDArray[Any]:
+        """See `SpreadRows`."""
+        return self.ranks.added(values)
 
     def joined(self, found: NDArray[Any]) -> NDArray[Any]:
         """See `SpreadRows`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
@@ -11,7 +12,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.blocks import combine, gram
-from mustlink.kernels.factored_entries import mirror, pattern_entries, strongest_entries
+from mustlink.kernels.factored_entries import (
+    Factor,
+    Listing,
+    entries_above,
+    mirror,
+    pattern_entries,
+    strongest_entries,
+)
 from mustlink.kernels.sampled_product import sampled_product
 from mustlink.lyapunov.new_edges import NewEdges, best_of, none, once
 from mustlink.lyapunov.work_pieces import Span, each_of, spans_of
@@ -21,9 +29,11 @@ from mustlink.operators.laplacian import Block
 FLOOR = 0.1  # of the bound: F above it makes an edge; errors were measured to be 1/15 of the bound
 _CELLS = 1 << 24  # entries of F written out at once
 _MISSED = 1 / 16  # products below this share of that are left out of the search for edges
+_NEARLY = 0.9  # of it: what is found there may be above it with those products
 
 Floats = NDArray[np.float64]
 Term = tuple[Block, Floats]
+Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
 class Field(Protocol):
@@ -168,25 +178,49 @@ class LocalField:
         """Where the largest F_ij outside the pattern are, `count` a row or more.
 
         Products that are below 1/160 of the bound are left out of the search, which makes it as
-        local as F itself.
+        local as F itself. It finds a quarter more than `count`, and some just below the bound, as
+        these products may change which are the largest.
         """
-        count = min(count, self.size)
+        count = min(count and count + count // 4 + 1, self.size)
         if count == 0 or self.rows.size == 0:
             return none().pattern(self.size)
-        factor = (self.ends, self.rows, self.values)
-        limits = (self.bound * FLOOR, self.bound * FLOOR * _MISSED)
+        limits = (self.bound * FLOOR * _NEARLY, self.bound * FLOOR * _MISSED)
+
+        def part(span: Span) -> Pairs:
+            return strongest_entries(pattern, span, *self._searched, count, limits)
+
+        first, second = self._of_rows(part)
+        return once(first, second, np.zeros(first.size), self.size).pattern(self.size)
+
+    def may_be_above(
+        self, pattern: Edges, floors: Floats, parts: NDArray[np.integer[Any]]
+    ) -> Pairs:
+        """Where F_ij outside the pattern can be above floors_i (m,), of rows of several `parts`.
+
+        This is F of a part of the constraints; `parts` (m,) are how many know of a node.
+        """
+        if self.rows.size == 0 or parts.max(initial=0) < 2:
+            return np.empty(0, np.int32), np.empty(0, np.int32)
+        skip = self.bound * FLOOR * _MISSED
+
+        def part(span: Span) -> Pairs:
+            return entries_above(pattern, span, *self._searched, floors, parts, skip)
+
+        return self._of_rows(part)
+
+    @cached_property
+    def _searched(self) -> tuple[Listing, Factor, Any, Floats, tuple[Floats, Floats]]:
+        """The factors as a search sees them."""
         least, some = np.zeros(self.ends.size - 1), np.diff(self.ends) > 0
         least[some] = np.minimum.reduceat(self.values.min(axis=1), self.ends[:-1][some])
         bounds = np.abs(self.values).sum(axis=1, dtype=np.float64), least
+        return self._listing, (self.ends, self.rows, self.values), self.C, self.weights, bounds
 
-        def part(span: Span) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-            return strongest_entries(
-                pattern, span, self._listing, factor, self.C, self.weights, bounds, count, limits
-            )
-
+    def _of_rows(self, part: Callable[[Span], Pairs]) -> Pairs:
+        """What is found in all rows."""
         parts = each_of(part, spans_of(self.size, self._listing[0]))
         first, second = (np.concatenate([p[side] for p in parts]) for side in (0, 1))
-        return once(first, second, np.zeros(first.size), self.size).pattern(self.size)
+        return first, second
 
 
 def strongest(field: Field, pattern: Edges, count: int, floor: float) -> NewEdges:

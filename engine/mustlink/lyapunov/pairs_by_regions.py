@@ -80,7 +80,7 @@ def spread_pairs(
         floor = FLOOR * tol * Y.largest
         ends, beliefs = _upper(*given_pairs(Y))
         pairs = work.keys(places[ends[0]], places[ends[1]])
-        queries, found = work.asked(pairs)
+        queries, found = work.asked(pairs, floor)
         new = work.best(queries, found, floor)
         told = rows.told(floor)
     F = found[np.searchsorted(queries, pairs)]
@@ -123,8 +123,9 @@ class _Spreading:
         space = laplacian.space
         self.size = int(laplacian.size)
         self.root = space.take(space.column(laplacian.root_degree), self.places)[:, 0]
-        self.fields: list[tuple[int, Ints, Callable[[], LocalField]]] = []
+        self.fields: list[tuple[int, Ints, Callable[[], tuple[LocalField, Edges]]]] = []
         self.candidates: list[Ints] = []
+        self.parts_of = np.zeros(self.size, dtype=np.int16)  # parts that reach a node
 
     # --- parts
 
@@ -204,7 +205,8 @@ class _Spreading:
         (first, second), _ = _upper(near, np.empty(near.nnz))
         self.candidates.append(self.keys(region.nodes[first], region.nodes[second]))
         found = field.on_pattern(pattern)
-        self.fields.append((number, region.nodes, self.rows.kept(field)))
+        self.parts_of[region.nodes[np.unique(field.rows)]] += 1
+        self.fields.append((number, region.nodes, self.rows.kept(field, pattern)))
         return found
 
     # --- new edges, and the given pairs
@@ -214,22 +216,57 @@ class _Spreading:
         low, high = np.minimum(first, second), np.maximum(first, second)
         return np.asarray(low.astype(np.int64) * self.size + high)
 
-    def asked(self, given: Ints) -> tuple[Ints, Floats]:
-        """F of all candidates and of the given pairs, which are told by their keys, rising."""
-        own = np.unique(np.concatenate([np.empty(0, np.int64), *self.candidates]))
-        self.candidates = [own]
-        self.near = np.unique(self.rows.joined(own))
-        queries = np.union1d(self.near, given)
+    def asked(self, given: Ints, floor: float) -> tuple[Ints, Floats]:
+        """F of all candidates and of the given pairs, which are told by their keys, rising.
+
+        First those that are among the largest of one part; then whatever can be as large in the sum
+        as the last of a node's: that is above its share in some part, as in TPUT.
+        Source: Cao & Wang 2004.
+        """
+        near = self._of_all(self.candidates)
+        F = self._sums(near)
+        missed = np.setdiff1d(self._of_all(self._missed(near, F, floor)), near)
+        self.near = np.union1d(near, missed)
+        rest = np.setdiff1d(np.union1d(missed, given), near)
+        queries, found = np.append(near, rest), np.append(F, self._sums(rest))
+        self.fields.clear()
+        order = np.argsort(queries)
+        return queries[order], found[order]
+
+    def _of_all(self, keys: list[Ints]) -> Ints:
+        """What all processes found, each once, rising."""
+        own = np.unique(np.concatenate([np.empty(0, np.int64), *keys]))
+        keys.clear()
+        return np.unique(self.rows.joined(own))
+
+    def _sums(self, queries: Ints) -> Floats:
+        """F of pairs, the sum of what the parts say."""
         first, second = np.divmod(queries, self.size)
         told = [np.empty(0, dtype=_TOLD)]
-        while self.fields:
-            number, nodes, field = self.fields.pop(0)
-            told.append(_answers(field(), nodes, first, second, number))
+        for number, nodes, kept in self.fields:
+            told.append(_answers(kept()[0], nodes, first, second, number))
         every = self.rows.joined(np.concatenate(told))
         every = every[np.lexsort((every["part"], every["query"]))]  # one order of the sums
         F = np.zeros(queries.size)
         np.add.at(F, every["query"], every["F"])
-        return queries, F
+        return F
+
+    def _missed(self, near: Ints, F: Floats, floor: float) -> list[Ints]:
+        """Pairs that may be among the largest of a node, by what the parts here say."""
+        ends, values = np.concatenate(np.divmod(near, self.size)), np.append(F, F)
+        order = np.lexsort((-values, ends))
+        told, first, counts = np.unique(ends[order], return_index=True, return_counts=True)
+        full = counts >= self.new_edges
+        told, last = told[full], values[order][first[full] + self.new_edges - 1]
+        parts_of, found = self.rows.added(self.parts_of), []
+        for _, nodes, kept in self.fields if self.new_edges else ():
+            least = np.full(nodes.size, floor)
+            _, here, there = np.intersect1d(nodes, told, True, return_indices=True)
+            least[here] = np.maximum(last[there], floor)
+            field, pattern = kept()
+            pairs = field.may_be_above(pattern, least, parts_of[nodes])
+            found.append(self.keys(*(nodes[ends] for ends in pairs)))
+        return found
 
     def best(self, queries: Ints, found: Floats, floor: float) -> NewEdges:
         """Of the candidates, the largest of every node."""

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.operators.edges import Edges
 from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.space import Block
 
@@ -79,8 +80,12 @@ class SpreadRows(Protocol):
         """F on the entries of a region, added to what is known of the edges; once a round."""
         ...
 
-    def kept(self, field: Any) -> Callable[[], Any]:
-        """A field out of the way, until it is asked for again."""
+    def kept(self, field: Any, pattern: Edges) -> Callable[[], tuple[Any, Edges]]:
+        """A field and the edges of its region out of the way, until they are asked for again."""
+        ...
+
+    def added(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Σ over processes, entry by entry."""
         ...
 
     def joined(self, found: NDArray[Any]) -> NDArray[Any]:

@@ -14,6 +14,7 @@ from mustlink.graph.entry_runs import EntryRuns
 from mustlink.graph.stored import RowBlock
 from mustlink.lyapunov.fields import LocalField
 from mustlink.lyapunov.regions import Floats, Ints, Region, Told
+from mustlink.operators.edges import Edges
 from mustlink.operators.stored_laplacian import StoredLaplacian
 from mustlink.space import Block
 from mustlink.space.scratch_file import ScratchFile
@@ -76,9 +77,13 @@ class StoredRows:
             rows = np.searchsorted(pattern.indptr, told, side="right") - 1
             self.beliefs.add(nodes[rows], nodes[pattern.indices[told]], F[told])
 
-    def kept(self, field: LocalField) -> Callable[[], LocalField]:
+    def kept(self, field: LocalField, pattern: Edges) -> Callable[[], tuple[LocalField, Edges]]:
         """See `SpreadRows`."""
-        return _Kept(field, self._folder).again
+        return _Kept(field, pattern, self._folder).again
+
+    def added(self, values: NDArray[Any]) -> NDArray[Any]:
+        """See `SpreadRows`."""
+        return values
 
     def joined(self, found: NDArray[Any]) -> NDArray[Any]:
         """See `SpreadRows`."""
@@ -95,25 +100,26 @@ class StoredRows:
 
 
 class _Kept:
-    """The large arrays of a field in a temporary file."""
+    """The large arrays of a field, and the edges of its region, in a temporary file."""
 
-    def __init__(self, field: LocalField, folder: Any) -> None:
-        self._file = ScratchFile(folder, field.rows.nbytes + field.values.nbytes)
-        self._values, self._width = field.values.dtype, field.values.shape[1]
-        self._file.write(0, np.ascontiguousarray(field.rows))
-        self._file.write(field.rows.nbytes, np.ascontiguousarray(field.values))
-        none = np.empty(0, field.rows.dtype), np.empty((0, self._width), self._values)
-        self._field = replace(field, rows=none[0], values=none[1])
+    def __init__(self, field: LocalField, pattern: Edges, folder: Any) -> None:
+        large = field.rows, field.values, pattern.indptr, pattern.indices
+        self._file = ScratchFile(folder, sum(each.nbytes for each in large))
+        self._shapes = [(each.shape, each.dtype) for each in large]
+        at = 0
+        for each in large:
+            self._file.write(at, np.ascontiguousarray(each))
+            at += each.nbytes
+        self._field = replace(field, rows=field.rows[:0].copy(), values=field.values[:0].copy())
 
-    def again(self) -> LocalField:
-        """The field as it was."""
-        count = int(self._field.ends[-1])
-        rows = np.empty(count, dtype=self._field.rows.dtype)
-        values = np.empty((count, self._width), dtype=self._values)
-        self._file.read(0, rows)
-        self._file.read(rows.nbytes, values)
-        self._file.close()
-        return replace(self._field, rows=rows, values=values)
+    def again(self) -> tuple[LocalField, Edges]:
+        """Both as they were."""
+        found, at = [np.empty(*each) for each in self._shapes], 0
+        for each in found:
+            self._file.read(at, each)
+            at += each.nbytes
+        rows, values, indptr, indices = found
+        return replace(self._field, rows=rows, values=values), Edges(indptr, indices)
 
 
 def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
