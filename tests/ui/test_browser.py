@@ -194,7 +194,7 @@ def test_lasso_answer_reload_kill_and_go_on(browser, tmp_path):
         tab = opened(browser, address)
         says(tab, "1 answers|as fitted")
         line(tab, "map", [(-4, 4)])
-        says(tab, r"node [0-9,]+ \(")  # two clicks at once would be a double click
+        says(tab, r"node [0-9,]+ \(")
         line(tab, "map", [(4, -4)])
         says(tab, "node .* and ")
         tab.get_by_role("button", name="apart").click()

@@ -74,7 +74,7 @@ class MapView:
         self._mark(self._asked, np.asarray(nodes, dtype=np.int64))
 
     def _figure(self) -> None:
-        from bokeh.events import LODEnd, RangesUpdate, Reset, SelectionGeometry, Tap
+        from bokeh.events import DoubleTap, LODEnd, RangesUpdate, Reset, SelectionGeometry, Tap
         from bokeh.models import (
             ColumnDataSource,
             LassoSelectTool,
@@ -120,7 +120,8 @@ class MapView:
         self.figure.toolbar.active_drag = lasso
         self.figure.toolbar.active_scroll = zoom
         self.figure.on_event(SelectionGeometry, self._lassoed)
-        self.figure.on_event(Tap, self._tapped)
+        for event in (Tap, DoubleTap):  # a quick second click comes as one, wherever it is
+            self.figure.on_event(event, self._tapped)
         for event in (RangesUpdate, Reset, LODEnd):
             self.figure.on_event(event, self._moved)
 
