@@ -118,6 +118,17 @@ def test_graphs_too_large_for_lapack(tmp_path, name):
     assert same(est.predict(X[:9]), back.predict(X[:9]))
 
 
+def test_chances_of_answers_are_kept(tmp_path):
+    W, y = planted_graph(np.random.default_rng(0), 160, 3)
+    est = ml.LLGC(affinity="precomputed", random_state=0).fit(W, known(y, 0))
+    est.calibrate()
+    est.save(tmp_path / "m.h5")
+    back = ml.load(tmp_path / "m.h5")
+    assert back._calibrated[1] == est.calibration_
+    assert est.calibration_.n_labels > 0
+    assert same(back.membership_, est.membership_)
+
+
 def test_networks_weights_names_and_pairs(tmp_path):
     W, y = planted_graph(np.random.default_rng(0), 160, 3)
     pairs = ml.Constraints.from_pairs([[0, 1], [2, 9]], [1.0, -0.5], n_nodes=160)

@@ -136,11 +136,13 @@ def test_pairs_calibrate_refits_are_followed_and_threads_do_not_matter():
     known = ml.Constraints.from_pairs(pairs, belief, n_nodes=y.size)
     est = ml.CSP(3, random_state=0).fit(X, constraints=known)
     assert est.calibration_.n_pairs > 100
+    assert sum(est.calibration_.reliability.count) == est.calibration_.n_pairs
     one = ml.CSP(3, random_state=0, n_jobs=1).fit(X, constraints=known)
     np.testing.assert_array_equal(one.membership_, est.membership_)
     est.refit(some_labels(y))
     assert est.calibration_.n_pairs == 0
     assert est.calibration_.n_labels > 30
+    assert sum(est.calibration_.reliability.count) == est.calibration_.n_labels
     np.testing.assert_array_equal(est.membership_.argmax(axis=1), est.labels_)
     few = ml.CSP(3, random_state=0).fit(X, np.where(np.arange(y.size) < 8, y, -1))
     assert few.calibration_.n_labels == 0  # too few to spare any

@@ -17,6 +17,7 @@ from mustlink.lyapunov.sources import Sources
 from mustlink.methods.adjusted_graph import Adjustment
 from mustlink.methods.clusterer import GraphClusterer
 from mustlink.persistence.checks import check_numbers, check_rows, refuse
+from mustlink.propagate.answer_chances import AnswerCalibration
 from mustlink.result import Report
 from mustlink.selection.calibration import Calibration
 from mustlink.selection.held_out_choice import Choice
@@ -34,6 +35,11 @@ def check_attributes(estimator: GraphEstimator, found: Mapping[str, Any], graph:
     if isinstance(estimator, GraphClusterer):
         refuse("labels_" not in found, "labels_")
         check_numbers("labels_", found["labels_"], graph.n_rows)
+    made = found.get("_calibrated")
+    clusters = isinstance(estimator, GraphClusterer)
+    refuse(isinstance(made, AnswerCalibration if clusters else Calibration), "_calibrated")
+    if isinstance(made, AnswerCalibration):
+        refuse((made.intercept is None) != (made.slope is None), "_calibrated")
     if "classes_" in found and "label_distributions_" in found:
         shape = found["label_distributions_"].shape
         refuse(shape != (graph.n_rows, found["classes_"].size), "label_distributions_")
@@ -167,7 +173,8 @@ _CHECKS: dict[str, Check] = {
     "_counted": _either(str),
     "_asked": _either(dict),
     "_choice": _either(Choice),
-    "_calibrated": _either(Calibration),
+    "_calibrated": _either(Calibration, AnswerCalibration),
+    "_believes": _either(bool),
     "_names": _names,
     "_given": _told,
     "_row_weights": _weights,

@@ -27,8 +27,10 @@ from mustlink.observe import StageRecord
 from mustlink.persistence import derived
 from mustlink.persistence.attributes import check_attributes, check_csr
 from mustlink.persistence.checks import damaged, refuse
+from mustlink.propagate.answer_chances import AnswerCalibration
 from mustlink.result import Report
 from mustlink.rounding.memberships import Trust
+from mustlink.scores.reliability import Reliability
 from mustlink.selection.calibration import Calibration
 from mustlink.selection.held_out_choice import Choice
 from mustlink.workspace.keeper import digest
@@ -37,10 +39,12 @@ VERSION = 1  # raised when a tree is written that an older reader would take wro
 RECORDS: tuple[type, ...] = (
     *derived.RECORDS,
     Adjustment,
+    AnswerCalibration,
     Calibration,
     Choice,
     Given,
     NewEdges,
+    Reliability,
     Report,
     SoftLabels,
     Sources,

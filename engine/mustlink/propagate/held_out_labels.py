@@ -13,6 +13,7 @@ from mustlink.propagate.glp import Ints
 
 Way = TypeVar("Way")
 _FOLDS = 5
+_FEW, _LEAST = 3, 15  # labels of a class in the mean, and in all, that can spare some
 _ERRORS = 2.0  # standard errors by which another way must be better than the usual one
 
 
@@ -42,7 +43,7 @@ def best_way(
     fold are answered right without their labels. Another way than the usual one must be better by
     two standard errors of the difference: a handful of labels says little.
     """
-    folds = _folds(nodes, seed)
+    folds = folds_of_labels(nodes, seed)
     if len(ways) == 1:
         return Best(ways[0], "")
     if not folds:
@@ -66,7 +67,13 @@ def best_way(
     return Best(ways[best], why, scores[best] > 0)
 
 
-def _folds(nodes: Ints, seed: int) -> list[Ints]:
+def enough_labels(nodes: Ints) -> bool:
+    """Whether labels (n,), -1 unknown, can spare a fold to judge what the others answer."""
+    known = nodes[nodes >= 0]
+    return bool(known.size >= max(_FEW * np.unique(known).size, _LEAST))
+
+
+def folds_of_labels(nodes: Ints, seed: int) -> list[Ints]:
     """Labelled nodes in five parts, each class spread over them; one label alone is kept."""
     rng = np.random.default_rng(seed)
     part = np.full(nodes.size, -1)

@@ -31,6 +31,7 @@ from mustlink.propagate.glp import SOLVERS, Solving
 from mustlink.propagate.held_out_labels import Best, best_way, is_auto
 from mustlink.propagate.prior import bytes_of, check_prior
 from mustlink.propagate.reporting import conclude
+from mustlink.propagate.soft_answers import SoftAnswers
 from mustlink.propagate.solution import AnyTask, Solution
 from mustlink.propagate.task import Task, columns_at_once
 from mustlink.propagate.told import Told
@@ -43,7 +44,7 @@ _USUAL_CLASSES = 10  # for a plan, where nobody says how many
 
 
 @dataclass(eq=False, repr=False)
-class Propagator(Answers):
+class Propagator(SoftAnswers, Answers):
     """Base of the methods that spread labels of a few nodes over a graph.
 
     * `class_mass`: True scales every class so that its mass Σ_i f_ic over unlabelled nodes is its
@@ -200,7 +201,7 @@ class Propagator(Answers):
         return self
 
     def _run(self, work: Workspace, points: Any, told: Told, seed: int, last: bool = False) -> None:
-        self.classes_ = told.classes
+        self.classes_, self._believes = told.classes, told.prior is not None
         at_once = columns_at_once(work, self._cost(self.classes_.size, told.prior))
         until = work.recorder.deadline
         solving = Solving(self.solver, self.tol, int(self.max_iter), until, at_once)

@@ -20,6 +20,7 @@ from scipy.optimize import minimize
 from mustlink.constraints import Constraints
 from mustlink.graph import Graph
 from mustlink.rounding.memberships import Evidence, Trust, own_share, softened
+from mustlink.scores.reliability import Reliability
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,11 +37,14 @@ class Calibration:
     """What memberships are made with: α and β, and how many labels and pairs they are by.
 
     Counted are those held out of all fits together; none where α and β are the usual ones.
+    `reliability` is of the labels, by the α and β that the other fits gave; of pairs alone it has
+    the chance that both are in one cluster, and the share that shall be.
     """
 
     trust: Trust
     n_labels: int = 0
     n_pairs: int = 0
+    reliability: Reliability | None = None
 
 
 def usual(graph: Graph) -> Calibration:
@@ -90,13 +94,17 @@ class HeldOut:
 
     def loss(self, trust: Trust) -> float:
         """Minus the logarithm of the likelihood."""
-        P = softened(self.shares, self.nearness, self.labels, trust)
-        told = self.right.size
-        own = own_share(P[:told], self.labels[:told])
+        own, same = self.chances(trust)
         chance = np.where(self.right, own, 1.0 - own)
-        same = (P[self.first] * P[self.second]).sum(axis=1)
         kept = np.where(self.belief > 0, same, 1.0 - same)
         return -float(_logs(chance).sum() + np.abs(self.belief) @ _logs(kept))
+
+    def chances(self, trust: Trust) -> tuple[Floats, Floats]:
+        """That nodes (l,) with a label are in their cluster, and ends of pairs (m,) in one."""
+        P = softened(self.shares, self.nearness, self.labels, trust)
+        told = self.right.size
+        same = (P[self.first] * P[self.second]).sum(axis=1)
+        return own_share(P[:told], self.labels[:told]), same
 
 
 def calibrated(usually: Calibration, parts: list[HeldOut]) -> Calibration:
@@ -105,8 +113,13 @@ def calibrated(usually: Calibration, parts: list[HeldOut]) -> Calibration:
     n_pairs = sum(part.belief.size for part in parts)
     if n_labels + n_pairs == 0:
         return usually
-    start = np.log(np.maximum(usually.trust, np.finfo(np.float64).tiny))
-    free = np.array(usually.trust) > 0  # what counts for nothing stays so
+    trust = _likeliest(usually.trust, parts)
+    return Calibration(trust, n_labels, n_pairs, _reliability(usually.trust, parts, trust))
+
+
+def _likeliest(usual: Trust, parts: list[HeldOut]) -> Trust:
+    start = np.log(np.maximum(usual, np.finfo(np.float64).tiny))
+    free = np.array(usual) > 0  # what counts for nothing stays so
 
     def loss(step: Floats) -> float:
         trust = Trust(*np.where(free, np.exp(start + step), 0.0))
@@ -114,8 +127,19 @@ def calibrated(usually: Calibration, parts: list[HeldOut]) -> Calibration:
 
     bounds = [(-_RANGE, _RANGE)] * 2
     found = minimize(loss, np.zeros(2), method="Nelder-Mead", bounds=bounds)
-    edges, embedding = np.where(free, np.exp(start + found.x), 0.0).tolist()
-    return Calibration(Trust(edges, embedding), n_labels, n_pairs)
+    return Trust(*np.where(free, np.exp(start + found.x), 0.0).tolist())
+
+
+def _reliability(usual: Trust, parts: list[HeldOut], of_all: Trust) -> Reliability:
+    """What every part says of chances by the α and β of the others, of labels or else of pairs."""
+    sure, right = [], []
+    by_labels = any(part.right.size for part in parts)
+    for part in parts:
+        others = [one for one in parts if one is not part]
+        own, same = part.chances(_likeliest(usual, others) if others else of_all)
+        sure.append(own if by_labels else same)
+        right.append(part.right if by_labels else part.belief > 0)
+    return Reliability.of(np.concatenate(sure), np.concatenate(right))
 
 
 def _judged(
