@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from mustlink.propagate.ncut_propagation import NCutPropagation
     from mustlink.propagate.poisson import Poisson
     from mustlink.propagate.tikreg import TikReg
+    from mustlink.queries import next_queries, settled
     from mustlink.regions import RegionCut
     from mustlink.strokes import StrokeCut
 
@@ -106,6 +107,8 @@ _HOMES = {
     "image_graph": "mustlink.graph",
     "knn_graph": "mustlink.neighbours",
     "load": "mustlink.model_file",
+    "next_queries": "mustlink.queries",
+    "settled": "mustlink.queries",
     "rbf_graph": "mustlink.graph",
     "RegionCut": "mustlink.regions",
     "StrokeCut": "mustlink.strokes",
@@ -152,7 +155,9 @@ __all__ = [
     "image_graph",
     "knn_graph",
     "load",
+    "next_queries",
     "rbf_graph",
+    "settled",
     "stationary_labelings",
     "stationary_residual",
     "suggest",

@@ -1,0 +1,343 @@
+"""Questions: every strategy against dense algebra, and what is never asked."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mustlink as ml
+from cases import blobs, planted_graph, random_graph
+from mustlink.errors import InputError
+from mustlink.queries.asking import PAIR_STRATEGIES, STRATEGIES, greedy
+from mustlink.queries.coverage import Coverage
+from mustlink.queries.expected_change import expected_error, turning
+from mustlink.queries.expected_error import ExpectedError
+from mustlink.queries.gaussian_model import GaussianModel, prior
+from mustlink.queries.model_change import ModelChange, VarianceInDoubt
+from mustlink.queries.situation import Situation, doubts
+from mustlink.queries.uncertainty import Doubt
+from mustlink.queries.variance import SigmaOptimality, VOptimality
+
+LABELS = (*STRATEGIES, "random")
+
+
+def fitted(seed=0, n=90, k=3, known=6, method="Poisson"):
+    rng = np.random.default_rng(seed)
+    W, y = planted_graph(rng, n, k)
+    given = np.full(n, -1)
+    for c in range(k):
+        given[rng.choice(np.flatnonzero(y == c), known // k, replace=False)] = c
+    options = {"affinity": "precomputed", "random_state": 0}
+    if method in ("CSP", "SSSC", "SRCP"):
+        options["n_clusters"] = k
+    return getattr(ml, method)(**options).fit(W, given), y, given
+
+
+def dense_covariance(U, values, known, noise):
+    """Posterior of all nodes from the prior's n × n covariance."""
+    K = U @ np.diag(prior(values, len(U))) @ U.T
+    known = list(known)
+    if not known:
+        return K
+    seen = K[np.ix_(known, known)] + noise * np.eye(len(known))
+    return K - K[:, known] @ np.linalg.solve(seen, K[known])
+
+
+def random_model(seed=0, n=40, p=7, known=(3, 11)):
+    rng = np.random.default_rng(seed)
+    U = np.linalg.qr(rng.normal(size=(n, p)))[0]
+    values = np.sort(np.concatenate([[0.0], rng.random(p - 1)]))
+    return U, values, GaussianModel.of(U, values, np.array(known, dtype=int))
+
+
+# --- the model of all strategies
+
+
+def test_answers_one_by_one_are_the_full_inverse():
+    U, values, model = random_model()
+    known = [3, 11]
+    for node in (0, 25, 3, 39):
+        model.answer(node)
+        known.append(node)
+        K = dense_covariance(U, values, known, model.noise)
+        afresh = GaussianModel.of(U, values, np.array(known))
+        assert np.allclose(model.C, afresh.C)
+        assert np.allclose(U @ model.C @ U.T, K)
+        assert np.allclose(model.variance, np.diag(K))
+        assert np.allclose(model.reach, (K**2).sum(axis=1))  # U is orthonormal
+        assert np.allclose(model.covariance(7), K[:, 7])
+
+
+def test_scores_are_what_the_dense_covariance_loses():
+    U, values, model = random_model()
+    before = dense_covariance(U, values, [3, 11], model.noise)
+    after = [dense_covariance(U, values, [3, 11, k], model.noise) for k in range(len(U))]
+    v = [np.trace(before) - np.trace(one) for one in after]
+    s = [before.sum() - one.sum() for one in after]
+    total = U.sum(axis=0)
+    sigma = SigmaOptimality(model, U @ (model.C @ total))
+    assert np.allclose(VOptimality(model).scores(), v)
+    assert np.allclose(sigma.scores(), s)
+    sigma.answered(20)
+    before = after[20]
+    again = [dense_covariance(U, values, [3, 11, 20, k], model.noise) for k in range(len(U))]
+    assert np.allclose(sigma.scores(), [before.sum() - one.sum() for one in again])
+    assert np.allclose(VOptimality(model).scores(), [np.trace(before) - np.trace(o) for o in again])
+
+
+def test_the_change_of_the_model_is_that_of_a_refit():
+    U, values, model = random_model()
+    c, rng = prior(values, len(U)), np.random.default_rng(1)
+
+    def coefficients(known, answers):
+        A = U[known]
+        return np.linalg.solve(np.diag(1 / c) + A.T @ A / model.noise, A.T @ answers / model.noise)
+
+    known, answers = [3, 11], rng.random(2)
+    now = coefficients(known, answers)
+    for node in (0, 17):
+        then = coefficients([*known, node], np.append(answers, 1.0))
+        left = 1.0 - U[node] @ now
+        unit = ModelChange(model, np.ones(len(U))).scores()[node]
+        assert np.linalg.norm(then - now) == pytest.approx(abs(left) * unit)
+        t = model.covariance(node) / (model.noise + model.variance[node])
+        assert np.allclose(U @ (then - now), t * left)
+
+
+def test_the_noise_of_answers_keeps_a_second_answer_worth_something():
+    U, values, model = random_model(known=(5,))
+    assert model.variance[5] > 0
+    sure = GaussianModel.of(U, values, np.array([5]), noise=1e-9)
+    assert sure.variance[5] < 1e-6 < model.variance[5]
+
+
+# --- strategies
+
+
+def test_coverage_is_farthest_first():
+    est, _, _given = fitted()
+    situation = Situation.of(est)
+    X = situation.U * np.sqrt(prior(situation.values, situation.m))
+    known = np.flatnonzero(situation.told).tolist()
+    wanted = []
+    for _ in range(5):
+        gap = ((X[:, None] - X[known][None]) ** 2).sum(axis=2).min(axis=1)
+        wanted.append(int(gap.argmax()))
+        known.append(wanted[-1])
+    assert greedy(Coverage.of(situation), ~situation.told, 5) == wanted
+
+
+@pytest.mark.parametrize("method", ["Poisson", "CSP"])
+def test_doubt_is_of_the_memberships(method):
+    est, _, _ = fitted(method=method)
+    situation = Situation.of(est)
+    P = np.sort(situation.memberships(np.arange(situation.m)), axis=1)
+    assert np.allclose(P.sum(axis=1), 1)
+    margin, entropy = doubts(situation)
+    assert np.allclose(margin, 1 - P[:, -1] + P[:, -2])
+    P = np.maximum(P, 1e-300)
+    assert np.allclose(entropy, -(P * np.log(P)).sum(axis=1) / np.log(P.shape[1]))
+    assert np.allclose(Doubt.margin(situation).scores(), margin)
+    worth = VarianceInDoubt.of(situation)
+    assert np.allclose(worth.scores(), margin * VOptimality(worth.model).scores())
+
+
+def test_expected_error_is_that_of_every_answer_in_turn():
+    est, _, _ = fitted()
+    situation = Situation.of(est)
+    strategy, model = ExpectedError.of(situation), situation.model()
+    P = situation.memberships(np.arange(situation.m))
+    for node in (4, 33):
+        wanted = 0.0
+        for c, chance in enumerate(P[node]):
+            t = model.covariance(node) / (model.noise + model.variance[node])
+            after = np.maximum(P + np.outer(t, np.eye(3)[c] - P[node]), 0)
+            wanted += chance * (1 - after.max(axis=1) / after.sum(axis=1)).sum()
+        assert strategy.expected(node) == pytest.approx(wanted)
+
+
+def test_wang_davidson_expected_error_and_the_turn_of_the_span():
+    est, _, _ = fitted(method="CSP")
+    situation = Situation.of(est)
+    U, values, k = situation.U, situation.values, 3
+    pairs = np.array([[0, 5], [7, 30], [2, 80]])
+    Z = U[:, :k] / np.linalg.norm(U[:, :k], axis=1, keepdims=True)
+    q = np.einsum("ij,ij->i", Z[pairs[:, 0]], Z[pairs[:, 1]])
+    both = (1 + q) / 2 * (1 - q) ** 2 + (1 - q) / 2 * (-1 - q) ** 2
+    assert np.allclose(expected_error(situation, pairs), both)
+    for at, (i, j) in enumerate(pairs):
+        E, eps = np.outer(U[i], U[j]) + np.outer(U[j], U[i]), 1e-6
+        span = [np.linalg.eigh(np.diag(values) + e * E)[1][:, :k] for e in (eps, -eps)]
+        turned = (span[0] @ span[0].T - span[1] @ span[1].T) / (2 * eps)
+        found = turning(situation, pairs[at : at + 1])[0]
+        assert found == pytest.approx(np.linalg.norm(turned) / np.sqrt(2), rel=1e-4)
+
+
+# --- next_queries
+
+
+@pytest.mark.parametrize("method", ["Poisson", "GFHF", "LLGC", "CSP", "SSSC", "SRCP"])
+@pytest.mark.parametrize("strategy", LABELS)
+def test_known_and_avoided_nodes_are_never_asked(method, strategy):
+    est, _, given = fitted(method=method)
+    first = ml.next_queries(est, 7, strategy=strategy)
+    assert np.array_equal(first, ml.next_queries(est, 7, strategy=strategy))
+    assert np.unique(first).size == 7
+    assert (given[first] < 0).all()
+    avoid = first[:4]
+    then = ml.next_queries(est, 7, strategy=strategy, avoid=avoid)
+    assert not np.isin(then, avoid).any()
+    assert np.unique(then).size == 7
+
+
+@pytest.mark.parametrize("strategy", LABELS)
+def test_all_one_and_no_nodes_left(strategy):
+    est, y, _ = fitted(n=30)
+    y = y.copy()
+    est.refit(y)
+    assert ml.next_queries(est, 3, strategy=strategy).size == 0
+    y[12] = -1
+    est.refit(y)
+    assert ml.next_queries(est, 3, strategy=strategy).tolist() == [12]
+    assert ml.next_queries(est, 3, strategy=strategy, avoid=[12]).size == 0
+
+
+@pytest.mark.parametrize("strategy", LABELS)
+def test_apart_alone_and_more_than_there_are(strategy):
+    rng = np.random.default_rng(3)
+    W = random_graph(rng, 40, components=3, isolated=4)
+    given = np.full(40, -1)
+    linked = np.flatnonzero(np.diff(W.indptr))
+    given[linked[:4]] = [0, 1, 0, 1]
+    est = ml.GFHF(affinity="precomputed").fit(W, given)
+    asked = ml.next_queries(est, 100, strategy=strategy)
+    assert np.array_equal(np.sort(asked), np.flatnonzero(given < 0))
+    assert np.diff(W.indptr)[asked[-4:]].sum() == 0  # those without an edge come last
+
+
+@pytest.mark.parametrize("strategy", LABELS)
+def test_equal_rows_are_asked_once(strategy):
+    X, _ = blobs(np.random.default_rng(0), 60, 3)
+    X = np.repeat(X, 2, axis=0)
+    y = np.full(len(X), -1)
+    y[[0, 40, 80, 100]] = [0, 1, 2, 0]
+    est = ml.Poisson(n_neighbors=5, random_state=0).fit(X, y)
+    asked = ml.next_queries(est, 200, strategy=strategy)
+    assert np.unique(asked // 2).size == asked.size == 56
+
+
+def test_without_answers_every_cluster_is_asked_about():
+    X, y = blobs(np.random.default_rng(0), 150, 5, separation=12)
+    est = ml.CSP(5, n_neighbors=8, random_state=0).fit(X)
+    asked = ml.next_queries(est, 5)
+    assert np.unique(y[asked]).size == 5
+
+
+def test_rows_of_named_classes():
+    est, _y, given = fitted()
+    names = np.where(given < 0, "", np.array(["a", "b", "c", ""])[given])
+    named = ml.Poisson(affinity="precomputed", random_state=0).fit(est.graph_, names)
+    assert np.array_equal(ml.next_queries(named, 5), ml.next_queries(est, 5))
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"n": 0}, "n:"),
+        ({"kind": "edges"}, "kind"),
+        ({"strategy": "guess"}, "strategy"),
+        ({"kind": "pairs", "strategy": "margin"}, "strategy"),
+        ({"avoid": [1.5]}, "avoid"),
+        ({"avoid": [[1, 2]]}, "avoid"),
+        ({"avoid": [1000]}, "avoid"),
+        ({"avoid": [3], "kind": "pairs"}, "avoid"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(options, word):
+    est, _, _ = fitted()
+    with pytest.raises(InputError, match=word):
+        ml.next_queries(est, **options)
+
+
+def test_estimators_that_cannot_be_told_anything():
+    W = sp.csr_matrix(planted_graph(np.random.default_rng(0), 40, 2)[0])
+    for est in (ml.Poisson(), ml.LaplacianEigenmaps(affinity="precomputed").fit(W), object()):
+        with pytest.raises(InputError, match="has refit"):
+            ml.next_queries(est)
+
+
+# --- pairs
+
+
+def answers(y, pairs):
+    return np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1.0, -1.0)
+
+
+@pytest.mark.parametrize("strategy", PAIR_STRATEGIES)
+def test_pairs_never_follow_from_what_is_known(strategy):
+    est, y, _ = fitted(method="CSP", known=3)
+    known = est.constraints_
+    for _ in range(4):
+        pairs = ml.next_queries(est, 6, kind="pairs", strategy=strategy)
+        assert np.array_equal(pairs, ml.next_queries(est, 6, kind="pairs", strategy=strategy))
+        closed = known.closure()
+        Q = closed.matrix.toarray()
+        if closed.factor is not None:
+            F = closed.factor.toarray()
+            core = closed.core.toarray() if sp.issparse(closed.core) else np.asarray(closed.core)
+            Q = Q + F @ core @ F.T
+        assert (pairs[:, 0] != pairs[:, 1]).all()
+        assert (Q[pairs[:, 0], pairs[:, 1]] == 0).all()
+        avoided = ml.next_queries(est, 6, kind="pairs", strategy=strategy, avoid=pairs[:3])
+        refused = {tuple(sorted(one)) for one in pairs[:3].tolist()}
+        assert not refused & {tuple(sorted(one)) for one in avoided.tolist()}
+        known = known + ml.Constraints.from_pairs(pairs, answers(y, pairs), n_nodes=len(y))
+        est.refit(constraints=known)
+
+
+def test_after_a_no_the_next_likely_neighbourhood_is_asked():
+    est, y, given = fitted(method="CSP", known=9)
+    known = est.constraints_
+    node = int(ml.next_queries(est, 1, kind="pairs")[0, 0])
+    asked = []
+    for _ in range(3):
+        pair = ml.next_queries(est, 1, kind="pairs")
+        assert node in pair[0].tolist()
+        asked.append(int(given[pair[0][pair[0] != node]][0]))
+        known = known + ml.Constraints.from_pairs(pair, -1.0, n_nodes=len(y))
+        est.refit(constraints=known)
+    assert sorted(asked) == [0, 1, 2]  # then it is of none of them: something new is asked
+    assert node not in ml.next_queries(est, 1, kind="pairs")[0].tolist()
+
+
+def test_pairs_of_no_nodes_left():
+    est, y, _ = fitted(n=30, method="CSP")
+    est.refit(y)
+    for strategy in PAIR_STRATEGIES:
+        assert ml.next_queries(est, 3, kind="pairs", strategy=strategy).shape == (0, 2)
+
+
+# --- when to stop
+
+
+@pytest.mark.parametrize("method", ["Poisson", "CSP"])
+def test_settled_where_half_of_the_answers_would_do(method):
+    est, y, _ = fitted(n=120, method=method)
+    few = ml.settled(est)
+    est.refit(np.where(np.arange(120) % 2, y, -1))
+    labels = est.labels_.copy()
+    many = ml.settled(est)
+    assert np.array_equal(est.labels_, labels)
+    assert many.enough
+    assert many.moved <= 0.02
+    assert many.agreed > 0.9
+    assert "hardly" in str(many)
+    assert many.moved <= few.moved
+    assert ml.settled(est) == many
+
+
+def test_settled_with_too_few_answers():
+    est, _, _ = fitted(method="CSP")
+    est.refit(constraints=ml.Constraints.none(90))
+    found = ml.settled(est)
+    assert not found.enough
+    assert "too few" in str(found)
