@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 import mustlink as ml
 from mustlink.graph import Graph
+from mustlink.graph.derived import Key
 from mustlink.rounding.memberships import Evidence, Trust
 from mustlink.selection.calibration import Calibration, HeldOut, calibrated
 from oracles.memberships import memberships
@@ -118,6 +119,19 @@ def test_every_method_with_labels_is_calibrated_by_those_held_out(method):
     np.testing.assert_array_equal(est.confidence_, P.max(axis=1))
     assert est.calibration_.n_labels > 30
     assert est.confidence_[7] == est.confidence_[9]
+
+
+@pytest.mark.parametrize("method", ["CSP", "SSSC"])
+def test_the_next_refit_finds_the_vectors_of_the_last(method):
+    X, y = blobs(n=2500)  # so many that vectors are iterated
+    est = getattr(ml, method)(3, random_state=np.random.default_rng(0)).fit(
+        X, some_labels(y, share=0.03)
+    )
+    before = {type(key): value for key, value in est.graph_.derived.of(Key)}
+    assert est.calibration_.n_labels > 30
+    after = {type(key): value for key, value in est.graph_.derived.of(Key)}
+    assert before
+    assert all(after[kind] is value for kind, value in before.items())
 
 
 @pytest.mark.parametrize("assign", ["sign", "split", "kmeans"])

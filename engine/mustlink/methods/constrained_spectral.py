@@ -130,12 +130,12 @@ class ConstrainedSpectral(InformedClusterer):
         """Parameters of the method, and whether their values run at home alone."""
         return {}
 
-    def _fitted_again(self, given: Constraints, recorder: Recorder, seed: int) -> Self:
+    def _fitted_again(self, given: Constraints, recorder: Recorder) -> Self:
         """With the choices of this fit: nothing is chosen again."""
         twin, work = self._twin(), self._view(self.graph_, recorder, row_weights=self._row_weights)
         twin._row_weights = work.row_weights
         fixed = self._choice, self.report_.n_clusters
-        twin._run(work, twin._of_nodes(given, work), seed, fixed)
+        twin._run(work, twin._of_nodes(given, work), self._used_seed, fixed)
         return twin
 
     def _questions(self) -> dict[str, Any]:

@@ -205,8 +205,8 @@ class CSCGFHF(GraphClusterer):
         warn_of_sizes(self.labels_, k, recorder)
         self.report_ = self._report(given, k, way, found, recorder)
 
-    def _fitted_again(self, given: Constraints, recorder: Recorder, seed: int) -> Self:
-        twin = self._twin().set_params(random_state=seed)
+    def _fitted_again(self, given: Constraints, recorder: Recorder) -> Self:
+        twin = self._twin().set_params(random_state=self._used_seed)
         return twin.fit(self.graph_, given.labels, observer=recorder)
 
     def _propagated(self, work: Workspace, y: Any, seed: int, prior: Any, belief: Any) -> GFHF:

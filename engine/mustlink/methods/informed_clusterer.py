@@ -203,9 +203,9 @@ class InformedClusterer(GraphClusterer):
         self._run(work, self._of_nodes(known, work), seed)
         return self
 
-    def _fitted_again(self, given: Constraints, recorder: Recorder, seed: int) -> Self:
+    def _fitted_again(self, given: Constraints, recorder: Recorder) -> Self:
         work = self._view(self.graph_, recorder, row_weights=self._row_weights)
-        return self._twin().fit_on(work, given, seed)
+        return self._twin().fit_on(work, given, self._used_seed)
 
     def _of_nodes(self, given: Constraints, work: Workspace) -> Constraints:
         """What was said of rows, of the nodes that they are; tells what contradicts itself."""

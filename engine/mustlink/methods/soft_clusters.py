@@ -112,13 +112,13 @@ class SoftClusters:
                 kept, held = given.split(_HELD, number)
                 with suppress(InputError):  # what is left may be too little, or infeasible
                     quiet = Recorder(Unheard(), recorder.deadline)
-                    twin = self._fitted_again(kept, quiet, number)
+                    twin = self._fitted_again(kept, quiet)
                     parts.append(HeldOut.of(twin._evidence(), kept, held, number))
                 advance((number + 1) / _FITS)
         return parts
 
-    def _fitted_again(self, given: Constraints, recorder: Recorder, seed: int) -> Self:
-        """One like this, fitted to something else about the same graph."""
+    def _fitted_again(self, given: Constraints, recorder: Recorder) -> Self:
+        """One like this, fitted to something else about the same graph, whose vectors it keeps."""
         raise NotImplementedError
 
     def _twin(self) -> Self:
