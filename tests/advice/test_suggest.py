@@ -206,7 +206,7 @@ def test_the_number_of_clusters_is_that_of_the_gap(points):
 
 def test_no_gap_is_told():
     cloud = np.random.default_rng(0).normal(size=(300, 3))
-    assert any("gap behind" in doubt for doubt in ml.suggest(cloud).doubts)
+    assert any("no clear number" in doubt for doubt in ml.suggest(cloud).doubts)
 
 
 def test_labels_name_the_number_of_clusters(points):

@@ -124,14 +124,19 @@ class GraphClusterer(
         """Whether K is the number of classes, where labels name them."""
         return self.n_clusters is None or self.n_clusters == AUTO
 
-    def _clusters(self, work: Workspace, n_classes: int, seed: int) -> int:
-        """K, checked against the nodes that can be clustered at all; labels name `n_classes`."""
+    def _clusters(
+        self, work: Workspace, n_classes: int, seed: int, known: Constraints | None = None
+    ) -> int:
+        """K, checked against the nodes that can be clustered at all; labels name `n_classes`.
+
+        `known` may have pairs of nodes that tell.
+        """
         graph, recorder = work.graph, work.recorder
         asked, self._counted = self.n_clusters, None
         if self._follows_labels and n_classes > 1:
             asked, self._counted = n_classes, "classes among the labels"
         elif asked == AUTO:
-            count = count_clusters(work, seed)
+            count = count_clusters(work, seed, known)
             asked, self._counted = count.k, count.reason
             if count.doubt is None:
                 recorder.note(f"n_clusters: {count.k} counted; {count.reason}")

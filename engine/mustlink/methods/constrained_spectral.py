@@ -167,7 +167,7 @@ class ConstrainedSpectral(InformedClusterer):
     ) -> None:
         """`kept` is the choice of an earlier run, and the K that it was made for."""
         graph, recorder = work.graph, work.recorder
-        k = self._clusters(work, known.as_given.classes.size, seed)
+        k = self._clusters(work, known.as_given.classes.size, seed, known)
         fixed = kept[0] if kept is not None and kept[1] == k else None
         if self.assign in ("sign", "split") and k != 2:
             raise InputError(f'assign: "{self.assign}" makes 2 clusters, not {k}; use "kmeans"')

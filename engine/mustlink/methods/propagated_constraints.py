@@ -102,7 +102,7 @@ class PropagatedConstraints(AdjustedAnswers):
         One adjusted graph and its multigrid are held at a time.
         """
         graph, recorder = work.graph, work.recorder  # 1
-        k = self._clusters(work, known.as_given.classes.size, seed)
+        k = self._clusters(work, known.as_given.classes.size, seed, known)
         laplacian = laplacian_of(work)  # 2
         note_doubts(known, laplacian, recorder)
         F, name = self._spread(work, laplacian, known, seed)  # 3

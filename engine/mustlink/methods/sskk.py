@@ -84,7 +84,7 @@ class SSKK(InformedClusterer):
 
     def _run(self, work: Workspace, known: Constraints, seed: int) -> None:
         graph, recorder = work.graph, work.recorder
-        k = self._clusters(work, known.as_given.classes.size, seed)
+        k = self._clusters(work, known.as_given.classes.size, seed, known)
         if k == 1:
             self._in_one(work, known)
             return

@@ -1,4 +1,8 @@
-"""How many clusters a graph has where nobody says: of networks by three counts, else by the gap."""
+"""How many clusters a graph has where nobody says.
+
+By pairs, where some are known; else of networks by three counts, and of points by the gap among the
+smallest eigenvalues, or by the step where all of them are small: clusters that are long.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +11,37 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
+from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import MOST_COUNTED
 from mustlink.eigen.solver import smallest_pairs
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.derived import Key
 from mustlink.graph.even_degrees import has_even_degrees
-from mustlink.selection.network_counts import ROUGH, NetworkCounts, count_of_network, eigengaps
+from mustlink.selection.network_counts import (
+    FLOOR,
+    MOST,
+    ROUGH,
+    NetworkCounts,
+    count_of_network,
+    counting_view,
+    eigengaps,
+)
+from mustlink.selection.pair_count import PairCount, can_count_by_pairs, count_by_pairs
 from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
 
 _PART = 0.01  # share of the nodes from which a component is no crumb
-_UNCLEAR, _CLEAR = 0.3, 0.6  # gap
+# Gaps, and steps. Of one piece (intervals, rings, rolls, squares, cubes, spheres, clouds; 80 to
+# 3,000 points, five draws) gaps are at most .67, .45 from 200 points on; steps .83, .87 once.
+_UNCLEAR, _LIKELY, _CLEAR = 0.45, 0.6, 0.68
+_STEP, _CLEAR_STEP = 0.8, 0.88  # an interval's eigenvalues 0, 1, 4, 9 … have .75 behind the second
+_SHARP = 1e-4  # residual of eigenvalues of which some are small
+_NONE = 1e-5  # eigenvalues below this are as good as 0 beside other small ones
+_TOLD, _RIVAL = 3, 0.4  # other numbers that a reason names, of at least so much of the widest gap
+_WIDE = 2  # numbers that keep pairs as well, beyond which K is not clear
 
 
 @dataclass(frozen=True)
@@ -45,11 +67,12 @@ class CountKey(Key[ClusterCount]):
     types: ClassVar[tuple[type, ...]] = (ClusterCount,)
 
 
-def count_clusters(work: Workspace, seed: int) -> ClusterCount:
+def count_clusters(work: Workspace, seed: int, known: Constraints | None = None) -> ClusterCount:
     """K of a graph, from 2; raises InputError where there is nothing to count.
 
     Networks are counted in three ways, see `count_of_network`; graphs of points, and those with
-    weights in which all nodes have about as many edges, by the gap, see `count_by_gap`.
+    weights in which all nodes have about as many edges, by the gap, see `count_by_gap`. Where
+    `known` are 30 pairs or more of both kinds, they decide, see `count_by_pairs`.
     """
 
     def counted() -> ClusterCount:
@@ -58,7 +81,23 @@ def count_clusters(work: Workspace, seed: int) -> ClusterCount:
         return count_by_gap(work, seed)
 
     key = CountKey(work.single, seed, work.memory, work.recorder.deadline.limit)
-    return work.derive("number of clusters", key, counted)
+    found = work.derive("number of clusters", key, counted)
+    if known is None or not can_count_by_pairs(known):
+        return found
+    network = is_counted_as_network(work.graph)
+    most = min(MOST, max(MOST_COUNTED, 2 * found.k)) if network else MOST_COUNTED
+    view = counting_view(work)[0] if network else work
+    pairs = count_by_pairs(view, known, most, seed)
+    return found if pairs is None else _with_pairs(found, pairs)
+
+
+def _with_pairs(graph: ClusterCount, pairs: PairCount) -> ClusterCount:
+    doubt = None
+    if pairs.high - pairs.low > _WIDE:
+        doubt = (
+            f"{pairs.in_words}: give more pairs, or name the number if you know it ({graph.reason})"
+        )
+    return ClusterCount(pairs.k, f"{pairs.in_words}; {graph.reason}", doubt, graph.gap)
 
 
 def is_counted_as_network(graph: Graph) -> bool:
@@ -91,8 +130,10 @@ def count_by_gap(work: Workspace, seed: int) -> ClusterCount:
     """K by the widest gap among the smoothest eigenvalues of the graph's larger components.
 
     The gap behind λ_K is (λ_{K+1} − λ_K)/(λ_{K+1} + 0.02), K from 2 to 20, or as many as there are
-    components (von Luxburg 2007 §8.3 compares plain differences, which prefer large K). Raises
-    InputError for graphs without gaps.
+    components (von Luxburg 2007 §8.3 compares plain differences, which prefer large K). Within long
+    clusters eigenvalues are below 0.02, too: where no gap is wide, K is before the last step
+    (λ_{K+1} − λ_K)/λ_{K+1} of at least 0.8, which one piece does not have. Raises InputError for
+    graphs without gaps.
     """
     graph = work.graph
     sizes = np.bincount(graph.components)
@@ -100,25 +141,34 @@ def count_by_gap(work: Workspace, seed: int) -> ClusterCount:
     nodes = np.flatnonzero(large[graph.components])
     zeros = int(np.count_nonzero(large))
     most = max(MOST_COUNTED, zeros)
-    wanted, values = min(most + 1, nodes.size - 1), np.zeros(zeros)
-    in_time = True
-    if wanted > zeros:
-        if nodes.size < graph.n_nodes:
-            work = work.on(Graph(sp.csr_matrix(graph.affinity[nodes][:, nodes])))
-        found = smallest_pairs(work, wanted - zeros, tol=ROUGH, seed=seed)
-        values = np.concatenate([values, np.maximum(found.values, 0.0)])
-        in_time = found.convergence.reason != TIME_LIMIT
+    if nodes.size < graph.n_nodes:
+        work = work.on(Graph(sp.csr_matrix(graph.affinity[nodes][:, nodes])))
+    wanted = min(most + 1, nodes.size - 1)
+    values, in_time = _values(work, zeros, wanted, ROUGH, seed)
     gaps = eigengaps(values[: most + 1])
     if nodes.size < 4 or gaps.size == 0:
         raise InputError(
             f'n_clusters: "auto" has nothing to count in {nodes.size} nodes with edges; give a '
             "number"
         )
-    k, gap = int(np.argmax(gaps)) + 2, float(gaps.max())
-    reason = (
-        f"the widest gap among the smallest eigenvalues is behind number {k} ({gap:.2f} of at most "
-        "1)"
-    )
+    k, gap, steps = int(np.argmax(gaps)) + 2, float(gaps.max()), np.zeros(0)
+    if gap < _LIKELY and values[1] < FLOOR and in_time:
+        values, in_time = _values(work, zeros, wanted, _SHARP, seed)
+        steps = eigengaps(values[: most + 1], _NONE)
+    by_step = bool((steps >= _STEP).any())
+    if by_step:
+        k = int(np.flatnonzero(steps >= _STEP)[-1]) + 2
+        step = float(steps[k - 2])
+        reason = (
+            f"the last step among the smallest eigenvalues is behind number {k}, from "
+            f"{values[k - 1]:.2g} to {values[k]:.2g}"
+        )
+    else:
+        reason = (
+            f"the widest gap among the smallest eigenvalues is behind number {k} ({gap:.2f} of at "
+            "most 1)"
+        )
+    reason += _others(gaps, k)
     doubt = None
     if not in_time:
         doubt = f"there was no time for eigenvalues to converge: {k} is a guess, name the number"
@@ -127,13 +177,35 @@ def count_by_gap(work: Workspace, seed: int) -> ClusterCount:
             f"perhaps there are no clusters at all: the second eigenvalue, {values[1]:.2f}, is as "
             "large as in random graphs of as many edges: do not rely on these"
         )
-    elif gap < _CLEAR:
-        how = "no clear" if gap < _UNCLEAR else "only a moderate"
+    elif by_step and step < _CLEAR_STEP:
+        doubt = f"{reason}: only a moderate step; name the number if you know it"
+    elif not by_step and gap < _UNCLEAR:
         doubt = (
-            f"the eigenvalues have {how} gap behind {k} ({gap:.2f} of at most 1): name the number "
-            "if you know it"
+            f"no clear number of clusters: {reason}, and data of one piece have such gaps; name "
+            "the number if you know it"
         )
+    elif not by_step and gap < _CLEAR:
+        doubt = f"{reason}: only a moderate gap; name the number if you know it"
     return ClusterCount(k, reason, doubt, gap)
+
+
+def _values(
+    work: Workspace, zeros: int, wanted: int, tol: float, seed: int
+) -> tuple[NDArray[np.float64], bool]:
+    """The smallest `wanted` eigenvalues, of which as many are 0 as told, and if there was time."""
+    if wanted <= zeros:
+        return np.zeros(zeros), True
+    found = smallest_pairs(work, wanted - zeros, tol=tol, seed=seed)
+    values = np.concatenate([np.zeros(zeros), np.maximum(found.values, 0.0)])
+    return values, found.convergence.reason != TIME_LIMIT
+
+
+def _others(gaps: NDArray[np.float64], k: int) -> str:
+    """The candidates beside K, by their gaps."""
+    wide = [int(at) + 2 for at in np.argsort(-gaps, kind="stable") if at + 2 != k]
+    others = [one for one in wide[:_TOLD] if gaps[one - 2] >= _RIVAL * gaps.max()]
+    named = ", ".join(f"{other} ({gaps[other - 2]:.2f})" for other in others)
+    return f"; others: {named}" if named else ""
 
 
 def _of_random(degree: float) -> float:

@@ -31,7 +31,7 @@ _FEW = 16  # looked for first: twice as many each time, while the count does not
 _WORK = 2_000_000  # numbers in what k-means sees: of more nodes fewer clusters are tried, from 16
 _TRIED = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 26, 32, 40, 50, 64)
 _RESTARTS = 2
-_FLOOR = 0.02  # eigenvalues below this are as good as 0
+FLOOR = 0.02  # eigenvalues below this are as good as 0
 _FLAT = 0.98  # of the largest modularity
 _WHOLE = 0.9  # of the nodes with an edge, in the largest component
 _LITTLE = 1e-9  # modularity of clusters that have no more edges inside than chance gives them
@@ -112,10 +112,8 @@ def count_of_network(work: Workspace, seed: int) -> NetworkCounts:
     2021, for r² = Σd²/Σd − 1 where degrees differ.
     """
     W, linked = work.graph.affinity, laplacian_of(work.regularized(0.0)).nodes
-    edges = np.diff(W.indptr)[linked].astype(np.float64)
-    squared = max(float((edges**2).sum() / edges.sum()) - 1.0, _LEAST)
-    tau = (squared - 1.0) / float(edges.mean())
-    view = work.regularized(tau)
+    view, squared = counting_view(work)
+    tau = view.tau
     threshold = 1.0 - 1.0 / np.sqrt(squared)
     most, looked = _most(work, linked.size), _FEW
     values, rows, in_time = _pairs(view, min(looked, most), seed)
@@ -136,9 +134,20 @@ def count_of_network(work: Workspace, seed: int) -> NetworkCounts:
     return NetworkCounts(*found, *_most_modular(view, rows, tried, seed), tried, in_time)
 
 
-def eigengaps(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Gaps behind λ_2, λ_3 …, from ascending eigenvalues λ_1 …, each in [0, 1]."""
-    return (values[2:] - values[1:-1]) / (values[2:] + _FLOOR)
+def counting_view(work: Workspace) -> tuple[Workspace, float]:
+    """The view with degrees that clusters are counted with, and r² = Σd²/Σd − 1, 1.5 at least."""
+    edges = np.diff(work.graph.affinity.indptr).astype(np.float64)
+    edges = edges[edges > 0]
+    squared = max(float((edges**2).sum() / edges.sum()) - 1.0, _LEAST)
+    return work.regularized((squared - 1.0) / float(edges.mean())), squared
+
+
+def eigengaps(values: NDArray[np.float64], floor: float = FLOOR) -> NDArray[np.float64]:
+    """Gaps behind λ_2, λ_3 …, from ascending eigenvalues λ_1 …, each in [0, 1].
+
+    Eigenvalues below `floor` are as good as 0.
+    """
+    return np.asarray((values[2:] - values[1:-1]) / (values[2:] + floor))
 
 
 def _most(work: Workspace, nodes: int) -> int:
