@@ -161,6 +161,8 @@ class GraphEstimator(InFiles, BaseEstimator):
     def _new_points(self, X: Any) -> NewPoints:
         """Points of the same columns beside those that were fitted; raises InputError."""
         check_is_fitted(self)
+        if isinstance(self.graph_, StoredGraph):
+            raise InputError("new points: the graph of those that were fitted stays on disk")
         if self._points is None:
             raise InputError(
                 "new points: a graph was fitted, whose nodes have no coordinates; fit points"

@@ -14,6 +14,7 @@ from mustlink.graph import Graph
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.network_objects import unwrapped
 from mustlink.graph.several import Views
+from mustlink.graph.stored import StoredGraph
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import Recorder
 from mustlink.workspace import Workspace
@@ -39,7 +40,7 @@ def points_and_view(
     """
     views, graph = X, unwrapped(graph)
     X = unwrapped(X.first if isinstance(X, Views) else X)
-    is_graph = isinstance(X, Graph) or estimator.affinity == "precomputed"
+    is_graph = isinstance(X, Graph | StoredGraph) or estimator.affinity == "precomputed"
     if is_graph and graph is not None:
         raise InputError("graph: X is a graph already; give points as X, or one graph only")
     if is_graph and needs_points:

@@ -119,7 +119,7 @@ def test_what_does_not_run_on_disk_needs_the_memory(planted, capsys, more):
     line = line.replace("-k 3", "-k 2") if "split" in more else line
     code, _, err = shell(capsys, planted[0], line.split())
     assert code == 2, err
-    assert "needs at least" in err
+    assert f"{more} does not run" in err
     assert err.count("\n") == 1
 
 

@@ -16,6 +16,7 @@ import mustlink as ml
 from mustlink.graph import StoredGraph
 from mustlink.methods import stored_fit
 from mustlink.neighbours import kept_rows
+from mustlink.propagate import disk_fit
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.jobs import graph, planning, planning_on_disk
 
@@ -25,7 +26,7 @@ N, K = 3000, 5
 @pytest.fixture
 def little(monkeypatch):
     """No graph fits into memory."""
-    for place in (planning, stored_fit):
+    for place in (planning, stored_fit, disk_fit):
         monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
     monkeypatch.setattr(kept_rows, "least_of_points", lambda *_: 10**15)
     monkeypatch.setattr(planning, "_least", lambda *_: 10**15)
@@ -51,6 +52,18 @@ def shell(capsys, *words):
     code = cli([str(word) for word in words])
     said = capsys.readouterr()
     return code, said.out, said.err
+
+
+METHODS = ["csp", "sssc", "fast-ge", "ap", "srcp", "e2cp"]
+PROPAGATORS = ["poisson", "gfhf", "llgc", "tik-reg"]
+
+
+@pytest.fixture
+def few(clouds, tmp_path):
+    """A file of labels of some points."""
+    known = np.random.default_rng(2).random(N) < 0.03
+    np.save(tmp_path / "few.npy", np.where(known, clouds[1], -1))
+    return tmp_path / "few.npy"
 
 
 def cluster(capsys, data, out, *more):
@@ -91,6 +104,70 @@ def test_the_shell_goes_from_points_to_labels(clouds, data, little, capsys, tmp_
     assert plan["disk_bytes"] > 0
     names = [stage["name"] for stage in plan["stages"]]
     assert {"kNN graph", "weights", "multigrid set-up", "eigenvectors"} <= set(names)
+
+
+@pytest.mark.parametrize("method", METHODS + PROPAGATORS)
+def test_every_method_goes_from_points_to_labels(data, few, little, capsys, tmp_path, method):
+    """As at home; the second run has the graph of the first."""
+    out, verb = tmp_path / "out.h5", "propagate" if method in PROPAGATORS else "cluster"
+    line = [verb, data, "-m", method, "--labels", few, "-o", out]
+    line += ["-k", K] if verb == "cluster" else []
+    assert shell(capsys, *line, "--quiet")[0] == 0
+    with h5py.File(out) as file:
+        home = file["labels"][()]
+    line += ["--memory", "2GB", "--resume"]
+    for again in (False, True):
+        code, said, err = shell(capsys, *line, "--json")
+        assert code == 0, err
+        told = json.loads(said)
+        assert any("stay on disk" in note for note in told["notes"])
+        names = [stage["name"] for stage in told["stages"]]
+        assert ("graph on disk: kept from before" in names) == again
+        with h5py.File(out) as file:
+            assert adjusted_rand_score(home, file["labels"][()]) > 0.99
+    line = ["plan", data, "-m", method, "--labels", few, "--memory", "2GB", "--json"]
+    line += ["-k", K] if verb == "cluster" else ["--for", verb]
+    code, said, err = shell(capsys, *line)
+    assert code == 0, err
+    plan = json.loads(said)
+    assert plan["disk_bytes"] > 0
+    assert "kNN graph" in [stage["name"] for stage in plan["stages"]]
+
+
+@pytest.mark.parametrize("method", [ml.CSP, ml.SRCP, ml.GFHF])
+def test_what_is_known_in_python_belongs_to_the_points(clouds, little, method):
+    X, truth = clouds
+    known = np.random.default_rng(2).random(N) < 0.03
+    y = np.where(known, truth, -1)
+    found = method(memory="2GB", random_state=0).fit(X, y)
+    assert isinstance(found.graph_, StoredGraph)
+    assert adjusted_rand_score(truth, found.labels_) > 0.99
+    with pytest.raises(ml.errors.InputError, match="stays on disk"):
+        found._new_points(X[:3])
+    with pytest.raises(ml.errors.InputError, match=r"refine.*does not run on disk"):
+        method(memory="2GB", refine=True).fit(X, y)
+
+
+@pytest.mark.parametrize("method", [ml.NCut, ml.SSSC, ml.LLGC])
+def test_a_graph_that_only_its_search_has_no_room_for_is_solved_at_home(
+    clouds, monkeypatch, method
+):
+    monkeypatch.setattr(kept_rows, "least_of_points", lambda *_: 10**15)
+    X, truth = clouds
+    y = np.where(np.random.default_rng(2).random(N) < 0.03, truth, -1)
+    k = {"n_clusters": K} if method is ml.NCut else {}
+    found = method(memory="2GB", random_state=0, **k).fit(X, y)
+    assert isinstance(found.graph_, ml.Graph)
+    assert adjusted_rand_score(truth, found.labels_) > 0.99
+
+
+def test_what_is_believed_belongs_to_the_points(clouds, little):
+    X, truth = clouds
+    y, prior = np.full(N, -1), (truth[:, None] == np.arange(K)) * 1.0
+    y[:40] = truth[:40]
+    found = ml.GFHF(memory="2GB", random_state=0).fit(X, y, prior=prior, belief=5.0)
+    assert isinstance(found.graph_, StoredGraph)
+    assert (found.labels_ == truth).all()
 
 
 def test_a_run_goes_on_from_the_graph_that_is_kept(data, little, capsys, tmp_path):
@@ -149,6 +226,7 @@ def test_a_disk_that_is_too_small_is_told_before(data, little, capsys, tmp_path,
 def test_what_does_not_run_on_disk_is_refused(data, little, capsys, tmp_path, more):
     code, _, err = cluster(capsys, data, tmp_path / "out.h5", "--quiet", *more)
     assert code == 2
+    assert f"{' '.join(more)} does not run" in err
     assert err.count("\n") == 1
     assert not (tmp_path / "out.h5").exists()
 

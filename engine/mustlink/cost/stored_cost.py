@@ -86,9 +86,8 @@ class StoredCost:
         wanted = int(_LINKS * self.nnz)
         if memory is None:
             return wanted
-        room = memory - RESERVE - self._with(1, coarse_bytes(self.aggregates, self.columns))
-        fewest = _FEWEST * self.aggregates
-        return 0 if links_in(room) < fewest else min(wanted, links_in(room))
+        room = memory - self._with(1, coarse_bytes(self.aggregates, self.columns))
+        return min(wanted, links_in(room, self.aggregates))
 
     @property
     def aggregates(self) -> int:
@@ -154,9 +153,16 @@ def columns_bytes(n: int, columns: int) -> int:
     return _CYCLE * n * columns
 
 
-def links_in(room: int) -> int:
-    """Links between aggregates that fit into so many bytes."""
-    return room // _LINK
+def links_in(room: int, aggregates: int) -> int:
+    """Links between aggregates that fit into so many bytes beside the reserve; 0: no grids.
+
+    For the fewest that say something half of it must do: most kernels are compiled by then, and
+    vectors of points without grids are found by filters alone, in twenty times the time and
+    blurred: 10⁶ points had ARI .994 by filters, .9998 with the fewest links.
+    """
+    fewest = _FEWEST * aggregates
+    most = (room - RESERVE) // _LINK
+    return most if most >= fewest else fewest if room - RESERVE // 2 >= _LINK * fewest else 0
 
 
 def coarse_bytes(aggregates: int, columns: int) -> int:

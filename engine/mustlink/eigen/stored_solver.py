@@ -222,9 +222,9 @@ class StoredWork:
             return None
         n, nnz = self.graph.n_nodes, self.graph.n_entries
         width = self._width(self.columns)
-        coarse = coarse_bytes(StoredCost(n, nnz, width).aggregates, width)
-        room = left - RESERVE - columns_bytes(n, 1) - coarse
-        return int(links_in(max(room, 0)))
+        aggregates = StoredCost(n, nnz, width).aggregates
+        room = left - columns_bytes(n, 1) - coarse_bytes(aggregates, width)
+        return links_in(room, aggregates)
 
     def _width(self, k: int) -> int:
         linked = self.graph.n_nodes - self.seen.isolated

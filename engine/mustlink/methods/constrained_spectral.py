@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mustlink.check import as_integer, check_answer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors, full_problem
+from mustlink.cost.stored_cost import StoredCost
 from mustlink.eigen.joint_range import FeasibleCuts
 from mustlink.eigen.plain_solve import SOLVERS
 from mustlink.eigen.problem import Problem, Solution, Solving
@@ -25,7 +26,7 @@ from mustlink.methods.clusterer import Ints
 from mustlink.methods.constraint_doubts import note_doubts, warn_if_broken
 from mustlink.methods.cuts_in_words import doubt_feasible, told_choices, told_cuts
 from mustlink.methods.informed_clusterer import InformedClusterer
-from mustlink.methods.stored_constrained import fit_on_disk, refit_on_disk
+from mustlink.methods.stored_constrained import cost_of_points, fit_on_disk, refit_on_disk
 from mustlink.methods.stored_fit import stays_on_disk
 from mustlink.observe import Recorder
 from mustlink.result import Convergence, Report
@@ -70,7 +71,6 @@ class ConstrainedSpectral(InformedClusterer):
     regularization: float | str = "auto"
 
     _parameter: ClassVar[str | None] = None
-    _runs_at_scale: ClassVar[bool] = False  # where nodes are on disk or on ranks
     _assignments: ClassVar[tuple[str, ...]] = ("auto", "kmeans", "sphere")
 
     @abstractmethod
@@ -117,6 +117,11 @@ class ConstrainedSpectral(InformedClusterer):
 
     def _stays_on_disk(self, stored: StoredGraph) -> bool:
         return self._runs_at_scale and stays_on_disk(self, stored)
+
+    def _cost_on_disk(
+        self, others: dict[str, Any], classes: int | None, n: int, nnz: int
+    ) -> StoredCost:
+        return cost_of_points(self, others, classes, n, nnz)
 
     def _fit_on_disk(
         self, graph: StoredGraph, known: Constraints, recorder: Recorder, others: dict[str, Any]

@@ -21,6 +21,7 @@ from mustlink.graph.stored import StoredGraph
 from mustlink.growing import all_or_nothing, grown, told_of_all
 from mustlink.labels import as_labels, encoded, n_classes_in, refuse_row_numbers
 from mustlink.methods.clusterer import GraphClusterer, Ints
+from mustlink.methods.fits_on_disk import FitsOnDisk
 from mustlink.methods.refined_clusters import refined_clusters
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import NormalizedLaplacian
@@ -31,7 +32,7 @@ _SOFT = 28  # bytes a node and column of soft labels: shares, those with labels,
 
 
 @dataclass(eq=False, repr=False)
-class InformedClusterer(GraphClusterer):
+class InformedClusterer(FitsOnDisk, GraphClusterer):
     """Base of the clusterers that take labels and constraints.
 
     * `refine`: True goes on to the clusters that a degree-corrected block model of the graph finds
@@ -76,15 +77,15 @@ class InformedClusterer(GraphClusterer):
         check_flag(self.refine, "refine")
         recorder = recorded(observer)
         told: dict[str, Any] = {"prior": prior, "belief": belief}
-        if isinstance(X, StoredGraph) and self._stays_on_disk(X):
-            with self._running(recorder):
-                known = side_information(X, y, constraints, recorder, **told)
-                others = {"sample_weight": sample_weight, "graphs": graphs}
-                self._fit_on_disk(X, known, recorder, others)
-            return self
         with self._running(recorder):
+            classes = self._classes_named(y, constraints, prior)
+            cost, others = self.cost(classes), {"sample_weight": sample_weight, "graphs": graphs}
+            X = self._graph_or(X, recorder, cost, others, classes)
+            if isinstance(X, StoredGraph) and self._stays_on_disk(X):
+                known = side_information(X, y, constraints, recorder, **told)
+                self._fit_on_disk(X, known, recorder, others)
+                return self
             seed = self._seed()
-            cost = self.cost(self._classes_named(y, constraints, prior))
             X = several(X, graphs, lambda graph: side_information(graph, y, constraints, **told))
             beside = bytes_of(prior, belief) + _bytes_of_soft(prior, constraints)
             work = self._work(X, recorder, seed, sample_weight, cost, beside)
@@ -151,23 +152,6 @@ class InformedClusterer(GraphClusterer):
     def _run_again(self, work: Workspace, known: Constraints) -> None:
         """`_run` with what is to be kept of the fit before."""
         self._run(work, known, self._used_seed)
-
-    def _stays_on_disk(self, stored: StoredGraph) -> bool:
-        """Whether it is too large for the memory, and the method runs on disk."""
-        return False
-
-    def _fit_on_disk(
-        self, graph: StoredGraph, known: Constraints, recorder: Recorder, others: dict[str, Any]
-    ) -> None:
-        """Set what `fit` sets, of a graph that is read by blocks of rows; InputError.
-
-        `others` is what else was given, by name.
-        """
-        raise NotImplementedError
-
-    def _refit_on_disk(self, known: Constraints, recorder: Recorder) -> None:
-        """Set it anew where the graph of the fit is on disk; raises InputError."""
-        raise NotImplementedError
 
     def _labels_knowing(
         self,

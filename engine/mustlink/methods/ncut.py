@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from mustlink.labels import as_labels, class_labels
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.methods.informed_clusterer import side_information
 from mustlink.methods.normalized_cut import Cut, normalized_cut, refined_cut, rows_of, warn_of_gap
-from mustlink.methods.stored_fit import asked_of_memory, fit_on_disk, stays_on_disk
+from mustlink.methods.stored_fit import cost_on_disk, fit_on_disk, stays_on_disk
 from mustlink.neighbours.kept_rows import graph_where_short
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import Observer, Recorder, recorded
@@ -115,8 +116,8 @@ class NCut(GraphClusterer):
         given = {"y": y if self.init == "labels" else None, "constraints": constraints}
         given |= {"sample_weight": sample_weight, "graphs": graphs}
         with self._running(recorder):
-            if not asked_of_memory(self, given):
-                X = graph_where_short(self, X, recorder)
+            on_disk = partial(cost_on_disk, self, given)
+            X = graph_where_short(self, X, recorder, self.cost(), on_disk)
             if isinstance(X, StoredGraph) and stays_on_disk(self, X):
                 fit_on_disk(self, X, recorder, given)
                 return self

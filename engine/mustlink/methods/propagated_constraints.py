@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from mustlink.check import as_integer, check_choice, check_flag, check_positive, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, adjusted_cut
+from mustlink.cost.stored_cost import StoredCost
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
@@ -35,7 +36,7 @@ from mustlink.methods.ncut import VARIANTS
 from mustlink.methods.normalized_cut import normalized_cut, warn_of_gap
 from mustlink.methods.spread_report import Chosen, spread_report, warn_of_few
 from mustlink.methods.stored_fit import stays_on_disk
-from mustlink.methods.stored_pairs import fit_on_disk
+from mustlink.methods.stored_pairs import cost_of_points, fit_on_disk
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, Report
@@ -82,6 +83,7 @@ class PropagatedConstraints(AdjustedAnswers):
     eigen_tol: float | None = None
     max_iter: int = 200
 
+    _runs_at_scale: ClassVar[bool] = True
     _parameter: ClassVar[str]
 
     def cost(self, n_classes: int | None = None) -> Cost:
@@ -142,6 +144,11 @@ class PropagatedConstraints(AdjustedAnswers):
 
     def _stays_on_disk(self, stored: StoredGraph) -> bool:
         return stays_on_disk(self, stored)
+
+    def _cost_on_disk(
+        self, others: dict[str, Any], classes: int | None, n: int, nnz: int
+    ) -> StoredCost:
+        return cost_of_points(self, others, classes, n, nnz)
 
     def _fit_on_disk(
         self, graph: StoredGraph, known: Constraints, recorder: Recorder, others: dict[str, Any]

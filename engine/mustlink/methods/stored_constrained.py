@@ -32,6 +32,8 @@ from mustlink.rounding.sampled_kmeans import sizes_of
 from mustlink.selection.held_out_choice import Choice
 from mustlink.selection.regularization import if_of_points
 
+_COUNTS = 'n_clusters: "auto" counts on a graph in memory; give a number, or labels of classes'
+
 
 def fit_on_disk(
     estimator: Any,
@@ -41,10 +43,7 @@ def fit_on_disk(
     others: dict[str, Any],
 ) -> None:
     """Set what a constrained `fit` sets; `embedding_` has its rows on disk. Raises InputError."""
-    for name, value in others.items():
-        if value is not None:
-            raise InputError(f"{name}: does not run {DISK}; leave it out, or give more memory")
-    check_at_scale(estimator, DISK)
+    _refuse(estimator, others)
     if graph.copies is not None:
         raise InputError(
             "graph: has nodes that stand for several rows, of which nothing can be said on disk; "
@@ -75,6 +74,24 @@ def cost_on_disk(estimator: Any, k: int, n: int, nnz: int) -> StoredCost:
     """What a fit of k clusters takes of a graph of n nodes and nnz weights on disk."""
     columns = widest(estimator, k)
     return StoredCost(n, nnz, columns + guard(columns), told=True)
+
+
+def cost_of_points(
+    estimator: Any, others: dict[str, Any], classes: int | None, n: int, nnz: int
+) -> StoredCost:
+    """At least what a fit takes of n points with nnz neighbours; InputError for what is refused."""
+    _refuse(estimator, others)
+    if estimator.n_clusters == AUTO and (classes or 0) < 2:
+        raise InputError(_COUNTS)
+    return cost_on_disk(estimator, 2, n, nnz)
+
+
+def _refuse(estimator: Any, others: dict[str, Any]) -> None:
+    """Raise InputError for what does not run on disk."""
+    for name, value in others.items():
+        if value is not None:
+            raise InputError(f"{name}: does not run {DISK}; leave it out, or give more memory")
+    check_at_scale(estimator, DISK)
 
 
 def refit_on_disk(estimator: Any, known: Constraints, recorder: Recorder) -> None:
@@ -136,9 +153,7 @@ def _n_clusters(estimator: Any, known: Constraints, graph: StoredGraph, recorder
     if asked in (None, AUTO) and classes > 1:
         asked = classes
     elif asked == AUTO:
-        raise InputError(
-            'n_clusters: "auto" counts on a graph in memory; give a number, or labels of classes'
-        )
+        raise InputError(_COUNTS)
     elif asked is None:
         asked = USUAL_CLUSTERS
         recorder.note(f"n_clusters: {asked} taken, for nobody said how many clusters there are")

@@ -48,7 +48,8 @@ def fit_on_disk(
     `given` is what else `fit` was told, by name. `embedding_` has its rows on disk: slices of it
     are arrays.
     """
-    k = _checked(estimator, graph, given)
+    _refuse(estimator, given)
+    k = check_n_clusters(estimator.n_clusters, graph.n_nodes)
     recorder.keep_within(estimator._budget)
     cost = StoredCost(graph.n_nodes, graph.n_entries, k + guard(k))
     if estimator._budget is not None:
@@ -107,7 +108,7 @@ def network_of(graph: StoredGraph, cut: StoredCut, k: int) -> dict[str, Any]:
     return {} if k < 2 or if_of_points(graph.info) else {"network": scores_of_links(cut.links)[0]}
 
 
-def asked_of_memory(estimator: Any, given: dict[str, Any]) -> list[str]:
+def _asked_of_memory(estimator: Any, given: dict[str, Any]) -> list[str]:
     """What is asked for that does not run on disk, in words."""
     told = [name for name, value in given.items() if value is not None]
     asked = {
@@ -121,15 +122,20 @@ def asked_of_memory(estimator: Any, given: dict[str, Any]) -> list[str]:
     return told + [f"{name}={getattr(estimator, name)!r}" for name, so in asked.items() if so]
 
 
-def _checked(estimator: Any, graph: StoredGraph, given: dict[str, Any]) -> int:
-    """K, where everything asked for runs on disk; raises InputError."""
-    told = asked_of_memory(estimator, given)
+def cost_on_disk(estimator: Any, given: dict[str, Any], n: int, nnz: int) -> StoredCost:
+    """At least what it takes of n nodes and nnz weights on disk; InputError for what is refused."""
+    _refuse(estimator, given)
+    return StoredCost(n, nnz, 1)
+
+
+def _refuse(estimator: Any, given: dict[str, Any]) -> None:
+    """Raise InputError for what is asked for and does not run on disk."""
+    told = _asked_of_memory(estimator, given)
     if told:
         raise InputError(
             f"memory: {size_text(estimator._budget or 0)} given, in which the graph stays on disk, "
             f"where {told[0]} does not run; leave it out, or give more"
         )
-    return check_n_clusters(estimator.n_clusters, graph.n_nodes)
 
 
 def _cut(estimator: Any, work: StoredWork, k: int, seed: int) -> tuple[StoredCut, Regularization]:

@@ -188,6 +188,14 @@ def _heaviest(graph: StoredGraph) -> float:
     return max(float(block.data.max(initial=0.0)) for block in graph.blocks())
 
 
+def cost_of_points(
+    estimator: Any, others: Mapping[str, Any], classes: int | None, n: int, nnz: int
+) -> StoredCost:
+    """At least what a fit takes of n points with nnz neighbours; InputError for what is refused."""
+    _n_clusters(estimator, others, classes or 0)
+    return StoredCost(n, nnz, 1)
+
+
 def _checked(
     estimator: Any,
     graph: StoredGraph,
@@ -195,18 +203,24 @@ def _checked(
     others: Mapping[str, Any],
 ) -> int:
     """K, where everything asked for runs on disk; raises InputError."""
-    for name, value in others.items():
-        if value is not None:
-            raise InputError(f"{name}: does not run on disk; leave it out, or give more memory")
-    check_spread(estimator, "on disk")
+    k = _n_clusters(estimator, others, known.classes.size)
     if graph.copies is not None:
         raise InputError(
             "graph: its nodes stand for several rows, with which pairs are not spread on disk; "
             "give more memory"
         )
+    return check_n_clusters(k, graph.n_nodes)
+
+
+def _n_clusters(estimator: Any, others: Mapping[str, Any], classes: int) -> Any:
+    """K as it is asked for, or as many as classes; InputError for what does not run on disk."""
+    for name, value in others.items():
+        if value is not None:
+            raise InputError(f"{name}: does not run on disk; leave it out, or give more memory")
+    check_spread(estimator, "on disk")
     k = estimator.n_clusters
-    if k in (None, AUTO) and known.classes.size > 1:
-        k = known.classes.size
+    if k in (None, AUTO) and classes > 1:
+        k = classes
     if k is None or k == AUTO:
         raise InputError("n_clusters: say how many clusters of a graph on disk; none counts there")
-    return check_n_clusters(k, graph.n_nodes)
+    return k

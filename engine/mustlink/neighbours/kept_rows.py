@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import scipy.sparse as sp
 
 from mustlink.check import as_integer
-from mustlink.cost.method_cost import RESERVE
+from mustlink.cost.method_cost import RESERVE, Cost
 from mustlink.cost.stored_cost import StoredCost, least_of_points
 from mustlink.graph.graph import Graph
 from mustlink.graph.stored import StoredGraph
@@ -22,10 +23,17 @@ _STAGE = "graph on disk"
 _COUNTED = 160  # bytes a row: equal rows are counted where there is ample room for it
 
 
-def graph_where_short(estimator: Any, X: Any, recorder: Recorder) -> Any:
+def graph_where_short(
+    estimator: Any,
+    X: Any,
+    recorder: Recorder,
+    cost: Cost,
+    on_disk: Callable[[int, int], StoredCost],
+) -> Any:
     """X, or the graph of points (n, d) on disk where the estimator's memory holds none of it.
 
-    Raises InputError.
+    `cost` is what the fit takes in memory, `on_disk(n, nnz)` what it takes there; it raises
+    InputError for what does not run there. Raises InputError.
     """
     budget, shape = estimator._budget, tuple(getattr(X, "shape", ()))
     is_points = estimator.affinity == "knn" and len(shape) == 2 and not sp.issparse(X)
@@ -33,12 +41,11 @@ def graph_where_short(estimator: Any, X: Any, recorder: Recorder) -> Any:
         return X
     n, d = shape
     k = min(as_integer(estimator.n_neighbors, "n_neighbors", 1), n - 1)
-    cost = estimator.cost()
     if least_of_points(cost, n, d, k) <= budget:
         return X
     if _COUNTED * n <= budget and least_of_points(cost, count_distinct(X), d, k) <= budget:
         return X  # equal rows are one node
-    StoredCost(n, n * k, 1).check(budget)
+    on_disk(n, n * k).check(budget)
     made_by = {name: getattr(estimator, name) for name in ("n_neighbors", "metric", "weights")}
     recorder.keep_within(budget, 0 if is_rows(X) else getattr(X, "nbytes", 0))
     limits = {"n_jobs": estimator.n_jobs, "memory": budget - RESERVE}  # for who writes the rows

@@ -15,6 +15,7 @@ from mustlink.eigen.stored_solver import StoredWork
 from mustlink.errors import InputError
 from mustlink.graph.stored import StoredGraph
 from mustlink.labels import as_labels, check_two_classes, labels_of_nodes
+from mustlink.neighbours.kept_rows import graph_where_short
 from mustlink.observe import Recorder
 from mustlink.propagate.glp import Ints
 from mustlink.propagate.prior import Prior
@@ -23,6 +24,7 @@ from mustlink.propagate.row_fit import check_rows, spread
 from mustlink.propagate.told import Told
 
 ON_DISK = "on disk"
+_HOME = f"{ON_DISK}, where the graph stays for want of memory"
 
 
 def fit_on_disk(
@@ -40,12 +42,13 @@ def fit_on_disk(
     `given` is what else `fit` was told. `label_distributions_` has its rows on disk: slices of it
     are arrays.
     """
-    check_rows(estimator, f"{ON_DISK}, where the graph stays for want of memory", given or {})
+    check_rows(estimator, _HOME, given or {})
     told = _told(graph, as_labels(labels, graph.n_rows, "y"), recorder)
     if prior is not None:
-        if graph.rows is not None or graph.copies is not None:
-            raise InputError("prior: the graph on disk merges or reorders rows; leave it out")
-        told = replace(told, prior=Prior.of_rows(prior, belief, graph.n_rows, told.classes.size))
+        if graph.copies is not None:
+            raise InputError("prior: the graph on disk merges rows; leave it out")
+        of_rows = Prior.of_rows(prior, belief, graph.n_rows, told.classes.size)
+        told = replace(told, prior=_of_nodes(graph, of_rows))
     estimator.classes_ = told.classes
     recorder.keep_within(estimator._budget)
     if estimator._budget is not None:
@@ -63,6 +66,20 @@ def fit_on_disk(
     name = f"{type(estimator).__name__}, {ON_DISK}"
     how = found.task, found.solution, found.best, work.leave(P), told, name, alone
     conclude(estimator, *how)
+
+
+def graph_or(
+    estimator: Any, X: Any, recorder: Recorder, cost: Cost, given: Mapping[str, Any], classes: int
+) -> Any:
+    """X, or the graph on disk of points that are too many for memory; raises InputError."""
+    if not estimator._by_rows or given["graph"] is not None:
+        return X
+
+    def on_disk(n: int, nnz: int) -> StoredCost:
+        check_rows(estimator, _HOME, given)
+        return StoredCost.of_labels(n, nnz, classes)
+
+    return graph_where_short(estimator, X, recorder, cost, on_disk)
 
 
 def stays_on_disk(graph: StoredGraph, cost: Cost, budget: int | None) -> bool:
@@ -87,6 +104,14 @@ def _told(graph: StoredGraph, labels: Ints, recorder: Recorder) -> Told:
     agree = (labels >= 0) & (labels == nodes[rows])
     counts = np.bincount(rows[agree], weights[agree], n).astype(np.float64)
     return Told(labels, nodes, counts)
+
+
+def _of_nodes(graph: StoredGraph, prior: Prior) -> Prior:
+    """What is believed of rows in the order of the nodes."""
+    if graph.rows is None:
+        return prior
+    row = np.argsort(graph.rows[: graph.n_rows])
+    return Prior(prior.values[row], prior.belief[row])
 
 
 def _with_isolated(work: StoredWork, told: Told, P: Any) -> Any:

@@ -25,7 +25,7 @@ from mustlink.operators.laplacian import Block
 from mustlink.points_and_view import points_and_view
 from mustlink.propagate.answers import Answers
 from mustlink.propagate.block_answers import refined
-from mustlink.propagate.disk_fit import fit_on_disk, stays_on_disk
+from mustlink.propagate.disk_fit import fit_on_disk, graph_or, stays_on_disk
 from mustlink.propagate.distribution import class_shares, distributions
 from mustlink.propagate.glp import SOLVERS, Solving
 from mustlink.propagate.held_out_labels import Best, best_way, is_auto
@@ -145,9 +145,10 @@ class Propagator(SoftAnswers, Answers):
             seed = self._seed()
             refuse_blind_scoring(y)
             labels, names = class_labels(y)
-            cost = self._cost(np.unique(labels[labels >= 0]).size, prior)
+            cost = self._cost(classes := np.unique(labels[labels >= 0]).size, prior)
+            others = {"graph": graph, "sample_weight": sample_weight, "graphs": graphs}
+            X = graph_or(self, X, recorder, cost, others, classes)
             if isinstance(X, StoredGraph) and stays_on_disk(X, cost, self._budget):
-                others = {"graph": graph, "sample_weight": sample_weight, "graphs": graphs}
                 fit_on_disk(self, X, labels, recorder, seed, prior, belief, others)
                 self._used_seed, self._row_weights = seed, None
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from mustlink_io.jobs.methods import (
     PROPAGATORS,
     SPREADING,
     check_where,
+    flag,
     made,
 )
 
@@ -33,31 +35,64 @@ _NAMES = 4  # at most such a part of the memory is for names
 _OF_POINTS = {"n_neighbors", "metric", "weights"}
 
 
+def is_by_rows(job: Any) -> bool:
+    """Whether the data are a graph in CSR form whose rows can be read one after the other."""
+    return _has_rows(formats.parse(job.data))
+
+
 def runs_on_disk(job: Any, *, is_points: bool) -> bool:
     """Whether what a job asks of its graph can be done on disk, and the file be read by rows."""
-    if job.methods is PROPAGATORS:
-        return not is_points and _spreads_on_disk(job)
-    if job.method not in AT_SCALE or job.read_as not in (None, "points"):
-        return False
-    if is_points and (job.method != "ncut" or job.steps.drop_missing):
-        return False
-    if is_points and job.params.get("affinity", "knn") != "knn":
-        return False
-    more = [
-        getattr(job, name, False) for name in ("confidence", "membership", "hierarchy", "target")
-    ]
-    asked = set(job.inputs) - {"data"} - (_TOLD if METHODS[job.method].takes else set())
-    options = AT_SCALE[job.method] | {"affinity"} | (_OF_POINTS if is_points else set())
-    if any(more) or asked or set(job.params) - options:
-        return False
-    if not isinstance(job.n_clusters, int) or job.params.get("variant") == "shi-malik":
-        return False
-    if METHODS[job.method].takes:
+    return (is_points or is_by_rows(job)) and home_alone(job, is_points=is_points) is None
+
+
+def home_alone(job: Any, *, is_points: bool) -> str | None:
+    """What a job asks for that does not run on disk, as it is typed; None where all of it does.
+
+    Raises InputError for parameters that make no sense anywhere.
+    """
+    of_labels = job.methods is PROPAGATORS
+    runs = BY_ROWS if of_labels else AT_SCALE
+    if job.method not in runs:
+        return f"-m {job.method}"
+    takes = _TOLD & METHODS[job.method].takes if not of_labels else {"labels"}
+    asked = [f"--{role.split()[0]}" for role in job.inputs if role not in takes | {"data"}]
+    more = ("confidence", "membership", "hierarchy")
+    asked += [f"--{name}" for name in more if getattr(job, name, False)]
+    asked += ["--drop-missing"] if is_points and job.steps.drop_missing else []
+    asked += ["AnnData as output"] if job.target is not None else []
+    asked += [f"--as {job.read_as}"] if job.read_as not in (None, "points") else []
+    asked += [] if of_labels or isinstance(job.n_clusters, int) else [f"-k {job.n_clusters}"]
+    asked += _options_alone(job, is_points=is_points)
+    return asked[0] if asked else None
+
+
+def _options_alone(job: Any, *, is_points: bool) -> Iterator[str]:
+    """Options of the method that do not run on disk, or not with their values."""
+    of_labels, params = job.methods is PROPAGATORS, job.params
+    if of_labels:
+        able = (job.methods[job.method].options | {"random_state"}) - {"refine"}
+    else:
+        able = AT_SCALE[job.method]
+    able = able | {"affinity"} | (_OF_POINTS if is_points else set())
+    values = {"affinity": ["rbf"] if is_points else [], "variant": ["shi-malik"]}
+    values |= {"solver": ["dense"]} if of_labels else {}
+    for name, value in params.items():
+        if of_labels and name == "refine" and value is not True:
+            continue
+        if name not in able or value in values.get(name, ()):
+            yield _typed(name, value)
+    if not of_labels and METHODS[job.method].takes:
         try:
             check_where(job, "on disk")
-        except InputError:
-            return False
-    return is_points or _has_rows(formats.parse(job.data))
+        except InputError as error:
+            name = str(error).split(":")[0]
+            if name not in params or "does not run" not in str(error):
+                raise
+            yield _typed(name, params[name])
+
+
+def _typed(name: str, value: Any) -> str:
+    return flag(name) if value is True else f"{flag(name)} {value}"
 
 
 def cost_on_disk(job: Any, n: int, nnz: int) -> StoredCost:
@@ -72,20 +107,6 @@ def cost_on_disk(job: Any, n: int, nnz: int) -> StoredCost:
     from mustlink.eigen.nested_iteration import guard
 
     return StoredCost(n, nnz, k + guard(k))
-
-
-def _spreads_on_disk(job: Any) -> bool:
-    """The same of labels that are spread."""
-    options = job.methods[job.method].options | {"random_state", "affinity"}
-    if (
-        job.method not in BY_ROWS
-        or set(job.params) - options
-        or set(job.inputs) - {"data", "labels"}
-    ):
-        return False
-    if job.params.get("refine") or job.params.get("solver") == "dense":
-        return False
-    return job.read_as is None and job.target is None and _has_rows(formats.parse(job.data))
 
 
 def refuse_large_text(job: Any) -> None:

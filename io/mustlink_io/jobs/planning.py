@@ -27,7 +27,7 @@ from mustlink_io.jobs.graph_stages import (
     reading,
 )
 from mustlink_io.jobs.methods import PROPAGATORS
-from mustlink_io.jobs.on_disk import refuse_large_text, runs_on_disk
+from mustlink_io.jobs.on_disk import home_alone, is_by_rows, refuse_large_text, runs_on_disk
 from mustlink_io.jobs.plan import Plan, StagePlan
 from mustlink_io.jobs.planning_on_disk import least_on_disk, plan_on_disk
 from mustlink_io.jobs.rates import duration
@@ -68,7 +68,7 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     least = _least(whole, nodes, k, cost, is_points, hard) + job.beside(shape.n)
     entries = int(seen.symmetric * shape.n * k) if is_points else shape.nnz
     if memory is not None and least > memory:
-        _refuse_in_memory(job, memory, least, is_points)
+        _check_on_disk(job, memory, least, is_points=is_points)
         return plan_on_disk(job, shape, memory, speed, entries)
     points = 4 * shape.n * shape.d if is_points else 0
     lazy = memory is not None and points > memory // LAZY
@@ -119,12 +119,18 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     return Plan(slow, tuple(changes), memory, least, job.method, promise, why)
 
 
-def _refuse_in_memory(job: Any, memory: int, least: int, is_points: bool) -> None:
-    """Raise InputError for a job that memory is too small for, and that does not run on disk."""
-    if not runs_on_disk(job, is_points=is_points):
+def _check_on_disk(job: Any, memory: int, least: int, *, is_points: bool) -> None:
+    """Raise InputError unless it runs on disk, where memory is less than the least at home."""
+    if not is_points and not is_by_rows(job):
         raise InputError(
             f"--memory: {size_text(memory)} given, but {job.data} with -m {job.method} needs at "
             f"least {size_text(least, up=True)}"
+        )
+    alone = home_alone(job, is_points=is_points)
+    if alone is not None:
+        raise InputError(
+            f"--memory: {size_text(memory)} given, in which the graph of {job.data} stays on disk, "
+            f"where {alone} does not run; do without, or give {size_text(least, up=True)}"
         )
 
 

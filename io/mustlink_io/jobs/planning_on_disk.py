@@ -45,7 +45,9 @@ def plan_on_disk(job: Any, shape: Shape, memory: int, speed: float, entries: int
             f"--memory: {size_text(memory)} given, but {job.data} with -m {job.method} needs at "
             f"least {size_text(least, up=True)}, with graph and vectors on disk"
         )
-    stages, kept = [beginning()], 4 * shape.n * cost.columns  # vectors, for another run
+    of_labels = job.methods is PROPAGATORS
+    stages = [beginning()]
+    kept = 4 * shape.n * cost.columns if job.method == "ncut" else 0  # vectors, for another run
     if shape.d:
         graph = stored_knn_plan(*given, memory - RESERVE, held=held)
         stages += [reading(shape, held, held == 0), checksums(shape, held)]
@@ -53,13 +55,12 @@ def plan_on_disk(job: Any, shape: Shape, memory: int, speed: float, entries: int
         kept += 8 * entries + 12 * shape.n
     else:
         stages.append(checksums(replace(shape, nnz=0), 0))
-    of_labels = job.methods is PROPAGATORS
     cuts = job.method == "ncut" and not of_labels
     tries = cuts and graph is None and not shape.even and chooses_regularization(job)
     of_pairs = job.method in SPREADING and not of_labels
     kept += _MOVED * entries if of_pairs else 0
     if of_labels:
-        solving = _labels_spread(cost, memory)
+        solving = _labels_spread(cost, memory, kept if graph is not None else 0)
     else:
         solving = _stages(cost, memory, kept, tries=tries)
     if of_pairs:
@@ -124,16 +125,16 @@ def _pairs_spread(cost: StoredCost, memory: int, kept: int) -> StagePlan:
     return StagePlan("constraint propagation", peak, seconds, "", kept)
 
 
-def _labels_spread(cost: StoredCost, memory: int) -> list[StagePlan]:
-    """The stages of labels that are spread, after the checksums."""
+def _labels_spread(cost: StoredCost, memory: int, kept: int) -> list[StagePlan]:
+    """The stages of labels that are spread, after the checksums; `kept` as in `_stages`."""
     at_rest, nnz = cost.peak_of_set_up(memory), cost.nnz
     passes, out = duration("multigrid set-up", nnz), cost.n * (16 + 8 * cost.columns)
     how = "" if cost.has_grids(memory) else "without multigrid, as coarse grids do not fit"
     solving = _SLOWER * duration("propagating", nnz * cost.columns)
-    there = cost.scratch
+    there, dealt = kept + cost.scratch, kept + cost.scratch_of_set_up
     return [
         StagePlan("looking at the graph", at_rest, passes),
-        StagePlan("multigrid set-up", at_rest, _SLOWER * 3 * passes, "", cost.scratch_of_set_up),
+        StagePlan("multigrid set-up", at_rest, _SLOWER * 3 * passes, "", dealt),
         StagePlan("propagating", cost.peak(memory), solving, how, there),
         StagePlan("writing", at_rest, duration("writing", out), "", there),
     ]
