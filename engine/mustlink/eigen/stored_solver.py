@@ -212,6 +212,11 @@ class StoredWork:
             self.recorder.leave_out(found.convergence.status)
         elif not found.convergence.converged.all():
             self.recorder.warn(found.convergence.status)
+        elif grids is None and not tau and (worst := _worst(found)) > found.values[-1]:
+            self.recorder.warn(
+                f"eigenvectors: residuals up to {worst:.1e} without coarse grids, for eigenvalues "
+                f"up to {found.values[-1]:.1e}: clusters may be blurred; give more memory"
+            )
         return found
 
     @property
@@ -241,6 +246,11 @@ class StoredWork:
             beside + columns_bytes(n, 1), f"one column of {n} nodes and coarse grids"
         )
         return max(left - beside - RESERVE, columns_bytes(n, 1))
+
+
+def _worst(found: EigenResult) -> float:
+    """The largest residual of the pairs."""
+    return float(found.convergence.residuals.max())
 
 
 def _divided(X: Array, root: Array) -> Array:
