@@ -16,8 +16,9 @@ from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels.cells import Cells
 from mustlink.neighbours import knn_graph
 from mustlink.neighbours.cell_edges import schedule
+from mustlink.neighbours.cell_groups import grouped, near_centres
 from mustlink.neighbours.cell_search import cell_lists, search_cells
-from mustlink.neighbours.cells import Borders, _near_cells, grouped
+from mustlink.neighbours.cells import Borders
 from mustlink.neighbours.centres import find_centres
 from mustlink.neighbours.points_by_rows import prepare
 from mustlink.neighbours.refine import Lists, Team
@@ -76,7 +77,7 @@ def test_whoever_visits_is_compared(seed, n, k, d, count, reach, jobs):
     lists = Lists.empty(n, k)
     with ThreadPoolExecutor(jobs) as pool:
         team = Team(pool, jobs)
-        near, gaps = _near_cells(cells.centres, team)
+        near, gaps = near_centres(cells.centres, 384, team)
         reaches = (reach * rng.random(cells.starts.size - 1)).astype(np.float32)
         done = list(search_cells(cells, Borders(near, gaps, reaches, 1.0, 0.0), lists, team))
     assert done == sorted(done)

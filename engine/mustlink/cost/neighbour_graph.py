@@ -20,6 +20,7 @@ MOST_OVERLAP = 6  # parts that a point may belong to
 LOW = 5  # coordinates up to which a k-d tree is faster than cells, whatever the points fill
 FEW = 64  # coordinates up to which points are held as rows and as panels
 NEAR_CELLS = 384  # cells that the members of a cell may visit
+AROUND = 64  # centres near each that a point goes on to, until its nearest is found
 _DESKS = 16  # threads that are counted: their number may not change the graph
 _EDGE = 100  # bytes for two cells that are compared, while it is found when
 _JOINED, _TOLD = 60, 30  # neighbours that meet in a local join, and those who name its node
@@ -174,13 +175,19 @@ def _cell_bytes(n: int, d: int, k: int, room: int) -> int:
     desks = _DESKS * sizes.largest_part(1) * (2 * point + 12 * 128 + 4 * 32 + 24)
     tables = sizes.parts * (point + near * (9 + _EDGE // 2)) + desks + 64 * near * 500
     length, _, told = lists_of(n, k)
-    bits = n * near // 8 + 8 * sizes.parts * near
+    groups = groups_bytes(sizes.parts)
+    bits = n * near // 8 + 8 * sizes.parts * near + groups
     return max(
         *_sample_bytes(d, k, _DESKS, sizes, block),
-        n * (point + 36) + panels + 3 * block,
+        n * (point + 36) + panels + 3 * block + groups,
         n * (point + 9 * length + 20) + panels + bits + tables,
-        n * (point + 9 * length + 4 * told + 16) + _joins_bytes(n, d, k, sizes),
+        n * (point + 9 * length + 4 * told + 16) + groups + _joins_bytes(n, d, k, sizes),
     )
+
+
+def groups_bytes(parts: int) -> int:
+    """What is known of the centres around each, by which points find the nearest."""
+    return 8 * parts * min(parts, AROUND)
 
 
 def _sample_bytes(d: int, k: int, threads: int, sizes: Layout, block: int) -> tuple[int, int]:

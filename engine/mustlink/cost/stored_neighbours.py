@@ -12,6 +12,7 @@ from mustlink.cost.neighbour_graph import (
     SYMMETRIC,
     Layout,
     cell_layout,
+    groups_bytes,
 )
 from mustlink.cost.process_memory import size_text
 from mustlink.errors import InputError
@@ -167,7 +168,8 @@ def _fixed(n: int, d: int, k: int, desks: int) -> int:
     """Bytes that do not depend on the blocks: of every node, every cell, every thread."""
     parts = cell_layout(n, d, k).parts
     near = min(parts, NEAR_CELLS)
-    return 8 * n + parts * (near * (12 + 3) + 16 * d) + desks * _desk(n, d, k) + _OTHER
+    tables = parts * (near * (12 + 3) + 16 * d) + groups_bytes(parts)
+    return 8 * n + tables + desks * _desk(n, d, k) + _OTHER
 
 
 def _stages(n: int, d: int, k: int, layout: StoredLayout, threads: int) -> dict[str, int]:
@@ -181,7 +183,7 @@ def _stages(n: int, d: int, k: int, layout: StoredLayout, threads: int) -> dict[
     search = max(
         known,
         centres,
-        8 * n + 4 * block + 32 * (block // point) + sizes.parts * point,
+        8 * n + 4 * block + 32 * (block // point) + sizes.parts * point + groups_bytes(sizes.parts),
         fixed + layout.chunk * (_chunk_row(d, layout) + 8 * k),
         fixed
         + layout.block * _block_row(d, k, layout)

@@ -24,7 +24,7 @@ from mustlink.cost.stored_neighbours import StoredLayout
 from mustlink.deadline import Deadline
 from mustlink.errors import MustlinkError
 from mustlink.neighbours import tasks
-from mustlink.neighbours.cells import Groups
+from mustlink.neighbours.cell_groups import Groups
 from mustlink.neighbours.parts import Sample, known_neighbours
 from mustlink.neighbours.points_by_rows import Prepared
 from mustlink.neighbours.refine import Team

@@ -11,7 +11,7 @@ from mustlink.cost.neighbour_graph import FEW, NEAR_CELLS, Layout
 from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels.cells import Cells
 from mustlink.kernels.near_tiles import WIDE
-from mustlink.neighbours.centres import Centres, find_centres
+from mustlink.neighbours.cell_groups import Groups, near_centres
 from mustlink.neighbours.parts import Parts, Sample, in_order, lay_out
 from mustlink.neighbours.points_by_rows import Prepared
 from mustlink.neighbours.refine import Team
@@ -22,9 +22,7 @@ from mustlink.neighbours.refine import Team
 _WANTED, _ALL, _CHEAP, _ENOUGH = 0.97, 0.995, 1_500, 0.75
 _JOINS, _COMPARISON = (20.0, 0.1), (0.15, 0.0115)
 _ALONE = 8.0  # times what local joins cost that visits may where none follow
-_LOOKED_AT = 256  # centres that are compared with a point in any case
 _BLOCK = 64  # cells of a task
-_ROWS = 1 << 21  # bytes of points whose cells are found at once
 _ROUNDING = 1e-5
 _TINY = np.finfo(np.float32).tiny
 
@@ -42,63 +40,6 @@ class Borders:
     reach: NDArray[np.float32]
     shared: float
     pairs: float
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Centres (C, d) in an order in which those that follow each other lie near each other.
-
-    A point's cell is that of the nearest of some, `near` (G, L), of the nearest of G group centres:
-    of many cells a few are looked at, and the true nearest is nearly always among them.
-    """
-
-    centres: Centres
-    heads: Centres
-    near: NDArray[np.int32]
-
-    @staticmethod
-    def bounds(rows: Prepared) -> list[slice]:
-        """Rows whose cells are found at once: the same ones whoever does it."""
-        return rows.bounds(_ROWS)
-
-    def cell(self, X: NDArray[np.float32], team: Team) -> NDArray[np.int32]:
-        """The cell (m,) of each point (m, d)."""
-        found = np.empty(X.shape[0], dtype=np.int32)
-        head = self.heads.nearest(X, 1, team.pool)[:, 0]
-        order = np.argsort(head, kind="stable")
-        ends = np.cumsum(np.bincount(head, minlength=self.near.shape[0]))
-
-        def fill(g: int, _: int) -> None:
-            rows = order[ends[g - 1] if g else 0 : ends[g]]
-            found[rows] = self.centres.among(self.near[g], X[rows])
-
-        team.each(fill, ends.size, 1)
-        return found
-
-
-def grouped(centres: Centres, rng: np.random.Generator, team: Team) -> Groups:
-    """About √C groups of C centres, each after one that is near it, and who is near each."""
-    C = centres.norms.size
-    heads = find_centres(centres.at + centres.middle, max(1, int(np.sqrt(C))), 1, rng, team.pool)
-    owner = heads.nearest(centres.at + centres.middle, 1, team.pool)[:, 0]
-    order = np.argsort(chained(heads.at)[owner], kind="stable")
-    centres = Centres(centres.middle, centres.at[order], centres.norms[order])
-    few = min(C, max(_LOOKED_AT, -(-6 * C // heads.norms.size)))
-    gaps = heads.at + (heads.middle - centres.middle)
-    gaps = centres.norms - 2 * (gaps @ centres.at.T)
-    near = np.argsort(gaps, axis=1, kind="stable")[:, :few].astype(np.int32)
-    return Groups(centres, heads, np.sort(near, axis=1))
-
-
-def chained(points: NDArray[np.float32]) -> NDArray[np.intp]:
-    """Place (m,) of each point (m, d) in a chain that goes on to the nearest of those left."""
-    place = np.full(points.shape[0], -1)
-    at = 0
-    for step in range(place.size):
-        place[at] = step
-        gap = points - points[at]
-        at = int(np.argmin(np.where(place < 0, np.einsum("ij,ij->i", gap, gap), np.inf)))
-    return place
 
 
 def cells_of(
@@ -151,7 +92,7 @@ def borders_of(
     the known nodes and of their neighbours. Unless lists are to be `joined`, visits may cost more.
     """
     d = centres.shape[1]
-    near, gaps = _near_cells(centres, team)
+    near, gaps = near_centres(centres, NEAR_CELLS, team)
     apart = known.reach > 0
     if near.shape[1] == 0 or not apart.any():
         nowhere = np.zeros(near.shape[0], np.float32)
@@ -188,29 +129,6 @@ def borders_of(
         1 - part + part * float((needed <= reach).mean()),
         cost(reach),
     )
-
-
-def _near_cells(
-    centres: NDArray[np.float32], team: Team
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The cells near every cell and the distances of their centres, nearest first, (C, A)."""
-    C = centres.shape[0]
-    count = min(C - 1, NEAR_CELLS)
-    near, gaps = np.empty((C, count), np.int32), np.empty((C, count), np.float32)
-    squares = np.einsum("ij,ij->i", centres, centres)
-
-    def fill(first: int, stop: int) -> None:
-        own = np.arange(first, stop)
-        D = squares - 2 * (centres[own] @ centres.T)
-        D[own - first, own] = np.inf
-        some = np.argpartition(D, count - 1, axis=1)[:, :count] if count else near[own]
-        for i in own:
-            gap = np.sqrt(((centres[some[i - first]] - centres[i]) ** 2).sum(axis=1))
-            order = np.lexsort((some[i - first], gap))
-            near[i], gaps[i] = some[i - first][order], gap[order]
-
-    team.each(fill, C, _BLOCK)
-    return near, gaps
 
 
 def _needed(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mustlink.cost.stored_neighbours import StoredLayout
 from mustlink.deadline import Deadline
-from mustlink.neighbours.cells import Groups
+from mustlink.neighbours.cell_groups import Groups
 from mustlink.neighbours.parts import Sample, known_neighbours
 from mustlink.neighbours.points_by_rows import Prepared
 from mustlink.neighbours.refine import Team

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from mustlink.cost.stored_neighbours import StoredLayout
 from mustlink.deadline import NEVER, Deadline
 from mustlink.kernels import local_joins
-from mustlink.neighbours.cells import borders_of, grouped
+from mustlink.neighbours.cell_groups import grouped
+from mustlink.neighbours.cells import borders_of
 from mustlink.neighbours.parts import Sample, centres_of
 from mustlink.neighbours.points_by_rows import Prepared, near_one
 from mustlink.neighbours.refine import Team, full_lists

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.cost.stored_neighbours import StoredLayout
-from mustlink.neighbours.cells import Borders, Groups
+from mustlink.neighbours.cell_groups import Groups
+from mustlink.neighbours.cells import Borders
 from mustlink.neighbours.centres import Centres
 from mustlink.neighbours.points_by_rows import Prepared
 from mustlink.neighbours.refine import Team
@@ -27,6 +28,8 @@ from mustlink.neighbours.stored_blocks import finish
 from mustlink.neighbours.stored_cells import CellRows
 from mustlink.neighbours.stored_lists import SomeLists, StoredSearch
 from mustlink.space.scratch_file import NamedFile
+
+_LISTS = ("near", "around", "gaps")  # of groups
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,8 @@ class Folder:
         """Tell who is whose cell."""
         parts = {"centres": groups.centres, "heads": groups.heads}
         arrays = {f"{a}_{b}": c for a, one in parts.items() for b, c in vars(one).items()}
-        save_arrays(self.path / "groups.npz", near=groups.near, **arrays)
+        lists = {name: getattr(groups, name) for name in _LISTS}
+        save_arrays(self.path / "groups.npz", **lists, **arrays)
 
     def groups(self) -> Groups:
         """Who is whose cell."""
@@ -59,7 +63,7 @@ class Folder:
             Centres(*(found[f"{name}_{part}"] for part in ("middle", "at", "norms")))
             for name in ("centres", "heads")
         )
-        return Groups(centres, heads, found["near"])
+        return Groups(centres, heads, *(found[name] for name in _LISTS))
 
     def save_cells(self, search: StoredSearch) -> None:
         """Tell where cells lie."""
