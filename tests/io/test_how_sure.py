@@ -57,8 +57,15 @@ def test_memberships_are_written_told_and_exported(points, run):
     assert f"mean confidence    {mean:.3f}, {how}" in told
     assert sum(facts["confidence"]["histogram"]["counts"]) == guessed.sum()
     assert facts["confidence"]["calibrated"] == how
+    table = facts["confidence"]["reliability"]
+    assert sum(row["count"] for row in table) == by.n_labels
+    assert facts["confidence"]["error"] == pytest.approx(
+        sum(row["share"] * abs(row["sure"] - row["right"]) for row in table)
+    )
     run("report", out, "-o", points / "page.html")
-    assert f"without a given label; {how}." in (points / "page.html").read_text()
+    page = (points / "page.html").read_text()
+    assert f"without a given label; {how}." in page
+    assert "Labels held out, by how sure the answer was" in page
     assert "/membership" in run("info", out)
     for answer, values in (("membership", P), ("confidence", sure)):
         run("convert", f"{out}:/{answer}", points / "m.npy")
@@ -70,6 +77,37 @@ def test_memberships_are_written_told_and_exported(points, run):
     run("convert", out, points / "out.csv")
     table = np.genfromtxt(points / "out.csv", delimiter=",", names=True)
     np.testing.assert_allclose(table["confidence"], sure)
+
+
+def test_chances_of_answers_are_written_told_and_drawn(points, run):
+    out, plain = points / "out.h5", points / "plain.h5"
+    words = ("propagate", points / "points.npy", "--labels", points / "labels.npy", "-m", "llgc")
+    told = run(*words, "--membership", "-o", out)
+    run(*words, "-o", plain)
+    with h5py.File(out) as file, h5py.File(plain) as other:
+        labels, P, sure = (file[name][:] for name in ("labels", "membership", "confidence"))
+        margin, shares = other["confidence"][:], file["label_distributions"][:]
+        np.testing.assert_array_equal(shares, other["label_distributions"][:])
+        assert "membership" not in other
+    np.testing.assert_array_equal(P.argmax(axis=1), labels)
+    np.testing.assert_array_equal(sure, P.max(axis=1))
+    X, y = np.load(points / "points.npy"), np.load(points / "labels.npy")
+    here = ml.LLGC(random_state=0).fit(X, y)
+    np.testing.assert_allclose(here.membership_, P, rtol=1e-4)  # the file has float32 points
+    np.testing.assert_allclose(here.confidence_, margin, rtol=1e-3, atol=1e-6)
+    how = f"calibrated by {here.calibration_.n_labels} labels held out"
+    assert f"{sure[y < 0].mean():.3f}, {how}" in told
+    facts = json.loads(run("report", out, "--json"))
+    assert facts["kind"] == "classes"
+    assert facts["confidence"]["calibrated"] == how
+    assert sum(row["count"] for row in facts["confidence"]["reliability"]) > 30
+    run("report", out, "-o", points / "page.html")
+    page = (points / "page.html").read_text()
+    assert "1 is certainty" in page
+    assert "Labels held out, by how sure the answer was" in page
+    before = json.loads(run("report", plain, "--json"))["confidence"]
+    assert (before["calibrated"], before["reliability"]) == (None, [])
+    assert "--membership" in facts["command"]
 
 
 def test_confidence_alone_and_neither(points, run):

@@ -47,19 +47,19 @@ from mustlink_io.commands.preparing_options import PREPARING, PreparingCommand
 from mustlink_io.jobs.methods import METHODS
 from mustlink_io.terminal.console import clock, facts, size, stage_table, stdout_console
 from mustlink_io.terminal.summary import (
-    calibrated,
     choice_rows,
     constraints_kept,
     emit,
     feasible,
     held_out,
+    mean_confidence,
     nodes_left,
     on_network,
     sizes_line,
 )
 
 if TYPE_CHECKING:
-    from mustlink_io.hdf5.result import Report, Result
+    from mustlink_io.hdf5.result import Result
     from mustlink_io.hdf5.result_parts import Adjustment
 
 _QUANTILES = (("0", "least"), ("0.01", "1 %"), ("0.5", "median"), ("0.99", "99 %"), ("1", "most"))
@@ -230,7 +230,7 @@ def show_cluster(result: Result) -> None:
             ("nodes", f"{told.n_nodes:,}"),
             ("cluster sizes", sizes_line(told.sizes or (), _cluster_names(result))),
             ("unassigned", nodes_left(told.unassigned)),
-            ("mean confidence", _sure(told)),
+            ("mean confidence", mean_confidence(told)),
             ("eigenvalues", values or None),
             ("constraints kept", constraints_kept(told.satisfaction)),
             ("on the network", on_network(told.network)),
@@ -252,14 +252,6 @@ def _cluster_names(result: Result) -> Sequence[Any]:
 
     names = [text(name)[:40] for name in result.class_names]
     return [f"{at} ({name})" if name else at for at, name in enumerate(names)]
-
-
-def _sure(told: Report) -> str | None:
-    """How sure the clusters are on average, and how that was found."""
-    if told.mean_confidence is None:
-        return None
-    how = calibrated(told.calibration)
-    return f"{told.mean_confidence:.3f}" + (f", {how}" if how else "")
 
 
 def _adjusted(edges: Adjustment | None) -> str | None:

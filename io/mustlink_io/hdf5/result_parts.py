@@ -115,13 +115,36 @@ class Feasible(Part):
     wanted: Count
 
 
-class Calibration(Part):
-    """How much edges (α) and the embedding (β) count in confidence, by what was held out."""
+class Bin(Part):
+    """Answers held out whose confidence is from `low` on: how sure they were, and how many right.
 
-    edges: Number
-    embedding: Number
+    `share` is that of their weight among all.
+    """
+
+    low: Share
+    count: Count
+    share: Share
+    sure: Share
+    right: Share
+
+
+class Calibration(Part):
+    """What confidence is calibrated by, and how reliable it was of what was held out.
+
+    Of clusters `edges` (α) and `embedding` (β) say how much these count, of answers `intercept` and
+    `slope` make chances of margins. `reliability` has bins of `width`, its mean distance from being
+    right is `error`.
+    """
+
+    edges: Number | None = None
+    embedding: Number | None = None
+    intercept: Number | None = None
+    slope: Number | None = None
     n_labels: Count
-    n_pairs: Count
+    n_pairs: Count = 0
+    error: Share | None = None
+    width: Share | None = None
+    reliability: Annotated[list[Bin], Field(max_length=100)] = Field(default_factory=list)
 
 
 class Places(Part):

@@ -149,15 +149,15 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
         ),
     ),
     "membership": (
-        "What `mustlink cluster --membership` adds, with `/confidence`.",
+        "What `--membership` adds, with `/confidence`: of clusters, or of classes.",
         (
             Item(
                 "/membership",
                 ("float64", "float32"),
                 ("n", "K"),
                 _FLOAT,
-                "share of every cluster in a node: rows sum to 1, the largest entry is that "
-                "of `/labels`; all 0 without a cluster",
+                "share of every cluster in a node, or chance of every class: rows sum to 1, the "
+                "largest entry is that of `/labels`; all 0 without one",
             ),
         ),
     ),
@@ -195,7 +195,7 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
                 ("n",),
                 _FLOAT,
                 "largest share minus second largest: 0 is a tie, 1 certainty; of "
-                "clusters, with `--confidence` or `--membership`, the share of the own one",
+                "clusters, and with `--membership`, the share of the own one",
             ),
             _whole("/classes", ("K",), "class that a column stands for, as in `/labels`; rising"),
         ),
@@ -215,7 +215,7 @@ PARTS: dict[str, tuple[str, tuple[Item, ...]]] = {
                 "choices and their reasons, convergence, warnings and notes, the health of the "
                 "graph, clusters, constraints kept and broken, of how many nodes a prior was "
                 "believed and how many are answered as it says, what confidence was calibrated "
-                "by, feasible cuts of `csp`, the command line: JSON",
+                "by with its reliability table, feasible cuts of `csp`, the command line: JSON",
             ),
             _text("/@parameters", "method and parameters, JSON object"),
             _text("/@versions", "of mustlink, numpy, scipy, h5py and python, JSON object"),

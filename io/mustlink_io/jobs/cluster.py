@@ -15,6 +15,7 @@ from mustlink.observe import Recorder
 from mustlink_io import formats
 from mustlink_io.jobs import diagnostics, on_disk
 from mustlink_io.jobs.given_priors import load_soft_labels
+from mustlink_io.jobs.how_sure import told_of_confidence
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.left_out_rows import of_kept, tell_lost
 from mustlink_io.jobs.methods import COMMON_OPTIONS, METHODS, Method, flag
@@ -220,12 +221,8 @@ class ClusterJob(Job):
         if not (self.confidence or self.membership) or not there.any():
             return {}
         guessed = there if given is None else there & (given < 0)
-        sure = estimator.confidence_[guessed if guessed.any() else there]
-        by = estimator.calibration_
-        return {
-            "mean_confidence": float(sure.mean()),
-            "calibration": by.trust._asdict() | {"n_labels": by.n_labels, "n_pairs": by.n_pairs},
-        }
+        sure, asked = estimator.confidence_, guessed if guessed.any() else there
+        return told_of_confidence(sure, asked, estimator.calibration_)
 
     def _sure(self, estimator: Any) -> dict[str, Any]:
         """Memberships and confidence, as entries of the result file, where asked for."""

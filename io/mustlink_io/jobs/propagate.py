@@ -17,6 +17,7 @@ from mustlink_io.formats.results import picture_shape
 from mustlink_io.jobs import diagnostics
 from mustlink_io.jobs.given_graphs import load_graph
 from mustlink_io.jobs.given_priors import load_believed, told_of_prior
+from mustlink_io.jobs.how_sure import told_of_confidence
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.left_out_rows import of_kept
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, PROPAGATION_OPTIONS, PROPAGATORS, Method, flag
@@ -52,12 +53,14 @@ class PropagateJob(Job):
 
     `on_graphs` is the method where the data are a graph, None: the same. `prior` is a file of
     distributions over the classes, `belief` a number or a file of how much each is believed.
+    `membership` asks for chances, by labels held out.
     """
 
     graph: str | None = None
     prior: str | None = None
     belief: float | str | None = None
     on_graphs: str | None = None
+    membership: bool = False
 
     methods: ClassVar[Mapping[str, Method]] = PROPAGATORS
     common: ClassVar[frozenset[str]] = PROPAGATION_OPTIONS
@@ -146,6 +149,8 @@ class PropagateJob(Job):
         if side.believed is not None:
             given["prior"], given["belief"] = side.believed
         estimator.fit(data, side.labels, graph=side.graph, **given)
+        if self.membership:
+            estimator.calibrate(given.get("observer"))
 
     def labels_of(self, side: Sides) -> NDArray[np.int64] | None:
         """Labels (n,), -1 unknown."""
@@ -160,6 +165,7 @@ class PropagateJob(Job):
             "--graph": self.graph,
             "--prior": self.prior,
             "--belief": self.belief,
+            "--membership": self.membership or None,
             **self.preparing_flags,
             **{flag(name): value for name, value in self.params.items()},
             "--threads": self.threads,
@@ -174,12 +180,22 @@ class PropagateJob(Job):
         prior = None
         if side.believed is not None:
             prior = told_of_prior(*side.believed, side.labels, estimator)
-        found = propagation_findings(estimator, side.labels, prior)
-        return {**found, "command": self.command}
+        found = {**propagation_findings(estimator, side.labels, prior), "command": self.command}
+        if not self.membership:
+            return found
+        there = np.asarray(estimator.labels_) >= 0
+        guessed = there & (side.labels < 0)
+        sure = estimator.membership_.max(axis=1)
+        asked = guessed if guessed.any() else there
+        return {**found, **told_of_confidence(sure, asked, estimator.calibration_)}
 
     def content(self, estimator: Any, side: Sides) -> dict[str, Any]:
         """Labels, their distributions, confidence, classes, and the labels given."""
-        return propagation_content(estimator, side.labels)
+        found = propagation_content(estimator, side.labels)
+        if self.membership:
+            found["/membership"] = estimator.membership_
+            found["/confidence"] = found["/membership"].max(axis=1)
+        return found
 
 
 def propagation_findings(

@@ -29,6 +29,7 @@ def check(job: PropagateJob, ranks: int) -> Asked:
         "--graph": job.graph,
         "--weights": job.sample_weight,
         "--view": job.views,
+        "--membership": job.membership,
         "--as": job.read_as,
         "--memory": job.memory,
         "--time": job.time_limit,

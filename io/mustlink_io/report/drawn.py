@@ -207,13 +207,16 @@ def _confidence(result: ReadResult) -> Picture | None:
         return None
     bins, mean, how = found["histogram"], found["mean"], found["calibrated"]
     of_classes = result.facts["kind"] == "classes"
-    span = "from 0 (a tie) to 1" if of_classes else "1 is certainty"
+    margin = of_classes and how is None
+    span = "from 0 (a tie) to 1" if margin else "1 is certainty"
     return Picture(
         pictures.histogram(
             bins["edges"],
             bins["counts"],
             "confidence",
-            "largest share minus second" if of_classes else "share of the own cluster",
+            "largest share minus second"
+            if margin
+            else f"share of the own {'class' if of_classes else 'cluster'}",
             ("mean", mean),
         ),
         f"How sure the answers are, {span}, over the nodes without a given label"
@@ -221,7 +224,7 @@ def _confidence(result: ReadResult) -> Picture | None:
         f"Histogram of the confidence of the answers; the mean is {mean:.2f}, "
         + (
             f"{found['below_tenth']:,} are below 0.1."
-            if of_classes
+            if margin
             else f"{found['below_half']:,} are below 0.5."
         ),
     )

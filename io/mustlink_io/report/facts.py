@@ -15,7 +15,7 @@ from mustlink_io.formats import annotate
 from mustlink_io.hdf5 import result, store
 from mustlink_io.hdf5.constraint_parts import Constraints
 from mustlink_io.hdf5.result import Report
-from mustlink_io.hdf5.result_parts import Stage
+from mustlink_io.hdf5.result_parts import Calibration, Stage
 from mustlink_io.report import arrays
 from mustlink_io.report.arrays import Arrays
 from mustlink_io.terminal.summary import calibrated
@@ -99,7 +99,7 @@ def _facts(
         "peak_bytes": told.peak_bytes,
     }
     if held.confidence is not None:
-        facts["confidence"] = {**_confidence(held), "calibrated": calibrated(report.calibration)}
+        facts["confidence"] = {**_confidence(held), **_reliability(report.calibration)}
     if kind == "classes":
         facts["labels_kept"] = report.labels_kept
         facts["n_labels"] = report.n_labels
@@ -211,6 +211,15 @@ def _confidence(held: Arrays) -> dict[str, Any]:
         "below_half": int(np.count_nonzero(sure < 0.5)),
         "histogram": {"edges": edges.tolist(), "counts": counts.tolist()},
     }
+
+
+def _reliability(by: Calibration | None) -> dict[str, Any]:
+    """By what confidence was calibrated, and how often such answers were right."""
+    found: dict[str, Any] = {"calibrated": calibrated(by), "reliability": [], "error": None}
+    if by is not None:
+        found |= {"reliability": [one.model_dump() for one in by.reliability], "error": by.error}
+        found |= {"width": by.width, "of": "labels" if by.n_labels else "pairs"}
+    return found
 
 
 def _missing(facts: Mapping[str, Any]) -> list[str]:

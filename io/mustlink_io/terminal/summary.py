@@ -105,11 +105,19 @@ def choice_rows(choices: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def calibrated(by: Calibration | None) -> str | None:
-    """Return by what the confidence of clusters was calibrated, None where nothing tells."""
+    """Return by what confidence was calibrated, None where nothing tells."""
     if by is None:
         return None
     what = [f"{n:,} {noun}" for n, noun in ((by.n_labels, "labels"), (by.n_pairs, "pairs")) if n]
     return f"calibrated by {' and '.join(what)} held out" if what else "not calibrated"
+
+
+def mean_confidence(told: Report) -> str | None:
+    """Return how sure the answers are on average, and what that is calibrated by."""
+    if told.mean_confidence is None:
+        return None
+    how = calibrated(told.calibration)
+    return f"{told.mean_confidence:.3f}" + (f", {how}" if how else "")
 
 
 def prior_row(asked: Constraints | None) -> str | None:

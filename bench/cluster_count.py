@@ -1,0 +1,225 @@
+"""How many clusters `n_clusters="auto"` finds: sets with clear clusters, with none, and by pairs.
+
+    python bench/cluster_count.py [--draws 5] [--pairs 300]
+
+Generated sets are drawn anew for every draw, real ones are what they are; networks are counted as
+networks. Of data in one piece a doubt is the right answer. The last table asks random pairs, of
+classes that the graph alone does not show. Needs the data folder for some of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import common
+
+_POINTS = 1_500
+
+
+def clear() -> dict[str, tuple[int, Callable[[Any], Any]]]:
+    """Name, K and graph by a generator of twelve sets; None where the data are not there."""
+    import numpy as np
+    from sklearn import datasets
+
+    def clouds(k: int, d: int, far: float, sizes: Any = None) -> Callable[[Any], Any]:
+        def made(rng: Any) -> Any:
+            y = rng.choice(k, _POINTS, p=sizes)
+            return graph_of((rng.normal(size=(k, d)) * far)[y] + rng.normal(size=(_POINTS, d)))
+
+        return made
+
+    def moons(rng: Any) -> Any:
+        return graph_of(datasets.make_moons(_POINTS, noise=0.05, random_state=seed(rng))[0])
+
+    def rings(rng: Any) -> Any:
+        angle, radius = rng.uniform(0, 2 * np.pi, _POINTS), 1.0 + np.arange(_POINTS) % 3
+        circle = np.c_[np.cos(angle), np.sin(angle)]
+        return graph_of(radius[:, None] * circle + 0.05 * rng.normal(size=circle.shape))
+
+    def scaled(load: Callable[[], Any]) -> Callable[[Any], Any]:
+        X = load().data
+        return lambda _: graph_of((X - X.mean(axis=0)) / X.std(axis=0))
+
+    unequal = np.array([1, 2, 4, 8, 12, 20]) / 47
+    return {
+        "3 clouds in 5 dimensions": (3, clouds(3, 5, 5.0)),
+        "6 clouds, sizes 1 to 20": (6, clouds(6, 10, 4.0, unequal)),
+        "15 clouds in 20 dimensions": (15, clouds(15, 20, 2.0)),
+        "2 moons": (2, moons),
+        "3 rings": (3, rings),
+        "block model, 4": (4, lambda rng: blocks(rng, 4)),
+        "block model, 16": (16, lambda rng: blocks(rng, 16)),
+        "iris": (3, lambda _: graph_of(datasets.load_iris().data)),
+        "wine": (3, scaled(datasets.load_wine)),
+        "breast cancer": (2, scaled(datasets.load_breast_cancer)),
+        "graph challenge, 32 blocks": (32, lambda _: network("sbm_graphchallenge_20000")),
+        "political blogs": (2, lambda _: network("polblogs")),
+    }
+
+
+def one_piece() -> dict[str, Callable[[Any], Any]]:
+    """Sets without clusters."""
+    import numpy as np
+    from sklearn import datasets
+
+    def ring(rng: Any) -> Any:
+        angle = rng.uniform(0, 2 * np.pi, _POINTS)
+        return np.c_[np.cos(angle), np.sin(angle)] + 0.05 * rng.normal(size=(_POINTS, 2))
+
+    def sphere(rng: Any) -> Any:
+        X = rng.normal(size=(_POINTS, 3))
+        return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+    made: dict[str, Callable[[Any], Any]] = {
+        "uniform square": lambda rng: rng.random((_POINTS, 2)),
+        "uniform rectangle 5 : 1": lambda rng: rng.random((_POINTS, 2)) * [5, 1],
+        "uniform cube in 5 dimensions": lambda rng: rng.random((_POINTS, 5)),
+        "cloud in 2 dimensions": lambda rng: rng.normal(size=(_POINTS, 2)),
+        "cloud in 10 dimensions": lambda rng: rng.normal(size=(_POINTS, 10)),
+        "long cloud": lambda rng: rng.normal(size=(_POINTS, 3)) * [8, 1, 1],
+        "heavy tails": lambda rng: rng.standard_t(3, size=(_POINTS, 3)),
+        "ring": ring,
+        "sphere": sphere,
+        "swiss roll": lambda rng: datasets.make_swiss_roll(_POINTS, random_state=seed(rng))[0],
+    }
+    found: dict[str, Callable[[Any], Any]] = {
+        name: (lambda rng, draw=draw: graph_of(draw(rng))) for name, draw in made.items()
+    }
+    return {**found, "random network": lambda rng: blocks(rng, 1)}
+
+
+def graph_of(X: Any) -> Any:
+    """The neighbour graph of points."""
+    import mustlink as ml
+
+    return ml.knn_graph(X, 15, random_state=0)
+
+
+def seed(rng: Any) -> int:
+    """A seed for others' generators."""
+    return int(rng.integers(2**31))
+
+
+def blocks(rng: Any, k: int, n: int = 2_000, inside: float = 12.0, across: float = 3.0) -> Any:
+    """A block model of k equal blocks, of about so many edges a node."""
+    import numpy as np
+    import scipy.sparse as sp
+
+    import mustlink as ml
+
+    y = np.arange(n) % k
+    ends = [rng.choice(np.flatnonzero(y == c), (int(inside * n / k / 2), 2)) for c in range(k)]
+    ends = np.concatenate([*ends, rng.integers(n, size=(int(across * n / 2), 2))])
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    A = sp.csr_matrix((np.ones(len(ends)), ends.T), shape=(n, n))
+    return ml.Graph.from_affinity(((A + A.T) > 0).astype(float))
+
+
+def network(name: str) -> Any:
+    """A network of the data folder, or None."""
+    import numpy as np
+    import scipy.sparse as sp
+
+    import mustlink as ml
+
+    path = common.data_file(f"graphs/{name}.npz")
+    if path is None:
+        return None
+    with np.load(path, allow_pickle=False) as held:
+        arrays = held["data"], held["indices"], held["indptr"]
+        return ml.Graph.from_affinity(sp.csr_matrix(arrays, shape=held["shape"]))
+
+
+def counted(graph: Any, known: Any = None) -> tuple[int, str]:
+    """K, and how sure: clear, moderate, no clear number, or the like."""
+    from mustlink.selection.cluster_count import count_clusters
+    from mustlink.workspace import Workspace
+
+    found = count_clusters(Workspace(graph), 0, known)
+    if found.doubt is None:
+        return found.k, "clear"
+    words = ("no clear number", "moderate", "no clusters at all", "counts differ")
+    return found.k, next((word for word in words if word in found.doubt), "a doubt")
+
+
+def by_pairs(m: int, draws: int) -> list[tuple[Any, ...]]:
+    """K of real sets without and with m random pairs."""
+    import numpy as np
+
+    import calibration
+    import mustlink as ml
+
+    rows = []
+    for name in ("digits", "optdigits", "usps", "mnist", "mfeat_fourier"):
+        loaded = calibration.loaded(name)
+        if loaded is None:
+            continue
+        graph, y = loaded
+        found = []
+        for draw in range(draws):
+            pairs, belief = common.random_pairs(y, m, np.random.default_rng(draw))
+            rows_of = np.arange(len(y)) if graph.rows is None else graph.rows
+            ends = rows_of[pairs]
+            apart = ends[:, 0] != ends[:, 1]
+            nodes = graph.n_nodes
+            known = ml.Constraints.from_pairs(ends[apart], belief[apart], n_nodes=nodes)
+            found.append(counted(graph, known)[0])
+        rows.append((name, int(np.unique(y).size), counted(graph)[0], _numbers(found)))
+        common.say(f"{name}: {found}")
+    return rows
+
+
+def main() -> None:
+    parser = common.parser(__doc__)
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--pairs", type=int, default=300)
+    asked = parser.parse_args()
+    import numpy as np
+
+    rows, right = [], {}
+    for name, (k, make) in clear().items():
+        found = [counted(make(np.random.default_rng(draw))) for draw in _draws(make, asked.draws)]
+        near = sum(abs(one - k) <= 1 for one, _ in found)
+        right[name] = near == len(found)
+        rows.append((name, k, _numbers([one for one, _ in found]), _words(found)))
+        common.say(f"{name}: {found}")
+    common.table("Clear clusters", ("set", "clusters", "found", "told"), rows)
+    none, told = [], {}
+    for name, make in one_piece().items():
+        found = [counted(make(np.random.default_rng(draw))) for draw in range(asked.draws)]
+        told[name] = all(word != "clear" for _, word in found)
+        none.append((name, _numbers([one for one, _ in found]), _words(found)))
+    common.table("One piece", ("set", "found", "told"), none)
+    pairs = by_pairs(asked.pairs, asked.draws)
+    heads = ("set", "classes", "by the graph", f"by {asked.pairs} pairs")
+    common.table("What people mean", heads, pairs)
+    print(f"\nright or within one in all draws: {sum(right.values())} of {len(right)}")
+    print(f"one piece, never told to be clear: {sum(told.values())} of {len(told)}")
+    figures = {"clear": rows, "none": none, "pairs": pairs, "draws": asked.draws}
+    common.write_json(asked.out, "cluster-count", figures)
+    common.record("cluster_count", {**figures, "right": right, "told": told, "m": asked.pairs})
+
+
+def _draws(make: Callable[[Any], Any], draws: int) -> range:
+    """All draws of a set that is generated, one of a set that is not there to be drawn."""
+    import numpy as np
+
+    first, second = (make(np.random.default_rng(draw)) for draw in range(2))
+    if first is None:
+        return range(0)
+    same = (first.affinity != second.affinity).nnz == 0 if first.n_nodes == second.n_nodes else 0
+    return range(1 if same else draws)
+
+
+def _numbers(found: list[int]) -> str:
+    return ", ".join(f"{k}" for k in found)
+
+
+def _words(found: list[tuple[int, str]]) -> str:
+    words = [word for _, word in found]
+    return ", ".join(f"{word} ({words.count(word)})" for word in dict.fromkeys(words))
+
+
+if __name__ == "__main__":
+    main()

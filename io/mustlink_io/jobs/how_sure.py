@@ -1,0 +1,31 @@
+"""What a result tells of how sure its answers are, and of how often such answers were right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.propagate.answer_chances import AnswerCalibration
+from mustlink.selection.calibration import Calibration
+
+
+def told_of_confidence(
+    sure: NDArray[Any], asked: NDArray[np.bool_], by: Calibration | AnswerCalibration
+) -> dict[str, Any]:
+    """The mean confidence of the nodes that are `asked` about, and what it is calibrated by."""
+    return {"mean_confidence": float(sure[asked].mean()), "calibration": told_of_calibration(by)}
+
+
+def told_of_calibration(by: Calibration | AnswerCalibration) -> dict[str, Any]:
+    """Its parameters, how much was held out, and the reliability table of that."""
+    if isinstance(by, Calibration):
+        found: dict[str, Any] = {**by.trust._asdict(), "n_pairs": by.n_pairs}
+    else:
+        found = {"intercept": by.intercept, "slope": by.slope, "n_pairs": 0}
+    found["n_labels"] = by.n_labels
+    if by.reliability is not None:
+        table = by.reliability
+        found |= {"error": table.error, "width": table.width, "reliability": table.rows()}
+    return found
