@@ -16,6 +16,7 @@ from mustlink.queries.model_change import ModelChange, VarianceInDoubt
 from mustlink.queries.situation import Situation, doubts
 from mustlink.queries.uncertainty import Doubt
 from mustlink.queries.variance import SigmaOptimality, VOptimality
+from mustlink.queries.walks import STEPS, Walks
 
 LABELS = (*STRATEGIES, "random")
 
@@ -124,6 +125,23 @@ def test_coverage_is_farthest_first():
         wanted.append(int(gap.argmax()))
         known.append(wanted[-1])
     assert greedy(Coverage.of(situation), ~situation.told, 5) == wanted
+
+
+def test_walks_are_powers_of_the_transition_matrix():
+    est, _, _ = fitted()
+    situation = Situation.of(est)
+    order = situation.laplacian.nodes
+    W = est.graph_.affinity.toarray()[np.ix_(order, order)]
+    P = np.linalg.matrix_power(W / W.sum(axis=1, keepdims=True), STEPS)
+    sample = np.unique(np.linspace(0, len(W) - 1, 16).astype(int))
+    own = np.median(np.diag(P)[sample])
+    doubt, strategy = doubts(situation)[0], Walks.of(situation)
+    asked = np.flatnonzero(situation.told).tolist()
+    for node in (5, 60, 7):
+        heard = P[:, asked].sum(axis=1)
+        assert np.allclose(strategy.scores(), (doubt * np.exp(-heard / own)) @ P)
+        strategy.answered(node)
+        asked.append(node)
 
 
 @pytest.mark.parametrize("method", ["Poisson", "CSP"])
@@ -306,7 +324,7 @@ def test_after_a_no_the_next_likely_neighbourhood_is_asked():
         known = known + ml.Constraints.from_pairs(pair, -1.0, n_nodes=len(y))
         est.refit(constraints=known)
     assert sorted(asked) == [0, 1, 2]  # then it is of none of them: something new is asked
-    assert node not in ml.next_queries(est, 1, kind="pairs")[0].tolist()
+    assert ml.next_queries(est, 1, kind="pairs")[0, 0] != node
 
 
 def test_pairs_of_no_nodes_left():

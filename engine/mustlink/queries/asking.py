@@ -13,11 +13,12 @@ from mustlink.errors import InputError
 from mustlink.kernels.threads import threads
 from mustlink.queries.coverage import Coverage
 from mustlink.queries.expected_error import ExpectedError
-from mustlink.queries.model_change import ModelChange, VarianceInDoubt, covering_first
+from mustlink.queries.model_change import ModelChange, VarianceInDoubt
 from mustlink.queries.pair_questions import PAIR_STRATEGIES, pairs_to_ask
 from mustlink.queries.situation import Situation
 from mustlink.queries.uncertainty import Doubt
 from mustlink.queries.variance import SigmaOptimality, VOptimality
+from mustlink.queries.walks import Walks
 
 Ints = NDArray[np.int64]
 KINDS = ("labels", "pairs")
@@ -35,7 +36,8 @@ class Strategy(Protocol):
 
 
 STRATEGIES: dict[str, Callable[[Situation], Strategy]] = {
-    "auto": covering_first,
+    "auto": Walks.of,
+    "walks": Walks.of,
     "variance-in-doubt": VarianceInDoubt.of,
     "v-optimal": VOptimality.of,
     "sigma-optimal": SigmaOptimality.of,
@@ -62,17 +64,17 @@ def next_queries(
     answered by "don't know". Equal rows are asked about once. Rows without an edge, whose label
     tells nothing of others, come last.
 
-    `strategy` for labels: "v-optimal" (Ji & Han 2012), "sigma-optimal" (Ma et al. 2013),
+    `strategy` for labels: "walks", which "auto" is, asks what most doubtful nodes would hear of
+    (`queries.walks`); "v-optimal" (Ji & Han 2012), "sigma-optimal" (Ma et al. 2013),
     "variance-in-doubt" and "model-change" (Miller & Bertozzi), "expected-error" (Zhu et al. 2003),
-    "coverage" (farthest first), "margin", "entropy", "random"; "auto" is "v-optimal" while fewer
-    nodes are known than there are clusters, then "variance-in-doubt". For pairs: "neighbourhoods"
-    (Xiong, Azimi & Fern 2014), which "auto" is, "expected-error" and "expected-change" (Wang &
-    Davidson 2010), "random". A batch asks nothing twice: after every question the node counts as
-    answered. Then `est.refit(...)` with the answers.
+    "coverage" (farthest first), "margin", "entropy", "random". For pairs: "neighbourhoods" (Xiong,
+    Azimi & Fern 2014), which "auto" is, "expected-error" and "expected-change" (Wang & Davidson
+    2010), "random". A batch asks nothing twice: after every question the node counts as answered.
+    Then `est.refit(...)` with the answers.
 
-    Cost O(mp²) for m nodes and p smooth vectors, those of the fit; label propagation has none, and
-    60 are made at the first call (24 of more than 200,000 nodes). `random_state` is of "random"
-    alone. Raises InputError.
+    Cost of "auto": 16 products with W a question. Others O(mp²) for m nodes and p smooth vectors,
+    those of the fit; label propagation has none, and 60 are made at the first call (24 of more than
+    200,000 nodes). `random_state` is of "random" alone. Raises InputError.
     """
     n = as_integer(n, "n", 1)
     check_choice(kind, KINDS, "kind")

@@ -48,13 +48,3 @@ class VarianceInDoubt(ModelChange):
         """MCV (m,)."""
         model = self.model
         return self.doubt * model.reach / (model.noise + model.variance)
-
-
-def covering_first(situation: Situation) -> VOptimality:
-    """V while fewer nodes are known than there are clusters, then MCV: what "auto" is.
-
-    Before, the fit's doubts are about clusters that nobody has named.
-    """
-    k = int(situation.estimator.report_.n_clusters)
-    few = np.count_nonzero(situation.told) < k
-    return VOptimality.of(situation) if few else VarianceInDoubt.of(situation)

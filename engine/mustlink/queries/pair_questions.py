@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.queries.expected_change import expected_error, turning
-from mustlink.queries.model_change import covering_first
 from mustlink.queries.neighbourhoods import Neighbourhoods
 from mustlink.queries.situation import Situation
+from mustlink.queries.walks import Walks
 
 Ints = NDArray[np.int64]
 PAIR_STRATEGIES = ("auto", "neighbourhoods", "expected-error", "expected-change", "random")
@@ -40,7 +40,7 @@ def _by_neighbourhoods(situation: Situation, hoods: Neighbourhoods, n: int) -> l
         if asked is not None and len(found) < n:
             found.append([asked[1], asked[2]])
     open_ = ~situation.told
-    worth = covering_first(situation) if len(found) < n else None
+    worth = Walks.of(situation) if len(found) < n else None
     while worth is not None and len(found) < n and open_.any():
         node = int(np.argmax(np.where(open_, worth.scores(), -np.inf)))
         open_[node] = False
@@ -68,7 +68,7 @@ def _of_pool(
     if strategy == "random":
         pool = rng.choice(situation.m, min(situation.m, max(_POOL, 4 * n)), replace=False)
     else:
-        scores = covering_first(situation).scores()
+        scores = Walks.of(situation).scores()
         pool = np.sort(np.argsort(-scores, kind="stable")[:size])
     first, second = np.triu_indices(pool.size, 1)
     pairs = np.column_stack([pool[first], pool[second]])

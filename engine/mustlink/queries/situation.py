@@ -6,6 +6,7 @@ Everything is in working order (`operators.laplacian`): the m nodes that have an
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.queries.gaussian_model import GaussianModel
 from mustlink.queries.smooth_rows import smooth_rows
 from mustlink.selection.calibration import usual
+from mustlink.workspace import Workspace
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,15 +34,13 @@ Ints = NDArray[np.int64]
 class Situation:
     """A fitted estimator, its graph's `laplacian` and `rows` (m,): a row of the caller a node.
 
-    `U` (m, p) smooth vectors with their `values` (p,); `told` (m,) whether a label is known,
-    `given` the constraints of rows.
+    `told` (m,) whether a label is known, `given` the constraints of rows.
     """
 
     estimator: Any
+    work: Workspace
     laplacian: NormalizedLaplacian
     rows: Ints
-    U: Floats
-    values: Floats
     told: NDArray[np.bool_]
     given: Constraints
 
@@ -51,20 +51,28 @@ class Situation:
         recorder = Recorder(Unheard())
         work = estimator._view(graph, recorder, row_weights=estimator._row_weights)
         laplacian = laplacian_of(work)
-        U, values = smooth_rows(estimator, work, laplacian)
         told = nodes_of(graph, _labelled(given), laplacian)
         rows = graph.first_rows[laplacian.nodes]
-        return cls(estimator, laplacian, rows, U, values, told, given)
+        return cls(estimator, work, laplacian, rows, told, given)
 
     @property
     def m(self) -> int:
         """Nodes that have an edge."""
         return self.laplacian.size
 
+    @cached_property
+    def _basis(self) -> tuple[Floats, Floats]:
+        return smooth_rows(self.estimator, self.work, self.laplacian)
+
     @property
-    def n_answers(self) -> int:
-        """Rows and pairs that are known."""
-        return int(_labelled(self.given).size + len(self.given.pairs))
+    def U(self) -> Floats:
+        """Smooth vectors (m, p), see `smooth_rows`."""
+        return self._basis[0]
+
+    @property
+    def values(self) -> Floats:
+        """Those of L̄ (p,) that the columns of U have."""
+        return self._basis[1]
 
     def at(self, rows: Any) -> Ints:
         """Working numbers of rows, -1 for those without an edge."""
