@@ -26,6 +26,7 @@ BENCH = ROOT / "bench"
 RUNNABLE = (
     "docs/index.md",
     "docs/start/models.md",
+    "docs/start/asking.md",
     "docs/start/scikit-learn.md",
     "docs/warnings.md",
 )

@@ -240,3 +240,12 @@ def test_saved_and_gone_on_from(csp, tmp_path):
     assert session.undo()
     assert not session.undo()  # what is saved stays
     assert csp.constraints_.labels[20] == 2
+
+
+def test_a_cluster_is_told_by_the_class_of_its_labels():
+    y = np.where(np.arange(240) < 12, (TRUTH + 1) % 4, -1)
+    est = ml.SRCP(n_clusters=4, random_state=0).fit(X, y)  # numbers its clusters by size
+    session = NodeSession(est)
+    node = int(np.flatnonzero(TRUTH == 2)[-1])
+    session.label([node], int(est.labels_[node]))
+    assert est.constraints_.labels[node] == 3

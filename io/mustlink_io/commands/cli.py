@@ -18,6 +18,8 @@ import click
 
 from mustlink.cost.process_memory import return_large_blocks
 from mustlink.errors import InputError, MustlinkError
+from mustlink_io.commands.answer import answer
+from mustlink_io.commands.ask import ask
 from mustlink_io.commands.batch import batch
 from mustlink_io.commands.clean import clean
 from mustlink_io.commands.cluster import cluster
@@ -129,6 +131,8 @@ def cli(context: click.Context) -> None:
       mustlink cut photo.png --strokes strokes.png -o cut.png   a photograph, along your strokes
       mustlink batch jobs.toml --workers 2              many jobs, one after another or at once
       mustlink ui photo.png                             a page to paint on, and see the cut follow
+      mustlink ask out.h5 -o ask.csv                    questions whose answers help most
+      mustlink answer out.h5 ask.csv                    and the result with the answers
       mustlink report out.h5                            a page about a result, with pictures
       mustlink score out.h5 --truth data.h5:/labels     how good they are
       mustlink convert out.h5 labels.csv                to other formats, and into .h5ad
@@ -141,8 +145,8 @@ def cli(context: click.Context) -> None:
 
 
 for command in (
-    cluster, propagate, cut, ui, plan, batch, convert, report, suggest, graph, info, clean, score,
-    demo,
+    cluster, propagate, cut, ui, ask, answer, plan, batch, convert, report, suggest, graph, info,
+    clean, score, demo,
 ):  # fmt: skip
     command.context_settings = _SETTINGS  # also where it is parsed by itself, as jobs are
     cli.add_command(command)

@@ -25,10 +25,17 @@ from mustlink_io.jobs.propagate import propagation_content, propagation_findings
 from mustlink_io.jobs.run import result_of
 
 
-def save_model(estimator: Any, path: str | Path, *, data: bool = True) -> None:
+def save_model(
+    estimator: Any,
+    path: str | Path,
+    *,
+    data: bool = True,
+    beside: Mapping[str, Any] | None = None,
+) -> None:
     """Write a fitted estimator as `mustlink cluster` or `propagate` would, with the model.
 
-    See `mustlink.estimator.GraphEstimator.save`; written whole or not at all. Raises InputError.
+    `beside` are entries that the estimator does not know of, such as the rows' names. See
+    `mustlink.estimator.GraphEstimator.save`; written whole or not at all. Raises InputError.
     """
     tree = model.state_of(estimator, data=data)
     store.check_output(path)
@@ -36,7 +43,9 @@ def save_model(estimator: Any, path: str | Path, *, data: bool = True) -> None:
     parameters = {"method": type(estimator).__name__, **tree["parameters"]}
     result = result_of(estimator, findings, content, estimator.report_, parameters, [])
     with locked(str(path)):
-        store.write(path, {**content, **result.content()}, model_tree.writer(tree))
+        store.write(
+            path, {**content, **result.content(), **(beside or {})}, model_tree.writer(tree)
+        )
 
 
 def load_model(path: str | Path, data: Any = None) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -16,6 +16,7 @@ import mustlink
 from mustlink.constraints import Constraints
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.methods.informed_clusterer import InformedClusterer
+from mustlink_io.jobs.models import save_model
 from mustlink_io.ui.journal import Answer, Journal
 
 Ints = NDArray[np.int64]
@@ -110,6 +111,23 @@ class NodeSession:
 
     def label(self, nodes: Any, value: int | str) -> None:
         """Say that nodes (m,) are of a cluster or class, one of `groups` or a new one."""
+        self.take([self.checked(Answer("label", self._checked(nodes), value))])
+
+    def pair(self, first: int, second: int, together: bool) -> None:
+        """Say that two nodes are together, or are not."""
+        nodes = self._checked([first, second])
+        self.take([self.checked(Answer("pair", nodes, 1 if together else -1))])
+
+    def checked(self, answer: Answer) -> Answer:
+        """The answer as the method takes it; raises InputError."""
+        if answer.kind == "pair":
+            if self._spreads:
+                name = type(self.estimator).__name__
+                raise InputError(f"pairs: {name} takes labels alone; label both, or cluster")
+            if answer.nodes.size < 2:
+                raise InputError(f"pairs: node {answer.nodes[0]} twice; click two nodes")
+            return answer
+        value: int | str = answer.value
         if not self._spreads or self._base.dtype.kind not in "OU":
             try:
                 value = int(value)
@@ -121,17 +139,20 @@ class NodeSession:
                 raise InputError(f"class {value}: numbers of classes are 0 or more; give one")
         elif not value:
             raise InputError("class: has no name; give one")
-        self._add(Answer("label", self._checked(nodes), value))
+        return Answer("label", answer.nodes, self._classes.get(value, value))
 
-    def pair(self, first: int, second: int, together: bool) -> None:
-        """Say that two nodes are together, or are not."""
-        if self._spreads:
-            name = type(self.estimator).__name__
-            raise InputError(f"pairs: {name} takes labels alone; label both, or cluster")
-        nodes = self._checked([first, second])
-        if nodes.size < 2:
-            raise InputError(f"pairs: node {first} twice; click two nodes")
-        self._add(Answer("pair", nodes, 1 if together else -1))
+    @property
+    def _classes(self) -> dict[Any, Any]:
+        """Class by which every cluster is told, where labels number them otherwise: most of its."""
+        told = self.told
+        if self._spreads or not (told >= 0).any():
+            return {}
+        found = {}
+        for one in self.groups:
+            own = told[(self.labels == one) & (told >= 0)]
+            if own.size:
+                found[one] = int(np.bincount(own).argmax())
+        return found
 
     def unknown(self, nodes: Any) -> None:
         """Say that one does not know; it is not asked again."""
@@ -139,6 +160,20 @@ class NodeSession:
         if self.journal is not None:
             self.journal.add(answer)
         self.answers.append(answer)
+
+    def take(self, answers: Sequence[Answer]) -> None:
+        """Count answers, see `checked`, all by one refit; after an InputError none counts."""
+        before = list(self.answers)
+        self.answers += answers
+        words = answers[0].words() if len(answers) == 1 else f"{len(answers)} answers"
+        try:
+            self._refit(words)
+        except InputError:
+            self.answers = before
+            raise
+        if self.journal is not None:
+            for one in answers:
+                self.journal.add(one)
 
     def undo(self) -> bool:
         """Take the last answer back; False where there is none."""
@@ -167,9 +202,12 @@ class NodeSession:
             avoid = np.array([nodes[0] for nodes in unknown if nodes.size == 1], dtype=np.int64)
         return ask(self.estimator, n=n, kind=kind, strategy=strategy, avoid=avoid)
 
-    def save(self, path: str | Path) -> None:
-        """Write the model, which holds the answers, too; the journal ends."""
-        self.estimator.save(path)
+    def save(self, path: str | Path, beside: Mapping[str, Any] | None = None) -> None:
+        """Write the model, which holds the answers, too; the journal ends.
+
+        `beside` are other entries of the file.
+        """
+        save_model(self.estimator, path, beside=beside)
         self._base = self.estimator.given_labels_ if self._spreads else self.estimator.constraints_
         self.answers = [one for one in self.answers if one.kind == "unknown"]
         if self.journal is not None:
@@ -182,16 +220,6 @@ class NodeSession:
         if not found.size or found[0] < 0 or found[-1] >= self.n:
             raise InputError(f"nodes: none, or outside 0 to {self.n - 1}; choose some of the map")
         return found
-
-    def _add(self, answer: Answer) -> None:
-        self.answers.append(answer)
-        try:
-            self._refit(answer.words())
-        except InputError:
-            self.answers.pop()
-            raise
-        if self.journal is not None:
-            self.journal.add(answer)
 
     def _known_labels(self) -> NDArray[Any]:
         if self._spreads:

@@ -1,0 +1,182 @@
+"""`mustlink ask` and `mustlink answer`: from a result over a table to the next result."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mustlink as ml
+from cases import blobs
+from mustlink_io.commands import cli
+from mustlink_io.formats import questions
+from mustlink_io.hdf5 import store
+from mustlink_io.ui.journal import Answer, Journal
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y = blobs(np.random.default_rng(0), 200, 4, d=3)
+    given = np.full(200, -1)
+    for c in range(4):
+        given[np.flatnonzero(y == c)[:2]] = c
+    np.save("x.npy", X)
+    np.save("y.npy", given)
+    return y, given
+
+
+def made(*options):
+    assert cli.run([*options, "--labels", "y.npy", "-o", "out.h5", "--seed", "0", "--quiet"]) == 0
+
+
+def cluster():
+    made("cluster", "x.npy", "-k", "4")
+
+
+def filled(path, answers):
+    """The table with its column `answer`; returns the rows."""
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row, answer in zip(rows, answers, strict=True):
+        row["answer"] = answer
+    with open(path, "w", newline="") as file:
+        table = csv.DictWriter(file, rows[0])
+        table.writeheader()
+        table.writerows(rows)
+    return rows
+
+
+@pytest.mark.parametrize("verb", [["cluster", "x.npy", "-k", "4"], ["propagate", "x.npy"]])
+def test_from_a_result_to_the_next(place, verb, capsys):
+    y, given = place
+    made(*verb)
+    assert cli.run(["ask", "out.h5", "-n", "6", "-o", "ask.csv"]) == 0
+    asked = ml.next_queries(ml.load("out.h5"), 6)
+    rows = [int(one["row"]) for one in filled("ask.csv", [""] * 6)]
+    assert rows == asked.tolist()
+    answers = [*map(str, y[asked[:4]]), "?", ""]
+    filled("ask.csv", answers)
+    capsys.readouterr()
+    assert cli.run(["answer", "out.h5", "ask.csv", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["answers"], told["unknown"]) == (4, 2)
+    est = ml.load("out.h5")
+    known = given.copy()
+    known[asked[:4]] = y[asked[:4]]
+    labels = est.given_labels_ if hasattr(est, "given_labels_") else est.constraints_.labels
+    assert np.array_equal(labels, known)
+    assert cli.run(["ask", "out.h5", "-n", "200", "-o", "all.csv"]) == 0
+    left = {int(one["row"]) for one in filled("all.csv", [""] * (200 - 8 - 6))}
+    assert not left & set(rows)  # neither what is known nor what nobody knew
+
+
+def test_pairs_and_another_output(place, capsys):
+    cluster()
+    before = Path("out.h5").read_bytes()
+    argv = ["ask", "out.h5", "-n", "4", "--kind", "pairs", "--strategy", "neighbourhoods"]
+    assert cli.run([*argv, "-o", "ask.csv"]) == 0
+    rows = filled("ask.csv", ["", "yes", "no", "Apart"])
+    assert cli.run(["answer", "out.h5", "ask.csv", "-o", "new.h5"]) == 0
+    assert "go on?" in capsys.readouterr().out
+    assert Path("out.h5").read_bytes() == before
+    pairs, belief = ml.load("new.h5").constraints_.merged
+    wanted = {tuple(sorted((int(r["first"]), int(r["second"])))): a
+              for r, a in zip(rows[1:], [1, -1, -1], strict=True)}  # fmt: skip
+    assert {tuple(p): b for p, b in zip(pairs.tolist(), belief, strict=True)} == wanted
+    refused = tuple(sorted((int(rows[0]["first"]), int(rows[0]["second"]))))
+    assert cli.run(["ask", "new.h5", "-n", "30", "--kind", "pairs", "-o", "then.csv"]) == 0
+    with open("then.csv", newline="") as file:
+        then = {tuple(sorted((int(r["first"]), int(r["second"])))) for r in csv.DictReader(file)}
+    assert refused not in then
+
+
+def test_the_page_and_the_table_have_the_same_answers(place):
+    cluster()
+    est = ml.load("out.h5")
+    first = ml.next_queries(est, 3)
+    journal = Journal(Path("out.h5.answers"), "out.h5", 200)
+    journal.add(Answer("label", first[:1], 2))
+    journal.add(Answer("unknown", first[1:2]))
+    assert cli.run(["ask", "out.h5", "-n", "5", "-o", "ask.csv"]) == 0
+    rows = filled("ask.csv", ["0", "?", "", "", ""])
+    assert not {int(one["row"]) for one in rows} & set(first[:2].tolist())
+    assert cli.run(["answer", "out.h5", "ask.csv"]) == 0
+    labels = ml.load("out.h5").constraints_.labels
+    assert (labels[first[0]], labels[int(rows[0]["row"])]) == (2, 0)
+    kept = journal.read()
+    assert {one.kind for one in kept} == {"unknown"}
+    assert {int(one.nodes[0]) for one in kept} >= {int(first[1]), int(rows[1]["row"])}
+
+
+@pytest.mark.parametrize("verb", ["propagate", "cluster"])
+def test_names_of_rows_and_classes_stay(place, verb):
+    y, given = place
+    names = np.array(["ants", "bees", "cats", "dogs", ""])
+    with open("x.csv", "w") as file:
+        file.write("name,a,b,c\n")
+        file.writelines(f"r{i},{a},{b},{c}\n" for i, (a, b, c) in enumerate(np.load("x.npy")))
+    with open("y.csv", "w") as file:
+        file.write("node,class\n")
+        file.writelines(f"r{i},{names[given[i]]}\n" for i in np.flatnonzero(given >= 0))
+    more = ["-k", "4"] if verb == "cluster" else []
+    argv = [verb, "x.csv", *more, "--labels", "y.csv", "-o", "out.h5", "--quiet"]
+    assert cli.run(argv) == 0
+    assert cli.run(["ask", "out.h5", "-n", "3", "-o", "ask.csv"]) == 0
+    rows = filled("ask.csv", [""] * 3)
+    assert [one["name"] for one in rows] == [f"r{one['row']}" for one in rows]
+    assert {one["now"] for one in rows} <= set(names)
+    filled("ask.csv", names[y[[int(one["row"]) for one in rows]]])
+    assert cli.run(["answer", "out.h5", "ask.csv"]) == 0
+    with store.open_h5("out.h5") as file:
+        assert store.texts(file, "/names")[7] == "r7"
+        assert set(store.texts(file, "/class_names")) == set(names[:4])
+    assert cli.run(["convert", "out.h5", "labels.csv"]) == 0
+    assert "cats" in Path("labels.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "no line with an answer"),
+        ("row,answer\n", "no line with an answer"),
+        ("row,what\n3,1\n", "line 2 has no answer"),
+        ("number,answer\n3,1\n", "line 2 has no row"),
+        ("row,answer\n900,1\n", "rows are 0 to 199"),
+        ("row,answer\n-1,1\n", "rows are 0 to 199"),
+        ("row,answer\n3,cat\n", "answered 'cat'"),
+        ("row,answer\n3,-4\n", "answered '-4'"),
+        ("first,second,answer\n3,3,yes\n", "row 3 twice"),
+        ("first,second,answer\n3,4,perhaps\n", "give yes or no"),
+        ('row,answer\n"3,1\n', "no table of text"),
+    ],
+)
+def test_tables_that_say_nothing_are_one_line(place, text, words, capsys):
+    cluster()
+    before = Path("out.h5").read_bytes()
+    with open("ask.csv", "w") as file:
+        file.write(text)
+    capsys.readouterr()
+    assert cli.run(["answer", "out.h5", "ask.csv"]) == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert told.count("\n") == 1
+    assert Path("out.h5").read_bytes() == before
+
+
+def test_what_cannot_be_asked_is_one_line(place, capsys):
+    made("cluster", "x.npy", "-k", "4", "--no-model")
+    assert cli.run(["ask", "out.h5"]) == 2
+    assert "has no model" in capsys.readouterr().err
+    cluster()
+    assert cli.run(["ask", "out.h5", "--strategy", "neighbourhoods"]) == 2
+    assert cli.run(["ask", "out.h5", "-o", "out.h5"]) == 2
+    assert "strategy" in capsys.readouterr().err
+
+
+def test_semicolons_of_a_spreadsheet_are_read(tmp_path):
+    path = tmp_path / "ask.csv"
+    path.write_bytes(b"\xef\xbb\xbfrow;now;answer\r\n3;1;2\r\n4;1;?\r\n")
+    found = questions.load_answers(path, 10)
+    assert [(one.nodes, one.answer) for one in found] == [((3,), "2"), ((4,), "")]
