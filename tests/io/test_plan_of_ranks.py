@@ -40,9 +40,21 @@ def test_stages_of_a_rank(folder):
     assert told["peak_bytes"] == told["least_memory"]
 
 
+@pytest.mark.parametrize("method", ["gfhf", "llgc", "poisson", "tik-reg"])
+def test_labels_that_spread(folder, method):
+    line = f"graph.h5 --for propagate -m {method} --labels few.npy --json --ranks"
+    told = [json.loads(plan(folder, f"{line} {ranks}")[1]) for ranks in (1, 4)]
+    for one in told:
+        assert [stage["name"] for stage in one["stages"]][1::2] == ["reading rows", "propagating"]
+        assert one["seconds_are"] == "at least"
+    assert told[1]["peak_bytes"] < told[0]["peak_bytes"]
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
+        ("graph.h5 --for propagate -m green --labels few.npy --ranks 2", "-m green: does not run"),
+        ("graph.h5 --for propagate --labels few.npy --ranks 2 --memory 1GB", "--memory: does not"),
         ("points.npy -k 3 -m ncut --ranks 2", "--ranks takes a graph"),
         ("graph.h5 -k 3 -m ncut --ranks 25", "ask for at most 24 ranks"),
         ("graph.h5 -k 3 -m sskk --labels few.npy --ranks 2", "-m sskk: does not run on ranks"),

@@ -12,6 +12,8 @@ _HELD = 16  # of a weight afterwards: in double and in single precision, with on
 _LINKS = 0.4  # of the weights, between aggregates: 0.1 on sheets, 0.7 in clouds of 32 dimensions
 _LINK = 12  # of a link between aggregates
 _MADE = 28, 40  # likewise while they are made: of one rank, and where others send some
+_SPREAD = 14  # blocks of a propagation, as wide as there are classes, in double precision
+_GROUNDED = 30  # of a weight, where labelled nodes are left out: of the rest there is a copy
 _BLOCKS = 11  # of a step of LOBPCG, as wide as there are vectors
 
 
@@ -53,6 +55,12 @@ class RankCost:
         """While eigenvectors are found."""
         blocks = _BLOCKS * self.columns * self.item * self.n / self.ranks
         return int(self._at_rest + _LINK * self._links + blocks)
+
+    def propagating(self, *, grounded: bool) -> int:
+        """While labels of as many classes as columns spread; `grounded`: nodes are left out."""
+        blocks = 8 * _SPREAD * self.columns * self.n / self.ranks
+        copy = _GROUNDED * self.nnz / self.ranks if grounded else 0
+        return int(self._at_rest + _LINK * self._links + copy + blocks)
 
     def answer(self, k: int) -> int:
         """While rank 0 has k columns of the embedding and labels of all nodes, in both orders."""

@@ -35,6 +35,7 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
       mustlink plan 10000000x16 -k 10 --memory 12GB
       mustlink plan graph.h5 -k 10 --ranks 8
       mustlink plan points.h5 --for propagate -m llgc
+      mustlink plan graph.h5 --for propagate --labels few.csv --ranks 4
     """
     from mustlink_io.formats.own_columns import columns_apart
     from mustlink_io.jobs.cluster import ClusterJob, usual_method
@@ -57,8 +58,6 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     reads = METHODS[method].reads if command == "cluster" and method in METHODS else None
     apart = columns_apart(data, asked["labels"], asked["sample_weight"])
     shape = shape_named(data) or shape_of(data, asked["steps"], reads or asked["read_as"], apart)
-    if command == "propagate" and ranks is not None:
-        raise click.UsageError("--ranks: is planned for mustlink cluster alone; leave it out")
     if command == "propagate":
         asked |= {name: params.pop(name, None) for name in ("graph", "prior", "belief")}
         usual = usual_on(data) if shape.d == 0 else usual_methods(asked["prior"])["method"]

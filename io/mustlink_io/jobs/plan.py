@@ -12,6 +12,9 @@ _GRAPH = ("kNN graph", "weights", "components")
 _SHARE = 0.4  # of the time, beyond which neighbours are searched in another way
 
 
+STEPS = "how many steps the solver takes, ten times as many or not, is known when the graph is seen"
+
+
 @dataclass(frozen=True)
 class StagePlan:
     """One stage: peak of the process in bytes, seconds, and how it is done where that varies.

@@ -28,7 +28,7 @@ from mustlink_io.jobs.graph_stages import (
 )
 from mustlink_io.jobs.methods import PROPAGATORS
 from mustlink_io.jobs.on_disk import home_alone, is_by_rows, refuse_large_text, runs_on_disk
-from mustlink_io.jobs.plan import Plan, StagePlan
+from mustlink_io.jobs.plan import STEPS, Plan, StagePlan
 from mustlink_io.jobs.planning_on_disk import least_on_disk, plan_on_disk
 from mustlink_io.jobs.rates import duration
 from mustlink_io.jobs.solving_stages import answers_peak, solving_stages
@@ -36,9 +36,6 @@ from mustlink_io.jobs.solving_stages import answers_peak, solving_stages
 _EQUAL = 0.5  # share of rows that differ, below which what edges count for is far apart
 # Where multigrid does not contract, elimination takes its place: ten times as long was measured.
 _SURE = 0.1  # share of the time in steps, up to which that is within a factor of two
-_STEPS = (
-    "how many steps the solver takes, ten times as many or not, is known when the graph is seen"
-)
 
 
 def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Plan:
@@ -113,7 +110,7 @@ def plan_job(job: Any, *, shape: Shape | None = None, speed: float = 1.0) -> Pla
     )
     if runs_on_disk(job, is_points=is_points):
         least = min(least, least_on_disk(job, shape, entries))
-    told = seen.later, seen.sooner, _STEPS if unknown else ""
+    told = seen.later, seen.sooner, STEPS if unknown else ""
     why = tuple(sentence for sentence in told if sentence)
     promise = "at least" if unknown else seen.promise
     return Plan(slow, tuple(changes), memory, least, job.method, promise, why)

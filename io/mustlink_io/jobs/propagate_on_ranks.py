@@ -21,9 +21,8 @@ from mustlink_io.jobs.side_labels import labels_of
 Asked = tuple[PropagateJob, RowSlices, formats.Data, formats.Labels, Sides]
 
 
-def check(job: PropagateJob, ranks: int) -> Asked:
-    """The job, its graph and what is told of nodes; InputError for what does not run on ranks."""
-    job = job.settled(is_graph=True)
+def refuse(job: PropagateJob) -> None:
+    """Raise InputError for what does not run on ranks, whatever the graph."""
     job.check()
     asked = {
         "--graph": job.graph,
@@ -34,6 +33,8 @@ def check(job: PropagateJob, ranks: int) -> Asked:
         "--memory": job.memory,
         "--time": job.time_limit,
         "--resume": job.resume,
+        "--refine": job.params.get("refine") is True,
+        "--solver dense": job.params.get("solver") == "dense",
         "--key or an output in .h5ad": job.target,
         **{flag(name): name in GRAPH_OPTIONS for name in job.params},
         **dict.fromkeys(job.steps.options(), True),
@@ -43,6 +44,12 @@ def check(job: PropagateJob, ranks: int) -> Asked:
             raise left_out(name)
     if job.method not in BY_ROWS:
         raise left_out(f"-m {job.method}", f"or choose -m {', '.join(BY_ROWS)}")
+
+
+def check(job: PropagateJob, ranks: int) -> Asked:
+    """The job, its graph and what is told of nodes; InputError for what does not run on ranks."""
+    job = job.settled(is_graph=True)
+    refuse(job)
     graph = graph_of(job, ranks)
     place, shape = formats.parse(job.data), (graph.n_nodes, graph.n_nodes)
     data = formats.Data("graph", SimpleNamespace(shape=shape), place)
