@@ -78,6 +78,7 @@ CLUSTERS = {"points": 5, "picture": 4, "network": 3, "many_parts": 6, "wide_weig
 CLUSTERS["uneven"] = 7
 SPREAD = {"eigen_tol": 1e-8, "max_iter": 600, "random_state": 3, "solver": "diffusion"}
 SPREAD |= {"power": 1.0, "variant": "luxburg"}
+FAR = SPREAD | {"solver": "auto", "mu": 0.01}
 BETA = {"many_parts": -1.0}  # labels of few components allow no positive one
 REGIONS = ("network", "uneven")  # where parts of the constraints meet, and where they do not
 CONSTRAINED = ("csp", "sssc", "fast_ge", "ap")

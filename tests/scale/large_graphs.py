@@ -65,7 +65,12 @@ def planted(rng, n, k, inside, between):
 
 
 def partition(rng):
-    return planted(rng, 100_000, 10, 16, 4)
+    """Ten groups, of which one is two: the subspace of ten vectors ends at a gap, too."""
+    W, group = planted(rng, 100_000, 11, 16, 4)
+    last, rest = np.flatnonzero(group == 10), np.flatnonzero(group == 9)
+    ends = rng.choice(last, 30_000), rng.choice(rest, 30_000)
+    between = sp.csr_matrix((np.ones(30_000), ends), shape=W.shape)
+    return W + between + between.T, np.minimum(group, 9)
 
 
 def many_parts(rng):

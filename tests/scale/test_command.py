@@ -205,7 +205,8 @@ def runs(pid):
 
 
 def test_a_rank_that_is_killed_ends_all_with_a_line(data):
-    job = start(data, f"cluster points.h5 -k {CLUSTERS['points']} -m ncut --ranks 3 -o killed.h5")
+    line = f"cluster points.h5 -k {CLUSTERS['points']} -m ncut --ranks 3 -o killed.h5"
+    job = start(data, line)
     ranks, until = [], time.monotonic() + 30
     while len(ranks) < 3 and time.monotonic() < until:
         time.sleep(0.02)
@@ -216,6 +217,18 @@ def test_a_rank_that_is_killed_ends_all_with_a_line(data):
     assert err.splitlines()[-1].startswith("mustlink: a rank was ended by SIGKILL, and all others")
     assert not any(runs(each) for each in ranks)
     assert not (data / "killed.h5").exists()
+    code, _, err = run(data, f"{line} --quiet")
+    assert (code, err) == (0, "")
+    assert (data / "killed.h5").exists()
+
+
+def test_a_file_that_ends_early_is_told_in_a_line(data):
+    whole = (data / "points.h5").read_bytes()
+    (data / "cut.h5").write_bytes(whole[: len(whole) // 2])
+    code, out, err = run(data, "cluster cut.h5 -k 3 -m ncut --ranks 2 --quiet -o no.h5")
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert "cut.h5" in err
+    assert "truncated" in err
 
 
 def test_nobody_else_loads_mpi():

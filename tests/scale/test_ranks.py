@@ -11,6 +11,7 @@ import scipy.linalg as la
 from graphs import (
     CLUSTERS,
     CONSTRAINED,
+    FAR,
     REGIONS,
     SPREAD,
     constrained,
@@ -26,6 +27,7 @@ from mustlink import E2CP, SRCP, NCut
 from mustlink.eigen.solver import smallest_pairs
 from mustlink.graph import Graph
 from mustlink.kernels.keyed_normals import normals
+from mustlink.lyapunov import pair_propagation
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.operators.laplacian import normalized_laplacian
@@ -281,5 +283,19 @@ def test_pairs_that_are_spread_in_regions(runs, name, method):
     there = {
         key: runs[3][f"regions {name} {method.__name__} {key}"] for key in ("values", "labels")
     }
+    np.testing.assert_allclose(there["values"], here.eigenvalues_, atol=1e-8)
+    assert adjusted_rand_score(here.labels_, there["labels"]) >= 0.9999
+
+
+@pytest.mark.parametrize("name", REGIONS)
+def test_pairs_that_are_spread_far(monkeypatch, runs, name):
+    """By Lanczos: new edges are looked for as in large graphs."""
+    monkeypatch.setattr(pair_propagation, "_ROWS_BELOW", 0)
+    k, W = CLUSTERS[name], WEIGHTS[name]
+    known = told(W, name, at_home(name).labels_)
+    here = SRCP(k, affinity="precomputed", **FAR).fit(W, constraints=known)
+    there = {key: runs[2][f"far {name} {key}"] for key in ("values", "labels", "by", "added")}
+    assert there["by"] == here.report_.choices["propagation"] == "global Krylov"
+    assert there["added"] == here.report_.extra["adjustment"]["added"] > 0
     np.testing.assert_allclose(there["values"], here.eigenvalues_, atol=1e-8)
     assert adjusted_rand_score(here.labels_, there["labels"]) >= 0.9999

@@ -6,6 +6,7 @@ import numpy as np
 from graphs import (
     CLUSTERS,
     CONSTRAINED,
+    FAR,
     REGIONS,
     SPREAD,
     constrained,
@@ -166,6 +167,11 @@ for name, W in graphs():
     cut = normalized_cut(work, k, tol=1e-8, max_iter=400, seed=3)
     found[f"{name} labels"] = work.leave(cut.clusters, -1)
     keep(f"{name} embedding", cut.embedding)
+    if name in REGIONS:
+        there, cut, choices = propagated_cut(work, SRCP(k, **FAR), known, k)
+        found[f"far {name} labels"] = there.leave(cut.clusters, -1)
+        found[f"far {name} values"], found[f"far {name} by"] = cut.values, choices["propagation"]
+        found[f"far {name} added"] = choices["adjustment"]["added"]
 pairs_by_regions._WHOLE = 0  # many regions, of which every rank has some
 for name in REGIONS:
     W, k = dict(graphs())[name], CLUSTERS[name]

@@ -101,6 +101,11 @@ class DividedRegions:
             said = sp.csr_matrix((own["F"], ends), shape=self.beliefs.shape)
             self.beliefs = sp.csr_matrix(self.beliefs + said) if self.beliefs.nnz else said
 
+    def believe(self, F: Floats) -> None:
+        """F on the entries of own rows, instead of what parts said."""
+        own = self.weights
+        self.beliefs = sp.csr_matrix((F, own.indices, own.indptr), shape=own.shape)
+
     def kept(self, field: Any, pattern: Edges) -> Callable[[], tuple[Any, Edges]]:
         """See `SpreadRows`."""
         return lambda: (field, pattern)

@@ -65,6 +65,15 @@ def best_of(pattern: Edges, values: Block, count: int, floor: float) -> NewEdges
     return once(pattern.rows[taken], pattern.indices[taken], values[taken], pattern.size)
 
 
+def best_of_pairs(pairs: NewEdges, count: int, floor: float) -> NewEdges:
+    """The `count` largest F > floor of every node in `pairs`, of which F may have any sign."""
+    nodes, compact = np.unique(np.append(pairs.first, pairs.second), return_inverse=True)
+    first, second = np.split(compact.astype(np.int64), 2)
+    near = NewEdges(first, second, pairs.beliefs).matrix(nodes.size)
+    chosen = best_of(Edges.of_matrix(near), near.data, count, floor)
+    return NewEdges(nodes[chosen.first], nodes[chosen.second], chosen.beliefs)
+
+
 def joined(first: Edges, second: Edges) -> Edges:
     """Where any of two patterns has an entry."""
     return Edges.of_matrix(sp.csr_matrix(first.ones() + second.ones()))

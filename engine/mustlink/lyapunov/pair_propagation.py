@@ -28,7 +28,7 @@ from mustlink.result import Convergence
 from mustlink.stopping import TIME_LIMIT
 
 FieldOf = TypeVar("FieldOf", bound=Field)
-_SEARCH_MU, _SEARCH_TOL = 0.2, 1e-3  # where new edges are looked for when F is nowhere small
+SEARCH_MU, SEARCH_TOL = 0.2, 1e-3  # where new edges are looked for when F is nowhere small
 _ROWS_BELOW = 20_000  # nodes: below, all of a low-rank F is looked through for new edges
 _SMALL = 10.0  # times the largest |F|: below it, F counts and not the beliefs
 _PAIR = 100  # bytes that such a pair takes, on the way
@@ -142,7 +142,7 @@ class Asked:
 
     def krylov_tol(self, problem: LyapunovProblem) -> float:
         """The bound on the relative residual: F is as small as μ."""
-        return self.sharp * min(1.0, problem.mu / _SEARCH_MU)
+        return self.sharp * min(1.0, problem.mu / SEARCH_MU)
 
     @property
     def floor(self) -> float:
@@ -150,9 +150,9 @@ class Asked:
         return FLOOR * self.tol * self.largest
 
     def exact_floor(self, found: list[Block]) -> float:
-        """The same where F is not cut off: less where all F is far below the beliefs (small μ)."""
+        """The same where F is not cut off."""
         largest = max(float(np.abs(values).max(initial=0.0)) for values in found)
-        return FLOOR * self.tol * min(self.largest, _SMALL * largest)
+        return exact_floor(self.tol, self.largest, largest)
 
     def on(self, fields: Iterable[Field], more: Sequence[Edges] = ()) -> list[Block]:
         """The sum of the fields on the edges, the given pairs and more patterns."""
@@ -173,6 +173,11 @@ class Asked:
         agreement = float(np.mean(found[1] * beliefs > 0)) if beliefs.size else 1.0
         about = {"propagation": done.solver, "sources": self.problem.sources.count}
         return PropagatedPairs(found[0], new, done, largest, agreement, floor, told, about)
+
+
+def exact_floor(tol: float, largest_belief: float, largest: float) -> float:
+    """|F| that is taken for zero: less where all F is far below the beliefs (small μ)."""
+    return FLOOR * tol * min(largest_belief, _SMALL * largest)
 
 
 def _by_lapack(asked: Asked) -> PropagatedPairs:
@@ -269,13 +274,18 @@ def _by_krylov(asked: Asked) -> PropagatedPairs:
     return answer.knowing(residual=left, batches=len(batches))
 
 
+def note_search(mu: float, recorder: Recorder) -> None:
+    """Say where new edges can be."""
+    recorder.note(
+        f"new edges are looked for where diffusion with mu = {SEARCH_MU} finds F > 0: with "
+        f"mu = {mu:g} nearly every node reaches every other"
+    )
+
+
 def _where_near(asked: Asked, problem: LyapunovProblem) -> Edges:
     """Where diffusion with a larger μ finds new edges: nearly every F_ij > 0 for a small one."""
-    asked.recorder.note(
-        f"new edges are looked for where diffusion with mu = {_SEARCH_MU} finds F > 0: with "
-        f"mu = {problem.mu:g} nearly every node reaches every other"
-    )
-    near = solve_diffusion(replace(problem, mu=_SEARCH_MU), tol=_SEARCH_TOL)
+    note_search(problem.mu, asked.recorder)
+    near = solve_diffusion(replace(problem, mu=SEARCH_MU), tol=SEARCH_TOL)
     return asked.of_copies(near).strongest(asked.edges, 2 * asked.new_edges).pattern(problem.size)
 
 

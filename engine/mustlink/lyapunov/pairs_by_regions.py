@@ -19,7 +19,7 @@ from mustlink.linear.by_columns import Advance
 from mustlink.lyapunov.diffusion import Diffusion
 from mustlink.lyapunov.equation import Problem
 from mustlink.lyapunov.fields import FLOOR, LocalField
-from mustlink.lyapunov.new_edges import NewEdges, best_of, none
+from mustlink.lyapunov.new_edges import NewEdges, best_of_pairs, none
 from mustlink.lyapunov.reach import reached, starts_of
 from mustlink.lyapunov.regions import Region, SpreadRows, Told
 from mustlink.lyapunov.source_batches import source_parts
@@ -71,7 +71,7 @@ def spread_pairs(
     if Y.count == 0:
         recorder.note("constraints: nothing to spread, the graph stays as it is")
         done = Convergence("none", "nothing to solve", 0, np.zeros(1), tol)
-        edges = _counts(rows.told(0.0), 0)
+        edges = counts_of(rows.told(0.0), 0)
         return SpreadPairs(none(), done, 0.0, 1.0, 0.0, edges, "nothing to spread", {})
     with recorder.stage("constraint propagation") as advance:
         diffusion = Diffusion.prepare(problem, tol, places)
@@ -91,11 +91,12 @@ def spread_pairs(
     said = f"diffusion: every F within {accuracy[0]:.2g} of the largest belief, "
     said += f"{diffusion.filter.degree} steps"
     about = {"propagation": "diffusion", "sources": Y.count, "parts": work.done}
-    edges = _counts(told, new.count)
+    edges = counts_of(told, new.count)
     return SpreadPairs(new, done, largest, agreement, floor, edges, said, about)
 
 
-def _counts(told: Told, added: int) -> dict[str, int]:
+def counts_of(told: Told, added: int) -> dict[str, int]:
+    """Edges by what F does to them."""
     named = {"strengthened": told.up, "weakened": told.down, "added": added}
     return {**named, "untouched": told.every - told.up - told.down}
 
@@ -270,15 +271,9 @@ class _Spreading:
 
     def best(self, queries: Ints, found: Floats, floor: float) -> NewEdges:
         """Of the candidates, the largest of every node."""
-        if self.near.size == 0:
-            return none()
         values = found[np.searchsorted(queries, self.near)]
-        ends = np.divmod(self.near, self.size)
-        nodes, compact = np.unique(np.concatenate(ends), return_inverse=True)
-        first, second = np.split(compact.astype(np.int64), 2)
-        near = NewEdges(first, second, values).matrix(nodes.size)
-        chosen = best_of(Edges.of_matrix(near), near.data, self.new_edges, floor)
-        return NewEdges(nodes[chosen.first], nodes[chosen.second], chosen.beliefs)
+        near = NewEdges(*np.divmod(self.near, self.size), values)
+        return best_of_pairs(near, self.new_edges, floor)
 
 
 _TOLD = np.dtype([("query", np.int64), ("part", np.int64), ("F", np.float64)])

@@ -13,8 +13,6 @@ _ALL_BELOW = 5_000  # nodes up to which every pair may become an edge
 
 def choose(problem: Problem, solver: str, *, everywhere: bool = False) -> str:
     """The solver that "auto" stands for, LAPACK where F is wanted everywhere; raises InputError."""
-    if solver == "krylov" and not isinstance(problem, LyapunovProblem):
-        raise InputError('solver: "krylov" is for SRCP; use "diffusion" or "dense" for E2CP')
     if everywhere:
         if solver not in ("auto", "dense"):
             raise InputError(
@@ -26,9 +24,16 @@ def choose(problem: Problem, solver: str, *, everywhere: bool = False) -> str:
                 f"{_ALL_BELOW:,} will do, give a number such as 20"
             )
         return "dense"
+    if solver == "auto" and problem.size <= SPREAD_DENSE_BELOW:
+        return "dense"
+    return choose_large(problem, solver)
+
+
+def choose_large(problem: Problem, solver: str) -> str:
+    """The same where LAPACK is out of the question."""
+    if solver == "krylov" and not isinstance(problem, LyapunovProblem):
+        raise InputError('solver: "krylov" is for SRCP; use "diffusion" or "dense" for E2CP')
     if solver != "auto":
         return solver
-    if problem.size <= SPREAD_DENSE_BELOW:
-        return "dense"
     far = isinstance(problem, LyapunovProblem) and problem.mu < _LOCAL_MU
     return "krylov" if far else "diffusion"

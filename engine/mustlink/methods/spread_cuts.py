@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -25,12 +25,13 @@ Ints = NDArray[np.int64]
 
 
 def check_spread(estimator: Any, where: str) -> None:
-    """Raise InputError for an option of SRCP or E2CP that runs at home alone, not `where`."""
+    """Raise InputError for an option of SRCP or E2CP that does not run `where`."""
     estimator._check()
+    solvers = ("auto", "diffusion", "krylov") if where == "on ranks" else ("auto", "diffusion")
     alone = {
         "refine": estimator.refine,
         "isolated": estimator.isolated != "drop",
-        "solver": estimator.solver not in ("auto", "diffusion"),
+        "solver": estimator.solver not in solvers,
         "eigen_solver": estimator.eigen_solver not in ("auto", "lobpcg"),
         "new_edges": isinstance(estimator.new_edges, str),
     }
@@ -49,16 +50,22 @@ class Adjusted(Protocol):
 
 
 def spread_on(
-    work: Work, rows: SpreadRows, known: Constraints, problem: Any, new_edges: int, tol: float
+    work: Work,
+    rows: SpreadRows,
+    known: Constraints,
+    problem: Any,
+    new_edges: int,
+    tol: float,
+    spread: Callable[..., SpreadPairs] = spread_pairs,
 ) -> SpreadPairs:
-    """Steps 2 and 3: F; `problem(laplacian, Y)` is what it solves. Raises InputError."""
+    """Steps 2 and 3: F by `spread` of `problem(laplacian, Y)`. Raises InputError."""
     places = np.asarray(work.places(known.nodes), dtype=np.int64)
     lost = int(np.count_nonzero(places < 0))
     note_contradictions(known, work.recorder)
     warn_of_lost(lost, work.recorder)
     order = np.argsort(places)[lost:]
     Y: Sources = sources_at(known, known.nodes[order])
-    return spread_pairs(
+    return spread(
         rows,
         problem(work.laplacian, Y),
         places[order],

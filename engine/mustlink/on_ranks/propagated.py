@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from mustlink.constraints import Constraints
 from mustlink.errors import InputError
 from mustlink.graph.divided_rows import DividedRows, redivided
+from mustlink.lyapunov.divided_krylov import spread_pairs_far
 from mustlink.lyapunov.divided_regions import DividedRegions
-from mustlink.lyapunov.pairs_by_regions import SpreadPairs
+from mustlink.lyapunov.pairs_by_regions import SpreadPairs, spread_pairs
+from mustlink.lyapunov.solver_choice import choose_large
 from mustlink.methods.moved_rows import Moves
 from mustlink.methods.normalized_cut import Cut
 from mustlink.methods.spread_cuts import best_of_cuts, check_spread, mncut_of, spread_on
@@ -78,6 +80,16 @@ class RankAdjusted:
         return redivided(moved, filled, self.work.rows)
 
 
+def _spread_by(solver: str) -> Callable[..., SpreadPairs]:
+    """What finds F."""
+
+    def spread(rows: DividedRegions, problem: Any, *given: Any, **options: Any) -> SpreadPairs:
+        far = choose_large(problem, solver) == "krylov"
+        return (spread_pairs_far if far else spread_pairs)(rows, problem, *given, **options)
+
+    return spread
+
+
 def propagated_cut(
     work: RankWork, estimator: Any, known: Constraints, k: int
 ) -> tuple[RankWork, Cut, dict[str, Any]]:
@@ -92,7 +104,8 @@ def propagated_cut(
     seed = estimator._seed()
     rows = DividedRegions(work.laplacian)
     options = int(estimator.new_edges), float(estimator.tol)
-    F = spread_on(work, rows, known, estimator._problem, *options)
+    spread = _spread_by(estimator.solver)
+    F = spread_on(work, rows, known, estimator._problem, *options, spread)
     warn_of_few(F.counts, recorder)
     how = {"tol": estimator.eigen_tol, "max_iter": int(estimator.max_iter), "seed": seed}
     heaviest = work.ranks.joined(np.array([rows.weights.data.max()])).max()
