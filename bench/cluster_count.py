@@ -196,7 +196,7 @@ def main() -> None:
     common.table("What people mean", heads, pairs)
     print(f"\nright or within one in all draws: {sum(right.values())} of {len(right)}")
     print(f"one piece, never told to be clear: {sum(told.values())} of {len(told)}")
-    figures = {"clear": rows, "none": none, "pairs": pairs, "draws": asked.draws}
+    figures = {"counted": rows, "one_piece": none, "pairs": pairs, "draws": asked.draws}
     common.write_json(asked.out, "cluster-count", figures)
     common.record("cluster_count", {**figures, "right": right, "told": told, "m": asked.pairs})
 

@@ -8,7 +8,7 @@ import pytest
 import mustlink as ml
 import oracles
 from cases import blobs
-from mustlink.selection.cluster_count import count_clusters
+from mustlink.selection.cluster_count import count_clusters, last_step
 from mustlink.selection.pair_count import chosen_count, f_measure
 from mustlink.workspace import Workspace
 
@@ -59,6 +59,28 @@ def test_long_clusters_are_counted_by_the_step(make, k, seed):
 def test_one_piece_has_no_clear_number(make, seed):
     found = counted(make(np.random.default_rng(seed)))
     assert found.doubt.startswith("no clear number of clusters")
+
+
+@pytest.mark.parametrize(
+    ("steps", "k"),
+    [
+        ([0.1, 0.75, 0.3], None),  # a ring
+        ([0.9, 0.2, 0.75], 2),  # two strands
+        ([0.9, 0.2, 0.95, 0.3], 4),  # two of two each
+        ([0.75, 0.2, 0.1, 0.72, 0.1], 5),
+        ([], None),
+    ],
+)
+def test_small_steps_count_where_there_are_no_high_ones(steps, k):
+    assert last_step(np.array(steps)) == k
+
+
+def test_sheets_are_counted():
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.random((3000, 2)), 0.2 * (np.arange(3000) % 5) + 0.01 * rng.normal(size=3000)]
+    found = counted(X)
+    assert (found.k, found.doubt) == (5, None)
+    assert "last step" in found.reason
 
 
 def test_clear_clusters_leave_no_doubt():

@@ -35,9 +35,11 @@ from mustlink.workspace import Workspace
 
 _PART = 0.01  # share of the nodes from which a component is no crumb
 # Gaps, and steps. Of one piece (intervals, rings, rolls, squares, cubes, spheres, clouds; 80 to
-# 3,000 points, five draws) gaps are at most .67, .45 from 200 points on; steps .83, .87 once.
+# 3,000 points, eight draws) gaps are at most .67, .45 from 200 points on; steps .8 behind 2 and 3
+# but for few draws, where they are .9, and behind larger numbers .67.
 _UNCLEAR, _LIKELY, _CLEAR = 0.45, 0.6, 0.68
-_STEP, _CLEAR_STEP = 0.8, 0.88  # an interval's eigenvalues 0, 1, 4, 9 … have .75 behind the second
+_FEW = 3  # an interval's eigenvalues 0, 1, 4, 9 … and a ring's 0, 1, 1, 4, 4 … have .75 so early
+_STEP, _CLEAR_STEP = (0.8, 0.7), (0.91, 0.75)  # up to so few, and beyond; several strands: .75 anew
 _SHARP = 1e-4  # residual of eigenvalues of which some are small
 _NONE = 1e-5  # eigenvalues below this are as good as 0 beside other small ones
 _TOLD, _RIVAL = 3, 0.4  # other numbers that a reason names, of at least so much of the widest gap
@@ -155,10 +157,10 @@ def count_by_gap(work: Workspace, seed: int) -> ClusterCount:
     if gap < _LIKELY and values[1] < FLOOR and in_time:
         values, in_time = _values(work, zeros, wanted, _SHARP, seed)
         steps = eigengaps(values[: most + 1], _NONE)
-    by_step = bool((steps >= _STEP).any())
-    if by_step:
-        k = int(np.flatnonzero(steps >= _STEP)[-1]) + 2
-        step = float(steps[k - 2])
+    stepped = last_step(steps)
+    by_step = stepped is not None
+    if stepped is not None:
+        k = stepped
         reason = (
             f"the last step among the smallest eigenvalues is behind number {k}, from "
             f"{values[k - 1]:.2g} to {values[k]:.2g}"
@@ -177,7 +179,7 @@ def count_by_gap(work: Workspace, seed: int) -> ClusterCount:
             f"perhaps there are no clusters at all: the second eigenvalue, {values[1]:.2f}, is as "
             "large as in random graphs of as many edges: do not rely on these"
         )
-    elif by_step and step < _CLEAR_STEP:
+    elif by_step and steps[k - 2] < _CLEAR_STEP[k > _FEW]:
         doubt = f"{reason}: only a moderate step; name the number if you know it"
     elif not by_step and gap < _UNCLEAR:
         doubt = (
@@ -198,6 +200,15 @@ def _values(
     found = smallest_pairs(work, wanted - zeros, tol=tol, seed=seed)
     values = np.concatenate([np.zeros(zeros), np.maximum(found.values, 0.0)])
     return values, found.convergence.reason != TIME_LIMIT
+
+
+def last_step(steps: NDArray[np.float64]) -> int | None:
+    """K before the last high step, or where there is none before the last of more than three."""
+    high = np.flatnonzero(steps >= _STEP[0])
+    if not high.size:
+        high = np.flatnonzero(steps >= _STEP[1])
+        high = high[high + 2 > _FEW]
+    return int(high[-1]) + 2 if high.size else None
 
 
 def _others(gaps: NDArray[np.float64], k: int) -> str:
