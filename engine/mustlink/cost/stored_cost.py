@@ -157,8 +157,7 @@ def links_in(room: int, aggregates: int) -> int:
     """Links between aggregates that fit into so many bytes beside the reserve; 0: no grids.
 
     For the fewest that say something half of it must do: most kernels are compiled by then, and
-    vectors of points without grids are found by filters alone, in twenty times the time and
-    blurred: 10⁶ points had ARI .994 by filters, .9998 with the fewest links.
+    without grids vectors are found by filters alone: of 10⁶ points in 90 to 160 s instead of 6.
     """
     fewest = _FEWEST * aggregates
     most = (room - RESERVE) // _LINK
