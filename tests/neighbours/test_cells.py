@@ -157,7 +157,7 @@ def test_of_many_centres_the_nearest_is_found():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20_000, 6)).astype(np.float32) + 5
     with ThreadPoolExecutor(2) as pool:
-        groups = grouped(find_centres(X, 900, 2, rng, pool), rng, Team(pool, 2))
+        groups = grouped(find_centres(X, 900, 2, rng, pool), X[:500], rng, Team(pool, 2))
         found = groups.cell(X, Team(pool, 2))
         assert_array_equal(groups.cell(X[7:900], Team(pool, 1)), found[7:900])
     at = (groups.centres.at + groups.centres.middle).astype(float)

@@ -12,22 +12,21 @@ _FAST = {"reassoc", "contract", "nsz", "nnan", "ninf"}  # finite input; sums in 
 
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)
 def go_on(
-    X: Any, middle: Any, at: Any, around: Any, gaps: Any, rows: Any, begin: Any, found: Any,
-    squared: Any, first: int, stop: int,
+    X: Any, middle: Any, at: Any, around: Any, gaps: Any, found: Any, squared: Any, first: int,
+    stop: int,
 ) -> None:  # fmt: skip
-    """Find nearer centres than `found` (m,), `squared` (m,) away, of some `rows` of X (m, d).
+    """Move the points first:stop of X (m, d) from centres `found` (m,) on to nearer ones.
 
-    Row rows[i], i of first:stop, goes on from the centre begin[i]. Centres are `at` (C, d) about
-    `middle` (d,); `around` each are others (C, A), `gaps` (C, A) away, ascending. Where x is
-    |x - a| from a centre, and r from the nearest it has met, none that is nearer lies |x - a| + r
-    from a or farther.
+    Centres are `at` (C, d) about `middle` (d,); `around` each are others (C, A), `gaps` (C, A)
+    away, ascending; `squared` (m,) are the lengths in the end. Where x is |x - a| from a centre,
+    and r from the nearest it has met, none that is nearer lies |x - a| + r from a or farther.
     """
     d = X.shape[1]
     x = np.empty(d, np.float32)
     for i in range(first, stop):
         for c in range(d):
-            x[c] = X[rows[i], c] - middle[c]
-        best = begin[i]
+            x[c] = X[i, c] - middle[c]
+        best = found[i]
         least = _squared(x, at[best])
         while True:
             a = best
@@ -42,8 +41,7 @@ def go_on(
                     bound = own + np.sqrt(value)
             if best == a:
                 break
-        if least < squared[rows[i]]:
-            found[rows[i]], squared[rows[i]] = best, least
+        found[i], squared[i] = best, least
 
 
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)

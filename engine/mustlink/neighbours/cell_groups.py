@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,8 @@ from mustlink.neighbours.refine import Team
 _LOOKED_AT = 256  # centres of a group in any case
 _GROUPS = 3  # usual groups that the centres of one are as many as
 _BLOCK = 64  # centres of a task
-_TRIED = 2  # groups that a point far off the centres looks at
+_SURE = 0.5  # times the distance of the last centre around: nearer ones are the nearest
+_FAR = 0.01  # share of points that are compared with all centres at most
 _POINTS = 1 << 12  # of a task
 _ROWS = 1 << 21  # bytes of points whose cells are found at once
 
@@ -29,7 +29,8 @@ class Groups:
     A point is compared with some, `near` (G, L), of the nearest of G group centres; from the
     nearest of these it goes on to nearer ones among `around` (C, A), the centres near each with
     their `gaps` (C, A), while there are any. By the triangle inequality that is the nearest of all
-    where the last centre around is more than twice as far from it as the point: so nearly always.
+    where the last centre around is twice as far from it as the point. A point that is farther than
+    `far` times that, 1/2 at least, is compared with all.
     """
 
     centres: Centres
@@ -37,6 +38,7 @@ class Groups:
     near: NDArray[np.int32]
     around: NDArray[np.int32]
     gaps: NDArray[np.float32]
+    far: float
 
     @staticmethod
     def bounds(rows: Prepared) -> list[slice]:
@@ -45,39 +47,49 @@ class Groups:
 
     def cell(self, X: NDArray[np.float32], team: Team) -> NDArray[np.int32]:
         """The cell (m,) of each point (m, d)."""
-        m, middle, at = X.shape[0], self.centres.middle, self.centres.at
-        found, squared = np.zeros(m, np.int32), np.full(m, np.inf, np.float32)
-        heads = self.heads.nearest(X, min(_TRIED, self.near.shape[0]), team.pool)
-        rows = np.arange(m)
-        for head in heads.T:
-            order = rows[np.argsort(head[rows], kind="stable")]
-            ends = np.cumsum(np.bincount(head[rows], minlength=self.near.shape[0]))
-            begin = np.empty(order.size, dtype=np.int32)
-
-            def fill(
-                g: int, _: int, order: Any = order, ends: Any = ends, begin: Any = begin
-            ) -> None:
-                some = slice(ends[g - 1] if g else 0, ends[g])
-                begin[some] = self.centres.among(self.near[g], X[order[some]])
-
-            def go_on(first: int, stop: int, order: Any = order, begin: Any = begin) -> None:
-                nearest_cell.go_on(
-                    X, middle, at, self.around, self.gaps, order, begin, found, squared, first, stop
-                )
-
-            team.each(fill, ends.size, 1)
-            team.each(go_on, order.size, _POINTS)
-            if self.gaps.shape[1] == 0:
-                break
-            rows = rows[squared[rows] > self.gaps[found[rows], -1] ** 2]
+        found, squared = self._near_one(X, team)
+        rows = np.flatnonzero(self._off(found, squared) > self.far)
+        if rows.size:
+            found[rows] = self.centres.nearest(X[rows], 1, team.pool)[:, 0]
         return found
 
+    def _near_one(
+        self, X: NDArray[np.float32], team: Team
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """A centre (m,) than which none around it is nearer, and its squared distance."""
+        m, middle, at = X.shape[0], self.centres.middle, self.centres.at
+        found, squared = np.empty(m, np.int32), np.empty(m, np.float32)
+        head = self.heads.nearest(X, 1, team.pool)[:, 0]
+        order = np.argsort(head, kind="stable")
+        ends = np.cumsum(np.bincount(head, minlength=self.near.shape[0]))
 
-def grouped(centres: Centres, rng: np.random.Generator, team: Team) -> Groups:
+        def fill(g: int, _: int) -> None:
+            rows = order[ends[g - 1] if g else 0 : ends[g]]
+            found[rows] = self.centres.among(self.near[g], X[rows])
+
+        def go_on(a: int, b: int) -> None:
+            nearest_cell.go_on(X, middle, at, self.around, self.gaps, found, squared, a, b)
+
+        team.each(fill, ends.size, 1)
+        team.each(go_on, m, _POINTS)
+        return found, squared
+
+    def _off(self, found: NDArray[np.int32], squared: NDArray[np.float32]) -> NDArray[np.floating]:
+        """How far points are from a centre, in distances of the last around it."""
+        if self.around.shape[1] == self.centres.norms.size - 1:  # all are
+            return np.zeros(found.size)
+        return np.sqrt(squared) / np.maximum(self.gaps[found, -1], np.finfo(np.float32).tiny)
+
+
+def grouped(
+    centres: Centres, some: NDArray[np.float32], rng: np.random.Generator, team: Team
+) -> Groups:
     """About √C groups of C centres, each after one that is near it, and who is near each.
 
     To a group belong the centres that are its own, however far: those of others crowd round its
-    middle where sheets cross, or dense regions lie beside thin ones.
+    middle where sheets cross, or dense regions lie beside thin ones. From `some` random points
+    (m, d) it is found how far those are that are farthest off: of points in all directions, none
+    is sure to have its nearest centre, and a few are far from any.
     """
     C = centres.norms.size
     heads = find_centres(centres.at + centres.middle, max(1, int(np.sqrt(C))), 1, rng, team.pool)
@@ -90,7 +102,10 @@ def grouped(centres: Centres, rng: np.random.Generator, team: Team) -> Groups:
     gaps = centres.norms - 2 * (gaps @ centres.at.T)
     gaps[owner, np.arange(C)] = -np.inf
     near = np.argsort(gaps, axis=1, kind="stable")[:, :few].astype(np.int32)
-    return Groups(centres, heads, np.sort(near, axis=1), *near_centres(centres.at, AROUND, team))
+    lists = np.sort(near, axis=1), *near_centres(centres.at, AROUND, team)
+    groups = Groups(centres, heads, *lists, _SURE)
+    off = np.sort(groups._off(*groups._near_one(some, team)))
+    return replace(groups, far=max(_SURE, float(off[int((1 - _FAR) * (off.size - 1))])))
 
 
 def chained(points: NDArray[np.float32]) -> NDArray[np.intp]:

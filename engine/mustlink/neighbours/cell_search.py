@@ -72,7 +72,7 @@ def cell_lists(
         team = Team(pool, n_jobs)
         known = known_neighbours(rows, k, sample, rng, layout, pool)
         tell(0.05)
-        groups = grouped(centres_of(rows, k, rng, layout, pool), rng, team)
+        groups = grouped(centres_of(rows, k, rng, layout, pool), known.points, rng, team)
         tell(0.1)
         cells, parts, cell_of = cells_of(rows, groups, layout, team)
         tell(0.2)

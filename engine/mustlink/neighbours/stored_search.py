@@ -82,7 +82,7 @@ def stored_lists(
         rows = by.given(rows)
         known = by.known(rows, k, sample, rng)
         tell(0.05)
-        groups = grouped(centres_of(rows, k, rng, sizes, pool), rng, team)
+        groups = grouped(centres_of(rows, k, rng, sizes, pool), known.points, rng, team)
         tell(0.1)
         cells, places = write_cells(
             rows, groups, sizes, by.file(*rows.shape), by.cells(rows, groups), known.nodes,

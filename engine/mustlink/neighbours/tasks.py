@@ -54,7 +54,7 @@ class Folder:
         parts = {"centres": groups.centres, "heads": groups.heads}
         arrays = {f"{a}_{b}": c for a, one in parts.items() for b, c in vars(one).items()}
         lists = {name: getattr(groups, name) for name in _LISTS}
-        save_arrays(self.path / "groups.npz", **lists, **arrays)
+        save_arrays(self.path / "groups.npz", far=groups.far, **lists, **arrays)
 
     def groups(self) -> Groups:
         """Who is whose cell."""
@@ -63,7 +63,8 @@ class Folder:
             Centres(*(found[f"{name}_{part}"] for part in ("middle", "at", "norms")))
             for name in ("centres", "heads")
         )
-        return Groups(centres, heads, *(found[name] for name in _LISTS))
+        near, around, gaps = (found[name] for name in _LISTS)
+        return Groups(centres, heads, near, around, gaps, float(found["far"]))
 
     def save_cells(self, search: StoredSearch) -> None:
         """Tell where cells lie."""
