@@ -1,6 +1,6 @@
 """Graphs of 10⁵ to 10⁶ nodes by `--ranks`, against each other and against one process.
 
-`pytest -m slow tests/scale` in the environment of `make test-scale`: half an hour.
+`pytest -m slow tests/scale` in the environment of `make test-scale`: some hours.
 """
 
 import subprocess
@@ -18,13 +18,14 @@ from mustlink_io.hdf5 import store
 pytest.importorskip("petsc4py", reason="PETSc for Python is not installed: make test-scale")
 pytestmark = pytest.mark.slow
 RANKS = (1, 2, 3)
-USUAL = "--regularization 0 --tol 1e-8 --max-iter 1000 --seed 3 --quiet"
-SMOOTH = "--labels few.npy --subspace {subspace} --init k-means++"
+USUAL = "--regularization 0 --max-iter 1000 --seed 3 --quiet"
+# The subspace may end where eigenvalues are close: what is projected on it is less sharp than it.
+SMOOTH = "--tol 1e-10 --labels few.npy --subspace {subspace} --init k-means++"
 SPREAD = "--labels few.npy --solver diffusion --power 1 --variant luxburg"
 SPREAD += " --eigen-tol 1e-8 --max-iter 1000 --seed 3 --quiet"
 # What is said both here and there; a method that runs on ranks needs a line.
 METHODS = {
-    "ncut": "",
+    "ncut": "--tol 1e-8",
     "csp": f"{SMOOTH} --beta {{beta}} --assign kmeans",
     "sssc": f"{SMOOTH} --gamma 0.2 --balanced --assign sphere",
     "ap": f"{SMOOTH} --noise 0.5 --assign kmeans",
@@ -35,6 +36,9 @@ METHODS = {
 LABELS = {"poisson": "", "gfhf": "", "llgc": "--alpha 0.99 --no-refine", "tik-reg": ""}
 SUBSPACE = {"partition": 10}  # beyond it eigenvalues are as near each other as in random graphs
 BETA = {"many_parts": -1.0}  # labels of few components allow no positive one
+# One process leaves small products out of its search for new edges, of which there are many here;
+# parts leave out smaller ones, and find a few edges more.
+SEARCHED = {("partition", "srcp"): 5e-6, ("partition", "e2cp"): 5e-6}
 # Of a thousand equal null vectors a subspace of 24 has some, and which is nobody's choice.
 LEFT_OUT = {("many_parts", name) for name in ("csp", "sssc", "ap", "fast-ge")}
 
@@ -77,7 +81,8 @@ def test_ranks_and_one_process_agree(graph, method):
     for other, its in there[1:]:
         assert np.array_equal(other, there[0][0])
         assert np.array_equal(its, there[0][1])
-    np.testing.assert_allclose(there[0][1], values, rtol=1e-8, atol=1e-8)
+    near = SEARCHED.get((name, method), 1e-8)
+    np.testing.assert_allclose(there[0][1], values, rtol=1e-8, atol=near)
     assert np.array_equal(labels < 0, there[0][0] < 0)
     assert adjusted_rand_score(labels, there[0][0]) >= 0.9999
     if method == "ncut" and name != "many_parts":
