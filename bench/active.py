@@ -2,14 +2,14 @@
 
     python bench/active.py [--draws 10] [--only optdigits usps] [--strategies auto margin]
     python bench/active.py --pairs              CSP by pairs, 300 asked beside 1,000 at random
+    python bench/active.py --method GFHF        in the place of Poisson, classes of equal shares
     python bench/active.py --wrong 0.05         with so many wrong answers
     python bench/active.py --peers-python VENV/bin/python   graphlearning's on the same graph
-    python bench/active.py --million            seconds and memory of ten questions and a refit
 
-Labels: Poisson begins with one random label a class, the same for every strategy, and is refitted
-after every ten answers. The rule that "auto" is was chosen on optdigits, usps, letter and 10,000 of
-MNIST, two to five draws each; the other sets only judge. Runs go to bench/out/active.jsonl, from
-which the next call goes on. Needs the data folder.
+Labels: the method begins with one random label a class, the same for every strategy, and is
+refitted after every ten answers. The rule that "auto" is was chosen on optdigits, usps, letter,
+amazon_photo and 10,000 of MNIST, two to five draws each; the other sets only judge. Runs go to
+bench/out/active.jsonl, from which the next call goes on. Needs the data folder.
 """
 
 from __future__ import annotations
@@ -27,10 +27,15 @@ import common
 
 LABELS, PAIRS, BATCH = 200, 1000, 10
 ASKED_PAIRS, PAIR_BATCH = 300, 20
-CHOSE = ("optdigits", "usps", "letter", "mnist")
-SETS = (*CHOSE, "satellite-like", "mfeat_fourier", "amazon_photo")
+CHOSE = ("optdigits", "usps", "letter", "amazon_photo", "mnist")
+SETS = (*CHOSE, "satellite-like", "mfeat_fourier", "coauthor_phy")
+NETWORKS = ("amazon_photo", "coauthor_phy")
 TOLD = (0, 10, 20, 40, 60, 100, 200)
 STRATEGIES = ("random", "auto", "v-optimal", "variance-in-doubt", "coverage", "margin")
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "Poisson": ("Poisson", {}),
+    "GFHF": ("GFHF", {"class_mass": "equal"}),
+}
 PEERS = ("unc_sampling", "var_opt", "model_change_var_opt")
 
 
@@ -42,7 +47,7 @@ def load(name: str) -> tuple[Any, Any] | None:
 
     if name == "satellite-like":
         X, y = satellite_like()
-    elif name == "amazon_photo":
+    elif name in NETWORKS:
         path = common.data_file(f"graphs/{name}.npz")
         if path is None:
             return None
@@ -102,14 +107,17 @@ def said(y: Any, asked: Any, wrong: float, rng: Any) -> Any:
     return found
 
 
-def by_labels(graph: Any, y: Any, strategy: str, draw: int, wrong: float) -> list[list[float]]:
-    """ARI and accuracy after 0, 10, … answers."""
+def by_labels(
+    graph: Any, y: Any, strategy: str, draw: int, wrong: float, method: str = "Poisson"
+) -> list[list[float]]:
+    """ARI and accuracy after 0, 10, … answers; methods in `METHODS`."""
     import numpy as np
 
     import mustlink as ml
 
     given, rng = begun(y, draw)
-    est = ml.Poisson(affinity="precomputed", random_state=0).fit(graph, given)
+    name, options = METHODS[method]
+    est = getattr(ml, name)(affinity="precomputed", random_state=0, **options).fit(graph, given)
     found, avoid = [scored(est.labels_, y)], np.empty(0, np.int64)
     for _ in range(LABELS // BATCH):
         seed = int(rng.integers(2**31))
@@ -141,7 +149,8 @@ def by_pairs(graph: Any, y: Any, strategy: str, draw: int, wrong: float) -> list
         true = np.where(y[asked[:, 0]] == y[asked[:, 1]], 1.0, -1.0)
         true[rng.random(len(asked)) < wrong] *= -1.0
         ends, belief = np.concatenate([ends, asked]), np.concatenate([belief, true])
-        est.refit(constraints=ml.Constraints.from_pairs(ends, belief, n_nodes=y.size))
+        known = ml.Constraints.from_pairs(ends, belief, n_nodes=y.size)
+        est.refit(constraints=known if usual else known.closure())  # of random ones it is worse
         found.append(scored(est.labels_, y))
     return found
 
@@ -209,51 +218,17 @@ def steps(curve: list[float], width: int) -> range:
     return range(0, len(curve) * width, width)
 
 
-def million(n: int) -> None:
-    """Seconds and memory of a fit, ten questions and a refit."""
-    import numpy as np
-
-    import mustlink as ml
-
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 10, n)
-    X = (rng.normal(size=(10, 8))[y] * 2.0 + rng.normal(size=(n, 8))).astype(np.float32)
-    graph = ml.knn_graph(X, n_neighbors=15, random_state=0, n_jobs=2)
-    given = common.labels_per_class(y, 10, rng)
-    rows = []
-    for method in ("CSP", "Poisson"):
-        options: dict[str, Any] = {"n_clusters": 10} if method == "CSP" else {}
-        est = getattr(ml, method)(affinity="precomputed", random_state=0, n_jobs=2, **options)
-        fit = common.cpu_timed(est.fit, graph, given)
-        for kind in ("labels", "pairs") if method == "CSP" else ("labels",):
-            first = common.cpu_timed(lambda kind=kind, est=est: ml.next_queries(est, 10, kind))
-            again = common.cpu_timed(lambda kind=kind, est=est: ml.next_queries(est, 10, kind))
-            rows.append([method, f"ten {kind}", *first[1:], *again[1:]])
-        new = given.copy()
-        new[ml.next_queries(est, 10)] = 0
-        rows.append([method, "refit", *common.cpu_timed(est.refit, new)[1:],
-                     *common.cpu_timed(est.refit, given)[1:]])  # fmt: skip
-        rows.append([method, "fit", *fit[1:], "", ""])
-    heads = ["method", "what", "first: seconds", "CPU", "again: seconds", "CPU"]
-    peak = common.gigabytes(common.own_peak_bytes())
-    common.table(f"{n:,} nodes, two threads, peak {peak}", heads, rows)
-
-
 def main() -> int:
     parser = common.parser(__doc__ or "")
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--only", nargs="*", default=list(SETS))
     parser.add_argument("--strategies", nargs="*")
+    parser.add_argument("--method", default="Poisson", choices=METHODS)
     parser.add_argument("--pairs", action="store_true")
     parser.add_argument("--wrong", type=float, default=0.0)
     parser.add_argument("--peers-python")
-    parser.add_argument("--million", action="store_true")
-    parser.add_argument("--n", type=int, default=1_000_000)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    if args.million:
-        million(args.n)
-        return 0
     kind = "pairs" if args.pairs else "labels"
     usual = ("random", "auto", "expected-change") if args.pairs else STRATEGIES
     wanted = list(args.strategies or usual)
@@ -269,20 +244,23 @@ def main() -> int:
         for draw in range(args.draws):
             for strategy in wanted:
                 key = {"set": name, "kind": kind, "strategy": strategy, "draw": draw}
-                key["wrong"] = args.wrong
+                key |= {"wrong": args.wrong, "method": "CSP" if args.pairs else args.method}
                 if any(all(run[k] == v for k, v in key.items()) for run in runs):
                     continue
                 common.say(f"{name}, {strategy}, draw {draw}")
                 rest = draw, args.wrong
                 if strategy.startswith("graphlearning"):
                     curve = by_peer(args.peers_python, *loaded, strategy.split()[1], *rest)
+                elif args.pairs:
+                    curve = by_pairs(*loaded, strategy, *rest)
                 else:
-                    curve = (by_pairs if args.pairs else by_labels)(*loaded, strategy, *rest)
+                    curve = by_labels(*loaded, strategy, *rest, args.method)
                 if curve is not None:
                     runs.append({**key, "curve": curve})
                     with kept.open("a") as file:
                         file.write(json.dumps(runs[-1]) + "\n")
-    some = [run for run in runs if run["kind"] == kind and run["wrong"] == args.wrong]
+    same = {"kind": kind, "wrong": args.wrong, "method": "CSP" if args.pairs else args.method}
+    some = [run for run in runs if all(run[k] == v for k, v in same.items())]
     summary([run for run in some if run["draw"] < args.draws], kind, args.wrong)
     return 0
 

@@ -16,7 +16,7 @@ from mustlink.queries.model_change import ModelChange, VarianceInDoubt
 from mustlink.queries.situation import Situation, doubts
 from mustlink.queries.uncertainty import Doubt
 from mustlink.queries.variance import SigmaOptimality, VOptimality
-from mustlink.queries.walks import STEPS, Walks
+from mustlink.queries.walks import Walks, fitting_steps
 
 LABELS = (*STRATEGIES, "random")
 
@@ -127,21 +127,35 @@ def test_coverage_is_farthest_first():
     assert greedy(Coverage.of(situation), ~situation.told, 5) == wanted
 
 
-def test_walks_are_powers_of_the_transition_matrix():
-    est, _, _ = fitted()
+@pytest.mark.parametrize("known", [6, 30])
+def test_walks_are_powers_of_the_transition_matrix(known):
+    est, _, _ = fitted(known=known)
     situation = Situation.of(est)
     order = situation.laplacian.nodes
     W = est.graph_.affinity.toarray()[np.ix_(order, order)]
-    P = np.linalg.matrix_power(W / W.sum(axis=1, keepdims=True), STEPS)
+    P = W / W.sum(axis=1, keepdims=True)
     sample = np.unique(np.linspace(0, len(W) - 1, 16).astype(int))
-    own = np.median(np.diag(P)[sample])
-    doubt, strategy = doubts(situation)[0], Walks.of(situation)
-    asked = np.flatnonzero(situation.told).tolist()
+    back = [np.median(np.diag(np.linalg.matrix_power(P, t))[sample]) for t in range(9)]
+    strategy = Walks.of(situation)
+    t = strategy.steps
+    assert t == 1 or back[t] * len(W) / (4 * known) >= 1
+    assert t == 8 or back[t + 1] * len(W) / (4 * known) < 1
+    assert strategy.own == pytest.approx(back[t] if t > 1 else 1)
+    P = np.linalg.matrix_power(P, t)
+    doubt, asked = doubts(situation)[0], np.flatnonzero(situation.told).tolist()
     for node in (5, 60, 7):
         heard = P[:, asked].sum(axis=1)
-        assert np.allclose(strategy.scores(), (doubt * np.exp(-heard / own)) @ P)
+        assert np.allclose(strategy.scores(), (doubt * np.exp(-heard / strategy.own)) @ P)
         strategy.answered(node)
         asked.append(node)
+
+
+def test_walks_get_shorter_the_more_is_known():
+    X, _ = blobs(np.random.default_rng(0), 600, 3, separation=2)
+    laplacian = Situation.of(ml.NCut(3, n_neighbors=6, random_state=0).fit(X)).laplacian
+    found = [fitting_steps(laplacian, 600 / known)[0] for known in (3, 30, 100, 300, 600)]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > found[-1] == 1
 
 
 @pytest.mark.parametrize("method", ["Poisson", "CSP"])

@@ -49,7 +49,9 @@ class Situation:
         """Of a fitted estimator; raises InputError where it is none that can be told something."""
         given, graph = given_of(estimator), estimator.graph_
         recorder = Recorder(Unheard())
-        work = estimator._view(graph, recorder, row_weights=estimator._row_weights)
+        work = estimator._view(
+            graph, recorder, row_weights=getattr(estimator, "_row_weights", None)
+        )
         laplacian = laplacian_of(work)
         told = nodes_of(graph, _labelled(given), laplacian)
         rows = graph.first_rows[laplacian.nodes]

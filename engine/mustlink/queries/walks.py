@@ -9,13 +9,18 @@ That is coverage with a soft radius (Yehuda et al., *Active learning through a c
 NeurIPS 2022, with walks in the place of balls) weighed by doubt (explore, then exploit: Miller &
 Calder, SIAM J. Math. Data Sci. 2023, whose decay also comes from a graph). Doubt alone asks about
 outliers between two classes, which tell nothing of others; here these count by who hears of them.
-It takes no eigenvectors, 2t products with W for each question, and finds small groups that smooth
-vectors do not show. A region is asked about again while doubt stays, as after a wrong answer.
+
+A walk of t steps is spread over about 1/(Pᵗ)_ii nodes, which shall be no more than a quarter of m
+over the answers or clusters. The more is known, the shorter are the walks, down to nearly doubt
+alone, and in networks, where a few steps reach all, they are short from the beginning.
+
+It takes no eigenvectors, at most 2t products with W for each question, and finds small groups that
+smooth vectors do not show.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -25,8 +30,9 @@ from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.queries.situation import Situation, doubts
 
 Floats = NDArray[np.float64]
-STEPS = 8
-_SAMPLE = 16  # nodes by which s is told
+MOST_STEPS = 8
+_WITHIN = 4  # of an answer's share: what hears little of it counts, too
+_SAMPLE = 16  # nodes by which 1/(Pᵗ)_ii is told
 
 
 @dataclass(eq=False)
@@ -35,30 +41,28 @@ class Walks:
 
     laplacian: NormalizedLaplacian
     doubt: Floats
-    heard: Floats
+    steps: int
     own: float
+    heard: Floats
 
     @classmethod
     def of(cls, situation: Situation) -> Self:
         """By what is known, and the fit's doubts once there are answers for all clusters."""
         laplacian, m = situation.laplacian, situation.m
-        few = np.count_nonzero(situation.told) < int(situation.estimator.report_.n_clusters)
-        doubt = np.ones(m) if few else doubts(situation)[0]
-        sample = np.unique(np.linspace(0, m - 1, min(_SAMPLE, m)).astype(np.int64))
-        marks = np.zeros((m, sample.size))
-        marks[sample, np.arange(sample.size)] = 1.0
-        found = cls(laplacian, doubt * laplacian.copies, np.zeros(m), 1.0)
-        own = found.hears(marks)[sample, np.arange(sample.size)]
-        found.own = max(float(np.median(own)), np.finfo(np.float64).tiny)
-        if situation.told.any():
-            found.heard = found.hears(situation.told[:, None].astype(np.float64))[:, 0] / found.own
+        k, known = int(situation.estimator.report_.n_clusters), int(situation.told.sum())
+        doubt = doubts(situation)[0] if known >= k else np.ones(m)
+        steps, own = fitting_steps(laplacian, m / (_WITHIN * max(k, known)))
+        found = cls(laplacian, doubt * laplacian.copies, steps, own, np.zeros(m))
+        if known:
+            heard = found.hears(situation.told[:, None].astype(np.float64))[:, 0]
+            found = replace(found, heard=heard / own)
         return found
 
     def scores(self) -> Floats:
         """Values (m,): t products with W."""
         root = self.laplacian.root_degree[:, None]
         X = (self.doubt * np.exp(-self.heard))[:, None] / root
-        for _ in range(STEPS):
+        for _ in range(self.steps):
             X = self.laplacian.neighbours(X)
         found: Floats = (root * X)[:, 0]
         return found
@@ -73,7 +77,27 @@ class Walks:
         """PᵗX for (m, b)."""
         root = self.laplacian.root_degree[:, None]
         X = X * root
-        for _ in range(STEPS):
+        for _ in range(self.steps):
             X = self.laplacian.neighbours(X)
         found: Floats = X / root
         return found
+
+
+def fitting_steps(laplacian: NormalizedLaplacian, share: float) -> tuple[int, float]:
+    """Most steps t <= 8 of walks that are spread over `share` nodes or fewer, and (Pᵗ)_ii.
+
+    The median of a few nodes. One step never comes back, and counts as fitting.
+    """
+    m = laplacian.size
+    sample = np.unique(np.linspace(0, m - 1, min(_SAMPLE, m)).astype(np.int64))
+    own = np.arange(sample.size)
+    X = np.zeros((m, sample.size), dtype=laplacian.dtype)
+    X[sample, own] = 1.0
+    steps, back = 1, 1.0
+    for t in range(1, MOST_STEPS + 1):
+        X = laplacian.neighbours(X)
+        found = float(np.median(X[sample, own]))  # that of S is that of P
+        if t > 1 and found * share < 1.0:
+            break
+        steps, back = t, found if t > 1 else back
+    return steps, back

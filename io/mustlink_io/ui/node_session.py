@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -242,7 +243,7 @@ class NodeSession:
         self._tell(said, perf_counter() - began)
 
     def _constraints(self, y: Ints) -> Constraints:
-        """All that is known; of a node that was labelled before the last answer counts."""
+        """All that is known and follows; of a node labelled before the last answer counts."""
         base, pairs = self._base, [one for one in self.answers if one.kind == "pair"]
         if base.labels is not None and (y != base.labels)[base.labels >= 0].any():
             if base.soft_labels is not None:
@@ -254,6 +255,8 @@ class NodeSession:
             ends = np.array([one.nodes for one in pairs])
             belief = [float(one.value) for one in pairs]
             found = found + Constraints.from_pairs(ends, belief, n_nodes=self.n)
+            with suppress(InputError):  # what is believed in part has no closure
+                found = found.closure()
         return found
 
     def _tell(self, said: str, seconds: float) -> None:
