@@ -148,6 +148,13 @@ def test_pairs_tell_which_number_is_meant(nested, method, meant):
     assert "pairs clusters of the graph keep most" in reason
 
 
+def test_suggest_leaves_the_count_to_the_pairs(nested):
+    X, y = nested
+    told = ml.suggest(X, constraints=pairs_of(y, 200))
+    assert told.estimator().n_clusters == "auto"
+    assert any("asks the pairs in the fit" in doubt for doubt in told.doubts)
+
+
 def test_few_pairs_or_of_one_kind_say_nothing(nested):
     X, y = nested
     graph = ml.knn_graph(X, 15, random_state=0)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from mustlink.advice.observations import Seen
 from mustlink.advice.points_look import are_counts
 from mustlink.preparation.request import column_title
+from mustlink.selection.pair_count import enough_pairs
 
 _TINY = 50  # nodes
 _WIDE = 1000  # coordinates
@@ -228,6 +229,11 @@ def number_of_clusters(seen: Seen) -> str | None:
         return (
             f"the number of clusters was not given, and there is nothing to count: {c.k} is a mere "
             "default, name it"
+        )
+    if c.source == "later" and enough_pairs(seen.known.must, seen.known.cannot):
+        return (
+            'the number of clusters was not given: n_clusters="auto" (-k auto) asks the pairs in '
+            "the fit; name it if you know it"
         )
     if c.source == "later":
         return (

@@ -13,7 +13,12 @@ from mustlink.advice.agreement import Comparison, look_at_side
 from mustlink.advice.baseline import baseline
 from mustlink.advice.column_choice import NOT_CHANGED, choose_columns
 from mustlink.advice.data_warnings import doubts
-from mustlink.advice.graph_look import count_of_graph, kind_of_graph, look_at_graph
+from mustlink.advice.graph_look import (
+    DEFAULT_CLUSTERS,
+    count_of_graph,
+    kind_of_graph,
+    look_at_graph,
+)
 from mustlink.advice.metric import choose_metric
 from mustlink.advice.needs import doubt_memory, needs
 from mustlink.advice.observations import Coordinates, Count, Known, Links, Seen
@@ -33,6 +38,7 @@ from mustlink.neighbours import knn_graph
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.preparation.prepared_rows import PreparedRows
 from mustlink.preparation.survey import without
+from mustlink.selection.pair_count import enough_pairs
 
 _NEIGHBORS = 15
 
@@ -235,6 +241,8 @@ def _count(
         return Count(check_n_clusters(as_integer(given, "n_clusters", 2), n), "given")
     if side.classes >= 2:
         return Count(side.classes, "labels")
+    if enough_pairs(side.must, side.cannot):
+        return Count(DEFAULT_CLUSTERS, "later")
     with recorder.stage("spectrum"):
         return count_of_graph(graph, seed)
 

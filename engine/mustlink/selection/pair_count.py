@@ -53,10 +53,13 @@ class PairCount:
 
 def can_count_by_pairs(known: Constraints) -> bool:
     """Whether there are pairs enough, of both kinds."""
-    pairs, belief = known.merged
-    told = belief[belief != 0]
-    must = np.count_nonzero(told > 0)
-    return bool(pairs.shape[0] >= _LEAST and _LEAST_MUST <= must < told.size)
+    belief = known.merged[1]
+    return enough_pairs(int((belief > 0).sum()), int((belief < 0).sum()))
+
+
+def enough_pairs(must: int, cannot: int) -> bool:
+    """Whether so many pairs can tell one K from another."""
+    return bool(must + cannot >= _LEAST and must >= _LEAST_MUST and cannot > 0)
 
 
 def count_by_pairs(work: Workspace, known: Constraints, most: int, seed: int) -> PairCount | None:
