@@ -107,6 +107,10 @@ class GroundedLaplacian:
         """SX for a block (m, b): sums over neighbours."""
         return spmm(self.S, np.ascontiguousarray(X))
 
+    def of_few(self, rows: sp.csr_matrix) -> sp.csr_matrix:
+        """XS for sparse rows X (b, m): costs what their neighbours are."""
+        return rows @ self.S
+
     def smooth(self, X: Block, times: int) -> Block:
         """((I + S)/2)^times X in single precision: damps rough vectors, keeps smooth ones."""
         Y, spare = np.array(X, dtype=np.float32, order="C"), None

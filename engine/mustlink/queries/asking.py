@@ -72,9 +72,9 @@ def next_queries(
     2010), "random". A batch asks nothing twice: after every question the node counts as answered.
     Then `est.refit(...)` with the answers.
 
-    Cost of "auto": 16 products with W a question. Others O(mp²) for m nodes and p smooth vectors,
-    those of the fit; label propagation has none, and 60 are made at the first call (24 of more than
-    200,000 nodes). `random_state` is of "random" alone. Raises InputError.
+    Cost of "auto": 8 products with W, and little more for each question. Others O(mp²) for m nodes
+    and p smooth vectors, those of the fit; label propagation has none, and 60 are made at the first
+    call (24 of more than 200,000 nodes). `random_state` is of "random" alone. Raises InputError.
     """
     n = as_integer(n, "n", 1)
     check_choice(kind, KINDS, "kind")
