@@ -5,9 +5,10 @@
     python bench/workers.py --n 60000           small; `--draws 3` kills three times instead of ten
 
 "start" is the seconds until workers answer and have loaded what they run; the search after it is
-counted apart. "main" are the CPU seconds of the process that hands out the tasks: while it works
-alone the workers wait. A worker of two is then killed (kill -9) at a random moment of the search,
-and of a batch of six jobs: exit code 1 where any list or result differs from those without a kill.
+counted apart, and so is the graph of its lists, which this process makes. "main" are the CPU
+seconds of the process that hands out the tasks: while it works alone the workers wait. A worker of
+two is then killed (kill -9) at a random moment of the search, and of a batch of six jobs: exit code
+1 where any list or result differs from those without a kill.
 """
 
 from __future__ import annotations
@@ -51,13 +52,14 @@ def _digest(*arrays: Any) -> str:
     return found.hexdigest()
 
 
-def _search(path: str, executor: Any) -> tuple[Any, float, float]:
+def _search(path: str, executor: Any, recorder: Any = None) -> tuple[Any, float, float]:
     """A graph of the points in a file by an executor: it, seconds, and this process's own."""
     import h5py
 
     from mustlink.neighbours import knn_graph
 
     options = {"executor": executor, "random_state": 0, "scratch": Path(path).parent}
+    options |= {"observer": recorder}
     with h5py.File(path) as file:
         found = common.cpu_timed(lambda: knn_graph(file["points"], NEIGHBOURS, **options))
     assert found[0].info["parts"] > 1, "so few points are compared here, all with all"
@@ -66,17 +68,20 @@ def _search(path: str, executor: Any) -> tuple[Any, float, float]:
 
 def neighbours(path: str, warm: str, workers: int) -> dict[str, Any]:
     """One search by so many workers, after a small one that loads all that is needed."""
+    from mustlink.observe import Recorder
     from mustlink_io.workers import dask_cluster
 
+    recorder = Recorder()
     began = time.perf_counter()
     with dask_cluster.client_of(workers, None) as client:
         executor = client.get_executor(pure=False)
         _search(warm, executor)
         start = time.perf_counter() - began
-        made, seconds, own = _search(path, executor)
+        made, seconds, own = _search(path, executor, recorder)
     W = made.affinity
     return {
         "start_seconds": start,
+        "search_seconds": sum(s.seconds for s in recorder.stages if s.name == "kNN graph"),
         "seconds": seconds,
         "main_cpu_seconds": own,
         "recall": made.info["recall"],
@@ -144,22 +149,27 @@ def part_neighbours(out: Path, most: int | None) -> dict[str, Any]:
             w: common.call("workers:neighbours", path=path, warm=warm, workers=w) for w in WORKERS
         }
         assert len({run["graph"] for run in runs.values()}) == 1, "the number of workers shows"
-        first = runs[WORKERS[0]]["seconds"]
-        rows.append([path.stem, "none", None, alone["seconds"], None, None, alone["recall"]])
+        first = runs[WORKERS[0]]
+        rows.append(
+            [path.stem, "none", None, None, None, alone["seconds"], None, None, alone["recall"]]
+        )
         for w, run in runs.items():
             rows.append(
                 [
                     path.stem,
                     w,
                     run["start_seconds"],
+                    run["search_seconds"],
+                    first["search_seconds"] / run["search_seconds"],
                     run["seconds"],
+                    first["seconds"] / run["seconds"],
                     run["main_cpu_seconds"],
-                    first / run["seconds"],
                     run["recall"],
                 ]
             )
         figures[name] = {"here": alone, **{str(w): run for w, run in runs.items()}}
-    heads = ["points", "workers", "start s", "search s", "main CPU s", "times", "recall"]
+    heads = ["points", "workers", "start s", "search s", "times", "with graph s", "times"]
+    heads += ["main CPU s", "recall"]
     common.table("Neighbours by Dask's workers, one thread each", heads, rows)
     return figures
 
