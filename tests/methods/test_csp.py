@@ -15,6 +15,7 @@ import oracles
 from cases import KINDS, blobs, planted_graph, random_constraints, random_graph, six_nodes
 from mustlink.errors import InfeasibleError, InputError
 from mustlink.observe import Recorder
+from on_disk import stored
 
 pytestmark = pytest.mark.usefixtures("few_runs")
 
@@ -351,6 +352,26 @@ def test_refit_keeps_numbers_and_reports_what_changed():
     for numbers in itertools.permutations(range(3)):
         assert np.mean(np.array(numbers)[est.labels_] == before) <= same
     assert any(note.startswith("refit: ") for note in est.report_.notes)
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_choices_are_made_anew_when_twice_as_much_is_known_in_small_steps(on_disk):
+    W, y, _ = planted(8, n=150)
+    X = stored(W) if on_disk else W
+    rng = np.random.default_rng(0)
+    pairs = np.array([rng.choice(150, 2, replace=False) for _ in range(96)])
+    belief = np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1.0, -1.0)
+    est, chosen_at, told = csp(3).fit(X), 0, []
+    for m in range(8, 97, 8):
+        known = ml.Constraints.from_pairs(pairs[:m], belief[:m], n_nodes=150)
+        if not chosen_at or known.n_constraints + 1 > 2 * (chosen_at + 1):
+            chosen_at, expected = known.n_constraints, csp(3).fit(X, constraints=known)
+        est.refit(constraints=known)
+        told.append(est.report_.choices["why"])
+        assert told[-1] == expected.report_.choices["why"]
+        assert est.report_.choices["subspace"] == expected.report_.choices["subspace"]
+    assert len(set(told)) > 2
+    assert "held-out" in told[-1]
 
 
 def test_refit_before_fit_is_an_error():

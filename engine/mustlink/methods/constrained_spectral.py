@@ -105,11 +105,11 @@ class ConstrainedSpectral(InformedClusterer):
         return False
 
     def _run_again(self, work: Workspace, known: Constraints) -> None:
-        """With the choices of the first fit while what is known is of the same order."""
+        """With the choices made before while what is known is of the same order."""
         self._run(work, known, self._used_seed, self._choice_kept(known))
 
     def _choice_kept(self, known: Constraints) -> tuple[Choice | None, int] | None:
-        """The choice of the first fit and its K, where a refit goes by it."""
+        """The last choice and its K, while half to twice as much is known as when it was made."""
         similar = 0.5 <= (known.n_constraints + 1) / (self._amount + 1) <= 2
         same = self._asked == self._questions()
         kept = similar and same and self._acted and not known.is_empty
@@ -230,7 +230,9 @@ class ConstrainedSpectral(InformedClusterer):
         warn_unconverged(work, solution.convergence)
         self.graph_, self.labels_ = graph, labels
         self.eigenvalues_, self.costs_ = solution.values, solution.cost
-        self._choice, self._amount = choice, known.n_constraints
+        self._choice = choice
+        if fixed is None:  # of the choice, not of the last refit: by small steps it would never age
+            self._amount = known.n_constraints
         self._acted = formulation.problem.acts and not known.is_empty
         self._asked = self._questions()
         shares = warn_if_broken(labels, known, recorder, 'subspace="exact" or another method')

@@ -105,11 +105,11 @@ class InformedClusterer(FitsOnDisk, GraphClusterer):
 
         They are all that is then known, not additions to `constraints_`; `refit(constraints)` does
         as well. The graph and what is derived from it stay, of methods in a smooth subspace
-        also the choices of the first fit while as much is known and no parameter was set anew:
-        these take seconds. Parameters of the graph are those of `fit`; K may be another. Clusters
-        keep their numbers and names as far as they can, and new ones get new numbers; the report's
-        `changed` is the share of nodes that moved, `clusters_changed` tells the numbers that are
-        new and gone.
+        also the choices made before, until half or twice as much is known as when they were made,
+        or a parameter is set anew: these take seconds. Parameters of the graph are those of `fit`;
+        K may be another. Clusters keep their numbers and names as far as they can, and new ones get
+        new numbers; the report's `changed` is the share of nodes that moved, `clusters_changed`
+        tells the numbers that are new and gone.
         """
         check_is_fitted(self)
         self._check()

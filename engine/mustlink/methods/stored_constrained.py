@@ -129,7 +129,9 @@ def _set(
     estimator.eigenvalues_, estimator.costs_ = solution.values, solution.cost
     estimator.graph_, estimator._cut_on_disk = work.graph, cut
     estimator._vectors, estimator._choice, estimator._used_seed = vectors, choice, seed
-    estimator._amount, estimator._asked = known.n_constraints, estimator._questions()
+    if fixed is None:
+        estimator._amount = known.n_constraints
+    estimator._asked = estimator._questions()
     estimator._acted, estimator._given = found.acts and not known.is_empty, known
     kept = warn_if_broken(labels, known, recorder, "another method")
     parts = work.seen.n_components + work.isolated
