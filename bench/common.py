@@ -164,6 +164,9 @@ def record(name: str, figures: Mapping[str, Any], arguments: Sequence[str] | Non
     if "--record" not in words:
         return
     words.remove("--record")
+    if "--out" in words:  # where else it wrote says nothing
+        at = words.index("--out")
+        del words[at : at + 2]
     asked = ["python", f"bench/{Path(sys.argv[0]).name}", *words]
     entry = {
         "command": shlex.join(asked),
