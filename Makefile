@@ -92,7 +92,8 @@ RECORDED := "million.py" "million.py --peers" "million.py --constraints" "millio
     "readers.py" "grabcut.py --only 106024 153077 208001 24077 37073" "suggest.py" "regions.py" \
     "mnist.py --columns ncut auto p" "mnist_methods.py --draws 3" "mnist_pairs.py --draws 2" \
     "mnist_propagate.py" "roofline.py" "networks.py" "networks.py --large" "workers.py" \
-    "calibration.py" "cluster_count.py" \
+    "calibration.py" "cluster_count.py" "active.py" "active.py --wrong 0.05" "active.py --method GFHF" \
+    "active.py --method Poisson-by-shares" "active.py --pairs" \
     "on_disk.py --points --n 1000000 3000000 10000000 --dimension 20" "on_disk.py --edges 150000000"
 
 bench: $(BIN)/.installed $(SCALE)/.installed

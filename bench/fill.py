@@ -1,4 +1,4 @@
-"""Figures in README, docs and the growth plot, filled from what the benchmarks measured.
+"""Figures in README, docs and their plots, filled from what the benchmarks measured.
 
     python bench/fill.py            write them
     python bench/fill.py --check    say which are not as measured; exit code 1
@@ -8,15 +8,13 @@
     <!-- filled: NAME -->   and   <!-- /filled -->
 
 is `bench/text/NAME.md`, a Jinja template to which every entry of results.json is known by its name.
-The growth plot carries a digest of its figures. The drawing of the rooms and their list are made of
-the import contracts and of docstrings.
+Plots carry a digest of their figures (`plots.py`). The drawing of the rooms and their list are made
+of the import contracts and of docstrings.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import re
 import sys
 from pathlib import Path
@@ -24,9 +22,9 @@ from typing import Any
 
 import architecture
 import common
+import plots
 
 TEXT = common.BENCH / "text"
-PLOT = common.ROOT / "docs" / "growth.png"
 BLOCK = re.compile(r"(<!-- filled: ([\w-]+) -->\n).*?(<!-- /filled -->)", re.DOTALL)
 
 
@@ -100,43 +98,6 @@ def filled(text: str, results: dict[str, Any]) -> str:
     return BLOCK.sub(block, text)
 
 
-# ---------------------------------------------------------------- the plot
-
-
-def digest(figures: Any) -> str:
-    """What the plot carries."""
-    return hashlib.sha256(json.dumps(figures, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def plot_digest() -> str:
-    """The digest in the plot; "" where it has none."""
-    from PIL import Image
-
-    with Image.open(PLOT) as picture:
-        return str(picture.info.get("figures", ""))
-
-
-def draw(figures: dict[str, Any]) -> None:
-    """Draw seconds by stage and peak memory by number of points."""
-    from PIL import Image
-    from PIL.PngImagePlugin import PngInfo
-
-    from mustlink_io import pictures
-
-    peak = {"whole process": figures["peak_bytes"]}
-    nan = float("nan")
-    stages = {
-        name: [nan if value is None else value for value in values]
-        for name, values in figures["seconds"].items()
-    }
-    pictures.save(pictures.scaling(figures["nodes"], stages, peak), PLOT)
-    told = PngInfo()
-    told.add_text("figures", digest(figures))
-    with Image.open(PLOT) as picture:
-        picture.load()
-    picture.save(PLOT, pnginfo=told, optimize=True)
-
-
 def stale() -> list[Path]:
     """Pages and plots that are not as measured."""
     results = common.results()
@@ -145,9 +106,7 @@ def stale() -> list[Path]:
         for page in pages()
         if filled(text := page.read_text(encoding="utf-8"), results) != text
     ]
-    growth = results.get("million_growth")
-    if plot_digest() != (digest(growth["figures"]) if growth else ""):
-        found.append(PLOT)
+    found += plots.stale(results)
     if architecture.drawn() != architecture.PICTURE.read_text(encoding="utf-8"):
         found.append(architecture.PICTURE)
     return found
@@ -162,8 +121,8 @@ def main() -> int:
         print(path.relative_to(common.ROOT))
         if asked.check:
             continue
-        if path == PLOT:
-            draw(results["million_growth"]["figures"])
+        if path in plots.PLOTS:
+            plots.draw(path, results)
         elif path == architecture.PICTURE:
             architecture.main()
         else:

@@ -20,6 +20,14 @@ def few_runs(monkeypatch):
 
 
 @pytest.fixture
+def none_held_out(monkeypatch):
+    """Runs of the shell without the three fits to samples that its report compares with others'."""
+    from mustlink_io.jobs import held_out
+
+    monkeypatch.setattr(held_out, "look", lambda *_: None)
+
+
+@pytest.fixture
 def mustlink(data, monkeypatch, capsys):
     """Run the command in the folder of the module's `data`: (exit code, stdout, stderr)."""
     from mustlink_io.commands import cli
@@ -33,3 +41,27 @@ def mustlink(data, monkeypatch, capsys):
         return code, said.out, said.err
 
     return run
+
+
+@pytest.fixture
+def jobs_here(monkeypatch):
+    """Jobs of a batch run in this process, where it is asked what they find, not how they start."""
+    from contextlib import redirect_stderr, redirect_stdout
+
+    from mustlink_io.batch import children
+    from mustlink_io.commands import cli
+
+    class Here(children.Running):
+        def __init__(self, arguments, log, result, *_):
+            with open(log, "a") as err, open(result, "w") as out:
+                super().__init__(log, err.tell())
+                with redirect_stdout(out), redirect_stderr(err):
+                    self.code = cli.run(list(arguments))
+
+        def poll(self):
+            return True
+
+        def send(self, number):
+            """It has ended."""
+
+    monkeypatch.setattr(children, "Child", Here)

@@ -27,9 +27,10 @@ def numbers(values, piece=None):
     return FileNumbers(file, "graph.h5", values.dtype, values.size, piece, starts)
 
 
-def stored(W, entries=50, piece=None, types=(np.int64, np.int32, np.float32), **how):
-    """The matrix as a graph on disk."""
+def stored(W, entries=None, piece=None, types=(np.int64, np.int32, np.float32), **how):
+    """The matrix as a graph on disk, in blocks of so many entries, else some 12 of 50 or more."""
     W = sp.csr_matrix(W)
+    entries = max(50, W.nnz // 12) if entries is None else entries
     parts = (W.indptr, W.indices, W.data)
     files = [numbers(part.astype(t), piece) for part, t in zip(parts, types, strict=True)]
     more = {name: how.pop(name) for name in ("copies", "rows") if name in how}

@@ -151,6 +151,7 @@ class GraphEstimator(InFiles, BaseEstimator):
     def _remember(self, X: Any) -> None:
         """Keep a reference to the points for new ones to be compared with, and their columns."""
         is_graph = isinstance(X, Graph) or self.affinity in PRECOMPUTED
+        self._preparation = None
         self._points = None if is_graph else X
         if isinstance(X, Graph):
             for name in {"n_features_in_", "feature_names_in_"} & set(vars(self)):
@@ -167,7 +168,7 @@ class GraphEstimator(InFiles, BaseEstimator):
             raise InputError(
                 "new points: a graph was fitted, whose nodes have no coordinates; fit points"
             )
-        new = as_points(X)
+        new = as_points(X := self._as_fitted(X))
         validate_data(self, X, reset=False, skip_check_array=True)
         near = self.n_neighbors, self.metric
         return NewPoints.beside(as_points(self._points), self.graph_, new, *near)

@@ -48,6 +48,7 @@ def grown(estimator: GraphEstimator, X: Any, recorder: Recorder) -> Workspace:
         with recorder.stage("joining nodes"):
             graph = joined_nodes(before, unwrapped(X))
     else:
+        X = estimator._as_fitted(X)
         new, points = as_points(X), as_points(estimator._points)
         validate_data(estimator, X, reset=False, skip_check_array=True)
         with recorder.stage("joining points"):

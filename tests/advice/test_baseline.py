@@ -55,6 +55,14 @@ def test_a_graph_that_hides_the_classes_is_a_doubt(hidden):
     assert np.mean(space["answer"] == y) > 0.8
 
 
+def test_a_number_of_clusters_that_is_counted(round_points):
+    X, y = round_points
+    given = some_labels(y, 10)
+    est = ml.CSP(n_clusters="auto", random_state=0)
+    assert baseline(X, given, est).right == baseline(X, given, ml.CSP(n_clusters=K)).right
+    assert Ours(est.fit(X, given), X, K, 0)._made.n_clusters == est.report_.n_clusters
+
+
 def test_few_labels_are_shown_and_never_doubted(hidden):
     X, y = hidden
     found = baseline(X, some_labels(y, 2), ml.GFHF())

@@ -24,9 +24,15 @@ from mustlink_io.commands import cli
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs.methods import METHODS, PROPAGATORS
 
-pytestmark = pytest.mark.usefixtures("few_runs")
+pytestmark = pytest.mark.usefixtures("few_runs", "few_trees")
 
 N, K = 160, 4
+
+
+@pytest.fixture
+def few_trees(monkeypatch):
+    """The comparison with other answers has tests of its own; its trees take most of the time."""
+    monkeypatch.setattr("mustlink.advice.baseline._TREES", 5)
 
 
 @pytest.fixture(scope="module")

@@ -187,7 +187,7 @@ def restricted_scores(method, W, P, Y):
         return mean @ oracles.green_dense(R, Y, method.normalized)
     if isinstance(method, ml.Poisson):
         center = "degrees" if method.center == "auto" else method.center
-        return mean @ oracles.poisson_dense(R, Y, center)
+        return mean @ oracles.poisson_dense(R, Y, center, equal=True)
     if isinstance(method, ml.LLGC):
         return mean @ oracles.llgc_dense(R, Y, method.alpha)
     return oracles.gfhf_dense(P.T @ R @ P, (P.T @ Y > 0) * 1.0)

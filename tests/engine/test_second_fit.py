@@ -25,7 +25,7 @@ from mustlink.propagate.propagator import Propagator
 
 pytestmark = pytest.mark.usefixtures("few_runs")
 
-N, K = 240, 3
+N, K = 160, 3
 TOL = 1e-8  # of eigenvectors, where none is asked for
 
 A_STEP = {"solver": "lobpcg", "max_iter": 1}

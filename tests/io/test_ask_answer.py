@@ -9,6 +9,7 @@ import pytest
 
 import mustlink as ml
 from cases import blobs
+from mustlink.errors import InputError
 from mustlink_io.commands import cli
 from mustlink_io.formats import questions
 from mustlink_io.hdf5 import store
@@ -141,8 +142,10 @@ def test_names_of_rows_and_classes_stay(place, verb):
     [
         ("", "no line with an answer"),
         ("row,answer\n", "no line with an answer"),
-        ("row,what\n3,1\n", "line 2 has no answer"),
-        ("number,answer\n3,1\n", "line 2 has no row"),
+        ("row,what\n3,1\n", "has no column answer, but row, what"),
+        ("number;answer\n3;1\n", "has no column row, but number, answer"),
+        ("row,answer\n3,1\n5,?\n3,2\n", "lines 2 and 4 answer row 3 as '1' and '2'"),
+        ("first,second,answer\n3,4,yes\n4,3,no\n", "answer row 4 and 3 as 'yes' and 'no'"),
         ("row,answer\n900,1\n", "rows are 0 to 199"),
         ("row,answer\n-1,1\n", "rows are 0 to 199"),
         ("row,answer\n3,cat\n", "answered 'cat'"),
@@ -173,6 +176,24 @@ def test_what_cannot_be_asked_is_one_line(place, capsys):
     assert cli.run(["ask", "out.h5", "--strategy", "neighbourhoods"]) == 2
     assert cli.run(["ask", "out.h5", "-o", "out.h5"]) == 2
     assert "strategy" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("coding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_what_spreadsheets_do_to_a_table_does_not_matter(tmp_path, coding):
+    path = tmp_path / "ask.csv"
+    text = "Row \tnow\t Answer\tremark\r\n3.0\t1\t2\t\r\n\t\t\t\r\n4\t1\tDon't know\tcafé\r\n"
+    path.write_bytes((text + "3\t1\t2\tagain\r\n").encode(coding))
+    found = questions.load_answers(path, 10)
+    assert [(one.nodes, one.answer, one.line) for one in found] == [((3,), "2", 2), ((4,), "", 4)]
+
+
+@pytest.mark.parametrize(("raw", "kind"), [(b"row,answer\n3,caf\xe9\n", "no text in UTF-8"),
+                                           (b"PK\x03\x04\xff\xfe", "a workbook")])  # fmt: skip
+def test_what_is_no_text_is_told(tmp_path, raw, kind):
+    path = tmp_path / "ask.csv"
+    path.write_bytes(raw)
+    with pytest.raises(InputError, match=f"is {kind}; save it as CSV in UTF-8"):
+        questions.load_answers(path, 10)
 
 
 def test_semicolons_of_a_spreadsheet_are_read(tmp_path):

@@ -13,7 +13,7 @@ import mustlink as engine
 from mustlink_io import formats
 from mustlink_io.commands.propagate import propagate
 from mustlink_io.formats import matrices
-from mustlink_io.hdf5 import schema, store
+from mustlink_io.hdf5 import conforming, schema, store
 from mustlink_io.jobs.methods import METHODS, PROPAGATION_OPTIONS, PROPAGATORS, flag
 
 N, K = 120, 3
@@ -218,7 +218,7 @@ def test_the_file_as_the_format_says(mustlink, tmp_path):
             if attribute:
                 assert attribute in file[place].attrs
             else:
-                schema.bind(item, file[place].shape, dims, item.path)
+                conforming.bind(item, file[place].shape, dims, item.path)
         assert dims | {"s": 0} == {"n": N, "K": K, "s": 0}
         report = json.loads(store.text(file["report"][()]))
     assert report["labels_kept"] == 1

@@ -170,7 +170,7 @@ def test_the_summary_and_the_plan_tell_of_it(mustlink, data, tmp_path):
     assert "--for propagate" in err
 
 
-def test_a_jobs_file_takes_both(mustlink, data, tmp_path):
+def test_a_jobs_file_takes_both(mustlink, jobs_here, data, tmp_path):
     (tmp_path / "jobs.toml").write_text(
         f"""
 [defaults]

@@ -99,7 +99,7 @@ def test_what_is_wrong_is_told(told, tmp_path, name):
     assert words in err.strip().splitlines()[-1]
 
 
-def test_in_a_batch(told, folder, tmp_path):
+def test_in_a_batch(told, jobs_here, folder, tmp_path):
     (folder / "jobs.toml").write_text(
         '[defaults]\ndata = "points.npy"\nk = 3\nsoft-labels = "chances.npy"\n'
         f'output = "{tmp_path}/{{name}}.h5"\n[[job]]\nname = "a"\n[[job]]\nname = "b"\n'

@@ -11,6 +11,8 @@ import scipy.sparse as sp
 import mustlink as ml
 from cases import planted_graph
 from mustlink.errors import InputError
+from mustlink.neighbours.reach import ReachKey
+from mustlink.preparation.fitted import Fitted
 from mustlink_io.commands import cli
 from mustlink_io.hdf5 import store
 
@@ -219,17 +221,23 @@ def test_the_shell_and_python_take_each_others_files(tmp_path, monkeypatch, caps
         assert file["labels"][7] == -1
         assert same(np.delete(file["labels"][()], 7), est.labels_)
     est.refit(constraints=est.constraints_)
-    own = est.predict(est._points)  # read from x.csv, prepared as in the fit
-    assert same(own, est.labels_)
+    raw = np.delete(X, 7, axis=0)  # as in x.csv: prepared as in the fit
+    assert same(est.predict(raw), est.labels_)
+    assert not same(np.asarray(est._points), raw)
     est.save("again.h5")
-    assert same(ml.load("again.h5").predict(np.asarray(est._points)), est.labels_)
+    back = ml.load("again.h5")
+    assert same(back.predict(raw), est.labels_)
+    twice = back.add(raw[:5]).graph_
+    assert (twice.n_rows, twice.n_nodes) == (len(raw) + 5, est.graph_.n_nodes)  # none is new
+    assert same(back.fit(raw).predict(raw), back.labels_)  # of these points as they are
     assert cli.run(["info", "again.h5"]) == 0
     assert "/model" in capsys.readouterr().out
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match=r"x\.csv, which has changed since; give them"):
         ml.load("again.h5").predict(X[:1])
-    given = np.asarray(est._points)
-    assert same(ml.load("again.h5", data=given).predict(given), est.labels_)
+    assert same(ml.load("again.h5", data=raw).predict(raw), est.labels_)
+    with pytest.raises(InputError, match="data of shape"):
+        ml.load("again.h5", data=raw[1:])
     (tmp_path / "x.csv").unlink()
     with pytest.raises(InputError, match="is not there"):
         ml.load("out.h5").predict(X[:1])
@@ -240,6 +248,106 @@ def test_the_shell_and_python_take_each_others_files(tmp_path, monkeypatch, caps
     assert cli.run(["propagate", "x.csv", *more]) == 0
     back = ml.load("out.h5")
     assert same(back.refit(back.given_labels_).labels_, ml.load("out.h5").labels_)
+
+
+def test_columns_that_were_dropped_may_be_left_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, truth = blobs()
+    with open("x.csv", "w") as file:
+        file.write("a,id,b,c,d\n")
+        file.writelines(f"{a},r{i},{b},{c},{d}\n" for i, (a, b, c, d) in enumerate(X * 9))
+    np.savetxt("y.csv", known(truth, 0), fmt="%d")
+    steps = ["--drop", "id", "--standardize", "--quiet"]
+    assert cli.run(["propagate", "x.csv", "--labels", "y.csv", *steps, "-o", "out.h5"]) == 0
+    est = ml.load("out.h5")
+    assert same(est.predict(X * 9), est.labels_)
+    assert same(est.predict(np.insert(X * 9, 1, np.nan, axis=1)), est.labels_)
+    with pytest.raises(InputError, match="wanted are 5 columns, or 4 without those"):
+        est.predict(X[:, :3])
+
+
+@pytest.mark.parametrize("verb", ["cluster", "propagate"])
+def test_names_of_classes_come_along(tmp_path, monkeypatch, verb):
+    monkeypatch.chdir(tmp_path)
+    X, truth = blobs()
+    names = np.array(["cats", "ants", "bees", "-1"])  # not in their order
+    given = names[known(truth, 0)]
+    np.savetxt("x.csv", X, delimiter=",", header="a,b,c,d", comments="")
+    (tmp_path / "y.csv").write_text("\n".join(["label", *given]) + "\n")
+    more = ["-k", "3"] if verb == "cluster" else ["--membership"]
+    assert cli.run([verb, "x.csv", "--labels", "y.csv", *more, "-o", "out.h5", "--quiet"]) == 0
+    est = ml.load("out.h5")
+    with store.open_h5("out.h5") as file:
+        numbers, texts = file["labels"][()], np.array(store.texts(file, "/class_names"))
+    if verb == "cluster":
+        assert same(est.labels_, numbers)
+        assert est.cluster_names_ == dict(enumerate(texts))
+        called = texts[est.labels_]
+    else:
+        assert list(est.classes_) == sorted(names[:3])
+        assert np.array_equal(est.labels_, texts[numbers])
+        assert (est.given_labels_ == np.where(given == "-1", "", given)).all()
+        assert est._calibrated[0] is est.labels_
+        called = est.refit(np.where(given == "-1", "", given)).labels_
+    assert np.mean(called == names[truth]) > 0.9
+    est.save("again.h5")
+    with store.open_h5("again.h5") as file:
+        assert list(store.texts(file, "/class_names")) == texts.tolist()
+        assert same(file["labels"][()], numbers)
+
+
+def test_a_preparation_that_cannot_be_is_damage(tmp_path):
+    X, truth = blobs()
+    est = fitted("CSP", X, known(truth, 0))
+    empty, d = np.empty(0), 4
+    no = np.empty(0, dtype=np.intp)
+    wrong = [
+        Fitted(0, empty, no, (), empty, empty),
+        Fitted(d, np.zeros(3), no, (), empty, empty),
+        Fitted(d, empty, np.array([4]), (), empty, empty),
+        Fitted(d, empty, no, ((5, np.zeros(2)),), empty, empty),
+        Fitted(d, empty, no, (), np.zeros(4), np.zeros(4)),
+        Fitted(d, empty, no, (), np.zeros(4), empty),
+        Fitted(d, empty, no, (), empty, empty, dropped=np.array([-1])),
+    ]
+    for one in wrong:
+        est.prepared_by(one).save(tmp_path / "m.h5")
+        with pytest.raises(InputError, match="damaged: _preparation"):
+            ml.load(tmp_path / "m.h5")
+
+
+@pytest.mark.parametrize("wrong", [-1.0, np.inf])
+def test_lists_that_cannot_be_are_damage(tmp_path, wrong):
+    X, truth = blobs()
+    est = fitted("CSP", X, known(truth, 0))
+    reach = est.graph_.derived.find(ReachKey(None))
+    est.save(tmp_path / "m.h5")
+    back = ml.load(tmp_path / "m.h5")
+    assert same(back.graph_.derived.find(ReachKey(None)).last, reach.last)
+    assert same(back.add(X[:20] + 0.1).labels_, est.add(X[:20] + 0.1).labels_)
+    est.graph_.derived.find(ReachKey(None)).scale[3] = wrong
+    est.save(tmp_path / "m.h5")
+    with pytest.raises(InputError, match="damaged: how far lists go"):
+        ml.load(tmp_path / "m.h5")
+
+
+def test_a_graph_that_cannot_be_is_damage(tmp_path):
+    X, truth = blobs()
+    fitted("CSP", X, known(truth, 0)).save(tmp_path / "m.h5")
+    with h5py.File(tmp_path / "m.h5", "r+") as file:
+        values = next(
+            one for one in _datasets(file["model/graph"])
+            if one.dtype.kind == "f" and one.size > len(X)
+        )  # fmt: skip
+        values[3] += 1.0
+    with pytest.raises(InputError, match="damaged: its graph"):
+        ml.load(tmp_path / "m.h5")
+
+
+def _datasets(group):
+    found = []
+    group.visititems(lambda _, one: found.append(one) if isinstance(one, h5py.Dataset) else None)
+    return found
 
 
 def test_answers_are_in_the_file_once(tmp_path):

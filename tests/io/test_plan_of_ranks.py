@@ -1,8 +1,6 @@
 """`mustlink plan --ranks`: the memory of one rank, by stages, or why not, in a line."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -22,32 +20,26 @@ def folder(tmp_path_factory):
     return found
 
 
-def plan(folder, line):
-    command = [sys.executable, "-m", "mustlink_io", "plan", *line.split()]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout, done.stderr
-
-
-def test_stages_of_a_rank(folder):
-    code, out, _ = plan(folder, "graph.h5 -k 3 -m csp --labels few.npy --ranks 2 --json")
+def test_stages_of_a_rank(told):
+    code, out, _ = told("plan graph.h5 -k 3 -m csp --labels few.npy --ranks 2 --json")
     assert code == 0
-    told = json.loads(out)
-    assert [stage["name"] for stage in told["stages"]][1:4] == [
+    plan = json.loads(out)
+    assert [stage["name"] for stage in plan["stages"]][1:4] == [
         "reading rows",
         "multigrid set-up",
         "eigenvectors",
     ]
-    assert told["peak_bytes"] == told["least_memory"]
+    assert plan["peak_bytes"] == plan["least_memory"]
 
 
 @pytest.mark.parametrize("method", ["gfhf", "llgc", "poisson", "tik-reg"])
-def test_labels_that_spread(folder, method):
-    line = f"graph.h5 --for propagate -m {method} --labels few.npy --json --ranks"
-    told = [json.loads(plan(folder, f"{line} {ranks}")[1]) for ranks in (1, 4)]
-    for one in told:
+def test_labels_that_spread(told, method):
+    line = f"plan graph.h5 --for propagate -m {method} --labels few.npy --json --ranks"
+    plans = [json.loads(told(f"{line} {ranks}")[1]) for ranks in (1, 4)]
+    for one in plans:
         assert [stage["name"] for stage in one["stages"]][1::2] == ["reading rows", "propagating"]
         assert one["seconds_are"] == "at least"
-    assert told[1]["peak_bytes"] < told[0]["peak_bytes"]
+    assert plans[1]["peak_bytes"] < plans[0]["peak_bytes"]
 
 
 @pytest.mark.parametrize(
@@ -61,8 +53,8 @@ def test_labels_that_spread(folder, method):
         ("graph.h5 -k auto -m ncut --ranks 2", "-k auto: does not run on ranks"),
     ],
 )
-def test_what_cannot_be_planned_is_told_in_a_line(folder, line, said):
-    code, out, err = plan(folder, line)
+def test_what_cannot_be_planned_is_told_in_a_line(told, line, said):
+    code, out, err = told(f"plan {line}")
     assert (code, out, err.count("\n")) == (2, "", 1), err
     assert said in err
 

@@ -20,6 +20,8 @@ from mustlink.propagate import disk_fit
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.jobs import graph, planning, planning_on_disk
 
+pytestmark = pytest.mark.usefixtures("none_held_out")
+
 N, K = 3000, 5
 
 

@@ -162,7 +162,7 @@ def test_what_reads_results(mustlink, tmp_path):
     assert sides == ["row", "row", "column", "column"]
 
 
-def test_plan_and_batch(mustlink, data, tmp_path):
+def test_plan_and_batch(mustlink, jobs_here, data, tmp_path):
     for line in ("words.mtx --as bipartite", "words.mtx --as bipartite --for propagate"):
         told = json.loads(mustlink(f"plan {line} --json")[1])
         assert (told["n"], told["d"]) == (ROWS + COLUMNS, 0)

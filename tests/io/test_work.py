@@ -24,7 +24,7 @@ from mustlink_io.hdf5 import serialization, work_folder
 from mustlink_io.jobs import run as running
 from results import labels_of
 
-pytestmark = pytest.mark.usefixtures("few_runs")
+pytestmark = pytest.mark.usefixtures("few_runs", "none_held_out")
 
 
 @dataclass(frozen=True)

@@ -86,3 +86,22 @@ def test_sums_over_single_precision_are_double(small_tasks):
     X = np.full((100_000, 1), 0.1, dtype=np.float32)
     expected = 100_000 * float(np.float32(0.1)) ** 2
     np.testing.assert_allclose(tall.gram(X, X)[0, 0], expected, rtol=1e-12)
+
+
+def test_work_on_rows_in_threads_is_that_on_all_at_once(monkeypatch):
+    monkeypatch.setattr(tall, "_ROWS", 1 << 7)
+    monkeypatch.setattr(tall, "_LEAST", 1 << 5)
+    rng = np.random.default_rng(2)
+    for n in (0, 1, 127, 129, 5000):
+        X, v = rng.normal(size=(n, 3)), rng.normal(size=n).astype(np.float32)
+
+        def sums(X, v):
+            return X.sum(axis=1) * v
+
+        def wide(X, v):
+            return np.hstack([X, v[:, None]]) > 0
+
+        for function in (sums, wide):
+            found, expected = tall.by_rows(function, X, v), function(X, v)
+            np.testing.assert_array_equal(found, expected)
+            assert found.dtype == expected.dtype

@@ -12,7 +12,7 @@ from mustlink.linear.approximate_cholesky import ApproximateCholesky
 from mustlink.linear.laplacian_solve import by_elimination, solve_laplacian
 from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.propagate.glp import LaplacianEnergy
+from mustlink.propagate.energies import LaplacianEnergy
 from oracles.elimination import harmonic_by_elimination
 
 WIDE = ["floor", "blocks 1e-12", "blocks 1e-30", "heavy 1e12", "star", "chain", "wide"]

@@ -61,6 +61,25 @@ def test_a_joined_graph_is_that_of_its_slow_twin(weights):
     assert found.info["added"] == 30
 
 
+def test_what_the_search_knew_of_lists_is_what_edges_tell():
+    X, _ = blobs(150)
+    kept = ml.knn_graph(X[:90], 10, random_state=0)
+    bare = ml.Graph(kept.affinity, kept.info)
+    for a, b in ((90, 120), (120, 135), (135, 150)):  # nodes that new ones came near to, too
+        kept, bare = (joined_points(graph, X[:a], X[a:b]) for graph in (kept, bare))
+        np.testing.assert_allclose(kept.affinity.toarray(), bare.affinity.toarray(), atol=1e-6)
+        bare = ml.Graph(bare.affinity, bare.info)
+
+
+def test_units_of_points_do_not_count():
+    X, _ = blobs(120)
+    graph = ml.knn_graph(X[:90], 10, random_state=0)
+    tiny = ml.knn_graph(X[:90] * 2.0**-70, 10, random_state=0)
+    found = joined_points(graph, X[:90], X[90:]).affinity
+    same = joined_points(tiny, X[:90] * 2.0**-70, X[90:] * 2.0**-70).affinity
+    assert abs(found - same).max() == 0
+
+
 def test_walks_find_most_of_the_nearest(monkeypatch):
     X, _ = blobs(3300, d=6)
     graph = ml.knn_graph(X[:3000], 15, random_state=0)
@@ -94,6 +113,11 @@ def test_equal_rows_are_counted():
     assert same.weights.sum() == 65
 
 
+def pairs_of(graph):
+    found = next(pairs for _, pairs in graph.derived.of(PairsKey))
+    return found.values, found.vectors
+
+
 def test_vectors_of_a_grown_graph_are_its_own(monkeypatch):
     monkeypatch.setattr(grown_vectors, "FEWEST", 0)
     X, _ = blobs(2200, d=5, k=5)
@@ -112,6 +136,16 @@ def test_vectors_of_a_grown_graph_are_its_own(monkeypatch):
     assert (found.convergence.residuals <= 1e-2).all()
     np.testing.assert_allclose(found.values, sharp.values, atol=1e-3)  # residual squared over gap
     np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(4), atol=1e-9)
+    lent = grown_vectors._nystrom(laplacian_of(old), *pairs_of(before), laplacian)
+    S, new = laplacian.S.toarray(), laplacian.positions[2000:]
+    for i, value in enumerate(pairs_of(before)[0]):  # L̄v = λv in the rows of new nodes, twice over
+        v = np.zeros(2200)
+        held = laplacian_of(old)
+        ratio = laplacian.root_degree[laplacian.positions[held.nodes]] / held.root_degree
+        v[laplacian.positions[held.nodes]] = pairs_of(before)[1][:, i] * ratio
+        for _ in range(2):
+            v[new] = S[new] @ v / (1 - value)
+        np.testing.assert_allclose(lent[:, i], v, atol=1e-6)
     basis = smoothest(work, 12, solver="lobpcg")
     assert not [s.name for s in work.recorder.stages if s.name == "eigenvectors"]
     assert (basis.residuals <= 1e-2).all()

@@ -43,6 +43,13 @@ def most_overlap(before, after):
                itertools.permutations(range(many), few))  # fmt: skip
 
 
+def test_names_are_given_by_number():
+    W = planted_graph(np.random.default_rng(0), 60, 3)[0]
+    est = ml.NCut(3, affinity="precomputed", random_state=0).fit(W)
+    with pytest.raises(InputError, match="list given; give them by number"):
+        est.name_clusters(["cats"])
+
+
 @given(st.integers(1, 30), st.integers(1, 4), st.integers(1, 4), st.integers(0, 2**31 - 1))
 @settings(max_examples=60, deadline=None)
 def test_renumbered_is_the_best_of_all_renamings(n, k, more, seed):

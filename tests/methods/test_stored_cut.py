@@ -50,6 +50,11 @@ def test_the_same_clusters_as_in_memory(rng, on_disk, variant, tau):
     assert there.report_.method.endswith("on disk")
     rows = there.embedding_[10:20]
     assert rows.shape == (10, 4)
+    for asked in ("confidence_", "membership_"):
+        with pytest.raises(InputError, match="confidence: the graph of this fit is on disk"):
+            getattr(there, asked)
+    with pytest.raises(InputError, match="save: the graph of this fit is on disk"):
+        there.save("m.h5")
     if tau or variant == "ng":
         np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
     mine, inside = there.labels_, there._cut_on_disk.links

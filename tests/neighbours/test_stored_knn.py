@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
@@ -51,10 +51,14 @@ def on_disk(X, k, block, chunk, jobs=2):
     indices, squared = (np.empty_like(part) for part in found.lists.read(slice(0, len(X))))
     numbers, lengths = found.lists.read(slice(0, len(X)))
     indices[order], squared[order] = order[numbers], lengths
+    # Ties go to the smaller number, which on disk is the place in the file.
+    ties = np.lexsort((indices, squared))
+    indices, squared = (np.take_along_axis(part, ties, 1) for part in (indices, squared))
     return indices, np.sqrt(squared), found.info
 
 
 @settings(max_examples=12, deadline=None)
+@example(4487, 763, 70, 4, (10**6, 10**6), 1)  # two points as far as each other
 @given(
     seeds,
     st.integers(600, 3000),
@@ -71,7 +75,9 @@ def test_blocks_find_the_lists_of_the_search_in_memory(seed, n, d, k, sizes, job
     assert info["recall"] >= known[2]["shared"] - 0.02
     if known[2]["sweeps"] == 0:
         assert_array_equal(lengths, known[1])
-        assert_array_equal(indices, known[0])
+        other = indices != known[0]
+        assert np.all(lengths[other] == lengths[other.nonzero()[0], -1])  # as far: left out or not
+        assert np.mean(other) < 0.002
 
 
 @settings(max_examples=10, deadline=None)

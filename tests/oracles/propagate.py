@@ -116,16 +116,18 @@ def green_dense(W, Y, normalized):
     return np.linalg.pinv(laplacians_dense(W)[int(normalized)], rcond=1e-10) @ Y
 
 
-def poisson_dense(W, Y, center="degrees"):
+def poisson_dense(W, Y, center="degrees", *, equal=False):
     """Lf = Σ(y_j − ȳ)δ_j with Σ d_i f_i = 0, on a connected graph (Calder et al. 2020).
 
-    Or with Σ f_i = 0, `center` being "rows".
+    Or with Σ f_i = 0, `center` being "rows"; f_c over Kȳ_c where classes are `equal`.
     """
     known = Y.any(axis=1)
-    charge = np.where(known[:, None], Y - Y[known].mean(axis=0), 0.0)
+    mean = Y[known].mean(axis=0)
+    charge = np.where(known[:, None], Y - mean, 0.0)
     F = np.linalg.pinv(laplacians_dense(W)[0], rcond=1e-10) @ charge
     d = W.sum(axis=1) if center == "degrees" else np.ones(len(W))
-    return F - (d @ F) / d.sum()
+    F -= (d @ F) / d.sum()
+    return F / (mean.size * mean) if equal else F
 
 
 def gwem_dense(W, Y, steps):

@@ -48,10 +48,10 @@ LINEAR = {
         ml.GreenFunction(normalized=True),
         lambda W, Y: oracles.green_dense(W, Y, True),
     ),
-    "poisson": (ml.Poisson(center="degrees"), oracles.poisson_dense),
+    "poisson": (ml.Poisson(center="degrees", class_mass=False), oracles.poisson_dense),
     "poisson rows": (
         ml.Poisson(center="rows"),
-        lambda W, Y: oracles.poisson_dense(W, Y, "rows"),
+        lambda W, Y: oracles.poisson_dense(W, Y, "rows", equal=True),
     ),
     "gwem 1": (ml.GWEM(variant="fixed-point", n_steps=1), lambda W, Y: oracles.gwem_dense(W, Y, 1)),
     "gwem 5": (ml.GWEM(variant="fixed-point", n_steps=5), lambda W, Y: oracles.gwem_dense(W, Y, 5)),
@@ -518,9 +518,9 @@ def test_unequally_many_labels():
     y = np.full(600, -1)
     for c, count in enumerate((60, 2, 2)):
         y[np.flatnonzero(truth == c)[:count]] = c
-    plain = ml.Poisson(random_state=0).fit(X, y)
+    plain = ml.Poisson(class_mass=False, random_state=0).fit(X, y)
     assert any('class_mass="equal"' in note for note in plain.report_.notes)
-    equal = ml.Poisson(class_mass="equal", random_state=0).fit(X, y)
+    equal = ml.Poisson(random_state=0).fit(X, y)
     assert not any('class_mass="equal"' in note for note in equal.report_.notes)
     assert (equal.labels_ == truth).mean() > (plain.labels_ == truth).mean()
 
@@ -533,7 +533,7 @@ def test_classes_that_are_lost_are_a_warning():
         y[np.flatnonzero(truth == c)[:count]] = c
     names = np.where(y < 0, "", np.char.add("c", y.astype(str)))
     with pytest.warns(DoubtfulResultWarning, match="hardly a node beside their labels"):
-        plain = ml.Poisson(random_state=0).fit(X, names)
+        plain = ml.Poisson(class_mass=False, random_state=0).fit(X, names)
     there = [np.count_nonzero(plain.labels_[y < 0] == f"c{c}") for c in range(5)]
     empty = sum(count < 6 for count in there)
     lost, changed = plain.report_.warnings
@@ -541,7 +541,7 @@ def test_classes_that_are_lost_are_a_warning():
     assert lost.startswith(f"{empty} of 5 classes")
     assert changed.startswith(f"{1 - plain.report_.extra['labels_kept']:.1%} of the given labels")
     assert all('class_mass="equal"' in told for told in (lost, changed))
-    for better in (ml.Poisson(class_mass="equal", random_state=0), ml.GFHF(class_mass=True)):
+    for better in (ml.Poisson(random_state=0), ml.GFHF(class_mass=True)):
         assert better.fit(X, names).report_.warnings == ()
         assert (better.labels_ == np.char.add("c", truth.astype(str))).mean() > 0.99
 

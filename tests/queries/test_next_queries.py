@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 import mustlink as ml
 from cases import blobs, planted_graph, random_graph
+from mustlink.eigen.solver import smoothest
 from mustlink.errors import InputError
 from mustlink.queries.asking import PAIR_STRATEGIES, STRATEGIES, greedy
 from mustlink.queries.coverage import Coverage
@@ -300,6 +301,11 @@ def test_estimators_that_cannot_be_told_anything():
 # --- pairs
 
 
+def random_pairs(n, count=20):
+    pairs = np.random.default_rng(1).integers(0, n, (count, 2))
+    return pairs[pairs[:, 0] != pairs[:, 1]]
+
+
 def answers(y, pairs):
     return np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1.0, -1.0)
 
@@ -341,6 +347,38 @@ def test_after_a_no_the_next_likely_neighbourhood_is_asked():
     assert ml.next_queries(est, 1, kind="pairs")[0, 0] != node
 
 
+@pytest.mark.parametrize("method", ["CSP", "FastGE", "SRCP", "Poisson"])
+@pytest.mark.parametrize("known", [0, 12])
+def test_questions_are_those_of_the_fit_whatever_else_its_graph_was_used_for(method, known):
+    W, y = planted_graph(np.random.default_rng(3), 90, 3)
+    given = np.where(np.arange(90) < (known or 3 * (method == "Poisson")), y, -1)
+    options = {"affinity": "precomputed", "random_state": 0}
+    own = options if method == "Poisson" else {**options, "n_clusters": 3}
+    asked = []
+    for used in (False, True):
+        graph = ml.Graph.from_affinity(W)
+        if used:
+            ml.CSP(8, subspace=40, **options).fit(graph, np.where(np.arange(90) % 2, y, -1))
+            ml.next_queries(ml.Poisson(**options).fit(graph, y), 3, strategy="v-optimal")
+        est = getattr(ml, method)(**own).fit(graph, given if given.max() >= 0 else None)
+        labels = [ml.next_queries(est, 8, strategy=one) for one in STRATEGIES]
+        pairs = [ml.next_queries(est, 8, kind="pairs", strategy=one) for one in PAIR_STRATEGIES]
+        asked.append([*labels, *(one.ravel() for one in pairs)])
+    for fresh, then in zip(*asked, strict=True):
+        np.testing.assert_array_equal(fresh, then)
+
+
+def test_pairs_do_not_depend_on_rough_vectors_of_other_fits():
+    X, y = blobs(np.random.default_rng(0), 1100, 4, separation=2)
+    graph = ml.knn_graph(X, n_neighbors=8, random_state=0)
+    pairs = random_pairs(1100)
+    known = ml.Constraints.from_pairs(pairs, answers(y, pairs), n_nodes=1100)
+    est = ml.CSP(4, affinity="precomputed", random_state=0).fit(graph, constraints=known)
+    before = ml.next_queries(est, 20, kind="pairs")
+    smoothest(Situation.of(est).work, 40)
+    np.testing.assert_array_equal(before, ml.next_queries(est, 20, kind="pairs"))
+
+
 def test_pairs_of_no_nodes_left():
     est, y, _ = fitted(n=30, method="CSP")
     est.refit(y)
@@ -365,6 +403,28 @@ def test_settled_where_half_of_the_answers_would_do(method):
     assert "hardly" in str(many)
     assert many.moved <= few.moved
     assert ml.settled(est) == many
+
+
+def test_settled_by_pairs_leaves_out_a_tenth():
+    est, y, _ = fitted(n=120, method="CSP")
+    pairs = random_pairs(120, 400)
+    known = ml.Constraints.from_pairs(pairs, answers(y, pairs), n_nodes=120).closure()
+    est.refit(constraints=known)
+    found = ml.settled(est)
+    assert (found.enough, found.left_out) == (True, 0.1)
+    assert "without a tenth of them" in str(found)
+    wrong = ml.Constraints.from_pairs(pairs, -answers(y, pairs), n_nodes=120)
+    assert ml.settled(est.refit(constraints=wrong)).agreed < found.agreed
+    labels = ml.settled(est.refit(np.where(np.arange(120) % 2, y, -1)))
+    assert labels.left_out == 0.5
+
+
+@pytest.mark.parametrize("method", ["Poisson", "CSP"])
+def test_settled_with_one_label_a_class(method):
+    est, _, _ = fitted(method=method, known=3)
+    found = ml.settled(est)
+    assert (found.enough, found.draws) == (False, 0)
+    assert "too few" in str(found)
 
 
 def test_settled_with_too_few_answers():

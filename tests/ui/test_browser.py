@@ -106,6 +106,16 @@ _SHOWN = """() => {
 }"""
 
 
+# Nothing is wider than the window, and the map has as many pixels as it has room for.
+NARROW = """() => {
+    const all = [...Bokeh.documents[0]._all_models.values()];
+    const map = all.find(one => one.name == "map");
+    const pixels = map.renderers[0].data_source.get_array("image")[0];
+    return document.documentElement.scrollWidth <= window.innerWidth
+        && pixels.shape[1] == map.inner_width;
+}"""
+
+
 def shown_pixels(tab):
     """The picture as the browser has it, as text."""
     return tab.evaluate(_SHOWN)
@@ -171,6 +181,11 @@ def test_lasso_answer_reload_kill_and_go_on(browser, tmp_path):
             says(tab, f"{left} to go")
             if N < 100_000:
                 says(tab, "a leaf of <")  # as text, not as a tag
+            if left == 3:
+                box = tab.get_by_placeholder("another class")
+                box.fill("3")
+                box.press("Enter")
+                continue
             names = "don't know" if left == 5 else str(left % 4)
             tab.get_by_role("button", name=names, exact=True).click()
         says(tab, "no question is left")
@@ -199,6 +214,18 @@ def test_lasso_answer_reload_kill_and_go_on(browser, tmp_path):
         says(tab, "node .* and ")
         tab.get_by_role("button", name="apart").click()
         says(tab, "apart; ")
+        line(tab, "map", [(-4, 4)])
+        says(tab, r"node [0-9,]+ \(")
+        tab.get_by_placeholder("their class").fill("oak")
+        tab.get_by_role("button", name="label").click()
+        says(tab, "no cluster is called so")
+        tab.get_by_role("button", name="name").click()
+        says(tab, "cluster named oak")
+        says(tab, "^■ oak [0-9]")  # in the key of the colours
+        tab.get_by_role("button", name="confidence").click()
+        says(tab, "the chance that a node is where it belongs")
+        tab.set_viewport_size({"width": 420, "height": 800})
+        tab.wait_for_function(NARROW)
 
 
 def status_of(address, headers=None):

@@ -5,7 +5,7 @@ import pytest
 
 import mustlink as ml
 from mustlink.errors import InputError
-from mustlink_io.ui import coordinates, shown_rows
+from mustlink_io.ui import coordinates, opening, shown_rows
 
 
 def crossings(point, xs, ys):
@@ -82,6 +82,31 @@ def test_a_graph_has_a_map_of_its_embedding():
     where = coordinates.flat(est.fit(graph, np.where(np.arange(200) < 8, truth, -1)))
     assert np.isfinite(where).all()
     assert np.ptp(where, axis=0).min() > 0
+
+
+@pytest.mark.parametrize("method", ["CSP", "Poisson"])
+def test_a_graph_that_has_no_embedding_of_two_columns_has_a_map(method):
+    X, truth = clusters(3, k=2)
+    graph = ml.knn_graph(X, n_neighbors=10)
+    options = {"n_clusters": 2} if method == "CSP" else {}
+    est = getattr(ml, method)(affinity="precomputed", random_state=0, **options)
+    est.fit(graph, np.where(np.arange(200) < 8, truth, -1))
+    where = coordinates.flat(est)
+    assert np.isfinite(where).all()
+    assert (np.ptp(where, axis=0) > 0).all()
+    assert np.linalg.matrix_rank(where - where.mean(axis=0), tol=1e-3) == 2
+    np.testing.assert_array_equal(where, coordinates.flat(est))
+
+
+def test_what_is_named_is_looked_at_before_a_fit(tmp_path, monkeypatch):
+    monkeypatch.setattr(opening, "panel", lambda: None)
+    monkeypatch.setattr(ml.CSP, "fit", None)
+    np.save(tmp_path / "data.npy", np.zeros((5, 3)))
+    np.save(tmp_path / "map.npy", np.zeros((4, 2)))
+    with pytest.raises(InputError, match=r"map: shape \(4, 2\)"):
+        opening.page_of_file(f"{tmp_path}/data.npy", map_of=f"{tmp_path}/map.npy")
+    with pytest.raises(InputError, match=r"show: .* shape"):
+        opening.page_of_file(f"{tmp_path}/data.npy", show=f"{tmp_path}/map.npy")
 
 
 def test_the_first_window_leaves_outliers_out():

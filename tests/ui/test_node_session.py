@@ -7,6 +7,7 @@ import mustlink as ml
 from mustlink.errors import InputError
 from mustlink_io.ui.journal import Answer, Journal
 from mustlink_io.ui.node_session import NodeSession
+from mustlink_io.ui.said_of_clusters import classes_of
 
 
 def blobs(n=240, k=4, seed=0):
@@ -129,6 +130,70 @@ def test_what_is_no_label_changes_nothing(csp, nodes, value, words):
     assert len(session.history) == 1
 
 
+def test_clusters_have_names_that_stay_and_are_taken_back(csp, tmp_path):
+    session = NodeSession(csp, journal(tmp_path))
+    oaks = np.flatnonzero(csp.labels_ == 2)[:5]
+    session.name(oaks, "oak")
+    session.label([30], int(TRUTH[30]))
+    assert session.names == {0: "0", 1: "1", 2: "oak", 3: "3"}
+    session.label([31], "oak")
+    assert session.told[31] == 2
+    again = ml.CSP(n_clusters=4, random_state=0).fit(X, np.where(np.arange(240) < 12, TRUTH, -1))
+    taken = NodeSession(again, journal(tmp_path))
+    assert taken.names[2] == "oak"
+    session.name(oaks, "")
+    assert session.names[2] == "2"
+    assert session.undo()
+    assert session.names[2] == "oak"
+    session.save(tmp_path / "out.h5")
+    assert ml.load(tmp_path / "out.h5").cluster_names_ == {2: "oak"}
+
+
+def test_classes_of_labels_have_no_other_names(poisson):
+    with pytest.raises(InputError, match="label with a name"):
+        NodeSession(poisson).name([1], "oak")
+
+
+def test_every_class_may_be_answered(poisson):
+    session = NodeSession(poisson)
+    assert session.choices == {0: "0", 1: "1", 2: "2", 3: "3"}
+    y = np.where(np.arange(240) < 12, (TRUTH + 1) % 4, -1)
+    est = ml.SRCP(n_clusters=4, random_state=0).fit(X, y)  # numbers its clusters by size
+    told = NodeSession(est).choices
+    assert sorted(told) == [0, 1, 2, 3]
+    for one, name in told.items():
+        cluster = int(name.split()[0])
+        known = (est.labels_ == cluster) & (y >= 0)
+        assert np.bincount(y[known]).argmax() == one
+        assert name == (str(cluster) if cluster == one else f"{cluster} (class {one})")
+
+
+def test_few_wrong_answers_do_not_change_what_clusters_are_told_by():
+    labels = np.repeat([0, 1, 2, 3], 10)
+    told = np.full(40, -1)
+    assert classes_of([0, 1, 2, 3], labels, told) == {}
+    told[[0, 1]], told[10], told[[11, 12]] = 0, 1, 0
+    assert classes_of([0, 1, 2, 3], labels, told) == {0: 0, 1: 1, 2: 2, 3: 3}
+    told[20] = 3  # and cluster 3, of which nothing is known, is told by a class of its own
+    assert classes_of([0, 1, 2, 3], labels, told) == {0: 0, 1: 1, 2: 3, 3: 4}
+    told[30] = 2
+    assert classes_of([0, 1, 2, 3], labels, told) == {0: 0, 1: 1, 2: 3, 3: 2}
+
+
+@pytest.mark.parametrize("kind", ["csp", "poisson"])
+def test_confidence_is_what_results_have(kind, request):
+    session = NodeSession(request.getfixturevalue(kind))
+    np.testing.assert_array_equal(session.confidence, session.estimator.membership_.max(axis=1))
+    assert "calibrated" in session.confidence_means
+    by = session.estimator.calibration_
+    session.label([20], int(TRUTH[20]))  # the 13th: less than a tenth
+    _ = session.confidence
+    assert session.estimator.calibration_ is by
+    session.label([21, 22], int(TRUTH[21]))
+    _ = session.confidence
+    assert session.estimator.calibration_ is not by
+
+
 def test_a_pair_is_of_two_nodes(csp):
     with pytest.raises(InputError, match="node 5 twice"):
         NodeSession(csp).pair(5, 5, True)
@@ -202,6 +267,7 @@ def test_a_line_that_was_cut_off_is_ignored_and_replaced(tmp_path):
      '{"kind": "pair", "nodes": [1, 1], "value": 1}',
      '{"kind": "pair", "nodes": [1, 2], "value": 2}',
      '{"kind": "label", "nodes": [1], "value": -1}', '{"kind": "label", "nodes": [1], "value": []}',
+     '{"kind": "name", "nodes": [1], "value": 3}', '{"kind": "name", "nodes": [], "value": "a"}',
      "[" * 100_000],
 )  # fmt: skip
 def test_damaged_answers_are_refused_in_a_line(tmp_path, line):

@@ -122,7 +122,7 @@ RULES: tuple[Rule, ...] = (
         "bench/networks.py, polblogs and email, 5 and 20 labels: better than CSP and SSSC on both",
         (
             ("CSP", "some labels may be wrong, or clusters need not be the classes of the labels"),
-            ("Poisson", "labels are unequally many, as the classes are"),
+            ("Poisson", "labels are as unequally many as the classes are: class_mass=False"),
         ),
     ),
     Rule(

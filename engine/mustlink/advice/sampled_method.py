@@ -27,8 +27,11 @@ class Ours:
         given = self._made.get_params()
         changed = {"random_state": seed, "memory": None, "n_jobs": 1}
         chosen = _chosen(estimator)
+        k = given.get("n_clusters")
+        if k == "auto":  # as many as were found, or as classes will be
+            k = changed["n_clusters"] = getattr(_report(estimator), "n_clusters", n_classes)
         if given.get("subspace") == "auto":
-            p = chosen.get("subspace", 4 * int(given.get("n_clusters") or n_classes))
+            p = chosen.get("subspace", 4 * int(k or n_classes))
             changed["subspace"] = p if p == "exact" else max(2, min(int(p), len(S) // 4))
         for name in {"beta", "gamma", "assign"} & set(chosen):
             if given.get(name) == "auto":
@@ -62,9 +65,14 @@ class Ours:
         return _classes_of(np.asarray(est.labels_), train)[held]
 
 
+def _report(estimator: Any) -> Any:
+    """The report of a fitted estimator, None before."""
+    return getattr(estimator, "report_", None)
+
+
 def _chosen(estimator: Any) -> Mapping[str, Any]:
     """What a fitted estimator chose."""
-    report = getattr(estimator, "report_", None)
+    report = _report(estimator)
     return {} if report is None else report.choices
 
 

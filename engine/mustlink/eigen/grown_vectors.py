@@ -1,18 +1,21 @@
 """Smooth vectors of a graph that has grown: those of the graph before, extended and sharpened.
 
 A new node gets the mean of its neighbours' values: u_i = Σ_j W_ij u_j / ((1 − λ) d_i), which is
-L̄v = λv solved for its row (Nyström), v = D^½u. Vectors that are smooth on the old graph then are
-nearly so on the new one; a few filters and Rayleigh-Ritz in their span make them as sharp as
-clusters need, and LOBPCG from there where they do not.
+L̄v = λv solved for its row (Nyström), v = D^½u, v_i = Σ_j S_ij v_j / (1 − λ). Vectors that are
+smooth on the old graph then are nearly so on the new one; a few filters and Rayleigh-Ritz in their
+span make them as sharp as clusters need, and LOBPCG from there where they do not.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.eigen.nested_iteration import nested
-from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
+from mustlink.eigen.ritz import rayleigh_ritz
 from mustlink.eigen.smooth_subspace import SmoothBasis, smooth_basis
 from mustlink.eigen.solver import (
     BASIS_TOL,
@@ -29,7 +32,7 @@ from mustlink.workspace import Workspace
 
 Floats = NDArray[np.float64]
 FEWEST = 20_000  # nodes below which vectors are found anew: that is quick, and sharp
-_FILTERS, _SWEEPS = 4, 3  # products of a sweep, and sweeps at most
+_FILTERS, _SWEEPS = 2, 4  # products of a sweep, and sweeps at most
 _STEPS = 40  # of LOBPCG, where sweeps did not do
 
 
@@ -59,14 +62,15 @@ def extend_vectors(before: Graph, work: Workspace) -> None:
 
 def _order(order: NDArray[np.int64], graph: Graph, n: int) -> NDArray[np.int64]:
     """The order of old nodes, each new one behind its heaviest old neighbour."""
-    W = graph.affinity
-    place = np.empty(graph.n_nodes)
+    W = graph.affinity[n:]  # every row has an entry
+    place = np.full(graph.n_nodes, float(n))
     place[order] = np.arange(n)
-    for i in range(n, graph.n_nodes):
-        row = slice(W.indptr[i], W.indptr[i + 1])
-        old = W.indices[row] < n
-        near = W.indices[row][old]
-        place[i] = place[near[W.data[row][old].argmax()]] + 0.5 if near.size else n
+    weight = np.where(W.indices < n, W.data, -1.0)
+    rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
+    heaviest = np.maximum.reduceat(weight, W.indptr[:-1])
+    first = np.flatnonzero((weight == heaviest[rows]) & (weight >= 0))
+    first = first[np.append(True, np.diff(rows[first]) > 0)[: first.size]]
+    place[n + rows[first]] = place[W.indices[first]] + 0.5
     return np.argsort(place, kind="stable")
 
 
@@ -89,9 +93,7 @@ def _extended(
     """Pairs of the grown graph from those (m, k) of the graph before, in working order."""
     laplacian, tol = laplacian_of(work), max(key.tol, BASIS_TOL)
     with work.recorder.stage("vectors of the new nodes"):
-        found = _filtered(
-            laplacian, values, _nystrom(old, values, vectors, work.graph, laplacian), tol
-        )
+        found = _filtered(laplacian, _nystrom(old, values, vectors, laplacian), tol)
     if found.convergence.converged.all():
         return found
     grids = grids_of(work)
@@ -100,35 +102,37 @@ def _extended(
         return nested(laplacian, grids, k, tol=tol, max_iter=_STEPS, seed=key.seed, start=X)
 
 
-def _filtered(laplacian: NormalizedLaplacian, values: Floats, X: Block, tol: float) -> EigenResult:
+def _filtered(laplacian: NormalizedLaplacian, X: Block, tol: float) -> EigenResult:
     """Ritz pairs in the span of X (m, k), filtered till residuals are within tol, or some times."""
-    space, theta, residuals = laplacian.space, values, np.full(values.size, np.inf)
-    sweeps = 0
-    while sweeps < _SWEEPS and not (residuals <= tol).all():
-        X = orthonormal(space, laplacian.null.project(laplacian.smooth(X, _FILTERS)))
+    space, steps = laplacian.space, 0
+    for _ in range(_SWEEPS):
+        X = laplacian.null.project(laplacian.smooth(X, _FILTERS))
         AX = laplacian.apply(X)
         theta, C = rayleigh_ritz(space, X, AX)
-        X, AX = space.combine(X, C), space.combine(AX, C)
-        residuals = np.linalg.norm(AX - X * theta.astype(X.dtype), axis=0).astype(np.float64)
-        sweeps += 1
-    told = Convergence("filters", "tolerance", _FILTERS * sweeps, residuals, tol)
+        squares = np.einsum("ij,ij->j", C, space.gram(AX, AX) @ C)  # of L̄x, x of length 1
+        residuals = np.sqrt(np.maximum(squares - theta**2, 0.0))
+        X, steps = space.combine(X, C), steps + _FILTERS
+        if (residuals <= tol).all():
+            break
+    told = Convergence("filters", "tolerance", steps, residuals, tol)
     return EigenResult(theta, X, told)
 
 
 def _nystrom(
-    old: NormalizedLaplacian,
-    values: Floats,
-    vectors: Block,
-    graph: Graph,
-    laplacian: NormalizedLaplacian,
+    old: NormalizedLaplacian, values: Floats, vectors: Block, laplacian: NormalizedLaplacian
 ) -> Block:
     """D^½u on all nodes, in the new working order: u of old nodes, and means for new ones."""
-    n, N = old.n_nodes, graph.n_nodes
-    U = np.zeros((N, vectors.shape[1]), dtype=vectors.dtype)
-    U[old.nodes] = vectors / old.root_degree[:, None].astype(vectors.dtype)
-    W, d = graph.affinity[n:], graph.degrees[n:, None]
-    shrunk = np.maximum(1.0 - values, 0.1)
+    there = laplacian.positions[old.nodes]
+    V: Any = np.zeros((laplacian.size, values.size), dtype=np.float32)  # as it is filtered
+    V[there] = vectors
+    ratio = np.ones(laplacian.size, dtype=np.float32)
+    ratio[there] = laplacian.root_degree[there] / old.root_degree
+    V *= ratio[:, None]
+    new = np.flatnonzero(np.bincount(there, minlength=laplacian.size) == 0)
+    ones, at = np.ones(new.size, dtype=np.float32), np.arange(new.size + 1)
+    rows = sp.csr_matrix((ones, new, at), shape=(new.size, laplacian.size))
+    S = laplacian.of_few(rows).astype(np.float32)
+    shrunk = np.maximum(1.0 - values, 0.1).astype(np.float32)
     for _ in range(2):  # the second time with the values of new neighbours
-        U[n:] = (W @ U) / d / shrunk
-    root = laplacian.root_degree[:, None].astype(vectors.dtype)
-    return np.ascontiguousarray(U[laplacian.nodes] * root)
+        V[new] = (S @ V) / shrunk
+    return V

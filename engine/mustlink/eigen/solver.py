@@ -265,6 +265,9 @@ def _spanning(work: Workspace, p: int, solver: str, tol: float) -> str:
     found = choose(laplacian_of(work), p, solver)
     rough = solver == "auto" and found == "lobpcg" and tol >= BASIS_TOL
     rough = rough and laplacian_of(work).size not in FEW
+    if rough and "added" in work.graph.info:  # its basis is that of the graph before, extended
+        for key, _ in work.derived.of(BasisKey):
+            return key.solver
     return "chebyshev" if rough and grids_of(work).is_wide else found
 
 

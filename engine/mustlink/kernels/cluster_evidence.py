@@ -18,7 +18,8 @@ _PIECE = 1024  # rows that share a thread's scratch
 @nb.njit(cache=True, nogil=True)
 def _shares_of(W: Any, labels: Any, counts: Any, prior: Any, i: Any, out: Any) -> None:
     indptr, indices, data = W
-    own = counts[i]
+    single_nodes = counts.size == 0  # of which each stands for itself: nothing is looked up
+    own = 1.0 if single_nodes else counts[i]
     total, squares = 0.0, 0.0
     out[:] = 0.0
     for q in range(nb.uint64(indptr[i]), nb.uint64(indptr[i + 1])):
@@ -26,16 +27,17 @@ def _shares_of(W: Any, labels: Any, counts: Any, prior: Any, i: Any, out: Any) -
         weight = float(data[q])
         if labels[j] < 0 or weight <= 0.0:
             continue
+        often = 1.0 if single_nodes else counts[j]
         # of one copy of the node: to all copies of j, and to the other copies of itself
-        others = counts[j] if j != i else max(own - 1.0, 0.0)
-        single = weight / (own * counts[j])
+        others = often if j != i else max(own - 1.0, 0.0)
+        single = weight / (own * often)
         out[labels[j]] += single * others
         total += single * others
         squares += single * single * others
-    often = total * total / squares if squares > 0.0 else 0.0
+    alike = total * total / squares if squares > 0.0 else 0.0
     for c in range(out.size):
         share = out[c] / total if total > 0.0 else 0.0
-        out[c] = np.log((often * share + prior[c]) / (often + 1.0)) if prior[c] > 0.0 else -np.inf
+        out[c] = np.log((alike * share + prior[c]) / (alike + 1.0)) if prior[c] > 0.0 else -np.inf
 
 
 @loop()
@@ -69,7 +71,8 @@ def cluster_evidence(
     label -1 left out, and m_i = (Σ_j w_ij)²/Σ_j w_ij² edges of equal weight that say as much,
     log (m_i a_ic + π_c)/(m_i + 1): as if one more edge went to all clusters by their sizes `prior`
     π (K,). −log(‖x_i − μ_c‖² + v_c) from the `embedding`, rows X (n, r), centres (K, r), spreads
-    (K,). Clusters of size 0 have −∞. `W` (n, n) CSR is folded where nodes stand for `counts` (n,).
+    (K,). Clusters of size 0 have −∞. `W` (n, n) CSR is folded where nodes stand for `counts` (n,),
+    empty where each stands for itself.
     Cost O(edges of the nodes + bKr).
     """
     X, centers, spread = embedding

@@ -37,6 +37,9 @@ class LastingNumbers:
         check_is_fitted(self)
         there = set(np.unique(self.labels_[self.labels_ >= 0]).tolist())
         found = self.cluster_names_
+        if not isinstance(names, Mapping):
+            told = f"{type(names).__name__} given"
+            raise InputError(f"names: {told}; give them by number: {{0: 'cats', 3: 'dogs'}}")
         for number, name in names.items():
             if number not in there:
                 raise InputError(f"names: no cluster has number {number}; labels_ tells which do")

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mustlink.constraints import Constraints
 from mustlink.errors import InputError
+from mustlink.graph.stored import StoredGraph
 from mustlink.kernels.threads import threads
 from mustlink.observe import Recorder, Unheard, recorded
 from mustlink.rounding.memberships import Evidence, Trust
@@ -86,9 +87,17 @@ class SoftClusters:
         check_is_fitted(self)
         return Constraints.none(self.graph_.n_rows) if self._given is None else self._given
 
-    def calibrate(self, observer: Any = None) -> Calibration:
-        """`calibration_`, made now; an observer sees its stage."""
+    def calibrate(self, observer: Any = None, known: Calibration | None = None) -> Calibration:
+        """`calibration_`, made now; an observer sees its stage.
+
+        Or the one that is `known`, of a fit before a few more answers: without further fits.
+        """
         check_is_fitted(self)
+        if isinstance(self.graph_, StoredGraph):
+            raise InputError("confidence: the graph of this fit is on disk; it needs it in memory")
+        if known is not None:
+            self._calibrated = self.labels_, known
+            return known
         usually = usual(self.graph_)
         if not self._trusts_edges:
             usually = replace(usually, trust=Trust(0.0, usually.trust.embedding))

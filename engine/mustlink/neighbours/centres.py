@@ -89,7 +89,7 @@ def find_centres(
     points = _lloyd(sample, first, least, rng, pool)
     usual = max(1, sample.shape[0] // count)
     for _ in range(_SPLITS):
-        owner = _about(middle, points).nearest(sample, 1, pool)[:, 0]
+        owner = centres_about(middle, points).nearest(sample, 1, pool)[:, 0]
         sizes = np.bincount(owner, minlength=points.shape[0])
         large = np.flatnonzero(sizes > 2 * usual)
         if large.size == 0:
@@ -103,7 +103,7 @@ def find_centres(
         before, points = points.shape[0], np.concatenate(pieces)
         if points.shape[0] == before:
             break
-    return _about(middle, points)
+    return centres_about(middle, points)
 
 
 def _lloyd(
@@ -115,7 +115,7 @@ def _lloyd(
     if points.shape[0] == 1:
         return points
     for _ in range(_ROUNDS):
-        owner = _about(middle, points).nearest(sample, 1, pool)[:, 0]
+        owner = centres_about(middle, points).nearest(sample, 1, pool)[:, 0]
         sizes = np.bincount(owner, minlength=points.shape[0])
         # An empty centre is one of several equal points or far off: it goes with the small ones.
         means = _sums(sample - middle, owner, sizes.size) / np.maximum(sizes, 1)[:, None]
@@ -123,7 +123,8 @@ def _lloyd(
     return points
 
 
-def _about(middle: NDArray[np.float32], points: NDArray[np.float32]) -> Centres:
+def centres_about(middle: NDArray[np.float32], points: NDArray[np.float32]) -> Centres:
+    """Points (C, d) as centres, told about `middle` (d,)."""
     at = np.ascontiguousarray(points - middle)
     return Centres(middle, at, np.einsum("ij,ij->i", at, at))
 

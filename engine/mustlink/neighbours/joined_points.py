@@ -17,17 +17,17 @@ from mustlink.graph.weights import edge_weights, local_scales
 from mustlink.kernels import graph_walk
 from mustlink.kernels.blocks import workers
 from mustlink.kernels.disjoint_sum import disjoint_sum
+from mustlink.neighbours.centres import centres_about
 from mustlink.neighbours.equal_rows import group_equal_rows
 from mustlink.neighbours.exact import nearest_points
 from mustlink.neighbours.points_by_rows import scaled_points
+from mustlink.neighbours.reach import Reach, ReachKey, reach_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_NEIGHBOUR = 7  # whose distance is a node's scale
 _ALL = 2e8  # pairs of points up to which all are compared
 _LANDMARKS = 4.0  # times √n fitted points that walks begin at
 _LEFT = 6  # nodes whose neighbours are looked at
-_BLOCK = 1 << 11  # new points at a time
 _GROUP = 200  # new points that are compared with each other, about
 
 
@@ -69,13 +69,17 @@ def joined_points(graph: Graph, points: NDArray[Any], new: NDArray[Any], seed: i
     fresh = np.flatnonzero(~same)
     if fresh.size:
         found = _with_each_other(found, queries, fresh, n, k)
-        W = _grown(graph.affinity, _added(graph, X[:n], found, n, k, unit, grown), counts, grown)
+        added, reach = _added(graph, X[:n], found, n, k, unit, grown)
+        W = _grown(graph.affinity, added, counts, grown)
     else:
+        reach = reach_of(graph, unit)
         W = fold(graph.affinity, grown / np.where(counts > 0, counts, 1.0))
     plain = bool((grown == 1).all())
     told = {**info, "added": int(info.get("added", 0)) + len(new)}
     alone = plain and graph.rows is None
-    return Graph(W, told, None if plain else grown, None if alone else rows)
+    joined = Graph(W, told, None if plain else grown, None if alone else rows)
+    joined.derived.put(ReachKey(None), reach)
+    return joined
 
 
 def _nearest(
@@ -141,50 +145,32 @@ def _with_each_other(
     )
 
 
-def _nearest_rows(Q: NDArray[np.float32], L: NDArray[np.float32], count: int) -> Ints:
+def _nearest_rows(Q: NDArray[np.float32], L: NDArray[np.float32], count: int) -> NDArray[np.int32]:
     """The nearest `count` of a few points (l, d) of each of Q (m, d): numbers (m, count)."""
-    norms = np.einsum("ij,ij->i", L, L)
-
-    def some(start: int) -> Ints:
-        D = Q[start : start + _BLOCK] @ L.T
-        D *= -2.0
-        D += norms
-        if count == 1:
-            return D.argmin(axis=1)[:, None]
-        return np.argpartition(D, count - 1, axis=1)[:, :count]
-
+    middle = L.mean(axis=0, dtype=np.float64).astype(np.float32)
     with ThreadPoolExecutor(workers()) as pool:
-        return np.concatenate(list(pool.map(some, range(0, len(Q), _BLOCK))))
+        return centres_about(middle, L).nearest(Q, count, pool)
 
 
 def _added(
     graph: Graph, X: NDArray[np.float32], found: _Found, n: int, k: int, unit: float, grown: Floats
-) -> sp.csr_matrix:
-    """The edges of new points, (N, N) symmetric: the mean of both directions."""
+) -> tuple[sp.csr_matrix, Reach]:
+    """The edges of new points, (N, N) symmetric: the mean of both directions; how far lists go."""
     info, W, m = graph.info, graph.affinity, found.nodes.shape[0]
     there = found.nodes >= 0
     i = n + np.repeat(np.arange(m), found.nodes.shape[1])[there.ravel()]
     j, d = found.nodes[there], found.lengths[there]
-    met = np.unique(j[j < n])
-    scale, reach = np.empty(met.size, np.float32), np.empty(met.size, np.float32)
-
-    def look(a: int, b: int) -> None:
-        some = slice(a, b)
-        graph_walk.reaches(
-            X, W.indptr, W.indices, met[some], _NEIGHBOUR, k, scale[some], reach[some]
-        )
-
-    with ThreadPoolExecutor(workers()) as pool:
-        cuts = np.linspace(0, met.size, 8 * workers() + 1).astype(int).tolist()
-        list(pool.map(look, cuts[:-1], cuts[1:]))
+    met = np.zeros(n, np.bool_)
+    met[j[j < n]] = True
+    reach = reach_of(graph, unit)
+    reach.look(np.flatnonzero(met), W, X, k)
     kind, s = str(info["weights"]), np.ones(n + m)
-    s[met] = np.sqrt(np.maximum(scale, np.finfo(np.float32).tiny))
+    s[:n] = reach.scale
     s[n:] = local_scales(np.sort(found.lengths, axis=1))
     of_all: Any = s if kind == "local" else float(info.get("sigma") or 1.0) * unit
     value = edge_weights(d, i, j, kind, of_all)
-    radius = np.zeros(n + m)
-    radius[met] = np.sqrt(reach)
-    back = (j < n) & (d < radius[j])  # whose neighbour the new point is as well
+    radius = np.append(reach.last, np.zeros(m, np.float32))
+    back = d < radius[j]  # whose neighbour the new point is as well
     A = sp.csr_matrix(
         (
             np.concatenate([value, value[back]]),
@@ -194,7 +180,8 @@ def _added(
     )
     S = ((A + A.T) * 0.5).tocsr()
     S.sort_indices()
-    return fold(S, grown) if (grown != 1).any() else S
+    reach = reach.grown(m, j[back])
+    return (fold(S, grown) if (grown != 1).any() else S), reach
 
 
 def _grown(W: sp.csr_matrix, added: sp.csr_matrix, old: Floats, now: Floats) -> sp.csr_matrix:

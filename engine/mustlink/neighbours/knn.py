@@ -41,6 +41,7 @@ from mustlink.neighbours.points_by_rows import (
     scaled_points,
     single_precision,
 )
+from mustlink.neighbours.reach import Reach, ReachKey
 from mustlink.neighbours.search import Search
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.workspace.keeper import Keeper
@@ -156,6 +157,7 @@ def knn_graph(
             scale = local_scales(distances)
         elif weights == "gaussian":
             scale = sigma * unit if sigma is not None else mean_distance(distances)
+        reach = None if isinstance(X, Prepared) else Reach.of(distances, unit)
         affinity = _affinity_for(X, shelf)
         W = affinity(indices, distances, weights, scale)
         del indices, distances
@@ -180,10 +182,21 @@ def knn_graph(
         "components_before": n_parts,
         **({"all_equal": True} if alike else {}),
     }
+    return _with_reach(_graph_of(W, {"kind": "knn", **info}, equal), reach)
+
+
+def _graph_of(W: sp.csr_matrix, info: dict[str, Any], equal: EqualRows | None) -> Graph:
+    """The graph of W between distinct rows, which counts those that are equal."""
     if equal is None:
-        return Graph(W, {"kind": "knn", **info})
+        return Graph(W, info)
     counts = multiplicity(equal.counts)
-    return Graph(fold(W, counts), {"kind": "knn", **info}, counts, equal.nodes)
+    return Graph(fold(W, counts), info, counts, equal.nodes)
+
+
+def _with_reach(graph: Graph, reach: Reach | None) -> Graph:
+    if reach is not None:
+        graph.derived.put(ReachKey(None), reach)
+    return graph
 
 
 def prepared_pair(

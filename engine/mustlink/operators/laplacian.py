@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mustlink.graph.components import component_labels
 from mustlink.graph.graph import Graph
 from mustlink.graph.order import cuthill_mckee
+from mustlink.kernels.blocks import by_rows
 from mustlink.kernels.permuted_matrix import scaled, scaled_permutation
 from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.operators.null_space import NullSpace
@@ -152,6 +153,8 @@ class NormalizedLaplacian(GroundedLaplacian):
 
     def leave(self, X: Block) -> Block:
         """Rows back in the graph's order, (n, …); zero on isolated nodes."""
+        if self.size == self.n_nodes:
+            return by_rows(lambda at: X[at], self.positions)
         out = np.zeros((self.n_nodes, *X.shape[1:]), dtype=X.dtype)
         out[self.nodes] = X
         return out

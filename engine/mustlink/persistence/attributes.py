@@ -17,6 +17,7 @@ from mustlink.lyapunov.sources import Sources
 from mustlink.methods.adjusted_graph import Adjustment
 from mustlink.methods.clusterer import GraphClusterer
 from mustlink.persistence.checks import check_numbers, check_rows, refuse
+from mustlink.preparation.fitted import Fitted
 from mustlink.propagate.answer_chances import AnswerCalibration
 from mustlink.result import Report
 from mustlink.selection.calibration import Calibration
@@ -96,6 +97,22 @@ def _scores(name: str, value: Any, graph: Graph) -> None:
     refuse(not -1 <= place.min() <= place.max() < len(scores), name)
 
 
+def _preparation(name: str, value: Any, graph: Graph) -> None:
+    _either(Fitted)(name, value, graph)
+    if value is None:
+        return
+    d, own = value.n_features_in, [at for at, _ in value.categories]
+    refuse(d < 1 or not all(0 <= at < d for at in own) or len(set(own)) < len(own), name)
+    for columns in (value.logged, value.dropped):
+        refuse(columns.dtype.kind != "i" or columns.ndim != 1, name)
+        refuse(columns.size > 0 and not 0 <= columns.min() <= columns.max() < d, name)
+    sized = [(value.fill, d), (value.centre, value.n_features_out)]
+    for one, size in [*sized, (value.scale, value.n_features_out)]:
+        refuse(one.shape not in ((0,), (size,)) or not np.isfinite(one).all(), name)
+    refuse(value.centre.size != value.scale.size or bool((value.scale == 0).any()), name)
+    refuse(any(values.ndim != 1 for _, values in value.categories), name)
+
+
 def _arcs(name: str, value: Any, graph: Graph) -> None:
     refuse(not isinstance(value, tuple) or len(value) != 2, name)
     A, counts = value
@@ -173,6 +190,7 @@ _CHECKS: dict[str, Check] = {
     "_counted": _either(str),
     "_asked": _either(dict),
     "_choice": _either(Choice),
+    "_preparation": _preparation,
     "_calibrated": _either(Calibration, AnswerCalibration),
     "_believes": _either(bool),
     "_names": _names,

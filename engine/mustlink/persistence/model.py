@@ -27,6 +27,7 @@ from mustlink.observe import StageRecord
 from mustlink.persistence import derived
 from mustlink.persistence.attributes import check_attributes, check_csr
 from mustlink.persistence.checks import damaged, refuse
+from mustlink.preparation.fitted import Fitted
 from mustlink.propagate.answer_chances import AnswerCalibration
 from mustlink.result import Report
 from mustlink.rounding.memberships import Trust
@@ -42,6 +43,7 @@ RECORDS: tuple[type, ...] = (
     AnswerCalibration,
     Calibration,
     Choice,
+    Fitted,
     Given,
     NewEdges,
     Reliability,
@@ -70,7 +72,10 @@ def state_of(
     check_is_fitted(estimator)
     graph = estimator.graph_
     if not isinstance(graph, Graph):
-        raise InputError("save: the graph of this fit is on disk; its result file is what there is")
+        raise InputError(
+            "save: the graph of this fit is on disk, and a model holds it in memory; fit in "
+            "memory, or let mustlink cluster or propagate write the answers"
+        )
     given = set(estimator.get_params())
     state = {
         name: _out(value)
@@ -254,7 +259,10 @@ def _graph_in(tree: Any, data: Any) -> Graph:
 
 def _checked(W: sp.csr_matrix) -> sp.csr_matrix:
     """The matrix as it is, if it is one that the engine works on; raises InputError."""
-    found = Graph.from_affinity(W).affinity if W.nnz else W
+    try:
+        found = Graph.from_affinity(W).affinity if W.nnz else W
+    except InputError:
+        raise damaged("its graph") from None
     same = found.nnz == W.nnz and np.array_equal(found.indices, W.indices)
     refuse(not same or not np.array_equal(found.data, W.data), "its graph")
     return W

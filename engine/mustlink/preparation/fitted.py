@@ -59,10 +59,18 @@ class Fitted:
         return [*(at for at, _ in self.categories), *self.dropped.tolist()]
 
     def transform(self, rows: Any) -> Floats:
-        """Rows (m, d) prepared, (m, n_features_out); raises InputError for NaN without a fill."""
-        X = as_doubles(rows)
-        if X.ndim != 2 or X.shape[1] != self.n_features_in:
-            raise InputError(f"points: shape {X.shape}; wanted are {self.n_features_in} columns")
+        """Rows (m, d) prepared, (m, n_features_out); raises InputError for NaN without a fill.
+
+        Columns that are dropped may be left out.
+        """
+        X, d = as_doubles(rows), self.n_features_in
+        kept = np.delete(np.arange(d), self.dropped)
+        if X.ndim != 2 or X.shape[1] not in (d, kept.size):
+            less = f", or {kept.size} without those that are dropped" if kept.size < d else ""
+            raise InputError(f"points: shape {X.shape}; wanted are {d} columns{less}")
+        if X.shape[1] < d:
+            X, given = np.zeros((len(X), d)), X
+            X[:, kept] = given
         X = without(X, self.dropped)
         gap = np.isnan(X)
         if gap.any():

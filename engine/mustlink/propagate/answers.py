@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -98,3 +99,12 @@ class Answers(ClassifierMixin, GraphEstimator):
     def transduction_(self) -> Any:
         """`labels_` under scikit-learn's name."""
         return self.labels_
+
+
+def call_classes(estimator: Any, names: Mapping[int, str]) -> None:
+    """Give the classes of a fitted propagator, which are numbers, names: as if labels had them."""
+    called = np.array([names.get(at, "") for at in range(int(estimator.classes_.max()) + 1)])
+    made = estimator._calibrated
+    estimator._known_as(estimator.given_labels_, called)
+    if made is not None:
+        estimator._calibrated = estimator.labels_, made[1]

@@ -14,7 +14,7 @@ from mustlink.errors import InputError
 from mustlink.kernels.spmm import spmm
 from mustlink.linear.cg import Map
 from mustlink.operators.laplacian import Block
-from mustlink.propagate.glp import Energy, Floats, Ints, System, scaled_system
+from mustlink.propagate.energies import Energy, Floats, Ints, System, scaled_system
 from mustlink.propagate.neighborhoods import Fit
 
 _SYMMETRY = 1e-6  # of the largest entry, or of the lengths of a product's factors

@@ -15,7 +15,8 @@ from mustlink.linear.by_columns import by_columns, done
 from mustlink.linear.cg import Map, block_cg
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block
-from mustlink.propagate.glp import Energy, Floats, Ints, Solving, System
+from mustlink.propagate.energies import Energy, Floats, Ints, System
+from mustlink.propagate.glp import Solving
 from mustlink.result import Convergence
 
 _DEPENDENT = 1e-12  # singular value of columns of length 1 below which they say the same

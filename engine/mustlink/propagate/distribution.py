@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import check_number
 from mustlink.errors import InputError
-from mustlink.kernels.blocks import row_slices
+from mustlink.kernels.blocks import by_rows
 
 Floats = NDArray[np.float64]
 EMPTY = 1e-6  # share of the largest class mass that counts as none
@@ -103,11 +103,13 @@ def _unit(scores: Floats, copies: Floats | None) -> float:
     largest = max(float(scores.max()), -float(scores.min()))
     if largest == 0.0:
         return 1.0
-    squares, spread = np.empty((2, len(scores)))
-    for rows in row_slices(*scores.shape):
-        part = scores[rows] / largest
-        spread[rows] = np.ptp(part, axis=1)
-        squares[rows] = np.mean(np.square(part, out=part), axis=1)
+
+    def measured(F: Floats) -> Floats:
+        part = F / largest
+        spread = np.ptp(part, axis=1)
+        return np.column_stack([np.mean(np.square(part, out=part), axis=1), spread])
+
+    squares, spread = by_rows(measured, scores).T
     size = largest * float(np.sqrt(np.average(squares, weights=copies)))
     usual = float(np.median(spread)) * largest
     return min(size, BEYOND * usual) if usual > 0 else size
@@ -115,6 +117,10 @@ def _unit(scores: Floats, copies: Floats | None) -> float:
 
 def onto_simplex(V: Floats) -> Floats:
     """Nearest probability distribution of every row (m, K), in O(m K log K) (Held et al. 1974)."""
+    return by_rows(_onto_simplex, V)
+
+
+def _onto_simplex(V: Floats) -> Floats:
     V = np.maximum(V - V.max(axis=1, keepdims=True), -2.0)  # the same point, whatever their size
     ordered = np.sort(V, axis=1)[:, ::-1]
     excess = (np.cumsum(ordered, axis=1) - 1.0) / np.arange(1, V.shape[1] + 1)
@@ -124,8 +130,9 @@ def onto_simplex(V: Floats) -> Floats:
 
 def confidence(P: Floats) -> Floats:
     """Largest minus second largest entry of every row (m, K): 0 for a tie, 1 for certainty."""
-    found = np.empty(len(P))
-    for rows in row_slices(*P.shape):
-        top = np.partition(P[rows], -2, axis=1)[:, -2:]
-        found[rows] = top[:, 1] - top[:, 0]
-    return found
+    return by_rows(_lead, P)
+
+
+def _lead(P: Floats) -> Floats:
+    top = np.partition(P, -2, axis=1)[:, -2:]
+    return np.asarray(top[:, 1] - top[:, 0])

@@ -27,7 +27,8 @@ from mustlink.propagate.any_energy import MatrixEnergy, as_energy
 from mustlink.propagate.balanced import propagate_within
 from mustlink.propagate.distribution import confidence, distributions
 from mustlink.propagate.doubts import warn_unreached
-from mustlink.propagate.glp import SOLVERS, Energy, Floats, Ints, Solving, propagate
+from mustlink.propagate.energies import Energy, Floats, Ints
+from mustlink.propagate.glp import SOLVERS, Solving, propagate
 from mustlink.propagate.prior import Prior, check_prior
 from mustlink.result import Convergence, Report
 from mustlink.stopping import TIME_LIMIT

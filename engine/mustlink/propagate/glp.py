@@ -9,7 +9,7 @@ of Δ. All classes are solved at once, one column each.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,12 @@ from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.errors import NumericalError
 from mustlink.linear.by_columns import Advance, by_columns, done
 from mustlink.linear.cg import Map, block_cg
-from mustlink.linear.direct_inverse import usual_preconditioner
+from mustlink.linear.deflated_polynomial import DeflatedPolynomial, solve_deflated
 from mustlink.linear.laplacian_solve import EXACT, by_elimination, solve_laplacian
 from mustlink.numeric import dense_algebra
 from mustlink.observe import Recorder
-from mustlink.operators.grounded_laplacian import GroundedLaplacian
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.operators.laplacian import Block
+from mustlink.propagate.energies import Energy, LaplacianEnergy, restricted
 from mustlink.result import Convergence
 
 Floats = NDArray[np.float64]
@@ -34,95 +34,6 @@ SOLVERS = ("auto", "dense", "cg")
 _SINGULAR = 2e-16  # reciprocal condition number from which LAPACK's answer has no digit
 _ILL = 1e-7  # and from which it may lack the seventh, where there is a better way
 _DEPENDENT = 1e-13  # share of the largest response to Δ below which another is rounding
-JACOBI = 0.005  # share of the diagonal that is added everywhere, from which no multigrid is needed
-
-
-@dataclass(frozen=True, eq=False)
-class System:
-    """E(M + diag(w))_ff E, E = diag(scale): positive definite, with a diagonal near 1.
-
-    `apply` is its product with a block, `precondition` an approximate inverse or None. `laplacian`
-    is the operator itself where it is one of a graph.
-    """
-
-    apply: Map
-    scale: Floats
-    precondition: Map | None = None
-    laplacian: GroundedLaplacian | None = None
-
-
-class Energy(Protocol):
-    """A symmetric positive semidefinite form fᵀMf on m nodes."""
-
-    @property
-    def size(self) -> int:
-        """Number of nodes m."""
-
-    def apply(self, X: Block) -> Block:
-        """MX for a block (m, b)."""
-
-    def system(self, free: Ints, weight: Floats) -> System:
-        """M + diag(weight) on the rows `free`, `weight` (len(free),) >= 0."""
-
-
-@dataclass(frozen=True, eq=False)
-class LaplacianEnergy:
-    """γ·Σ_ij ½W_ij (f_i − f_j)²: M = γ(D − W), or γL̄ = γ(I − D^-½WD^-½) (AB09 eq. 1, 4)."""
-
-    laplacian: NormalizedLaplacian
-    normalized: bool = False
-    factor: float = 1.0
-
-    @property
-    def size(self) -> int:
-        """Number of nodes m."""
-        return self.laplacian.size
-
-    def apply(self, X: Block) -> Block:
-        """MX for a block (m, b)."""
-        if self.normalized:
-            return self.factor * self.laplacian.apply(X)
-        root = self.laplacian.root_degree[:, None]
-        return self.factor * root * self.laplacian.apply(root * X)
-
-    def system(self, free: Ints, weight: Floats) -> System:
-        """I − S_T, T the diagonal of both, with a preconditioner unless the weights are large."""
-        operator, scale = self.grounded(free, weight)
-        is_easy = float((weight * scale**2).min(initial=1.0)) >= JACOBI
-        cycle = None if is_easy else usual_preconditioner(operator)
-        return System(operator.apply, scale, cycle, operator)
-
-    def grounded(self, free: Ints, weight: Floats) -> tuple[GroundedLaplacian, Floats]:
-        """E(M + diag(weight))E on the rows `free` and the diagonal of E, with its ground.
-
-        A node's ground is its weight and its edges to nodes that are not free.
-        """
-        laplacian, root = self.laplacian, self.laplacian.root_degree
-        own = self.factor * laplacian.degrees[free] / (root[free] ** 2 if self.normalized else 1.0)
-        total = own + weight
-        # The smooth vector of M, 1 or D^½1, in the variables of the system.
-        smooth = np.sqrt(total) * (root[free] if self.normalized else 1.0)
-        ground = weight * root[free] ** 2 if self.normalized else weight.copy()
-        if free.size < self.size:
-            held = root.copy()
-            held[free] = 0.0
-            ground += self.factor * (root * laplacian.neighbours(held[:, None])[:, 0])[free]
-        ratio = np.sqrt(self.factor / total) * (1.0 if self.normalized else root[free])
-        return laplacian.grounded(free, ratio, smooth, ground), 1.0 / np.sqrt(total)
-
-
-def scaled_system(
-    energy: Energy, diagonal: Floats, free: Ints, weight: Floats, precondition: Map | None = None
-) -> System:
-    """The system of an energy known by its product only.
-
-    `diagonal` (m,) > 0 is comparable with M's; `precondition` ≈ the unscaled inverse.
-    """
-    scale = 1.0 / np.sqrt(diagonal[free] + weight)
-    outer = scale[:, None]
-    A = _restricted(energy, free, weight)
-    inner = None if precondition is None else (lambda V: precondition(V / outer) / outer)
-    return System(lambda V: outer * A(outer * V), scale, inner)
 
 
 @dataclass(frozen=True)
@@ -215,7 +126,7 @@ def solve(
         with recorder.stage("propagating"):
             is_graph = isinstance(energy, LaplacianEnergy)
             ill = _ILL if is_graph else _SINGULAR
-            found = _dense(_restricted(energy, free, weight), B, tol, ill)
+            found = _dense(restricted(energy, free, weight), B, tol, ill)
             if found is not None:
                 return found
             if not isinstance(energy, LaplacianEnergy):
@@ -224,6 +135,8 @@ def solve(
             X, told = by_elimination(operator, scale[:, None] * B, tol=EXACT)
             worst = float(told.residuals.max(initial=0.0))
             return scale[:, None] * X, replace(told, reason="direct", tolerance=max(tol, worst))
+    if isinstance(energy, LaplacianEnergy):
+        energy = energy.knowing_vectors(weight)
     with recorder.stage("multigrid set-up"):
         system = energy.system(free, weight)
     scale = system.scale[:, None]
@@ -237,7 +150,12 @@ def solve(
         B = scale * B
         if system.laplacian is not None:
             how |= {"advance": advance, "deadline": until, "budget": recorder.budget}
-            X, convergence = solve_laplacian(system.laplacian, B, together=together, **how)
+            if isinstance(system.precondition, DeflatedPolynomial):
+                del how["precondition"]
+                how["tol"] = system.precondition.tolerance(tol) if solving.tol is None else tol
+                X, convergence = solve_deflated(system.precondition, B, together=together, **how)
+            else:
+                X, convergence = solve_laplacian(system.laplacian, B, together=together, **how)
         else:
 
             def part(C: Block, advance: Advance, until: Deadline) -> tuple[Block, Convergence]:
@@ -247,21 +165,6 @@ def solve(
             X, convergence = by_columns(part, B, advance, until, together)
         X *= scale
         return X, convergence
-
-
-def _restricted(energy: Energy, free: Ints, weight: Floats) -> Map:
-    """X -> ((M + diag(weight)) X) on the rows `free`."""
-    m, extra = energy.size, weight[:, None]
-    if free.size == m:
-        return lambda X: energy.apply(X) + extra * X
-
-    def inner(X: Block) -> Block:
-        whole = np.zeros((m, X.shape[1]))
-        whole[free] = X
-        found: Block = energy.apply(whole)[free] + extra * X
-        return found
-
-    return inner
 
 
 def _dense(A: Map, B: Block, tol: float, ill: float) -> tuple[Block, Convergence] | None:

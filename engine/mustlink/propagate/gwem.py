@@ -13,13 +13,7 @@ import numpy as np
 
 from mustlink.check import as_integer, check_choice
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.glp import (
-    Floats,
-    Ints,
-    LaplacianEnergy,
-    System,
-    scaled_system,
-)
+from mustlink.propagate.energies import Floats, Ints, LaplacianEnergy, System, scaled_system
 from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.solution import Solution
 from mustlink.propagate.task import Task

@@ -11,8 +11,8 @@ import numpy as np
 
 from mustlink.check import check_positive
 from mustlink.cost.method_cost import Cost, clamped_propagation
+from mustlink.propagate.energies import LaplacianEnergy
 from mustlink.propagate.gfhf import harmonic
-from mustlink.propagate.glp import LaplacianEnergy
 from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.solution import Solution
 from mustlink.propagate.task import Task

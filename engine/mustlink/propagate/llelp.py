@@ -20,7 +20,7 @@ from mustlink.kernels.spmm import spmm, spmm_axpby
 from mustlink.observe import Recorder
 from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.glp import Floats, Ints, System
+from mustlink.propagate.energies import Floats, Ints, System
 from mustlink.propagate.neighborhoods import Fit, as_matrix, embed, located, neighbourhoods
 from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.solution import Solution

@@ -21,7 +21,7 @@ from mustlink.linear.bicgstab import block_bicgstab
 from mustlink.linear.by_columns import by_columns, done
 from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.glp import LaplacianEnergy
+from mustlink.propagate.energies import LaplacianEnergy
 from mustlink.propagate.neighborhoods import as_matrix, located, neighbourhoods
 from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.solution import Solution

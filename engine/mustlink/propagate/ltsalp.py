@@ -21,7 +21,7 @@ from mustlink.kernels.local_fits import tangent_frames
 from mustlink.observe import Recorder
 from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.glp import Floats, Ints, System
+from mustlink.propagate.energies import Floats, Ints, System
 from mustlink.propagate.neighborhoods import Fit, embed, located, neighbourhoods
 from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.solution import Solution

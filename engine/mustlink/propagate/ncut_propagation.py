@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mustlink.check import check_positive
-from mustlink.propagate.glp import LaplacianEnergy
+from mustlink.propagate.energies import LaplacianEnergy
 from mustlink.propagate.propagator import Propagator
 from mustlink.propagate.solution import Solution
 from mustlink.propagate.task import Task

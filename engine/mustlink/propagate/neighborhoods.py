@@ -20,7 +20,8 @@ from mustlink.linear.multigrid.galerkin import Product, galerkin_cycle
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.balanced import projected
-from mustlink.propagate.glp import Energy, Floats, Solving, System, propagate
+from mustlink.propagate.energies import Energy, Floats, System
+from mustlink.propagate.glp import Solving, propagate
 from mustlink.propagate.solution import Solution
 from mustlink.propagate.task import Task
 from mustlink.result import Convergence

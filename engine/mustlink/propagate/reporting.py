@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.kernels.blocks import by_rows
 from mustlink.propagate.distribution import confidence
 from mustlink.propagate.doubts import doubt_answers, doubt_held_out, note_shares, warn_unreached
 from mustlink.propagate.glp import Ints
@@ -40,8 +41,9 @@ def conclude(
     """
     way, recorder, classes, given = best.way, task.recorder, estimator.classes_, told.rows
     codes, sure = np.empty(len(P), dtype=np.int64), np.empty(len(P))
-    for first in range(0, len(P), _ROWS):
-        rows = slice(first, first + _ROWS)
+    at_once = max(len(P), 1) if isinstance(P, np.ndarray) else _ROWS
+    for first in range(0, len(P), at_once):
+        rows = slice(first, first + at_once)
         part = P[rows]
         codes[rows], sure[rows] = answers(part), confidence(part)
     convergence, answered = solution.convergence, codes >= 0
@@ -65,7 +67,7 @@ def conclude(
 
 def answers(P: Array) -> Array:
     """Class of every row (m, K), (m,); −1 for a zero row."""
-    return np.where(P.any(axis=1), P.argmax(axis=1), -1)
+    return by_rows(lambda P: np.where(P.any(axis=1), P.argmax(axis=1), -1), P)
 
 
 def _report(

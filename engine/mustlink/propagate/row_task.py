@@ -18,7 +18,8 @@ from mustlink.linear.by_columns import done
 from mustlink.linear.cg import block_cg
 from mustlink.observe import Recorder
 from mustlink.operators.protocol import Laplacian
-from mustlink.propagate.glp import JACOBI, Solving
+from mustlink.propagate.energies import JACOBI
+from mustlink.propagate.glp import Solving
 from mustlink.propagate.prior import Prior
 from mustlink.propagate.solution import over
 from mustlink.result import Convergence

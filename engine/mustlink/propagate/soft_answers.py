@@ -57,9 +57,17 @@ class SoftAnswers:
             return self.calibrate()
         return made[1]
 
-    def calibrate(self, observer: Any = None) -> AnswerCalibration:
-        """`calibration_`, made now; an observer sees its stage."""
+    def calibrate(
+        self, observer: Any = None, known: AnswerCalibration | None = None
+    ) -> AnswerCalibration:
+        """`calibration_`, made now; an observer sees its stage.
+
+        Or the one that is `known`, of a fit before a few more answers: without further fits.
+        """
         check_is_fitted(self)
+        if known is not None:
+            self._calibrated = self.labels_, known
+            return known
         folds = self._held_out(recorded(Unheard() if observer is None else observer))
         found = calibrated_answers(folds, self.labels_) if folds else AnswerCalibration()
         self._calibrated = self.labels_, found

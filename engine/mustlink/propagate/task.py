@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.cost.method_cost import TOGETHER, Cost, Size
+from mustlink.eigen.deflation import kept_inverse, smooth_vectors
 from mustlink.eigen.solver import laplacian_of
 from mustlink.graph import Graph
+from mustlink.kernels.blocks import by_rows
+from mustlink.linear.deflated_polynomial import DeflatedPolynomial, solve_deflated
 from mustlink.linear.direct_inverse import usual_preconditioner
 from mustlink.linear.laplacian_solve import solve_laplacian
 from mustlink.linear.pseudo_inverse import dense_inverse
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.glp import Energy, Floats, Ints, LaplacianEnergy, Solving, propagate
+from mustlink.propagate.energies import Energy, Floats, Ints, LaplacianEnergy
+from mustlink.propagate.glp import Solving, propagate
 from mustlink.propagate.prior import Prior
 from mustlink.propagate.told import Told
 from mustlink.result import Convergence
-from mustlink.space import LocalSpace
+from mustlink.space import GroupSums, LocalSpace, reused
 from mustlink.workspace import Workspace
 
 
@@ -176,15 +179,18 @@ class Task:
 
     def energy(self, *, normalized: bool = False, factor: float = 1.0) -> LaplacianEnergy:
         """γ(D − W), or γL̄."""
-        return LaplacianEnergy(self.laplacian, normalized, factor)
+        if self.laplacian is not laplacian_of(self.work):
+            return LaplacianEnergy(self.laplacian, normalized, factor)
+        smooth = partial(smooth_vectors, self.work, self.seed)
+        return LaplacianEnergy(self.laplacian, normalized, factor, smooth)
 
     def by_root(self, X: Block) -> Block:
         """D^-½X."""
-        return X / self.laplacian.root_degree[:, None]
+        return by_rows(lambda X, root: X / root[:, None], X, self.laplacian.root_degree)
 
     def centred(self, F: Block) -> Block:
         """F less its mean over the copies of every component."""
-        return F - self.mean_over_components(self.copies[:, None] * F)
+        return F - self.mean_over_components(self.space.weighted(F))
 
     def minimise(
         self,
@@ -224,21 +230,21 @@ class Task:
             with self.recorder.stage("propagating"):
                 X = dense_inverse(laplacian)(B)
             return X, Convergence("LAPACK", "direct", 0, np.zeros(B.shape[1]), tol)
-        with self.recorder.stage("multigrid set-up"):
-            cycle = usual_preconditioner(laplacian)
-        with self.recorder.stage("propagating") as advance:
-            return solve_laplacian(
-                laplacian,
-                B,
-                tol=tol,
-                max_iter=self.solving.max_iter,
-                precondition=cycle,
-                project=laplacian.null.project,
-                advance=advance,
-                deadline=self.solving.deadline,
-                budget=self.recorder.budget,
-                together=self.solving.together,
-            )
+        whole = laplacian is laplacian_of(self.work)
+        inverse = kept_inverse(self.work, self.seed) if whole else usual_preconditioner(laplacian)
+        with self.recorder.stage("propagating") as advance, reused():
+            how: Any = {
+                "max_iter": self.solving.max_iter,
+                "project": laplacian.null.project,
+                "advance": advance,
+                "deadline": self.solving.deadline,
+                "budget": self.recorder.budget,
+                "together": self.solving.together,
+            }
+            if isinstance(inverse, DeflatedPolynomial):
+                tol = inverse.tolerance(tol) if self.solving.tol is None else tol
+                return solve_deflated(inverse, B, tol=tol, **how)
+            return solve_laplacian(laplacian, B, tol=tol, precondition=inverse, **how)
 
     @property
     def possible_classes(self) -> NDArray[np.bool_] | None:
@@ -255,10 +261,10 @@ class Task:
 
     def mean_over_components(self, X: Block) -> Block:
         """Every node's component's sum of X (m, b) over its number of copies."""
-        component = self.laplacian.null.component
-        part: Any = sp.csr_matrix((np.ones(self.size), component, np.arange(self.size + 1)))
-        found: Block = part @ ((part.T @ X) / np.bincount(component, self.copies)[:, None])
-        return found
+        null, space = self.laplacian.null, self.space
+        (total,) = space.sums(GroupSums(X, null.component, null.n_components))
+        each = total / np.bincount(null.component, self.copies)[:, None]
+        return space.spread(each, null.component)
 
 
 def columns_at_once(work: Workspace, cost: Cost) -> int:

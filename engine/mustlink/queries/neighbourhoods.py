@@ -3,8 +3,9 @@
 Of Xiong, Azimi & Fern (IEEE TKDE 2014): a node worth asking is asked about together with the
 neighbourhood that it most likely belongs to, then, after a "no", with the next likely, until it is
 in one or is the first of a new one; what follows from other answers is never asked. Nodes are taken
-in the order of what a label of them is worth (`model_change`), and of a node that was begun with,
-the next question comes before any new one.
+in the order of what a label of them is worth (`walks`), and of a node that was begun with, the next
+question comes before any new one. What is likely is told by the rows of the fit's own embedding:
+smooth vectors that its graph happens to hold would make questions depend on other fits.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from mustlink.queries.gaussian_model import prior
 from mustlink.queries.situation import Situation, unit_rows
 
 Floats = NDArray[np.float64]
@@ -35,7 +35,6 @@ class Neighbourhoods:
     """
 
     situation: Situation
-    scale: Floats
     labels: Ints
     groups: list[list[int]]
     apart: set[tuple[int, int]] = field(default_factory=set)
@@ -69,8 +68,7 @@ class Neighbourhoods:
         groups: list[list[int]] = [[] for _ in range(int(group.max(initial=-1)) + 1)]
         for node, g in zip(nodes.tolist(), np.asarray(group).tolist(), strict=True):
             groups[g].append(node)
-        scale = np.sqrt(prior(situation.values, situation.m))
-        found = cls(situation, scale, situation.labels, groups)
+        found = cls(situation, situation.labels, groups)
         cannot = np.asarray(group)[np.searchsorted(nodes, ends[belief < 0])]
         found.apart = {_pair(*one) for one in cannot.tolist()}
         if told.size:
@@ -142,9 +140,11 @@ class Neighbourhoods:
         return int(np.bincount(labels).argmax()) if labels.size else -2
 
     def _rows(self, nodes: Any) -> Floats:
-        """Rows of length 1 of nodes, (b, p): inner products are correlations of the prior."""
-        found = self.situation.U[nodes].astype(np.float64) * self.scale
-        return unit_rows(found)
+        """Rows of length 1 of nodes (b, r), of the embedding, or shares of classes."""
+        estimator, rows = self.situation.estimator, self.situation.rows[nodes]
+        shares = getattr(estimator, "label_distributions_", None)
+        found = estimator.embedding_ if shares is None else shares
+        return unit_rows(np.asarray(found[rows], dtype=np.float64))
 
 
 def _pair(a: int, b: int) -> tuple[int, int]:

@@ -39,12 +39,13 @@ def _by_neighbourhoods(situation: Situation, hoods: Neighbourhoods, n: int) -> l
         asked = hoods.question(group, sure)
         if asked is not None and len(found) < n:
             found.append([asked[1], asked[2]])
-    open_ = ~situation.told
+    open_, node = ~situation.told, -1
     worth = Walks.of(situation) if len(found) < n else None
     while worth is not None and len(found) < n and open_.any():
+        if node >= 0:
+            worth.answered(node)
         node = int(np.argmax(np.where(open_, worth.scores(), -np.inf)))
         open_[node] = False
-        worth.answered(node)
         group = hoods.begin(node)
         asked = hoods.question(group, sure)
         if asked is None:  # the first of all, or all others are avoided

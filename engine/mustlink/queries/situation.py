@@ -127,12 +127,14 @@ def doubts(situation: Situation) -> tuple[Floats, Floats]:
     trust, evidence = usual(situation.estimator.graph_).trust, None
     if not hasattr(situation.estimator, "label_distributions_"):
         evidence = situation._evidence
-    for some in row_slices(situation.m, 64):
-        nodes = np.arange(some.start, some.stop)
+    laplacian = situation.laplacian
+    order = laplacian.positions[np.sort(laplacian.nodes)]  # rows of W as they lie in memory
+    for block in row_slices(situation.m, 64):
+        some = order[block]
         if evidence is None:
-            P = situation.memberships(nodes)
+            P = situation.memberships(some)
         else:
-            P = evidence.memberships(situation.laplacian.nodes[nodes], trust)
+            P = evidence.memberships(laplacian.nodes[some], trust)
         if P.shape[1] < 2:
             margin[some] = entropy[some] = 1.0 - P.sum(axis=1)
             continue

@@ -41,7 +41,7 @@ class Evidence:
     """Clusters of a graph's nodes and what they are compared with.
 
     `labels` (n,), -1 for no cluster, rows `X` (n, r) with `centers` (K, r) and `spread` (K,),
-    `prior` (K,) shares of the clusters, `counts` (n,) how often a node counts.
+    `prior` (K,) shares of the clusters, `counts` (n,) how often a node counts, empty for once each.
     """
 
     graph: Graph
@@ -64,14 +64,16 @@ class Evidence:
         gaps = ((rows - centers[own]) ** 2).sum(axis=1)
         spread = np.bincount(own, often * gaps, k) / full
         spread = spread + max(_FLOOR * spread.max(initial=0.0), np.finfo(np.float64).tiny)
-        return cls(graph, labels, X, centers, spread, size / max(size.sum(), 1.0), counts)
+        prior = size / max(size.sum(), 1.0)
+        counts = np.empty(0) if graph.weights is None else np.where(counts > 0, counts, 1.0)
+        return cls(graph, labels, X, centers, spread, prior, counts)
 
     def both(self, nodes: Ints) -> tuple[Floats, Floats]:
         """What edges and the embedding say of the nodes (b,), each (b, K), without α and β."""
         shares, nearness = cluster_evidence(
             self.graph.affinity,
             self.labels,
-            np.where(self.counts > 0, self.counts, 1.0),
+            self.counts,
             self.prior,
             (self.X, self.centers, self.spread),
             nodes,

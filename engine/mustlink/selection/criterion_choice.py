@@ -40,6 +40,7 @@ def by_few(request: Request, sizes: tuple[int, ...], tau: float) -> Choice:
     candidates += [(p, value, form) for form in forms for p in ps for value in grid.smooth]
     if request.subspace == "auto" and not tau and is_small(laplacian_of(request.work)):
         candidates += [(None, value, first) for value in grid.exact]
+    request.basis(max(ps), tau)  # at once: shorter ones, which are tried first, are its beginning
     t = request.known.nodes.size / k
     return _best_by_criterion(request, candidates, tau, t / (t + _HALF_WEIGHT))
 

@@ -26,7 +26,8 @@ def answer(result: str, answers: str, output: str | None, as_json: bool) -> None
 
     All that was told before still counts, but where the table says something else of a row. Told
     is how many rows moved, and whether more answers would still change much: what the result would
-    be without half of them.
+    be without a part of them. Where classes have names, an answer that is none of them becomes a
+    new class, which is told, too. What OUT.h5 says of names, pictures and columns stays.
     """
     from mustlink_io.ui.answering import answer as compute
 
@@ -39,6 +40,7 @@ def show(told: Mapping[str, Any]) -> None:
     title(console, f"{told['output']} written")
     rows = [
         ("answers", f"{told['answers']} counted, {told['unknown']} not known"),
+        *([("new classes", ", ".join(told["new_classes"]))] if told["new_classes"] else []),
         ("moved", f"{told['moved']:.2%} of the rows"),
         ("sizes", sizes_line(told["sizes"])),
         ("go on?", told["advice"]),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink_io.hdf5 import schema, size_checks
+from mustlink_io.hdf5 import conforming, schema, size_checks
 from mustlink_io.hdf5.opening import (
     MAX_WORDS,
     check_file,
@@ -187,8 +187,8 @@ def read(file: h5py.File, name: str, dims: dict[str, int], item: str) -> NDArray
     """Read dataset `name` whole after checking it against row `item` of the schema."""
     data = dataset(file, name)
     where = f"{file.filename}:{name}"
-    schema.bind(schema.ITEMS[item], data.shape, dims, where)
-    schema.check_dtype(schema.ITEMS[item], data.dtype, where)
+    conforming.bind(schema.ITEMS[item], data.shape, dims, where)
+    conforming.check_dtype(schema.ITEMS[item], data.dtype, where)
     size_checks.check_fits(data.size * data.dtype.itemsize, where)
     if schema.ITEMS[item].is_text and data.size > MAX_WORDS:
         raise InputError(f"{where}: {data.size} texts, where a few are wanted")

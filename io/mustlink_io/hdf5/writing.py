@@ -13,7 +13,7 @@ from typing import Any
 import h5py
 
 from mustlink.errors import InputError
-from mustlink_io.hdf5 import schema
+from mustlink_io.hdf5 import conforming, schema
 
 _MAX_LINKS = 40
 _ROWS = 1 << 16  # of an answer on disk that are written in one go
@@ -131,13 +131,13 @@ def write(
     version = getattr(mustlink, "__version__", "unknown")
     full = {"/@mustlink-format": schema.FORMAT, "/@mustlink-version": version, **content}
     dims: dict[str, int] = {}
-    ready = {name: schema.to_writable(schema.ITEMS[name], v, dims) for name, v in full.items()}
+    ready = {name: conforming.to_writable(schema.ITEMS[name], v, dims) for name, v in full.items()}
     with create_h5(path) as file:
         for name, value in ready.items():
             place, _, attribute = name.partition("@")
             if attribute:
                 file.require_group(place).attrs[attribute] = value
-            elif schema.is_on_disk(value):
+            elif conforming.is_on_disk(value):
                 dtype = h5py.string_dtype() if schema.ITEMS[name].is_text else value.dtype
                 data = file.create_dataset(place, value.shape, dtype)
                 for first in range(0, len(value), _ROWS):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,32 +22,44 @@ def names_content(
     if labels is None or labels.classes is None:
         return found
     if hasattr(estimator, "label_distributions_"):
-        names = [labels.classes[at] for at in np.asarray(estimator.classes_)]
-    else:
-        names = _of_clusters(np.asarray(estimator.labels_), labels, estimator.report_.n_clusters)
-    return {**found, "/class_names": names}
+        return {**found, "/class_names": [labels.classes[at] for at in estimator.classes_]}
+    named = dict(enumerate(labels.classes))
+    clusters = np.asarray(estimator.labels_)
+    found["/class_names"] = of_clusters(clusters, labels.codes, named, estimator.report_.n_clusters)
+    return {**found, "/constraints/class_names": labels.classes}
 
 
 def with_class_names(outcome: dict[str, Any], labels: formats.Labels | None) -> dict[str, Any]:
     """What a run found out, with names of classes beside the labels that were not kept."""
-    asked = outcome.get("constraints")
-    if asked is None or labels is None or labels.classes is None:
+    if labels is None or labels.classes is None:
         return outcome
-    names = labels.classes
+    return with_names(outcome, dict(enumerate(labels.classes)))
+
+
+def with_names(outcome: dict[str, Any], names: Mapping[int, str]) -> dict[str, Any]:
+    """The same with `names` of the classes by their numbers."""
+    asked = outcome.get("constraints")
+    if asked is None:
+        return outcome
     named = {
-        key: [{**row, "class_name": names[row["class"]]} for row in asked[key]]
+        key: [{**row, "class_name": names.get(row["class"])} for row in asked[key]]
         for key in ("strays", "overruled")
         if key in asked
     }
     return {**outcome, "constraints": {**asked, **named}}
 
 
-def _of_clusters(found: NDArray[Any], labels: formats.Labels, n_clusters: int) -> list[str]:
-    """The class that most labelled nodes of every cluster have, empty where none has a label."""
-    known = (labels.codes >= 0) & (found >= 0)
-    names = np.array([*(labels.classes or ()), ""], dtype=object)
-    size = len(names)
+def of_clusters(
+    found: NDArray[Any], given: NDArray[Any], names: Mapping[int, str], n_clusters: int
+) -> list[str]:
+    """The class that most labelled nodes of every cluster have, empty where none has a label.
+
+    Clusters `found` (n,) and labels `given` (n,), -1 for none.
+    """
+    known = (given >= 0) & (found >= 0)
+    size = int(given.max(initial=-1)) + 2
     n_clusters = max(n_clusters, int(found.max(initial=-1)) + 1)  # numbers may have gaps
-    votes = np.bincount(found[known] * size + labels.codes[known], minlength=n_clusters * size)
+    votes = np.bincount(found[known] * size + given[known], minlength=n_clusters * size)
     votes = votes.reshape(n_clusters, size)
-    return list(names[np.where(votes.any(axis=1), votes.argmax(axis=1), size - 1)])
+    most = np.where(votes.any(axis=1), votes.argmax(axis=1), -1)
+    return [names.get(number, "") for number in most.tolist()]

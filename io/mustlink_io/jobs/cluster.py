@@ -217,12 +217,10 @@ class ClusterJob(Job):
 
     def _mean_confidence(self, estimator: Any, given: NDArray[np.int64] | None) -> dict[str, Any]:
         """How sure the clusters of nodes without a label are on average, where that was asked."""
-        there = np.asarray(estimator.labels_) >= 0
-        if not (self.confidence or self.membership) or not there.any():
+        labels = np.asarray(estimator.labels_)
+        if not (self.confidence or self.membership) or not (labels >= 0).any():
             return {}
-        guessed = there if given is None else there & (given < 0)
-        sure, asked = estimator.confidence_, guessed if guessed.any() else there
-        return told_of_confidence(sure, asked, estimator.calibration_)
+        return told_of_confidence(estimator.confidence_, labels, given, estimator.calibration_)
 
     def _sure(self, estimator: Any) -> dict[str, Any]:
         """Memberships and confidence, as entries of the result file, where asked for."""

@@ -11,11 +11,24 @@ from mustlink.propagate.answer_chances import AnswerCalibration
 from mustlink.selection.calibration import Calibration
 
 
+def mean_confidence(
+    sure: NDArray[Any], labels: NDArray[Any], given: NDArray[np.int64] | None = None
+) -> float:
+    """The mean (n,) over nodes that have an answer and no label, over all answers without such."""
+    there = labels >= 0
+    guessed = there if given is None else there & (given < 0)
+    return float(sure[guessed if guessed.any() else there].mean())
+
+
 def told_of_confidence(
-    sure: NDArray[Any], asked: NDArray[np.bool_], by: Calibration | AnswerCalibration
+    sure: NDArray[Any],
+    labels: NDArray[Any],
+    given: NDArray[np.int64] | None,
+    by: Calibration | AnswerCalibration,
 ) -> dict[str, Any]:
-    """The mean confidence of the nodes that are `asked` about, and what it is calibrated by."""
-    return {"mean_confidence": float(sure[asked].mean()), "calibration": told_of_calibration(by)}
+    """The mean confidence of the answers, and what it is calibrated by."""
+    mean = mean_confidence(sure, labels, given)
+    return {"mean_confidence": mean, "calibration": told_of_calibration(by)}
 
 
 def told_of_calibration(by: Calibration | AnswerCalibration) -> dict[str, Any]:

@@ -15,14 +15,16 @@ from mustlink.errors import InputError
 from mustlink.graph.bipartite import on_both_sides
 from mustlink.methods.clusterer import GraphClusterer
 from mustlink.persistence import model
-from mustlink.propagate.answers import Answers
+from mustlink.propagate.answers import Answers, call_classes
 from mustlink_io.hdf5 import model_tree, store
 from mustlink_io.hdf5.locks import locked
 from mustlink_io.jobs import diagnostics
+from mustlink_io.jobs.carried import Carried, names_in
 from mustlink_io.jobs.cluster import cluster_content, cluster_findings
 from mustlink_io.jobs.points_elsewhere import points_of
 from mustlink_io.jobs.propagate import propagation_content, propagation_findings
 from mustlink_io.jobs.run import result_of
+from mustlink_io.jobs.side_labels import answers_apart
 
 
 def save_model(
@@ -30,22 +32,25 @@ def save_model(
     path: str | Path,
     *,
     data: bool = True,
-    beside: Mapping[str, Any] | None = None,
+    beside: Carried | None = None,
 ) -> None:
     """Write a fitted estimator as `mustlink cluster` or `propagate` would, with the model.
 
-    `beside` are entries that the estimator does not know of, such as the rows' names. See
+    `beside` is what the file that it came from says and the estimator does not know. See
     `mustlink.estimator.GraphEstimator.save`; written whole or not at all. Raises InputError.
     """
+    beside = Carried() if beside is None else beside
+    beside.prepare(estimator)
     tree = model.state_of(estimator, data=data)
     store.check_output(path)
     content, findings = _told(estimator)
-    parameters = {"method": type(estimator).__name__, **tree["parameters"]}
-    result = result_of(estimator, findings, content, estimator.report_, parameters, [])
+    content, findings = beside.beside(estimator, {**content, **answers_apart(estimator)}, findings)
+    parameters = {
+        "method": type(estimator).__name__, **tree["parameters"], **beside.parameters
+    }  # fmt: skip
+    shown = result_of(estimator, findings, content, estimator.report_, parameters, beside.inputs)
     with locked(str(path)):
-        store.write(
-            path, {**content, **result.content(), **(beside or {})}, model_tree.writer(tree)
-        )
+        store.write(path, {**content, **shown.content()}, model_tree.writer(tree))
 
 
 def load_model(path: str | Path, data: Any = None) -> Any:
@@ -62,8 +67,28 @@ def load_model(path: str | Path, data: Any = None) -> Any:
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     if isinstance(estimator._points, dict):
-        estimator._points = points_of(estimator._points, Path(path), data)
+        given = None if data is None else estimator._as_fitted(data)
+        estimator._points = points_of(estimator._points, Path(path), given)
+    if isinstance(estimator, Answers) and np.asarray(estimator.classes_).dtype.kind == "i":
+        names = _names_in(path)
+        if names and set(estimator.classes_.tolist()) <= set(names):
+            call_classes(estimator, names)
     return estimator
+
+
+def load_called(path: str | Path, data: Any = None) -> Any:
+    """`load_model`, clusters called as the file says: what a person gets from `mustlink.load`."""
+    estimator = load_model(path, data)
+    if isinstance(estimator, GraphClusterer) and not estimator.cluster_names_:
+        names, there = _names_in(path), set(np.unique(estimator.labels_).tolist())
+        estimator.name_clusters({number: names[number] for number in there & set(names)})
+    return estimator
+
+
+def _names_in(path: str | Path) -> dict[int, str]:
+    """Names of classes or clusters by number, where the file has some."""
+    with store.open_h5(path) as file:
+        return names_in(file, "/class_names", "/classes")
 
 
 class _Kinds(Mapping[str, Any]):

@@ -79,10 +79,12 @@ def points_of(reference: Mapping[str, Any], model: Path, data: Any) -> Any:
     told = "digest" in reference or set(reference) == set(_HOW)
     if not fine or not told or not all(isinstance(size, int) and size > 0 for size in shape):
         raise InputError(f"{model}: damaged: the reference to its points; save it anew")
-    if data is None or "digest" not in reference:
-        return PointsElsewhere(reference, model) if data is None else as_points(data, "data")
+    if data is None:
+        return PointsElsewhere(reference, model)
     X = as_points(data, "data")
-    if digest(X) != reference["digest"]:
+    if X.shape != tuple(shape):
+        raise InputError(f"{model}: data of shape {X.shape}; those that were fitted have {shape}")
+    if "digest" in reference and digest(X) != reference["digest"]:
         raise InputError(f"{model}: data are other points than those that were fitted")
     return X
 

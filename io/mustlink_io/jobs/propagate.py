@@ -17,7 +17,7 @@ from mustlink_io.formats.results import picture_shape
 from mustlink_io.jobs import diagnostics
 from mustlink_io.jobs.given_graphs import load_graph
 from mustlink_io.jobs.given_priors import load_believed, told_of_prior
-from mustlink_io.jobs.how_sure import told_of_confidence
+from mustlink_io.jobs.how_sure import mean_confidence, told_of_confidence
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.left_out_rows import of_kept
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, PROPAGATION_OPTIONS, PROPAGATORS, Method, flag
@@ -183,11 +183,9 @@ class PropagateJob(Job):
         found = {**propagation_findings(estimator, side.labels, prior), "command": self.command}
         if not self.membership:
             return found
-        there = np.asarray(estimator.labels_) >= 0
-        guessed = there & (side.labels < 0)
-        sure = estimator.membership_.max(axis=1)
-        asked = guessed if guessed.any() else there
-        return {**found, **told_of_confidence(sure, asked, estimator.calibration_)}
+        labels, sure = np.asarray(estimator.labels_), estimator.membership_.max(axis=1)
+        by = estimator.calibration_
+        return {**found, **told_of_confidence(sure, labels, side.labels, by)}
 
     def content(self, estimator: Any, side: Sides) -> dict[str, Any]:
         """Labels, their distributions, confidence, classes, and the labels given."""
@@ -204,11 +202,9 @@ def propagation_findings(
     """What a fitted propagator found from labels (n,), -1 unknown, and what a prior did to it."""
     labels, classes = (np.asarray(one) for one in (estimator.labels_, estimator.classes_))
     place = np.searchsorted(classes, labels[labels >= 0])
-    guessed = (labels >= 0) & (given < 0)
-    sure = np.asarray(estimator.confidence_)[guessed if guessed.any() else labels >= 0]
     return {
         "sizes": np.bincount(place, minlength=classes.size).tolist(),
-        "mean_confidence": float(sure.mean()),
+        "mean_confidence": mean_confidence(np.asarray(estimator.confidence_), labels, given),
         "finished": now(),
         **_of_edges(getattr(estimator, "graph_", None), labels),
         "constraints": {"kind": "labels", **diagnostics.overruled(labels, given), "prior": prior},

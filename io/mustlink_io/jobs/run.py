@@ -137,7 +137,7 @@ def _run(
     if not job.steps.is_nothing:
         parameters["preparation"] = job.steps.to_dict()
     result = result_of(estimator, told, content, recorder, parameters, inputs)
-    model = _model(job, estimator, data, inputs)
+    model = _model(job, estimator.prepared_by(data.fitted), data, inputs)
     with recorder.stage("writing"):
         notes = _write(job, {**content, **result.content()}, model)
     for note in (*notes, *work.troubles):

@@ -6,7 +6,8 @@ again here, nor the other way round: both keep that in the file OUT.h5.answers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import mustlink as ml
 from mustlink.errors import InputError
 from mustlink_io.formats import questions
 from mustlink_io.hdf5 import store
-from mustlink_io.hdf5.stored_names import StoredNames, stored_names
+from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import load_model
 from mustlink_io.ui.journal import Answer, Journal
 from mustlink_io.ui.node_session import NodeSession
@@ -25,12 +26,11 @@ from mustlink_io.ui.node_session import NodeSession
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A result file that is asked about: names of its rows and of its classes, where it has any."""
+    """A result file that is asked about: its model, and what else it says."""
 
     path: Path
     session: NodeSession
-    names: StoredNames | None
-    class_names: tuple[str, ...]
+    carried: Carried
 
     @classmethod
     def of(cls, text: str) -> Opened:
@@ -40,43 +40,47 @@ class Opened:
         n = int(np.asarray(estimator.labels_).size)
         with store.open_h5(path) as file:
             rows = store.dataset(file, "/labels").shape[0]
-            names = stored_names(file, path)
-            given = store.find(file, "/class_names") is not None
-            classes = store.texts(file, "/class_names") if given else ()
         if rows != n:
             raise InputError(
                 f"{path}: {rows - n} rows with missing values are in no model; fill them and fit "
                 "again to be asked"
             )
+        carried = Carried.of(path)
         journal = Journal(path.with_name(f"{path.name}.answers"), path.name, n)
-        return cls(path, NodeSession(estimator, journal), names, tuple(map(str, classes)))
+        return cls(path, NodeSession(estimator, journal), carried)
 
     def called(self, row: int) -> list[str]:
         """The name of a row, in a list; none where rows have no names."""
-        return [] if self.names is None else [str(self.names[row : row + 1][0])]
+        names = self.carried.names
+        return [] if names is None else [str(names[row : row + 1][0])]
 
-    def vocabulary(self) -> dict[str, Any]:
-        """What may be answered for a class: names, each with what the estimator is told."""
-        estimator = self.session.estimator
-        numbers = list(getattr(estimator, "classes_", range(len(self.class_names))))
-        found = dict(zip(self.class_names, numbers, strict=False))
-        given = {name: number for number, name in self.session.names.items()}
-        return {name: number for name, number in {**given, **found}.items() if name}
+    @property
+    def names(self) -> dict[Any, str]:
+        """What clusters or classes are called, by what the estimator calls them."""
+        return {**self.session.names, **(self.carried.clusters if self.numbered else {})}
+
+    @property
+    def classes(self) -> dict[str, int]:
+        """Classes by name, where they have names beside their numbers."""
+        named = self.carried.classes.items() if self.numbered else ()
+        return {name: number for number, name in named}
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the estimator knows classes by numbers, and not by names."""
+        return self.session.told.dtype.kind in "iu"
 
     def now(self, row: int) -> str:
         """What the class or cluster of a row is called; "" for none."""
         label = self.session.labels[row]
-        if label in ("", -1):
-            return ""
-        called = {number: name for name, number in self.vocabulary().items()}
-        return str(called.get(label, label))
+        return "" if label in ("", -1) else str(self.names.get(label, label))
 
 
 def ask(text: str, n: int, kind: str, strategy: str) -> str:
     """The next n questions about the result file `text`, as CSV; raises InputError."""
     opened = Opened.of(text)
     asked = opened.session.questions(n, kind, strategy)
-    named = opened.names is not None
+    named = opened.carried.names is not None
     if kind == "pairs":
         sides = questions.PAIR
         header = [one for side in sides for one in ((side, f"{side}_name") if named else (side,))]
@@ -99,19 +103,25 @@ def answer(text: str, table: str, output: str | None = None) -> dict[str, Any]:
         store.check_output(target, (opened.path, path))
     told = questions.load_answers(path, session.n)
     before = np.asarray(session.labels).copy()
-    given = [_as_answer(one, opened, path) for one in told]
+    classes, choices = dict(opened.classes), session.choices
+    called = {*classes, *choices.values(), *map(str, choices)}
+    given = [_as_answer(one, opened, path, classes) for one in told]
     unknown = [one for one in given if one.kind == "unknown"]
     known = [one for one in given if one.kind != "unknown"]
+    session.journal = Journal(target.with_name(f"{target.name}.answers"), target.name, session.n)
     if known:
         session.take(known)
     found = ml.settled(session.estimator)
-    session.journal = Journal(target.with_name(f"{target.name}.answers"), target.name, session.n)
     session.answers += unknown
-    session.save(target, beside=_beside(opened))
+    more = [] if output is None else ["-o", output]
+    carried = opened.carried.then(shlex.join(["mustlink", "answer", text, table, *more]), path)
+    session.beside = carried.with_classes({number: name for name, number in classes.items()})
+    session.save(target)
     return {
         "output": str(target),
         "answers": len(known),
         "unknown": len(unknown),
+        "new_classes": sorted(_named(known, classes) - called),
         "moved": float(np.mean(np.asarray(session.labels) != before)),
         "sizes": list(session.history[-1].sizes),
         "warnings": list(session.estimator.report_.warnings),
@@ -120,17 +130,29 @@ def answer(text: str, table: str, output: str | None = None) -> dict[str, Any]:
     }
 
 
-def _as_answer(one: questions.Answered, opened: Opened, path: Path) -> Answer:
-    nodes = np.array(one.nodes, dtype=np.int64)
+def _named(given: Sequence[Answer], classes: Mapping[str, int]) -> set[str]:
+    """What the classes that were answered are called."""
+    names: dict[Any, str] = {number: name for name, number in classes.items()}
+    return {str(names.get(one.value, one.value)) for one in given if one.kind == "label"}
+
+
+def _as_answer(
+    one: questions.Answered, opened: Opened, path: Path, classes: dict[str, int]
+) -> Answer:
+    """A line as an answer; among classes with names what is none of them yet becomes one."""
+    nodes, session = np.array(one.nodes, dtype=np.int64), opened.session
     if not one.answer:
         return Answer("unknown", nodes)
     if nodes.size == 2:
         value = 1 if questions.together(one.answer, path, one.line) else -1
-        return opened.session.checked(Answer("pair", np.sort(nodes), value))
-    words = opened.vocabulary()
-    known: Any = words.get(one.answer, one.answer)
+        return session.checked(Answer("pair", np.sort(nodes), value))
+    words = {name: number for number, name in opened.names.items() if name}
+    if classes and one.answer not in words and not one.answer.lstrip("+-").isdigit():
+        classes.setdefault(one.answer, 1 + max(*classes.values(), int(session.told.max())))
+    if one.answer in classes:
+        return Answer("label", nodes, classes[one.answer])
     try:
-        return opened.session.checked(Answer("label", nodes, known))
+        return session.checked(Answer("label", nodes, words.get(one.answer, one.answer)))
     except InputError as error:
         some = _some(sorted(words))
         raise InputError(
@@ -140,16 +162,3 @@ def _as_answer(one: questions.Answered, opened: Opened, path: Path) -> Answer:
 
 def _some(words: Sequence[str]) -> str:
     return f" (classes are {', '.join(words[:8])}{' …' if len(words) > 8 else ''})" if words else ""
-
-
-def _beside(opened: Opened) -> dict[str, Any]:
-    """What the file says of rows and classes beside the model, which is to stay in it."""
-    found: dict[str, Any] = {}
-    if opened.names is not None:
-        found["/names"] = opened.names[slice(0, len(opened.names))]
-    session = opened.session
-    if opened.class_names and not getattr(session.estimator, "cluster_names_", {}):
-        clusters = hasattr(session.estimator, "constraints_")
-        more = max(session.groups) + 1 - len(opened.class_names) if clusters else 0
-        found["/class_names"] = [*opened.class_names, *[""] * max(more, 0)]
-    return found

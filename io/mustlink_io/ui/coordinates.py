@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.embedding.laplacian_eigenmaps import LaplacianEigenmaps
 from mustlink.errors import InputError
+from mustlink.graph import Graph
 
 Floats = NDArray[np.float64]
 _SAMPLE = 20_000  # rows from which directions are found
 _RIDGE = 1e-6  # of the mean variance: columns may depend on each other
 _OUTER = 0.001  # share of rows on either side that do not decide what is shown at first
 _MARGIN = 0.04
+_MAPS = 6  # vectors of a graph, among which its map is found
 
 
 def flat(estimator: Any, given: Any = None, seed: int = 0) -> NDArray[np.float32]:
@@ -21,26 +24,35 @@ def flat(estimator: Any, given: Any = None, seed: int = 0) -> NDArray[np.float32
 
     `given` (n, 2) are taken as they are, and so are points of two columns. Else it is the plane in
     which the clusters lie farthest apart for how wide they are (Fisher's discriminant), of points,
-    or of a graph's embedding; found from a sample. The rows of an embedding crowd together, so
-    that its axes are x ↦ asinh(x / median |x|) about the median. Raises InputError.
+    or of a graph's embedding; found from a sample. A fit without an embedding of two columns has
+    Laplacian eigenmaps made of its graph, which take an eigenproblem. The rows of an embedding
+    crowd together, so that its axes are x ↦ asinh(x / median |x|) about the median. Raises
+    InputError.
     """
     n = estimator.labels_.size
     if given is not None:
-        found = np.asarray(given)
-        if found.shape != (n, 2) or found.dtype.kind not in "fiu":
-            raise InputError(f"map: shape {found.shape}; give two coordinates for each of {n} rows")
-        return _finite(found)
+        return as_given(given, n)
     points = getattr(estimator, "_points", None)
     if isinstance(points, np.ndarray) and points.ndim == 2 and len(points) == n:
         if points.shape[1] == 2:
             return _finite(points)
         return _finite(points @ _plane(points, estimator.labels_, seed))
     rows = getattr(estimator, "embedding_", None)
-    if not isinstance(rows, np.ndarray) or rows.ndim != 2 or len(rows) != n:
-        raise InputError("map: the estimator has no embedding; give coordinates (n, 2) as map")
+    if not (isinstance(rows, np.ndarray) and rows.ndim == 2 and len(rows) == n):
+        rows = _eigenmaps(estimator, seed)
+    elif rows.shape[1] < 2:
+        rows = np.column_stack([rows, _eigenmaps(estimator, seed)])
     found = rows @ _plane(rows, estimator.labels_, seed)
     found -= np.median(found, axis=0)
     return _finite(np.arcsinh(found / np.maximum(np.median(np.abs(found), axis=0), 1e-30)))
+
+
+def as_given(given: Any, n: int) -> NDArray[np.float32]:
+    """Coordinates (n, 2) that a person gave; raises InputError for other shapes, NaN and Inf."""
+    found = np.asarray(given)
+    if found.shape != (n, 2) or found.dtype.kind not in "fiu":
+        raise InputError(f"map: shape {found.shape}; give two coordinates for each of {n} rows")
+    return _finite(found)
 
 
 def inside(where: NDArray[np.float32], xs: Any, ys: Any) -> NDArray[np.int64]:
@@ -81,6 +93,17 @@ def window(where: NDArray[np.float32]) -> tuple[tuple[float, float], tuple[float
     room = np.where(high > low, _MARGIN * (high - low), 1.0)
     (x0, y0), (x1, y1) = low - room, high + room
     return (float(x0), float(x1)), (float(y0), float(y1))
+
+
+def _eigenmaps(estimator: Any, seed: int) -> NDArray[np.float64]:
+    """Laplacian eigenmaps (n, d) of the graph of a fit; raises InputError."""
+    graph = getattr(estimator, "graph_", None)
+    if not isinstance(graph, Graph):
+        raise InputError("map: the fit has no graph here; give coordinates (n, 2) as map")
+    d = min(_MAPS, graph.n_nodes - 2)
+    made = LaplacianEigenmaps(d, affinity="precomputed", random_state=seed).fit(graph)
+    found: NDArray[np.float64] = np.asarray(made.embedding_)
+    return found
 
 
 def _plane(rows: NDArray[Any], labels: NDArray[Any], seed: int) -> NDArray[np.float32]:

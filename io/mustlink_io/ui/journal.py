@@ -19,26 +19,49 @@ from mustlink.errors import InputError
 
 _FORMAT = "mustlink answers 1"
 _LARGEST = 1 << 30  # bytes of a journal that is read
-KINDS = ("label", "pair", "unknown")
+KINDS = ("label", "pair", "unknown", "name")
 _UNDO = "undo"
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Nodes (m,) are of class `value`; or two are together, `value` 1, or not, -1; or unknown."""
+    """Nodes (m,) are of class `value`; or two are together, `value` 1, or not, -1; or unknown.
+
+    Or the cluster in which most of the nodes are is called `value`, text, "" for no name.
+    """
 
     kind: str
     nodes: NDArray[np.int64]
     value: int | str = 0
 
+    @property
+    def asks_a_fit(self) -> bool:
+        """Whether clusters may be others by it."""
+        return self.kind in ("label", "pair")
+
     def words(self) -> str:
         """What was said, short."""
         count = self.nodes.size
+        if self.kind == "name":
+            return f"cluster named {self.value}" if self.value else "name taken away"
         if self.kind == "pair":
             together = "together" if self.value == 1 else "apart"
             return f"nodes {self.nodes[0]:,} and {self.nodes[1]:,} {together}"
         told = f"node {self.nodes[0]:,}" if count == 1 else f"{count:,} nodes"
         return f"{told}: don't know" if self.kind == "unknown" else f"{told}: class {self.value}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A row of the history: what was said, and what followed."""
+
+    said: str
+    answers: int
+    satisfaction: float | None
+    moved: float
+    sizes: tuple[int, ...]
+    seconds: float
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,6 +145,8 @@ class Journal:
         inside = bool(nodes) and all(type(one) is int and 0 <= one < self.n for one in nodes)
         if kind == "pair":
             sound = inside and len(set(nodes)) == len(nodes) == 2 and value in (1, -1)
+        elif kind == "name":
+            sound = inside and isinstance(value, str)
         else:
             sound = inside and value != "" and isinstance(value, int | str)
             sound = sound and (isinstance(value, str) or (type(value) is int and value >= 0))

@@ -34,10 +34,10 @@ class MapPicture:
         self._key = [*colours, _NONE]
         self._of_groups = True
 
-    def by_value(self, values: NDArray[Any], low: str, high: str) -> None:
-        """Colour rows (n,) by values from 0 to 1, between two colours."""
+    def by_value(self, values: NDArray[Any], colours: Sequence[str]) -> None:
+        """Colour rows (n,) by values from 0 to 1, between colours at equal distances."""
         self._frame["c"] = np.asarray(values, dtype=np.float32)
-        self._key = [low, high]
+        self._key = list(colours)
         self._of_groups = False
 
     def drawn(self, ranges: Ranges, width: int, height: int) -> NDArray[np.uint8]:

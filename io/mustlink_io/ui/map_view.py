@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,21 @@ from mustlink_io.ui import coordinates
 from mustlink_io.ui.colours import of_groups
 from mustlink_io.ui.map_picture import COLOURINGS, MapPicture
 from mustlink_io.ui.node_session import NodeSession
-from mustlink_io.ui.parts import FIGURE, Status, packed, panel
+from mustlink_io.ui.parts import FIGURE, FLEXIBLE, Status, packed, panel
+from mustlink_io.ui.said_of_clusters import is_known
 
-_WIDE, _HIGH = 760, 620  # pixels
+_WIDE, _HIGH, _WIDEST = 760, 620, 1400  # pixels: at first, and at most
 _MARKED = 2_000  # known rows that are marked at most
 _LARGE, _SMALL, _MANY = 8, 2, 200  # pixels of a mark, where there are many, and how many these are
-_SURE, _DOUBT, _PALE = "#1b6e5a", "#c8102e", "#e3e7ea"
+# From 0 to 1, told apart by lightness too.
+_SCALES = {"confidence": ("#f4d03f", "#21918c", "#2b1055"), "doubt": ("#d9dfe4", "#c8102e")}
+_ENDS = {"confidence": ("not sure", "sure"), "doubt": ("sure", "in doubt")}
+_LISTED = 60  # clusters in the key of colours
 _WAIT = 150  # milliseconds after which a zoom is drawn
+_KEY = """
+span { display: inline-block; margin-right: 14px; font-variant-numeric: tabular-nums; }
+i { display: inline-block; width: 160px; height: 10px; margin: 0 6px; border-radius: 2px; }
+"""
 
 
 class MapView:
@@ -38,9 +47,16 @@ class MapView:
         names = COLOURINGS if session.tells_confidence else COLOURINGS[:1]
         self.colouring = panel().widgets.RadioButtonGroup(options=list(names), value=names[0])
         self.colouring.param.watch(lambda _: status.during("colouring …", self._coloured), "value")
-        self._waiting = False
+        self._waiting, self._wide = False, _WIDE
+        self.key = panel().pane.HTML(
+            "", stylesheets=[_KEY], css_classes=["key"], sizing_mode="stretch_width"
+        )
         self._figure()
         self.refresh()
+
+    def layout(self) -> Any:
+        """The map, as wide as there is room."""
+        return panel().pane.Bokeh(self.figure, sizing_mode="stretch_width")
 
     def refresh(self) -> None:
         """Colour and draw what is so now."""
@@ -51,14 +67,30 @@ class MapView:
             codes = np.minimum(codes, groups.size - 1)
             codes[groups[codes] != session.labels] = -1
             self._picture.by_group(codes, of_groups(session.groups))
-        elif way == "confidence":
-            self._picture.by_value(session.confidence, _PALE, _SURE)
         else:
-            self._picture.by_value(1.0 - session.confidence, _PALE, _DOUBT)
+            sure = session.confidence
+            self._picture.by_value(sure if way == "confidence" else 1.0 - sure, _SCALES[way])
+        self._tell_key(way)
         self._draw()
-        told = session.told
-        known = np.flatnonzero((told != "") if told.dtype.kind in "OU" else (told >= 0))[:_MARKED]
-        self._mark(self._known, known)
+        self._mark(self._known, np.flatnonzero(is_known(session.told))[:_MARKED])
+
+    def _tell_key(self, way: str) -> None:
+        """What the colours mean."""
+        session = self.session
+        if way in _SCALES:
+            low, high = _ENDS[way]
+            self.key.object = (
+                f"{low}<i style='background:linear-gradient(90deg,{','.join(_SCALES[way])})'></i>"
+                f"{high}; {session.confidence_means}"
+            )
+            return
+        groups, sizes = session.groups, session.history[-1].sizes
+        colours, more = of_groups(groups), len(groups) - _LISTED
+        self.key.object = "".join(
+            f"<span><b style='color:{colour}'>■</b> {escape(session.names[one])} "
+            f"<small>{size:,}</small></span>"
+            for one, colour, size in zip(groups[:_LISTED], colours, sizes, strict=False)
+        ) + (f"and {more:,} more" if more > 0 else "")
 
     def _coloured(self) -> str:
         self.refresh()
@@ -87,9 +119,9 @@ class MapView:
 
         (x0, x1), (y0, y1) = self._home
         self.figure = figure(
-            width=_WIDE, height=_HIGH, x_range=(x0, x1), y_range=(y0, y1), tools=[],
-            toolbar_location="above", min_border=4, output_backend="canvas", name="map",
-            stylesheets=[FIGURE],
+            width=_WIDE, height=_HIGH, sizing_mode="stretch_width", x_range=(x0, x1),
+            y_range=(y0, y1), tools=[], toolbar_location="above", min_border=4,
+            output_backend="canvas", name="map", stylesheets=[FIGURE, FLEXIBLE.format(_WIDEST)],
         )  # fmt: skip
         self.figure.axis.visible = False
         self.figure.grid.visible = False
@@ -124,6 +156,7 @@ class MapView:
             self.figure.on_event(event, self._tapped)
         for event in (RangesUpdate, Reset, LODEnd):
             self.figure.on_event(event, self._moved)
+        self.figure.on_change("inner_width", self._resized)
 
     def _ranges(self) -> Any:
         x, y = self.figure.x_range, self.figure.y_range
@@ -134,7 +167,7 @@ class MapView:
         ranges = (x0, x1), (y0, y1) = self._ranges()
         if not (x1 > x0 and y1 > y0):
             return
-        image = packed(self._picture.drawn(ranges, _WIDE, _HIGH))
+        image = packed(self._picture.drawn(ranges, self._wide, _HIGH))
         self.pixels.data = {
             "image": [image],
             "x": [x0],
@@ -151,6 +184,11 @@ class MapView:
         elif not self._waiting:
             self._waiting = True
             document.add_timeout_callback(self._draw, _WAIT)
+
+    def _resized(self, _: str, __: Any, wide: Any) -> None:
+        """Draw as many pixels as the browser has room for."""
+        self._wide = min(max(int(wide), 1), _WIDEST)
+        self._moved(None)
 
     def _lassoed(self, event: Any) -> None:
         shape = event.geometry

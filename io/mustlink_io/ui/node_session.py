@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -14,27 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mustlink
-from mustlink.constraints import Constraints
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.methods.informed_clusterer import InformedClusterer
+from mustlink_io.jobs.carried import Carried
 from mustlink_io.jobs.models import save_model
-from mustlink_io.ui.journal import Answer, Journal
+from mustlink_io.ui import said_of_clusters as said_of
+from mustlink_io.ui.confidence import Confidence, meaning
+from mustlink_io.ui.journal import Answer, Journal, Step
 
 Ints = NDArray[np.int64]
 Ask = Callable[..., NDArray[Any]]
-
-
-@dataclass(frozen=True)
-class Step:
-    """A row of the history: what was said, and what followed."""
-
-    said: str
-    answers: int
-    satisfaction: float | None
-    moved: float
-    sizes: tuple[int, ...]
-    seconds: float
-    doubts: tuple[str, ...] = ()
 
 
 class NodeSession:
@@ -43,28 +30,37 @@ class NodeSession:
     What the estimator was told before stays, but where the person says something else of a node.
     The estimator is refitted itself: who passes it sees the new labels. With a `journal` every
     answer is on disk before the refit, and those that are there already are taken up.
-    Cost of an answer: a refit.
+    `beside` is what the file of the estimator says that it does not know. Cost of an answer: a
+    refit.
     """
 
     def __init__(
-        self, estimator: Any, journal: Journal | None = None, ask: Ask | None = None
+        self,
+        estimator: Any,
+        journal: Journal | None = None,
+        ask: Ask | None = None,
+        beside: Carried | None = None,
     ) -> None:
-        self.estimator, self.journal = estimator, journal
+        self.estimator, self.journal, self.beside = estimator, journal, beside
         self._spreads = hasattr(estimator, "given_labels_")
         if not self._spreads and not isinstance(estimator, InformedClusterer):
             raise InputError(
                 f"{type(estimator).__name__}: takes no answers; fit one that takes constraints or "
-                "labels, such as CSP or Poisson"
+                "labels, such as CSP (-m csp) or Poisson"
             )
         self._ask = ask
         self._base = estimator.given_labels_ if self._spreads else estimator.constraints_
         self._clusters = None if self._spreads else estimator.get_params().get("n_clusters")
+        self._given_names = dict(getattr(estimator, "cluster_names_", {}))
         self.answers: list[Answer] = [] if journal is None else journal.read()
         self.history: list[Step] = []
-        if self.answers:
-            self._refit(f"{len(self.answers)} answers from {journal.path.name}" if journal else "")
+        self._sureness = Confidence()
+        if journal is not None and any(one.asks_a_fit for one in self.answers):
+            self._refit(f"{len(self.answers)} answers from {journal.path.name}")
         else:
             self._tell("as fitted", 0.0)
+        if any(one.kind == "name" for one in self.answers):
+            self._name_again()
 
     @property
     def n(self) -> int:
@@ -85,19 +81,51 @@ class NodeSession:
     @property
     def names(self) -> dict[Any, str]:
         """What to call every cluster or class."""
-        given = getattr(self.estimator, "cluster_names_", {})
-        return {one: given.get(one) or str(one) for one in self.groups}
+        stored = {} if self.beside is None else self.beside.clusters
+        given = {**stored, **getattr(self.estimator, "cluster_names_", {})}
+        told = {one: f" (class {code})" for one, code in self._class_of.items() if one != code}
+        return {one: given.get(one) or f"{one}{told.get(one, '')}" for one in self.groups}
+
+    @property
+    def choices(self) -> dict[Any, str]:
+        """What a node may be answered to be: every cluster, and classes that now have no node."""
+        found: dict[Any, str] = {self._class_of.get(one, one): name
+                                 for one, name in self.names.items()}  # fmt: skip
+        told, called = said_of.told_classes(self.told), self._class_names
+        return found | {one: called.get(one, str(one)) for one in told if one not in found}
+
+    @property
+    def _class_names(self) -> Mapping[Any, str]:
+        """What the file calls classes by the numbers that labels have."""
+        return {} if self.beside is None else self.beside.classes
 
     @property
     def tells_confidence(self) -> bool:
         """Whether the method says how sure it is; asks nothing of it yet."""
-        return hasattr(type(self.estimator), "confidence_") or "confidence_" in vars(self.estimator)
+        return hasattr(type(self.estimator), "membership_")
+
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether it may be told of two nodes that they are together or apart."""
+        return not self._spreads
+
+    @property
+    def takes_names(self) -> bool:
+        """Whether clusters may be given names; the classes of labels have theirs."""
+        return hasattr(self.estimator, "name_clusters")
 
     @property
     def confidence(self) -> NDArray[np.float64]:
-        """How sure the label of every row is (n,); once after every answer this may take fits."""
-        found: NDArray[np.float64] = self.estimator.confidence_
-        return found
+        """How sure the label of every row is (n,), as in results; now and then this takes fits."""
+        known = int(said_of.is_known(self.told).sum())
+        if not self._spreads:
+            known += len(self.estimator.constraints_.pairs)
+        return self._sureness.of(self.estimator, known)
+
+    @property
+    def confidence_means(self) -> str:
+        """By what `confidence` is calibrated."""
+        return meaning(self.estimator)
 
     @property
     def told(self) -> NDArray[Any]:
@@ -130,30 +158,13 @@ class NodeSession:
             return answer
         value: int | str = answer.value
         if not self._spreads or self._base.dtype.kind not in "OU":
-            try:
-                value = int(value)
-            except ValueError:
-                raise InputError(
-                    f"class {value!r}: classes have whole numbers here; give one"
-                ) from None
-            if value < 0:
-                raise InputError(f"class {value}: numbers of classes are 0 or more; give one")
+            classes = {name: one for one, name in self._class_names.items()}
+            if value in classes:
+                return Answer("label", answer.nodes, classes[str(value)])
+            value = said_of.class_number(value, getattr(self.estimator, "cluster_names_", {}))
         elif not value:
             raise InputError("class: has no name; give one")
-        return Answer("label", answer.nodes, self._classes.get(value, value))
-
-    @property
-    def _classes(self) -> dict[Any, Any]:
-        """Class by which every cluster is told, where labels number them otherwise: most of its."""
-        told = self.told
-        if self._spreads or not (told >= 0).any():
-            return {}
-        found = {}
-        for one in self.groups:
-            own = told[(self.labels == one) & (told >= 0)]
-            if own.size:
-                found[one] = int(np.bincount(own).argmax())
-        return found
+        return Answer("label", answer.nodes, self._class_of.get(value, value))
 
     def unknown(self, nodes: Any) -> None:
         """Say that one does not know; it is not asked again."""
@@ -161,6 +172,17 @@ class NodeSession:
         if self.journal is not None:
             self.journal.add(answer)
         self.answers.append(answer)
+
+    def name(self, nodes: Any, name: str) -> None:
+        """Call the cluster that most of the nodes (m,) have by a name, "" by none; InputError."""
+        if not self.takes_names:
+            raise InputError("name: classes are called as their labels are; label with a name")
+        answer = Answer("name", self._checked(nodes), name)
+        said_of.name_clusters(self.estimator, [answer])
+        if self.journal is not None:
+            self.journal.add(answer)
+        self.answers.append(answer)
+        self._tell(answer.words(), 0.0)
 
     def take(self, answers: Sequence[Answer]) -> None:
         """Count answers, see `checked`, all by one refit; after an InputError none counts."""
@@ -183,9 +205,19 @@ class NodeSession:
         if self.journal is not None:
             self.journal.undo()
         last = self.answers.pop()
-        if last.kind != "unknown":
+        if last.asks_a_fit:
             self._refit(f"undone: {last.words()}")
+        if last.kind == "name":
+            self._name_again()
+            self._tell(f"undone: {last.words()}", 0.0)
         return True
+
+    def _name_again(self) -> None:
+        """Names as they were at first, and those that were given since and not taken back."""
+        there = {one: name for one, name in self._given_names.items() if one in self.groups}
+        gone = dict.fromkeys(self.estimator.cluster_names_, "")
+        self.estimator.name_clusters({**gone, **there})
+        said_of.name_clusters(self.estimator, self.answers)
 
     @property
     def asks(self) -> bool:
@@ -203,13 +235,11 @@ class NodeSession:
             avoid = np.array([nodes[0] for nodes in unknown if nodes.size == 1], dtype=np.int64)
         return ask(self.estimator, n=n, kind=kind, strategy=strategy, avoid=avoid)
 
-    def save(self, path: str | Path, beside: Mapping[str, Any] | None = None) -> None:
-        """Write the model, which holds the answers, too; the journal ends.
-
-        `beside` are other entries of the file.
-        """
-        save_model(self.estimator, path, beside=beside)
+    def save(self, path: str | Path) -> None:
+        """Write the model, which holds the answers, too, and what is `beside` it; journal ends."""
+        save_model(self.estimator, path, beside=self.beside)
         self._base = self.estimator.given_labels_ if self._spreads else self.estimator.constraints_
+        self._given_names = dict(getattr(self.estimator, "cluster_names_", {}))
         self.answers = [one for one in self.answers if one.kind == "unknown"]
         if self.journal is not None:
             self.journal.end()
@@ -235,29 +265,12 @@ class NodeSession:
             if self._spreads:
                 self.estimator.refit(y)
             else:
-                known = self._constraints(y)
+                known = said_of.constraints_of(self._base, y, self.answers)
                 if isinstance(self._clusters, int):
                     most = max(self._clusters, known.classes.size)
                     self.estimator.set_params(n_clusters=most)
                 self.estimator.refit(constraints=known)
         self._tell(said, perf_counter() - began)
-
-    def _constraints(self, y: Ints) -> Constraints:
-        """All that is known and follows; of a node labelled before the last answer counts."""
-        base, pairs = self._base, [one for one in self.answers if one.kind == "pair"]
-        if base.labels is not None and (y != base.labels)[base.labels >= 0].any():
-            if base.soft_labels is not None:
-                raise InputError("labels: some were given with a prior, which cannot be changed")
-            base = base.weighted(labels=0.0)
-        new = y if base.labels is None else np.where(base.labels >= 0, -1, y)
-        found = base + Constraints.from_labels(new)
-        if pairs:
-            ends = np.array([one.nodes for one in pairs])
-            belief = [float(one.value) for one in pairs]
-            found = found + Constraints.from_pairs(ends, belief, n_nodes=self.n)
-            with suppress(InputError):  # what is believed in part has no closure
-                found = found.closure()
-        return found
 
     def _tell(self, said: str, seconds: float) -> None:
         report = self.estimator.report_
@@ -265,8 +278,11 @@ class NodeSession:
         found, counts = np.unique(self.labels, return_counts=True)
         some = (found != "") if found.dtype.kind in "OU" else (found >= 0)
         self._groups: list[Any] = found[some].tolist()
+        self._class_of: dict[Any, int] = {}
+        if not self._spreads:
+            self._class_of = said_of.classes_of(self._groups, self.labels, self.told)
         sizes = tuple(counts[some].tolist())
         doubts = tuple(report.warnings)
-        counted = sum(one.kind != "unknown" for one in self.answers)
+        counted = sum(one.asks_a_fit for one in self.answers)
         moved = float(report.extra.get("changed", 0.0)) if seconds else 0.0
         self.history.append(Step(said, counted, kept, moved, sizes, seconds, doubts))

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink_io.ui.colours import of_groups
 from mustlink_io.ui.map_view import MapView
 from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.parts import TABLES, Status, panel
@@ -17,7 +16,7 @@ from mustlink_io.ui.questions_view import QuestionsView
 from mustlink_io.ui.shown_rows import Show
 
 _SHOWN = 8  # last rows of the history
-_GROUPS = 30  # that the table of sizes lists
+_SMALL = "img { width: 155px; height: auto; margin-right: 6px; }"  # two of them beside each other
 
 
 class NodeView:
@@ -36,17 +35,25 @@ class NodeView:
         self.map = MapView(session, where, self.status, self._chosen)
         self.questions = QuestionsView(session, self.map, show, self.status, self.refresh)
         self.value = pn.widgets.TextInput(
-            name="their class", placeholder="a cluster, or a new one", width=170
+            placeholder="their class, or a name", width=170, margin=(5, 5, 5, 10)
         )
-        self.label = pn.widgets.Button(name="label", button_type="primary", disabled=True)
-        self.together = pn.widgets.Button(name="together", disabled=True)
-        self.apart = pn.widgets.Button(name="apart", disabled=True)
+        self.label = pn.widgets.Button(name="label", button_type="primary", disabled=True, margin=5)
+        self.name = pn.widgets.Button(
+            name="name", disabled=True, margin=5, visible=session.takes_names
+        )
+        self.together = pn.widgets.Button(
+            name="together", disabled=True, visible=session.takes_pairs
+        )
+        self.apart = pn.widgets.Button(name="apart", disabled=True, visible=session.takes_pairs)
         self.undo = pn.widgets.Button(name="undo")
         self.save = pn.widgets.Button(name="save", visible=output is not None)
-        self.picked = pn.pane.HTML("", width=330, stylesheets=[TABLES], css_classes=["picked"])
+        self.picked = pn.pane.HTML(
+            "", width=330, stylesheets=[TABLES, _SMALL], css_classes=["picked"]
+        )
         self.history = pn.pane.HTML("", width=330, stylesheets=[TABLES], css_classes=["history"])
         work = self.status.during
         self.label.on_click(lambda _: work("clustering …", self._label))
+        self.name.on_click(lambda _: work("…", self._name))
         self.together.on_click(lambda _: work("clustering …", lambda: self._pair(True)))
         self.apart.on_click(lambda _: work("clustering …", lambda: self._pair(False)))
         self.undo.on_click(lambda _: work("clustering …", self._undo))
@@ -59,12 +66,15 @@ class NodeView:
         """All of it, for a server or a notebook."""
         pn = panel()
         bar = pn.Row(self.map.colouring, self.undo, self.save)
-        choice = pn.Row(self.value, pn.Column(pn.Spacer(height=18), self.label))
         side = pn.Column(
-            self.picked, choice, pn.Row(self.together, self.apart), self.questions.layout(),
-            self.history, width=360,
+            self.picked, pn.Row(self.value, self.label, self.name),
+            pn.Row(self.together, self.apart), self.questions.layout(), self.history, width=360,
         )  # fmt: skip
-        return pn.Column(bar, pn.Row(pn.pane.Bokeh(self.map.figure), side), self.status.pane)
+        self.status.hold(bar, side)
+        both = pn.FlexBox(
+            self.map.layout(), side, align_items="flex-start", sizing_mode="stretch_width"
+        )
+        return pn.Column(bar, self.status.pane, self.map.key, both, sizing_mode="stretch_width")
 
     def refresh(self) -> str:
         """Show what is so after an answer, and say it."""
@@ -73,24 +83,18 @@ class NodeView:
         self._chosen()
         self._tell()
         last = self.session.history[-1]
+        if not last.seconds:
+            return last.said
         doubts = "".join(f"\n{one}" for one in last.doubts)
         return f"{last.said}; {last.moved:.2%} of the nodes moved; {last.seconds:.2f} s{doubts}"
 
     def _tell(self) -> None:
-        session, names = self.session, self.session.names
-        last, colours = session.history[-1], of_groups(session.groups)
-        rows = "".join(
-            f"<tr><td><b style='color:{colours[at]}'>■</b> {escape(names[one])}</td>"
-            f"<td style='text-align:right'>{last.sizes[at]:,}</td></tr>"
-            for at, one in enumerate(session.groups[:_GROUPS])
-        )
         steps = "".join(
             f"<tr><td>{escape(step.said)}</td><td>{_share(step.satisfaction)}</td>"
             f"<td style='text-align:right'>{step.moved:.1%}</td></tr>"
-            for step in session.history[: -_SHOWN - 1 : -1]
+            for step in self.session.history[: -_SHOWN - 1 : -1]
         )
         self.history.object = (
-            f"<table class='sizes'><tr><th>cluster</th><th>size</th></tr>{rows}</table><br>"
             "<table class='steps'><tr><th>answer</th><th>kept</th><th>moved</th></tr>"
             f"{steps}</table>"
         )
@@ -98,21 +102,27 @@ class NodeView:
     def _chosen(self) -> None:
         nodes = self.map.chosen
         if not nodes.size:
-            told = "<b>no node chosen</b>"
+            told = "<b>no node chosen</b>: draw round some, or click one or two"
         elif nodes.size > 2:
             told = f"<b>{nodes.size:,} nodes chosen</b>"
         else:
+            called = self.session.names
             shown = "".join(self.show(int(one)) for one in nodes) if self.show else ""
             named = " and ".join(
-                f"{one:,} ({escape(str(self.session.labels[one]))})" for one in nodes
+                f"{one:,} ({escape(called.get(self.session.labels[one], 'in none'))})"
+                for one in nodes
             )
             told = f"<b>node {named}</b>{shown}"
         self.picked.object = told
-        self.label.disabled = not nodes.size
+        self.label.disabled = self.name.disabled = not nodes.size
         self.together.disabled = self.apart.disabled = nodes.size != 2
 
     def _label(self) -> str:
         self.session.label(self.map.chosen, (self.value.value_input or "").strip())
+        return self.refresh()
+
+    def _name(self) -> str:
+        self.session.name(self.map.chosen, (self.value.value_input or "").strip())
         return self.refresh()
 
     def _pair(self, together: bool) -> str:

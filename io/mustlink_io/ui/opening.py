@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from mustlink_io.formats.photographs import load_image
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import HDF5, PICTURES, parse
 from mustlink_io.hdf5.writing import check_output
-from mustlink_io.ui.coordinates import flat
+from mustlink_io.jobs.carried import Carried
+from mustlink_io.ui.coordinates import as_given, flat
 from mustlink_io.ui.journal import Journal
 from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.page import Page
@@ -109,25 +111,34 @@ def page_of_file(
     kept = place.path if own else target  # what was saved before is gone on from
     columns: tuple[str, ...] = ()
     if own or (target.exists() and has_model(target)):
-        estimator = ml.load(kept)
+        estimator, beside = ml.load(kept), Carried.of(kept)
+        made, where = _asked(show, map_of, int(estimator.labels_.size))
     else:
         data = formats.load(text)
         y = None if labels is None else formats.load_labels(labels, data.n_rows)
         if data.left_out:
             raise InputError(f"{text}: {data.left_out} rows have missing values; fill them first")
+        made, where = _asked(show, map_of, data.n_rows)  # before a fit that may take minutes
         columns = data.columns if data.kind == "points" else ()
         affinity = "knn" if data.kind == "points" else "precomputed"
         estimator = ml.CSP(
             n_clusters, affinity=affinity, random_state=random_state, n_jobs=n_jobs
         ).fit(data.to_fit(text), y, observer=observer)
+        named = {} if data.names is None else {"/names": data.names.texts}
+        beside = Carried(entries=named if data.image is None else {**named, "/image": data.image})
     n = int(estimator.labels_.size)
     journal = Journal(target.with_name(f"{target.name}.answers"), target.name, n)
-    made = None if show is None else shown(show, n)
-    where = None if map_of is None else formats.load(map_of, "points").value
+    beside = beside.then(shlex.join(["mustlink", "ui", text]))
     return page_of_session(
-        NodeSession(estimator, journal), coordinates=where, show=made, columns=columns,
-        output=target, title=f"{place.path.name} – mustlink",
+        NodeSession(estimator, journal, beside=beside), coordinates=where, show=made,
+        columns=columns, output=target, title=f"{place.path.name} – mustlink",
     )  # fmt: skip
+
+
+def _asked(show: str | None, map_of: str | None, n: int) -> tuple[Show | None, Any]:
+    """What questions show, and coordinates (n, 2); None for what is not named."""
+    where = None if map_of is None else as_given(formats.load(map_of, "points").value, n)
+    return None if show is None else shown(show, n), where
 
 
 def shown(text: str, n: int) -> Show:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import warnings
 import webbrowser
 from collections.abc import Callable
 from typing import Any
@@ -51,7 +52,9 @@ class Page:
         made.start()
         if opened:
             made.io_loop.add_callback(lambda: webbrowser.open(place))
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(RuntimeError), warnings.catch_warnings():
+            # Of buttons that came later a browser sends all of it with the first click.
+            warnings.filterwarnings("ignore", message="reference already known")
             made.io_loop.start()
 
     def _document(self) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mustlink_io.ui.parts import FIGURE, TABLES, Status, packed, panel
+from mustlink_io.ui.parts import FIGURE, FLEXIBLE, TABLES, Status, packed, panel
 from mustlink_io.ui.picture_session import ERASE, VIEWS, PictureSession
 
 _WIDE, _HIGH = 900, 640  # pixels of the figure at most
@@ -34,6 +34,7 @@ class PictureView:
             name="save", button_type="primary", visible=output is not None
         )
         self.history = pn.pane.HTML("", width=280, stylesheets=[TABLES])
+        self._cut_along: list[tuple[list[float], list[float]]] = []
         self._figure(h, w)
         self._offer_classes(0)
         self.chosen.param.watch(self._colour, "value")
@@ -48,9 +49,16 @@ class PictureView:
     def layout(self) -> Any:
         """All of it, for a server or a notebook."""
         pn = panel()
-        first = pn.Row(self.chosen, self.more, self.brush, self.undo, self.save)
-        side = pn.Column(pn.pane.Markdown("**shown**"), self.view, self.history, width=300)
-        return pn.Column(first, pn.Row(pn.pane.Bokeh(self.figure), side), self.status.pane)
+        bar = pn.FlexBox(
+            self.chosen, self.more, self.brush, self.undo, self.save, align_items="center"
+        )
+        side = pn.Column(pn.pane.HTML("<b>shown</b>"), self.view, self.history, width=300)
+        self.status.hold(bar, side)
+        both = pn.FlexBox(
+            pn.pane.Bokeh(self.figure, sizing_mode="scale_width"), side,
+            align_items="flex-start", sizing_mode="stretch_width",
+        )  # fmt: skip
+        return pn.Column(bar, self.status.pane, both, sizing_mode="stretch_width")
 
     def refresh(self) -> None:
         """Show the picture and the history as they are now."""
@@ -71,6 +79,7 @@ class PictureView:
         )
 
     def _figure(self, h: int, w: int) -> None:
+        from bokeh.events import RangesUpdate
         from bokeh.models import (
             ColumnDataSource,
             FreehandDrawTool,
@@ -81,14 +90,17 @@ class PictureView:
         from bokeh.plotting import figure
 
         scale = min(_WIDE / w, _HIGH / h)
+        wide, high = round(w * scale), round(h * scale) + _BAR
         self.figure = figure(
-            width=round(w * scale), height=round(h * scale) + _BAR, x_range=(0, w), y_range=(h, 0),
-            tools=[], toolbar_location="above", match_aspect=True, min_border=0,
-            output_backend="canvas", name="picture", stylesheets=[FIGURE],
+            width=wide, height=high, x_range=(0, w), y_range=(h, 0), tools=[],
+            toolbar_location="above", min_border=0, output_backend="canvas", name="picture",
+            sizing_mode="scale_width", aspect_ratio=wide / high,
+            stylesheets=[FIGURE, FLEXIBLE.format(wide)],
         )  # fmt: skip
         self.figure.axis.visible = False
         self.figure.grid.visible = False
         self.figure.toolbar.logo = None
+        self._wide = wide
         self.pixels = ColumnDataSource({"image": []})
         self.figure.image_rgba("image", source=self.pixels, x=0, y=0, dw=w, dh=h)
         self.drawn = ColumnDataSource({"xs": [], "ys": []}, name="drawn")
@@ -101,6 +113,8 @@ class PictureView:
         self.figure.toolbar.active_drag = tool
         self.figure.toolbar.active_scroll = zoom
         self.drawn.on_change("data", self._painted)
+        self.figure.on_change("inner_width", self._resized)
+        self.figure.on_event(RangesUpdate, self._colour)
 
     def _offer_classes(self, chosen: int) -> None:
         """A button for every class, and for taking paint away."""
@@ -127,14 +141,22 @@ class PictureView:
         """Draw in the colour of the class, as wide as the brush."""
         code, glyph = self.chosen.value, self.lines.glyph
         glyph.line_color = "#ffffff" if code == ERASE else self._hex(code)
-        scale = self.figure.width / self.session.image.shape[1]
-        glyph.line_width = max(2.0, self.brush.value * scale)
+        seen = abs(float(self.figure.x_range.end) - float(self.figure.x_range.start))
+        glyph.line_width = max(2.0, self.brush.value * self._wide / max(seen, 1e-9))
+
+    def _resized(self, _: str, __: Any, wide: Any) -> None:
+        self._wide = max(int(wide), 1)
+        self._colour()
 
     def _painted(self, _: str, __: Any, new: Any) -> None:
         """A line was drawn: it becomes a stroke, and the cut follows."""
-        lines = [one for one in zip(new["xs"], new["ys"], strict=True) if len(one[0])]
+        there = [(list(xs), list(ys)) for xs, ys in zip(new["xs"], new["ys"], strict=True)]
+        there = [one for one in there if one[0]]
+        # What is drawn while a cut is made comes with the lines of that cut.
+        lines = [one for one in there if one not in self._cut_along]
         if not lines:
             return
+        self._cut_along = there
         code, width = self.chosen.value, self.brush.value
 
         def work() -> str:

@@ -14,7 +14,7 @@ from mustlink_io.ui.parts import TABLES, Status, panel
 from mustlink_io.ui.shown_rows import Show
 
 _BATCH = 10
-_KEYS = 9  # classes that have a button
+_KEYS = 30  # classes that have a button
 
 
 class QuestionsView:
@@ -34,12 +34,16 @@ class QuestionsView:
         self.waiting: list[int] = []
         self.ask = pn.widgets.Button(name="ask me", button_type="primary", visible=session.asks)
         self.text = pn.pane.HTML("", width=330, stylesheets=[TABLES], css_classes=["question"])
-        self.buttons = pn.FlexBox(sizing_mode=None, width=330)
+        self.buttons = pn.FlexBox(sizing_mode=None, width=340, gap="4px")
+        self.other = pn.widgets.TextInput(
+            placeholder="another class, Enter", width=170, visible=False, margin=(2, 10)
+        )
+        self.other.param.watch(self._typed, "value")
         self.ask.on_click(lambda _: status.during("choosing questions …", self._begin))
 
     def layout(self) -> Any:
         """The button to begin with, the question, and its answers."""
-        return panel().Column(self.ask, self.text, self.buttons)
+        return panel().Column(self.ask, self.text, self.buttons, self.other)
 
     def _begin(self) -> str:
         self.waiting = np.asarray(self.session.questions(_BATCH)).tolist()
@@ -50,28 +54,41 @@ class QuestionsView:
         """The question that is first in the row."""
         pn = panel()
         self.map.asked(self.waiting[:1])
+        self.other.visible = bool(self.waiting)
+        self.ask.visible = self.session.asks and not self.waiting
         if not self.waiting:
             self.text.object, self.buttons.objects = "", []
             return
-        node, names = self.waiting[0], self.session.names
-        now = escape(names.get(self.session.labels[node], "in none"))
+        node = self.waiting[0]
+        now = escape(self.session.names.get(self.session.labels[node], "in none"))
         shown = self.show(node) if self.show is not None else ""
         self.text.object = (
             f"<b>node {node:,}</b>, {len(self.waiting)} to go: is now {now}. What is it?{shown}"
         )
-        made = [self._button(names[one], one) for one in self.session.groups[:_KEYS]]
-        unknown = pn.widgets.Button(name="don't know", css_classes=["unknown"])
-        unknown.on_click(lambda _: self._status.during("…", lambda: self._answered(None)))
-        self.buttons.objects = [*made, unknown]
+        choices = list(self.session.choices.items())[:_KEYS]
+        unknown = pn.widgets.Button(name="don't know", css_classes=["unknown"], margin=2)
+        unknown.on_click(lambda _: self._begun("…", node, None))
+        self.buttons.objects = [*(self._button(name, node, one) for one, name in choices), unknown]
 
-    def _button(self, name: str, value: Any) -> Any:
-        made = panel().widgets.Button(name=name, css_classes=["answer"])
-        work = lambda: self._answered(value)  # noqa: E731
-        made.on_click(lambda _: self._status.during("clustering …", work))
+    def _button(self, name: str, node: int, value: Any) -> Any:
+        made = panel().widgets.Button(name=name, css_classes=["answer"], margin=2)
+        made.on_click(lambda _: self._begun("clustering …", node, value))
         return made
 
-    def _answered(self, value: Any) -> str:
-        node = self.waiting[0]
+    def _typed(self, event: Any) -> None:
+        """A class that has no button, or one that is new."""
+        if event.new.strip() and self.waiting:
+            self._begun("clustering …", self.waiting[0], event.new.strip())
+            self.other.value = ""
+
+    def _begun(self, words: str, node: int, value: Any) -> None:
+        """Take an answer; a second click on the same button is none to the next question."""
+        if self.waiting[:1] == [node]:
+            self._status.during(words, lambda: self._answered(node, value))
+
+    def _answered(self, node: int, value: Any) -> str:
+        if self.waiting[:1] != [node]:
+            return ""
         if value is None:
             self.session.unknown([node])
             told = f"node {node:,} is not asked again"

@@ -129,11 +129,14 @@ class Hierarchy:
         """
         if self.sure is not None and start == 0:
             return self.sure
+        grids = self.levels[start:]
+        return Cycle(grids, 1, _VISITS) if self.is_cheap(start) else Cycle(grids, 2, 1)
+
+    def is_cheap(self, start: int = 0) -> bool:
+        """Whether three visits of the grids below `start` cost hardly more than that grid."""
         work = [level.matrix.nnz for level in self.levels[start:]]
         visits = sum(_VISITS**depth * nnz for depth, nnz in enumerate(work[:-1]) if depth)
-        is_cheap = visits <= _CHEAP * max(work[0], 1)
-        grids = self.levels[start:]
-        return Cycle(grids, 1, _VISITS) if is_cheap else Cycle(grids, 2, 1)
+        return visits <= _CHEAP * max(work[0], 1)
 
 
 def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
@@ -190,6 +193,19 @@ def without_coarse_grids(laplacian: GroundedLaplacian, sure: Preconditioner) -> 
     inverse = inverse_diagonal(laplacian.diagonal)
     level = Level(laplacian.edges, 1.0, -1.0, inverse.astype(laplacian.dtype))
     return Hierarchy((level,), (None,), (), sure)
+
+
+def polynomial(laplacian: GroundedLaplacian, low: float, share: float) -> Cycle:
+    """Chebyshev iteration on the fine grid alone, in single precision: R -> q(A)R, A = I − S.
+
+    It leaves at most `share` of what A has in [low, 2] and no more than all of the rest, and is
+    positive. Cost: some ln(2/share)/√(2·low) products.
+    """
+    ones = np.ones(laplacian.size, dtype=np.float32)
+    level = Level(laplacian.single_edges, 1.0, -1.0, ones, interval=(low, 2.0))
+    # Of T_d((2 + low)/(2 − low)) = 1/share, in fours as on every last grid (Saad 2003, §12.3).
+    steps = np.arccosh(1.0 / share) / np.arccosh((2.0 + low) / (2.0 - low))
+    return Cycle((level,), max(1, int(np.ceil(steps / 4))), 1)
 
 
 def inverse_diagonal(diagonal: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,0 +1,253 @@
+"""How long a person at the page waits: strokes on a picture, answers on a map, in Chromium.
+
+    .venv-ui/bin/python bench/page_speed.py [--picture 1000] [--nodes 1000000]
+
+In the environment of `make test-ui`. Seconds are the browser's own: from the pointer's release to
+the frame that shows the changed picture. A node's answers are the truth. Memory is the peak of the
+process that fits and serves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import common
+
+K, D, TIMES, WAIT = 10, 8, 5, 240_000
+# When the pointer was released, and when the picture that changed after it was drawn.
+WATCH = """name => {
+    const all = [...Bokeh.documents[0]._all_models.values()];
+    const source = all.find(one => one.name == name).renderers[0].data_source;
+    window.waited = {released: 0, shown: 0};
+    document.addEventListener('pointerup', () => { waited.released = performance.now(); }, true);
+    source.properties.data.change.connect(() => requestAnimationFrame(() =>
+        requestAnimationFrame(() => { waited.shown = performance.now(); })));
+}"""
+SHOWN = "() => waited.shown > waited.released"
+PLACE = """([name, x, y]) => {
+    const all = [...Bokeh.documents[0]._all_models.values()];
+    const view = Bokeh.index.find_one(all.find(one => one.name == name));
+    const box = view.el.getBoundingClientRect();
+    return [box.left + view.frame.x_scale.compute(x), box.top + view.frame.y_scale.compute(y)];
+}"""
+
+
+def truth(n: int) -> tuple[Any, Any]:
+    """Points (n, D) in K clusters, round a circle as the map has them, and which each is of."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, K, n)
+    centres = rng.normal(size=(K, D))
+    angle = 2 * np.pi * np.arange(K) / K
+    centres[:, :2] = 7.0 * np.column_stack([np.cos(angle), np.sin(angle)])
+    return (centres[y] + rng.normal(size=(n, D))).astype(np.float32), y
+
+
+def serve(method: str, n: int, folder: Path, threads: int) -> None:
+    """Fit n points to ten labels a class, and serve their page."""
+    import numpy as np
+
+    import mustlink as ml
+    from mustlink_io.ui.coordinates import flat
+
+    warnings.simplefilter("ignore")
+    X, y = truth(n)
+    given = common.labels_per_class(y, 10, np.random.default_rng(1))
+    options: dict[str, Any] = {"n_clusters": K} if method == "CSP" else {}
+    est = getattr(ml, method)(random_state=0, n_jobs=threads, **options).fit(X, given)
+    np.save(folder / "where.npy", flat(est))
+    page = ml.ui(est)
+    page.serve(opened=False, tell=lambda words: print(words, flush=True))
+
+
+class Waits:
+    """How long a tab waited for its server, by what was done: seconds, and the server's CPU's."""
+
+    def __init__(self, tab: Any, pid: int) -> None:
+        self.tab, self._process = tab, Path(f"/proc/{pid}")
+        self.seconds: dict[str, list[float]] = {}
+        self.cpu: dict[str, list[float]] = {}
+
+    def during(self, kind: str, act: Callable[[], None]) -> None:
+        """Do something, and wait for the picture that follows its last release."""
+        before = self._used()
+        act()
+        self.tab.wait_for_function(SHOWN)
+        took = self.tab.evaluate("() => (waited.shown - waited.released) / 1000")
+        self.seconds.setdefault(kind, []).append(float(took))
+        self.cpu.setdefault(kind, []).append(self._used() - before)
+
+    def figures(self) -> dict[str, Any]:
+        """What was measured, with the server's peak memory."""
+        told = (self._process / "status").read_text()
+        found = re.search(r"VmHWM:\s+(\d+) kB", told)
+        assert found is not None
+        peak = int(found[1]) * 1024 / 1e9
+        return {"seconds": self.seconds, "cpu_seconds": self.cpu, "peak_gb": peak}
+
+    def _used(self) -> float:
+        ticks = (self._process / "stat").read_text().rpartition(")")[2].split()[11:13]
+        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
+@contextlib.contextmanager
+def page(browser: Any, command: list[Any], name: str) -> Iterator[Waits]:
+    """A tab that shows what the command serves."""
+    command = [sys.executable, *map(str, command)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            tab = browser.new_page(viewport={"width": 1280, "height": 900})
+            tab.set_default_timeout(WAIT)
+            tab.goto(server.stdout.readline().strip())
+            tab.wait_for_selector("canvas")
+            tab.wait_for_function("() => Bokeh.documents.length && Bokeh.documents[0].is_idle")
+            tab.evaluate(WATCH, name)
+            yield Waits(tab, server.pid)
+            tab.close()
+        finally:
+            server.kill()
+
+
+def drag(tab: Any, name: str, places: list[tuple[float, float]]) -> None:
+    """Press at the first place of a figure, move along the others, release."""
+    at = [tab.evaluate(PLACE, [name, *map(float, one)]) for one in places]
+    tab.mouse.move(*at[0])
+    tab.mouse.down()
+    for one in at[1:]:
+        tab.mouse.move(*one, steps=8)
+    tab.mouse.up()
+
+
+def press(tab: Any, name: str) -> None:
+    tab.get_by_role("button", name=name, exact=True).click()
+
+
+def says(tab: Any, words: str) -> str:
+    """Wait for words on the page; the text that has them."""
+    found = tab.get_by_text(re.compile(words)).first
+    found.wait_for()
+    return str(found.inner_text())
+
+
+def strokes(browser: Any, side: int, folder: Path) -> dict[str, Any]:
+    """Seconds of a first cut, and of strokes, a third class, undo, on side x side pixels."""
+    from PIL import Image
+    from sklearn.datasets import load_sample_image
+
+    photo = Image.fromarray(load_sample_image("china.jpg")).resize((side, side))
+    photo.save(folder / "photo.png")
+    command = ["-m", "mustlink_io", "ui", folder / "photo.png", "--no-open"]
+    with page(browser, command, "picture") as waits:
+        tab = waits.tab
+
+        def stroke(kind: str, *places: tuple[float, float]) -> None:
+            where = [(x * side, y * side) for x, y in places]
+            waits.during(kind, lambda: drag(tab, "picture", where))
+
+        stroke("first colour", (0.32, 0.27), (0.31, 0.5), (0.33, 0.7))
+        press(tab, "class 2")
+        stroke("first cut", (0.5, 0.12), (0.75, 0.2), (0.93, 0.1))
+        for way in (
+            [(0.6, 0.88), (0.8, 0.8), (0.95, 0.9)], [(0.56, 0.68), (0.7, 0.7), (0.78, 0.7)],
+            [(0.02, 0.75), (0.06, 0.85), (0.22, 0.96)], [(0.02, 0.55), (0.09, 0.6)],
+            [(0.6, 0.5), (0.62, 0.45)],
+        ):  # fmt: skip
+            stroke("stroke", *way)
+        press(tab, "+ class")
+        press(tab, "class 3")
+        stroke("third colour", (0.1, 0.1), (0.2, 0.15))
+        for _ in range(2):
+            waits.during("undo", lambda: press(tab, "undo"))
+        return waits.figures()
+
+
+def answers(browser: Any, method: str, n: int, folder: Path, threads: int) -> dict[str, Any]:
+    """Seconds of lassos, answered questions, pairs and undo on the map of n nodes."""
+    import numpy as np
+
+    command = [__file__, "--serve", method, n, folder, threads]
+    with page(browser, command, "map") as waits:
+        tab = waits.tab
+        y, where = truth(n)[1], np.load(folder / "where.npy")
+        middles = [np.median(where[y == one], axis=0) for one in range(K)]
+        radius = 0.01 * np.ptp(where[::97], axis=0)
+
+        def answer(kind: str, name: str) -> None:
+            waits.during(kind, lambda: press(tab, name))
+
+        for group in range(TIMES):
+            ring = [middles[group] + radius * corner for corner in
+                    np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])]  # fmt: skip
+            drag(tab, "map", ring)
+            says(tab, "nodes chosen")
+            tab.get_by_role("textbox").first.fill(str(group))
+            answer("lasso", "label")
+            says(tab, f"class {group}; ")
+        press(tab, "ask me")
+        for left in range(10, 10 - TIMES, -1):
+            node = re.search(r"node ([\d,]+)", says(tab, f", {left} to go"))
+            assert node is not None
+            answer("question", str(y[int(node[1].replace(",", ""))]))
+        for first in range(TIMES if method == "CSP" else 0):
+            for group in (first, first + 1):
+                drag(tab, "map", [middles[group] + radius])
+                says(tab, r"^node [\d,]+ \(" if group == first else r"^node .* and ")
+            told = says(tab, r"^node .* and ")
+            nodes = [int(one.replace(",", "")) for one in re.findall(r"([\d,]+) \(", told)]
+            answer("pair", "together" if y[nodes[0]] == y[nodes[1]] else "apart")
+            says(tab, "no node chosen")
+        answer("undo", "undo")
+        for colours in ("confidence", "cluster"):
+            answer(f"coloured by {colours}", colours)
+        return waits.figures()
+
+
+def main() -> int:
+    if sys.argv[1:2] == ["--serve"]:
+        serve(sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]), int(sys.argv[5]))
+        return 0
+    from playwright.sync_api import sync_playwright
+
+    parser = common.parser(__doc__ or "")
+    parser.add_argument("--picture", type=int, default=1000, help="side in pixels; 0 for none")
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--methods", nargs="*", default=["CSP", "Poisson"])
+    parser.add_argument("--threads", type=int, default=2)
+    given = parser.parse_args()
+    figures: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
+        browser = started.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        if given.picture:
+            figures["picture"] = strokes(browser, given.picture, Path(folder))
+        for method in given.methods:
+            figures[method] = answers(browser, method, given.nodes, Path(folder), given.threads)
+        browser.close()
+    rows = [
+        [where, kind, median(each), max(each), median(found["cpu_seconds"][kind]), len(each)]
+        for where, found in figures.items() for kind, each in found["seconds"].items()
+    ]  # fmt: skip
+    heads = ["page", "what", "median", "longest", "server's CPU", "times"]
+    common.table("Seconds until it shows", heads, rows)
+    common.say(json.dumps({name: round(found["peak_gb"], 2) for name, found in figures.items()}))
+    common.record("page_speed", {"pixels": given.picture**2, "nodes": given.nodes, **figures})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""What was said of nodes, as constraints, and of clusters: their classes and names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from mustlink.constraints import Constraints
+from mustlink.errors import InputError
+from mustlink_io.ui.journal import Answer
+
+
+def constraints_of(
+    base: Constraints, y: NDArray[np.int64], answers: Sequence[Answer]
+) -> Constraints:
+    """All that is known and follows; of a node labelled before the last answer counts.
+
+    Labels (n,), -1 for unknown, are those of `base` and of answers. Raises InputError.
+    """
+    if base.labels is not None and (y != base.labels)[base.labels >= 0].any():
+        if base.soft_labels is not None:
+            raise InputError("labels: some were given with a prior, which cannot be changed")
+        base = base.weighted(labels=0.0)
+    new = y if base.labels is None else np.where(base.labels >= 0, -1, y)
+    found = base + Constraints.from_labels(new)
+    pairs = [one for one in answers if one.kind == "pair"]
+    if pairs:
+        ends = np.array([one.nodes for one in pairs])
+        belief = [float(one.value) for one in pairs]
+        found = found + Constraints.from_pairs(ends, belief, n_nodes=y.size)
+        with suppress(InputError):  # what is believed in part has no closure
+            found = found.closure()
+    return found
+
+
+def is_known(told: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which labels (n,) are known: not -1, or not ""."""
+    return np.asarray(told != "" if told.dtype.kind in "OU" else told >= 0)
+
+
+def told_classes(told: NDArray[Any]) -> list[Any]:
+    """Classes among labels (n,), -1 or "" for unknown, in order."""
+    return list(np.unique(told[is_known(told)]).tolist())
+
+
+def class_number(value: int | str, named: Mapping[int, str]) -> int:
+    """The class that is told by its number, or by the name of a cluster; raises InputError."""
+    try:
+        found = int({name: one for one, name in named.items()}.get(str(value), value))
+    except ValueError:
+        raise InputError(
+            f"class {value!r}: classes have whole numbers here, and no cluster is called so; "
+            "give a number"
+        ) from None
+    if found < 0:
+        raise InputError(f"class {found}: numbers of classes are 0 or more; give one")
+    return found
+
+
+def classes_of(
+    groups: Sequence[int], labels: NDArray[np.int64], told: NDArray[np.int64]
+) -> dict[int, int]:
+    """The class that says of a node that it is in a cluster, another one for every cluster.
+
+    Clusters and classes that were told are paired so that most known nodes agree, numbers where
+    they do not say. Clusters that are left have classes of their own, of their number where it is
+    free. Empty where nothing was told.
+    """
+    known = np.flatnonzero((told >= 0) & (labels >= 0))
+    if not known.size:
+        return {}
+    numbers, (classes, code) = np.array(groups), np.unique(told[known], return_inverse=True)
+    agree = 0.5 * np.equal.outer(numbers, classes)
+    np.add.at(agree, (np.searchsorted(numbers, labels[known]), code), 1.0)
+    pairs = zip(*linear_sum_assignment(agree, maximize=True), strict=True)
+    found = {int(numbers[i]): int(classes[j]) for i, j in pairs if agree[i, j] > 0}
+    free = count(int(max(numbers.max(), classes.max())) + 1)
+    taken = set(classes.tolist())
+    return {one: found[one] if one in found else next(free) if one in taken else one
+            for one in numbers.tolist()}  # fmt: skip
+
+
+def name_clusters(estimator: Any, answers: Sequence[Answer]) -> None:
+    """Give clusters the names that answers tell, in turn: each to that of most of its nodes."""
+    for one in answers:
+        if one.kind != "name":
+            continue
+        inside = estimator.labels_[one.nodes]
+        inside = inside[inside >= 0]
+        if inside.size:
+            estimator.name_clusters({int(np.bincount(inside).argmax()): str(one.value)})
