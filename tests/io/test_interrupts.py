@@ -24,7 +24,8 @@ from mustlink_io.commands.cli import main
 def fit(*_, **__):
     try:
         print("fitting", flush=True)
-        time.sleep(60)
+        while True:  # a signal just before one long sleep would not end it
+            time.sleep(0.01)
     except KeyboardInterrupt:
         print("unwinding", flush=True)
         {then}
