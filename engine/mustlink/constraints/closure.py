@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,7 +10,9 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order
 
 from mustlink.constraints.label_groups import DENSE_CORE
+from mustlink.constraints.outvoted import outvoted
 from mustlink.constraints.pairs import Floats, Ints, merge_pairs, pairs_matrix
+from mustlink.constraints.statements import Statements, gather
 
 # A path costs a breadth-first search: the first ones are enough for a person to start from.
 PATHS = 20
@@ -49,52 +50,6 @@ class Contradiction:
         return f"cannot-link {named} of row {self.rows[0]} lies in {group}{by}"
 
 
-@dataclass(frozen=True, eq=False)
-class Statements:
-    """What is taken as certain: must-links and cannot-links among compactly numbered nodes.
-
-    `nodes` maps compact to graph numbers; `left`, `right` are must-links, chains through the
-    classes first; `seed` is the class of a compact node or -1.
-    """
-
-    nodes: Ints
-    left: Ints
-    right: Ints
-    n_chain: int
-    cannot: Ints
-    seed: Ints
-
-    @cached_property
-    def grouped(self) -> tuple[Ints, NDArray[np.bool_]]:
-        """Group of every compact node and the must-links refused between two classes."""
-        from mustlink.kernels.union_find import union_find
-
-        group, refused = union_find(self.nodes.size, self.left, self.right, self.seed)
-        return group, refused
-
-
-def gather(must: Ints, cannot: Ints, labels: Ints | None) -> Statements:
-    """Statements from pairs (m, 2), (c, 2) and labels; ℓ labels give ℓ - K links, no cliques."""
-    chain = np.empty((0, 2), dtype=np.int64)
-    labelled = np.empty(0, dtype=np.int64)
-    if labels is not None:
-        labelled = np.flatnonzero(labels >= 0)
-        order = labelled[np.argsort(labels[labelled], kind="stable")]
-        same = labels[order[1:]] == labels[order[:-1]]
-        chain = np.column_stack([order[:-1][same], order[1:][same]])
-    nodes = np.unique(np.concatenate([chain.ravel(), must.ravel(), cannot.ravel(), labelled]))
-    links = np.searchsorted(nodes, np.concatenate([chain, must]))
-    seed = np.full(nodes.size, -1, dtype=np.int64) if labels is None else labels[nodes]
-    return Statements(
-        nodes.astype(np.int64),
-        np.ascontiguousarray(links[:, 0], dtype=np.int64),
-        np.ascontiguousarray(links[:, 1], dtype=np.int64),
-        chain.shape[0],
-        np.searchsorted(nodes, cannot).astype(np.int64),
-        np.ascontiguousarray(seed, dtype=np.int64),
-    )
-
-
 def close(
     pairs: Ints, belief: Floats, labels: Ints | None, n_nodes: int, hard: float
 ) -> tuple[sp.csr_matrix, sp.csr_matrix, sp.csr_matrix]:
@@ -103,10 +58,13 @@ def close(
     F (n, r) is the indicator of the groups: must-linked nodes (belief >= hard), classes, and
     single nodes with a cannot-link (belief <= -hard). C has 1 on its diagonal and -1 where a
     cannot-link, or two classes, separate two groups. Softer pairs, cannot-links inside a group and
-    must-links between two classes stay in the rest with their beliefs. More than 512 classes are
-    put apart by one more column of F instead of K² entries of C. Cost O(n + m log m).
+    must-links between two classes stay in the rest with their beliefs, and so do must-links that
+    are outvoted, see `outvoted`. More than 512 classes are put apart by one more column of F
+    instead of K² entries of C. Cost O(n + m log m).
     """
     is_must, is_cannot = (belief >= hard) & (belief > 0), (belief <= -hard) & (belief < 0)
+    out = outvoted(gather(pairs[is_must], pairs[is_cannot], labels))
+    is_must[np.flatnonzero(is_must)[out]] = False
     said = gather(pairs[is_must], pairs[is_cannot], labels)
     group, refused = said.grouped
     apart = group[said.cannot]

@@ -6,6 +6,10 @@ in one or is the first of a new one; what follows from other answers is never as
 in the order of what a label of them is worth (`walks`), and of a node that was begun with, the next
 question comes before any new one. What is likely is told by the rows of the fit's own embedding:
 smooth vectors that its graph happens to hold would make questions depend on other fits.
+
+Beside their method: answers may be wrong, and one wrong "yes" joins two groups with all that
+follows. Where a single answer holds two parts of a group together, it is asked again by other
+nodes; a "no" then counts, see `constraints.outvoted`, and whether the groups are apart stays open.
 """
 
 from __future__ import annotations
@@ -16,14 +20,15 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from mustlink.constraints.outvoted import MustTrees, believed
+from mustlink.constraints.statements import Statements
 from mustlink.queries.situation import Situation, unit_rows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _MOST = 300  # groups that are looked at
+_LARGE = 3  # nodes in both parts of a group from which on one answer is not enough
 _MATES = 1.0  # what being in one cluster counts beside the cosine of the rows
 
 
@@ -31,52 +36,73 @@ _MATES = 1.0  # what being in one cluster counts beside the cosine of the rows
 class Neighbourhoods:
     """Groups of working nodes, a list each with its nodes first to last, and which are apart.
 
-    `apart` and `avoided` hold pairs of groups, and of nodes, that need not be asked.
+    They are the groups of what is believed of all that was `said`. `apart` and `avoided` hold pairs
+    of groups, and of nodes, that need not be asked.
     """
 
     situation: Situation
     labels: Ints
     groups: list[list[int]]
+    said: Statements
     apart: set[tuple[int, int]] = field(default_factory=set)
     avoided: set[tuple[int, int]] = field(default_factory=set)
 
     @classmethod
     def of(cls, situation: Situation, avoid: Ints) -> Self:
         """From all that is known of nodes with edges; `avoid` (a, 2) working nodes."""
-        given = situation.given
+        given, labels = situation.given, None
         pairs, belief = given.merged
         ends = situation.at(pairs)
         there = (ends >= 0).all(axis=1)
         ends, belief = ends[there], belief[there]
-        links = [ends[belief > 0]]
-        told = np.empty(0, np.int64)
-        classes = np.empty(0, np.int64)
         if given.labels is not None:
-            told_rows = np.flatnonzero(given.labels >= 0)
-            told, classes = situation.at(told_rows), given.labels[told_rows]
-            told, classes = told[told >= 0], classes[told >= 0]
-            order = np.argsort(classes, kind="stable")
-            told, classes = told[order], classes[order]
-            same = classes[1:] == classes[:-1]
-            links.append(np.column_stack([told[:-1], told[1:]])[same])
-        nodes = np.unique(np.concatenate([ends.ravel(), told]))
-        joined = np.concatenate(links)
-        place = np.searchsorted(nodes, joined)
-        shape = (nodes.size, nodes.size)
-        link = coo_array((np.ones(len(place)), (place[:, 0], place[:, 1])), shape=shape)
-        _, group = connected_components(link, directed=False) if nodes.size else (0, nodes)
+            labels = np.full(situation.m, -1, dtype=np.int64)
+            rows = np.flatnonzero(given.labels >= 0)
+            rows = rows[situation.at(rows) >= 0]
+            labels[situation.at(rows)] = given.labels[rows]
+        said = believed(ends[belief > 0], ends[belief < 0], labels)
+        group = np.unique(said.grouped[0], return_inverse=True)[1]
         groups: list[list[int]] = [[] for _ in range(int(group.max(initial=-1)) + 1)]
-        for node, g in zip(nodes.tolist(), np.asarray(group).tolist(), strict=True):
+        for node, g in zip(said.nodes.tolist(), group.tolist(), strict=True):
             groups[g].append(node)
-        found = cls(situation, situation.labels, groups)
-        cannot = np.asarray(group)[np.searchsorted(nodes, ends[belief < 0])]
-        found.apart = {_pair(*one) for one in cannot.tolist()}
-        if told.size:
-            of_class = np.asarray(group)[np.searchsorted(nodes, told)]
-            heads = np.unique(of_class).tolist()
-            found.apart |= {(a, b) for i, a in enumerate(heads) for b in heads[i + 1 :]}
+        found = cls(situation, situation.labels, groups, said)
+        found.apart = {_pair(*one) for one in group[said.cannot].tolist()}
+        heads = np.unique(group[said.seed >= 0]).tolist()
+        found.apart |= {(a, b) for i, a in enumerate(heads) for b in heads[i + 1 :]}
         found.avoided = {_pair(*one) for one in avoid.tolist()}
         return found
+
+    def second_opinions(self) -> list[tuple[int, int]]:
+        """Pairs of nodes whose answer would bear out the one that holds two large parts together.
+
+        Of every group the must-link with the largest parts that nothing else joins; the two nodes
+        are those most alike of the parts. Groups with the largest parts first.
+        """
+        said = self.said
+        group, refused = said.grouped
+        links = np.column_stack([said.left, said.right])
+        trees = MustTrees.of(links[~refused], group)
+        able = trees.is_bridge & (trees.smaller >= _LARGE)
+        able[able] = np.flatnonzero(~refused)[trees.link[able]] >= said.n_chain
+        branches = np.flatnonzero(able)
+        branches = branches[np.argsort(-trees.smaller[branches], kind="stable")]
+        branches = branches[np.sort(np.unique(group[branches], return_index=True)[1])]
+        known = {_pair(*one) for one in said.nodes[np.vstack([links, said.cannot])].tolist()}
+        known |= self.avoided
+        asked = (self._most_alike(*trees.parts(one), known) for one in branches.tolist())
+        return [pair for pair in asked if pair is not None]
+
+    def _most_alike(
+        self, one: Ints, other: Ints, known: set[tuple[int, int]]
+    ) -> tuple[int, int] | None:
+        """The nodes of two parts that are most alike, but for pairs that were asked about."""
+        first, second = self.said.nodes[one[:_MOST]], self.said.nodes[other[:_MOST]]
+        likeness = self._rows(first) @ self._rows(second).T
+        for at in np.argsort(-likeness, axis=None, kind="stable").tolist():
+            pair = int(first[at // second.size]), int(second[at % second.size])
+            if _pair(*pair) not in known:
+                return pair
+        return None
 
     def sorted_out(self) -> tuple[list[int], list[int]]:
         """Groups known to be apart from each other, and those that may belong to one of them.

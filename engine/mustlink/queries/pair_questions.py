@@ -34,7 +34,7 @@ def pairs_to_ask(
 
 def _by_neighbourhoods(situation: Situation, hoods: Neighbourhoods, n: int) -> list[list[int]]:
     sure, begun = hoods.sorted_out()
-    found: list[list[int]] = []
+    found = [[one, other] for one, other in hoods.second_opinions()[:n]]
     for group in begun:
         asked = hoods.question(group, sure)
         if asked is not None and len(found) < n:
