@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 
 def pairs_dense(pairs, belief, n):
@@ -43,6 +44,41 @@ def closure_dense(Q, hard=1.0):
     implied[~touched] = 0
     implied[:, ~touched] = 0
     return np.where(stated, 0, Q) + implied
+
+
+def outvoted(n, must, cannot):
+    """Must-links and cannot-links (masks) not to be believed: every must-link is tried without."""
+    out, unsure = np.zeros(len(must), bool), np.zeros(len(cannot), bool)
+
+    def parts(kept):
+        ends = must[kept]
+        shape = (n, n)
+        linked = sp.coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=shape)
+        return sp.csgraph.connected_components(linked, directed=False)[1]
+
+    while True:
+        part = parts(~out)
+        inside = np.flatnonzero((part[cannot[:, 0]] == part[cannot[:, 1]]) & ~unsure)
+        votes = {at: [] for at in inside.tolist()}
+        for link in np.flatnonzero(~out).tolist():
+            without = ~out
+            without[link] = False
+            then = parts(without)
+            one, other = then[must[link]]
+            if one == other:
+                continue
+            against = inside[then[cannot[inside, 0]] != then[cannot[inside, 1]]].tolist()
+            smaller = min((then == one).sum(), (then == other).sum())
+            if smaller < 3:
+                continue
+            for at in against:
+                votes[at].append((len(against), smaller, -link))
+        chosen = {at: max(found) for at, found in votes.items() if found}
+        if not chosen:
+            return out, unsure
+        for at, (against, _, link) in chosen.items():
+            unsure[at] |= against == 1
+            out[-link] = True
 
 
 def links(known):

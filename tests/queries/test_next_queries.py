@@ -1,5 +1,7 @@
 """Questions: every strategy against dense algebra, and what is never asked."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,6 +16,7 @@ from mustlink.queries.expected_change import expected_error, turning
 from mustlink.queries.expected_error import ExpectedError
 from mustlink.queries.gaussian_model import GaussianModel, prior
 from mustlink.queries.model_change import ModelChange, VarianceInDoubt
+from mustlink.queries.neighbourhoods import Neighbourhoods
 from mustlink.queries.situation import Situation, doubts
 from mustlink.queries.uncertainty import Doubt
 from mustlink.queries.variance import SigmaOptimality, VOptimality
@@ -306,6 +309,9 @@ def random_pairs(n, count=20):
     return pairs[pairs[:, 0] != pairs[:, 1]]
 
 
+NONE = np.empty((0, 2), dtype=np.int64)
+
+
 def answers(y, pairs):
     return np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1.0, -1.0)
 
@@ -324,7 +330,16 @@ def test_pairs_never_follow_from_what_is_known(strategy):
             core = closed.core.toarray() if sp.issparse(closed.core) else np.asarray(closed.core)
             Q = Q + F @ core @ F.T
         assert (pairs[:, 0] != pairs[:, 1]).all()
-        assert (Q[pairs[:, 0], pairs[:, 1]] == 0).all()
+        again = known.to_dense()[pairs[:, 0], pairs[:, 1]] == 0
+        follows = Q[pairs[:, 0], pairs[:, 1]]
+        if strategy in ("auto", "neighbourhoods"):  # but for second opinions of what was a "yes"
+            second = Neighbourhoods.of(Situation.of(est), NONE).second_opinions()
+            asked = {tuple(sorted(one)) for one in pairs[follows != 0].tolist()}
+            assert asked <= {tuple(sorted(one)) for one in Situation.of(est).rows[second].tolist()}
+            assert again.all()
+            assert (follows >= 0).all()
+        else:
+            assert (follows == 0).all()
         avoided = ml.next_queries(est, 6, kind="pairs", strategy=strategy, avoid=pairs[:3])
         refused = {tuple(sorted(one)) for one in pairs[:3].tolist()}
         assert not refused & {tuple(sorted(one)) for one in avoided.tolist()}
@@ -366,6 +381,51 @@ def test_questions_are_those_of_the_fit_whatever_else_its_graph_was_used_for(met
         asked.append([*labels, *(one.ravel() for one in pairs)])
     for fresh, then in zip(*asked, strict=True):
         np.testing.assert_array_equal(fresh, then)
+
+
+def opinions(est, y, pairs, signs, avoid=NONE):
+    """Of a fit that is told the pairs: the second opinions that are asked, as sorted rows."""
+    known = ml.Constraints.from_pairs(np.array(pairs), np.array(signs, float), n_nodes=len(y))
+    est.refit(constraints=known)
+    situation = Situation.of(est)
+    hoods = Neighbourhoods.of(situation, situation.at(avoid))
+    second = np.array(hoods.second_opinions(), dtype=np.int64).reshape(-1, 2)
+    return [tuple(sorted(one)) for one in situation.rows[second].tolist()], hoods
+
+
+def test_a_yes_between_large_groups_is_asked_again_until_two_agree():
+    est, y, _ = fitted(method="CSP")
+    one, other = (np.flatnonzero(y == c)[:4].tolist() for c in (0, 1))
+    paths = [*pairwise(one), *pairwise(other)]
+    told, signs = [*paths, (one[1], other[1])], [1] * 7
+    (second,), hoods = opinions(est, y, told, signs)
+    assert len(hoods.groups) == 1
+    assert (second[0] in one) != (second[1] in one)
+    assert second != tuple(sorted((one[1], other[1])))
+    avoided, _ = opinions(est, y, told, signs, np.array([second]))
+    assert avoided != [second]
+    # two yeses: nothing is left to ask about
+    found, hoods = opinions(est, y, [*told, second], [*signs, 1])
+    assert (found, len(hoods.groups)) == ([], 1)
+    # one and one: open, so that it is asked a third time
+    found, hoods = opinions(est, y, [*told, second], [*signs, -1])
+    assert (found, len(hoods.groups), hoods.apart) == ([], 2, set())
+    third = ml.next_queries(est, 1, kind="pairs")[0]
+    assert (third[0] in one) != (third[1] in one)
+    assert tuple(sorted(third.tolist())) not in {second, tuple(sorted(told[-1]))}
+    # and two of three count
+    _, hoods = opinions(est, y, [*told, second, third], [*signs, -1, 1])
+    assert len(hoods.groups) == 1
+    _, hoods = opinions(est, y, [*told, second, third], [*signs, -1, -1])
+    assert (len(hoods.groups), hoods.apart) == (2, {(0, 1)})
+
+
+def test_what_little_hangs_on_and_labels_are_not_asked_again():
+    est, y, given = fitted(method="CSP", known=9)
+    a, b, c, d = np.flatnonzero((y == 0) & (given < 0))[:4].tolist()
+    assert opinions(est, y, [(a, b), (b, c), (c, d)], [1, 1, 1])[0] == []
+    est.refit(given)
+    assert Neighbourhoods.of(Situation.of(est), NONE).second_opinions() == []
 
 
 def test_pairs_do_not_depend_on_rough_vectors_of_other_fits():

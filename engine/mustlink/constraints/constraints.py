@@ -177,8 +177,10 @@ class Constraints(Given):
         Must-linked nodes become one group and two groups with a cannot-link between them are
         wholly apart: Q gets +1 within and -1 between, as factor (n, r) and sparse core, never as
         cliques. Softer pairs, graphs and matrices stay as they are. Contradictory pairs stay
-        soft, or raise InputError if `strict`. The pairs as given are kept for scoring. Labels
-        alone are their own closure. Cost O(n + m log m).
+        soft, or raise InputError if `strict`: a must-link as well that alone joins two parts of
+        three nodes or more, where a cannot-link says that they are apart, and which two outvote.
+        The pairs as given are kept for scoring. Labels alone are their own closure. Cost
+        O(n + m log m).
         """
         if strict:
             self.check(strict=True)

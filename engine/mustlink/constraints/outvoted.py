@@ -2,6 +2,7 @@
 
 One wrong must-link joins two groups of any size, and all pairs between them follow from it. Where
 nothing else joins them and a cannot-link says that they are apart, the must-link is not believed.
+Other cannot-links inside a group are wrong.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from mustlink.constraints.pairs import Ints
 from mustlink.constraints.statements import Statements, gather
 
 Bools = NDArray[np.bool_]
+LARGE = 3  # nodes in both parts from which on one answer is not enough: with fewer little follows
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,44 +91,43 @@ class MustTrees:
         return group[below[group]], group[~below[group]]
 
 
-def outvoted(said: Statements) -> Bools:
-    """The must-links (m,), without the chains of labels, that are not to be believed.
+def outvoted(said: Statements) -> tuple[Bools, Bools]:
+    """The must-links (m,), without the chains of labels, and cannot-links (c,) not to be believed.
 
     For every cannot-link inside a group: the bridge between its ends that most cannot-links
-    contradict, of these the one with the larger parts, of these the first. This is repeated till
-    no cannot-link inside a group has a bridge between its ends. Cost O(m log m) and the lengths of
-    the paths, a few times; O(m) where nothing is contradicted.
+    contradict, of these the one with the larger parts, of these the first. One word against one:
+    neither is believed. This is repeated till no cannot-link inside a group has a bridge of large
+    parts between its ends. Cost O(m log m) and the lengths of the paths, a few times; O(m) where
+    nothing is contradicted.
     """
     from mustlink.kernels.tree_paths import highest
 
-    links, found = (
-        np.column_stack([said.left, said.right]),
-        np.zeros(said.left.size, dtype=np.bool_),
-    )
+    links = np.column_stack([said.left, said.right])
+    out, open_ = np.zeros(len(links), dtype=np.bool_), np.zeros(len(said.cannot), dtype=np.bool_)
     while True:
-        left = np.flatnonzero(~found)
-        group, refused = said.without(found).grouped
-        inside = said.cannot[group[said.cannot[:, 0]] == group[said.cannot[:, 1]]]
-        kept = left[~refused]
-        if not len(inside) or not kept.size:
+        left = np.flatnonzero(~out)
+        group, refused = said.without(out).grouped
+        ends = group[said.cannot]
+        at, kept = np.flatnonzero((ends[:, 0] == ends[:, 1]) & ~open_), left[~refused]
+        if not at.size or not kept.size:
             break
+        inside = said.cannot[at]
         trees = MustTrees.of(links[kept], group)
         against = trees.passing(inside)
-        able = np.flatnonzero(trees.is_bridge & (against > 0))
+        able = np.flatnonzero(trees.is_bridge & (trees.smaller >= LARGE) & (against > 0))
         able = able[kept[trees.link[able]] >= said.n_chain]
         rank = np.full(group.size, -1, dtype=np.int64)
         worse = np.lexsort((-trees.link[able], trees.smaller[able], against[able]))
         rank[able[worse]] = np.arange(able.size)
-        chosen = np.unique(highest(trees.above, trees.depth, inside, rank))
-        chosen = chosen[chosen >= 0]
-        if not chosen.size:
+        chosen = highest(trees.above, trees.depth, inside, rank)
+        if (chosen < 0).all():
             break
-        found[kept[trees.link[chosen]]] = True
-    return found[said.n_chain :]
+        open_[at[(chosen >= 0) & (against[chosen] == 1)]] = True
+        out[kept[trees.link[chosen[chosen >= 0]]]] = True
+    return out[said.n_chain :], open_
 
 
 def believed(must: Ints, cannot: Ints, labels: Ints | None) -> Statements:
-    """All but the must-links (m, 2) that cannot-links (c, 2) and labels (n,) contradict."""
-    said = gather(must, cannot, labels)
-    out = outvoted(said)
-    return gather(must[~out], cannot, labels) if out.any() else said
+    """All but what contradicts itself of must-links (m, 2), cannot-links (c, 2), labels (n,)."""
+    out, open_ = outvoted(gather(must, cannot, labels))
+    return gather(must[~out], cannot[~open_], labels)

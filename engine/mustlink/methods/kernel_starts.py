@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.constraints.closure import gather
+from mustlink.constraints.statements import gather
 from mustlink.eigen.sharpness import warn_unconverged
 from mustlink.eigen.solver import smallest_pairs, smoothest
 from mustlink.errors import InputError

@@ -9,7 +9,7 @@ smooth vectors that its graph happens to hold would make questions depend on oth
 
 Beside their method: answers may be wrong, and one wrong "yes" joins two groups with all that
 follows. Where a single answer holds two parts of a group together, it is asked again by other
-nodes; a "no" then counts, see `constraints.outvoted`, and whether the groups are apart stays open.
+nodes, and after a "no" a third time: until two agree (see `constraints.outvoted`).
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.constraints.outvoted import MustTrees, believed
+from mustlink.constraints.outvoted import LARGE, MustTrees, believed
 from mustlink.constraints.statements import Statements
 from mustlink.queries.situation import Situation, unit_rows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _MOST = 300  # groups that are looked at
-_LARGE = 3  # nodes in both parts of a group from which on one answer is not enough
 _MATES = 1.0  # what being in one cluster counts beside the cosine of the rows
 
 
@@ -37,7 +36,7 @@ class Neighbourhoods:
     """Groups of working nodes, a list each with its nodes first to last, and which are apart.
 
     They are the groups of what is believed of all that was `said`. `apart` and `avoided` hold pairs
-    of groups, and of nodes, that need not be asked.
+    of groups, and of nodes, that need not be asked, `told` those of nodes that were.
     """
 
     situation: Situation
@@ -46,6 +45,7 @@ class Neighbourhoods:
     said: Statements
     apart: set[tuple[int, int]] = field(default_factory=set)
     avoided: set[tuple[int, int]] = field(default_factory=set)
+    told: set[tuple[int, int]] = field(default_factory=set)
 
     @classmethod
     def of(cls, situation: Situation, avoid: Ints) -> Self:
@@ -70,6 +70,7 @@ class Neighbourhoods:
         heads = np.unique(group[said.seed >= 0]).tolist()
         found.apart |= {(a, b) for i, a in enumerate(heads) for b in heads[i + 1 :]}
         found.avoided = {_pair(*one) for one in avoid.tolist()}
+        found.told = {_pair(*one) for one in ends.tolist()}
         return found
 
     def second_opinions(self) -> list[tuple[int, int]]:
@@ -82,25 +83,21 @@ class Neighbourhoods:
         group, refused = said.grouped
         links = np.column_stack([said.left, said.right])
         trees = MustTrees.of(links[~refused], group)
-        able = trees.is_bridge & (trees.smaller >= _LARGE)
+        able = trees.is_bridge & (trees.smaller >= LARGE)
         able[able] = np.flatnonzero(~refused)[trees.link[able]] >= said.n_chain
         branches = np.flatnonzero(able)
         branches = branches[np.argsort(-trees.smaller[branches], kind="stable")]
         branches = branches[np.sort(np.unique(group[branches], return_index=True)[1])]
-        known = {_pair(*one) for one in said.nodes[np.vstack([links, said.cannot])].tolist()}
-        known |= self.avoided
-        asked = (self._most_alike(*trees.parts(one), known) for one in branches.tolist())
+        asked = (self._most_alike(*trees.parts(one)) for one in branches.tolist())
         return [pair for pair in asked if pair is not None]
 
-    def _most_alike(
-        self, one: Ints, other: Ints, known: set[tuple[int, int]]
-    ) -> tuple[int, int] | None:
+    def _most_alike(self, one: Ints, other: Ints) -> tuple[int, int] | None:
         """The nodes of two parts that are most alike, but for pairs that were asked about."""
         first, second = self.said.nodes[one[:_MOST]], self.said.nodes[other[:_MOST]]
         likeness = self._rows(first) @ self._rows(second).T
         for at in np.argsort(-likeness, axis=None, kind="stable").tolist():
             pair = int(first[at // second.size]), int(second[at % second.size])
-            if _pair(*pair) not in known:
+            if not self._was_asked(*pair):
                 return pair
         return None
 
@@ -125,7 +122,9 @@ class Neighbourhoods:
         own = self.groups[group][0]
         open_ = [g for g in others if g != group and _pair(g, group) not in self.apart]
         for other in sorted(open_, key=lambda g: (-self._likeness(group, g), g)):
-            mates = np.array(self.groups[other])
+            mates = np.array([m for m in self.groups[other] if _pair(own, m) not in self.told])
+            if not mates.size:
+                continue
             mate = int(mates[np.argmax(self._rows(mates) @ self._rows([own])[0])])
             if _pair(own, mate) not in self.avoided:
                 return other, own, mate
@@ -148,7 +147,11 @@ class Neighbourhoods:
     def follows(self, one: int, other: int) -> bool:
         """Whether a pair of nodes is known, by what was answered or refused."""
         g, h = self._group_of.get(one, -1), self._group_of.get(other, -2)
-        return g == h or _pair(g, h) in self.apart or _pair(one, other) in self.avoided
+        return g == h or _pair(g, h) in self.apart or self._was_asked(one, other)
+
+    def _was_asked(self, one: int, other: int) -> bool:
+        pair = _pair(one, other)
+        return pair in self.told or pair in self.avoided
 
     @cached_property
     def _group_of(self) -> dict[int, int]:
