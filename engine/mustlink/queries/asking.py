@@ -60,9 +60,9 @@ def next_queries(
     """Rows (q,) whose labels would help a fitted estimator most, or pairs (q, 2), best first.
 
     q = n, or as many as there are. Rows that have a label are never asked, pairs never that follow
-    from what is known, nor what is in `avoid`, rows (a,) or pairs (a, 2): questions that were
-    answered by "don't know". Equal rows are asked about once. Rows without an edge, whose label
-    tells nothing of others, come last.
+    from what is known (by "neighbourhoods" but for a "yes" on which much hangs), nor what is in
+    `avoid`, rows (a,) or pairs (a, 2): questions that were answered by "don't know". Equal rows are
+    asked about once. Rows without an edge, whose label tells nothing of others, come last.
 
     `strategy` for labels: "walks", which "auto" is, asks what most doubtful nodes would hear of
     (`queries.walks`); "v-optimal" (Ji & Han 2012), "sigma-optimal" (Ma et al. 2013),
