@@ -1,5 +1,5 @@
 # make run        the main job: a photograph cut along a user's strokes
-# make test       lint, types, import contracts, tests (under 10 minutes)
+# make test       lint, types, import contracts, tests (on two cores 10 to 15 minutes)
 # make test-slow  reproductions on real data
 # make bench      measurements against peers, kept in bench/results.json
 # make figures    figures of bench/results.json into README, docs and the growth plot
