@@ -6,11 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mustlink.constraints import Constraints
-from mustlink.constraints.outvoted import MustTrees, believed, outvoted
+from mustlink.constraints.outvoted import MustTrees, outvoted
 from mustlink.constraints.statements import gather
 from oracles import constraints as oracles
 
 NONE = np.empty((0, 2), dtype=np.int64)
+
+
+def believed(must, cannot, labels):
+    said = gather(must, cannot, labels)
+    return said.without(*outvoted(said))
 
 
 def ends(rng, n, count):

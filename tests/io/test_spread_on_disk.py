@@ -58,6 +58,7 @@ def test_the_same_file_as_at_home(data, capsys, monkeypatch, method):
     told = json.loads(said)
     assert told["method"].endswith("on disk")
     assert any("stay on disk" in note for note in told["notes"])
+    assert told["planned_peak_bytes"] <= 10**9  # the peak is that of all tests before
     with h5py.File(data / "home.h5") as home, h5py.File(data / "there.h5") as there:
         for name in ("labels", "classes", "class_names", "constraints/labels"):
             assert np.array_equal(home[name][()], there[name][()]), name

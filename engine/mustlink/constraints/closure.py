@@ -63,10 +63,11 @@ def close(
     instead of K² entries of C. Cost O(n + m log m).
     """
     is_must, is_cannot = (belief >= hard) & (belief > 0), (belief <= -hard) & (belief < 0)
-    out, open_ = outvoted(gather(pairs[is_must], pairs[is_cannot], labels))
-    is_must[np.flatnonzero(is_must)[out]] = False
-    is_cannot[np.flatnonzero(is_cannot)[open_]] = False
     said = gather(pairs[is_must], pairs[is_cannot], labels)
+    out, open_ = outvoted(said)
+    is_must[np.flatnonzero(is_must)[out[said.n_chain :]]] = False
+    is_cannot[np.flatnonzero(is_cannot)[open_]] = False
+    said = said.without(out, open_)
     group, refused = said.grouped
     apart = group[said.cannot]
     clash = apart[:, 0] == apart[:, 1]

@@ -12,14 +12,12 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from mustlink.constraints.pairs import Ints
-from mustlink.constraints.statements import Statements, gather
+from mustlink.constraints.statements import Bools, Statements
 
-Bools = NDArray[np.bool_]
 LARGE = 3  # nodes in both parts from which on one answer is not enough: with fewer little follows
 
 
@@ -92,7 +90,7 @@ class MustTrees:
 
 
 def outvoted(said: Statements) -> tuple[Bools, Bools]:
-    """The must-links (m,), without the chains of labels, and cannot-links (c,) not to be believed.
+    """The must-links (m,), none of chains of labels, and cannot-links (c,) not to be believed.
 
     For every cannot-link inside a group: the bridge between its ends that most cannot-links
     contradict, of these the one with the larger parts, of these the first. One word against one:
@@ -124,10 +122,4 @@ def outvoted(said: Statements) -> tuple[Bools, Bools]:
             break
         open_[at[(chosen >= 0) & (against[chosen] == 1)]] = True
         out[kept[trees.link[chosen[chosen >= 0]]]] = True
-    return out[said.n_chain :], open_
-
-
-def believed(must: Ints, cannot: Ints, labels: Ints | None) -> Statements:
-    """All but what contradicts itself of must-links (m, 2), cannot-links (c, 2), labels (n,)."""
-    out, open_ = outvoted(gather(must, cannot, labels))
-    return gather(must[~out], cannot[~open_], labels)
+    return out, open_

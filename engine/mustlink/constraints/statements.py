@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from mustlink.constraints.pairs import Ints
 
+Bools = NDArray[np.bool_]
+
 
 @dataclass(frozen=True, eq=False)
 class Statements:
@@ -27,18 +29,25 @@ class Statements:
     seed: Ints
 
     @cached_property
-    def grouped(self) -> tuple[Ints, NDArray[np.bool_]]:
+    def grouped(self) -> tuple[Ints, Bools]:
         """Group of every compact node and the must-links refused between two classes."""
         from mustlink.kernels.union_find import union_find
 
         group, refused = union_find(self.nodes.size, self.left, self.right, self.seed)
         return group, refused
 
-    def without(self, links: NDArray[np.bool_]) -> Statements:
-        """The same without some of the must-links."""
-        kept = ~links
-        chain = int(kept[: self.n_chain].sum())
-        return replace(self, left=self.left[kept], right=self.right[kept], n_chain=chain)
+    def without(self, links: Bools, cannot: Bools | None = None) -> Statements:
+        """The same without some of the must-links (m,) and cannot-links (c,)."""
+        cannot = np.zeros(len(self.cannot), dtype=np.bool_) if cannot is None else cannot
+        if not links.any() and not cannot.any():
+            return self
+        return replace(
+            self,
+            left=self.left[~links],
+            right=self.right[~links],
+            n_chain=self.n_chain - int(links[: self.n_chain].sum()),
+            cannot=self.cannot[~cannot],
+        )
 
 
 def gather(must: Ints, cannot: Ints, labels: Ints | None) -> Statements:

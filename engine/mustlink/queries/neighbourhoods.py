@@ -21,8 +21,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.constraints.outvoted import LARGE, MustTrees, believed
-from mustlink.constraints.statements import Statements
+from mustlink.constraints.outvoted import LARGE, MustTrees, outvoted
+from mustlink.constraints.statements import Statements, gather
 from mustlink.queries.situation import Situation, unit_rows
 
 Floats = NDArray[np.float64]
@@ -58,9 +58,10 @@ class Neighbourhoods:
         if given.labels is not None:
             labels = np.full(situation.m, -1, dtype=np.int64)
             rows = np.flatnonzero(given.labels >= 0)
-            rows = rows[situation.at(rows) >= 0]
-            labels[situation.at(rows)] = given.labels[rows]
-        said = believed(ends[belief > 0], ends[belief < 0], labels)
+            at = situation.at(rows)
+            labels[at[at >= 0]] = given.labels[rows[at >= 0]]
+        said = gather(ends[belief > 0], ends[belief < 0], labels)
+        said = said.without(*outvoted(said))
         group = np.unique(said.grouped[0], return_inverse=True)[1]
         groups: list[list[int]] = [[] for _ in range(int(group.max(initial=-1)) + 1)]
         for node, g in zip(said.nodes.tolist(), group.tolist(), strict=True):
