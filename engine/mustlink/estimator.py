@@ -153,10 +153,7 @@ class GraphEstimator(InFiles, BaseEstimator):
         is_graph = isinstance(X, Graph) or self.affinity in PRECOMPUTED
         self._preparation = None
         self._points = None if is_graph else X
-        if isinstance(X, Graph):
-            for name in {"n_features_in_", "feature_names_in_"} & set(vars(self)):
-                delattr(self, name)  # of points that were fitted before
-        else:
+        if not isinstance(X, Graph):
             validate_data(self, X, skip_check_array=True)
 
     def _new_points(self, X: Any) -> NewPoints:

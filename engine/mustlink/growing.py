@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -23,17 +21,6 @@ from mustlink.graph.network_objects import unwrapped
 from mustlink.neighbours.joined_points import joined_points
 from mustlink.observe import Recorder
 from mustlink.workspace import Workspace
-
-
-@contextmanager
-def all_or_nothing(estimator: GraphEstimator) -> Iterator[None]:
-    """After an error the estimator is as it was before."""
-    kept = dict(estimator.__dict__)
-    try:
-        yield
-    except BaseException:
-        estimator.__dict__ = kept
-        raise
 
 
 def grown(estimator: GraphEstimator, X: Any, recorder: Recorder) -> Workspace:

@@ -19,6 +19,7 @@ from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.points_and_view import points_and_view
 from mustlink.result import EigenResult, Report
+from mustlink.state import fits
 from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
 
@@ -59,6 +60,7 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEst
         wanted = self.n_components
         return eigenvectors(wanted if isinstance(wanted, int) and wanted > 0 else 1)
 
+    @fits
     def fit(
         self,
         X: Any,

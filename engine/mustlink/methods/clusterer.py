@@ -106,7 +106,6 @@ class GraphClusterer(
         beside: int = 0,
     ) -> Workspace:
         check_choice(self.isolated, ISOLATED, "isolated")
-        self._numbers_anew()
         return super()._work(X, recorder, seed, sample_weight, cost, beside)
 
     def cost(self, n_classes: int | None = None) -> Cost:

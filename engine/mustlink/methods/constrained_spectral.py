@@ -35,6 +35,7 @@ from mustlink.selection.formulation import Formulation
 from mustlink.selection.held_out_choice import Choice
 from mustlink.selection.regularization import check_regularization
 from mustlink.selection.resolve import resolve
+from mustlink.state import before
 from mustlink.workspace import Workspace
 
 Floats = NDArray[np.float64]
@@ -113,7 +114,7 @@ class ConstrainedSpectral(InformedClusterer):
         similar = 0.5 <= (known.n_constraints + 1) / (self._amount + 1) <= 2
         same = self._asked == self._questions()
         kept = similar and same and self._acted and not known.is_empty
-        return (self._choice, self.report_.n_clusters) if kept else None
+        return (self._choice, before(self).report_.n_clusters) if kept else None
 
     def _stays_on_disk(self, stored: StoredGraph) -> bool:
         return self._runs_at_scale and stays_on_disk(self, stored)

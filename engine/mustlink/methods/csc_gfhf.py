@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.check import as_integer, check_choice, check_positive, check_tolerance
@@ -40,6 +39,7 @@ from mustlink.propagate.prior import bytes_of, check_prior
 from mustlink.result import Convergence, Report
 from mustlink.rounding.assign import assign
 from mustlink.rounding.renumber import as_classes
+from mustlink.state import before, fits, fits_again
 from mustlink.workspace import Workspace
 
 ASSIGN = ("auto", "sign", "kmeans", "sphere")
@@ -95,6 +95,7 @@ class CSCGFHF(GraphClusterer):
         """Labels spread as by `GFHF`; the solves with the kernel's columns take less."""
         return clamped_propagation(self._k_or(n_classes))
 
+    @fits
     def fit(
         self,
         X: Any,
@@ -128,6 +129,7 @@ class CSCGFHF(GraphClusterer):
             self._run(work, y, names, prior, belief)
         return self._scored(recorder)
 
+    @fits_again
     def refit(
         self,
         y: Any = None,
@@ -140,19 +142,17 @@ class CSCGFHF(GraphClusterer):
         Clusters have the numbers of their classes, as by `fit`, where there are as many, and keep
         the others; the report's `changed` is the share of nodes that moved.
         """
-        check_is_fitted(self)
         self._check()
         check_prior("CSCGFHF", True, prior, belief)
-        recorder, before = recorded(observer), self.labels_
+        recorder, had = recorded(observer), before(self)
         if isinstance(y, Constraints):
             y = y.labels
         y, names = (None, None) if y is None else encoded(y, "y")
-        classes = self.classes_
         with self._running(recorder):
             work = self._view(self.graph_, recorder, row_weights=self._row_weights)
             self._run(work, y, names, prior, belief)
-        if np.array_equal(classes, self.classes_):
-            self._numbered_as(before, recorder)
+        if np.array_equal(had.classes_, self.classes_):
+            self._numbered_as(had.labels_, recorder)
         else:
             recorder.note("refit: labels are of other classes, by which clusters are numbered anew")
             self._numbers_anew()

@@ -18,7 +18,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import as_integer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
@@ -41,6 +40,7 @@ from mustlink.methods.normalized_cut import with_null
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.result import Report
 from mustlink.selection.regularization import check_regularization
+from mustlink.state import before, fits, fits_again
 from mustlink.workspace import Workspace
 
 
@@ -79,6 +79,7 @@ class DISIM(GraphClusterer):
         """K vectors of the graph in which every node is twice."""
         return eigenvectors(self._k_or(n_classes))
 
+    @fits
     def fit(
         self,
         X: Any,
@@ -101,6 +102,7 @@ class DISIM(GraphClusterer):
             self._run(A, counts, y, constraints, recorder)
         return self
 
+    @fits_again
     def refit(
         self,
         y: Any = None,
@@ -112,16 +114,13 @@ class DISIM(GraphClusterer):
         They are all that is then known. `labels_` keep their numbers and names as far as they can,
         see `CSP.refit`; those of senders and receivers do not.
         """
-        check_is_fitted(self)
         self._check()
         if isinstance(y, Constraints):
             y, constraints = constraints, y
-        recorder, before = recorded(observer), self.labels_
-        lasting = self._names, self._first_new
+        recorder, labels = recorded(observer), before(self).labels_
         with self._running(recorder):
             self._run(*self._arcs, y, constraints, recorder)
-        self._names, self._first_new = lasting
-        return self._numbered_as(before, recorder)
+        return self._numbered_as(labels, recorder)
 
     def _run(
         self,

@@ -7,7 +7,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.check import check_flag
@@ -18,7 +17,7 @@ from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
 from mustlink.graph.several import several
 from mustlink.graph.stored import StoredGraph
-from mustlink.growing import all_or_nothing, grown, told_of_all
+from mustlink.growing import grown, told_of_all
 from mustlink.labels import as_labels, encoded, n_classes_in, refuse_row_numbers
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.methods.fits_on_disk import FitsOnDisk
@@ -26,6 +25,7 @@ from mustlink.methods.refined_clusters import refined_clusters
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.propagate.prior import bytes_of
+from mustlink.state import before, fits, fits_again
 from mustlink.workspace import Workspace
 
 _SOFT = 28  # bytes a node and column of soft labels: shares, those with labels, and in CSR
@@ -50,6 +50,7 @@ class InformedClusterer(FitsOnDisk, GraphClusterer):
     def _run(self, work: Workspace, known: Constraints, seed: int) -> None:
         """Cluster a graph with what is known and set the results."""
 
+    @fits
     def fit(
         self,
         X: Any,
@@ -95,6 +96,7 @@ class InformedClusterer(FitsOnDisk, GraphClusterer):
             self._run(work, self._of_nodes(given, work), seed)
         return self._scored(recorder)
 
+    @fits_again
     def refit(
         self,
         y: Any = None,
@@ -111,20 +113,21 @@ class InformedClusterer(FitsOnDisk, GraphClusterer):
         new numbers; the report's `changed` is the share of nodes that moved, `clusters_changed`
         tells the numbers that are new and gone.
         """
-        check_is_fitted(self)
         self._check()
         if isinstance(y, Constraints):
             y, constraints = constraints, y
-        recorder, before = recorded(observer), self.labels_
+        recorder, labels = recorded(observer), before(self).labels_
         with self._running(recorder):
             given = side_information(self.graph_, y, constraints, recorder)
             if isinstance(self.graph_, StoredGraph):
                 self._refit_on_disk(given, recorder)
-                return self._numbered_as(before, recorder)
+                del self._cut_on_disk  # its clusters have other numbers
+                return self._numbered_as(labels, recorder)
             work = self._view(self.graph_, recorder, row_weights=self._row_weights)
             self._run_again(work, self._of_nodes(given, work))
-        return self._numbered_as(before, recorder)._scored(recorder)
+        return self._numbered_as(labels, recorder)._scored(recorder)
 
+    @fits_again
     def add(
         self,
         X: Any,
@@ -140,14 +143,13 @@ class InformedClusterer(FitsOnDisk, GraphClusterer):
         their numbers and names. The graph is not searched again: after many additions a fit finds
         better neighbours. Raises InputError, and then nothing has changed.
         """
-        check_is_fitted(self)
         self._check()
-        recorder, before = recorded(observer), self.labels_
-        with all_or_nothing(self), self._running(recorder):
+        recorder, labels = recorded(observer), before(self).labels_
+        with self._running(recorder):
             work = grown(self, X, recorder)
             given = told_of_all(self._given, work.graph.n_rows, y, constraints)
             self._run_again(work, self._of_nodes(given, work))
-            return self._numbered_as(before, recorder, "add")._scored(recorder)
+            return self._numbered_as(labels, recorder, "add")._scored(recorder)
 
     def _run_again(self, work: Workspace, known: Constraints) -> None:
         """`_run` with what is to be kept of the fit before."""

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
 from mustlink.rounding.renumber import renumbered
+from mustlink.state import found_by_fit
 
 Ints = NDArray[np.int64]
 
@@ -47,10 +48,11 @@ class LastingNumbers:
                 raise InputError(f"names: {name!r} for cluster {number}; give text")
             found[int(number)] = name
         self._names = {number: name for number, name in sorted(found.items()) if name}
+        found_by_fit(self, "_names")
         return self
 
     def _numbers_anew(self) -> None:
-        """Forget names and numbers: other data are fitted."""
+        """Forget names and numbers: clusters are numbered by other classes."""
         self._names, self._first_new = None, 0
 
     def _numbered_as(self, before: Ints, recorder: Recorder, verb: str = "refit") -> Self:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import as_points, check_choice, check_flag, check_tolerance
 from mustlink.constraints import Constraints
@@ -20,7 +19,7 @@ from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
 from mustlink.graph.several import several
 from mustlink.graph.stored import StoredGraph
-from mustlink.growing import all_or_nothing, grown
+from mustlink.growing import grown
 from mustlink.labels import as_labels, class_labels
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.methods.informed_clusterer import side_information
@@ -39,6 +38,7 @@ from mustlink.selection.regularization import (
     regularization_of,
     told_by,
 )
+from mustlink.state import before, fits, fits_again
 from mustlink.workspace import Workspace
 
 VARIANTS = ("luxburg", "ng", "shi-malik")
@@ -89,6 +89,7 @@ class NCut(GraphClusterer):
         """K − 1 eigenvectors: the constant one is known."""
         return eigenvectors(max(1, self._k_or(n_classes) - 1))
 
+    @fits
     def fit(
         self,
         X: Any,
@@ -126,6 +127,7 @@ class NCut(GraphClusterer):
             self._run(self._work(X, recorder, seed, sample_weight), y, constraints)
         return self._scored(recorder)
 
+    @fits_again
     def refit(
         self,
         y: Any = None,
@@ -137,26 +139,25 @@ class NCut(GraphClusterer):
         `y` and `constraints` are as in `fit`. Clusters keep their numbers and names as far as they
         can, and new ones get new numbers; the report's `changed` is the share of nodes that moved.
         """
-        check_is_fitted(self)
         self._check()
-        recorder, before = recorded(observer), self.labels_
+        recorder, labels = recorded(observer), before(self).labels_
         if isinstance(self.graph_, StoredGraph):
             raise InputError("refit: the graph is on disk, where nothing is kept; fit again")
         with self._running(recorder):
             self._run(self._view(self.graph_, recorder), y, constraints)
-        return self._numbered_as(before, recorder)._scored(recorder)
+        return self._numbered_as(labels, recorder)._scored(recorder)
 
+    @fits_again
     def add(self, X: Any, observer: Observer | Recorder | None = None) -> NCut:
         """Join new points (m, d) to the fitted ones, or nodes by their edges (m, n + m), sparse.
 
         See `CSP.add`; with init="labels" fit again.
         """
-        check_is_fitted(self)
         self._check()
-        recorder, before = recorded(observer), self.labels_
-        with all_or_nothing(self), self._running(recorder):
+        recorder, labels = recorded(observer), before(self).labels_
+        with self._running(recorder):
             self._run(grown(self, X, recorder), None, None)
-            return self._numbered_as(before, recorder, "add")._scored(recorder)
+            return self._numbered_as(labels, recorder, "add")._scored(recorder)
 
     def _run(self, work: Workspace, y: Any, constraints: Constraints | None) -> None:
         """Cluster a graph and set the results."""

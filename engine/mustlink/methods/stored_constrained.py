@@ -57,7 +57,6 @@ def fit_on_disk(
         recorder.note(f"memory: graph and vectors stay on disk to stay within {size_text(budget)}")
     if estimator.regularization == "auto" and not if_of_points(graph.info):
         recorder.note("regularization: 0; others are not tried on disk")
-    estimator._numbers_anew()
     folder = None if estimator._keeper is None else estimator._keeper.scratch
     seed = estimator._seed()
     work = StoredWork(graph, columns, recorder, folder)
@@ -105,7 +104,6 @@ def refit_on_disk(estimator: Any, known: Constraints, recorder: Recorder) -> Non
     choice = kept[0] if kept is not None and kept[1] == k else None
     vectors = had.of(had.work.heard_by(recorder))
     _set(estimator, known, k, vectors, estimator._used_seed, choice)
-    del estimator._cut_on_disk  # its clusters have other numbers
 
 
 def _set(

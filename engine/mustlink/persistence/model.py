@@ -34,6 +34,7 @@ from mustlink.rounding.memberships import Trust
 from mustlink.scores.reliability import Reliability
 from mustlink.selection.calibration import Calibration
 from mustlink.selection.held_out_choice import Choice
+from mustlink.state import found_by_fit
 from mustlink.workspace.keeper import digest
 
 VERSION = 1  # raised when a tree is written that an older reader would take wrongly
@@ -54,7 +55,7 @@ RECORDS: tuple[type, ...] = (
     Trust,
 )
 # Not results: who keeps stages, who searches, what is made again when it is asked for.
-_PASSING = {"_kept_in", "_searches", "_cut_on_disk", "_convergence", "classifier_"}
+_PASSING = {"_kept_in", "_searches", "_cut_on_disk", "_convergence", "_of_fit", "classifier_"}
 
 
 def state_of(
@@ -140,6 +141,7 @@ def restored(tree: Any, kinds: Mapping[str, Any], data: Any = None) -> Any:
         estimator._hierarchy = Hierarchy(linkage, leaves, groups, estimator.labels_)
     derived.restore_derived(graph, tree.get("derived"))
     estimator._points = _points_in(tree.get("points"), data, graph)
+    found_by_fit(estimator, *found, "graph_", "_points")
     return estimator
 
 

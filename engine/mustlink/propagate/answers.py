@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
-from mustlink.growing import all_or_nothing, grown, labels_of_all
+from mustlink.growing import grown, labels_of_all
 from mustlink.labels import encoded, named
 from mustlink.observe import recorded
 from mustlink.operators.laplacian import Block
+from mustlink.state import before, fits_again
 
 
 @dataclass(eq=False, repr=False)
@@ -68,6 +69,7 @@ class Answers(ClassifierMixin, GraphEstimator):
         right = self.predict(X)[known] == np.asarray(y)[known]
         return float(np.average(right, weights=weight))
 
+    @fits_again
     def add(self, X: Any, y: Any = None, observer: Any = None) -> Self:
         """Join new points (m, d) to the fitted ones, or nodes by their edges (m, n + m), sparse.
 
@@ -75,13 +77,11 @@ class Answers(ClassifierMixin, GraphEstimator):
         graph is not searched again, labels are spread anew. Raises InputError, and then nothing has
         changed.
         """
-        check_is_fitted(self)
-        recorder = recorded(observer)
-        with all_or_nothing(self):
-            with self._running(recorder):
-                n = grown(self, X, recorder).graph.n_rows
-            given = labels_of_all(self.given_labels_, y, n - len(self.labels_))
-            return self.refit(given, observer=recorder)
+        recorder, had = recorded(observer), before(self)
+        with self._running(recorder):
+            n = grown(self, X, recorder).graph.n_rows
+        given = labels_of_all(had.given_labels_, y, n - len(had.labels_))
+        return self.refit(given, observer=recorder)
 
     @abstractmethod
     def refit(self, y: Any, observer: Any = None) -> Self:

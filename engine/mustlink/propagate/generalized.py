@@ -31,6 +31,7 @@ from mustlink.propagate.energies import Energy, Floats, Ints
 from mustlink.propagate.glp import SOLVERS, Solving, propagate
 from mustlink.propagate.prior import Prior, check_prior
 from mustlink.result import Convergence, Report
+from mustlink.state import fits
 from mustlink.stopping import TIME_LIMIT
 
 
@@ -56,6 +57,7 @@ class GLP(BaseEstimator):
     n_jobs: int | None = None
     time_limit: float | str | None = None
 
+    @fits
     def fit(
         self,
         M: Any,

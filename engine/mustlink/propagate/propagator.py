@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.check import as_integer, as_points, check_answer, check_choice, check_tolerance
@@ -37,6 +36,7 @@ from mustlink.propagate.task import Task, columns_at_once
 from mustlink.propagate.told import Told
 from mustlink.propagate.trials import Trials
 from mustlink.result import Convergence
+from mustlink.state import fits, fits_again
 from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
 
@@ -115,6 +115,7 @@ class Propagator(SoftAnswers, Answers):
             setattr(found, name, value)
         return found
 
+    @fits
     def fit(
         self,
         X: Any,
@@ -162,6 +163,7 @@ class Propagator(SoftAnswers, Answers):
         self._known_as(labels, names)
         return self
 
+    @fits_again
     def refit(
         self,
         y: Any,
@@ -173,7 +175,6 @@ class Propagator(SoftAnswers, Answers):
 
         They are all that is then known, not additions to `given_labels_`.
         """
-        check_is_fitted(self)
         self._check()
         check_prior(type(self).__name__, self._minimises(), prior, belief)
         refuse_blind_scoring(y)

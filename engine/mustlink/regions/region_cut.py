@@ -21,6 +21,7 @@ from mustlink.regions.edges import edge_strengths, jump
 from mustlink.regions.merging import Merging, heights, small_regions
 from mustlink.regions.words import colour_words, texture_words
 from mustlink.result import Report
+from mustlink.state import fits
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -50,6 +51,7 @@ class RegionCut(BaseEstimator):
     random_state: int | None = None
     n_jobs: int | None = None
 
+    @fits
     def fit(self, image: Any, y: Any = None, observer: Observer | Recorder | None = None) -> Self:
         """Cut an image (h, w) or (h, w, c); `y` is ignored, as is the last of four channels.
 

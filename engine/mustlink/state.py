@@ -1,0 +1,78 @@
+"""The state of estimators: what a fit finds is set at its end, at once, and forgotten by the next.
+
+A verb that fits runs on a twin of the estimator, whose attributes are taken over in one assignment.
+After an error, whatever it is, the estimator is as it was; who reads it in another thread meanwhile
+sees the one fit or the other. An attribute that a fit does not set is never that of an earlier one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from sklearn.utils.validation import check_is_fitted
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+_OF_THE_DATA = frozenset({"graph_", "n_features_in_", "feature_names_in_"})
+
+
+def fits(verb: Verb) -> Verb:
+    """Make a method a `fit`: it begins without anything that an earlier one found."""
+
+    @wraps(verb)
+    def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return _run(verb, self, _found(self), args, kwargs)
+
+    return cast(Verb, fit)
+
+
+def fits_again(verb: Verb) -> Verb:
+    """Make a method a `refit` or an `add`: it begins with the data and choices of the fit before.
+
+    Its results are in `before(self)` alone. Raises NotFittedError where there was no fit.
+    """
+
+    @wraps(verb)
+    def refit(self: Any, *args: Any, **kwargs: Any) -> Any:
+        check_is_fitted(self)
+        results = {name for name in _found(self) if name.endswith("_")} - _OF_THE_DATA
+        return _run(verb, self, results, args, kwargs)
+
+    return cast(Verb, refit)
+
+
+def before(estimator: Any) -> Any:
+    """The estimator as it was when `refit` or `add` of it was called, with its results."""
+    return estimator._before
+
+
+def found_by_fit(estimator: Any, *names: str) -> None:
+    """Tell that these attributes were set for a fit beside it: the next forgets them as well."""
+    estimator._of_fit = _found(estimator) | set(names)
+
+
+def _found(estimator: Any) -> frozenset[str]:
+    """Names of what fits set."""
+    found: frozenset[str] = vars(estimator).get("_of_fit", frozenset())
+    return found
+
+
+def _run(verb: Callable[..., Any], estimator: Any, forgotten: Any, args: Any, kwargs: Any) -> Any:
+    """Run a verb on a twin that knows all but what is forgotten, and take over what it sets."""
+    left_out = forgotten | {"_before"}
+    kept = {name: value for name, value in vars(estimator).items() if name not in left_out}
+    twin = object.__new__(type(estimator))
+    vars(twin).update(kept, _before=estimator)
+    try:
+        verb(twin, *args, **kwargs)
+    finally:
+        del twin._before
+    after = vars(twin)
+    made = {name: one for name, one in after.items() if name not in kept or kept[name] is not one}
+    lost = forgotten | (kept.keys() - after.keys())
+    made["_of_fit"] = frozenset((_found(estimator) - lost) | _found(twin) | made.keys())
+    stay = {name: value for name, value in vars(estimator).items() if name not in lost}
+    estimator.__dict__ = stay | made  # what was set from elsewhere in the meantime stays
+    return estimator
