@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Self
 
 from mustlink.errors import InputError
@@ -69,7 +70,7 @@ NEVER = Deadline()
 
 def parse_duration(given: float | str) -> float:
     """Seconds of a duration such as 20, "20s", "5min" or "1h"; raises InputError."""
-    if isinstance(given, int | float) and not isinstance(given, bool) and 0 < given < math.inf:
+    if isinstance(given, Real) and not isinstance(given, bool) and 0 < given < math.inf:
         return float(given)
     found = None
     if isinstance(given, str):

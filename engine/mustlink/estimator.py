@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mustlink.check import as_integer, as_points, as_random_state, check_choice
+from mustlink.check import PlainParameters, as_integer, as_points, as_random_state, check_choice
 from mustlink.cost.method_cost import Cost, Size, eigenvectors
 from mustlink.cost.process_memory import parse_size, size_text
 from mustlink.errors import InputError
@@ -42,7 +42,7 @@ _GRAPH_PARAMETERS = ("affinity", "n_neighbors", "metric", "weights")
 
 
 @dataclass(eq=False, repr=False)
-class GraphEstimator(InFiles, BaseEstimator):
+class GraphEstimator(InFiles, PlainParameters, BaseEstimator):
     """Base of the estimators: a subclass is a dataclass too, its fields are its parameters.
 
     scikit-learn reads them from the constructor, and nothing else happens there. `affinity`: "knn"

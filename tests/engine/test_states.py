@@ -14,6 +14,8 @@ from mustlink.graph.stored import StoredGraph
 from mustlink.methods import constrained_spectral, ncut, propagated_constraints
 from mustlink.observe import Silent
 from mustlink.propagate import propagator
+from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.on_disk import home_alone
 from on_disk import stored
 
 N, K = 60, 3
@@ -217,6 +219,44 @@ def test_a_refit_on_disk_leaves_no_cut_in_other_numbers(name, monkeypatch):
     assert "_cut_on_disk" in vars(est)
     est.refit(some(y, 1))
     assert "_cut_on_disk" not in vars(est)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_numbers_of_numpy_are_those_of_python(name):
+    """The same cost, model and report, whatever type a caller's loop or table has numbers in."""
+    est, drawn = made(name)
+    X, y = drawn(0)
+    asked = est.get_params()
+    limits = {"memory": 2 * 10**9, "time_limit": 3600, "random_state": 0}
+    asked |= {key: value for key, value in limits.items() if key in asked}
+    numbers = {key: value for key, value in asked.items() if isinstance(value, bool | int | float)}
+    found = []
+    for types in (int, float, bool), (np.int64, np.float64, np.bool_), (np.int32, np.float64, bool):
+        of = dict(zip((int, float, bool), types, strict=True))
+        one = est.__class__(**asked | {key: of[type(v)](v) for key, v in numbers.items()})
+        assert one.get_params() == asked
+        cost = one.cost() if hasattr(one, "cost") else None
+        found.append((cost, fit(one, X, some(y, 0))))
+    (cost, first), *others = found
+    for other_cost, other in others:
+        assert other_cost == cost
+        assert repr(told(other)) == repr(told(first))
+        for key in ("labels_", "embedding_"):
+            np.testing.assert_array_equal(getattr(other, key, 0), getattr(first, key, 0))
+
+
+def told(est):
+    """The report without what a clock says."""
+    return {**vars(est.report_), "stages": None}
+
+
+def test_a_job_with_numbers_of_numpy_is_planned_alike():
+    usual, other = (
+        ClusterJob(data="w.csv", output="o.h5", method="csp", n_clusters=k, params={"subspace": p})
+        for k, p in ((5, 7), (np.int64(5), np.int64(7)))
+    )
+    assert other.stated_cost() == usual.stated_cost()
+    assert home_alone(other, is_points=False) is home_alone(usual, is_points=False) is None
 
 
 def test_what_is_set_from_elsewhere_stays():

@@ -12,6 +12,7 @@ from mustlink.check.arrays import (
     positive,
 )
 from mustlink.check.parameters import (
+    PlainParameters,
     as_integer,
     as_random_state,
     check_choice,
@@ -25,6 +26,7 @@ from mustlink.check.parameters import (
 )
 
 __all__ = [
+    "PlainParameters",
     "as_affinity",
     "as_csr",
     "as_integer",

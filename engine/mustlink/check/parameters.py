@@ -10,6 +10,18 @@ import numpy as np
 from mustlink.errors import InputError
 
 
+class PlainParameters:
+    """Of an estimator: a parameter that is a number of numpy's is Python's from when it is set.
+
+    `np.int64(5)` is no `int`, `np.True_` is not `True`: nobody behind this border has to ask.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, np.generic) and not (name.startswith("_") or name.endswith("_")):
+            value = value.item()
+        super().__setattr__(name, value)
+
+
 def check_number(value: Any, where: str, wanted: str) -> float:
     """Return a finite number; raises InputError that says what is wanted."""
     try:

@@ -8,6 +8,7 @@ import math
 import re
 import resource
 import sys
+from numbers import Real
 from pathlib import Path
 
 from mustlink.errors import InputError
@@ -89,7 +90,7 @@ def parse_size(text: str | float) -> int:
 
     Of text without a unit, so few that only the unit can be missing are an error, too.
     """
-    if isinstance(text, int | float) and not isinstance(text, bool) and 1 <= text < math.inf:
+    if isinstance(text, Real) and not isinstance(text, bool) and 1 <= text < math.inf:
         return int(text)
     number = r"\s*(\d+\.?\d*(?:e\d+)?)\s*([KMGT]?)(i?)B?\s*"
     found = re.fullmatch(number, text, re.IGNORECASE) if isinstance(text, str) else None

@@ -125,9 +125,14 @@ class ConstrainedSpectral(InformedClusterer):
         return cost_of_points(self, others, classes, n, nnz)
 
     def _fit_on_disk(
-        self, graph: StoredGraph, known: Constraints, recorder: Recorder, others: dict[str, Any]
+        self,
+        graph: StoredGraph,
+        known: Constraints,
+        recorder: Recorder,
+        others: dict[str, Any],
+        seed: int,
     ) -> None:
-        fit_on_disk(self, graph, known, recorder, others)
+        fit_on_disk(self, graph, known, recorder, others, seed)
 
     def _refit_on_disk(self, known: Constraints, recorder: Recorder) -> None:
         refit_on_disk(self, known, recorder)

@@ -19,7 +19,13 @@ class FitsOnDisk:
     _runs_at_scale: ClassVar[bool] = False  # where nodes are on disk or on ranks
 
     def _graph_or(
-        self, X: Any, recorder: Recorder, cost: Cost, others: dict[str, Any], classes: int | None
+        self,
+        X: Any,
+        recorder: Recorder,
+        cost: Cost,
+        others: dict[str, Any],
+        classes: int | None,
+        seed: int,
     ) -> Any:
         """X, or the graph on disk of points that are too many; raises InputError.
 
@@ -28,7 +34,7 @@ class FitsOnDisk:
         if not self._runs_at_scale:
             return X
         on_disk = partial(self._cost_on_disk, others, classes)
-        return graph_where_short(self, X, recorder, cost, on_disk)
+        return graph_where_short(self, X, recorder, cost, on_disk, seed)
 
     def _stays_on_disk(self, stored: StoredGraph) -> bool:
         """Whether it is too large for the memory, and the method runs on disk."""
@@ -44,7 +50,12 @@ class FitsOnDisk:
         raise NotImplementedError
 
     def _fit_on_disk(
-        self, graph: StoredGraph, known: Constraints, recorder: Recorder, others: dict[str, Any]
+        self,
+        graph: StoredGraph,
+        known: Constraints,
+        recorder: Recorder,
+        others: dict[str, Any],
+        seed: int,
     ) -> None:
         """Set what `fit` sets, of a graph that is read by blocks of rows; InputError."""
         raise NotImplementedError

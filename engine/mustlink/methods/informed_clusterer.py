@@ -81,12 +81,12 @@ class InformedClusterer(FitsOnDisk, GraphClusterer):
         with self._running(recorder):
             classes = self._classes_named(y, constraints, prior)
             cost, others = self.cost(classes), {"sample_weight": sample_weight, "graphs": graphs}
-            X = self._graph_or(X, recorder, cost, others, classes)
+            seed = self._seed()
+            X = self._graph_or(X, recorder, cost, others, classes, seed)
             if isinstance(X, StoredGraph) and self._stays_on_disk(X):
                 known = side_information(X, y, constraints, recorder, **told)
-                self._fit_on_disk(X, known, recorder, others)
+                self._fit_on_disk(X, known, recorder, others, seed)
                 return self
-            seed = self._seed()
             X = several(X, graphs, lambda graph: side_information(graph, y, constraints, **told))
             beside = bytes_of(prior, belief) + _bytes_of_soft(prior, constraints)
             work = self._work(X, recorder, seed, sample_weight, cost, beside)

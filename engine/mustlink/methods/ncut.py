@@ -118,11 +118,11 @@ class NCut(GraphClusterer):
         given |= {"sample_weight": sample_weight, "graphs": graphs}
         with self._running(recorder):
             on_disk = partial(cost_on_disk, self, given)
-            X = graph_where_short(self, X, recorder, self.cost(), on_disk)
-            if isinstance(X, StoredGraph) and stays_on_disk(self, X):
-                fit_on_disk(self, X, recorder, given)
-                return self
             self._used_seed = seed = self._seed()
+            X = graph_where_short(self, X, recorder, self.cost(), on_disk, seed)
+            if isinstance(X, StoredGraph) and stays_on_disk(self, X):
+                fit_on_disk(self, X, recorder, given, seed)
+                return self
             X = several(X, graphs, lambda graph: side_information(graph, None, constraints))
             self._run(self._work(X, recorder, seed, sample_weight), y, constraints)
         return self._scored(recorder)

@@ -151,9 +151,14 @@ class PropagatedConstraints(AdjustedAnswers):
         return cost_of_points(self, others, classes, n, nnz)
 
     def _fit_on_disk(
-        self, graph: StoredGraph, known: Constraints, recorder: Recorder, others: dict[str, Any]
+        self,
+        graph: StoredGraph,
+        known: Constraints,
+        recorder: Recorder,
+        others: dict[str, Any],
+        seed: int,
     ) -> None:
-        fit_on_disk(self, graph, known, recorder, self._seed(), others)
+        fit_on_disk(self, graph, known, recorder, seed, others)
 
     def _refit_on_disk(self, known: Constraints, recorder: Recorder) -> None:
         assert isinstance(self.graph_, StoredGraph)

@@ -41,6 +41,7 @@ def fit_on_disk(
     known: Constraints,
     recorder: Recorder,
     others: dict[str, Any],
+    seed: int,
 ) -> None:
     """Set what a constrained `fit` sets; `embedding_` has its rows on disk. Raises InputError."""
     _refuse(estimator, others)
@@ -58,7 +59,6 @@ def fit_on_disk(
     if estimator.regularization == "auto" and not if_of_points(graph.info):
         recorder.note("regularization: 0; others are not tried on disk")
     folder = None if estimator._keeper is None else estimator._keeper.scratch
-    seed = estimator._seed()
     work = StoredWork(graph, columns, recorder, folder)
     linked = graph.n_nodes - work.isolated
     if k >= linked:

@@ -41,7 +41,7 @@ def stays_on_disk(estimator: Any, stored: StoredGraph) -> bool:
 
 
 def fit_on_disk(
-    estimator: Any, graph: StoredGraph, recorder: Recorder, given: dict[str, Any]
+    estimator: Any, graph: StoredGraph, recorder: Recorder, given: dict[str, Any], seed: int
 ) -> None:
     """Set what `NCut.fit` sets, from a graph that is read by blocks of rows; raises InputError.
 
@@ -58,7 +58,7 @@ def fit_on_disk(
             f"memory: graph and vectors stay on disk to stay within {size_text(estimator._budget)}"
         )
     folder = None if estimator._keeper is None else estimator._keeper.scratch
-    work, seed = StoredWork(graph, k, recorder, folder, estimator._keeper), estimator._seed()
+    work = StoredWork(graph, k, recorder, folder, estimator._keeper)
     linked = graph.n_nodes - work.seen.isolated
     if k > linked:
         raise InputError(

@@ -29,11 +29,12 @@ def graph_where_short(
     recorder: Recorder,
     cost: Cost,
     on_disk: Callable[[int, int], StoredCost],
+    seed: int,
 ) -> Any:
     """X, or the graph of points (n, d) on disk where the estimator's memory holds none of it.
 
     `cost` is what the fit takes in memory, `on_disk(n, nnz)` what it takes there; it raises
-    InputError for what does not run there. Raises InputError.
+    InputError for what does not run there; `seed` is that of the whole fit. Raises InputError.
     """
     budget, shape = estimator._budget, tuple(getattr(X, "shape", ()))
     is_points = estimator.affinity == "knn" and len(shape) == 2 and not sp.issparse(X)
@@ -49,7 +50,7 @@ def graph_where_short(
     made_by = {name: getattr(estimator, name) for name in ("n_neighbors", "metric", "weights")}
     recorder.keep_within(budget, 0 if is_rows(X) else getattr(X, "nbytes", 0))
     limits = {"n_jobs": estimator.n_jobs, "memory": budget - RESERVE}  # for who writes the rows
-    search = {"random_state": estimator._seed(), **limits}
+    search = {"random_state": seed, **limits}
     return kept_rows(X, made_by, Shelf(recorder, estimator._keeper), **search)
 
 

@@ -69,7 +69,13 @@ def fit_on_disk(
 
 
 def graph_or(
-    estimator: Any, X: Any, recorder: Recorder, cost: Cost, given: Mapping[str, Any], classes: int
+    estimator: Any,
+    X: Any,
+    recorder: Recorder,
+    cost: Cost,
+    given: Mapping[str, Any],
+    classes: int,
+    seed: int,
 ) -> Any:
     """X, or the graph on disk of points that are too many for memory; raises InputError."""
     if not estimator._by_rows or given["graph"] is not None:
@@ -79,7 +85,7 @@ def graph_or(
         check_rows(estimator, _HOME, given)
         return StoredCost.of_labels(n, nnz, classes)
 
-    return graph_where_short(estimator, X, recorder, cost, on_disk)
+    return graph_where_short(estimator, X, recorder, cost, on_disk, seed)
 
 
 def stays_on_disk(graph: StoredGraph, cost: Cost, budget: int | None) -> bool:

@@ -17,7 +17,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from mustlink.check import as_integer, check_answer, check_choice, check_tolerance, numeric_array
+from mustlink.check import (
+    PlainParameters,
+    as_integer,
+    check_answer,
+    check_choice,
+    check_tolerance,
+    numeric_array,
+)
 from mustlink.errors import InputError, NumericalError
 from mustlink.kernels.threads import threads
 from mustlink.labels import as_labels, class_labels, named
@@ -36,7 +43,7 @@ from mustlink.stopping import TIME_LIMIT
 
 
 @dataclass(eq=False, repr=False)
-class GLP(BaseEstimator):
+class GLP(PlainParameters, BaseEstimator):
     """min fᵀMf + Σ_i u_i (f_i − y_i)², f ⟂ Δ, for any positive semidefinite M (AB09 eq. 6).
 
     M is symmetric. All classes are solved at once, one-hot labels a column each, y = 0 where none

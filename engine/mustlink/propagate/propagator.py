@@ -148,7 +148,7 @@ class Propagator(SoftAnswers, Answers):
             labels, names = class_labels(y)
             cost = self._cost(classes := np.unique(labels[labels >= 0]).size, prior)
             others = {"graph": graph, "sample_weight": sample_weight, "graphs": graphs}
-            X = graph_or(self, X, recorder, cost, others, classes)
+            X = graph_or(self, X, recorder, cost, others, classes, seed)
             if isinstance(X, StoredGraph) and stays_on_disk(X, cost, self._budget):
                 fit_on_disk(self, X, labels, recorder, seed, prior, belief, others)
                 self._used_seed, self._row_weights = seed, None

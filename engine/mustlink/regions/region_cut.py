@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from sklearn.base import BaseEstimator
 
-from mustlink.check import as_integer, as_random_state
+from mustlink.check import PlainParameters, as_integer, as_random_state
 from mustlink.graph.cells import means, spread
 from mustlink.graph.image import picture_colours
 from mustlink.kernels.threads import threads
@@ -31,7 +31,7 @@ _SLOPE = 0.2  # of colours in [0, 1] a pixel: steeper boundaries are equally goo
 
 
 @dataclass(eq=False, repr=False)
-class RegionCut(BaseEstimator):
+class RegionCut(PlainParameters, BaseEstimator):
     """Cut a picture into connected parts, as many as it shows; no strokes, no training data.
 
     Edges are where colours jump and where the histograms of colours and textures differ on two

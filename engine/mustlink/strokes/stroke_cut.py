@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from mustlink.check import as_integer, as_random_state, check_positive
+from mustlink.check import PlainParameters, as_integer, as_random_state, check_positive
 from mustlink.errors import InputError
 from mustlink.graph.cells import most_frequent
 from mustlink.graph.offsets import pixel_spacing
@@ -33,7 +33,7 @@ _FEW = 40  # cells of a label to which mixtures can be fitted
 
 
 @dataclass(eq=False, repr=False)
-class StrokeCut(BaseEstimator):
+class StrokeCut(PlainParameters, BaseEstimator):
     """Label every pixel by a few strokes: min γ Σ_{i<j} w_ij |f_i − f_j| − Σ_i Σ_c f_ic log p_ic.
 
     w joins the eight neighbours of a pixel, 18 of a voxel, and falls with the difference of their

@@ -61,7 +61,7 @@ def home_alone(job: Any, *, is_points: bool) -> str | None:
     asked += ["--drop-missing"] if is_points and job.steps.drop_missing else []
     asked += ["AnnData as output"] if job.target is not None else []
     asked += [f"--as {job.read_as}"] if job.read_as not in (None, "points") else []
-    asked += [] if of_labels or isinstance(job.n_clusters, int) else [f"-k {job.n_clusters}"]
+    asked += [] if of_labels or job.n_clusters not in (None, "auto") else [f"-k {job.n_clusters}"]
     asked += _options_alone(job, is_points=is_points)
     return asked[0] if asked else None
 

@@ -1,0 +1,40 @@
+"""Memory or disk: where a fit runs changes no choice."""
+
+import numpy as np
+import pytest
+
+import mustlink as ml
+from cases import blobs
+from mustlink.graph.stored import StoredGraph
+from mustlink.methods import constrained_spectral, ncut, propagated_constraints
+from mustlink.neighbours import kept_rows
+from mustlink.propagate import propagator
+
+
+@pytest.fixture
+def nothing_fits(monkeypatch):
+    """Graphs and vectors stay on disk, those of points as well."""
+    for module in (ncut, constrained_spectral, propagated_constraints, propagator):
+        monkeypatch.setattr(module, "stays_on_disk", lambda *_: True)
+    monkeypatch.setattr(kept_rows, "least_of_points", lambda *_: 10**15)
+
+
+@pytest.mark.parametrize(
+    ("method", "how"),
+    [(ml.NCut, {}), (ml.CSP, {"subspace": 6}), (ml.SRCP, {"tol": 1e-2}), (ml.GFHF, {})],
+)
+def test_a_fit_on_disk_draws_one_seed(nothing_fits, method, how):
+    """A Generator gives what its first draw gives, and is one draw further: as in memory."""
+    X, y = blobs(np.random.default_rng(3), 400, 3)
+    known = np.where(np.arange(y.size) % 9 == 0, y, -1)
+    told = () if method is ml.NCut else (known,)
+    how = how | ({} if method is ml.GFHF else {"n_clusters": 3})
+    drawn, alike = np.random.default_rng(7), np.random.default_rng(7)
+    alike.integers(2**31)
+    found = [
+        method(memory="2GB", random_state=state, **how).fit(X.astype(np.float32), *told)
+        for state in (7, drawn)
+    ]
+    assert isinstance(found[1].graph_, StoredGraph)
+    np.testing.assert_array_equal(found[0].labels_, found[1].labels_)
+    assert drawn.integers(2**31) == alike.integers(2**31)
