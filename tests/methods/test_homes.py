@@ -5,10 +5,12 @@ import pytest
 
 import mustlink as ml
 from cases import blobs
+from homes import GRAPHS, alike, choices, graph
 from mustlink.graph.stored import StoredGraph
 from mustlink.methods import constrained_spectral, ncut, propagated_constraints
 from mustlink.neighbours import kept_rows
 from mustlink.propagate import propagator
+from on_disk import stored
 
 
 @pytest.fixture
@@ -38,3 +40,15 @@ def test_a_fit_on_disk_draws_one_seed(nothing_fits, method, how):
     assert isinstance(found[1].graph_, StoredGraph)
     np.testing.assert_array_equal(found[0].labels_, found[1].labels_)
     assert drawn.integers(2**31) == alike.integers(2**31)
+
+
+@pytest.mark.parametrize("variant", ["luxburg", "ng"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_ncut_decides_alike_in_memory_and_on_disk(nothing_fits, name, variant):
+    W, _, k = graph(name)
+    how = {"affinity": "precomputed", "random_state": 0, "variant": variant}
+    home = ml.NCut(k, **how).fit(W)
+    there = ml.NCut(k, **how).fit(stored(W))
+    assert isinstance(there.graph_, StoredGraph)
+    assert choices(there.report_) == choices(home.report_)
+    assert alike(W, home.labels_, there.labels_) > 0.95

@@ -155,7 +155,7 @@ def test_clusters_that_tell_less_than_their_trial_give_way(monkeypatch):
     W = hung(TWO_HALVES, 3, 5)
     tried = (RegularizationTried(0.3, 0.2, 0.5), RegularizationTried(0.0, 9.0, 0.5))
     lucky = Regularization(0.0, "a lucky trial", tried)
-    monkeypatch.setattr("mustlink.methods.ncut.regularization_of", lambda *_: lucky)
+    monkeypatch.setattr("mustlink.selection.regularization._best_of", lambda *_: lucky)
     _, est = doubts(W, 2)
     tau, reason = est.report_.choices["regularization"]
     assert tau == 0.3

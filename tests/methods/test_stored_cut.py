@@ -178,7 +178,7 @@ def test_nodes_that_stand_for_several(rng, on_disk, tau, variant):
     assert found.report_.n_nodes == wanted.report_.n_nodes == 500
     assert found.embedding_.shape == (500, 3)
     sizes = np.bincount(found._cut_on_disk.clusters[copies > 0], copies[copies > 0], 3)
-    np.testing.assert_allclose(found._cut_on_disk.sizes, sizes)
+    np.testing.assert_allclose(found._cut_on_disk.sums.sizes, sizes)
     np.testing.assert_array_equal(found.labels_[copies[rows] == 0], -1)
     grams = [E @ E.T for E in (found.embedding_[:], wanted.embedding_)]  # however vectors turn
     np.testing.assert_allclose(*grams, atol=1e-3 * grams[0].max())

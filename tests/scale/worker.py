@@ -26,8 +26,8 @@ from mustlink.linear.multigrid.divided_aggregates import aggregates
 from mustlink.lyapunov import pairs_by_regions
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
+from mustlink.methods.stored_cut import row_cut
 from mustlink.on_ranks.constrained import constrained_cut
-from mustlink.on_ranks.cut import normalized_cut
 from mustlink.on_ranks.propagated import propagated_cut
 from mustlink.on_ranks.work import RankWork, world
 from mustlink.space import Dots, Gram, GroupSums
@@ -164,7 +164,7 @@ for name, W in graphs():
         there, cut, _ = propagated_cut(work, method(k, **SPREAD), known, k)
         found[f"{name} {method.__name__} labels"] = there.leave(cut.clusters, -1)
         found[f"{name} {method.__name__} values"] = cut.values
-    cut = normalized_cut(work, k, tol=1e-8, max_iter=400, seed=3)
+    cut = row_cut(work, k, tol=1e-8, max_iter=400, seed=3)
     found[f"{name} labels"] = work.leave(cut.clusters, -1)
     keep(f"{name} embedding", cut.embedding)
     if name in REGIONS:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.spatial import cKDTree
 from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
@@ -11,6 +12,8 @@ from cases import blobs, planted_graph, random_graph
 from mustlink.errors import InputError
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.rounding.block_model import BlockModel, refine
+from mustlink.scores import mncut
+from mustlink.scores.cuts import ClusterSums
 from mustlink.scores.edge_information import edge_information
 
 
@@ -38,6 +41,19 @@ def hung(rng, n=1500, k=3, trees=0.4):
     for leaf in range(leaves):
         y[n + leaf] = y[on[leaf]]
     return sp.csr_matrix(W), y
+
+
+def gaussian(seed, width, n=2310, k=7):
+    """Clusters of unlike density with weights exp(−d²/2s²) of ten neighbours, s far too small."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, k, n)
+    X = 3 * rng.standard_normal((k, 4))[y]
+    X += rng.standard_normal((n, 4)) * rng.gamma(1.5, 0.6, (n, 1))
+    near, index = cKDTree(X).query(X, 11)
+    weights = np.exp(-(near[:, 1:] ** 2) / (2 * (width * np.median(near[:, 1:])) ** 2))
+    rows = np.repeat(np.arange(n), 10)
+    W = sp.csr_matrix((weights.ravel(), (rows, index[:, 1:].ravel())), shape=(n, n))
+    return sp.csr_matrix(W.maximum(W.T)), y
 
 
 def ncut(k, **options):
@@ -113,6 +129,43 @@ def test_even_degrees_with_a_giant_and_crumbs_are_looked_at():
     plain, auto = ncut(4, regularization=0).fit(W), ncut(4).fit(W)
     assert np.bincount(plain.labels_).max() == n
     assert len(auto.report_.extra["regularizations_tried"]) == 4
+
+
+@pytest.mark.parametrize(("seed", "width"), [(1, 0.35), (1, 0.6), (2, 0.6), (3, 0.6)])
+def test_weights_of_many_powers_of_ten_are_looked_at(seed, width):
+    """All nodes have about as many edges, some next to no weight: a giant below 90 % and crumbs."""
+    W, y = gaussian(seed, width)
+    degrees = np.asarray(W.sum(axis=1)).ravel()
+    assert degrees.min() < 1e-30
+    plain, auto = ncut(7, regularization=0).fit(W), ncut(7).fit(W)
+    assert 0.7 < np.bincount(plain.labels_).max() / y.size < 0.9
+    assert np.sort(np.bincount(plain.labels_, minlength=7))[4] < 10
+    assert auto.report_.choices["regularization"][0] > 0
+    assert adjusted_rand_score(y, plain.labels_) < 0.2
+    assert adjusted_rand_score(y, auto.labels_) > 0.55
+
+
+def test_weights_of_many_powers_of_ten_are_left_alone_where_that_tells_most():
+    W, y = gaussian(3, 0.35)
+    auto = ncut(7).fit(W)
+    assert auto.report_.choices["regularization"][0] == 0
+    assert adjusted_rand_score(y, auto.labels_) > 0.7
+    table = {row["tau"]: row["information"] for row in auto.report_.extra["regularizations_tried"]}
+    assert table.keys() == {1.0, 0.3, 0.1, 0.0}
+
+
+def test_edges_tell_by_weight_and_counted_alike():
+    """Of equal weights the two are one; counted alike, a graph of all pairs tells nothing."""
+    rng = np.random.default_rng(0)
+    W, y = hung(rng, n=300)
+    sums = ClusterSums(*ml.Graph(W).cluster_weights(y, 3), np.bincount(y))
+    H = np.eye(3)[y]
+    np.testing.assert_allclose(sums.weights, H.T @ W @ H)
+    assert sums.told == pytest.approx(edge_information(W, y))
+    assert sums.mncut == pytest.approx(mncut(W, y))
+    A = sp.csr_matrix(np.where(y[:60, None] == y[:60], 1.0, 1e-3))
+    whole = ClusterSums(*ml.Graph(A).cluster_weights(y[:60], 3), np.bincount(y[:60]))
+    assert whole.told == pytest.approx(edge_information(A, y[:60]) / 2)
 
 
 def test_components_need_no_case_of_their_own():

@@ -43,7 +43,6 @@ SEE = {
     "selection/constrained_fit.py": "measures cuts of the graph as given",
     "selection/criterion_choice.py": "measures cuts of the graph as given",
     "selection/network_counts.py": "asks what clusters tell about edges of the graph as given",
-    "selection/regularization.py": "asks what clusters tell about edges of the graph as given",
 }
 
 

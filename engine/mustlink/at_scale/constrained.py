@@ -19,13 +19,12 @@ from mustlink.constraints import Constraints
 from mustlink.eigen.problem import Solution
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.work import Work
-from mustlink.rounding.assign import DUST, assign, kmeans, transform
-from mustlink.rounding.sampled_kmeans import sampled_kmeans
+from mustlink.rounding.assign import DUST, assign, transform
+from mustlink.rounding.sampled_kmeans import clusters_of
 from mustlink.selection.formulation import Formulation
 from mustlink.selection.held_out import sampled_rows, starting_centers
 from mustlink.selection.held_out_choice import Candidates, Choice, choose_smooth, subspace_sizes
 from mustlink.space import Block, Small, Space, Vector
-from mustlink.space.disk import DiskSpace
 
 USUAL = 4  # times K: a larger subspace is not tried, its vectors would be computed anew
 _SHARE = 6  # nodes for each vector of a subspace that is not asked for
@@ -145,9 +144,7 @@ def _clusters(fit: _Fit, choice: Choice, solution: Solution, rows: Block) -> Vec
         if sample.nodes.size:
             some = space.take(seen, sample.rows)
             centers = starting_centers(some, sample, fit.known, k, seed)
-    if isinstance(space, DiskSpace):
-        return sampled_kmeans(space, seen, k, seed, centers=centers)
-    return kmeans(seen, k, seed, centers=centers, space=space).labels
+    return clusters_of(space, seen, k, seed, centers=centers)
 
 
 def _cut_column(space: Space, rows: Block) -> Block:

@@ -69,18 +69,7 @@ def plain_solve(
     if solver == "lanczos":
         return lanczos(laplacian, k, tol=tol, max_iter=10 * max_iter, seed=seed, deadline=deadline)
     if solver == "chebyshev":
-        width = min(k + guard(k), laplacian.size - laplacian.null.n_components)
-        used = laplacian.in_single if tol >= _SINGLE else laplacian
-        found = chebyshev(
-            used,
-            used.space.normals(width, seed).astype(used.dtype, copy=False),
-            k,
-            tol=tol,
-            max_iter=max_iter,
-            on_step=telling(tol, advance),
-            deadline=deadline,
-        )
-        return replace(found, vectors=found.vectors.astype(laplacian.dtype, copy=False))
+        return filtered(laplacian, key, advance, deadline)
     assert grids is not None
     if solver == "shift-invert":
         return shift_invert(
@@ -101,6 +90,28 @@ class TwoPrecisions(Laplacian, Protocol):
     def in_single(self) -> Laplacian:
         """The same with S in single precision, itself if it is."""
         ...
+
+
+def filtered(
+    laplacian: TwoPrecisions,
+    key: SolutionKey[EigenResult],
+    advance: Callable[[float], None],
+    deadline: Deadline,
+) -> EigenResult:
+    """Chebyshev filters from noise, in single precision where that is sharp enough."""
+    k, tol = key.count, key.tol
+    width = min(k + guard(k), laplacian.size - laplacian.null.n_components)
+    used = laplacian.in_single if tol >= _SINGLE else laplacian
+    found = chebyshev(
+        used,
+        used.space.normals(width, key.seed).astype(used.dtype, copy=False),
+        k,
+        tol=tol,
+        max_iter=key.max_iter,
+        on_step=telling(tol, advance),
+        deadline=deadline,
+    )
+    return replace(found, vectors=found.vectors.astype(laplacian.dtype, copy=False))
 
 
 @reused()

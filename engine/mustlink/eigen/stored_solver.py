@@ -23,6 +23,8 @@ from mustlink.eigen.nested_iteration import guard, nested
 from mustlink.eigen.plain_solve import telling
 from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance
 from mustlink.errors import OutOfMemoryError
+from mustlink.graph.even_degrees import SEEN, GraphLook
+from mustlink.graph.graph import is_network
 from mustlink.graph.stored import StoredGraph
 from mustlink.graph.stored_answers import block_of_rows
 from mustlink.graph.survey import Survey, survey
@@ -31,7 +33,7 @@ from mustlink.observe import Recorder
 from mustlink.operators.protocol import Preconditioner
 from mustlink.operators.stored_laplacian import StoredLaplacian
 from mustlink.result import Convergence, EigenResult
-from mustlink.space import Block
+from mustlink.space import Block, Small
 from mustlink.space.disk import DiskSpace
 from mustlink.space.verbs import Ints
 from mustlink.stopping import TIME_LIMIT
@@ -97,6 +99,39 @@ class StoredWork:
     def regularized(self, tau: float) -> StoredLaplacian:
         """L̄ with τ times the mean degree added to every degree."""
         return self._laplacian_of(tau) if tau else self.laplacian
+
+    @cached_property
+    def look(self) -> GraphLook:
+        """What decides whether anything is added to the degrees, by rows evenly spread."""
+        graph, space, n = self.graph, self.space, self.n_nodes
+        step = max(1, n // SEEN)
+
+        def seen() -> tuple[Array, Array]:
+            ranges = space.ranges(64)
+            edges = np.concatenate([graph.lengths(rows)[::step] for rows in ranges])
+            degrees = np.concatenate([self._degree_of_one(rows)[::step] for rows in ranges])
+            return edges[edges > 0], degrees[degrees > 0]
+
+        network = is_network(graph.info, n, graph.n_entries)
+        return GraphLook(graph.info, n - self.isolated, network, seen)
+
+    def _degree_of_one(self, rows: slice) -> Array:
+        """Degrees of one copy of some nodes."""
+        degrees, copies = self.seen.degrees[rows], self.graph.copies
+        if copies is None:
+            return np.asarray(degrees)
+        often = copies[rows]
+        return np.divide(degrees, often, out=np.zeros(degrees.shape), where=often > 0)
+
+    def cluster_sums(self, clusters: Array, k: int) -> tuple[Small, Small, Small]:
+        """See `Work`; clusters (n,) are in memory, -1 for nodes without an edge."""
+        sizes, often = np.zeros(k), self.space.weights
+        for part in self.space.ranges(32):
+            there = clusters[part] >= 0
+            counts = None if often is None else often[part][there]
+            sizes += np.bincount(clusters[part][there], counts, k)
+        weights, edges = self.graph.cluster_weights(clusters, k)
+        return weights, edges, sizes
 
     def _laplacian_of(self, tau: float) -> StoredLaplacian:
         seen = replace(self.seen, space=self.space)

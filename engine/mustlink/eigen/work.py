@@ -7,10 +7,11 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from mustlink.eigen.nested_iteration import Grids
+from mustlink.graph.even_degrees import GraphLook
 from mustlink.observe import Recorder
 from mustlink.operators.protocol import Laplacian, Preconditioner
 from mustlink.result import EigenResult
-from mustlink.space import Block, Space, Vector
+from mustlink.space import Block, Small, Space, Vector
 from mustlink.space.verbs import Ints
 
 
@@ -70,9 +71,28 @@ class Work(Protocol):
         ...
 
     def smallest_pairs(
-        self, k: int, *, tol: float | None = None, max_iter: int = 200, seed: int = 0
+        self,
+        k: int,
+        *,
+        tol: float | None = None,
+        max_iter: int = 200,
+        seed: int = 0,
+        tau: float = 0.0,
     ) -> EigenResult:
-        """The k smallest pairs of L̄ beyond its null space; raises InputError."""
+        """The k smallest pairs of L̄_τ beyond its null space; raises InputError."""
+        ...
+
+    @property
+    def look(self) -> GraphLook:
+        """What decides whether anything is added to the degrees."""
+        ...
+
+    def regularized(self, tau: float) -> Laplacian:
+        """L̄_τ: τ times the mean degree is added to every degree."""
+        ...
+
+    def cluster_sums(self, clusters: Vector, k: int) -> tuple[Small, Small, Small]:
+        """Weights between clusters, entries that have them, (k, k), and nodes in each, (k,)."""
         ...
 
     def positions(self, nodes: Ints) -> Ints:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mustlink.check import as_affinity
 from mustlink.graph.components import component_labels
 from mustlink.graph.derived import Derived
-from mustlink.graph.even_degrees import has_even_degrees
+from mustlink.graph.even_degrees import GraphLook, has_even_degrees
 from mustlink.graph.multiplicity import fold
 from mustlink.graph.weight_range import within_range
 
@@ -142,6 +142,25 @@ class Graph:
         """Whether all nodes with an edge have about as many, see `graph.even_degrees`."""
         edges = np.diff(self.affinity.indptr)
         return has_even_degrees(edges[edges > 0])
+
+    def cluster_weights(self, clusters: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+        """Weights between clusters (n,), -1 for none, and how many entries have them, (2, k, k)."""
+        from mustlink.kernels.cluster_links import cluster_links
+
+        found = np.zeros((2, k, k))
+        cluster_links(self.affinity, clusters, found)
+        return found
+
+    @cached_property
+    def look(self) -> GraphLook:
+        """What decides whether anything is added to the degrees."""
+        linked = self.degrees > 0
+        often = np.ones(self.n_nodes) if self.weights is None else self.weights
+
+        def seen() -> tuple[NDArray[Any], NDArray[np.float64]]:
+            return np.diff(self.affinity.indptr)[linked], self.degrees[linked] / often[linked]
+
+        return GraphLook(self.info, int(np.count_nonzero(linked)), self.is_network, seen)
 
     @cached_property
     def volume(self) -> float:

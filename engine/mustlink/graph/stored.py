@@ -211,6 +211,15 @@ class StoredGraph:
                     coming = pool.submit(self._read, number, *buffers[number % 2])
                 yield block
 
+    def cluster_weights(self, clusters: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+        """See `Graph.cluster_weights`; a pass over the graph."""
+        from mustlink.kernels.cluster_links import cluster_links
+
+        found = np.zeros((2, k, k))
+        for block in self.blocks():
+            cluster_links(block, clusters, found, block.first)
+        return found
+
     def whole(self) -> sp.csr_matrix:
         """W in memory, weights as they are stored; raises InputError."""
         precision = np.float32 if self.weights.dtype.itemsize <= 4 else np.float64

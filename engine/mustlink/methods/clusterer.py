@@ -16,7 +16,6 @@ from mustlink.cost.method_cost import MOST_COUNTED, Cost, eigenvectors
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
-from mustlink.graph import Graph
 from mustlink.methods.hierarchies import Hierarchies
 from mustlink.methods.lasting_numbers import LastingNumbers
 from mustlink.methods.soft_clusters import SoftClusters
@@ -24,13 +23,12 @@ from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Report
 from mustlink.scores import network_scores, satisfaction
+from mustlink.scores.cuts import few_nodes
 from mustlink.selection.cluster_count import count_clusters
 from mustlink.workspace import Workspace
 
 Ints = NDArray[np.int64]
 _GIANT = 0.95  # share of the nodes in one cluster that a person should look at
-_CRUMB = 0.05  # of an even share of the nodes; power-law block models have none or few so small
-_FEW = 4, 0.25  # nodes, but at most this part of an even share: fewer are crumbs as well
 _MUCH = 0.5  # share of the nodes of a component that is worth to be clustered by itself
 ISOLATED = ("drop", "assign")
 AUTO = "auto"
@@ -186,7 +184,7 @@ class GraphClusterer(
             self.report_ = replace(self.report_, choices={**counted, **self.report_.choices})
         if graph.is_network:
             labels = self.labels_[graph.first_rows]
-            warn_of_components(graph, labels, recorder)
+            warn_of_components(graph.components, labels, recorder)
             more = {**self.report_.extra, "network": network_scores(graph, labels)}
             told = recorder.told()  # with that doubt
             self.report_ = replace(
@@ -229,8 +227,7 @@ def warn_of_sizes(
             "rim or apart from it; look before relying on it"
         )
     count = np.count_nonzero(sizes)
-    even = sizes.sum() / k
-    crumbs = (sizes > 0) & (sizes < max(_CRUMB * even, min(_FEW[0], _FEW[1] * even)))
+    crumbs = few_nodes(sizes, k)
     if largest <= _GIANT and 2 * np.count_nonzero(crumbs) > k:
         recorder.warn(
             f"{np.count_nonzero(crumbs)} of {k} clusters are crumbs, {sizes[crumbs].sum():,.0f} of "
@@ -244,13 +241,13 @@ def warn_of_sizes(
         )
 
 
-def warn_of_components(graph: Graph, labels: Ints, recorder: Recorder) -> None:
-    """Warn where clusters are whole components: they can be had without clustering."""
+def warn_of_components(components: NDArray[Any], labels: Ints, recorder: Recorder) -> None:
+    """Warn where clusters (n,) are whole `components` (n,): they can be had without clustering."""
     linked = labels >= 0
-    component, labels = graph.components[linked], labels[linked]
+    component, labels = components[linked], labels[linked]
     if np.unique(labels).size < 2:
         return
-    of_component = np.empty(graph.n_components, dtype=np.int64)
+    of_component = np.empty(int(component.max()) + 1, dtype=np.int64)
     of_component[component] = labels
     if not (of_component[component] == labels).all():
         return

@@ -13,7 +13,7 @@ from mustlink.check import as_points, check_choice, check_flag, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS
-from mustlink.eigen.solver import laplacian_of, smallest_pairs
+from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
@@ -23,20 +23,24 @@ from mustlink.growing import grown
 from mustlink.labels import as_labels, class_labels
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.methods.informed_clusterer import side_information
-from mustlink.methods.normalized_cut import Cut, normalized_cut, refined_cut, rows_of, warn_of_gap
+from mustlink.methods.normalized_cut import (
+    Cut,
+    CutsAtHome,
+    refined_cut,
+    tell_of_cut,
+    warn_of_gap,
+)
 from mustlink.methods.stored_fit import cost_on_disk, fit_on_disk, stays_on_disk
 from mustlink.neighbours.kept_rows import graph_where_short
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import Observer, Recorder, recorded
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.result import EigenResult, Report
+from mustlink.result import Report
 from mustlink.rounding.seeded import held_out_right, seeded_kmeans
 from mustlink.scores import satisfaction
 from mustlink.selection.regularization import (
     Regularization,
     check_regularization,
-    regularization_of,
-    told_by,
+    decided_cut,
 )
 from mustlink.state import before, fits, fits_again
 from mustlink.workspace import Workspace
@@ -168,8 +172,7 @@ class NCut(GraphClusterer):
             raise InputError(
                 f"init: labels of {n_classes} classes for {k} clusters; ask for as many"
             )
-        regular = self._regularization(work, k, seed)
-        work, cut, regular = self._cut(work, k, regular, seed)
+        work, cut, regular = self._decided(work, k, seed)
         laplacian = laplacian_of(work)
         start = {}
         if labels is not None:
@@ -212,49 +215,21 @@ class NCut(GraphClusterer):
         check_regularization(self.regularization)
         check_flag(self.refine, "refine")
 
-    def _cut(
-        self, work: Workspace, k: int, regular: Regularization, seed: int
-    ) -> tuple[Workspace, Cut, Regularization]:
-        """The cut, its view and what was added; another one where clusters disappoint."""
-
-        def at(tau: float) -> tuple[Workspace, Cut]:
-            view = work.regularized(tau)
-            how: dict[str, Any] = {"variant": self.variant, "solver": self.solver}
-            how |= {"tol": self.tol, "max_iter": self.max_iter, "seed": seed}
-            return view, normalized_cut(view, k, **how)
-
-        view, cut = at(regular.tau)
-        if len(regular.tried) < 2:
-            return view, cut, regular
-        told = told_by(view, cut.clusters)
-        instead = regular.instead(told)
-        if instead is None or work.recorder.deadline.is_over:
-            return view, cut, regular
-        other_view, other = at(instead.tau)
-        if told_by(other_view, other.clusters) <= told:
-            return view, cut, regular
-        work.recorder.note(f"regularization: {instead.tau:g} after all; {instead.reason}")
-        return other_view, other, instead
-
-    def _regularization(self, work: Workspace, k: int, seed: int) -> Regularization:
-        """What to add to the degrees; raises InputError where the variant takes none."""
-        if self.variant == "shi-malik":
-            if self.regularization not in ("auto", 0):
-                raise InputError(
-                    'regularization: "shi-malik" cuts at the least NCut of the degrees as they '
-                    'are; use variant="ng"'
-                )
-            return Regularization(0.0, "shi-malik")
-
-        def rows(laplacian: NormalizedLaplacian, found: EigenResult) -> Block:
-            return rows_of(laplacian, found, k, self.variant)[0]
-
-        def sharp() -> EigenResult:
-            wanted = max(0, k - laplacian_of(work).null.n_components)
-            solver, tol, steps = self.solver, self.tol, self.max_iter
-            return smallest_pairs(work, wanted, solver=solver, tol=tol, max_iter=steps, seed=seed)
-
-        return regularization_of(work, self.regularization, k, rows, sharp, seed)
+    def _decided(self, work: Workspace, k: int, seed: int) -> tuple[Workspace, Cut, Regularization]:
+        """The view of the graph, its cut, and what was added to degrees; raises InputError."""
+        how: dict[str, Any] = {"variant": self.variant, "solver": self.solver, "tol": self.tol}
+        cuts = CutsAtHome(work, k, max_iter=self.max_iter, seed=seed, **how)
+        if self.variant != "shi-malik":
+            (view, cut), regular = decided_cut(cuts, self.regularization, k)
+        elif self.regularization in ("auto", 0):
+            (view, cut), regular = cuts.sharp(0.0), Regularization(0.0, "shi-malik")
+        else:
+            raise InputError(
+                'regularization: "shi-malik" cuts at the least NCut of the degrees as they '
+                'are; use variant="ng"'
+            )
+        tell_of_cut(view, cut)
+        return view, cut, regular
 
     def _starting_labels(self, y: Any, graph: Graph) -> tuple[Ints | None, int]:
         """Labels (n,) of the nodes that k-means starts from, and their classes; InputError."""

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.sharpness import warn_unconverged
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
+from mustlink.graph.even_degrees import GraphLook
 from mustlink.methods.refined_clusters import refined_clusters
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.result import Convergence, EigenResult
 from mustlink.rounding.assign import kmeans, transform
 from mustlink.rounding.split import best_split
+from mustlink.scores.cuts import ClusterSums
+from mustlink.selection.regularization import (
+    RESTARTS,
+    SAMPLE,
+    STAGE,
+    RoughPairs,
+    within_range,
+)
 from mustlink.workspace import Workspace
 
 Ints = NDArray[np.int64]
@@ -78,18 +88,94 @@ def normalized_cut(
     max_iter: int = 200,
     seed: int = 0,
 ) -> Cut:
-    """Cut a graph into k clusters, see `NCut`; raises InputError for shi-malik with k ≠ 2.
+    """Cut a graph into k clusters, see `NCut`, and tell of it; raises InputError.
 
     With the degrees of the view, `Workspace.tau`.
     """
+    how: dict[str, Any] = {"variant": variant, "solver": solver, "tol": tol, "max_iter": max_iter}
+    cut = CutsAtHome(work, k, seed=seed, **how).of(work)
+    tell_of_cut(work, cut)
+    return cut
+
+
+def tell_of_cut(work: Workspace, cut: Cut) -> None:
+    """Say what was missed, and what becomes of components."""
+    warn_unconverged(work, cut.convergence)
+    note_components(laplacian_of(work).null.n_components, cut.values.size, work.recorder)
+
+
+@dataclass(frozen=True, eq=False)
+class CutsAtHome:
+    """Cuts of a graph in memory into k clusters, see `selection.regularization.Cuts`."""
+
+    work: Workspace
+    k: int
+    variant: str
+    solver: str
+    tol: float | None
+    max_iter: int
+    seed: int
+
+    @property
+    def recorder(self) -> Recorder:
+        """Who hears of it."""
+        return self.work.recorder
+
+    @property
+    def look(self) -> GraphLook:
+        """What is seen of the graph."""
+        return self.work.graph.look
+
+    def trial(
+        self, tau: float, k: int, start: Block | None
+    ) -> tuple[ClusterSums | None, Block | None]:
+        """Rough clusters, see `Cuts`."""
+        view = self.work.regularized(tau)
+        laplacian, recorder, seed = laplacian_of(view).in_single, self.recorder, self.seed
+
+        def sharply(wanted: int, tol: float) -> EigenResult:
+            return smallest_pairs(view, wanted, tol=tol, seed=seed)
+
+        rough = RoughPairs(laplacian.size, seed, recorder, is_small(laplacian), sharply)
+        found, start = rough.of(laplacian, k, tau, start)
+        with recorder.stage(STAGE):
+            rows, space = rows_of(laplacian_of(view), found, k, self.variant)[0], laplacian.space
+            if not within_range(space, rows):
+                return None, start
+            how: dict[str, Any] = {"restarts": RESTARTS, "sample": SAMPLE, "space": space}
+            return self._sums(kmeans(rows, k, seed, **how).labels, k), start
+
+    def sharp(self, tau: float) -> tuple[Workspace, Cut]:
+        """The cut, and the view of the graph that it is of."""
+        view = self.work.regularized(tau)
+        return view, self.of(view)
+
+    def sums(self, cut: tuple[Workspace, Cut]) -> ClusterSums:
+        """What it is judged by."""
+        return self._sums(cut[1].clusters, self.k)
+
+    def _sums(self, clusters: Ints, k: int) -> ClusterSums:
+        laplacian = laplacian_of(self.work)
+        labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
+        labels[laplacian.nodes] = clusters
+        sizes = np.bincount(clusters, laplacian.weights, k).astype(np.float64)
+        weights, edges = self.work.graph.cluster_weights(labels, k)
+        return ClusterSums(weights, edges, sizes)
+
+    def of(self, view: Workspace) -> Cut:
+        """The cut of a view of the graph."""
+        k, how = self.k, {"solver": self.solver, "tol": self.tol, "max_iter": self.max_iter}
+        return _cut(view, k, self.variant, self.seed, how)
+
+
+def _cut(work: Workspace, k: int, variant: str, seed: int, how: dict[str, Any]) -> Cut:
+    """The k smoothest vectors, found as `how` says, to rows, the rows to clusters."""
     if variant == "shi-malik" and k != 2:
         raise InputError(f'variant: "shi-malik" makes 2 clusters, not {k}; use "luxburg"')
     graph, recorder, laplacian = work.graph, work.recorder, laplacian_of(work)
     wanted = max(0, k - laplacian.null.n_components)
-    found = smallest_pairs(work, wanted, solver=solver, tol=tol, max_iter=max_iter, seed=seed)
-    warn_unconverged(work, found.convergence)
+    found = smallest_pairs(work, wanted, seed=seed, **how)
     embedding, values = rows_of(laplacian, found, k, variant)
-    note_components(laplacian.null.n_components, k, recorder)
 
     def clustered() -> Ints:
         with recorder.stage("clusters"):
@@ -99,7 +185,7 @@ def normalized_cut(
             recorder.note(f"cut at {split:.4g}, NCut {ncut:.4g}")
             return (embedding[:, 1] > split).astype(np.int64)
 
-    name = work.name("clusters", k, variant, solver, tol, max_iter, seed, work.memory)
+    name = work.name("clusters", k, variant, *how.values(), seed, work.memory)
     clusters = work.kept("clusters", name, clustered)
     return Cut(clusters, embedding, values, found.convergence, found.beyond)
 

@@ -19,7 +19,6 @@ from mustlink.lyapunov.sources import Sources, sources_at
 from mustlink.methods.candidate_cuts import BestCut
 from mustlink.methods.constraint_doubts import note_contradictions, warn_of_lost
 from mustlink.methods.moved_rows import Moves
-from mustlink.space import Small
 
 Ints = NDArray[np.int64]
 
@@ -94,10 +93,3 @@ def best_of_cuts(
         for variant, (cut, clusters, cost) in zip(variants, made, strict=True):
             cuts.offer((cut, power, variant), power, variant, clusters, cost)
     return cuts
-
-
-def mncut_of(links: Small) -> float:
-    """MNCut from weights between clusters (K + 1, K + 1), the last being nodes in none."""
-    volume = links.sum(axis=1)[:-1]
-    cut = np.maximum(volume - links.diagonal()[:-1], 0.0)
-    return float((cut[volume > 0] / volume[volume > 0]).sum())

@@ -25,10 +25,9 @@ from mustlink.methods.constrained_at_scale import (
     widest,
 )
 from mustlink.methods.constraint_doubts import warn_if_broken
-from mustlink.methods.stored_cut import StoredCut, links_between
+from mustlink.methods.stored_cut import RowCut, summed
 from mustlink.methods.stored_fit import network_of
 from mustlink.observe import Recorder
-from mustlink.rounding.sampled_kmeans import sizes_of
 from mustlink.selection.held_out_choice import Choice
 from mustlink.selection.regularization import if_of_points
 
@@ -134,17 +133,15 @@ def _set(
     kept = warn_if_broken(labels, known, recorder, "another method")
     parts = work.seen.n_components + work.isolated
     estimator.report_ = estimator._report(
-        k, kept, choice, solution, recorder, parts, network_of(work.graph, cut, k)
+        k, kept, choice, solution, recorder, parts, network_of(work, cut, recorder)
     )
 
 
-def _cut(work: StoredWork, found: Found, k: int) -> StoredCut:
+def _cut(work: StoredWork, found: Found, k: int) -> RowCut:
     """The clusters with the weights between them, for who draws them."""
     clusters, told = np.asarray(found.clusters[:]), found.solution
-    with work.recorder.stage("weights between clusters"):
-        links, sizes = links_between(work.graph, clusters, k), sizes_of(work.space, clusters, k)
-    kept = clusters, found.embedding, told.values, told.convergence, None, links, sizes
-    return StoredCut(*kept)
+    cut = RowCut(clusters, found.embedding, told.values, told.convergence, None)
+    return summed(work, cut, k)
 
 
 def _n_clusters(estimator: Any, known: Constraints, graph: StoredGraph, recorder: Recorder) -> int:

@@ -1,52 +1,55 @@
-"""The normalised cut of a graph on disk: as `normalized_cut`, with vectors on disk as well."""
+"""The normalised cut where rows are on disk or on ranks: the steps of `normalized_cut` by verbs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.eigen.stored_solver import StoredWork
-from mustlink.graph.even_degrees import has_even_degrees
-from mustlink.graph.stored import StoredGraph
-from mustlink.kernels.cluster_links import cluster_links
+from mustlink.eigen.work import Work
+from mustlink.graph.even_degrees import GraphLook
+from mustlink.observe import Recorder
 from mustlink.result import Convergence, EigenResult
 from mustlink.rounding.assign import transform
-from mustlink.rounding.sampled_kmeans import sampled_kmeans, sizes_of
-from mustlink.space import Small
-from mustlink.space.disk_block import DiskBlock
-
-Ints = NDArray[np.int64]
-_LENGTHS = 1 << 20  # rows that tell whether nodes have about as many edges each
+from mustlink.rounding.sampled_kmeans import clusters_of
+from mustlink.scores.cuts import ClusterSums
+from mustlink.selection.regularization import (
+    RESTARTS,
+    SAMPLE,
+    STAGE,
+    RoughPairs,
+    within_range,
+)
+from mustlink.space import Block, Small, Vector
 
 
 @dataclass(frozen=True, eq=False)
-class StoredCut:
-    """Clusters (n,), -1 for isolated nodes, rows (n, K) on disk they were made of, values (K,).
+class RowCut:
+    """Clusters, -1 for isolated nodes that have rows, rows (n, K) they were made of, values (K,).
 
-    `links` (K, K) are the weights between clusters, `sizes` (K,) the nodes in each, counted as
-    often as they stand for rows, `beyond` is the eigenvalue after the last.
+    `sums` are weights between clusters and their sizes, where somebody asked, `beyond` is the
+    eigenvalue after the last.
     """
 
-    clusters: Ints
-    embedding: DiskBlock
+    clusters: Vector
+    embedding: Block
     values: Small
     convergence: Convergence
     beyond: float | None
-    links: Small
-    sizes: Small
+    sums: ClusterSums | None = None
 
     @property
-    def largest(self) -> float:
-        """Share of the nodes in the largest cluster."""
-        return float(self.sizes.max() / self.sizes.sum())
+    def links(self) -> Small:
+        """Weights between clusters, (K, K)."""
+        assert self.sums is not None
+        return self.sums.weights
 
 
-def stored_cut(
-    work: StoredWork,
+def row_cut(
+    work: Work,
     k: int,
     *,
     variant: str = "luxburg",
@@ -55,42 +58,97 @@ def stored_cut(
     max_iter: int = 200,
     seed: int = 0,
     found: EigenResult | None = None,
-) -> StoredCut:
-    """Cut a graph on disk into k clusters, see `NCut`; with τ times the mean degree added to all.
+) -> RowCut:
+    """Cut a graph into k clusters, see `NCut`; with τ times the mean degree added to all.
 
-    `found` are the pairs beyond the null space where they are known. Memory: clusters, a sample
-    of rows, and what the eigenvectors take.
+    `found` are the pairs beyond the null space where they are known. On ranks it is the same on
+    any number of them, bit by bit. Memory: clusters, a sample of rows, and what the eigenvectors
+    take.
     """
-    laplacian = work.regularized(tau)
-    null, space = laplacian.null, laplacian.space
-    count = min(k, null.n_components)
     if found is None:
-        how: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "seed": seed, "tau": tau}
-        found = work.smallest_pairs(max(0, k - count), **how)
-    values = np.concatenate([np.zeros(count), found.values])[:k]
-    parts = [] if count == 0 else [space.copy(null.columns(np.arange(count)), np.float32)]
+        wanted = max(0, k - work.regularized(tau).null.n_components)
+        found = work.smallest_pairs(wanted, tol=tol, max_iter=max_iter, seed=seed, tau=tau)
     with work.recorder.stage("clusters") as advance:
-        scale = _rows_of(values, variant, tau)
-        rows = space.rowwise(scale, space.stack([*parts, found.vectors]), laplacian.root_degree)
+        rows, values = _rows(work, found, k, variant, tau)
         advance(0.2)
-        clusters = sampled_kmeans(space, rows, k, seed)
-        advance(0.8)
-        links, sizes = links_between(work.graph, clusters, k), sizes_of(space, clusters, k)
-    return StoredCut(clusters, rows, values, found.convergence, found.beyond, links, sizes)
+        clusters = clusters_of(work.space, rows, k, seed)
+    return RowCut(clusters, rows, values, found.convergence, found.beyond)
 
 
-def links_between(graph: StoredGraph, clusters: Ints, k: int) -> Small:
-    """Weights between clusters (n,), (k, k), by a pass over the graph."""
-    links = np.zeros((k, k))
-    for block in graph.blocks():
-        cluster_links(block, clusters, links)
-    return links
+@dataclass(frozen=True, eq=False)
+class CutsByRows:
+    """Cuts of a graph on disk or on ranks, see `selection.regularization.Cuts`."""
+
+    work: Work
+    k: int
+    variant: str
+    tol: float | None
+    max_iter: int
+    seed: int
+
+    @property
+    def recorder(self) -> Recorder:
+        """Who hears of it."""
+        return self.work.recorder
+
+    @property
+    def look(self) -> GraphLook:
+        """What is seen of the graph."""
+        return self.work.look
+
+    def trial(
+        self, tau: float, k: int, start: Block | None
+    ) -> tuple[ClusterSums | None, Block | None]:
+        """Rough clusters, see `Cuts`."""
+        work, space, seed = self.work, self.work.space, self.seed
+
+        def sharply(wanted: int, tol: float) -> EigenResult:
+            return work.smallest_pairs(wanted, tol=tol, seed=seed, tau=tau)
+
+        laplacian: Any = work.regularized(tau)
+        laplacian = getattr(laplacian, "in_single", laplacian)
+        rough = RoughPairs(self.look.n_linked, seed, self.recorder, False, sharply)
+        found, start = rough.of(laplacian, k, tau, start)
+        with self.recorder.stage(STAGE):
+            rows, _ = _rows(work, found, k, self.variant, tau)
+            if not within_range(space, rows):
+                return None, start
+            clusters = clusters_of(space, rows, k, seed, restarts=RESTARTS, sample=SAMPLE)
+            return ClusterSums(*work.cluster_sums(clusters, k)), start
+
+    def sharp(self, tau: float) -> RowCut:
+        """The cut as it was asked for, with its sums."""
+        how: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "seed": self.seed}
+        cut = row_cut(self.work, self.k, variant=self.variant, tau=tau, **how)
+        return summed(self.work, cut, self.k)
+
+    def sums(self, cut: RowCut) -> ClusterSums:
+        """What it is judged by."""
+        assert cut.sums is not None
+        return cut.sums
 
 
-def _rows_of(values: Small, variant: str, tau: float) -> Callable[..., Any]:
-    """What k-means sees of rows of vectors, as `normalized_cut.rows_of` has it."""
+def summed(work: Work, cut: RowCut, k: int) -> RowCut:
+    """The cut with weights between its clusters; a pass over the graph."""
+    with work.recorder.stage("weights between clusters"):
+        return replace(cut, sums=ClusterSums(*work.cluster_sums(cut.clusters, k)))
 
-    def rows(Z: NDArray[Any], root: NDArray[np.float64]) -> NDArray[np.float32]:
+
+def _rows(work: Work, found: EigenResult, k: int, variant: str, tau: float) -> tuple[Block, Small]:
+    """What k-means sees of the k smoothest vectors, and their values (k,)."""
+    laplacian, space = work.regularized(tau), work.space
+    count = min(k, laplacian.null.n_components)
+    values = np.concatenate([np.zeros(count), found.values])[:k]
+    parts = [laplacian.null.columns(np.arange(count))] if count else []
+    parts = [space.copy(part, found.vectors.dtype) for part in parts]
+    scale = _scaled(values, variant, tau)
+    return space.rowwise(scale, space.stack([*parts, found.vectors]), laplacian.root_degree), values
+
+
+def _scaled(values: Small, variant: str, tau: float) -> Callable[..., Any]:
+    """Rows of vectors to what k-means sees of them, as `normalized_cut.rows_of` has it."""
+
+    def rows(Z: NDArray[Any], root: NDArray[np.float64]) -> NDArray[Any]:
         if tau:
             found = transform(Z * (1.0 - values), "sphere")
         elif variant == "ng":
@@ -98,15 +156,7 @@ def _rows_of(values: Small, variant: str, tau: float) -> Callable[..., Any]:
         else:
             scale = root[:, None]
             found = np.divide(Z, scale, out=np.zeros(Z.shape), where=scale > 0)
-        return found.astype(np.float32)
+        with np.errstate(over="ignore"):  # whoever takes the rows looks whether they are finite
+            return found.astype(Z.dtype)
 
     return rows
-
-
-def has_even_rows(work: StoredWork) -> bool:
-    """Whether linked nodes have about as many edges each, by rows evenly spread over the graph."""
-    n = work.graph.n_nodes
-    step = max(1, n // _LENGTHS)
-    found = [work.graph.lengths(rows)[::step] for rows in work.space.ranges(64)]
-    lengths = np.concatenate(found)
-    return has_even_degrees(lengths[lengths > 0])

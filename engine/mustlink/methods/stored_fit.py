@@ -14,24 +14,13 @@ from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.stored_solver import StoredWork
 from mustlink.errors import InputError
 from mustlink.graph.stored import StoredGraph
-from mustlink.methods.clusterer import warn_of_sizes
+from mustlink.methods.clusterer import note_alone, warn_of_components, warn_of_sizes
 from mustlink.methods.normalized_cut import note_components, warn_of_gap
-from mustlink.methods.stored_cut import StoredCut, has_even_rows, stored_cut
+from mustlink.methods.stored_cut import CutsByRows, RowCut
 from mustlink.observe import Recorder
 from mustlink.result import Report
 from mustlink.scores.cuts import scores_of_links
-from mustlink.scores.edge_information import information
-from mustlink.selection.regularization import (
-    CANDIDATES,
-    FEWEST,
-    Regularization,
-    RegularizationTried,
-    if_of_points,
-)
-
-_GIANT = 0.9  # share of the nodes in one cluster, as in `selection.regularization`
-_CLEARLY = 1.05  # likewise
-_ROUGH, _STEPS = 1e-2, 12  # sharpness of candidates, and filters
+from mustlink.selection.regularization import decided_cut
 
 
 def stays_on_disk(estimator: Any, stored: StoredGraph) -> bool:
@@ -65,20 +54,17 @@ def fit_on_disk(
             f"n_clusters: {k} clusters asked for, but only {linked} of {graph.n_nodes} nodes have "
             "an edge; ask for fewer"
         )
-    cut, regular = _cut(estimator, work, k, seed)
+    how: dict[str, Any] = {"variant": estimator.variant, "tol": estimator.tol, "seed": seed}
+    cuts = CutsByRows(work, k, max_iter=estimator.max_iter, **how)
+    cut, regular = decided_cut(cuts, estimator.regularization, k)
     labels = graph.labels_of_rows(cut.clusters)
-    warn_of_sizes(labels, k, recorder)
-    warn_of_gap(cut, recorder)
     if regular.tau == 0:
         note_components(work.seen.n_components, k, recorder)
-    if k > 1 and not (cut.links - np.diag(cut.links.diagonal())).any():
-        recorder.warn(
-            "all clusters are whole components of the graph: no edge is cut, and nothing within a "
-            "component is told apart; ask for more clusters to cut components, too"
-        )
-    if work.seen.isolated:
-        noun = "node has" if work.seen.isolated == 1 else "nodes have"
-        recorder.note(f"{work.seen.isolated} {noun} no edge and cannot be clustered: labelled -1")
+    warn_of_sizes(labels, k, recorder)
+    if work.isolated:
+        note_alone(work.isolated, "labelled -1", recorder)
+    warn_of_gap(cut, recorder)
+    network = network_of(work, cut, recorder)
     estimator.labels_, estimator.embedding_ = labels, work.leave(cut.embedding)
     estimator.eigenvalues_, estimator.graph_ = cut.values, graph
     estimator._cut_on_disk = cut
@@ -98,14 +84,20 @@ def fit_on_disk(
             "n_components": work.seen.n_components + work.seen.isolated,
             "next_eigenvalue": cut.beyond,
             "regularizations_tried": regular.table,
-            **network_of(graph, cut, k),
+            **network,
         },
     )
 
 
-def network_of(graph: StoredGraph, cut: StoredCut, k: int) -> dict[str, Any]:
-    """How a network is cut; nothing of a graph that was made of points."""
-    return {} if k < 2 or if_of_points(graph.info) else {"network": scores_of_links(cut.links)[0]}
+def network_of(work: StoredWork, cut: RowCut, recorder: Recorder) -> dict[str, Any]:
+    """How a network is cut, and a doubt where it is not; nothing of what was made of points."""
+    if not work.look.is_network:
+        return {}
+    if not (cut.links - np.diag(cut.links.diagonal())).any():
+        there = work.seen.component
+        parts = np.zeros(work.n_nodes, dtype=np.int32) if there is None else there[:]
+        warn_of_components(parts, np.asarray(cut.clusters), recorder)
+    return {"network": scores_of_links(cut.links)[0]}
 
 
 def _asked_of_memory(estimator: Any, given: dict[str, Any]) -> list[str]:
@@ -136,38 +128,3 @@ def _refuse(estimator: Any, given: dict[str, Any]) -> None:
             f"memory: {size_text(estimator._budget or 0)} given, in which the graph stays on disk, "
             f"where {told[0]} does not run; leave it out, or give more"
         )
-
-
-def _cut(estimator: Any, work: StoredWork, k: int, seed: int) -> tuple[StoredCut, Regularization]:
-    """The cut, and what was added to the degrees and why, see `selection.regularization`."""
-    how: dict[str, Any] = {"variant": estimator.variant, "seed": seed}
-    sharp = {**how, "tol": estimator.tol, "max_iter": estimator.max_iter}
-    asked, graph = estimator.regularization, work.graph
-    if asked != "auto":
-        return stored_cut(work, k, tau=float(asked), **sharp), Regularization(float(asked), "given")
-    why = "one cluster" if k == 1 else if_of_points(graph.info)
-    if not why and graph.n_nodes < FEWEST:
-        why = f"less than {FEWEST} nodes"
-    if why:
-        return stored_cut(work, k, **sharp), Regularization(0.0, why)
-    if has_even_rows(work):
-        cut = stored_cut(work, k, **sharp)
-        if cut.largest <= _GIANT:
-            why = "no giant cluster, and no node has far fewer edges than most"
-            return cut, Regularization(0.0, why)
-    tried: dict[float, RegularizationTried] = {}
-    for tau in CANDIDATES:
-        if tried and work.recorder.deadline.is_over:
-            work.recorder.leave_out(
-                f"{len(CANDIDATES) - len(tried)} regularisations were not tried"
-            )
-            break
-        cut = stored_cut(work, k, tau=tau, tol=_ROUGH, max_iter=_STEPS, **how)
-        tried[tau] = RegularizationTried(tau, information(cut.links), cut.largest)
-    best = max(tried, key=lambda tau: tried[tau].information * (1.0 if tau else _CLEARLY))
-    table = ", ".join(f"{one.information:.3f} at {tau:g}" for tau, one in tried.items())
-    reason = f"what the clusters tell about an edge, in nats: {table}"
-    work.recorder.note(f"regularization: {best:g} of the mean degree; {reason}")
-    return stored_cut(work, k, tau=best, **sharp), Regularization(
-        best, reason, tuple(tried.values())
-    )

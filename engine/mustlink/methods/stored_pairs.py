@@ -32,14 +32,13 @@ from mustlink.methods.normalized_cut import warn_of_gap
 from mustlink.methods.spread_cuts import (
     best_of_cuts,
     check_spread,
-    mncut_of,
     spread_on,
 )
 from mustlink.methods.spread_report import Chosen, spread_report, warn_of_few
-from mustlink.methods.stored_cut import StoredCut, links_between, stored_cut
+from mustlink.methods.stored_cut import RowCut, row_cut
 from mustlink.methods.stored_fit import network_of
 from mustlink.observe import Recorder
-from mustlink.space import Small
+from mustlink.scores.cuts import ClusterSums, mncut_of
 
 Ints = NDArray[np.int64]
 _PLACES = 4  # bytes a node while a region is gathered
@@ -56,9 +55,7 @@ class StoredAdjusted:
     k: int
     how: dict[str, Any]
 
-    def cuts(
-        self, moves: Moves, variants: Sequence[str]
-    ) -> Iterator[tuple[StoredCut, Ints, float]]:
+    def cuts(self, moves: Moves, variants: Sequence[str]) -> Iterator[tuple[RowCut, Ints, float]]:
         """See `Adjusted`; the cut's weights between clusters are those of W."""
         given, k = self.work, self.k
         with given.recorder.stage("adjusted graph"):
@@ -67,15 +64,12 @@ class StoredAdjusted:
         vectors = max(0, k - min(k, work.laplacian.null.n_components))
         found = work.smallest_pairs(vectors, **self.how)
         for variant in variants:
-            cut = stored_cut(work, k, variant=variant, found=found, seed=self.how["seed"])
-            links = self._links(cut.clusters)
+            cut = row_cut(work, k, variant=variant, found=found, seed=self.how["seed"])
+            places = np.where(cut.clusters < 0, k, cut.clusters)  # nodes in none are the last
+            links, edges, sizes = given.cluster_sums(places, k + 1)
+            sums = ClusterSums(links[:k, :k], edges[:k, :k], sizes[:k])
             labels = given.graph.labels_of_rows(cut.clusters)
-            yield replace(cut, links=links[:k, :k]), labels, mncut_of(links)
-
-    def _links(self, clusters: Ints) -> Small:
-        """Weights of W between clusters, the last being the nodes in none."""
-        places = np.where(clusters < 0, self.k, clusters)
-        return links_between(self.work.graph, places, self.k + 1)
+            yield replace(cut, sums=sums), labels, mncut_of(links, 1)
 
     def _moved(self, moves: Moves) -> StoredGraph:
         """W*, or with a millionth of W where less than K nodes would keep an edge."""
@@ -171,7 +165,7 @@ def fit_on_disk(
         kept,
         recorder,
         graph.info,
-        network_of(graph, cut, k),
+        network_of(work, cut, recorder),
     )
 
 

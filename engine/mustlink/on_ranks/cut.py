@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 
 from mustlink.check import check_choice, check_n_clusters, check_tolerance
 from mustlink.constraints import Constraints
-from mustlink.methods.clusterer import warn_of_sizes
+from mustlink.methods.clusterer import note_alone, warn_of_components, warn_of_sizes
 from mustlink.methods.constraint_doubts import warn_if_broken
-from mustlink.methods.normalized_cut import Cut, warn_of_gap
+from mustlink.methods.normalized_cut import note_components, warn_of_gap
+from mustlink.methods.stored_cut import CutsByRows, RowCut
 from mustlink.on_ranks.work import RankWork
-from mustlink.result import EigenResult, Report
-from mustlink.rounding.assign import kmeans, transform
+from mustlink.result import Report
+from mustlink.scores.cuts import scores_of_links
+from mustlink.selection.regularization import check_regularization, decided_cut
 
 VARIANTS = ("luxburg", "ng")
+_TABLES = ("candidates", "regularizations_tried")  # beside the choices, as at home
 
 
 def normalized_cut(
@@ -28,76 +31,76 @@ def normalized_cut(
     variant: str = "luxburg",
     tol: float | None = None,
     max_iter: int = 200,
+    regularization: float | str = "auto",
     seed: int = 0,
-    found: EigenResult | None = None,
-) -> Cut:
-    """Own rows of the cut of a graph into k clusters, see `NCut`; raises InputError.
+) -> tuple[RowCut, dict[str, Any]]:
+    """Own rows of the cut of a graph into k clusters, see `NCut`, and its choices; InputError.
 
-    `found` are the pairs beyond the null space where they are known. The same on any number of
-    ranks, bit by bit.
+    The same on any number of ranks, bit by bit.
     """
     check_choice(variant, VARIANTS, "variant")
     check_tolerance(tol)
+    check_regularization(regularization)
     check_n_clusters(k, work.rows.n_nodes)
-    laplacian, space = work.laplacian, work.space
-    null = laplacian.null
-    count = min(k, null.n_components)
-    if found is None:
-        found = work.smallest_pairs(k - count, tol=tol, max_iter=max_iter, seed=seed)
-    Z = space.stack([null.columns(np.arange(count)), found.vectors])
-    values = np.concatenate([np.zeros(count), found.values])
-    if variant == "ng":
-        rows = space.rowwise(lambda X: transform(X, "sphere"), Z)
-    else:
-        rows = work.by_root(Z)
-    with work.recorder.stage("clusters"):
-        clusters = kmeans(rows, k, seed, space=space).labels
-    return Cut(clusters, rows, values, found.convergence, found.beyond)
+    cuts = CutsByRows(work, k, variant, tol, max_iter, seed)
+    cut, regular = decided_cut(cuts, regularization, k)
+    if not regular.tau:
+        note_components(work.laplacian.null.n_components, k, work.recorder)
+    told = {"regularization": [regular.tau, regular.reason]}
+    return cut, told | {"regularizations_tried": regular.table}
 
 
 def answer(
     work: RankWork,
-    cut: Cut,
+    cut: RowCut,
     k: int,
     method: str,
     known: Constraints | None = None,
     choices: Mapping[str, Any] | None = None,
-) -> tuple[NDArray[np.int64], Cut, Report] | None:
+    given: RankWork | None = None,
+) -> tuple[NDArray[np.int64], RowCut, Report] | None:
     """Labels (n,), the cut in the graph's order and the report, on rank 0; None on others.
 
-    `known` is what the clusters should keep, `choices` what the report tells of parameters.
+    `known` is what the clusters should keep, `choices` what the report tells of parameters,
+    `given` the graph as it was given, where another one was cut.
     """
+    given = work if given is None else given
     embedding, clusters = work.leave(cut.embedding), work.ranks.gathered(cut.clusters)
-    peaks = work.peaks()
+    peaks, null, network = work.peaks(), given.laplacian.null, given.look.is_network
+    component = given.leave(null.component, -1) if network else None
     if embedding is None or clusters is None:
         return None
     rows, recorder = work.rows, work.recorder
     labels = np.full(rows.n_nodes, -1, dtype=np.int64)
     labels[rows.nodes] = clusters
     warn_of_sizes(clusters, k, recorder)
+    if alone := work.isolated:
+        note_alone(alone, "labelled -1", recorder)
     warn_of_gap(cut, recorder)
-    alone, parts = rows.n_nodes - rows.nodes.size, work.laplacian.null.n_components
-    if alone:
-        recorder.note(f"{alone} nodes have no edge and cannot be clustered: labelled -1")
-    if parts > 1:
-        recorder.note(f"the graph has {parts} connected components beside isolated nodes")
+    if component is not None:
+        warn_of_components(component, labels, recorder)
     kept = None if known is None else warn_if_broken(labels, known, recorder)
+    told = dict(choices or {})
+    tried = {name: told.pop(name) for name in _TABLES if name in told}
     report = Report(
         method=method,
         n_nodes=rows.n_nodes,
         n_clusters=k,
         choices={
-            **(choices or {}),
+            **told,
             "solver": cut.convergence.solver,
+            "graph": dict(given.info),
             "ranks": work.ranks.count,
         },
         convergence=cut.convergence,
         satisfaction=kept,
         **recorder.told(),
         extra={
-            "n_components": parts + alone,
+            "n_components": null.n_components + given.isolated,
             "next_eigenvalue": cut.beyond,
             "peak_bytes_of_ranks": peaks,
+            **tried,
+            **({"network": scores_of_links(cut.links)[0]} if network else {}),
         },
     )
     return labels, replace(cut, embedding=embedding, clusters=clusters), report

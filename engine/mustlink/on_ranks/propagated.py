@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,11 @@ from mustlink.lyapunov.divided_regions import DividedRegions
 from mustlink.lyapunov.pairs_by_regions import SpreadPairs, spread_pairs
 from mustlink.lyapunov.solver_choice import choose_large
 from mustlink.methods.moved_rows import Moves
-from mustlink.methods.normalized_cut import Cut
-from mustlink.methods.spread_cuts import best_of_cuts, check_spread, mncut_of, spread_on
+from mustlink.methods.spread_cuts import best_of_cuts, check_spread, spread_on
 from mustlink.methods.spread_report import warn_of_few
-from mustlink.on_ranks.cut import normalized_cut
+from mustlink.methods.stored_cut import RowCut, row_cut
 from mustlink.on_ranks.work import RankWork
-from mustlink.space import GroupSums
+from mustlink.scores.cuts import ClusterSums, mncut_of
 
 Ints = NDArray[np.int64]
 
@@ -40,29 +39,22 @@ class RankAdjusted:
 
     def cuts(
         self, moves: Moves, variants: Sequence[str]
-    ) -> Iterator[tuple[tuple[RankWork, Cut], Ints, float]]:
+    ) -> Iterator[tuple[tuple[RankWork, RowCut], Ints, float]]:
         """See `Adjusted`; a cut comes with the work that it is of."""
         with self.work.recorder.stage("adjusted graph"):
-            work = RankWork(self._moved(moves), self.work.recorder)
+            work = RankWork(self._moved(moves), self.work.recorder, {"kind": "adjusted"})
         count = min(self.k, work.laplacian.null.n_components)
         found = work.smallest_pairs(self.k - count, **self.how)
         for variant in variants:
             seed = self.how["seed"]
-            cut = normalized_cut(work, self.k, variant=variant, found=found, seed=seed)
+            cut = row_cut(work, self.k, variant=variant, found=found, seed=seed)
             labels = np.full(work.n_nodes, -1, dtype=np.int64)
             labels[work.rows.nodes] = work.ranks.joined(cut.clusters)
-            yield (work, cut), labels, self._mncut(labels)
-
-    def _mncut(self, labels: Ints) -> float:
-        """MNCut in W, where nodes in no cluster are one more."""
-        places = np.where(labels < 0, self.k, labels)[self.work.rows.nodes]
-        ends = np.arange(places.size), places
-        shape = (places.size, self.k + 1)
-        groups = sp.csr_matrix((np.ones(places.size), ends), shape=shape)
-        towards = np.asarray((self.rows.weights @ groups).todense())
-        space = self.work.space
-        (links,) = space.sums(GroupSums(towards, space.place(places), self.k + 1))
-        return mncut_of(links)
+            # Nodes in no cluster are one more.
+            places, given, k = np.where(labels < 0, self.k, labels), self.work, self.k
+            links, edges, sizes = given.cluster_sums(given.enter(places), k + 1)
+            sums = ClusterSums(links[:k, :k], edges[:k, :k], sizes[:k])
+            yield (work, replace(cut, sums=sums)), labels, mncut_of(links, 1)
 
     def _moved(self, moves: Moves) -> DividedRows:
         """Own rows of W*, or with a millionth of W where less than K nodes would keep an edge."""
@@ -92,7 +84,7 @@ def _spread_by(solver: str) -> Callable[..., SpreadPairs]:
 
 def propagated_cut(
     work: RankWork, estimator: Any, known: Constraints, k: int
-) -> tuple[RankWork, Cut, dict[str, Any]]:
+) -> tuple[RankWork, RowCut, dict[str, Any]]:
     """The adjusted graph, own rows of its k clusters, and what was chosen; raises InputError.
 
     The same on any number of ranks, bit by bit.

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.cost.process_memory import peak_bytes
 from mustlink.eigen.nested_iteration import guard
-from mustlink.eigen.plain_solve import two_precisions
-from mustlink.eigen.sharpness import default_tolerance
+from mustlink.eigen.plain_solve import filtered, two_precisions
+from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance
 from mustlink.eigen.solver import PairsKey
 from mustlink.errors import InputError
 from mustlink.graph.divided_rows import DividedRows, Rows, divided_rows
+from mustlink.graph.even_degrees import SEEN, GraphLook
+from mustlink.graph.graph import is_network
 from mustlink.linear.multigrid.divided import DividedHierarchy, divided_hierarchy
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.divided_laplacian import DividedLaplacian
 from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence, EigenResult
+from mustlink.space import GroupSums
 from mustlink.space.rank_space import RankSpace
 from mustlink.space.ranks import Ranks
 from mustlink.space.verbs import Ints
@@ -52,20 +57,29 @@ def world() -> Ranks:
 
 @dataclass(frozen=True, eq=False)
 class RankWork:
-    """A fit on ranks: the rows that are here, and who hears of its stages."""
+    """A fit on ranks: the rows that are here, who hears of its stages, what graph it is."""
 
     rows: DividedRows
     recorder: Recorder = field(default_factory=Recorder)
+    info: Mapping[str, Any] = field(default_factory=lambda: {"kind": "precomputed"})
 
     @classmethod
     def of(
-        cls, read: Rows, n_nodes: int, ranks: Ranks, observer: Observer | None = None
+        cls,
+        read: Rows,
+        n_nodes: int,
+        ranks: Ranks,
+        observer: Observer | None = None,
+        info: Mapping[str, Any] | None = None,
     ) -> RankWork:
-        """Read and deal out the rows of W (n, n); `read(first, end)` gives some. InputError."""
+        """Read and deal out the rows of W (n, n); `read(first, end)` gives some. InputError.
+
+        `info` tells how the graph was made, if anybody knows.
+        """
         recorder = Recorder(observer)
         with recorder.stage("reading rows"):
             rows = divided_rows(read, n_nodes, ranks)
-        return cls(rows, recorder)
+        return cls(rows, recorder, {"kind": "precomputed"} if info is None else info)
 
     @property
     def ranks(self) -> Ranks:
@@ -125,27 +139,76 @@ class RankWork:
         """Own rows of values (n, …) that all ranks have."""
         return np.array(values[self.rows.nodes[self.space.first : self.space.end]])
 
+    @cached_property
+    def look(self) -> GraphLook:
+        """What decides whether anything is added to the degrees, by rows evenly spread."""
+        n, space, linked = self.n_nodes, self.space, self.rows.nodes.size
+
+        def seen() -> tuple[Array, Array]:
+            some = np.arange(space.first, space.end) % max(1, linked // SEEN) == 0
+            own = np.diff(self.laplacian.matrix.local.indptr), self.laplacian.root_degree**2
+            edges, degrees = (self.ranks.joined(np.ascontiguousarray(one[some])) for one in own)
+            return edges, degrees
+
+        network = is_network(self.info, n, self.n_entries)
+        return GraphLook(self.info, linked, network, seen)
+
+    def regularized(self, tau: float) -> DividedLaplacian:
+        """L̄_τ: τ times the mean degree is added to every degree."""
+        plain = self.laplacian
+        if not tau:
+            return plain
+        ground = np.full(plain.root_degree.size, tau * plain.volume / plain.size)
+        return plain.grounded(ground, np.ones(ground.size, dtype=bool))
+
+    def cluster_sums(self, clusters: Array, k: int) -> tuple[Array, Array, Array]:
+        """See `Work`; the same on any number of ranks, bit by bit."""
+        matrix, space, root = self.laplacian.matrix, self.space, self.laplacian.root_degree
+        there = matrix.halo.beside(clusters)
+        ends = np.arange(there.size), there
+        scale = matrix.halo.beside(root)
+        ones = np.ones(there.size)
+        shape = there.size, k
+        S, pattern = matrix.local, matrix.local.copy()
+        pattern.data = np.ones_like(pattern.data)
+        towards = root[:, None] * np.asarray((S @ sp.csr_matrix((scale, ends), shape)).todense())
+        edges = np.asarray((pattern @ sp.csr_matrix((ones, ends), shape)).todense())
+        groups = (GroupSums(X, clusters, k) for X in (towards, edges, np.ones((root.size, 1))))
+        weights, counts, sizes = space.sums(*groups)
+        return weights, counts, sizes[:, 0]
+
     def smallest_pairs(
-        self, k: int, *, tol: float | None = None, max_iter: int = 200, seed: int = 0
+        self,
+        k: int,
+        *,
+        tol: float | None = None,
+        max_iter: int = 200,
+        seed: int = 0,
+        tau: float = 0.0,
     ) -> EigenResult:
-        """The k smallest pairs of L̄ beyond its null space, as `eigen.solver` finds them.
+        """The k smallest pairs of L̄_τ beyond its null space, as `eigen.solver` finds them.
 
         Raises InputError for a graph too small for it.
         """
-        laplacian, grids = self.laplacian, self.grids
+        laplacian = self.regularized(tau)
         room = laplacian.size - laplacian.null.n_components
         if room < _LEAST * (k + guard(k)):
             raise InputError(
                 f"graph: {laplacian.size:,} nodes with edges are too few for {k} eigenvectors on "
                 "ranks; leave out --ranks"
             )
-        tol = default_tolerance(laplacian.size) if tol is None else tol
-        key = PairsKey(False, "lobpcg", tol, max_iter, seed, None, k)
+        if tol is None:
+            tol = default_tolerance(laplacian.size)
+            tol = max(tol, regularized_tolerance(laplacian.size)) if tau else tol
+        key = PairsKey(False, "chebyshev" if tau else "lobpcg", tol, max_iter, seed, None, k)
         if k == 0:
             return _nothing(laplacian, tol)
+        grids, deadline = None if tau else self.grids, self.recorder.deadline
         with self.recorder.stage("eigenvectors") as advance:
-            deadline = self.recorder.deadline
-            found = two_precisions(laplacian, grids, key, advance, deadline)
+            if grids is None:
+                found = filtered(laplacian, key, advance, deadline)
+            else:
+                found = two_precisions(laplacian, grids, key, advance, deadline)
         if not found.convergence.converged.all():
             self.recorder.warn(found.convergence.status)
         return found

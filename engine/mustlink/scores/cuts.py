@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,67 @@ from numpy.typing import NDArray
 from mustlink.constraints import Constraints
 from mustlink.errors import InputError
 from mustlink.kernels.row_cuts import row_cuts
+from mustlink.scores.edge_information import information
 from mustlink.scores.kept import as_clusters, satisfaction
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+_CRUMB = 0.05  # of an even share of the nodes; power-law block models have none or few so small
+_FEW = 4, 0.25  # nodes, but at most this part of an even share: fewer are crumbs as well
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterSums:
+    """All that clusters are judged by: sums over nodes, which every home of a graph can make.
+
+    `weights` (K, K) from cluster to cluster, `edges` (K, K) how many entries have them, see
+    `Graph.cluster_weights`; `sizes` (K,), nodes counted as often as they stand for rows.
+    """
+
+    weights: Floats
+    edges: Floats
+    sizes: Floats
+
+    @property
+    def told(self) -> float:
+        """What clusters tell about an edge, in nats: mean of edges by weight, and counted alike.
+
+        By weight alone a few heavy edges decide where weights are of many powers of ten; counted
+        alike a graph of all pairs would tell nothing.
+        """
+        return 0.5 * (information(self.weights) + information(self.edges))
+
+    @property
+    def mncut(self) -> float:
+        """MNCut = Σ_k Cut(C_k, rest) / Vol(C_k)."""
+        return mncut_of(self.weights)
+
+    @property
+    def largest(self) -> float:
+        """Share of the nodes in the largest cluster."""
+        return float(self.sizes.max() / self.sizes.sum())
+
+    @property
+    def crumbs(self) -> int:
+        """Clusters that are next to nothing by nodes or by weight, and no components."""
+        volume = self.weights.sum(axis=1)
+        hang = volume - self.weights.diagonal() > 0
+        tiny = volume < _CRUMB * volume.mean()
+        return int(np.count_nonzero(hang & (tiny | few_nodes(self.sizes, self.sizes.size))))
+
+
+def few_nodes(sizes: NDArray[Any], k: int) -> NDArray[np.bool_]:
+    """Which of k clusters have next to no nodes of those that are not empty."""
+    even = sizes.sum() / k
+    return (sizes > 0) & (sizes < max(_CRUMB * even, min(_FEW[0], _FEW[1] * even)))
+
+
+def mncut_of(links: Floats, rest: int = 0) -> float:
+    """MNCut from weights between clusters; the last `rest` are nodes in none, to which is cut."""
+    k = len(links) - rest
+    volume = links.sum(axis=1)[:k]
+    cut = np.maximum(volume - links.diagonal()[:k], 0.0)
+    return float((cut[volume > 0] / volume[volume > 0]).sum())
 
 
 def conductances(affinity: Any, labels: Any) -> tuple[Ints, Floats, Floats]:

@@ -22,7 +22,7 @@ from mustlink.rounding.split import cut_profile, splitting_value
 from mustlink.selection.formulation import Formulation, FormulationOf
 from mustlink.selection.held_out import sampled_rows, starting_centers
 from mustlink.selection.held_out_choice import Choice
-from mustlink.selection.regularization import reason_for_none
+from mustlink.selection.regularization import if_of_points
 from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
 
@@ -97,7 +97,8 @@ class Request:
         asked = self.solving.solver
         if asked != "auto" or tol is not None or is_small(laplacian_of(self.work)):
             return asked
-        return asked if reason_for_none(self.work) else "chebyshev"
+        made = if_of_points(self.graph.info)
+        return asked if made or self.graph.has_even_degrees else "chebyshev"
 
     @property
     def rough(self) -> Solving:

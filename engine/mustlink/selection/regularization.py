@@ -3,7 +3,8 @@
 The normalised cut of a sparse network is least for sets that hang on it by one edge. With enough
 added to every degree they are dear, with too much clusters that are there are missed; what is
 enough depends on the network. Candidates are cut at moderate sharpness, and the one is taken whose
-clusters, as the vectors give them, tell most about the edges (`edge_information`). Measured on 27
+clusters, as the vectors give them, tell most about the edges (`edge_information`), wherever the
+graph is: a home (`Cuts`) delivers sums over nodes, and nothing is decided there. Measured on 27
 networks with known classes: mean ARI .38 and .72 (real, generated), where modularity takes .36 and
 .72, conductance .31 and .49, the best candidate of each .42 and .72; edges held out do as well at
 twice the cost, and clusters refined to the likeliest ones tell less about which vectors were good.
@@ -12,40 +13,40 @@ twice the cost, and clusters refined to the likeliest ones tell less about which
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import guard
-from mustlink.eigen.plain_solve import is_small
-from mustlink.eigen.solver import laplacian_of, smallest_pairs
-from mustlink.errors import InputError
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.errors import InputError, NumericalError
+from mustlink.graph.even_degrees import GraphLook
+from mustlink.observe import Recorder
+from mustlink.operators.protocol import Laplacian
 from mustlink.result import EigenResult
-from mustlink.rounding.assign import kmeans
-from mustlink.scores.edge_information import edge_information
-from mustlink.workspace import Workspace
+from mustlink.scores.cuts import ClusterSums
+from mustlink.space import Block, Space
 
 CANDIDATES = (1.0, 0.3, 0.1, 0.0)
 SMOOTH = 0.1  # of a smooth subspace for constraints, beside 0; 0.3 as well was no better
+RESTARTS, SAMPLE = 3, 20_000  # of k-means of a candidate
+STAGE = "candidate regularisations"
 _GIANT = 0.9  # share of the nodes in one cluster
-FEWEST = 200  # nodes: below (karate, polbooks, football) the cut as it is was as good
+_FEWEST = 200  # nodes: below (karate, polbooks, football) the cut as it is was as good
 _PROMISED = 0.95  # of what a candidate's clusters told, by the clusters that come of it
 _CLEARLY = 1.05  # times what the cut as it is tells of the edges
+_ALIKE = 1.005  # times what another tells: the least that is added of those is taken
 _MOST = 60  # clusters to compare candidates by: with 100 to 200 blocks ARI was no lower for it
 _LARGE = 50_000  # nodes from which candidates are cut at a tenth of the sharpness
 _SHARP, _ROUGH = 1e-3, 1e-2
-_FILTERS, _RESTARTS, _SAMPLE = 12, 3, 20_000
+_FILTERS = 12
 
-_EVEN_TOLD = "no node has far fewer edges than most"
+_EVEN_TOLD = "no node has far fewer edges than most, or edges of far less weight"
 _OF_POINTS = ("knn", "kneighbors", "rbf", "image", "adjusted")
-_STAGE = "candidate regularisations"
 
-Rows = Callable[[NormalizedLaplacian, EigenResult], Block]
-Sharp = Callable[[], EigenResult]
+CutOf = TypeVar("CutOf")
 
 
 @dataclass(frozen=True)
@@ -84,41 +85,147 @@ class Regularization:
         return replace(self, tau=best, reason=reason)
 
 
-def choose_regularization(
-    work: Workspace, k: int, rows: Rows, sharp: Sharp, seed: int
-) -> Regularization:
-    """τ of K clusters of a graph that was given; 0 unless another tells clearly more.
+class Cuts(Protocol[CutOf]):
+    """Cuts of one graph into clusters, in memory, on disk or on ranks."""
 
-    `rows(laplacian, pairs)` are what k-means sees, (m, r). Every candidate starts from the vectors
-    of the one before. Where all nodes have about as many edges, as in graphs of neighbours, the cut
-    as it is, of the pairs that `sharp()` finds, need only be no giant with crumbs.
+    @property
+    def recorder(self) -> Recorder:
+        """Who hears of it."""
+        ...
+
+    @property
+    def look(self) -> GraphLook:
+        """What is seen of the graph before any eigenvector."""
+        ...
+
+    def trial(
+        self, tau: float, k: int, start: Block | None
+    ) -> tuple[ClusterSums | None, Block | None]:
+        """K rough clusters with τ added, None where rows overflow; and a start for the next τ."""
+        ...
+
+    def sharp(self, tau: float) -> CutOf:
+        """The cut as it was asked for, with τ added."""
+        ...
+
+    def sums(self, cut: CutOf) -> ClusterSums:
+        """What it is judged by."""
+        ...
+
+
+def decided_cut(cuts: Cuts[CutOf], asked: float | str, k: int) -> tuple[CutOf, Regularization]:
+    """The cut into k clusters with what was asked for added to degrees; "auto": by evidence.
+
+    Graphs that are made from points have no nodes that hang on by one edge. Where all nodes have
+    about as many edges and weight, as in graphs of neighbours, the cut as it is need only be no
+    giant with crumbs; where only the number of edges is about the same, it is the candidate that
+    others must beat. Where the final clusters tell less of the edges than their trial, the best
+    other candidate is cut as well.
     """
-    plain, recorder = laplacian_of(work), work.recorder
-    why = "one cluster" if k == 1 else _if_small(work)
+    if asked != "auto":
+        return cuts.sharp(float(asked)), Regularization(float(asked), "given")
+    look, recorder = cuts.look, cuts.recorder
+    why = "one cluster" if k == 1 else if_of_points(look.info) or _if_small(look)
     if why:
-        return Regularization(0.0, why)
-    if work.graph.has_even_degrees:
-        with_sharp = rows(plain, sharp())
-        with recorder.stage(_STAGE):
-            if _largest(work, _clusters(work, with_sharp, k, seed)) <= _GIANT:
-                return Regularization(0.0, f"no giant cluster, and {_EVEN_TOLD}")
-    k = min(k, _MOST)
+        return cuts.sharp(0.0), Regularization(0.0, why)
+    plain, sums = None, None
+    if look.even[0]:
+        with suppress(NumericalError):  # degrees that differ by more than numbers hold
+            plain = cuts.sharp(0.0)
+            sums = cuts.sums(plain)
+        if plain is not None and look.even[1] and _is_whole(cuts.sums(plain)):
+            why = f"no giant cluster and no crumbs, and {_EVEN_TOLD}"
+            return plain, Regularization(0.0, why)
+    regular = _best_of(cuts, min(k, _MOST), sums)
+    cut = plain if plain is not None and not regular.tau else cuts.sharp(regular.tau)
+    if len(regular.tried) < 2:
+        return cut, regular
+    told = cuts.sums(cut).told
+    instead = regular.instead(told)
+    if instead is None or recorder.deadline.is_over:
+        return cut, regular
+    other = plain if plain is not None and not instead.tau else cuts.sharp(instead.tau)
+    if cuts.sums(other).told <= told:
+        return cut, regular
+    recorder.note(f"regularization: {instead.tau:g} after all; {instead.reason}")
+    return other, instead
+
+
+def _is_whole(sums: ClusterSums) -> bool:
+    """Whether clusters are no giant with crumbs."""
+    return sums.largest <= _GIANT and not sums.crumbs
+
+
+def _best_of(cuts: Cuts[Any], k: int, plain: ClusterSums | None) -> Regularization:
+    """The τ whose clusters tell most; 0 unless another tells clearly more.
+
+    `plain` are those of 0, where it was cut already. Every candidate starts from the vectors of
+    the one before.
+    """
+    recorder, start = cuts.recorder, None
     tried: list[RegularizationTried] = []
-    start: Block | None = None
     for number, tau in enumerate(CANDIDATES):
         if tried and recorder.deadline.is_over:
             left = len(CANDIDATES) - number
             recorder.leave_out(f"{left} of {len(CANDIDATES)} regularisations were not tried")
             break
-        view = work.regularized(tau)
-        found, start = _pairs(view, k, start, seed)
-        with recorder.stage(_STAGE):
-            tried.append(_judged(view, rows(laplacian_of(view), found), k, seed))
-    best = max(tried, key=lambda one: one.information * (1.0 if one.tau else _CLEARLY))
+        if tau or plain is None:
+            sums, start = cuts.trial(tau, k, start)
+        else:
+            sums = plain
+        told = (-np.inf, 1.0) if sums is None else (sums.told, sums.largest)
+        tried.append(RegularizationTried(tau, *told))
+
+    def rank(one: RegularizationTried) -> float:
+        return one.information * (1.0 if one.tau else _CLEARLY)
+
+    enough = max(rank(one) for one in tried) / _ALIKE
+    best = min((one for one in tried if rank(one) >= enough), key=lambda one: one.tau)
     table = ", ".join(f"{one.information:.3f} at {one.tau:g}" for one in tried)
     reason = f"what the clusters tell about an edge, in nats: {table}"
     recorder.note(f"regularization: {best.tau:g} of the mean degree; {reason}")
     return Regularization(best.tau, reason, tuple(tried))
+
+
+@dataclass(frozen=True, eq=False)
+class RoughPairs:
+    """How a home finds the vectors of a candidate.
+
+    `sharply(k, tol)` is its own solver, of graphs that are `small`, or that filters do not do for.
+    """
+
+    n_linked: int
+    seed: int
+    recorder: Recorder
+    small: bool
+    sharply: Callable[[int, float], EigenResult]
+
+    def of(
+        self, laplacian: Laplacian, k: int, tau: float, start: Block | None
+    ) -> tuple[EigenResult, Block | None]:
+        """The k smoothest pairs beside the null space, roughly; and a start for the next τ."""
+        space, parts = laplacian.space, laplacian.null.n_components
+        wanted, few = max(0, k - parts), self.n_linked <= _LARGE
+        tol, width = _SHARP if few else _ROUGH, k + guard(k)
+        if wanted == 0 or self.small or 5 * width >= self.n_linked - parts:
+            return self.sharply(wanted, tol), start
+
+        def noise(columns: int) -> Block:
+            return space.copy(space.normals(columns, self.seed), laplacian.dtype)
+
+        begun = noise(width) if start is None else start
+        how: Any = {"tol": tol, "max_iter": _FILTERS, "deadline": self.recorder.deadline}
+        with self.recorder.stage(STAGE):
+            found = chebyshev(laplacian, begun, wanted, **how)
+        if few and not tau and not found.convergence.converged.all():
+            return self.sharply(wanted, tol), start
+        return found, space.stack([found.vectors, noise(width - wanted)])
+
+
+def within_range(space: Space, rows: Block) -> bool:
+    """Whether squares of rows (n, r) are finite in single precision, wherever they are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool((space.dots(rows, rows) < np.finfo(np.float32).max).all())
 
 
 def check_regularization(value: float | str) -> None:
@@ -131,28 +238,9 @@ def check_regularization(value: float | str) -> None:
         )
 
 
-def regularization_of(
-    work: Workspace, asked: float | str, k: int, rows: Rows, sharp: Sharp, seed: int
-) -> Regularization:
-    """What was asked for; "auto": decided by evidence on graphs that were given, else 0.
-
-    Graphs that are made from points have no nodes that hang on by one edge.
-    """
-    if asked != "auto":
-        return Regularization(float(asked), "given")
-    why = if_of_points(work.graph.info)
-    if why:
-        return Regularization(0.0, why)
-    return choose_regularization(work, k, rows, sharp, seed)
-
-
-def reason_for_none(work: Workspace) -> str:
+def reason_for_none(look: GraphLook) -> str:
     """Why nothing but 0 is tried on a graph, before any eigenvector; empty for networks."""
-    return (
-        if_of_points(work.graph.info)
-        or _if_small(work)
-        or (_EVEN_TOLD if work.graph.has_even_degrees else "")
-    )
+    return if_of_points(look.info) or _if_small(look) or (_EVEN_TOLD if all(look.even) else "")
 
 
 def if_of_points(info: Mapping[str, Any]) -> str:
@@ -160,60 +248,5 @@ def if_of_points(info: Mapping[str, Any]) -> str:
     return "a graph made from points" if info.get("kind") in _OF_POINTS else ""
 
 
-def _if_small(work: Workspace) -> str:
-    return f"less than {FEWEST} nodes" if laplacian_of(work).size < FEWEST else ""
-
-
-def _pairs(
-    view: Workspace, k: int, start: Block | None, seed: int
-) -> tuple[EigenResult, Block | None]:
-    """The k smoothest pairs beside the null space, roughly; and a start for the next τ."""
-    laplacian = laplacian_of(view).in_single
-    space, room = laplacian.space, laplacian.size - laplacian.null.n_components
-    wanted = max(0, k - laplacian.null.n_components)
-    tol = _SHARP if laplacian.size <= _LARGE else _ROUGH
-    width = k + guard(k)
-    if wanted == 0 or is_small(laplacian) or 5 * width >= room:
-        return smallest_pairs(view, wanted, tol=tol, seed=seed), start
-
-    def noise(columns: int) -> Block:
-        return space.normals(columns, seed).astype(laplacian.dtype, copy=False)
-
-    begun = noise(width) if start is None else start
-    deadline = view.recorder.deadline
-    with view.recorder.stage(_STAGE):
-        found = chebyshev(laplacian, begun, wanted, tol=tol, max_iter=_FILTERS, deadline=deadline)
-    if not found.convergence.converged.all() and laplacian.size <= _LARGE and not view.tau:
-        return smallest_pairs(view, wanted, tol=tol, seed=seed), start
-    return found, space.stack([found.vectors, noise(width - wanted)])
-
-
-def _judged(view: Workspace, rows: Block, k: int, seed: int) -> RegularizationTried:
-    """A candidate's clusters, by what they tell about the edges; nothing where rows overflow."""
-    found = _clusters(view, rows, k, seed)
-    if found is None:
-        return RegularizationTried(view.tau, -np.inf, 1.0)
-    return RegularizationTried(view.tau, told_by(view, found), _largest(view, found))
-
-
-def _clusters(view: Workspace, rows: Block, k: int, seed: int) -> NDArray[np.int64] | None:
-    """Clusters of the nodes with an edge, (m,); None where rows overflow."""
-    if not np.isfinite(rows).all():
-        return None
-    space = laplacian_of(view).space
-    return kmeans(rows, k, seed, restarts=_RESTARTS, sample=_SAMPLE, space=space).labels
-
-
-def _largest(view: Workspace, clusters: NDArray[np.int64] | None) -> float:
-    """Share of the nodes in the largest cluster; all where there are none."""
-    if clusters is None:
-        return 1.0
-    sizes = np.bincount(clusters, laplacian_of(view).weights)
-    return float(sizes.max() / sizes.sum())
-
-
-def told_by(view: Workspace, clusters: NDArray[np.int64]) -> float:
-    """What clusters of the nodes with an edge tell of the edges, in nats."""
-    labels = np.zeros(view.graph.n_nodes, dtype=np.int64)  # nodes without an edge tell nothing
-    labels[laplacian_of(view).nodes] = clusters
-    return edge_information(view.graph.affinity, labels)
+def _if_small(look: GraphLook) -> str:
+    return f"less than {_FEWEST} nodes" if look.n_linked < _FEWEST else ""

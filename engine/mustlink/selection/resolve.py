@@ -107,7 +107,7 @@ def _regularizations(request: Request) -> tuple[float, ...]:
     """What may be added to the degrees, first what the rest must beat."""
     if request.regularization != "auto":
         return (float(request.regularization),)
-    return (0.0,) if reason_for_none(request.work) else (0.0, SMOOTH)
+    return (0.0,) if reason_for_none(request.graph.look) else (0.0, SMOOTH)
 
 
 def _why_one(request: Request) -> str:
@@ -116,7 +116,7 @@ def _why_one(request: Request) -> str:
         return "given"
     if request.solves_exactly:
         return "the full problem has no smooth subspace"
-    return reason_for_none(request.work) or "no constraints, or too few to hold some out"
+    return reason_for_none(request.graph.look) or "no constraints, or too few to hold some out"
 
 
 def _room(request: Request, laplacian: NormalizedLaplacian) -> int:

@@ -74,7 +74,8 @@ def refuse(job: ClusterJob) -> None:
     other_solver = job.params.get("solver", "auto") not in ("auto", "lobpcg")
     if other_solver and job.method not in SPREADING:
         raise left_out(f"--solver {job.params['solver']}", "or take lobpcg")
-    if job.params.get("regularization", "auto") not in ("auto", 0, 0.0):
+    other = job.params.get("regularization", "auto") not in ("auto", 0)
+    if other and job.method != "ncut":
         raise left_out(f"--regularization {job.params['regularization']}", "or take 0")
     if job.params.get("variant") == "shi-malik":
         raise left_out("--variant shi-malik", "or take luxburg or ng")
@@ -189,22 +190,19 @@ def _clustered(
 
     params = dict(job.params)
     params.pop("solver", None)
-    open_ = params.pop("regularization", "auto") == "auto"
     seed = as_random_state(params.pop("random_state", 0)).integers(2**31)
-    work = RankWork.of(graph.read, graph.n_nodes, ranks, observer)
-    open_ = open_ and job.method not in SPREADING
-    if open_ and graph.info.get("kind", "precomputed") == "precomputed":
-        work.recorder.note("regularization: 0; others are not tried on ranks")
-    k = int(job.n_clusters)
+    info = {"kind": "precomputed", **graph.info}
+    work = RankWork.of(graph.read, graph.n_nodes, ranks, observer, info)
+    k, there = int(job.n_clusters), work
     name = METHODS[job.method].estimator
     chosen: dict[str, Any] = {}
     if known is None:
-        cut = normalized_cut(work, k, seed=int(seed), **params)
+        cut, chosen = normalized_cut(work, k, seed=int(seed), **params)
     elif job.method in SPREADING:
-        work, cut, chosen = propagated_cut(work, made(job), known, k)
+        there, cut, chosen = propagated_cut(work, made(job), known, k)
     else:
         cut, chosen = constrained_cut(work, made(job), known, k)
-    found = answer(work, cut, k, name, known, chosen)
+    found = answer(there, cut, k, name, known, chosen, work)
     if found is None:
         return None
     labels, whole, report = found

@@ -1,0 +1,107 @@
+"""Graphs on which memory, disk and ranks are compared, and what of a fit must not differ."""
+
+import re
+from functools import cache
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.spatial import cKDTree
+from sklearn.metrics import adjusted_rand_score
+
+from cases import planted_graph
+
+
+def planted():
+    W, y = planted_graph(np.random.default_rng(1), 450, 3, inside=0.1, across=0.01)
+    return W, y, 3
+
+
+def several_parts():
+    """Three planted parts, pairs of nodes beside them, and nodes without an edge."""
+    rng = np.random.default_rng(2)
+    parts = [planted_graph(rng, 120, 1, inside=0.2)[0] for _ in range(3)]
+    pairs = [sp.csr_matrix([[0.0, 1.0], [1.0, 0.0]])] * 10
+    W = sp.block_diag([*parts, *pairs, sp.csr_matrix((7, 7))], format="csr")
+    y = np.concatenate([np.repeat([0, 1, 2], 120), np.zeros(27, dtype=int)])
+    order = rng.permutation(y.size)
+    return W[order][:, order], y[order], 3
+
+
+def hung():
+    """Three groups with long chains that hang on them by one edge each."""
+    rng = np.random.default_rng(3)
+    W, y = planted_graph(rng, 360, 3, inside=0.12, across=0.01)
+    W = sp.lil_matrix(sp.block_diag([W, sp.csr_matrix((150, 150))]))
+    of = np.append(y, np.zeros(150, dtype=int))
+    for first in range(360, 510, 30):
+        host = rng.integers(360)
+        for at in range(first, first + 30):
+            W[at, host] = W[host, at] = 1.0
+            of[at], host = of[host], at
+    return sp.csr_matrix(W), of, 3
+
+
+def ill_scaled():
+    """Gaussian weights of ten neighbours, of 1e-30 to 1."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 4, 1200)
+    X = 5 * rng.standard_normal((4, 4))[y]
+    X += rng.standard_normal(X.shape) * rng.gamma(1.5, 0.6, (y.size, 1))
+    near, index = cKDTree(X).query(X, 11)
+    weights = np.exp(-(near[:, 1:] ** 2) / (2 * (0.5 * np.median(near[:, 1:])) ** 2))
+    ends = np.repeat(np.arange(y.size), 10), index[:, 1:].ravel()
+    W = sp.csr_matrix((np.maximum(weights, 1e-30).ravel(), ends), shape=(y.size, y.size))
+    return sp.csr_matrix(W.maximum(W.T)), y, 4
+
+
+def many():
+    """More groups than candidates are compared by."""
+    W, y = planted_graph(np.random.default_rng(5), 1400, 70, inside=0.6, across=0.003)
+    return W, y, 70
+
+
+GRAPHS = {each.__name__: each for each in (planted, several_parts, hung, ill_scaled, many)}
+
+
+@cache
+def graph(name):
+    W, y, k = GRAPHS[name]()
+    W = sp.csr_matrix(W).astype(np.float32)
+    W.sort_indices()
+    return W, y, k
+
+
+def choices(report):
+    """What was decided, and what was said of it."""
+    told = {name: value for name, value in report.choices.items() if name not in ALONE}
+    tau, why = told.pop("regularization", (None, ""))
+    tried = [one["tau"] for one in report.extra.get("regularizations_tried", [])]
+    return {
+        **told,
+        "n_clusters": report.n_clusters,
+        "regularization": tau,
+        "by evidence": "nats" in why or "held-out" in why,
+        "tried": tried,
+        "components": report.extra["n_components"],
+        "network": "network" in report.extra,
+        "notes": sorted(said(report.notes)),
+        "warnings": sorted(said(report.warnings)),
+    }
+
+
+def said(lines):
+    """What does not depend on figures, nor on numbers of clusters."""
+    return {
+        re.sub(r"cluster \d+", "a cluster", line) for line in lines if not line.startswith(NUMBERS)
+    }
+
+
+def alike(W, one, other):
+    """ARI of two clusterings on nodes that vectors show: far out on a chain they are rounding."""
+    degrees = np.asarray(W.sum(axis=1)).ravel()
+    core = (np.diff(W.indptr) > 4) & (degrees > 1e-3 * np.median(degrees))
+    return adjusted_rand_score(one[core], other[core])
+
+
+ALONE = {"solver", "graph", "ranks", "why", "unit"}  # of the way there, and figures
+NUMBERS = ("regularization: ", "memory: ", "subspace of", "the gap after", "eigenvectors: found")
