@@ -4,6 +4,7 @@ import csv
 import json
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -201,3 +202,19 @@ def test_semicolons_of_a_spreadsheet_are_read(tmp_path):
     path.write_bytes(b"\xef\xbb\xbfrow;now;answer\r\n3;1;2\r\n4;1;?\r\n")
     found = questions.load_answers(path, 10)
     assert [(one.nodes, one.answer) for one in found] == [((3,), "2"), ((4,), "")]
+
+
+def test_an_answer_leaves_the_prior(mustlink, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng, n = np.random.default_rng(0), 200
+    X = rng.normal(size=(n, 2)).astype(np.float32)
+    truth = (X[:, 0] > 0).astype(int)
+    np.save("x.npy", X)
+    np.save("y.npy", np.where(np.arange(n) < 4, truth, -1))
+    np.save("p.npy", np.eye(2)[truth] * 0.8 + 0.1)
+    line = "propagate x.npy --labels y.npy --prior p.npy -m gfhf -o o.h5 --quiet"
+    assert mustlink(line)[0] == 0
+    (tmp_path / "a.csv").write_text(f"row,answer\n10,{truth[10]}\n")
+    assert mustlink("answer o.h5 a.csv")[0] == 0
+    with h5py.File("o.h5") as file:
+        assert np.mean(file["labels"][()] == truth) > 0.95  # .84 without

@@ -11,6 +11,7 @@ import mustlink as ml
 import oracles
 from cases import blobs, random_graph
 from mustlink.errors import InputError
+from mustlink.propagate.prior import GivenPrior
 
 POINTS = {"LLELP", "LLELPC", "LTSALP", "LTSALPC", "LNP"}
 
@@ -187,3 +188,39 @@ def test_errors(prior, belief, words):
     y = np.append([0, 1], np.full(18, -1))
     with pytest.raises(InputError, match=words):
         ml.GFHF().fit(X, y, prior=prior, belief=belief)
+
+
+@pytest.mark.parametrize("names", [None, np.array(["a", "b"])])
+def test_it_stays_through_refits_additions_and_files(names, tmp_path):
+    rng, n = np.random.default_rng(0), 120
+    X = rng.normal(size=(n, 2)).astype(np.float32)
+    truth = (X[:, 0] > 0).astype(int)
+    few, more = np.full(n, -1), np.full(n, -1)
+    few[:4], more[:5] = truth[:4], truth[:5]
+    if names is not None:
+        few, more = (np.where(y < 0, "", names[y]) for y in (few, more))
+    P = np.eye(2)[truth] * 0.8 + 0.1
+    wanted = ml.GFHF(random_state=0).fit(X, more, prior=P, belief=0.5)
+    est = ml.GFHF(random_state=0).fit(X, few, prior=P, belief=0.5)
+    est.save(tmp_path / "model.h5")
+    answers = est.labels_
+    assert ml.settled(est).moved < 0.05
+    np.testing.assert_array_equal(est.labels_, answers)
+    for one in (est, ml.load(tmp_path / "model.h5")):
+        one.refit(more)
+        np.testing.assert_array_equal(one.label_distributions_, wanted.label_distributions_)
+        one.add(X[:1] + 10)
+        np.testing.assert_array_equal(one.labels_[:n], wanted.labels_)
+        one.refit(one.given_labels_, prior=None)
+        plain = ml.GFHF(random_state=0).fit(X, more).labels_
+        assert np.mean(one.labels_[:n] == plain) > 0.98  # one point more is in the graph
+
+
+def test_its_classes_may_come_and_go():
+    given = GivenPrior.of([[0.2, 0.8], [1.0, 0.0]], 2.0, np.array([3, 5]))
+    P, u = given.over(np.array([3, 4, 5]), 3)
+    np.testing.assert_array_equal(P, [[0.2, 0, 0.8], [1, 0, 0], [0, 0, 0]])
+    np.testing.assert_array_equal(u, [2, 2, 0])
+    P, u = given.over(np.array([5, 7]), 2)
+    np.testing.assert_array_equal(P, [[1, 0], [0, 0]])
+    np.testing.assert_allclose(u, [1.6, 0])

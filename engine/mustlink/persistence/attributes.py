@@ -19,6 +19,7 @@ from mustlink.methods.clusterer import GraphClusterer
 from mustlink.persistence.checks import check_numbers, check_rows, refuse
 from mustlink.preparation.fitted import Fitted
 from mustlink.propagate.answer_chances import AnswerCalibration
+from mustlink.propagate.prior import GivenPrior, Prior
 from mustlink.result import Report
 from mustlink.selection.calibration import Calibration
 from mustlink.selection.held_out_choice import Choice
@@ -86,6 +87,15 @@ def _names(name: str, value: Any, graph: Graph) -> None:
 def _told(name: str, value: Any, graph: Graph) -> None:
     _either(Constraints)(name, value, graph)
     refuse(value is not None and value.n_nodes != graph.n_rows, name)
+
+
+def _prior(name: str, value: Any, graph: Graph) -> None:
+    _either(GivenPrior)(name, value, graph)
+    if value is not None:
+        refuse(not isinstance(value.classes, np.ndarray) or value.classes.ndim != 1, name)
+        check_rows(name, value.values, graph.n_rows)
+        check_rows(name, value.belief, graph.n_rows)
+        Prior.of_rows(value.values, value.belief, graph.n_rows, value.classes.size)
 
 
 def _scores(name: str, value: Any, graph: Graph) -> None:
@@ -192,7 +202,8 @@ _CHECKS: dict[str, Check] = {
     "_choice": _either(Choice),
     "_preparation": _preparation,
     "_calibrated": _either(Calibration, AnswerCalibration),
-    "_believes": _either(bool),
+    "_believes": _either(bool),  # of files that do not have the prior itself
+    "_given_prior": _prior,
     "_names": _names,
     "_given": _told,
     "_row_weights": _weights,

@@ -29,6 +29,7 @@ from mustlink.persistence.attributes import check_attributes, check_csr
 from mustlink.persistence.checks import damaged, refuse
 from mustlink.preparation.fitted import Fitted
 from mustlink.propagate.answer_chances import AnswerCalibration
+from mustlink.propagate.prior import GivenPrior
 from mustlink.result import Report
 from mustlink.rounding.memberships import Trust
 from mustlink.scores.reliability import Reliability
@@ -178,6 +179,8 @@ def _out(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in "OUS":
         names, codes = np.unique(value, return_inverse=True)
         return {"texts": names.tolist(), "kind": value.dtype.str, "codes": codes.astype(np.int64)}
+    if isinstance(value, GivenPrior):
+        return {"values": value.values, "belief": value.belief, "classes": _out(value.classes)}
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return tuple(_out(part) for part in value)
     return value
@@ -186,6 +189,8 @@ def _out(value: Any) -> Any:
 def _in(value: Any) -> Any:
     if isinstance(value, Mapping) and set(value) == {"statements", "hard"}:
         return _constraints_in(value["statements"], value["hard"])
+    if isinstance(value, Mapping) and set(value) == {"values", "belief", "classes"}:
+        return GivenPrior(value["values"], value["belief"], _in(value["classes"]))
     if isinstance(value, Mapping) and set(value) == {"texts", "kind", "codes"}:
         return _texts_in(value["texts"], value["kind"], value["codes"])
     if isinstance(value, tuple) and not hasattr(value, "_fields"):

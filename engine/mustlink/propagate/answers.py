@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from mustlink.growing import grown, labels_of_all
 from mustlink.labels import encoded, named
 from mustlink.observe import recorded
 from mustlink.operators.laplacian import Block
+from mustlink.propagate.prior import GivenPrior
 from mustlink.state import before, fits_again
 
 
@@ -87,8 +88,17 @@ class Answers(ClassifierMixin, GraphEstimator):
     def refit(self, y: Any, observer: Any = None) -> Self:
         """Label the rows again from other labels."""
 
-    def _known_as(self, given: NDArray[np.int64], names: NDArray[Any] | None) -> None:
-        """Remember the labels given, (n,) numbers; of classes with names these come back."""
+    def _known_as(
+        self,
+        given: NDArray[np.int64],
+        names: NDArray[Any] | None,
+        prior: Any = None,
+        belief: Any = None,
+    ) -> None:
+        """Remember what was given: labels (n,), numbers; of classes with names these come back."""
+        classes = np.unique(given[given >= 0])
+        classes = classes if names is None else names[classes]
+        self._given_prior = GivenPrior.of(prior, belief, classes)
         self.given_labels_: Any = given
         if names is not None:
             self.given_labels_ = named(names, given)
@@ -104,7 +114,9 @@ class Answers(ClassifierMixin, GraphEstimator):
 def call_classes(estimator: Any, names: Mapping[int, str]) -> None:
     """Give the classes of a fitted propagator, which are numbers, names: as if labels had them."""
     called = np.array([names.get(at, "") for at in range(int(estimator.classes_.max()) + 1)])
-    made = estimator._calibrated
+    made, prior = estimator._calibrated, estimator._given_prior
     estimator._known_as(estimator.given_labels_, called)
+    if prior is not None:
+        estimator._given_prior = replace(prior, classes=called[prior.classes])
     if made is not None:
         estimator._calibrated = estimator.labels_, made[1]

@@ -32,6 +32,42 @@ def check_prior(method: str, minimises: bool, prior: Any, belief: Any) -> None:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class GivenPrior:
+    """What `fit` was given: distributions (n, K) over `classes` (K,), and beliefs (n,)."""
+
+    values: Block
+    belief: Floats
+    classes: NDArray[Any]
+
+    @classmethod
+    def of(cls, prior: Any, belief: Any, classes: NDArray[Any]) -> GivenPrior | None:
+        """What was found sound by a fit, None for nothing."""
+        if prior is None:
+            return None
+        values = np.asarray(prior, dtype=np.float64)
+        u = np.asarray(1.0 if belief is None else belief, dtype=np.float64)
+        return cls(values, np.broadcast_to(u, len(values)), classes)
+
+    def over(self, classes: NDArray[Any], n: int) -> tuple[Block, Floats]:
+        """The same of n rows, of which the last may be new, over other classes (c,).
+
+        A class that is new has no share; the share of one that is gone is taken from the belief,
+        and the others' are scaled to sum 1.
+        """
+        at = {one: column for column, one in enumerate(self.classes.tolist())}
+        values, belief = np.zeros((n, classes.size)), np.zeros(n)
+        m = len(self.values)
+        for column, one in enumerate(classes.tolist()):
+            if one in at:
+                values[:m, column] = self.values[:, at[one]]
+        belief[:m] = self.belief
+        if set(at) <= set(classes.tolist()):
+            return values, belief
+        left = values.sum(axis=1)
+        return np.divide(values, left[:, None], out=values, where=left[:, None] > 0), belief * left
+
+
 def bytes_of(*given: Any) -> int:
     """Bytes of arrays that a caller holds; of numbers and of nothing 0."""
     return sum(one.nbytes for one in given if isinstance(one, np.ndarray))

@@ -28,7 +28,7 @@ from mustlink.propagate.disk_fit import fit_on_disk, graph_or, stays_on_disk
 from mustlink.propagate.distribution import class_shares, distributions
 from mustlink.propagate.glp import SOLVERS, Solving
 from mustlink.propagate.held_out_labels import Best, best_way, is_auto
-from mustlink.propagate.prior import bytes_of, check_prior
+from mustlink.propagate.prior import GivenPrior, bytes_of, check_prior
 from mustlink.propagate.reporting import conclude
 from mustlink.propagate.soft_answers import SoftAnswers
 from mustlink.propagate.solution import AnyTask, Solution
@@ -160,7 +160,7 @@ class Propagator(SoftAnswers, Answers):
                 points, work = points_and_view(self, X, graph, recorder, seed, **how)
                 self._used_seed, self._row_weights = seed, work.row_weights
                 self._run(work, points, Told.of(labels, work, prior, belief), seed, True)
-        self._known_as(labels, names)
+        self._known_as(labels, names, prior, belief)
         return self
 
     @fits_again
@@ -168,31 +168,43 @@ class Propagator(SoftAnswers, Answers):
         self,
         y: Any,
         observer: Observer | Recorder | None = None,
-        prior: Any = None,
+        prior: Any = "same",
         belief: Any = None,
     ) -> Self:
         """Label the rows again from other labels `y` (n,): the graph stays, the rest is anew.
 
-        They are all that is then known, not additions to `given_labels_`.
+        They are all that is then known, not additions to `given_labels_`. The `prior` stays with
+        its belief, by its classes, unless another is given; None takes it away.
         """
         self._check()
-        check_prior(type(self).__name__, self._minimises(), prior, belief)
         refuse_blind_scoring(y)
         labels, names = class_labels(y)
+        if isinstance(prior, str) and prior == "same":
+            prior, belief = self._same_prior(labels, names, belief)
+        check_prior(type(self).__name__, self._minimises(), prior, belief)
         recorder = recorded(observer)
         points = as_points(self._points) if self._needs_points else None
         if isinstance(self.graph_, StoredGraph):
             with self._running(recorder):
                 fit_on_disk(self, self.graph_, labels, recorder, self._used_seed, prior, belief)
-            self._known_as(labels, names)
+            self._known_as(labels, names, prior, belief)
             return self
         with self._running(recorder):
             cost = self._cost(np.unique(labels[labels >= 0]).size, prior)
             held = 0 if points is None else points.nbytes
             work = self._view(self.graph_, recorder, held, self._row_weights, cost)
             self._run(work, points, Told.of(labels, work, prior, belief), self._used_seed, True)
-        self._known_as(labels, names)
+        self._known_as(labels, names, prior, belief)
         return self
+
+    def _same_prior(self, labels: NDArray[np.int64], names: Any, belief: Any) -> tuple[Any, Any]:
+        """The prior of the fit before over the classes of other labels, and its belief."""
+        had: GivenPrior | None = self._given_prior
+        if had is None:
+            return None, belief
+        classes = np.unique(labels[labels >= 0])
+        found = had.over(classes if names is None else names[classes], self.graph_.n_rows)
+        return found if belief is None else (found[0], belief)
 
     def fit_on(
         self, work: Workspace, y: Any, seed: int, prior: Any = None, belief: Any = None
@@ -203,7 +215,7 @@ class Propagator(SoftAnswers, Answers):
         return self
 
     def _run(self, work: Workspace, points: Any, told: Told, seed: int, last: bool = False) -> None:
-        self.classes_, self._believes = told.classes, told.prior is not None
+        self.classes_ = told.classes
         at_once = columns_at_once(work, self._cost(self.classes_.size, told.prior))
         until = work.recorder.deadline
         solving = Solving(self.solver, self.tol, int(self.max_iter), until, at_once)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from mustlink.observe import Recorder, Unheard, recorded
 from mustlink.propagate.answer_chances import AnswerCalibration, Held, calibrated_answers
 from mustlink.propagate.glp import Ints
 from mustlink.propagate.held_out_labels import enough_labels, folds_of_labels
+from mustlink.propagate.prior import GivenPrior
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +35,7 @@ class SoftAnswers:
     given_labels_: Any
 
     _calibrated: tuple[Any, AnswerCalibration] | None = None  # and the labels that it is of
-    _believes: bool = False  # whether a prior was given, which is not kept
+    _given_prior: GivenPrior | None = None
 
     @property
     def membership_(self) -> Any:
@@ -48,8 +50,8 @@ class SoftAnswers:
     def calibration_(self) -> AnswerCalibration:
         """How margins (`confidence_`) become chances: by labels held out of five further fits.
 
-        From 15 labels and 3 a class on. Made once for a fit, when it is first asked for. Fits with
-        a prior, or on disk, are not calibrated: `n_labels` is 0.
+        From 15 labels and 3 a class on. Made once for a fit, when it is first asked for. Fits on
+        disk are not calibrated: `n_labels` is 0.
         """
         check_is_fitted(self)
         made = self._calibrated
@@ -80,7 +82,7 @@ class SoftAnswers:
     def _held_out(self, recorder: Recorder) -> list[Held]:
         """What fits without a fold of the labels answer of it; none where labels are few."""
         graph = self.graph_
-        if not isinstance(graph, Graph) or self._believes:
+        if not isinstance(graph, Graph):
             return []
         codes, names = encoded(self.given_labels_, "y")
         labels = as_labels(on_both_sides(codes, graph), graph.n_rows)
@@ -88,6 +90,10 @@ class SoftAnswers:
         nodes = labels_of_nodes(labels, rows, np.ones(labels.size), graph.n_nodes)[0]
         if not enough_labels(nodes):
             return []
+        prior = self._given_prior
+        if prior is not None and names is not None:  # the twins' classes are numbers
+            code = {name: at for at, name in enumerate(names.tolist())}
+            prior = replace(prior, classes=np.array([code[one] for one in prior.classes.tolist()]))
         found: list[Held] = []
         folds = folds_of_labels(nodes, 0)
         with recorder.stage("confidence by held-out labels") as advance:
@@ -99,7 +105,9 @@ class SoftAnswers:
                 hidden[fold] = True
                 with suppress(InputError):  # a class may be left without a label
                     quiet = Recorder(Unheard(), recorder.deadline)
-                    twin = self._twin().refit(np.where(hidden[rows], -1, labels), observer=quiet)
+                    twin = self._twin()
+                    twin._given_prior = prior
+                    twin.refit(np.where(hidden[rows], -1, labels), observer=quiet)
                     found.append(_held(twin, graph.first_rows[fold], nodes[fold], names))
                 advance((number + 1) / len(folds))
         return found
