@@ -1,11 +1,15 @@
 """Products of tall blocks: equal to the plain ones, to the last bit for any thread count."""
 
+from threading import Event, Thread
+
 import numba
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from mustlink.kernels import blocks as tall
 from mustlink.kernels import tiles
+from mustlink.kernels.threads import threads
 
 
 @pytest.fixture
@@ -28,8 +32,8 @@ def test_sums_do_not_depend_on_threads(small_tasks, monkeypatch):
     monkeypatch.setattr(tiles, "_ROWS", 70)
     before = numba.get_num_threads()
     results = []
-    for threads in (1, before):
-        numba.set_num_threads(threads)
+    for count in (1, before):
+        numba.set_num_threads(count)
         wide = X[:, [0, 1, 2, 3] * 200]  # too wide for tiles
         found = tall.gram(X, X), tall.combine(X, np.eye(4)[:, :3]), tall.gram(wide, X)
         results.append(found)
@@ -105,3 +109,31 @@ def test_work_on_rows_in_threads_is_that_on_all_at_once(monkeypatch):
             found, expected = tall.by_rows(function, X, v), function(X, v)
             np.testing.assert_array_equal(found, expected)
             assert found.dtype == expected.dtype
+
+
+def test_fits_in_threads_put_the_threads_of_blas_back():
+    """The first who enters leaves before the other: then one thread works, in the end as before."""
+    inside, left = Event(), Event()
+
+    def counts():
+        return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+    def other():
+        with threads(1):
+            inside.set()
+            left.wait(10)
+            seen.append(counts())
+
+    seen = []
+    with threads(1):
+        """All BLAS there is has been loaded."""
+    with threadpool_limits(2, user_api="blas"):
+        before = counts()
+        with threads(1):
+            late = Thread(target=other)
+            late.start()
+            inside.wait(10)
+        left.set()
+        late.join()
+        assert seen == [{1}]
+        assert counts() == before == {2}
