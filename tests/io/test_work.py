@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from cases import blobs
-from mustlink.observe import Recorder
+from mustlink.deadline import NEVER, Deadline
+from mustlink.neighbours.kept_rows import kept_rows
+from mustlink.observe import Recorder, Unheard
 from mustlink.workspace.keeper import digest, in_c_order
 from mustlink.workspace.shelf import Shelf
 from mustlink_io.commands.cli import run as cli
@@ -398,3 +400,27 @@ def test_what_was_kept_on_purpose_is_not_taken_away(folder, capsys):
     call(capsys, "cluster", "data.h5", "-k", "4", "-o", "out.h5")
     again = call(capsys, "cluster", "data.h5", "-k", "3", "-o", "out.h5", "--resume")
     assert again["stages_from_before"] >= 4
+
+
+def test_a_graph_that_a_time_limit_cut_short_is_not_recalled_as_the_whole(tmp_path):
+    """The next run without a limit took it, and said nothing."""
+    X = np.random.default_rng(0).normal(size=(12_000, 12)).astype(np.float32)
+    made_by = {"n_neighbors": 10, "metric": "euclidean", "weights": "local"}
+    search = {"random_state": 0, "n_jobs": 1, "memory": None}
+
+    def graph(folder, deadline=NEVER):
+        recorder = Recorder(Unheard(), deadline)
+        keeper = work_folder.WorkFolder(folder, "the same data")
+        found = kept_rows(X, made_by, Shelf(recorder, keeper), **search)
+        keeper.settle()
+        return found.info["recall"], recorder, keeper
+
+    cut, told, _ = graph(tmp_path / "a", Deadline.after(1e-3))
+    assert told.left_out
+    whole, told, keeper = graph(tmp_path / "a")
+    assert not keeper.recalled
+    assert not told.warnings
+    assert whole == graph(tmp_path / "b")[0] > cut
+    again, _, keeper = graph(tmp_path / "a")
+    assert keeper.recalled
+    assert again == whole

@@ -216,7 +216,8 @@ class StoredWork:
         shelf, graph = Shelf(self.recorder, self.keeper), self.graph
         made = graph.n_nodes, graph.n_entries, dict(graph.info), self.recorder.budget.limit
         how: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "seed": seed, "tau": tau}
-        name = shelf.name_of("eigenvectors on disk", shelf.source, made, k, how)
+        origin = None if "cut_short" in graph.info else shelf.source
+        name = shelf.name_of("eigenvectors on disk", origin, made, k, how)
         types = EigenResult, Convergence
         return shelf.kept("eigenvectors on disk", name, lambda: self._pairs(k, **how), types)
 

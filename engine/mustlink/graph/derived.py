@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -40,6 +40,7 @@ class Derived:
     def __init__(self) -> None:
         self.origin: str | None = None
         self._kept: dict[type[Key[Any]], tuple[Key[Any], Any]] = {}
+        self._left_out: dict[type[Key[Any]], tuple[str, ...]] = {}
 
     def find(self, asked: Key[Value]) -> Value | None:
         """What was kept, if it is what a fresh computation would give."""
@@ -49,13 +50,17 @@ class Derived:
         found: Value | None = value
         return found
 
-    def put(self, key: Key[Value], value: Value) -> None:
-        """Keep a value in place of the one of its kind."""
+    def left_out(self, kind: type[Key[Any]]) -> tuple[str, ...]:
+        """What a time limit left out of the value of a kind."""
+        return self._left_out.get(kind, ())
+
+    def put(self, key: Key[Value], value: Value, left_out: Sequence[str] = ()) -> None:
+        """Keep a value in place of the one of its kind, and what a time limit left out of it."""
         if key.single is not None:
             others = [k for k, _ in self._kept.values() if k.single not in (None, key.single)]
             for other in others:
                 self.drop(type(other))
-        self._kept[type(key)] = (key, value)
+        self._kept[type(key)], self._left_out[type(key)] = (key, value), tuple(left_out)
 
     def drop(self, kind: type[Key[Any]]) -> None:
         """Let the value of one kind go, before another is computed."""

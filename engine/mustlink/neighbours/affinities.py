@@ -93,12 +93,12 @@ def kept_graph(
         **made_by,
         **search,
         keeper=None if counted is not None else keeper,  # which knows all rows only
-        scratch=None if keeper is None else keeper.scratch,
+        scratch=shelf.scratch,
     )
     graph = make() if is_given else shelf.kept("graph", name, make, (Graph,))
     if counted is not None:
         graph = graph.beside(counted, n_rows(X))
-    graph.derived.origin = name
+    graph.derived.origin = None if recorder.left_out else name  # which is that of the whole one
     return graph
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -60,21 +59,10 @@ def kept_rows(X: Any, made_by: dict[str, Any], shelf: Shelf, **search: Any) -> S
     `made_by` are the parameters of the graph, `search` those of the search. Equal rows are nodes of
     their own. Without a keeper it lies in temporary files. Raises InputError.
     """
-    keeper, recorder = shelf.keeper, shelf.recorder
     depends = made_by, search["random_state"], search["memory"]
     name = shelf.name_of(_STAGE, shelf.source, *depends)
     how = {name: made_by[name] for name in ("n_neighbors", "metric", "weights")}
-    if keeper is None or name is None:
-        scratch = None if keeper is None else keeper.scratch
-        return stored_knn_graph(X, **how, **search, observer=recorder, scratch=scratch).graph
-    started = time.perf_counter()
-    found = keeper.recall_graph(_STAGE, name)
-    if found is not None:
-        with recorder.stage(f"{_STAGE}: kept from before", started):
-            return found
-
-    def write(n: int, blocks: Any, info: Any, rows: Any) -> StoredGraph:
-        return keeper.keep_graph(_STAGE, name, n, blocks, info, rows, started)
-
-    given = {**how, **search, "observer": recorder, "scratch": keeper.scratch, "write": write}
-    return stored_knn_graph(X, **given).graph
+    given = {**how, **search, "observer": shelf.recorder, "scratch": shelf.scratch}
+    return shelf.kept_graph(
+        _STAGE, name, lambda write: stored_knn_graph(X, **given, write=write).graph
+    )

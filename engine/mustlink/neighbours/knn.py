@@ -112,8 +112,9 @@ def knn_graph(
     Raises InputError. Cost about O(n√n d), and 0.8 GB for 10⁶ x 32.
     """
     recorder = recorded(observer)
-    if scratch is None and keeper is not None:
-        scratch = keeper.scratch
+    shelf = Shelf(recorder, keeper)
+    if scratch is None:
+        scratch = shelf.scratch
     check_choice(metric, ("euclidean", "cosine"), "metric")
     check_choice(weights, WEIGHTS, "weights")
     check_choice(duplicates, DUPLICATES, "duplicates")
@@ -139,7 +140,6 @@ def knn_graph(
     seed = int(rng.integers(2**31 - 1))  # drawn on every path: later draws do not shift
 
     looked = Search(k, seed, n_jobs, recorder, recall_sample, plan, scratch, descends, executor)
-    shelf = Shelf(recorder, keeper)
     depends = (metric, k, seed, recall_sample, looked.way, *(() if equal is None else ("merged",)))
     name = shelf.name_of("neighbours", shelf.source, *depends)
     indices, distances, info = shelf.kept("neighbours", name, lambda: looked.lists(X))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,15 +21,14 @@ from mustlink.cost.neighbour_plan import held_beside
 from mustlink.cost.process_memory import give_back, parse_size, resident_bytes
 from mustlink.cost.stored_neighbours import stored_knn_plan
 from mustlink.graph.scratch_graph import scratch_graph
-from mustlink.graph.stored import RowBlock, StoredGraph
+from mustlink.graph.stored import StoredGraph
 from mustlink.neighbours.knn import WEIGHTS
 from mustlink.neighbours.points_by_rows import is_rows, prepare
 from mustlink.neighbours.search import Search, threads_for
 from mustlink.neighbours.stored_search import stored_lists
 from mustlink.neighbours.stored_weights import StoredAffinity
 from mustlink.observe import Observer, Recorder, recorded
-
-Write = Callable[[int, Iterator[RowBlock], Mapping[str, Any], NDArray[np.int32]], StoredGraph]
+from mustlink.workspace.keeper import Write
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +71,8 @@ def stored_knn_graph(
     Without it they go to temporary files. `memory`
     is a budget for the whole process in bytes, or as "2GB", without what `write` takes; `scratch`
     the folder of temporary files, of which nothing is left. `info` tells besides what `knn_graph`
-    tells the `locality`: the share of neighbours that lie within the node's own block of rows.
+    tells the `locality`: the share of neighbours that lie within the node's own block of rows, and
+    `cut_short` where a time limit ended the search.
     The same `random_state` gives the same graph for any `n_jobs`.
 
     Raises InputError where the budget or the disk do not suffice, or points cannot be read. Cost
@@ -148,6 +147,7 @@ def stored_knn_graph(
             "n_bridges": bridges,
             "components_before": parts,
             "locality": made.locality,
+            **({"cut_short": True} if recorder.left_out else {}),
         }
         blocks = made.row_blocks(lambda x: advance(0.5 + 0.5 * x))
         keep = partial(scratch_graph, folder=scratch) if write is None else write

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 
 from mustlink.graph.stored import RowBlock, StoredGraph
 
-VERSION = 6  # raised when a stage computes something else from the same parameters
+VERSION = 7  # raised when a stage computes something else from the same parameters
 _ROWS = 1 << 16  # of a block on disk, looked at in one go
+
+Notes = tuple[tuple[str, bool], ...]  # what a stage said, and whether it was a warning
+Write = Callable[[int, Iterator[RowBlock], Mapping[str, Any], NDArray[np.int32]], StoredGraph]
 
 
 class Keeper(Protocol):
-    """Whoever keeps results of stages between runs.
+    """Whoever keeps results of stages between runs; only a `Shelf` asks it to.
 
     A result is a tree of dataclasses, tuples, mappings with text as keys, arrays, blocks on disk,
     CSR matrices and plain scalars. `source` names the data that everything began with, `scratch` is
@@ -39,7 +42,7 @@ class Keeper(Protocol):
     def keep(self, stage: str, key: str, value: Any, seconds: float) -> None:
         """Keep a result that took so many seconds; it is not changed before `settle`."""
 
-    def recall_graph(self, stage: str, key: str) -> StoredGraph | None:
+    def recall_graph(self, stage: str, key: str) -> tuple[StoredGraph, Notes] | None:
         """A graph that was kept under the key, its rows on disk; None if there is none."""
 
     def keep_graph(
@@ -50,11 +53,12 @@ class Keeper(Protocol):
         blocks: Iterable[RowBlock],
         info: Mapping[str, Any],
         rows: NDArray[np.int32],
-        started: float,
+        about: Callable[[], tuple[float, Notes] | None],
     ) -> StoredGraph:
         """Write rows of a graph as they come, and the node of every row of the caller; InputError.
 
-        `started` is when its making began, by `time.perf_counter`.
+        `about()` is asked when all are written: the seconds that it took and what was said, or
+        None where the graph is not to be recalled.
         """
 
     def settle(self) -> None:

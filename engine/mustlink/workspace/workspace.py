@@ -104,12 +104,16 @@ class Workspace:
 
     def remember(self, key: Key[Value], compute: Callable[[], Value]) -> Value:
         """As `derive`, in memory only: what is quicker made than read."""
-        derived = self.derived
-        found = derived.find(key)
-        if found is None:
+        derived, recorder = self.derived, self.recorder
+        found, missing = derived.find(key), derived.left_out(type(key))
+        if found is None or (missing and not recorder.deadline.is_set):
             derived.drop(type(key))
+            before = len(recorder.left_out)
             found = compute()
-            derived.put(key, found)
+            derived.put(key, found, recorder.left_out[before:])
+        else:
+            for what in missing:  # nor is what follows that of a fit without a limit
+                recorder.leave_out(what)
         return found
 
     def name(self, stage: str, *depends: Any) -> str | None:

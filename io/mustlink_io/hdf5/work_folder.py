@@ -11,7 +11,7 @@ import glob
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink.graph.stored import StoredGraph
-from mustlink.workspace.keeper import VERSION, digest
+from mustlink.workspace.keeper import VERSION, Notes, digest
 from mustlink_io.hdf5 import serialization, store
 from mustlink_io.hdf5.graph_rows import stored_graph
 from mustlink_io.hdf5.graph_writer import write_rows
@@ -32,6 +32,7 @@ from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.plain_json import to_json
 
 ENDING = ".work"
+_CUT_SHORT = -2  # the version of what is of no use to a later run
 _PATTERN = re.compile(r"(?P<stage>[a-z0-9-]+)\.[0-9a-f]{20}\.h5")
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 
@@ -96,14 +97,18 @@ class WorkFolder:
         path = self._path(stage, key)
         self._pending[path] = self._writer.submit(self._write, path, stage, value, seconds)
 
-    def recall_graph(self, stage: str, key: str) -> StoredGraph | None:
-        """A graph that was kept under the key, None for none, or one that is damaged."""
+    def recall_graph(self, stage: str, key: str) -> tuple[StoredGraph, Notes] | None:
+        """A graph that was kept under the key, None for none, one cut short, or a damaged one."""
         path = self._path(stage, key)
         if self.fresh or not path.exists():
             return None
         try:
             with h5py.File(path, "r") as file:
+                if file.attrs["mustlink-work"] != VERSION:
+                    return None
                 info = json.loads(store.text(file["graph"].attrs["info"]))
+                said = json.loads(store.decoded(file.attrs["notes"]))
+                notes = tuple((str(told), bool(is_warning)) for told, is_warning in said)
             graph = stored_graph(path, "/graph", self.scratch, info=info)
         except (InputError, OSError, RuntimeError, LookupError, TypeError, ValueError) as error:
             words = " ".join(str(error).split())[:100]
@@ -111,7 +116,7 @@ class WorkFolder:
             return None
         self.used.add(path)
         self.recalled += 1
-        return graph
+        return graph, notes
 
     def keep_graph(
         self,
@@ -121,7 +126,7 @@ class WorkFolder:
         blocks: Iterable[Any],
         info: Mapping[str, Any],
         rows: NDArray[np.int32],
-        started: float,
+        about: Callable[[], tuple[float, Notes] | None],
     ) -> StoredGraph:
         """Write a graph, which is then read from where it is kept; raises InputError."""
         path = self._path(stage, key)
@@ -130,17 +135,21 @@ class WorkFolder:
         except OSError as error:
             raise InputError(f"{self.folder}: cannot be made ({error.strerror})") from None
         info = json.loads(to_json(info))
-        write_rows(
-            str(path), n, blocks, info, rows=rows,
-            about=lambda: self._about(stage, time.perf_counter() - started),
-        )  # fmt: skip
+
+        def attributes() -> dict[str, Any]:
+            told = about()
+            if told is None:  # stale, whoever looks
+                return self._about(stage, 0.0, version=_CUT_SHORT)
+            return {**self._about(stage, told[0]), "notes": np.bytes_(json.dumps(told[1]))}
+
+        write_rows(str(path), n, blocks, info, rows=rows, about=attributes)
         self.used.add(path)
         return stored_graph(path, "/graph", self.scratch, info=info)
 
-    def _about(self, stage: str, seconds: float) -> dict[str, Any]:
+    def _about(self, stage: str, seconds: float, version: int = VERSION) -> dict[str, Any]:
         """Attributes of a file: text as bytes, which where it is damaged hang no library."""
         about = {
-            "mustlink-work": VERSION,
+            "mustlink-work": version,
             "stage": stage,
             "source": self.source,
             "seconds": seconds,
