@@ -154,13 +154,14 @@ class Graph:
     @cached_property
     def look(self) -> GraphLook:
         """What decides whether anything is added to the degrees."""
+        linked = int(np.count_nonzero(self.degrees))
+        return GraphLook(self.info, linked, self.is_network, self._edges_and_degrees)
+
+    def _edges_and_degrees(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Edges and degrees of linked nodes, (m,) each, of one of the rows that a node counts."""
         linked = self.degrees > 0
         often = np.ones(self.n_nodes) if self.weights is None else self.weights
-
-        def seen() -> tuple[NDArray[Any], NDArray[np.float64]]:
-            return np.diff(self.affinity.indptr)[linked], self.degrees[linked] / often[linked]
-
-        return GraphLook(self.info, int(np.count_nonzero(linked)), self.is_network, seen)
+        return np.diff(self.affinity.indptr)[linked], self.degrees[linked] / often[linked]
 
     @cached_property
     def volume(self) -> float:
