@@ -1,17 +1,28 @@
 """A time limit: an answer all the same, what was left out is told, nothing cut short is kept."""
 
+import ast
+from contextlib import contextmanager
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import mustlink as ml
 from mustlink.deadline import NEVER, Deadline, duration_text, parse_duration
 from mustlink.errors import InputError
-from mustlink.neighbours import knn_graph
-from mustlink.observe import Recorder
+from mustlink.graph.stored import RowBlock
+from mustlink.methods import stored_fit
+from mustlink.neighbours import kept_rows, knn_graph
+from mustlink.observe import Recorder, Unheard
+from mustlink.propagate import disk_fit
 from mustlink.workspace.shelf import Shelf
+from mustlink_io.hdf5.work_folder import WorkFolder
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Clock:
@@ -169,6 +180,171 @@ def test_nothing_is_kept_once_something_was_left_out():
     assert shelf.name_of("three", "here") is None
     assert shelf.kept("one", "one", lambda: 3) == 3  # nor recalled: it may be of something else
     assert len(drawer.kept) == 1
+
+
+class Cutting(Recorder):
+    """A recorder to whom a time limit makes the stage `cut` leave something out."""
+
+    def __init__(self, cut=None):
+        super().__init__(Unheard(), Deadline(1e6, 0.0, Clock()))
+        self.cut = cut
+
+    @contextmanager
+    def stage(self, name, since=None):
+        with super().stage(name, since) as advance:
+            yield advance
+        if name == self.cut:
+            self.leave_out("half of it")
+
+
+class Watched(WorkFolder):
+    """A work folder that tells the stages it was given, and which after something was left out."""
+
+    def __init__(self, folder, recorder):
+        super().__init__(folder, "data")
+        self.recorder, self.stages, self.late = recorder, set(), set()
+
+    def _see(self, stage):
+        self.stages.add(stage)
+        if self.recorder.left_out:
+            self.late.add(stage)
+
+    def keep(self, stage, key, value, seconds):
+        self._see(stage)
+        super().keep(stage, key, value, seconds)
+
+    def keep_graph(self, stage, key, *rest):
+        self._see(stage)
+        return super().keep_graph(stage, key, *rest)
+
+
+KEPT = [  # what is fitted, whether its graph stays on disk, and stages that are kept
+    (ml.NCut("auto"), False, {"neighbours", "graph", "number of clusters", "eigenvectors"}),
+    (ml.CSP(4), False, {"order", "embedding", "clusters"}),
+    (ml.SSKK(4), False, {"start (relaxed)", "kernel k-means (relaxed)"}),
+    (ml.SRCP(4, mu=0.01), False, {"constraint propagation", "clusters"}),
+    (ml.CSCGFHF(4), False, {"stationary labelings", "clusters"}),
+    (ml.GFHF(), False, {"propagation"}),
+    (ml.NCut(4), True, {"graph on disk", "eigenvectors on disk"}),
+    (ml.SSSC(4), True, {"graph on disk"}),
+    (ml.SRCP(4), True, {"graph on disk"}),
+    (ml.LLGC(), True, {"graph on disk"}),
+]
+
+
+def fit_watched(method, points, y, folder, recorder):
+    """The method fitted with a work folder, and that."""
+    watched = Watched(folder, recorder)
+    fitted = clone(method).set_params(random_state=0).keep_in(watched)
+    fitted.fit(points, y, observer=recorder)
+    watched.settle()
+    assert not watched.troubles
+    return fitted, watched
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """No graph fits into memory."""
+    monkeypatch.setattr(kept_rows, "least_of_points", lambda *_: 10**15)
+    for place in (stored_fit, disk_fit):
+        monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
+
+
+@pytest.mark.parametrize(("method", "stays", "stages"), KEPT, ids=repr)
+def test_no_stage_is_kept_after_one_that_was_cut_short(
+    blobs, tmp_path, request, method, stays, stages
+):
+    points, _, _, few = blobs
+    y = few
+    if stays:
+        request.getfixturevalue("little")
+        method = clone(method).set_params(memory="3GB")
+    elif method.get_params().get("n_clusters") == "auto":
+        y = None
+    whole, folder = fit_watched(method, points, y, tmp_path / "whole", Cutting())
+    assert stages <= folder.stages
+    names = [one.name for one in whole.report_.stages if not one.name.startswith("keeping")]
+    for number, name in enumerate(dict.fromkeys(names)):
+        recorder = Cutting(name)
+        _, folder = fit_watched(method, points, y, tmp_path / str(number), recorder)
+        assert recorder.left_out
+        assert not folder.late, (name, folder.late)
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_a_graph_cut_short_has_not_the_name_of_the_whole_one(blobs, tmp_path, request, stays):
+    points = blobs[0]
+    method = ml.NCut(4)
+    if stays:
+        request.getfixturevalue("little")
+        method = ml.NCut(4, memory="3GB")
+    cut, folder = fit_watched(method, points, None, tmp_path, Cutting("kNN graph"))
+    assert not folder.stages
+    again = clone(method).set_params(random_state=0).keep_in(folder)
+    again.fit(cut.graph_)  # where nothing is left out
+    folder.settle()
+    assert not folder.stages
+
+
+def test_a_graph_that_was_cut_short_while_it_was_written_is_not_recalled(tmp_path):
+    def block(recorder):
+        yield RowBlock(0, np.array([0, 1, 2]), np.array([1, 0]), np.ones(2), 2)
+        if recorder.cut:
+            recorder.leave_out("its end")
+
+    def recalled(cut):
+        recorder, folder = Cutting(cut), WorkFolder(tmp_path / "work", "data")
+        shelf = Shelf(recorder, folder)
+
+        def make(write):
+            recorder.warn("what is said")
+            return write(2, block(recorder), {"kind": "knn"}, np.arange(2, dtype=np.int32))
+
+        found = shelf.kept_graph("graph on disk", shelf.name_of("graph", "data"), make)
+        assert found.n_entries == 2
+        assert "what is said" in recorder.warnings
+        return folder.recalled
+
+    assert [recalled(cut) for cut in ("yes", None, None)] == [0, 0, 1]
+
+
+def test_a_descent_that_the_time_ended_is_not_kept(blobs, tmp_path):
+    points, _, _, few = blobs
+
+    class Ending(Recorder):
+        @contextmanager
+        def stage(self, name, since=None):
+            with super().stage(name, since) as advance:
+                if name.startswith("kernel k-means"):
+                    self.deadline = Deadline(1.0, -2.0, Clock())
+                yield advance
+
+    _, folder = fit_watched(ml.SSKK(4), points, few, tmp_path, Ending(Unheard()))
+    assert "start (relaxed)" in folder.stages
+    assert "kernel k-means (relaxed)" not in folder.stages
+
+
+@pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
+def test_what_memory_holds_of_a_fit_cut_short_is_told_and_not_kept(blobs):
+    graph = ml.Graph.from_affinity(blobs[1].affinity)
+    graph.derived.origin = "known by this name"
+    drawer = Drawer()
+    for number in range(2):
+        recorder = over()
+        ml.NCut(4, random_state=0).keep_in(drawer).fit(graph, observer=recorder)
+        assert recorder.left_out, number
+    assert not any(isinstance(value[0], np.ndarray) for value in drawer.kept.values())
+
+
+def test_only_a_shelf_asks_a_keeper():
+    """It alone knows what was left out for time."""
+    verbs = {"keep", "keep_graph", "recall", "recall_graph"}
+    asked = set()
+    for path in [*(ROOT / "engine").rglob("*.py"), *(ROOT / "io").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr in verbs:
+                asked.add(path.name)
+    assert asked == {"shelf.py"}
 
 
 @pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")

@@ -26,5 +26,5 @@ def refined_clusters(
     found[place.nodes], stays[held] = clusters, True
     nodes = laplacian.nodes
     start = BlockModel.of(laplacian, found[nodes], k)
-    found[nodes] = refine(start, stays[nodes], seed, until=work.recorder.deadline).blocks
+    found[nodes] = refine(start, stays[nodes], seed, recorder=work.recorder).blocks
     return found[place.nodes]

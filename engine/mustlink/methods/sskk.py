@@ -110,7 +110,10 @@ class SSKK(InformedClusterer):
                     ends = [
                         descend(problem.A, one, k, sigmas, self.max_iter, until) for one in starts
                     ]
-                return min(ends, key=lambda end: end.objective)
+                best = min(ends, key=lambda end: end.objective)
+                if not best.settled and until.is_over:  # told before it could be kept
+                    recorder.leave_out(_unsettled(best))
+                return best
 
             stage = f"kernel k-means ({name})"
             tried[name] = work.kept(stage, asked, descended, (Descent, Clusters))  # 3
@@ -122,12 +125,8 @@ class SSKK(InformedClusterer):
         self.graph_ = graph
         note_doubts(known, laplacian, recorder)
         kept = warn_if_broken(self.labels_, known, recorder, "a larger penalty or another method")
-        if not tried[used].settled:
-            cut = recorder.deadline.is_over
-            (recorder.leave_out if cut else recorder.warn)(
-                f"single moves still lowered the objective after {tried[used].sweeps} sweeps"
-                f"{'' if cut else '; raise max_iter'}"
-            )
+        if not tried[used].settled and _unsettled(tried[used]) not in recorder.left_out:
+            recorder.warn(f"{_unsettled(tried[used])}; raise max_iter")
         self.report_ = self._report(k, kept, problem, tried, used, recorder)
 
     def _report(
@@ -222,6 +221,10 @@ class SSKK(InformedClusterer):
             if name == "given":
                 return [given_start(problem.A, laplacian, work.graph, self.init, k)]
             return [neighbourhood_start(problem.A, laplacian, known, k)]
+
+
+def _unsettled(found: Descent) -> str:
+    return f"single moves still lowered the objective after {found.sweeps} sweeps"
 
 
 def _edge_shares(

@@ -20,8 +20,7 @@ def refined(task: Task, P: Block) -> Block:
     possible, held = task.possible_classes, task.is_labelled > 0
     start = BlockModel.of(task.laplacian, blocks, task.n_classes)
     with task.recorder.stage("block model"):
-        until = task.recorder.deadline
-        found = refine(start, held, task.seed, possible=possible, until=until)
+        found = refine(start, held, task.seed, possible=possible, recorder=task.recorder)
         Q = found.distributions(possible)
     Q[task.labelled] = task.Y[task.labelled]
     Q[blocks < 0] = 0.0

@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.deadline import NEVER, Deadline
 from mustlink.kernels.block_moves import best_blocks, block_gains, weights_between
+from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 
 Floats = NDArray[np.float64]
@@ -93,13 +93,14 @@ def refine(
     seed: int,
     *,
     possible: NDArray[np.bool_] | None = None,
-    until: Deadline = NEVER,
+    recorder: Recorder | None = None,
 ) -> BlockModel:
     """Likelier blocks: in a sweep half of the nodes that would gain move, those `held` (m,) never.
 
     A node whose best block is not `possible` (m, k), None: all are, does not move. Nodes that move
     at once may be in each other's way: where the likelihood fell, fewer move, and in the end none,
-    so that it never falls. At most 15 sweeps. Cost of each: O(nnz k), mostly less.
+    so that it never falls. At most 15 sweeps, fewer where the `recorder` has a deadline.
+    Cost of each: O(nnz k), mostly less.
     """
     rng, model = np.random.default_rng(seed), start
     for _ in range(_SWEEPS):
@@ -107,7 +108,10 @@ def refine(
         movers = np.flatnonzero((gain > _NOISE * model.root**2) & ~held)
         if possible is not None:
             movers = movers[possible[movers, best[movers]]]
-        if movers.size == 0 or until.is_over:
+        if movers.size == 0:
+            break
+        if recorder is not None and recorder.deadline.is_over:
+            recorder.leave_out("block model: nodes that would move to likelier clusters stayed")
             break
         for share in _SHARES:
             chosen = movers[rng.random(movers.size) < share]

@@ -142,7 +142,10 @@ def decided_cut(cuts: Cuts[CutOf], asked: float | str, k: int) -> tuple[CutOf, R
         return cut, regular
     told = cuts.sums(cut).told
     instead = regular.instead(told)
-    if instead is None or recorder.deadline.is_over:
+    if instead is None:
+        return cut, regular
+    if recorder.deadline.is_over:
+        recorder.leave_out(f"regularization: {instead.tau:g} was not tried")
         return cut, regular
     other = plain if plain is not None and not instead.tau else cuts.sharp(instead.tau)
     if cuts.sums(other).told <= told:
