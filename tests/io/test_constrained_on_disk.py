@@ -111,8 +111,7 @@ def test_names_are_known(planted, capsys):
 
 
 @pytest.mark.parametrize(
-    "more",
-    ["--subspace exact", "--assign split", "--beta search", "--confidence", "--regularization 0.1"],
+    "more", ["--subspace exact", "--assign split", "--beta search", "--confidence"]
 )
 def test_what_does_not_run_on_disk_needs_the_memory(planted, capsys, more):
     line = f"cluster graph.h5 -k 3 -m csp --labels labels.npy --memory 1GB -o no.h5 {more}"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mustlink as ml
-from homes import GRAPHS, alike, choices, graph
+from homes import GRAPHS, METHODS, ON_RANKS, TOLD, alike, choices, graph, told
 from mustlink_io.jobs.mpi_launch import environment, launcher
 
 pytest.importorskip("petsc4py", reason="PETSc for Python is not installed: make test-scale")
@@ -38,3 +38,23 @@ def test_ncut_decides_alike_in_memory_and_on_ranks(runs, name, variant):
     assert alike(W, home.labels_, labels) > 0.95
     np.testing.assert_array_equal(labels, others)
     assert choices(report) == choices(other)
+
+
+@pytest.mark.parametrize("how", TOLD)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ON_RANKS)
+def test_constrained_methods_decide_alike_in_memory_and_on_ranks(runs, name, method, how):
+    W, y, k = graph(name)
+    home = METHODS[method](k, affinity="precomputed", random_state=0)
+    home.fit(W, constraints=told(y, k, how))
+    (labels, report), (others, other) = (one[name, method, how] for one in runs)
+    np.testing.assert_array_equal(labels, others)
+    assert choices(report) == choices(other)
+    left = [note for note in report.notes if note.startswith("not tried on ranks")]
+    assert len(left) <= 1
+    mine, there = choices(report), choices(home.report_)
+    assert mine["regularization"] == there["regularization"]
+    if not left and how != "nothing":
+        assert {**mine, "notes": 0, "warnings": 0} == {**there, "notes": 0, "warnings": 0}
+    if mine["subspace"] == there["subspace"]:
+        assert alike(W, home.labels_, labels) > 0.9

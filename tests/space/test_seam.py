@@ -41,7 +41,6 @@ SEE = {
     "rounding/memberships.py": "asks where the edges of every node lead, after the fit",
     "selection/cluster_count.py": "looks at weights as given, makes the graph of a part",
     "selection/constrained_fit.py": "measures cuts of the graph as given",
-    "selection/criterion_choice.py": "measures cuts of the graph as given",
     "selection/network_counts.py": "asks what clusters tell about edges of the graph as given",
 }
 

@@ -124,7 +124,8 @@ class StoredWork:
         return np.divide(degrees, often, out=np.zeros(degrees.shape), where=often > 0)
 
     def cluster_sums(self, clusters: Array, k: int) -> tuple[Small, Small, Small]:
-        """See `Work`; clusters (n,) are in memory, -1 for nodes without an edge."""
+        """See `Work`; clusters (n,) come into memory, -1 for nodes without an edge."""
+        clusters = np.asarray(clusters[:], dtype=np.int64)
         sizes, often = np.zeros(k), self.space.weights
         for part in self.space.ranges(32):
             there = clusters[part] >= 0

@@ -7,6 +7,7 @@ from typing import Any
 from mustlink.at_scale.constrained import USUAL, Asked, Found, constrained
 from mustlink.at_scale.smooth_vectors import SmoothVectors
 from mustlink.constraints import Constraints
+from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.eigen.sharpness import default_tolerance
 from mustlink.eigen.solver import BASIS_TOL
 from mustlink.eigen.work import Work
@@ -30,7 +31,6 @@ def check_at_scale(estimator: Any, where: str) -> None:
         "assign": estimator.assign == "split",
         "init": estimator.init == "labels",
         "solver": estimator.solver not in ("auto", "lobpcg"),
-        "regularization": estimator.regularization not in ("auto", 0),
         "isolated": estimator.isolated != "drop",
         "refine": estimator.refine,
         **estimator._home_alone(),
@@ -52,7 +52,8 @@ def widest(estimator: Any, k: int) -> int:
 def vectors_of(estimator: Any, work: Work, seed: int) -> SmoothVectors:
     """The smooth vectors of a work, as sharp as at home; none is computed yet."""
     tol, n = estimator.tol, work.n_nodes - work.isolated
-    if tol is None and not isinstance(estimator.subspace, str) and n <= SHARP_BELOW:
+    auto = isinstance(estimator.subspace, str)
+    if tol is None and n <= (DENSE_BELOW if auto else SHARP_BELOW):
         tol = default_tolerance(n, single=work.laplacian.dtype.itemsize < 8)
     return SmoothVectors(work, BASIS_TOL if tol is None else tol, seed)
 
@@ -63,9 +64,10 @@ def fitted(
     k: int,
     vectors: SmoothVectors,
     seed: int,
+    where: str,
     fixed: Choice | None = None,
 ) -> Found:
-    """K clusters of the graph that the vectors are of; raises InputError."""
+    """K clusters of the graph that the vectors are of, `where` it is; raises InputError."""
     recorder, subspace = vectors.work.recorder, estimator.subspace
     note_contradictions(known, recorder)
     warn_of_lost(int((vectors.work.places(known.nodes) < 0).sum()), recorder)
@@ -79,6 +81,8 @@ def fitted(
         estimator.assign,
         estimator.init,
         seed,
+        estimator.regularization,
+        where,
     )
     found = constrained(asked, vectors, fixed)
     if found.solution.note:

@@ -145,7 +145,7 @@ class ConstrainedCut(Problem):
         space.blend(V, space.signs(V) * np.sqrt(volume))
         values, had = basis.values[:count], basis.residuals[:count]
         sharp = Convergence("smooth subspace", "direct", 0, had, float(had.max(initial=0.0)))
-        return Solution(V, values, values * volume, value, 0.0, sharp, p=basis.p)
+        return Solution(V, values, values * volume, 0.0, 0.0, sharp, p=basis.p)
 
     def check(self, b: float) -> None:
         """Line 4, before any eigenvector is computed; raises InfeasibleError."""

@@ -7,7 +7,7 @@ from typing import Any
 from mustlink.eigen.joint_range import FeasibleCuts
 from mustlink.eigen.problem import Solution
 from mustlink.observe import Recorder
-from mustlink.selection.held_out_choice import Choice
+from mustlink.selection.held_out_choice import NONE, Choice
 
 
 def told_cuts(solution: Solution) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def told_choices(parameter: str | None, choice: Choice, solution: Solution) -> d
     """What was chosen, for a report; `parameter` is the name of the method's own."""
     own = {} if parameter is None else {parameter: solution.parameter}
     return {
-        "subspace": "exact" if choice.p is None else choice.p,
+        "subspace": "exact" if choice.p is None or choice.reason == NONE else choice.p,
         **own,
         **({"weighing": choice.form} if choice.form else {}),
         "unit": solution.unit,

@@ -29,7 +29,6 @@ from mustlink.methods.stored_cut import RowCut, summed
 from mustlink.methods.stored_fit import network_of
 from mustlink.observe import Recorder
 from mustlink.selection.held_out_choice import Choice
-from mustlink.selection.regularization import if_of_points
 
 _COUNTS = 'n_clusters: "auto" counts on a graph in memory; give a number, or labels of classes'
 
@@ -55,8 +54,6 @@ def fit_on_disk(
     if budget is not None:
         cost_on_disk(estimator, k, graph.n_nodes, graph.n_entries).check(budget)
         recorder.note(f"memory: graph and vectors stay on disk to stay within {size_text(budget)}")
-    if estimator.regularization == "auto" and not if_of_points(graph.info):
-        recorder.note("regularization: 0; others are not tried on disk")
     folder = None if estimator._keeper is None else estimator._keeper.scratch
     work = StoredWork(graph, columns, recorder, folder)
     linked = graph.n_nodes - work.isolated
@@ -115,7 +112,7 @@ def _set(
 ) -> None:
     work, recorder = vectors.work, vectors.work.recorder
     assert isinstance(work, StoredWork)
-    found = fitted(estimator, known, k, vectors, seed, fixed)
+    found = fitted(estimator, known, k, vectors, seed, DISK, fixed)
     cut = _cut(work, found, k)
     labels = work.graph.labels_of_rows(cut.clusters)
     warn_of_sizes(labels, k, recorder)

@@ -24,7 +24,7 @@ def constrained_cut(
     if not 2 <= k < linked:
         raise InputError(f"n_clusters: {k} asked of {linked} nodes with an edge; ask for 2 or more")
     seed = estimator._seed()
-    found = fitted(estimator, known, k, vectors_of(estimator, work, seed), seed)
+    found = fitted(estimator, known, k, vectors_of(estimator, work, seed), seed, RANKS)
     solution = found.solution
     cut = RowCut(found.clusters, found.embedding, solution.values, solution.convergence, None)
     cut = summed(work, cut, k)

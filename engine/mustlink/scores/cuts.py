@@ -201,7 +201,10 @@ def criterion_e(
     """
     clusters, cut, volume = cluster_cuts(affinity, labels)
     ratio = float((cut[volume > 0] / volume[volume > 0]).sum())
+    return e_of(ratio / (max(clusters.size, 1) if average else 1), labels, constraints, weight)
+
+
+def e_of(ratio: float, labels: Any, constraints: Constraints, weight: float) -> float:
+    """The same from MNCut or its mean, with clusters of the nodes that constraints are about."""
     kept = satisfaction(labels, constraints)
-    if average:
-        ratio /= max(clusters.size, 1)
     return 1.0 - ratio + weight * (kept["must_kept"] + kept["cannot_kept"])

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
+from mustlink.cost.method_cost import Size, eigenvectors
+from mustlink.cost.work import smooth_seconds
 from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.problem import Solution, Solving
 from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.graph import Graph
+from mustlink.graph.even_degrees import GraphLook
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.rounding.assign import assign, cut_vector, kmeans, transform
 from mustlink.rounding.seeded import label_centers
 from mustlink.rounding.split import cut_profile, splitting_value
+from mustlink.scores import criterion_e
 from mustlink.selection.formulation import Formulation, FormulationOf
 from mustlink.selection.held_out import sampled_rows, starting_centers
-from mustlink.selection.held_out_choice import Choice
+from mustlink.selection.held_out_choice import FACTORS, Choice
 from mustlink.selection.regularization import if_of_points
 from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
@@ -38,7 +43,9 @@ class Request:
 
     `by_criterion` chooses the parameter by WHC11's E instead of constraints held out; `init` is
     where the last k-means starts; `regularization` what is added to the degrees where the subspace
-    is looked for.
+    is looked for; `left` are words for what would be tried and cannot be here.
+
+    A graph that is elsewhere overrides what is asked of this one, and nothing is decided there.
     """
 
     work: Workspace
@@ -52,6 +59,69 @@ class Request:
     by_criterion: bool = False
     init: str = "auto"
     regularization: float | str = "auto"
+    left: list[str] = field(default_factory=list)
+
+    solves_whole: ClassVar[bool] = True  # the full problem, where it is wanted
+    unconstrained: ClassVar[int | None] = None  # the subspace of a fit without constraints
+
+    @property
+    def look(self) -> GraphLook:
+        """What is seen of the graph before any eigenvector."""
+        return self.graph.look
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the full problem is solved in no time."""
+        return is_small(laplacian_of(self.work))
+
+    @property
+    def directions(self) -> int:
+        """Smooth vectors that the graph has."""
+        return laplacian_of(self.work).size - 1
+
+    @property
+    def stated(self) -> tuple[bool, Size]:
+        """Whether vectors are in single precision, and the size of the graph."""
+        laplacian = laplacian_of(self.work)
+        return laplacian.dtype == np.float32, Size(laplacian.size, laplacian.n_entries)
+
+    def most_directions(self) -> int:
+        """Smooth vectors that the graph has and the memory holds."""
+        k, memory = self.k, self.work.room
+        if memory is None:
+            return self.directions
+        single, size = self.stated
+        fit = max(k, eigenvectors(k).most_columns(size, memory, single=single))
+        if fit < min(self.directions, FACTORS[-1] * k):
+            self.recorder.note(
+                f"memory: {fit} smooth vectors fit into {memory / 1e9:.2f} GB, larger "
+                "subspaces are not tried"
+            )
+        return min(self.directions, fit)
+
+    def within(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """The sizes whose vectors take about half the time that is left, the first in any case."""
+        recorder, (_, size) = self.recorder, self.stated
+        if not recorder.deadline.is_set or self.is_small:
+            return sizes
+        share = recorder.deadline.share(0.5).remaining()
+        fit = tuple(p for p in sizes[1:] if smooth_seconds(size, p) <= share)
+        if len(fit) < len(sizes) - 1:
+            left = sizes[len(fit) + 1]
+            recorder.leave_out(f"subspaces of {left} and more smooth vectors are not tried")
+        return (sizes[0], *fit)
+
+    def solved(self, choice: Choice, start: Block | None = None) -> Solution:
+        """See `solve`."""
+        return solve(self, choice, start)
+
+    def criterion(self, choice: Choice, found: Solution, weight: float) -> tuple[bool, float]:
+        """Whether the clusters of a choice are K, and their E (WHC11 eq. 17)."""
+        laplacian = laplacian_of(self.work)
+        labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
+        labels[laplacian.nodes] = own = cluster(self, choice, found)
+        score = criterion_e(self.graph.affinity, labels, self.known, weight=weight)
+        return np.unique(own).size == self.k, score
 
     @property
     def graph(self) -> Graph:

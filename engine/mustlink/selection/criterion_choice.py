@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from mustlink.eigen.plain_solve import is_small
-from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InfeasibleError
-from mustlink.scores import criterion_e
-from mustlink.selection.constrained_fit import Request, cluster, solve
+from mustlink.selection.constrained_fit import Request
 from mustlink.selection.held_out_choice import Choice
 
 _HALF_WEIGHT = 20.0  # constrained nodes a cluster at which they weigh half in E
@@ -38,8 +33,11 @@ def by_few(request: Request, sizes: tuple[int, ...], tau: float) -> Choice:
     else:
         candidates = [(k - 1, grid.as_if_unknown, first)]
     candidates += [(p, value, form) for form in forms for p in ps for value in grid.smooth]
-    if request.subspace == "auto" and not tau and is_small(laplacian_of(request.work)):
-        candidates += [(None, value, first) for value in grid.exact]
+    if request.subspace == "auto" and not tau and request.is_small:
+        if request.solves_whole:
+            candidates += [(None, value, first) for value in grid.exact]
+        else:
+            request.left.append("the full problem")
     request.basis(max(ps), tau)  # at once: shorter ones, which are tried first, are its beginning
     t = request.known.nodes.size / k
     return _best_by_criterion(request, candidates, tau, t / (t + _HALF_WEIGHT))
@@ -50,7 +48,7 @@ def by_criterion(
 ) -> Choice:
     """The value of largest E, in the full problem for p = None, else among p directions."""
     given = request
-    if p is None and not is_small(laplacian_of(request.work)):
+    if p is None and not request.is_small:
         given = replace(request, solving=request.rough)
     form = request.formulation.form
     return _best_by_criterion(given, [(p, value, form) for value in values], tau)
@@ -73,7 +71,6 @@ def _best_by_criterion(
     # A vector cut at 0 may leave one side empty; the paper's way is tried first all the same.
     ways = request.roundings if request.k == 2 else request.roundings[:1]
     found: list[tuple[tuple[bool, float], Choice]] = []
-    laplacian = laplacian_of(request.work)
     start = None
     for number, (p, value, form) in enumerate(candidates):
         if found and request.recorder.deadline.is_over:
@@ -82,17 +79,14 @@ def _best_by_criterion(
             break
         try:
             trial = Choice(p, value, ways[0], "", tau=tau, form=form)
-            solution = solve(request, trial, start)
+            solution = request.solved(trial, start)
         except InfeasibleError:
             continue
         start = solution.vectors if p is None else None
         for way in ways:
             trial = replace(trial, way=way)
-            labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
-            labels[laplacian.nodes] = own = cluster(request, trial, solution)
-            score = criterion_e(request.graph.affinity, labels, request.known, weight=weight)
             # One giant cluster keeps all must-links and cuts nothing, but is no answer.
-            found.append(((np.unique(own).size == request.k, score), trial))
+            found.append((request.criterion(trial, solution, weight), trial))
     if not found:
         none = "no value tried leaves a feasible vector"
         return Choice(candidates[0][0], -0.1, ways[0], none, tau=tau)

@@ -31,6 +31,7 @@ Ints = NDArray[np.int64]
 Block = NDArray[np.float64]
 BasisOf = Callable[[int, float], SmoothBasis]
 
+NONE = "no constraints"  # why the smoothest vectors of the graph alone are clustered
 FACTORS = (1, 2, 4, 8, 12)  # p as multiples of K; with K the graph decides nearly everything
 _USUAL = 4
 _CLEAR_GAP = 3.0  # times the gaps that follow

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mustlink.cost.method_cost import Size, eigenvectors, full_problem
+from mustlink.cost.method_cost import Size, full_problem
 from mustlink.cost.process_memory import size_text
 from mustlink.cost.work import search_seconds, smooth_seconds, step_seconds
 from mustlink.deadline import duration_text
@@ -23,7 +23,7 @@ from mustlink.selection.constrained_fit import Request
 from mustlink.selection.criterion_choice import by_criterion, by_few
 from mustlink.selection.held_out import can_hold_out, folds_of, held_out_score, sampled_rows
 from mustlink.selection.held_out_choice import (
-    FACTORS,
+    NONE,
     WAY_MARGIN,
     Candidates,
     Choice,
@@ -57,16 +57,14 @@ def _resolved(request: Request) -> Choice:
         if request.regularization not in ("auto", 0):
             recorder.note("regularization: not used without constraints; NCut takes it")
         way = "kmeans" if request.roundings[0] == "sign" and k > 2 else request.roundings[0]
-        return Choice(None, grid.smooth[-1], way, "no constraints")
+        return Choice(request.unconstrained, grid.smooth[-1], way, NONE)
     if request.solves_exactly:
         return by_criterion(request, None, grid.exact)
-    laplacian = laplacian_of(request.work)
     if isinstance(request.subspace, str):
         labelled = request.known.counts()["labelled"]
-        sizes = subspace_sizes(k, _room(request, laplacian), labelled)
-        sizes = _within_time(request, laplacian, sizes)
+        sizes = request.within(subspace_sizes(k, request.most_directions(), labelled))
     else:
-        sizes = (min(int(request.subspace), laplacian.size - 1),)
+        sizes = (min(int(request.subspace), request.directions),)
     taus = _regularizations(request)
     values = grid.smooth if not request.by_criterion else grid.smooth[-1:]
     if _spares_none(request, taus) and not request.by_criterion:
@@ -83,7 +81,9 @@ def _resolved(request: Request) -> Choice:
         return replace(found, about_tau=choice.about_tau)
     open_ = request.subspace == "auto" and request.regularization in ("auto", 0)
     if open_ and choice.score is not None and choice.score < TRUSTED:
-        if recorder.deadline.is_over:
+        if not request.solves_whole:
+            request.left.append("the full problem")
+        elif recorder.deadline.is_over:
             recorder.leave_out("the full problem was not tried beside the smooth subspace")
         else:
             choice = _rival(request, choice)
@@ -107,7 +107,7 @@ def _regularizations(request: Request) -> tuple[float, ...]:
     """What may be added to the degrees, first what the rest must beat."""
     if request.regularization != "auto":
         return (float(request.regularization),)
-    return (0.0,) if reason_for_none(request.graph.look) else (0.0, SMOOTH)
+    return (0.0,) if reason_for_none(request.look) else (0.0, SMOOTH)
 
 
 def _why_one(request: Request) -> str:
@@ -116,27 +116,7 @@ def _why_one(request: Request) -> str:
         return "given"
     if request.solves_exactly:
         return "the full problem has no smooth subspace"
-    return reason_for_none(request.graph.look) or "no constraints, or too few to hold some out"
-
-
-def _room(request: Request, laplacian: NormalizedLaplacian) -> int:
-    """Smooth vectors that the graph has and the memory holds."""
-    there, k, memory = laplacian.size - 1, request.k, request.work.room
-    if memory is None:
-        return there
-    single, size = _stated(laplacian)
-    fit = max(k, eigenvectors(k).most_columns(size, memory, single=single))
-    if fit < min(there, FACTORS[-1] * k):
-        request.recorder.note(
-            f"memory: {fit} smooth vectors fit into {memory / 1e9:.2f} GB, larger "
-            "subspaces are not tried"
-        )
-    return min(there, fit)
-
-
-def _stated(laplacian: NormalizedLaplacian) -> tuple[bool, Size]:
-    """Whether vectors are in single precision, and the size of the graph."""
-    return laplacian.dtype == np.float32, Size(laplacian.size, laplacian.n_entries)
+    return reason_for_none(request.look) or "no constraints, or too few to hold some out"
 
 
 def _fits_whole(request: Request, laplacian: NormalizedLaplacian) -> bool:
@@ -144,7 +124,7 @@ def _fits_whole(request: Request, laplacian: NormalizedLaplacian) -> bool:
     room = request.work.room
     if room is None or is_small(laplacian):
         return True
-    single, size = _stated(laplacian)
+    single, size = request.stated
     needed = full_problem(request.k).peak(size, single=single)
     if needed <= room:
         return True
@@ -152,21 +132,6 @@ def _fits_whole(request: Request, laplacian: NormalizedLaplacian) -> bool:
         f"memory: the full problem needs {size_text(needed, up=True)} and is not tried"
     )
     return False
-
-
-def _within_time(
-    request: Request, laplacian: NormalizedLaplacian, sizes: tuple[int, ...]
-) -> tuple[int, ...]:
-    """The sizes whose vectors take about half the time that is left, the first in any case."""
-    recorder, size = request.recorder, Size(laplacian.size, laplacian.n_entries)
-    if not recorder.deadline.is_set or is_small(laplacian):
-        return sizes
-    share = recorder.deadline.share(0.5).remaining()
-    fit = tuple(p for p in sizes[1:] if smooth_seconds(size, p) <= share)
-    if len(fit) < len(sizes) - 1:
-        left = sizes[len(fit) + 1]
-        recorder.leave_out(f"subspaces of {left} and more smooth vectors are not tried")
-    return (sizes[0], *fit)
 
 
 def _rival(request: Request, choice: Choice) -> Choice:

@@ -74,9 +74,6 @@ def refuse(job: ClusterJob) -> None:
     other_solver = job.params.get("solver", "auto") not in ("auto", "lobpcg")
     if other_solver and job.method not in SPREADING:
         raise left_out(f"--solver {job.params['solver']}", "or take lobpcg")
-    other = job.params.get("regularization", "auto") not in ("auto", 0)
-    if other and job.method != "ncut":
-        raise left_out(f"--regularization {job.params['regularization']}", "or take 0")
     if job.params.get("variant") == "shi-malik":
         raise left_out("--variant shi-malik", "or take luxburg or ng")
     if job.method != "ncut":
