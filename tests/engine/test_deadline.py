@@ -250,7 +250,11 @@ def little(monkeypatch):
         monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
 
 
-@pytest.mark.parametrize(("method", "stays", "stages"), KEPT, ids=repr)
+@pytest.mark.parametrize(
+    ("method", "stays", "stages"),
+    KEPT,
+    ids=[f"{method!r}-{'disk' if stays else 'memory'}" for method, stays, _ in KEPT],
+)
 def test_no_stage_is_kept_after_one_that_was_cut_short(
     blobs, tmp_path, request, method, stays, stages
 ):
