@@ -1,7 +1,11 @@
 """A fitted estimator in a file is the same in another process; what is no such file is one line."""
 
+import json
+import os
 import subprocess
 import sys
+import tracemalloc
+import zlib
 
 import h5py
 import numpy as np
@@ -14,6 +18,7 @@ from mustlink.errors import InputError
 from mustlink.neighbours.reach import ReachKey
 from mustlink.preparation.fitted import Fitted
 from mustlink_io.commands import cli
+from mustlink_io.formats import stream
 from mustlink_io.hdf5 import store
 
 KINDS = [
@@ -177,6 +182,38 @@ def test_classes_with_names(tmp_path, dtype):
         assert same(words[file["labels"][()]], est.labels_)
 
 
+@pytest.mark.parametrize("kind", ["<U2000000", "|S80000000"])
+def test_the_width_of_names_is_that_of_the_names(tmp_path, kind):
+    X, truth = blobs()
+    y = np.array(["a", "bb", "c"], dtype="U9")[truth]
+    est = ml.Poisson(random_state=0).fit(X, np.where(known(truth, 0) >= 0, y, ""))
+    est.save(tmp_path / "m.h5")
+    path = tmp_path / "m.h5"
+    for name in ("labels_", "given_labels_", "classes_"):
+        new = text(b'"<U9"', f'"{kind}"'.encode())
+        path = altered(path, f"model/state/{name}/1/value", new)
+    tracemalloc.start()
+    back = ml.load(path)
+    assert tracemalloc.get_traced_memory()[1] < 2e7
+    tracemalloc.stop()
+    assert same(back.labels_.astype("U9"), est.labels_)
+
+
+def test_long_names_are_not_copied_for_every_row(tmp_path):
+    X, truth = blobs()
+    y = np.array(["a", "b" * 10**5, "c"], dtype=object)[truth]
+    est = ml.Poisson(random_state=0).fit(X, np.where(known(truth, 0) >= 0, y, ""))
+    est.save(tmp_path / "m.h5")
+    path = tmp_path / "m.h5"
+    for name in ("labels_", "given_labels_", "classes_"):
+        path = altered(path, f"model/state/{name}/1/value", text(b'"|O"', b'"<U200000"'))
+    tracemalloc.start()
+    back = ml.load(path)
+    assert tracemalloc.get_traced_memory()[1] < 2e7
+    tracemalloc.stop()
+    assert same(back.labels_, est.labels_)
+
+
 def test_affinity_of_pairs_after_loading(tmp_path):
     X, truth = blobs()
     est = fitted("SRCP", X, known(truth, 0))
@@ -248,6 +285,46 @@ def test_the_shell_and_python_take_each_others_files(tmp_path, monkeypatch, caps
     assert cli.run(["propagate", "x.csv", *more]) == 0
     back = ml.load("out.h5")
     assert same(back.refit(back.given_labels_).labels_, ml.load("out.h5").labels_)
+
+
+def test_given_points_are_those_of_the_file_the_shell_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, _ = blobs()
+    np.save("x.npy", X)
+    assert cli.run(["cluster", "x.npy", "-k", "3", "-m", "ncut", "-o", "out.h5"]) == 0
+    old = altered(tmp_path / "out.h5", "model/points", _without_content)  # as of 0.1
+    for path in ("out.h5", old):
+        for wrong in (X[::-1], X + 3):
+            with pytest.raises(InputError, match="data are other points than those that were fit"):
+                ml.load(path, data=wrong)
+        assert same(ml.load(path, data=X).predict(X), ml.load(path).predict(X))
+    (tmp_path / "x.npy").unlink()
+    assert same(ml.load("out.h5", data=X).predict(X), ml.load("out.h5").labels_)
+
+
+def _without_content(group):
+    said = json.loads(bytes(group["value"][()]))
+    said["{}"] = [one for one in said["{}"] if one[0] != "content"]
+    del group["value"]
+    group["value"] = np.frombuffer(json.dumps(said).encode(), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("what", ["/dev/zero", "pipe", "folder"])
+def test_points_in_what_is_no_file_are_refused_at_once(tmp_path, monkeypatch, what):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", blobs()[0])
+    assert cli.run(["cluster", "x.npy", "-k", "3", "-m", "ncut", "-o", "out.h5"]) == 0
+    os.mkfifo("pipe")
+    (tmp_path / "folder").mkdir()
+
+    def read(*_):
+        raise AssertionError("it was read")
+
+    monkeypatch.setattr(stream, "sha256", read)
+    new = text(b"x.npy", what.encode())
+    path = altered(tmp_path / "out.h5", "model/points/value", new)
+    with pytest.raises(InputError, match=f"those of {what}, which is no regular file"):
+        ml.load(path)
 
 
 def test_columns_that_were_dropped_may_be_left_out(tmp_path, monkeypatch):
@@ -482,6 +559,22 @@ def test_groups_in_each_other_and_links_elsewhere(models):
     for change in (into_itself, outside, soft):
         path = altered(models / "CSP.h5", "model/derived", change)
         with pytest.raises(InputError):
+            ml.load(path)
+
+    def points_outside(group):
+        del group["points"]
+        group["points"] = h5py.ExternalLink(str(models / "NCut.h5"), "/model/points")
+
+    def points_of_lies(group):
+        shape = group["points"].shape
+        del group["points"]
+        lies = group.file.create_dataset("lies", shape, "f4", chunks=shape, compression="gzip")
+        lies.id.write_direct_chunk((0, 0), zlib.compress(b"1" * 100))
+        group["points"] = h5py.SoftLink("/lies")
+
+    for change in (points_outside, points_of_lies):  # directly below the model
+        path = altered(models / "CSP.h5", "model", change)
+        with pytest.raises(InputError, match="model: has a link to elsewhere"):
             ml.load(path)
     path = altered(models / "CSP.h5", "model", lambda group: group.__delitem__("graph"))
     with pytest.raises(InputError, match="damaged"):

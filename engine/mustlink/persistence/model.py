@@ -39,6 +39,7 @@ from mustlink.state import found_by_fit
 from mustlink.workspace.keeper import digest
 
 VERSION = 1  # raised when a tree is written that an older reader would take wrongly
+_WIDE = 512  # bytes of a name; of wider ones an array has references
 RECORDS: tuple[type, ...] = (
     *derived.RECORDS,
     Adjustment,
@@ -205,8 +206,13 @@ def _texts_in(texts: Any, kind: Any, codes: Any) -> Any:
     refuse(bool(codes.size) and not 0 <= codes.min() <= codes.max() < len(texts), "names")
     names = np.array(texts, dtype=object)
     try:
-        return names[codes] if kind == "|O" else names[codes].astype(np.dtype(kind))
-    except (TypeError, ValueError):
+        dtype: Any = np.dtype(kind)
+        if dtype.itemsize > _WIDE:  # not believed: 20 bytes would become gigabytes
+            sizes = [len(str(one)) for one in texts]
+            most = sum(sizes) + _WIDE // 4 * codes.size  # one long name for every row is no less
+            dtype = kind[:2] if max(sizes) * max(codes.size, len(texts)) <= most else object
+        return names.astype(dtype)[codes]
+    except (TypeError, ValueError, OverflowError):
         raise damaged("names") from None
 
 

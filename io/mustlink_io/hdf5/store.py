@@ -126,6 +126,7 @@ def below(file: h5py.File, name: str) -> h5py.Group | None:
 def _look_below(file: h5py.File, name: str) -> None:
     group = _follow(file, name)
     if isinstance(group, h5py.Group):
+        _look_inside(file, name, group)  # which `visititems` leaves out
         group.visititems(lambda path, item: _look_inside(file, f"{name}/{path}", item))
 
 

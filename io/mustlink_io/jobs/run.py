@@ -217,7 +217,7 @@ def _model(
     """By what the estimator can be made again, its points those of their file; None for nothing."""
     if job.no_model or job.target is not None or not isinstance(estimator.graph_, Graph):
         return None
-    read = (job.data, inputs[0].sha256, job.wanted, job.steps, job.apart, data.value.shape)
+    read = (job.data, inputs[0].sha256, job.wanted, job.steps, job.apart, data.value)
     return state_of(estimator, points=reference_of(*read) if data.kind == "points" else None)
 
 
