@@ -17,6 +17,7 @@ from typing import Self
 from mustlink.errors import InputError
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "": 1.0}
+_LONGEST = 1e12  # seconds: 30,000 years
 
 
 @dataclass(frozen=True)
@@ -70,12 +71,12 @@ NEVER = Deadline()
 
 def parse_duration(given: float | str) -> float:
     """Seconds of a duration such as 20, "20s", "5min" or "1h"; raises InputError."""
-    if isinstance(given, Real) and not isinstance(given, bool) and 0 < given < math.inf:
+    if isinstance(given, Real) and not isinstance(given, bool) and 0 < given <= _LONGEST:
         return float(given)
     found = None
     if isinstance(given, str):
         found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-z]*)\s*", given.lower())
-    if found is None or found[2] not in _UNITS or not float(found[1]) > 0:
+    if found is None or found[2] not in _UNITS or not 0 < float(found[1]) <= _LONGEST:
         raise InputError(f"time_limit: {given!r} is no duration; write it as 20s, 5min or 1h")
     return float(found[1]) * _UNITS[found[2]]
 

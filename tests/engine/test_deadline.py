@@ -69,7 +69,9 @@ def test_durations(text, seconds):
     assert parse_duration(duration_text(seconds)) == pytest.approx(seconds, rel=0.01)
 
 
-@pytest.mark.parametrize("text", ["", "soon", "-1", 0, "0s", "5 parsecs", True, float("inf")])
+@pytest.mark.parametrize(
+    "text", ["", "soon", "-1", 0, "0s", "5 parsecs", True, float("inf"), 10**400]
+)
 def test_what_is_no_duration(text):
     with pytest.raises(InputError, match=r"^time_limit: .* is no duration; write it as 20s"):
         parse_duration(text)

@@ -153,6 +153,12 @@ def test_sizes(text, size):
     assert parse_size(text) == size
 
 
+@pytest.mark.parametrize("text", ["1e400", "1e400GB", "1e12 TB", float("inf"), 2**63])
+def test_what_no_memory_has_is_no_size(text):
+    with pytest.raises(InputError, match=r"memory: .* is not a size; write it as 4GB"):
+        parse_size(text)
+
+
 def test_a_size_without_its_unit_is_an_error():
     with pytest.raises(InputError, match="memory: '2' has no unit; write it as 2GB"):
         parse_size("2")

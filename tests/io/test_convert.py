@@ -380,6 +380,19 @@ def test_pairs_without_their_header_are_no_graph(tmp_path):
         formats.load_matrix(f"{tmp_path}/p.txt", 1)
 
 
+@pytest.mark.parametrize("verb", ["cluster -k 2", "propagate --labels a.graphml", "convert"])
+def test_a_graph_without_edges_is_one_line(tmp_path, monkeypatch, capsys, verb):
+    monkeypatch.chdir(tmp_path)
+    made = nx.Graph()
+    made.add_nodes_from("abc")
+    nx.write_graphml(made, "a.graphml")
+    name, *more = verb.split()
+    more += ["out.h5"] if name == "convert" else ["-o", "out.h5"]
+    assert cli.run([name, "a.graphml", *more]) == 2
+    told = capsys.readouterr().err.strip()
+    assert told == "mustlink: a.graphml: a graph without edges; nothing to cluster"
+
+
 def test_clusters_into_a_copy_of_graphml(tmp_path, capsys):
     made = nx.relabel_nodes(nx.from_scipy_sparse_array(graph()), dict(enumerate("vwxyz")))
     nx.set_node_attributes(made, {"v": 0.5}, "x")

@@ -320,6 +320,43 @@ def test_pairs(tmp_path):
         formats.load_pairs(str(tmp_path / "p.h5:worse"))
 
 
+@pytest.mark.parametrize("first", [2**60 + 1, 2**64 - 9, -(2**60)])
+def test_64_bit_identifiers_are_not_rounded(tmp_path, first):
+    ids = [first + i for i in range(8)]
+    edges = [(a, b) for a in ids[:4] for b in ids[:4] if a < b]
+    edges += [(a + 4, b + 4) for a, b in edges] + [(ids[0], ids[7])]
+    lines = "\n".join(f"{a},{b}" for a, b in edges)
+    points = "\n".join(f"{one},{i}.5,{-i}" for i, one in enumerate(ids))
+    (tmp_path / "x.csv").write_text(f"node,a,b\n{points}\n")
+    loaded = formats.load(str(tmp_path / "x.csv"))
+    assert loaded.names.texts.tolist() == [str(one) for one in ids]
+    assert loaded.value[:, 0].tolist() == [i + 0.5 for i in range(8)]
+    data = [loaded]
+    if first > 0:
+        (tmp_path / "e.csv").write_text(f"source,target\n{lines}\n")
+        data += [formats.load(str(tmp_path / "e.csv"))] if first < 2**63 else []
+    (tmp_path / "y.csv").write_text(f"node,label\n{ids[0]},0\n{ids[6]},1\n")
+    (tmp_path / "w.csv").write_text("node,weight\n" + "".join(f"{i},{i % 5}\n" for i in ids))
+    (tmp_path / "p.csv").write_text(f"i,j,belief\n{ids[0]},{ids[1]},1\n{ids[1]},{ids[6]},-1\n")
+    for one in data:
+        y = formats.load_classes(str(tmp_path / "y.csv"), 8, one.names).codes
+        assert np.flatnonzero(y >= 0).tolist() == [0, 6]
+        assert formats.load_pairs(str(tmp_path / "p.csv"), one.names)[0].tolist() == [
+            [0, 1],
+            [1, 6],
+        ]
+        w = formats.load_weights(str(tmp_path / "w.csv"), 8, one.names)
+        assert w.tolist() == [i % 5 for i in ids]
+
+
+def test_large_whole_numbers_are_coordinates_all_the_same(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("node,a,b\nA,9007199254740993,1\nB,18446744073709551617,2\n")
+    assert formats.load(str(path)).value[:, 0].tolist() == [2.0**53, 2.0**64]
+    path.write_text("node,a,b\nA,9007199254740993,1\nB,1e17,2\n")
+    assert formats.load(str(path)).value.shape == (2, 2)
+
+
 def test_labels_of_pixels(tmp_path):
     labels = np.array([[0, -1, 1], [-1, 2, 2]])
     np.save(tmp_path / "y.npy", labels)

@@ -15,6 +15,7 @@ from mustlink.errors import InputError
 
 PROGRAM = 340 * 10**6  # bytes of Python with all libraries and compiled kernels, no data
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_NO_SIZE = 2**63  # bytes, of no memory
 _FEW = 10**6  # bytes: nobody allows a process less
 _MMAP_THRESHOLD = -3  # its number in malloc.h
 _STATUS = Path("/proc/self/status")
@@ -90,16 +91,16 @@ def parse_size(text: str | float) -> int:
 
     Of text without a unit, so few that only the unit can be missing are an error, too.
     """
-    if isinstance(text, Real) and not isinstance(text, bool) and 1 <= text < math.inf:
+    if isinstance(text, Real) and not isinstance(text, bool) and 1 <= text < _NO_SIZE:
         return int(text)
     number = r"\s*(\d+\.?\d*(?:e\d+)?)\s*([KMGT]?)(i?)B?\s*"
     found = re.fullmatch(number, text, re.IGNORECASE) if isinstance(text, str) else None
-    if not found:
-        raise InputError(f"memory: {text!r} is not a size; write it as 4GB or 512MiB")
-    value, unit, binary = found.groups()
+    value, unit, binary = found.groups() if found else ("0", "", "")
     power = "KMGT".find(unit.upper()) + 1 if unit else 0
-    factor = 1024**power if binary else _UNITS[unit.upper()]
-    size = int(float(value) * factor)
+    exact = float(value) * (1024**power if binary else _UNITS[unit.upper()])
+    if not found or exact >= _NO_SIZE:
+        raise InputError(f"memory: {text!r} is not a size; write it as 4GB or 512MiB")
+    size = int(exact)
     if size < _FEW and value == found[0].strip():
         raise InputError(f"memory: {text!r} has no unit; write it as {value}GB, or {value}B")
     return size

@@ -124,6 +124,8 @@ def _check_edges(
     lines: Lines | None = None,
     texts: NDArray[np.object_] | None = None,
 ) -> None:
+    if not len(ends):
+        raise InputError(f"{where}: a graph without edges; nothing to cluster")
     if ends.min() < 0 or not (weights.min() >= 0 and weights.max() < np.inf):
         at = int((~((weights >= 0) & (weights < np.inf)) | (ends.min(axis=1) < 0)).argmax())
         i, j = ends[at] if texts is None else [store.text(texts[end])[:40] for end in ends[at]]

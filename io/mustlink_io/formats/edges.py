@@ -135,7 +135,7 @@ def of_table(table: tables.Table, where: str, *, directed: bool = False) -> Foun
             raise InputError(f"{where}: column {table.header[2]!r} is text; weights are numbers")
         weights = weights.astype(np.float64)
     if all(column.dtype.kind != "O" for column in cells):
-        ends = tables.to_integers(np.column_stack(cells), where, "edge")
+        ends = np.column_stack([tables.to_integers(part, where, "edge") for part in cells])
         return of_numbers(ends, weights, where, forced_by(table.header), directed=directed)
     texts, flat = _numbered_words(np.concatenate([tables.column_text(part) for part in cells]))
     return of_names(flat.reshape(2, -1).T, weights, texts, where, directed=directed)

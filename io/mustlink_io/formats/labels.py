@@ -192,14 +192,11 @@ def _read(place: Place, n_nodes: int | None) -> Table:
     """The table of labels; a first line that is a label stays one."""
     if place.suffix == ".parquet":
         return frames.read_parquet(place.path)
-    try:
-        header, numbers = tables.read_csv(place.path)
-        return Table(tuple(header), tuple(numbers.T))
-    except tables.WordError:
-        found = tables.read_table(place.path)
-    if len(found.columns) == 1 and not found.header and found.n_rows - 1 == n_nodes:
-        words = found.columns[0]
-        return Table((str(words[0]),), (words[1:],))  # type: ignore[index]
+    found = tables.read_columns(place.path)
+    words = found.text(0)
+    one = len(found.columns) == 1 and not found.header and words.dtype.kind == "O"
+    if one and found.n_rows - 1 == n_nodes:
+        return Table((str(words[0]),), (words[1:],))
     return found
 
 

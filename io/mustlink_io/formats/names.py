@@ -121,7 +121,7 @@ def _as_text(cells: NDArray[Any]) -> list[str]:
     with np.errstate(invalid="ignore"):
         whole = cells.dtype.kind != "f" or bool((cells == np.rint(cells)).all())
     if whole and (cells.dtype.kind != "f" or bool((np.abs(cells) < 2.0**53).all())):
-        return [str(cell) for cell in cells.astype(np.int64).tolist()]
+        return [str(int(cell)) for cell in cells.tolist()]
     return [f"{cell:.17g}" for cell in cells.tolist()]
 
 

@@ -132,7 +132,7 @@ def _from_table(
         )
     ends = [table.text(i), table.text(j)]
     if file.names is None and not _is_text(table, i) and not _is_text(table, j):
-        found = tables.to_integers(np.column_stack(ends), where, "pair")
+        found = np.column_stack([tables.to_integers(one, where, "pair") for one in ends])
     else:
         words_ = np.concatenate([tables.column_text(one) for one in ends])
         found = node_rows(words_, file.names, where).reshape(2, -1).T

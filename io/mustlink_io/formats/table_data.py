@@ -30,7 +30,7 @@ def of_csv(place: Place, asked: preparing.Asked) -> Read:
         return arcs(edges.read_edges(place.path, directed=True))
     try:
         names, numbers = tables.read_csv(place.path)
-        table = tables.Table(tuple(names), tuple(numbers.T))
+        table = tables.exact(place.path, names, numbers)
         if tables.find_column(names[:1], tables.NODE) is None and not asked.apart:
             doubts = coordinates.doubtful(table, str(place), asked.steps.drop)
             return Read(numbers, doubts=doubts, columns=table.header)

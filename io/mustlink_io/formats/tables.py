@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import re
 import warnings
@@ -97,25 +98,12 @@ def read_csv(path: Path) -> tuple[list[str], NDArray[np.float64]]:
     Lines beginning with # or % are comments. Raises InputError naming the place of the first
     cell that is not a number.
     """
-    number, line = first_line(path)
-    mark = delimiter(line)
-    words = words_of(line)
-    header = [] if all(is_number(word) for word in words) else words
-    skip = number + 1 if header else number
-    plain = _by_arrow(path, skip, mark, len(words))
+    header, mark, skip, width = _begin(path)
+    plain = _by_arrow(path, skip, mark, width)
     if plain is not None:
         return header, plain
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # numpy warns of a table without rows; we raise
-            table = np.loadtxt(
-                path,
-                delimiter=mark,
-                skiprows=skip,
-                comments=list(_COMMENT),
-                ndmin=2,
-                encoding="utf-8-sig",
-            )
+        table = _loaded(path, mark, skip)
     except (ValueError, UnicodeDecodeError) as error:
         words_ = re.sub(r"; use `usecols`.*", "", " ".join(str(error).split()))
         if "number of columns" in words_:  # numpy counts these rows from 1
@@ -131,6 +119,28 @@ def read_csv(path: Path) -> tuple[list[str], NDArray[np.float64]]:
             f"{path}: {len(header)} names in the header, but {table.shape[1]} columns below it"
         )
     return header, table
+
+
+def _begin(path: Path) -> tuple[list[str], str | None, int, int]:
+    """Names of columns, the mark between them, lines before the first numbers, and columns."""
+    number, line = first_line(path)
+    words = words_of(line)
+    header = [] if all(is_number(word) for word in words) else words
+    return header, delimiter(line), number + 1 if header else number, len(words)
+
+
+def _loaded(path: Path, mark: str | None, skip: int, **how: Any) -> NDArray[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # numpy warns of a table without rows; we raise
+        return np.loadtxt(
+            path,
+            delimiter=mark,
+            skiprows=skip,
+            comments=list(_COMMENT),
+            ndmin=2,
+            encoding="utf-8-sig",
+            **how,
+        )
 
 
 def _has_quotes(path: Path) -> bool:
@@ -196,7 +206,7 @@ def read_table(path: Path) -> Table:
     if len(raw) > 1:
         has_header = not all(map(is_number, names))
     else:
-        has_header = names[0].lower() in LABEL or (below[0].dtype.kind == "f" and len(rows) > 1)
+        has_header = names[0].lower() in LABEL or (below[0].dtype.kind in "fiu" and len(rows) > 1)
     if not has_header:
         return Table((), tuple(_column(cells) for cells in raw))
     if len(rows) == 1:
@@ -205,12 +215,26 @@ def read_table(path: Path) -> Table:
 
 
 def _column(cells: Sequence[str]) -> NDArray[Any]:
-    """Numbers if all cells are, an empty one being NaN, else text without outer blanks."""
+    """Numbers if all cells are, an empty one being NaN, else text without outer blanks.
+
+    Integers where in double precision not all of them exist, as of 64-bit identifiers.
+    """
     words = [cell.strip() for cell in cells]
     try:
-        return np.array([float(word) if word else np.nan for word in words], dtype=np.float64)
+        found = np.array([float(word) if word else np.nan for word in words], dtype=np.float64)
     except ValueError:
         return np.array(words, dtype=object)
+    if _may_be_rounded(found):
+        with contextlib.suppress(ValueError):  # as 1e17
+            whole = np.array([int(word) for word in words])
+            return whole if whole.dtype.kind in "iu" else found
+    return found
+
+
+def _may_be_rounded(column: NDArray[np.float64]) -> bool:
+    """Whether numbers are whole, none is missing, and some are so large that whole ones lack."""
+    size = float(np.abs(column).max(initial=0.0))
+    return 2.0**53 <= size <= 2.0**64 and bool((column == np.rint(column)).all())
 
 
 def read_columns(path: Path) -> Table:
@@ -219,7 +243,17 @@ def read_columns(path: Path) -> Table:
         header, numbers = read_csv(path)
     except WordError:
         return read_table(path)
-    return Table(tuple(header), tuple(numbers.T))
+    return exact(path, header, numbers)
+
+
+def exact(path: Path, header: Sequence[str], numbers: NDArray[np.float64]) -> Table:
+    """What `read_csv` read as a table, whose columns of identifiers are as they were written."""
+    columns: list[NDArray[Any]] = list(numbers.T)
+    for at, column in enumerate(columns):
+        if _may_be_rounded(column):
+            _, mark, skip, _ = _begin(path)
+            columns[at] = _column(_loaded(path, mark, skip, dtype=str, usecols=at)[:, 0].tolist())
+    return Table(tuple(header), tuple(columns))
 
 
 def find_column(header: Sequence[str], wanted: Sequence[str]) -> int | None:
