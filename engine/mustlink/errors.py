@@ -21,6 +21,14 @@ class OutOfMemoryError(InputError, MemoryError):
     """The memory named, or that of the system, does not suffice for a stage."""
 
 
+class AtHomeOnlyError(InputError):
+    """A parameter has a value that runs in memory only, and is asked for on disk or on ranks."""
+
+    def __init__(self, words: str, name: str = "") -> None:
+        super().__init__(words)
+        self.name = name
+
+
 class InfeasibleError(InputError):
     """No vector satisfies the constraints at this β (WD14 Alg. 1 line 4, Alg. 2 line 4)."""
 

@@ -10,11 +10,14 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from cases import planted_graph
+from mustlink.errors import InputError
 from mustlink.methods import stored_fit
 from mustlink_io import formats
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.hdf5 import store
 from mustlink_io.jobs import planning
+from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.on_disk import home_alone
 
 METHODS = ("csp", "sssc", "fast-ge", "ap")
 
@@ -120,6 +123,15 @@ def test_what_does_not_run_on_disk_needs_the_memory(planted, capsys, more):
     assert code == 2, err
     assert f"{more} does not run" in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("method", ["csp", "srcp"])
+def test_a_wrong_value_is_no_want_of_memory_whatever_its_words(method):
+    name = {"csp": "assign", "srcp": "solver"}[method]
+    parameters = {name: "this does not run"}
+    job = ClusterJob(data="w.h5", output="o.h5", method=method, n_clusters=3, params=parameters)
+    with pytest.raises(InputError, match=f"^{name}: .* unknown"):
+        home_alone(job, is_points=False)
 
 
 def test_nodes_that_stand_for_several_are_refused(planted, capsys):

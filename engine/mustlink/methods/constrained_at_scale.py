@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from mustlink.at_scale.constrained import USUAL, Asked, Found, constrained
@@ -11,7 +12,7 @@ from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.eigen.sharpness import default_tolerance
 from mustlink.eigen.solver import BASIS_TOL
 from mustlink.eigen.work import Work
-from mustlink.errors import InputError
+from mustlink.errors import AtHomeOnlyError, InputError
 from mustlink.methods.constraint_doubts import note_contradictions, warn_of_lost
 from mustlink.methods.cuts_in_words import doubt_feasible
 from mustlink.selection.constrained_fit import SHARP_BELOW
@@ -35,13 +36,16 @@ def check_at_scale(estimator: Any, where: str) -> None:
         "refine": estimator.refine,
         **estimator._home_alone(),
     }
-    told = [name for name, is_so in alone.items() if is_so]
-    if told:
-        value = getattr(estimator, told[0])
-        why = ""
-        if value == "exact":
-            why = ": no preconditioner of graph and constraints in one is made there"
-        raise InputError(f"{told[0]}: {value!r} does not run {where}{why}; leave it out")
+    refuse_at_home_only(estimator, alone, where)
+
+
+def refuse_at_home_only(estimator: Any, alone: Mapping[str, bool], where: str) -> None:
+    """Raise AtHomeOnlyError for the first parameter that is `alone`, if any."""
+    for name in (name for name, is_so in alone.items() if is_so):
+        value = getattr(estimator, name)
+        why = ": no preconditioner of graph and constraints in one is made there"
+        words = f"{name}: {value!r} does not run {where}{why if value == 'exact' else ''}"
+        raise AtHomeOnlyError(f"{words}; leave it out", name)
 
 
 def widest(estimator: Any, k: int) -> int:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.eigen.work import Work
-from mustlink.errors import InputError
 from mustlink.lyapunov.pairs_by_regions import SpreadPairs, spread_pairs
 from mustlink.lyapunov.regions import SpreadRows
 from mustlink.lyapunov.sources import Sources, sources_at
 from mustlink.methods.candidate_cuts import BestCut
+from mustlink.methods.constrained_at_scale import refuse_at_home_only
 from mustlink.methods.constraint_doubts import note_contradictions, warn_of_lost
 from mustlink.methods.moved_rows import Moves
 
@@ -34,10 +34,7 @@ def check_spread(estimator: Any, where: str) -> None:
         "eigen_solver": estimator.eigen_solver not in ("auto", "lobpcg"),
         "new_edges": isinstance(estimator.new_edges, str),
     }
-    for name, is_so in alone.items():
-        if is_so:
-            value = getattr(estimator, name)
-            raise InputError(f"{name}: {value!r} does not run {where}; leave it out")
+    refuse_at_home_only(estimator, alone, where)
 
 
 class Adjusted(Protocol):

@@ -11,7 +11,7 @@ import numpy as np
 
 from mustlink.cost.process_memory import size_text
 from mustlink.cost.stored_cost import StoredCost
-from mustlink.errors import InputError
+from mustlink.errors import AtHomeOnlyError, InputError
 from mustlink_io import formats
 from mustlink_io.formats import matrices
 from mustlink_io.formats.names import NodeNames
@@ -84,11 +84,10 @@ def _options_alone(job: Any, *, is_points: bool) -> Iterator[str]:
     if not of_labels and METHODS[job.method].takes:
         try:
             check_where(job, "on disk")
-        except InputError as error:
-            name = str(error).split(":")[0]
-            if name not in params or "does not run" not in str(error):
+        except AtHomeOnlyError as error:
+            if error.name not in params:
                 raise
-            yield _typed(name, params[name])
+            yield _typed(error.name, params[error.name])
 
 
 def _typed(name: str, value: Any) -> str:
