@@ -1,24 +1,34 @@
-"""Resident memory of this process, and the budget a caller names."""
+"""What the system gives this process, memory and cores, and the budget a caller names.
+
+Systems differ here and in `space.scratch_file`, in the engine nowhere else: where there is no
+/proc, psutil is asked.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import math
+import os
 import re
-import resource
 import sys
 from numbers import Real
 from pathlib import Path
+from typing import Any
 
 from mustlink.errors import InputError
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 PROGRAM = 340 * 10**6  # bytes of Python with all libraries and compiled kernels, no data
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _NO_SIZE = 2**63  # bytes, of no memory
 _FEW = 10**6  # bytes: nobody allows a process less
+_PROC = Path("/proc")  # of Linux
 _MMAP_THRESHOLD = -3  # its number in malloc.h
-_STATUS = Path("/proc/self/status")
 
 
 def peak_bytes() -> int:
@@ -29,14 +39,59 @@ def peak_bytes() -> int:
     found = _status("VmHWM")
     if found is not None:
         return found
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    if resource is not None:
+        return peak_of(resource.getrusage(resource.RUSAGE_SELF))
+    memory = _asked_of_psutil(os.getpid())
+    return 0 if memory is None else int(getattr(memory, "peak_wset", memory.rss))
+
+
+def peak_of(usage: Any) -> int:
+    """The largest resident size in bytes that `getrusage` or `wait4` tells of."""
+    return int(usage.ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
 
 
 def resident_bytes() -> int:
     """Resident size of this process now; where the system does not say, its high-water mark."""
-    found = _status("VmRSS")
+    found = memory_of(os.getpid())
     return peak_bytes() if found is None else found
+
+
+def memory_of(process: int) -> int | None:
+    """Resident size of a process; None where the system does not say, or it has ended."""
+    found = _status("VmRSS", process)
+    if found is None and not _PROC.exists():
+        found = getattr(_asked_of_psutil(process), "rss", None)
+    return found
+
+
+def room() -> int:
+    """Bytes that this process may ever take: the machine's memory, its limits, its group's."""
+    most = _memory_of_machine()
+    if resource is not None:
+        for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+            soft = resource.getrlimit(which)[0]
+            most = most if soft == resource.RLIM_INFINITY else min(most, soft)
+    try:
+        found = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        found = ""
+    return min(most, int(found)) if found.isdigit() else most
+
+
+def _memory_of_machine() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        import psutil
+
+        return int(psutil.virtual_memory().total)
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def left_by_system() -> int | None:
@@ -44,6 +99,8 @@ def left_by_system() -> int | None:
 
     It counts what was claimed and never touched, too: stacks of threads, holes in the heap.
     """
+    if resource is None:
+        return None
     limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
     claimed = _status("VmData")
     return None if limit == resource.RLIM_INFINITY or claimed is None else limit - claimed
@@ -68,13 +125,23 @@ def return_large_blocks() -> None:
         ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 20)
 
 
-def _status(name: str) -> int | None:
-    """Bytes of one entry of /proc/self/status."""
+def _status(name: str, process: int | str = "self") -> int | None:
+    """Bytes of one entry of /proc/PROCESS/status."""
     try:
-        found = re.search(rf"{name}:\s+(\d+) kB", _STATUS.read_text())
+        found = re.search(rf"{name}:\s+(\d+) kB", (_PROC / str(process) / "status").read_text())
     except OSError:
         return None
     return int(found.group(1)) * 1024 if found else None
+
+
+def _asked_of_psutil(process: int) -> Any:
+    """Sizes of a process as psutil tells them, None where it does not or has not to be there."""
+    with contextlib.suppress(ImportError):
+        import psutil
+
+        with contextlib.suppress(psutil.Error):
+            return psutil.Process(process).memory_info()
+    return None
 
 
 def size_text(n_bytes: float, *, up: bool = False) -> str:

@@ -6,8 +6,11 @@ resident memory of the process.
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,10 @@ from numpy.typing import NDArray
 
 from mustlink.cost.process_memory import size_text
 from mustlink.errors import InputError
+
+# Windows, and older macOS, have one place in an open file, which threads share.
+_MOVING = threading.Lock()
+_PIECE = 1 << 24  # bytes that are moved at once there
 
 
 class ScratchFile:
@@ -38,8 +45,12 @@ class ScratchFile:
 
     def _reserve(self, size: int, where: Any) -> None:
         try:
-            if size:
+            if size and hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(self._fd, 0, size)
+            elif size > shutil.disk_usage(where).free:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            else:
+                self._file.truncate(size)
         except OSError as error:
             self._file.close()
             raise InputError(
@@ -59,7 +70,7 @@ class ScratchFile:
         """Write a contiguous array from byte `at` on."""
         left = values.reshape(-1).view(np.uint8).data
         while left:
-            done = os.pwrite(self._fd, left, at)
+            done = _write_at(self._fd, left, at)
             left, at = left[done:], at + done
 
     def read(self, at: int, out: NDArray[Any]) -> None:
@@ -92,8 +103,26 @@ def read_into(fd: int, at: int, out: NDArray[Any]) -> bool:
     """Fill a contiguous array with bytes of an open file from `at` on; whether it has as many."""
     left = out.reshape(-1).view(np.uint8).data
     while left:
-        done = os.preadv(fd, [left], at)
+        done = _read_at(fd, left, at)
         if done == 0:
             return False
         left, at = left[done:], at + done
     return True
+
+
+def _read_at(fd: int, block: memoryview, at: int) -> int:
+    if hasattr(os, "preadv"):
+        return os.preadv(fd, [block], at)
+    with _MOVING:
+        os.lseek(fd, at, os.SEEK_SET)
+        found = os.read(fd, min(len(block), _PIECE))
+    block[: len(found)] = found
+    return len(found)
+
+
+def _write_at(fd: int, block: memoryview, at: int) -> int:
+    if hasattr(os, "pwrite"):
+        return os.pwrite(fd, block, at)
+    with _MOVING:
+        os.lseek(fd, at, os.SEEK_SET)
+        return os.write(fd, block[:_PIECE])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -13,6 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
+from mustlink.cost.process_memory import memory_of
+from mustlink_io import system
 from mustlink_io.batch.state import now
 
 PROGRAM = (
@@ -21,7 +21,6 @@ PROGRAM = (
     "mustlink_io.commands.batch_child",
 )  # -P: modules in the user's folder stay out of it
 _TAIL = 4096  # bytes of a log
-_KILL = int(signal.SIGKILL)
 
 
 class Running(ABC):
@@ -64,7 +63,7 @@ class Running(ABC):
     def complaint(self) -> str:
         """Why it failed, in one line."""
         if self.code is not None and self.code < 0:
-            guess = "; was the memory of the machine used up?" if self.code == -_KILL else ""
+            guess = "; was the memory of the machine used up?" if self.code == -system.KILL else ""
             return f"killed by signal {-self.code} ({signal.strsignal(-self.code)}){guess}"
         line = self.last_line().removeprefix("mustlink: ")
         return line if line and self.code == 2 else f"exit code {self.code}: {line or 'no words'}"
@@ -106,27 +105,19 @@ class Child(Running):
         """Whether it has ended; then `code` and `peak_bytes` are known."""
         if self.code is not None:
             return True
-        found, status, usage = os.wait4(self._process.pid, os.WNOHANG)
-        if not found:
-            return False
-        self.code = self._process.returncode = os.waitstatus_to_exitcode(status)
-        self.peak_bytes = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        return True
+        end = system.end_of(self._process)
+        if end is not None:
+            self.code, self.peak_bytes = end
+        return end is not None
 
     def send(self, number: int) -> None:
         """Send a signal to it and whatever it started."""
         if self.code is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, number)
+            system.send(self._process, number)
 
     def resident_bytes(self) -> int | None:
         """Memory it holds now, None where the system does not say."""
-        try:
-            text = Path(f"/proc/{self._process.pid}/status").read_text()
-        except OSError:
-            return None
-        found = re.search(r"VmRSS:\s+(\d+) kB", text)
-        return int(found.group(1)) * 1024 if found else None
+        return memory_of(self._process.pid)
 
 
 def stop(children: Sequence[Running], grace: float, hurry: list[int]) -> None:
@@ -137,7 +128,7 @@ def stop(children: Sequence[Running], grace: float, hurry: list[int]) -> None:
     while not all([child.poll() for child in children]):
         if time.monotonic() > deadline or hurry:
             for child in children:
-                child.send(signal.SIGKILL)
+                child.send(system.KILL)
             deadline = float("inf")
             hurry.clear()
         time.sleep(0.02)

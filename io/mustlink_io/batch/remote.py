@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mustlink_io import system
 from mustlink_io.batch import children
 from mustlink_io.batch.children import Child, Running
 
@@ -79,4 +79,4 @@ def run_job(
         time.sleep(_LOOK)
     seconds = child.seconds
     os.replace(own, result)
-    return child.code if child.code is not None else -signal.SIGKILL, child.peak_bytes, seconds
+    return child.code if child.code is not None else -system.KILL, child.peak_bytes, seconds

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from mustlink.cost.process_memory import cores
+from mustlink_io import system
 from mustlink_io.batch import admission
 from mustlink_io.batch.admission import Estimate
 from mustlink_io.batch.arguments import Ready, argument_list
@@ -28,20 +28,13 @@ GRACE = 10.0  # seconds from SIGTERM to SIGKILL
 _POLL, _LOOK = 0.05, 0.5  # seconds
 
 
-def _cores() -> int:
-    """Cores that this process may use."""
-    if sys.platform.startswith("linux"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 @dataclass(frozen=True)
 class Limits:
     """What the jobs of a batch share: memory in bytes (None: no limit), workers, cores."""
 
     memory: int | None = None
     workers: int = 1
-    cores: int = field(default_factory=_cores)
+    cores: int = field(default_factory=cores)
 
     def threads(self, ready: Ready) -> int:
         """Threads of a job: its own number, else the cores divided among the workers."""
@@ -265,7 +258,7 @@ def _listening(signals: list[int]) -> Iterator[None]:
 
     before: dict[int, Any] = {}
     with contextlib.suppress(ValueError):  # not the main thread
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in system.ENDING:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
                 before[number] = signal.signal(number, note)
     try:

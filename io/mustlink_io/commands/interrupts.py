@@ -23,7 +23,7 @@ def end_at_second_interrupt() -> None:
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
-    with contextlib.suppress(OSError, AttributeError, ValueError):
+    with contextlib.suppress(OSError, AttributeError, TypeError, ValueError):
         signal.signal(signal.SIGINT, signal.default_int_handler)  # ValueError in another thread
         library = ctypes.CDLL(None)
         once, always = library.sysv_signal, library.signal

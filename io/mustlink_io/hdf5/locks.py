@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import os
 import re
@@ -25,6 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mustlink.errors import InputError
+from mustlink_io import system
 
 _LONGEST = 200  # bytes of a name; file systems end at 255
 _POLL = 0.05  # seconds
@@ -48,11 +48,11 @@ def lock_file(path: str | Path, folder: Path | None = None) -> Path:
 def is_locked(path: str | Path) -> bool:
     """Whether a run holds the lock on `path`; nothing is made or changed."""
     try:
-        descriptor = os.open(lock_file(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(lock_file(path), os.O_RDONLY | system.OWN_FILE)
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        system.lock(descriptor, shared=True)
     except OSError as error:
         return error.errno in _BUSY
     finally:
@@ -86,9 +86,9 @@ def locked(
         if error.errno not in _NO_LOCKS:
             words = error.strerror or type(error).__name__
             raise InputError(f"{path}: cannot be locked by {lock.name}: {words}") from error
+        which = "the file system" if system.has_locks() else "this system"
         warnings.warn(
-            f"{path}: the file system has no locks; see to it yourself that no other run writes "
-            "this file",
+            f"{path}: {which} has no locks; see to it yourself that no other run writes this file",
             stacklevel=3,
         )
         yield None
@@ -105,14 +105,14 @@ def locked(
 def _acquire(lock: Path, deadline: float) -> int:
     """Descriptor of the locked file; BlockingIOError when it stays taken until the deadline."""
     while True:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        flags = os.O_RDWR | os.O_CREAT | system.OWN_FILE
         descriptor = os.open(lock, flags, 0o666)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            system.lock(descriptor)
             if _leads_to(lock, descriptor):
                 with contextlib.suppress(OSError):  # a full disk: the lock holds without a name
                     os.ftruncate(descriptor, 0)
-                    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+                    os.write(descriptor, f"{os.getpid()}\n".encode())
                 return descriptor
         except OSError as error:
             os.close(descriptor)

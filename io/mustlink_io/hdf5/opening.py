@@ -42,9 +42,9 @@ def open_h5(path: str | Path) -> Iterator[h5py.File]:
     try:
         there = path.stat()
         with _forerunner(path) as forerunner, _File(path, forerunner) as file:
-            if not os.path.samestat(there, os.fstat(file.id.get_vfd_handle())):
-                raise InputError(f"{path}: was replaced while it was opened; try again")
             if forerunner is not None:
+                if not os.path.samestat(there, os.fstat(file.id.get_vfd_handle())):
+                    raise InputError(f"{path}: was replaced while it was opened; try again")
                 forerunner.first = lambda: file  # from now on a new child shares this one
             _check_version(file)
             yield file

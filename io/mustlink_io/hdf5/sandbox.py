@@ -14,7 +14,6 @@ import contextlib
 import faulthandler
 import gc
 import os
-import resource
 import signal
 import sys
 import threading
@@ -28,6 +27,7 @@ from typing import Any
 from h5py._objects import phil
 
 from mustlink.errors import InputError
+from mustlink_io.system import can_fork, resource
 
 CPU_SECONDS = 4  # for looking at structures; values are read at RATE besides
 RATE = 20e6  # bytes a second that reading and inflating reaches on any machine
@@ -40,7 +40,7 @@ _children: list[int] = []  # the process itself, where it is one of these childr
 
 def is_child() -> bool:
     """Whether this process goes ahead of another, or where nothing can, as there are no forks."""
-    return not hasattr(os, "fork") or os.getpid() in _children
+    return not can_fork() or os.getpid() in _children
 
 
 def examine(where: str, look: Callable[[], object], n_bytes: int = 0) -> None:
@@ -143,6 +143,8 @@ class Forerunner:
 
 def allow(n_bytes: float) -> None:
     """Grant a child in `examine` the computing time to read and inflate so many bytes more."""
+    if os.getpid() not in _children:
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
     if soft != resource.RLIM_INFINITY:
         most = soft + int(n_bytes / RATE)

@@ -8,8 +8,6 @@ compressed chunk is inflated here first, by zlib with a limit on its output.
 from __future__ import annotations
 
 import math
-import os
-import resource
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any
 import h5py
 from h5py import h5t, h5z
 
+from mustlink.cost.process_memory import room
 from mustlink.errors import InputError
 
 LZF = 32000
@@ -26,19 +25,6 @@ _PLAIN = {h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32}
 _CHECKSUM = 4  # bytes that fletcher32 adds to a chunk
 _PIECE = 2**24  # bytes inflated at once
 _REPACK = "rewrite it with: h5repack -f GZIP=4 OLD NEW"
-
-
-def room() -> int:
-    """Bytes that this process may ever take: the machine's memory, its limits, its group's."""
-    most = os.sysconf("SC_PHYS_PAGES") * resource.getpagesize()
-    for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
-        soft = resource.getrlimit(which)[0]
-        most = most if soft == resource.RLIM_INFINITY else min(most, soft)
-    try:
-        found = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-    except OSError:
-        found = ""
-    return min(most, int(found)) if found.isdigit() else most
 
 
 def check_fits(n_bytes: int, where: str) -> None:

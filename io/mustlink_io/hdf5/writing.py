@@ -14,6 +14,7 @@ import h5py
 
 from mustlink.errors import InputError
 from mustlink_io.hdf5 import conforming, schema
+from mustlink_io.system import user
 
 _MAX_LINKS = 40
 _ROWS = 1 << 16  # of an answer on disk that are written in one go
@@ -37,7 +38,7 @@ def _target(path: str | Path) -> Path:
         if not here.is_symlink():
             break
         owner, folder = here.lstat().st_uid, here.parent.stat().st_uid
-        if hasattr(os, "geteuid") and owner not in (os.geteuid(), folder):
+        if user() is not None and owner not in (user(), folder):
             raise InputError(
                 f"{path}: is a link that another user made; remove it or give another name"
             )
@@ -85,9 +86,9 @@ def atomic(path: str | Path) -> Iterator[Path]:
         raise InputError(f"{path}: cannot be written: {_reason(error)}") from error
     try:
         yield temporary
+        _sync(temporary, os.O_RDWR)
         if target.exists():
             temporary.chmod(target.stat().st_mode & 0o777)
-        _sync(temporary)
         os.replace(temporary, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -151,8 +152,8 @@ def write(
             then(file, {id(full[name]): name for name in as_they_are if "@" not in name})
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+def _sync(path: Path, mode: int = os.O_RDONLY) -> None:
+    descriptor = os.open(path, mode)  # Windows writes back only what may be written
     try:
         os.fsync(descriptor)
     finally:
@@ -173,7 +174,7 @@ class Sink:
     """
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDWR)
+        self._file = open(path, "r+b", buffering=0)  # noqa: SIM115
         self._at = 0
         self.error: OSError | None = None
 
@@ -182,12 +183,12 @@ class Sink:
 
     def __exit__(self, *_: object) -> None:
         with contextlib.suppress(OSError):  # a file that matters was synced, and checked, before
-            os.close(self._descriptor)
+            self._file.close()
 
     def check(self) -> None:
         """Raise the error that was met, if any; else make sure of what was written (fsync)."""
         if self.error is None:
-            os.fsync(self._descriptor)
+            os.fsync(self._file.fileno())
         else:
             raise self.error
 
@@ -197,7 +198,8 @@ class Sink:
         done = 0
         try:
             while done < len(view) and self.error is None:
-                done += os.pwrite(self._descriptor, view[done:], self._at + done)
+                self._file.seek(self._at + done)
+                done += self._file.write(view[done:])
         except OSError as error:
             self.error = error
         self._at += len(view)
@@ -205,22 +207,22 @@ class Sink:
 
     def read(self, size: int = -1) -> bytes:
         """Read some bytes; h5py knows a file by this."""
-        rest = os.fstat(self._descriptor).st_size - self._at
-        found = os.pread(self._descriptor, rest if size < 0 else size, self._at)
+        self._file.seek(self._at)
+        found = self._file.read(size)
         self._at += len(found)
         return found
 
     def readinto(self, block: Any) -> int:
         """Read what the library wants back of what it wrote."""
-        view = memoryview(block).cast("B")
-        found = os.preadv(self._descriptor, [view], self._at)
+        self._file.seek(self._at)
+        found = self._file.readinto(memoryview(block).cast("B"))
         self._at += found
         return found
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Move to a place, as files do."""
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at}.get(whence)
-        self._at = offset + (os.fstat(self._descriptor).st_size if start is None else start)
+        self._at = offset + (os.fstat(self._file.fileno()).st_size if start is None else start)
         return self._at
 
     def tell(self) -> int:
@@ -232,7 +234,7 @@ class Sink:
         size = self._at if size is None else size
         try:
             if self.error is None:
-                os.ftruncate(self._descriptor, size)
+                self._file.truncate(size)
         except OSError as error:
             self.error = error
         return size

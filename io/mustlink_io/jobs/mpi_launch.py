@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 
 from mustlink.errors import InputError
+from mustlink_io.system import user
 
 _STARTED = "MUSTLINK_RANKS"  # set for the ranks that were started here
 # What launchers tell their processes: Open MPI, PMIx (srun too), MPICH and Intel's, MVAPICH.
@@ -80,7 +81,7 @@ def environment(ranks: int) -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
-    if os.geteuid() == 0:
+    if user() == 0:
         usual |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return {**usual, **os.environ, _STARTED: str(ranks)}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 import traceback
@@ -16,7 +15,7 @@ import numpy as np
 
 from mustlink.check import as_random_state
 from mustlink.constraints import Constraints
-from mustlink.cost.process_memory import peak_bytes
+from mustlink.cost.process_memory import cores, peak_bytes
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
 from mustlink.space.division import Division
@@ -148,9 +147,8 @@ def together(
         observer = observer if ranks.own == 0 else _silent()
         from mustlink.kernels.threads import threads
 
-        cores = len(os.sched_getaffinity(0))
         writing = locked(job.output) if ranks.own == 0 else nullcontext()
-        with writing, threads(job.threads or max(1, cores // ranks.count)):
+        with writing, threads(job.threads or max(1, cores() // ranks.count)):
             found = fit(ranks, observer)
         ranks.told(None)  # nobody ends before the result is written
     return found
