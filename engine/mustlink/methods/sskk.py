@@ -126,7 +126,10 @@ class SSKK(InformedClusterer):
         note_doubts(known, laplacian, recorder)
         kept = warn_if_broken(self.labels_, known, recorder, "a larger penalty or another method")
         if not tried[used].settled and _unsettled(tried[used]) not in recorder.left_out:
-            recorder.warn(f"{_unsettled(tried[used])}; raise max_iter")
+            recorder.warn(
+                f"single moves still lowered the objective after {tried[used].sweeps} sweeps; "
+                "raise max_iter"
+            )
         self.report_ = self._report(k, kept, problem, tried, used, recorder)
 
     def _report(

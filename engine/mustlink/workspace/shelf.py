@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mustlink.graph.scratch_graph import scratch_graph
 from mustlink.graph.stored import StoredGraph
 from mustlink.observe import Recorder
 from mustlink.workspace.keeper import VERSION, Keeper, Notes, Write, digest, in_c_order
@@ -92,6 +91,8 @@ class Shelf:
 
         Where it is not kept, it is written to temporary files.
         """
+        from mustlink.graph.scratch_graph import scratch_graph  # loads the compiler
+
         keeper, recorder = self.keeper, self.recorder
         write: Write = partial(scratch_graph, folder=self.scratch)
         if keeper is None or name is None or recorder.left_out:
