@@ -98,7 +98,7 @@ def test_the_page_and_the_table_have_the_same_answers(place):
     cluster()
     est = ml.load("out.h5")
     first = ml.next_queries(est, 3)
-    journal = Journal(Path("out.h5.answers"), "out.h5", 200)
+    journal = Journal.beside(Path("out.h5"), est)
     journal.add(Answer("label", first[:1], 2))
     journal.add(Answer("unknown", first[1:2]))
     assert cli.run(["ask", "out.h5", "-n", "5", "-o", "ask.csv"]) == 0

@@ -1,4 +1,6 @@
-"""Serve a page of points for the tests: `python served.py N FOLDER PORT`; tells its address.
+"""Serve a page of points for the tests: `python served.py N FOLDER PORT [SHIFT]`.
+
+It tells its address. The classes of the labels are those of the clusters, and SHIFT.
 
 Questions are the nodes 0, 7, 14, …: who chooses them is tested elsewhere.
 """
@@ -32,15 +34,15 @@ def every_seventh(estimator, n, kind, strategy, avoid):
     return np.flatnonzero(~known)[::7][:n]
 
 
-def main(n, folder, port):
+def main(n, folder, port, shift=0):
     X, truth = points(n)
     saved = folder / "out.h5"
     if saved.exists():
         est = ml.load(saved)
     else:
-        y = np.where(np.arange(n) < 8, truth, -1)
+        y = np.where(np.arange(n) < 8, (truth + shift) % 4, -1)
         est = ml.CSP(n_clusters=4, random_state=0).fit(X, y)
-    session = NodeSession(est, Journal(folder / "out.h5.answers", "out.h5", n), every_seventh)
+    session = NodeSession(est, Journal.beside(folder / "out.h5", est), every_seventh)
     show = of_texts([f"a leaf of <{NAMES[one]}>" for one in truth]) if n < 100_000 else None
     opening.page_of_session(session, show=show, output=saved).serve(
         port, opened=False, tell=lambda words: print(words, flush=True)
@@ -48,4 +50,4 @@ def main(n, folder, port):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
+    main(int(sys.argv[1]), Path(sys.argv[2]), *map(int, sys.argv[3:]))

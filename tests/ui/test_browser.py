@@ -1,12 +1,14 @@
 """The page in a real Chromium: painted on, labelled, asked, reloaded, killed and gone on from."""
 
 import asyncio
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -226,6 +228,78 @@ def test_lasso_answer_reload_kill_and_go_on(browser, tmp_path):
         says(tab, "the chance that a node is where it belongs")
         tab.set_viewport_size({"width": 420, "height": 800})
         tab.wait_for_function(NARROW)
+
+
+def last_line(folder, before):
+    """The last line of the answers once there are more than `before`."""
+    path = folder / "out.h5.answers"
+    for _ in range(WAIT // 50):
+        lines = path.read_text().splitlines() if path.exists() else []
+        if len(lines) > before:
+            return json.loads(lines[-1]), len(lines)
+        time.sleep(0.05)
+    raise AssertionError(f"no answer after line {before}")
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_what_a_button_says_is_what_is_written(browser, tmp_path, shift):
+    """Every button that answers, pressed; the file of answers beside the button's words."""
+    with process(HERE / "served.py", 400, tmp_path, 0, shift) as (_, address):
+        tab = opened(browser, address)
+        tab.get_by_role("button", name="ask me").click()
+        lines = 0
+        for number, left in enumerate(range(10, 0, -1)):
+            says(tab, f"{left} to go")
+            words = tab.locator(".answer button").all_inner_texts()
+            assert len(words) == 4
+            classes = [int(re.fullmatch(r"(?:\d \(class )?(\d)\)?", one)[1]) for one in words]
+            assert sorted(classes) == [0, 1, 2, 3]
+            assert shift == 0 or any("(class " in one for one in words)
+            text = tab.get_by_text(re.compile("^node [0-9]+$")).first.inner_text()
+            node, expected = int(text.split()[1]), {"kind": "label"}
+            if number < 4 or left == 1:
+                tab.get_by_role("button", name=words[number % 4], exact=True).click()
+                expected["value"] = classes[number % 4]
+            elif number == 4:
+                tab.get_by_role("button", name="don't know", exact=True).click()
+                expected = {"kind": "unknown"}
+            else:  # a button's words, typed
+                box = tab.get_by_placeholder("another class")
+                box.fill(words[number % 4])
+                box.press("Enter")
+                expected["value"] = classes[number % 4]
+            found, lines = last_line(tmp_path, lines)
+            assert {**found, **expected, "nodes": [node]} == found
+        says(tab, "no question is left")
+        tab.get_by_role("button", name="undo").click()
+        found, lines = last_line(tmp_path, lines)
+        assert found == {"kind": "undo"}
+        says(tab, "undone: ")
+        for words, value in (("together", 1), ("apart", -1)):
+            tab.reload()
+            tab.wait_for_selector("canvas", timeout=WAIT)
+            tab.wait_for_function("() => Bokeh.documents.length && Bokeh.documents[0].is_idle")
+            line(tab, "map", [(-4, 4)])
+            says(tab, r"node [0-9,]+ \(")
+            line(tab, "map", [(4, -4)])
+            says(tab, "node .* and ")
+            chosen = tab.locator(".picked").first.inner_text()
+            tab.get_by_role("button", name=words, exact=True).click()
+            found, lines = last_line(tmp_path, lines)
+            nodes = [int(one) for one in re.findall(r"(\d+) \(", chosen)]
+            assert found == {"kind": "pair", "nodes": sorted(nodes), "value": value}
+        line(tab, "map", [(4, 4)])
+        says(tab, r"node [0-9,]+ \(")
+        nodes = re.findall(r"(\d+) \(", tab.locator(".picked").first.inner_text())
+        for button, kind in (("label", "label"), ("name", "name")):
+            tab.get_by_placeholder("their class").fill("2" if kind == "label" else "oak")
+            tab.get_by_role("button", name=button, exact=True).click()
+            found, lines = last_line(tmp_path, lines)
+            assert (found["kind"], found["nodes"]) == (kind, [int(nodes[0])])
+            if kind == "label":
+                line(tab, "map", [(4, 4)])
+                says(tab, r"node [0-9,]+ \(")
+        assert found["value"] == "oak"
 
 
 def status_of(address, headers=None):

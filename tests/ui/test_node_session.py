@@ -220,8 +220,8 @@ def test_questions_avoid_what_one_does_not_know(csp):
     assert asked == [(csp, 3, "labels", "auto", [7]), (csp, 2, "pairs", "random", [[8, 9]])]
 
 
-def journal(folder, n=240):
-    return Journal(folder / "out.h5.answers", "data.h5", n)
+def journal(folder, n=240, graph=""):
+    return Journal(folder / "out.h5.answers", "data.h5", n, graph)
 
 
 def test_after_a_kill_all_answers_are_there(csp, tmp_path):
@@ -284,6 +284,8 @@ def test_answers_on_other_data_are_refused(tmp_path):
     journal(tmp_path).add(Answer("label", np.array([3]), 1))
     with pytest.raises(InputError, match="on other data"):
         journal(tmp_path, 241).read()
+    with pytest.raises(InputError, match="on other data of the same name"):
+        journal(tmp_path, graph="another").read()
     journal(tmp_path).path.write_text("node,cluster\n1,2\n")
     with pytest.raises(InputError, match="move the file away"):
         journal(tmp_path).read()
@@ -315,3 +317,110 @@ def test_a_cluster_is_told_by_the_class_of_its_labels():
     node = int(np.flatnonzero(TRUTH == 2)[-1])
     session.label([node], int(est.labels_[node]))
     assert est.constraints_.labels[node] == 3
+
+
+@pytest.mark.parametrize("shift", range(4))
+@pytest.mark.parametrize("method", [ml.CSP, ml.SRCP, ml.SSSC, ml.FastGE, ml.Poisson])
+def test_a_choice_records_the_class_that_it_names(method, shift):
+    how = {} if method is ml.Poisson else {"n_clusters": 4}
+    y = np.where(np.arange(240) < 12, (TRUTH + shift) % 4, -1)
+    session = NodeSession(method(**how, random_state=0).fit(X, y))
+    choices = session.choices
+    assert sorted(choices) == [0, 1, 2, 3]
+    of_cluster = {name: session._class_of.get(one, one) for one, name in session.names.items()}
+    for node, (choice, name) in enumerate(choices.items(), 20):
+        assert of_cluster.get(name, choice) == choice
+        session.choose([node], choice)
+        assert session.told[node] == session.answers[-1].value == choice
+        taken = session.checked(Answer("label", np.array([node]), name))
+        assert taken.value == {text: one for one, text in session.choices.items()}.get(name, choice)
+
+
+def test_a_class_without_nodes_is_not_mistaken_for_a_cluster():
+    y = np.full(240, -1)
+    y[:4], y[4:8] = TRUTH[:4] + 5, 1  # class 1 is told of nodes of four clusters
+    session = NodeSession(ml.CSP(n_clusters=2, random_state=0).fit(X, y))
+    names = list(session.choices.values())
+    assert len(set(names)) == len(names)
+    for choice, name in session.choices.items():
+        assert session.checked(Answer("label", np.array([20]), name)).value == choice
+
+
+class DyingError(Exception):
+    """Anything but bad input."""
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt, InputError, DyingError])
+def test_an_answer_whose_refit_fails_is_nowhere_and_undo_takes_the_one_before(
+    csp, tmp_path, monkeypatch, error
+):
+    session, before = NodeSession(csp, journal(tmp_path)), []
+    session.label([20], 1)
+
+    def refit(*_, **__):
+        before.extend(journal(tmp_path).read())
+        raise error("no more")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(ml.CSP, "refit", refit)
+        with pytest.raises(error):
+            session.label([33], 2)
+        assert [one.nodes.tolist() for one in before] == [[20], [33]]  # a kill would leave both
+        for held in (session.answers, journal(tmp_path).read()):
+            assert [one.nodes.tolist() for one in held] == [[20]]
+        with pytest.raises(error):
+            session.undo()
+        for held in (session.answers, journal(tmp_path).read()):
+            assert [one.nodes.tolist() for one in held] == [[20]]
+    assert csp.constraints_.labels[20] == 1
+    assert session.undo()
+    assert session.answers == journal(tmp_path).read() == []
+    assert csp.constraints_.labels[20] == -1
+
+
+def test_answers_that_cannot_be_written_do_not_count(csp, tmp_path, monkeypatch):
+    session = NodeSession(csp, journal(tmp_path))
+    session.label([20], 1)
+    labels, written = session.labels.copy(), journal(tmp_path).path.read_bytes()
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("os.fsync", full)
+        for call in (
+            lambda: session.label([33], 2),
+            lambda: session.unknown([34]),
+            lambda: session.name([35], "oak"),
+        ):
+            with pytest.raises(InputError, match="cannot be written: No space"):
+                call()
+            assert journal(tmp_path).path.read_bytes() == written
+    assert len(session.answers) == 1
+    assert csp.cluster_names_ == {}
+    np.testing.assert_array_equal(session.labels, labels)
+
+
+def test_a_label_is_corrected_after_pairs_were_saved(csp, tmp_path):
+    session = NodeSession(csp, journal(tmp_path))
+    session.pair(40, 44, True)
+    session.label([20], 0)
+    session.save(tmp_path / "out.h5")
+    session.label([20], 1)
+    told = csp.constraints_
+    assert told.labels[20] == 1
+    assert [sorted(pair) for pair in told.merged[0].tolist()] == [[40, 44]]
+    assert told.hard is not None
+    assert (told.labels >= 0).sum() == 13
+
+
+def test_answers_of_a_file_that_has_other_data_now_are_refused(csp, tmp_path):
+    target = tmp_path / "out.h5"
+    session = NodeSession(csp, Journal.beside(target, csp))
+    session.label([20], 1)
+    session.save(target)
+    session.unknown([21])
+    assert len(Journal.beside(target, ml.load(target)).read()) == 1
+    other = ml.CSP(n_clusters=4, random_state=0).fit(X[::-1], y=None, constraints=None)
+    with pytest.raises(InputError, match="on other data of the same name"):
+        NodeSession(other, Journal.beside(target, other))

@@ -46,8 +46,7 @@ class Opened:
                 "again to be asked"
             )
         carried = Carried.of(path)
-        journal = Journal(path.with_name(f"{path.name}.answers"), path.name, n)
-        return cls(path, NodeSession(estimator, journal), carried)
+        return cls(path, NodeSession(estimator, Journal.beside(path, estimator)), carried)
 
     def called(self, row: int) -> list[str]:
         """The name of a row, in a list; none where rows have no names."""
@@ -108,7 +107,13 @@ def answer(text: str, table: str, output: str | None = None) -> dict[str, Any]:
     given = [_as_answer(one, opened, path, classes) for one in told]
     unknown = [one for one in given if one.kind == "unknown"]
     known = [one for one in given if one.kind != "unknown"]
-    session.journal = Journal(target.with_name(f"{target.name}.answers"), target.name, session.n)
+    journal = Journal.beside(target, session.estimator)
+    if target != opened.path and journal.read():
+        raise InputError(
+            f"{journal.path}: holds answers that are in no model; save them on the page, or move "
+            "it away"
+        )
+    session.journal = None  # the table holds the answers until the model does
     if known:
         session.take(known)
     found = ml.settled(session.estimator)
@@ -116,6 +121,7 @@ def answer(text: str, table: str, output: str | None = None) -> dict[str, Any]:
     more = [] if output is None else ["-o", output]
     carried = opened.carried.then(shlex.join(["mustlink", "answer", text, table, *more]), path)
     session.beside = carried.with_classes({number: name for name, number in classes.items()})
+    session.journal = journal
     session.save(target)
     return {
         "output": str(target),

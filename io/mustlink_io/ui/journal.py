@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
+from mustlink.graph.stored import StoredGraph
+from mustlink.workspace.keeper import digest
 
 _FORMAT = "mustlink answers 1"
 _LARGEST = 1 << 30  # bytes of a journal that is read
@@ -66,11 +69,23 @@ class Step:
 
 @dataclass(frozen=True)
 class Journal:
-    """The file `path` of answers on the n rows of `data`, a name with what tells it apart."""
+    """The file `path` of answers on the n rows of `data`, whose graph has the digest `graph`."""
 
     path: Path
     data: str
     n: int
+    graph: str
+
+    @classmethod
+    def beside(cls, target: Path, estimator: Any) -> Journal:
+        """That of the result file `target`, of what the estimator was fitted to.
+
+        Other data of as many rows, in a file of the same name, have another graph. Cost O(nnz), on
+        disk O(n): there the numbers of neighbours tell graphs apart.
+        """
+        path, graph = target.with_name(f"{target.name}.answers"), estimator.graph_
+        known = digest(graph.ends if isinstance(graph, StoredGraph) else graph.affinity)
+        return cls(path, target.name, int(estimator.labels_.size), known)
 
     def read(self) -> list[Answer]:
         """Answers that were given and not undone; raises InputError for another file."""
@@ -92,31 +107,44 @@ class Journal:
                 found.pop()
         return found
 
-    def add(self, answer: Answer) -> None:
-        """Write an answer behind the others."""
-        entry = {"kind": answer.kind, "nodes": answer.nodes.tolist(), "value": answer.value}
-        self._append(entry)
+    def add(self, *answers: Answer) -> None:
+        """Write answers behind the others; where that fails, none of them is there."""
+        self._append(
+            [{"kind": one.kind, "nodes": one.nodes.tolist(), "value": one.value} for one in answers]
+        )
 
-    def undo(self) -> None:
-        """Write that the last answer does not count."""
-        self._append({"kind": _UNDO})
+    def undo(self, times: int = 1) -> None:
+        """Write that the last answers do not count."""
+        self._append([{"kind": _UNDO}] * times)
+
+    @property
+    def _of(self) -> dict[str, Any]:
+        """What the answers are on, as the first line says it."""
+        return {"data": self.data, "n": self.n, "graph": self.graph}
 
     def end(self) -> None:
         """Remove it: its answers are in a model now."""
         self.path.unlink(missing_ok=True)
 
-    def _append(self, entry: dict[str, Any]) -> None:
-        lines = [entry]
-        mode = "r+b" if self.path.exists() and self.path.stat().st_size else "wb"
-        if mode == "wb":
-            lines.insert(0, {"format": _FORMAT, "data": self.data, "n": self.n})
+    def _append(self, entries: Sequence[dict[str, Any]]) -> None:
+        if not entries:
+            return
+        lines = list(entries)
+        mode = "r+b" if self.path.exists() and self.path.stat().st_size else "w+b"
+        if mode == "w+b":
+            lines.insert(0, {"format": _FORMAT, **self._of})
         try:
-            with self.path.open(mode) as file:
-                file.seek(_whole(file))
+            with self.path.open(mode, buffering=0) as file:
+                end = file.seek(_whole(file))
                 file.truncate()  # what was cut off by a kill
-                file.write("".join(json.dumps(one) + "\n" for one in lines).encode())
-                file.flush()
-                os.fsync(file.fileno())
+                try:
+                    text = "".join(json.dumps(one) + "\n" for one in lines).encode()
+                    while text:
+                        text = text[file.write(text) :]
+                    os.fsync(file.fileno())
+                except OSError:
+                    file.truncate(end)  # lines that did not all fit
+                    raise
         except OSError as error:
             raise InputError(f"{self.path}: cannot be written: {error.strerror}") from error
 
@@ -132,10 +160,15 @@ class Journal:
     def _check(self, header: dict[str, Any]) -> None:
         if header.get("format") != _FORMAT:
             raise InputError(f"{self.path}: no file of answers; move it away")
-        if (header.get("data"), header.get("n")) != (self.data, self.n):
+        if any(header.get(name) != value for name, value in self._of.items()):
+            which = (
+                "of the same name; their graph is another"
+                if ((header.get("data"), header.get("n")) == (self.data, self.n))
+                else f"({header.get('n')} rows of {header.get('data')})"
+            )
             raise InputError(
-                f"{self.path}: answers on other data ({header.get('n')} rows of "
-                f"{header.get('data')}); move it away, or give another name with -o"
+                f"{self.path}: answers on other data {which}; move it away, or give another name "
+                "with -o"
             )
 
     def _answer(self, entry: dict[str, Any], number: int) -> Answer:

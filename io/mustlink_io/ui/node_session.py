@@ -88,11 +88,18 @@ class NodeSession:
 
     @property
     def choices(self) -> dict[Any, str]:
-        """What a node may be answered to be: every cluster, and classes that now have no node."""
+        """Class that an answer records, and what it is called: see `choose`.
+
+        Every cluster has its own, see `said_of_clusters.classes_of`; classes without nodes follow.
+        """
         found: dict[Any, str] = {self._class_of.get(one, one): name
                                  for one, name in self.names.items()}  # fmt: skip
-        told, called = said_of.told_classes(self.told), self._class_names
-        return found | {one: called.get(one, str(one)) for one in told if one not in found}
+        called, numbers = self._class_names, set(map(str, self.groups))
+        for one in said_of.told_classes(self.told):
+            if one not in found:
+                name = f"class {one}" if str(one) in numbers else str(one)
+                found[one] = called.get(one, name)
+        return found
 
     @property
     def _class_names(self) -> Mapping[Any, str]:
@@ -139,8 +146,12 @@ class NodeSession:
         return found
 
     def label(self, nodes: Any, value: int | str) -> None:
-        """Say that nodes (m,) are of a cluster or class, one of `groups` or a new one."""
+        """Say that nodes (m,) are of a cluster or class, by a number of `groups` or in words."""
         self.take([self.checked(Answer("label", self._checked(nodes), value))])
+
+    def choose(self, nodes: Any, choice: int | str) -> None:
+        """Say that nodes (m,) are of a class, one of the keys of `choices`."""
+        self.take([Answer("label", self._checked(nodes), choice)])
 
     def pair(self, first: int, second: int, together: bool) -> None:
         """Say that two nodes are together, or are not."""
@@ -157,6 +168,9 @@ class NodeSession:
                 raise InputError(f"pairs: node {answer.nodes[0]} twice; click two nodes")
             return answer
         value: int | str = answer.value
+        words = {name: one for one, name in self.choices.items()}
+        if isinstance(value, str) and value in words:
+            return Answer("label", answer.nodes, words[value])
         if not self._spreads or self._base.dtype.kind not in "OU":
             classes = {name: one for one, name in self._class_names.items()}
             if value in classes:
@@ -178,35 +192,50 @@ class NodeSession:
         if not self.takes_names:
             raise InputError("name: classes are called as their labels are; label with a name")
         answer = Answer("name", self._checked(nodes), name)
+        before = dict(self.estimator.cluster_names_)
         said_of.name_clusters(self.estimator, [answer])
-        if self.journal is not None:
-            self.journal.add(answer)
+        try:
+            if self.journal is not None:
+                self.journal.add(answer)
+        except BaseException:
+            self.estimator.name_clusters(
+                {**dict.fromkeys(self.estimator.cluster_names_, ""), **before}
+            )
+            raise
         self.answers.append(answer)
         self._tell(answer.words(), 0.0)
 
     def take(self, answers: Sequence[Answer]) -> None:
-        """Count answers, see `checked`, all by one refit; after an InputError none counts."""
+        """Count answers, see `checked`, all by one refit; where that fails, none counts.
+
+        They are in the journal before the refit, so that a kill does not lose them.
+        """
+        words = answers[0].words() if len(answers) == 1 else f"{len(answers)} answers"
+        if self.journal is not None:
+            self.journal.add(*answers)
         before = list(self.answers)
         self.answers += answers
-        words = answers[0].words() if len(answers) == 1 else f"{len(answers)} answers"
         try:
             self._refit(words)
-        except InputError:
+        except BaseException:
             self.answers = before
+            if self.journal is not None:
+                self.journal.undo(len(answers))
             raise
-        if self.journal is not None:
-            for one in answers:
-                self.journal.add(one)
 
     def undo(self) -> bool:
-        """Take the last answer back; False where there is none."""
+        """Take the last answer back; False where there is none. Where the refit fails it stays."""
         if not self.answers:
             return False
-        if self.journal is not None:
-            self.journal.undo()
         last = self.answers.pop()
-        if last.asks_a_fit:
-            self._refit(f"undone: {last.words()}")
+        try:
+            if last.asks_a_fit:
+                self._refit(f"undone: {last.words()}")
+            if self.journal is not None:
+                self.journal.undo()
+        except BaseException:
+            self.answers.append(last)
+            raise
         if last.kind == "name":
             self._name_again()
             self._tell(f"undone: {last.words()}", 0.0)
@@ -243,8 +272,7 @@ class NodeSession:
         self.answers = [one for one in self.answers if one.kind == "unknown"]
         if self.journal is not None:
             self.journal.end()
-            for one in self.answers:
-                self.journal.add(one)
+            self.journal.add(*self.answers)
 
     def _checked(self, nodes: Any) -> Ints:
         found = np.unique(np.asarray(nodes, dtype=np.int64))

@@ -126,8 +126,7 @@ def page_of_file(
         ).fit(data.to_fit(text), y, observer=observer)
         named = {} if data.names is None else {"/names": data.names.texts}
         beside = Carried(entries=named if data.image is None else {**named, "/image": data.image})
-    n = int(estimator.labels_.size)
-    journal = Journal(target.with_name(f"{target.name}.answers"), target.name, n)
+    journal = Journal.beside(target, estimator)
     beside = beside.then(shlex.join(["mustlink", "ui", text]))
     return page_of_session(
         NodeSession(estimator, journal, beside=beside), coordinates=where, show=made,

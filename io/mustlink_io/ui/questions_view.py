@@ -72,28 +72,32 @@ class QuestionsView:
 
     def _button(self, name: str, node: int, value: Any) -> Any:
         made = panel().widgets.Button(name=name, css_classes=["answer"], margin=2)
-        made.on_click(lambda _: self._begun("clustering …", node, value))
+        made.on_click(
+            lambda _: self._begun("clustering …", node, lambda: self.session.choose([node], value))
+        )
         return made
 
     def _typed(self, event: Any) -> None:
         """A class that has no button, or one that is new."""
-        if event.new.strip() and self.waiting:
-            self._begun("clustering …", self.waiting[0], event.new.strip())
+        words = event.new.strip()
+        if words and self.waiting:
+            node = self.waiting[0]
+            self._begun("clustering …", node, lambda: self.session.label([node], words))
             self.other.value = ""
 
-    def _begun(self, words: str, node: int, value: Any) -> None:
+    def _begun(self, words: str, node: int, answer: Callable[[], None] | None) -> None:
         """Take an answer; a second click on the same button is none to the next question."""
         if self.waiting[:1] == [node]:
-            self._status.during(words, lambda: self._answered(node, value))
+            self._status.during(words, lambda: self._answered(node, answer))
 
-    def _answered(self, node: int, value: Any) -> str:
+    def _answered(self, node: int, answer: Callable[[], None] | None) -> str:
         if self.waiting[:1] != [node]:
             return ""
-        if value is None:
+        if answer is None:
             self.session.unknown([node])
             told = f"node {node:,} is not asked again"
         else:
-            self.session.label([node], value)
+            answer()
             told = self._refresh()
         self.waiting = self.waiting[1:]
         self._next()

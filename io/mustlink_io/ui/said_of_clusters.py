@@ -26,7 +26,7 @@ def constraints_of(
     if base.labels is not None and (y != base.labels)[base.labels >= 0].any():
         if base.soft_labels is not None:
             raise InputError("labels: some were given with a prior, which cannot be changed")
-        base = base.weighted(labels=0.0)
+        base = base.having(labels=None)
     new = y if base.labels is None else np.where(base.labels >= 0, -1, y)
     found = base + Constraints.from_labels(new)
     pairs = [one for one in answers if one.kind == "pair"]
@@ -50,9 +50,10 @@ def told_classes(told: NDArray[Any]) -> list[Any]:
 
 
 def class_number(value: int | str, named: Mapping[int, str]) -> int:
-    """The class that is told by its number, or by the name of a cluster; raises InputError."""
+    """The class of a number, or of the name of a cluster; raises InputError."""
+    numbers: dict[int | str, int | str] = {name: one for one, name in named.items()}
     try:
-        found = int({name: one for one, name in named.items()}.get(str(value), value))
+        found = int(numbers.get(value, value))
     except ValueError:
         raise InputError(
             f"class {value!r}: classes have whole numbers here, and no cluster is called so; "
