@@ -283,14 +283,15 @@ def test_what_a_button_says_is_what_is_written(browser, tmp_path, shift):
             says(tab, r"node [0-9,]+ \(")
             line(tab, "map", [(4, -4)])
             says(tab, "node .* and ")
-            chosen = tab.locator(".picked").first.inner_text()
+            chosen = tab.get_by_text(re.compile("^node .* and ")).first.inner_text()
             tab.get_by_role("button", name=words, exact=True).click()
             found, lines = last_line(tmp_path, lines)
             nodes = [int(one) for one in re.findall(r"(\d+) \(", chosen)]
             assert found == {"kind": "pair", "nodes": sorted(nodes), "value": value}
         line(tab, "map", [(4, 4)])
         says(tab, r"node [0-9,]+ \(")
-        nodes = re.findall(r"(\d+) \(", tab.locator(".picked").first.inner_text())
+        chosen = tab.get_by_text(re.compile(r"^node [0-9]+ \(")).first.inner_text()
+        nodes = re.findall(r"(\d+) \(", chosen)
         for button, kind in (("label", "label"), ("name", "name")):
             tab.get_by_placeholder("their class").fill("2" if kind == "label" else "oak")
             tab.get_by_role("button", name=button, exact=True).click()
