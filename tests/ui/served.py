@@ -41,7 +41,8 @@ def main(n, folder, port, shift=0):
         est = ml.load(saved)
     else:
         y = np.where(np.arange(n) < 8, (truth + shift) % 4, -1)
-        est = ml.CSP(n_clusters=4, random_state=0).fit(X, y)
+        method = ml.SRCP if shift else ml.CSP  # SRCP numbers clusters by itself
+        est = method(n_clusters=4, random_state=0).fit(X, y)
     session = NodeSession(est, Journal.beside(folder / "out.h5", est), every_seventh)
     show = of_texts([f"a leaf of <{NAMES[one]}>" for one in truth]) if n < 100_000 else None
     opening.page_of_session(session, show=show, output=saved).serve(

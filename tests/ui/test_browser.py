@@ -286,12 +286,12 @@ def test_what_a_button_says_is_what_is_written(browser, tmp_path, shift):
             chosen = tab.get_by_text(re.compile("^node .* and ")).first.inner_text()
             tab.get_by_role("button", name=words, exact=True).click()
             found, lines = last_line(tmp_path, lines)
-            nodes = [int(one) for one in re.findall(r"(\d+) \(", chosen)]
+            nodes = [int(one) for one in re.findall(r"(?:node|and) (\d+) \(", chosen)]
             assert found == {"kind": "pair", "nodes": sorted(nodes), "value": value}
         line(tab, "map", [(4, 4)])
         says(tab, r"node [0-9,]+ \(")
         chosen = tab.get_by_text(re.compile(r"^node [0-9]+ \((?!.* and )")).first.inner_text()
-        nodes = re.findall(r"(\d+) \(", chosen)
+        nodes = re.findall(r"(?:node|and) (\d+) \(", chosen)
         for button, kind in (("label", "label"), ("name", "name")):
             tab.get_by_placeholder("their class").fill("2" if kind == "label" else "oak")
             tab.get_by_role("button", name=button, exact=True).click()
