@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mustlink
 from mustlink.errors import InputError
 from mustlink_io.batch import admission, children, templates
 from mustlink_io.batch.arguments import check, check_keys, fits
@@ -475,6 +476,17 @@ def test_resume_leaves_alone_what_ended_unless_something_changed(fake, run):
     assert (code, err) == (0, "")
     assert len(events("began")) == 15
     assert not Path("jobs.toml.state/j666").exists()
+
+
+def test_what_another_version_did_is_done_again(fake, run, monkeypatch):
+    jobs_file(MANY % "[1, 3]")
+    assert run("jobs.toml")[0] == 0
+    assert run("jobs.toml --resume")[0] == 0
+    assert len(events("began")) == 2
+    monkeypatch.setattr(mustlink, "__version__", "0.0.7")
+    _, _, err = run("jobs.toml --resume")
+    assert err.count("is run again: another version of mustlink did it") == 2
+    assert len(events("began")) == 4
 
 
 def test_a_job_that_had_ended_when_the_batch_was_killed_is_done(fake, run):

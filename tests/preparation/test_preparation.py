@@ -183,6 +183,21 @@ def test_quantiles_of_many_rows_are_those_of_a_sample(monkeypatch, table):
     assert (np.abs(np.log(found.fitted.scale / whole.scale_))[[0, 1, 5]] < 0.2).all()
 
 
+@pytest.mark.parametrize("how", ["median", "most_frequent", "mean"])
+def test_a_column_that_the_sample_misses_is_filled_by_its_values(monkeypatch, block_rows, how):
+    monkeypatch.setattr(survey, "SAMPLE", 20)
+    monkeypatch.setattr(survey, "_SAMPLE_ENTRIES", 0)
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=3000), np.full((3000, 2), np.nan)])
+    chosen = np.random.default_rng(0).choice(3000, 20, replace=False)
+    there = np.setdiff1d(np.arange(3000), chosen)[:1500:300]
+    X[there] = [[1, 7, 4]] * 4 + [[1, 8, 6]]
+    found = prepared(X, Preparation(impute=how, one_hot=(2,)))
+    assert found.fitted.fill[1:].tolist() == [7.2 if how == "mean" else 7, 4]
+    robust = prepared(X, Preparation("robust", impute="median"))
+    assert robust.fitted.centre[1] == 7
+
+
 def test_digits_far_from_0_survive_single_precision(table):
     found = prepared(table, Preparation("standard"))[:][:, 5]
     wanted = StandardScaler().fit_transform(table)[:, 5]

@@ -24,6 +24,7 @@ BLOCK_BYTES = 1 << 23  # of rows in double precision
 SAMPLE = 100_000  # rows that quantiles are taken of
 _SAMPLE_ENTRIES = 1 << 22  # fewer rows of very many columns
 MOST_CATEGORIES = 1000
+_FIRST = 100  # values of a column that the sample may miss
 _ORDERS = 100.0  # times the median of the values above 0
 
 
@@ -32,7 +33,8 @@ class Survey:
     """What one pass found out about points (n, d), of rows that are kept.
 
     `kept` are the numbers of the rows without missing values where the others are left out, else
-    None; `sample` (m, d) are rows by chance, all of them up to 100,000; `missing` (d,) counts cells
+    None; `sample` (m, d) are rows by chance, all of them up to 100,000, with the first values of a
+    column that has none in these; `missing` (d,) counts cells
     without a value, `low`, `high` and `mean` (d,) are of the others; `categories` are the values of
     the columns that become one-hot. In the columns `dropped` all is 0.
     """
@@ -87,6 +89,7 @@ def look(
     low, high = np.full(d, np.inf), np.full(d, -np.inf)
     missing, mean, there = np.zeros(d, dtype=np.int64), np.zeros(d), np.zeros(d)
     kept, sample, empty = [], [], np.ones(d, dtype=bool)
+    first, held = np.full((_FIRST, d), np.nan), np.zeros(d, dtype=np.intp)
     for start, raw in blocks(points):
         read = without(raw, dropped)
         _refuse_infinite(read, start, where, names)
@@ -103,6 +106,7 @@ def look(
             high = np.fmax(high, np.fmax.reduce(block, axis=0))
             there += (~gap).sum(axis=0)
             mean += np.where(gap, 0.0, block - mean).sum(axis=0) / np.maximum(there, 1)
+            _note_first(first, held, block, gap)
             sample.append(block[np.isin(rows, _between(chosen, rows), assume_unique=True)])
         for at in columns:
             found = np.unique(block[:, at])
@@ -116,6 +120,11 @@ def look(
     if missing.any() and asked.impute is None:
         raise missing_values(points, where, names, dropped)
     found_sample = np.concatenate(sample) if sample else np.empty((0, d))
+    missed = np.isnan(found_sample).all(axis=0)  # of no rows, too
+    if not len(found_sample):
+        found_sample = first[: held.max()]
+    elif missed.any():
+        found_sample[:_FIRST, missed] = first[: len(found_sample), missed]
     return Survey(
         n if left is None else int(left.size),
         None if left is None or left.size == n else left,
@@ -127,6 +136,16 @@ def look(
         tuple(values.items()),
         dropped,
     )
+
+
+def _note_first(
+    first: Floats, held: NDArray[np.intp], block: Floats, gap: NDArray[np.bool_]
+) -> None:
+    """Put the first values of every column into `first` (_FIRST, d), of which it has `held`."""
+    for at in np.flatnonzero((held < _FIRST) & ~gap.all(axis=0)):
+        some = block[~gap[:, at], at][: _FIRST - held[at]]
+        first[held[at] : held[at] + some.size, at] = some
+        held[at] += some.size
 
 
 def without(rows: Any, columns: Sequence[int] | NDArray[np.intp]) -> Any:

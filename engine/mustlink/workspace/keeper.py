@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mustlink.graph.stored import RowBlock, StoredGraph
 
-VERSION = 7  # raised when a stage computes something else from the same parameters
+VERSION = 8  # raised when a stage computes something else from the same parameters
 _ROWS = 1 << 16  # of a block on disk, looked at in one go
 
 Notes = tuple[tuple[str, bool], ...]  # what a stage said, and whether it was a warning

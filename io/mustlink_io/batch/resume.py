@@ -18,6 +18,7 @@ from mustlink_io.batch.state import (
     key,
     stamp,
     unchanged,
+    version,
 )
 from mustlink_io.hdf5 import store
 
@@ -49,6 +50,8 @@ def _outdated(ready: Ready, status: Status) -> str:
     """Why a status is about another job, empty if it is about this one."""
     if status.key != key(ready.spec):
         return "the jobs file asks for something else now"
+    if status.version != version():
+        return "another version of mustlink did it"
     for role, path in input_files(ready).items():
         if role not in status.inputs or not unchanged(path, status.inputs[role]):
             return f"its {role} changed"

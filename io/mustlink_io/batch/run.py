@@ -19,7 +19,7 @@ from mustlink_io.batch.children import Child, Running, stop
 from mustlink_io.batch.live import Snapshot, View
 from mustlink_io.batch.resume import finished, stamps, standing
 from mustlink_io.batch.spec import Where
-from mustlink_io.batch.state import LOG, PART, RESULT, State, Status, key, now
+from mustlink_io.batch.state import LOG, PART, RESULT, State, Status, key, now, version
 from mustlink_io.jobs.rates import measured_speed
 
 Phase = Literal["waiting", "running", "done", "failed", "interrupted"]
@@ -185,6 +185,7 @@ class Batch:
             name=item.name,
             phase="running",
             key=key(item.ready.spec),
+            version=version(),
             arguments=[],
             inputs=stamps(item.ready),
             attempts=attempts,

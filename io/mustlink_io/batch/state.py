@@ -15,7 +15,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+import mustlink
 from mustlink.errors import InputError
+from mustlink.workspace.keeper import VERSION
 from mustlink_io.batch.arguments import WAYS
 from mustlink_io.batch.expand import JobSpec
 from mustlink_io.batch.templates import MARK
@@ -51,6 +53,7 @@ class Status(BaseModel):
     name: str
     phase: Phase
     key: str
+    version: str = ""
     arguments: list[str]
     inputs: dict[str, Stamp]
     attempts: int = 0
@@ -78,6 +81,11 @@ def key(spec: JobSpec) -> str:
     values = {name: value for name, value in spec.values.items() if name not in WAYS}
     text = json.dumps([spec.command, values], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def version() -> str:
+    """What made a result: this version, and that of the results of its stages."""
+    return f"{mustlink.__version__}, stages {VERSION}"
 
 
 def stamp(path: Path, digest: bool = False) -> Stamp:
