@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+import threading
 import zipfile
 import zlib
 from pathlib import Path
@@ -604,6 +605,35 @@ def test_one_child_goes_ahead_until_it_is_harmed(monkeypatch):
         ahead.close()
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)  # no child is left
+
+
+HELD = threading.Lock()
+
+
+def _takes_a_lock(file):
+    with HELD:
+        raise InputError("had it")
+
+
+def test_a_child_with_a_lock_of_another_thread_is_no_end_of_waiting(monkeypatch):
+    monkeypatch.setattr(sandbox, "IDLE", 0.2)
+    monkeypatch.setattr(sandbox, "_LOOK", 0.05)
+    with HELD:
+        ahead = sandbox.Forerunner("x.h5", lambda: "it")
+        with pytest.raises(InputError, match=r"x\.h5:a: reading it stands still; is its"):
+            ahead.go_ahead("x.h5:a", _takes_a_lock)
+        ahead = sandbox.Forerunner("x.h5", lambda: "it")
+    with pytest.raises(InputError, match="had it"):  # by a second child
+        ahead.go_ahead("x.h5:a", _takes_a_lock)
+    ahead.close()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)  # no child is left
+
+
+def test_a_child_that_computes_is_waited_for(monkeypatch):
+    monkeypatch.setattr(sandbox, "IDLE", 0.1)
+    monkeypatch.setattr(sandbox, "_LOOK", 0.05)
+    sandbox.examine("x.h5", lambda: sum(range(10**7)))
 
 
 def test_a_file_that_is_open_needs_one_child(monkeypatch, tmp_path):

@@ -17,6 +17,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -31,6 +32,8 @@ from mustlink_io.system import can_fork, resource
 
 CPU_SECONDS = 4  # for looking at structures; values are read at RATE besides
 RATE = 20e6  # bytes a second that reading and inflating reaches on any machine
+IDLE = 60.0  # seconds in which a child neither computes nor waits for a disk: it never will
+_LOOK = 0.5  # seconds
 _SPARE = 2**30  # bytes that looking may take beside what this process has
 _LONGEST = 2000  # bytes of a message
 _UNHARMED, _REFUSED, _TOO_LARGE = b"0", b"1", b"2"
@@ -62,8 +65,10 @@ class Forerunner:
 
     It begins with `first`, and what that returns is handed to every step after; it may be exchanged
     for another later. A child that was harmed is replaced before the next step, and so is one that
-    does not know the modules loaded here since. Errors and limits are those of `examine`, the
-    computing time for each step anew (to half a second), the memory for all together.
+    does not know the modules loaded here since. One that stands still is, too, and the step tried
+    again: a lock that another thread held at the fork is held in the copy for ever. Errors and
+    limits are those of `examine`, the computing time for each step anew (to half a second), the
+    memory for all together.
     """
 
     def __init__(self, where: str, first: Callable[[], object], n_bytes: int = 0) -> None:
@@ -72,7 +77,7 @@ class Forerunner:
         self._owner, self._lock = os.getpid(), threading.Lock()
         self._child, self._n_modules = 0, 0
         self._pipe: Connection
-        self._start()
+        self._begin()
 
     def go_ahead(self, where: str, step: Callable[..., object], *arguments: Any) -> None:
         """Have the child do `step(what first returned, *arguments)`; a function of a module."""
@@ -83,8 +88,12 @@ class Forerunner:
             if self._child and self._n_modules != len(sys.modules):
                 self.close()
             if not self._child:
+                self._begin()
+            try:
+                self._ask(where, (step, arguments))
+            except _StuckError:
                 self._start()
-            self._ask(where, (step, arguments))
+                self._ask(where, (step, arguments))
 
     def close(self) -> None:
         """End the child, if there is one."""
@@ -97,6 +106,12 @@ class Forerunner:
         child, self._child = self._child, 0
         self._pipe.close()
         return os.waitpid(child, 0)[1]
+
+    def _begin(self) -> None:
+        try:
+            self._start()
+        except _StuckError:
+            self._start()
 
     def _start(self) -> None:
         self._n_modules = len(sys.modules)
@@ -126,6 +141,7 @@ class Forerunner:
         try:
             for one in question:
                 self._pipe.send(one)
+            self._wait(where)
             said = self._pipe.recv_bytes()
         except (EOFError, ConnectionError) as error:
             raise InputError(_verdict(where, self._bury())) from error
@@ -139,6 +155,29 @@ class Forerunner:
             )
         if said[:1] == _REFUSED:
             raise InputError(said[1:].decode("utf-8", "replace"))
+
+    def _wait(self, where: str) -> None:
+        """Return when the child answers or has ended; _StuckError where it does nothing."""
+        before, since = _doing(self._child), time.monotonic()
+        while not self._pipe.poll(_LOOK):
+            now = _doing(self._child)
+            if now != before or now[0] != "S":
+                before, since = now, time.monotonic()
+            elif time.monotonic() - since > IDLE:
+                raise _StuckError(f"{where}: reading it stands still; is its disk there? try again")
+
+
+class _StuckError(InputError):
+    """A child waits, and not for a disk."""
+
+
+def _doing(process: int) -> tuple[str, float]:
+    """State of a process and its computing time: S waits, D waits for a disk, as Linux has it."""
+    try:
+        told = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return "", 0.0  # nobody knows: as if it went on
+    return told[0], float(told[11]) + float(told[12])
 
 
 def allow(n_bytes: float) -> None:
