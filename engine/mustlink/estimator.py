@@ -156,8 +156,11 @@ class GraphEstimator(InFiles, PlainParameters, BaseEstimator):
         if not isinstance(X, Graph):
             validate_data(self, X, skip_check_array=True)
 
-    def _new_points(self, X: Any) -> NewPoints:
-        """Points of the same columns beside those that were fitted; raises InputError."""
+    def _new_points(self, X: Any, columns: int = 0) -> NewPoints:
+        """Points of the same columns beside those that were fitted; raises InputError.
+
+        `columns` are those of what is wanted of them, which must fit into `memory`.
+        """
         check_is_fitted(self)
         if isinstance(self.graph_, StoredGraph):
             raise InputError("new points: the graph of those that were fitted stays on disk")
@@ -167,6 +170,12 @@ class GraphEstimator(InFiles, PlainParameters, BaseEstimator):
             )
         new = as_points(X := self._as_fitted(X))
         validate_data(self, X, reset=False, skip_check_array=True)
+        needed, budget = 8 * new.shape[0] * columns, self._budget
+        if budget is not None and needed > budget:
+            raise InputError(
+                f"memory: {size_text(budget)} given, but {new.shape[0]} points by {columns} "
+                f"columns take {size_text(needed)}; give fewer points at a time, or raise memory"
+            )
         near = self.n_neighbors, self.metric
         return NewPoints.beside(as_points(self._points), self.graph_, new, *near)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import adjusted_rand_score
 
 import cases
 import mustlink as ml
@@ -452,3 +453,43 @@ def test_weights_are_checked():
             fresh(ml.GFHF()).fit(W, labels, sample_weight=wrong)
         with pytest.raises(InputError, match="sample_weight"):
             fresh(ml.NCut(3)).fit(W, sample_weight=wrong)
+
+
+# These weigh what is known against a penalty: one that counts 100 is known 100 times.
+COUNTING = ("GFHF, masses", "TikReg", "ClusterKernel", "ClusterKernel, plain", "AP", "AP, affinity")
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-5, 1e4, 1e300])
+@pytest.mark.parametrize(("name", "estimator"), [*PROPAGATORS.items(), *CLUSTERERS.items()])
+def test_the_unit_of_weights_changes_nothing(name, estimator, unit):
+    W, counts, labels, _ = problem(1)
+    one = fresh(estimator).fit(W, labels, sample_weight=counts)
+    other = fresh(estimator).fit(W, labels, sample_weight=unit * counts)
+    if name in COUNTING:
+        assert np.isfinite(other.labels_).all()
+    elif hasattr(one, "label_distributions_"):
+        assert_allclose(other.label_distributions_, one.label_distributions_, atol=1e-6)
+    else:
+        assert adjusted_rand_score(other.labels_, one.labels_) == 1.0
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e300])
+@pytest.mark.parametrize("weights", ["local", "connectivity"])
+def test_equal_weights_of_points_are_no_weights(weights, unit):
+    rng = np.random.default_rng(0)
+    truth = np.arange(90) % 3
+    X = (rng.normal(size=(90, 3)) + 6 * np.eye(3)[truth]).astype(np.float32)
+    one = ml.NCut(3, weights=weights, random_state=0).fit(X)
+    other = ml.NCut(3, weights=weights, random_state=0).fit(X, sample_weight=np.full(90, unit))
+    assert adjusted_rand_score(other.labels_, one.labels_) == 1.0
+    assert not other.report_.warnings
+
+
+def test_rows_whose_weight_is_lost_are_told():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    counts = np.r_[np.full(58, 1e200), 1e-200, 1e-200]
+    est = ml.NCut(2, random_state=0).fit(X, sample_weight=counts)
+    assert_array_equal(est.labels_[-2:], -1)
+    assert any("edges below" in note for note in est.report_.notes)
+    near = ml.NCut(2, random_state=0).fit(X, sample_weight=np.r_[np.full(58, 1.0), 1e-60, 1e-60])
+    assert (near.labels_ >= 0).all()

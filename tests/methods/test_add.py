@@ -251,3 +251,18 @@ def test_what_cannot_be_added_changes_nothing():
     with pytest.raises(AttributeError):
         directed.add(W[:1])
     assert y.size == 90
+
+
+@pytest.mark.parametrize("all_pairs", [2e8, 0.0])
+@pytest.mark.parametrize("name", ["CSP", "Poisson"])
+def test_a_copy_of_a_row_that_counts_nothing_is_a_point_of_its_own(name, all_pairs, monkeypatch):
+    monkeypatch.setattr(joining, "_ALL", all_pairs)
+    X, truth = blobs(200, k=2)
+    y, counts = np.where(np.arange(200) < 20, truth, -1), np.ones(200)
+    counts[[50, 61]] = 0
+    known = {"n_clusters": 2} if name == "CSP" else {}
+    est = getattr(ml, name)(**known, random_state=0).fit(X, y, sample_weight=counts)
+    wanted = est.predict(X[[50, 61, 70]])
+    est.add(X[[50, 61, 70]])
+    assert np.array_equal(est.labels_[-3:], wanted)
+    assert np.array_equal(est.labels_[[50, 61]], [-1, -1])

@@ -493,3 +493,48 @@ def test_settled_with_too_few_answers():
     found = ml.settled(est)
     assert not found.enough
     assert "too few" in str(found)
+
+
+@pytest.mark.parametrize("strategy", PAIR_STRATEGIES)
+def test_as_many_pairs_are_asked_as_are_wanted(strategy):
+    est, _, _ = fitted(n=260, k=2, known=4, method="CSP")
+    found = ml.next_queries(est, 200, kind="pairs", strategy=strategy)
+    assert found.shape == (200, 2)
+    assert len({tuple(sorted(pair)) for pair in found.tolist()}) == 200
+    if strategy not in ("auto", "neighbourhoods"):  # where every node is in one pair first
+        assert np.unique(found[:100]).size == 200
+
+
+@pytest.mark.parametrize("strategy", ["random", "expected-error"])
+def test_all_pairs_are_asked_that_do_not_follow(strategy):
+    est, _, given = fitted(n=61, k=2, known=4, method="CSP")
+    found = ml.next_queries(est, 10_000, kind="pairs", strategy=strategy)
+    told = np.flatnonzero(given >= 0).tolist()
+    wanted = {(i, j) for i in range(61) for j in range(i + 1, 61)} - {
+        (i, j) for i in told for j in told if i < j
+    }
+    assert {tuple(sorted(pair)) for pair in found.tolist()} == wanted
+    assert len(found) == len(wanted)
+
+
+def test_what_turning_holds_does_not_grow_with_pairs():
+    est, _, _ = fitted(n=90, k=3, method="CSP")
+    situation = Situation.of(est)
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(0, situation.m, (70_000, 2))
+    whole = turning(situation, pairs)
+    assert np.array_equal(whole[-5:], turning(situation, pairs[-5:]))
+
+
+def test_a_matrix_whose_rows_alone_have_labels_is_settled_or_not():
+    rng = np.random.default_rng(0)
+    M = (rng.random((40, 30)) < 0.1).astype(float)
+    M[:20, :15] += 1
+    M[20:, 15:] += 1
+    given = np.where(np.arange(40) % 3, np.arange(40) // 20, -1)
+    graph = ml.bipartite_graph(M)
+    for method in (ml.Poisson(), ml.CSP(2)):
+        est = method.set_params(affinity="precomputed", random_state=0).fit(graph, given)
+        assert ml.settled(est).draws == 3
+        whole = np.concatenate([given, np.full(30, -1)])
+        assert ml.settled(est) == ml.settled(est.refit(whole))

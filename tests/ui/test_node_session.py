@@ -1,5 +1,8 @@
 """Answers of a person on a fitted estimator: refits, undo, history, and what a kill leaves."""
 
+import zlib
+
+import h5py
 import numpy as np
 import pytest
 
@@ -7,6 +10,7 @@ import mustlink as ml
 from mustlink.errors import InputError
 from mustlink_io.ui.journal import Answer, Journal
 from mustlink_io.ui.node_session import NodeSession
+from mustlink_io.ui.opening import shown
 from mustlink_io.ui.said_of_clusters import classes_of
 
 
@@ -424,3 +428,42 @@ def test_answers_of_a_file_that_has_other_data_now_are_refused(csp, tmp_path):
     other = ml.CSP(n_clusters=4, random_state=0).fit(X[::-1], y=None, constraints=None)
     with pytest.raises(InputError, match="on other data of the same name"):
         NodeSession(other, Journal.beside(target, other))
+
+
+@pytest.mark.parametrize("method", [ml.Poisson(), ml.CSP(2)])
+def test_a_column_of_a_matrix_takes_a_label(method):
+    rng = np.random.default_rng(0)
+    M = (rng.random((40, 30)) < 0.1).astype(float)
+    M[:20, :15] += 1
+    M[20:, 15:] += 1
+    rows = np.where(np.arange(40) % 4, -1, np.arange(40) // 20)
+    est = method.set_params(affinity="precomputed", random_state=0)
+    session = NodeSession(est.fit(ml.bipartite_graph(M), rows))
+    session.label([60], 1)
+    assert session.told.size == session.confidence.size == 70
+    assert session.told[60] == 1
+    assert session.labels[60] == session.labels[35]
+    assert session.undo()
+    assert session.told[60] == -1
+
+
+def test_what_questions_show_is_verified_and_read_by_rows(tmp_path):
+    path, rng = tmp_path / "s.h5", np.random.default_rng(0)
+    pictures = rng.integers(0, 255, (40, 6, 6, 3), dtype=np.uint8)
+    with h5py.File(path, "w") as file:
+        file["texts"] = [f"text {i}" for i in range(40)]
+        file["fixed"] = np.array([f"text {i}" for i in range(40)], "S8")
+        file["table"] = np.arange(80.0).reshape(40, 2)
+        file.create_dataset("pictures", data=pictures, chunks=(8, 6, 6, 3), compression="gzip")
+        lies = file.create_dataset("lies", (40, 64), "f4", chunks=(40, 64), compression="gzip")
+        lies.id.write_direct_chunk((0, 0), zlib.compress(b"1" * 100))
+    for name, words in (("texts", "text 39"), ("fixed", "text 39"), ("table", ">79<")):
+        assert words in shown(f"{path}:{name}", 40)(39)
+    assert shown(f"{path}:pictures", 40)(3) != (show := shown(f"{path}:pictures", 40))(39)
+    with pytest.raises(InputError, match="lies: chunk at .* is damaged"):
+        shown(f"{path}:lies", 40)
+    with pytest.raises(InputError, match="but there are 39 rows"):
+        shown(f"{path}:table", 39)
+    path.unlink()
+    with pytest.raises(InputError, match="pictures: row 39"):
+        show(39)

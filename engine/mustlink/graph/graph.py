@@ -20,6 +20,7 @@ from mustlink.graph.weight_range import within_range
 
 _KERNEL = 0.5  # share of the pairs that are edges in a kernel
 _MANY = 1 << 20  # entries from which on a transpose takes longer than the compiler's import
+_UNLIKE = 1e-12  # weights of rows that differ by more than this share
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +108,12 @@ class Graph:
             new = np.bincount(self.rows, of_rows, self.n_nodes).astype(np.float64)
         now = np.ones(self.n_nodes) if self.weights is None else self.weights
         ratio = np.divide(new, now, out=np.zeros_like(now), where=now > 0)
-        return replace(self, affinity=fold(self.affinity, ratio), weights=new)
+        W, counted = self.affinity, ratio[ratio > 0]
+        if counted.size and counted.min() < _UNLIKE * counted.max():
+            W = W.astype(np.float64)  # products of two would be 0 in single precision
+        W, told = within_range(fold(W, ratio))
+        found = {key: told.get(key, 0) + self.info.get(key, 0) for key in told}
+        return replace(self, affinity=W, info={**self.info, **found}, weights=new)
 
     def beside(self, rows: NDArray[np.int64], n_rows: int) -> Graph:
         """The graph of these rows, ascending, of `n_rows`: the others are one node without edge."""

@@ -22,6 +22,7 @@ from mustlink.errors import InputError
 
 Floats = NDArray[np.float64]
 _ROWS = 1 << 17  # of a matrix at once
+_FAR = 2.0**20
 
 
 def multiplicity(counts: NDArray[np.int64]) -> Floats:
@@ -50,7 +51,11 @@ def fold(affinity: sp.csr_matrix, by: Floats) -> sp.csr_matrix:
 
 
 def as_sample_weight(sample_weight: Any, n: int) -> Floats | None:
-    """Weights (n,) of rows, finite and >= 0; None where they are all 1. Raises InputError."""
+    """Weights (n,) of rows, finite and >= 0; None where they are all 1. Raises InputError.
+
+    Clusters do not depend on their unit: where the largest is beyond 2²⁰ or below 2⁻²⁰ all are
+    multiplied by a power of two, so that no product of two leaves the range of a graph's weights.
+    """
     if sample_weight is None:
         return None
     where = "sample_weight"
@@ -67,4 +72,9 @@ def as_sample_weight(sample_weight: Any, n: int) -> Floats | None:
         )
     if not found.any():
         raise InputError(f"{where}: all {n} weights are zero; nothing to cluster")
+    largest = float(found.max())
+    if not 1 / _FAR <= largest <= _FAR:
+        scaled = np.ldexp(found, -int(np.floor(np.log2(largest))))
+        # One that becomes 0 would be no node; so its edges are lost, which is told.
+        found = np.where(found > 0, np.maximum(scaled, np.finfo(np.float64).tiny), 0.0)
     return None if (found == 1.0).all() else found

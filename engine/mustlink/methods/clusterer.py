@@ -81,7 +81,7 @@ class GraphClusterer(
         z(x) = Σ_j w_j z_j / Σ_j w_j over the `n_neighbors` nearest, w_j = exp(−d_j²/s²), s the
         distance of the 7th; a fitted point keeps its own row. Cost O(q n d).
         """
-        return self._new_points(X).mean(self.embedding_)
+        return self._new_points(X, self._n_features_out).mean(self.embedding_)
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> NDArray[np.float64]:
         """`fit(X, y, ...)`, then `embedding_`, one row a node."""

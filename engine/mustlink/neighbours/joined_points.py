@@ -59,10 +59,11 @@ def joined_points(graph: Graph, points: NDArray[Any], new: NDArray[Any], seed: i
     X, unit = scaled_points(both, str(info["metric"]))
     equal = group_equal_rows(X[n:])
     queries = X[n:][equal.first]
-    found = _nearest(graph.affinity, X[:n], queries, k)
+    counts = np.ones(n) if graph.weights is None else graph.weights
+    # A row that counts nothing has no edges: a copy of it is a point of its own.
+    found = _nearest(graph.affinity, X[:n], np.flatnonzero(counts > 0), queries, k)
     same = found.lengths[:, 0] == 0
     node = np.where(same, found.nodes[:, 0], n + np.cumsum(~same) - 1)
-    counts = np.ones(n) if graph.weights is None else graph.weights
     grown = np.concatenate([counts, np.zeros(int((~same).sum()))])
     np.add.at(grown, node, equal.counts)
     rows = np.concatenate([np.arange(n) if graph.rows is None else graph.rows, node[equal.nodes]])
@@ -83,15 +84,16 @@ def joined_points(graph: Graph, points: NDArray[Any], new: NDArray[Any], seed: i
 
 
 def _nearest(
-    W: sp.csr_matrix, X: NDArray[np.float32], queries: NDArray[np.float32], k: int
+    W: sp.csr_matrix, X: NDArray[np.float32], able: Ints, queries: NDArray[np.float32], k: int
 ) -> _Found:
-    """About the k nearest fitted points of every query."""
-    n, m = X.shape[0], queries.shape[0]
-    k = min(n, k)
-    if float(n) * m <= _ALL:
-        indices, lengths = nearest_points(X, queries, k)
-        return _Found(indices.astype(np.int64), lengths.astype(np.float64))
-    landmarks = np.linspace(0, n - 1, min(n, int(_LANDMARKS * np.sqrt(n)))).astype(np.int64)
+    """About the k nearest of the fitted points that are `able`, of every query."""
+    n, m, some = X.shape[0], queries.shape[0], able.size
+    k = min(some, k)
+    if float(some) * m <= _ALL:
+        indices, lengths = nearest_points(X if some == n else X[able], queries, k)
+        return _Found(able[indices], lengths.astype(np.float64))
+    count = min(some, int(_LANDMARKS * np.sqrt(some)))
+    landmarks = able[np.linspace(0, some - 1, count).astype(np.int64)]
     nodes, squared = np.empty((m, k), np.int32), np.empty((m, k), np.float32)
 
     def search(groups: NDArray[np.int64]) -> None:

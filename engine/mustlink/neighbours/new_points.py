@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mustlink.graph.graph import Graph
 from mustlink.graph.weights import local_scales
+from mustlink.kernels.blocks import row_slices
 from mustlink.neighbours.exact import nearest_points
 from mustlink.neighbours.knn import prepared_pair
 
@@ -48,12 +49,21 @@ class NewPoints:
 
     def mean(self, values: NDArray[np.floating]) -> NDArray[np.float64]:
         """Σ_j w_j c_j v_j / Σ_j w_j c_j (q, K) over the nearest, of values (n, K) of all rows."""
-        values = self._of(values)
         found = np.empty((self.new.shape[0], values.shape[1]))
-        for part, indices, weights in self._neighbours():
-            mean = np.einsum("ij,ijk->ik", weights, values[indices].astype(np.float64, copy=False))
-            found[part] = mean / weights.sum(axis=1, keepdims=True)
+        for part, block in self.means(values):
+            found[part] = block
         return found
+
+    def means(self, values: NDArray[np.floating]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """The rows of `mean` by blocks of some MB: which, and their values (b, K)."""
+        values = self._of(values)
+        for part, indices, weights in self._neighbours():
+            total = weights.sum(axis=1, keepdims=True)
+            for rows in row_slices(total.size, values.shape[1]):
+                found = np.zeros((indices[rows].shape[0], values.shape[1]))
+                for place in range(indices.shape[1]):
+                    found += weights[rows, place, None] * values[indices[rows, place]]
+                yield slice(part.start + rows.start, part.start + rows.stop), found / total[rows]
 
     def vote(self, labels: NDArray[np.integer]) -> NDArray[np.int64]:
         """The label (q,) with the largest Σ_j w_j c_j, of labels (n,); of equals, the smallest."""
@@ -61,10 +71,12 @@ class NewPoints:
         codes = codes.ravel()
         found = np.empty(self.new.shape[0], dtype=np.int64)
         for part, indices, weights in self._neighbours():
-            rows, k = indices.shape
-            cells = np.repeat(np.arange(rows), k) * numbers.size + codes[indices].ravel()
-            votes = np.bincount(cells, weights.ravel(), minlength=rows * numbers.size)
-            found[part] = numbers[votes.reshape(rows, numbers.size).argmax(axis=1)]
+            own = codes[indices]
+            votes = np.zeros(weights.shape)  # of each neighbour's label, however many there are
+            for place in range(indices.shape[1]):
+                votes += np.where(own == own[:, [place]], weights[:, [place]], 0.0)
+            most = votes == votes.max(axis=1, keepdims=True)
+            found[part] = numbers[np.where(most, own, numbers.size).min(axis=1)]
         return found
 
     def _of(self, values: NDArray[Any]) -> NDArray[Any]:

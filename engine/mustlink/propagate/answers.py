@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
+from mustlink.graph.bipartite import on_both_sides
 from mustlink.growing import grown, labels_of_all
 from mustlink.labels import encoded, named
 from mustlink.observe import recorded
@@ -28,8 +29,11 @@ class Answers(ClassifierMixin, GraphEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of new points (q, d): the largest entry of `predict_proba`, as in `labels_`."""
-        P = self.predict_proba(X)
-        best = np.where(P.any(axis=1), P.argmax(axis=1), -1)
+        new = self._new_points(X)
+        best = np.empty(new.new.shape[0], dtype=np.int64)
+        for part, mean in new.means(self.label_distributions_):  # (q, K) may be large
+            P = _shares(mean)
+            best[part] = np.where(P.any(axis=1), P.argmax(axis=1), -1)
         return named(self.classes_, best)
 
     def predict_proba(self, X: Any) -> Block:
@@ -39,8 +43,7 @@ class Answers(ClassifierMixin, GraphEstimator):
         exp(−d_j²/s²), s the distance of the 7th; a fitted point keeps its own. Neighbours without
         an answer do not count; where there is no other, p is 0. Cost O(q n d).
         """
-        mean = self._new_points(X).mean(self.label_distributions_)
-        return mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300)
+        return _shares(self._new_points(X, self.classes_.size).mean(self.label_distributions_))
 
     def decision_function(self, X: Any = None) -> Block:
         """Scores F before they are shares: of fitted rows (n, K), or of new points X (q, K).
@@ -57,7 +60,7 @@ class Answers(ClassifierMixin, GraphEstimator):
         there = place >= 0
         F[there] = scores[place[there]]
         if X is not None:
-            F = self._new_points(X).mean(F)
+            F = self._new_points(X, self.classes_.size).mean(F)
         return F if self.classes_.size > 2 else F[:, 1] - F[:, 0]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -99,9 +102,9 @@ class Answers(ClassifierMixin, GraphEstimator):
         classes = np.unique(given[given >= 0])
         classes = classes if names is None else names[classes]
         self._given_prior = GivenPrior.of(prior, belief, classes)
-        self.given_labels_: Any = given
+        self.given_labels_: Any = on_both_sides(given, self.graph_)
         if names is not None:
-            self.given_labels_ = named(names, given)
+            self.given_labels_ = named(names, self.given_labels_)
             self.labels_: Any = named(names, self.labels_)
             self.classes_: Any = names[self.classes_]
 
@@ -109,6 +112,10 @@ class Answers(ClassifierMixin, GraphEstimator):
     def transduction_(self) -> Any:
         """`labels_` under scikit-learn's name."""
         return self.labels_
+
+
+def _shares(mean: Block) -> Block:
+    return mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300)
 
 
 def call_classes(estimator: Any, names: Mapping[int, str]) -> None:

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.graph.bipartite import on_both_sides
 from mustlink.labels import as_labels, encoded, labels_of_nodes
 from mustlink.observe import Recorder, Unheard, recorded
 from mustlink.propagate.answer_chances import AnswerCalibration, Held, calibrated_answers
@@ -85,7 +84,7 @@ class SoftAnswers:
         if not isinstance(graph, Graph):
             return []
         codes, names = encoded(self.given_labels_, "y")
-        labels = as_labels(on_both_sides(codes, graph), graph.n_rows)
+        labels = as_labels(codes, graph.n_rows)
         rows = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
         nodes = labels_of_nodes(labels, rows, np.ones(labels.size), graph.n_nodes)[0]
         if not enough_labels(nodes):

@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.kernels.blocks import row_slices
 from mustlink.queries.situation import Situation, unit_rows
 
 Floats = NDArray[np.float64]
@@ -38,12 +39,12 @@ def turning(situation: Situation, pairs: Ints) -> Floats:
     """T (b,) of pairs (b, 2): by how much the span of the K smoothest vectors turns. O(bKp)."""
     U, values = situation.U, situation.values
     k = min(max(2, int(situation.estimator.report_.n_clusters)), values.size - 1)
+    found = np.zeros(len(pairs))
     if k < 1:
-        return np.zeros(len(pairs))
-    first, second = (U[pairs[:, side]].astype(np.float64) for side in (0, 1))
-    gap = values[None, k:] - values[:k, None]
-    floor = 1e-3 * max(float(values[-1]), 1e-300)
-    gap = np.maximum(gap, floor)
-    moved = first[:, :k, None] * second[:, None, k:] + second[:, :k, None] * first[:, None, k:]
-    found: Floats = np.sqrt(((moved / gap) ** 2).sum(axis=(1, 2)))
+        return found
+    gap = np.maximum(values[None, k:] - values[:k, None], 1e-3 * max(float(values[-1]), 1e-300))
+    for block in row_slices(len(pairs), 3 * gap.size):
+        first, second = (U[pairs[block, side]].astype(np.float64) for side in (0, 1))
+        moved = first[:, :k, None] * second[:, None, k:] + second[:, :k, None] * first[:, None, k:]
+        found[block] = np.sqrt(((moved / gap) ** 2).sum(axis=(1, 2)))
     return found

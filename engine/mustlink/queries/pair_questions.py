@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from mustlink.queries.walks import Walks
 Ints = NDArray[np.int64]
 PAIR_STRATEGIES = ("auto", "neighbourhoods", "expected-error", "expected-change", "random")
 _POOL = 200  # nodes whose pairs are compared
+_LOOKED = 1_000_000  # pairs that are drawn, at most, where few are open
 
 
 def pairs_to_ask(
@@ -27,8 +29,10 @@ def pairs_to_ask(
     told[[node for group in hoods.groups for node in group]] = True
     if strategy in ("auto", "neighbourhoods"):
         found = _by_neighbourhoods(replace(situation, told=told), hoods, n)
+    elif strategy == "random":
+        found = _at_random(situation, hoods, n, rng)
     else:
-        found = _of_pool(replace(situation, told=told), hoods, n, strategy, rng)
+        found = _of_pools(replace(situation, told=told), hoods, n, strategy)
     return situation.rows[np.array(found, dtype=np.int64).reshape(-1, 2)]
 
 
@@ -57,36 +61,58 @@ def _by_neighbourhoods(situation: Situation, hoods: Neighbourhoods, n: int) -> l
     return found
 
 
-def _of_pool(
-    situation: Situation,
-    hoods: Neighbourhoods,
-    n: int,
-    strategy: str,
-    rng: np.random.Generator,
+def _at_random(
+    situation: Situation, hoods: Neighbourhoods, n: int, rng: np.random.Generator
 ) -> list[list[int]]:
-    """The best pairs of nodes that are worth asking, each node in one question at most."""
-    size = min(_POOL, situation.m)
-    if strategy == "random":
-        pool = rng.choice(situation.m, min(situation.m, max(_POOL, 4 * n)), replace=False)
-    else:
-        scores = Walks.of(situation).scores()
-        pool = np.sort(np.argsort(-scores, kind="stable")[:size])
+    """Pairs that are not known, as likely each; a node again only after all others.
+
+    Of nodes in a random order on a circle: neighbours first, then the next but one, and so on.
+    """
+    order, m = rng.permutation(situation.m), situation.m
+    each = (
+        (order[at], order[(at + step) % m])
+        for step in range(1, m // 2 + 1)
+        for side in (0, 1)
+        for at in range(side, m if 2 * step < m else m // 2, 2)
+    )
+    open_ = ([int(i), int(j)] for i, j in islice(each, _LOOKED + n) if not hoods.follows(i, j))
+    return list(islice(open_, n))
+
+
+def _of_pools(
+    situation: Situation, hoods: Neighbourhoods, n: int, strategy: str
+) -> list[list[int]]:
+    """The best pairs of the nodes most worth asking, then of the next ones; a node again after all.
+
+    Nodes are compared with others of their pool only. Cost O(n) pools' rows.
+    """
+    order = np.argsort(-Walks.of(situation).scores(), kind="stable")
+    pools = [np.sort(order[at : at + _POOL]) for at in range(0, situation.m, _POOL)]
+    found: list[list[int]] = []
+    before = -1
+    while before < len(found) < n:  # a sweep asks no node twice
+        before = len(found)
+        for pool in pools:
+            if len(found) < n:
+                found += _best_of(situation, hoods, pool, strategy)[: n - len(found)]
+                hoods.told |= {(i, j) for i, j in found[before:]}
+    return found
+
+
+def _best_of(
+    situation: Situation, hoods: Neighbourhoods, pool: Ints, strategy: str
+) -> list[list[int]]:
+    """The best pairs of a pool (b,) that are not known, each node in one at most."""
     first, second = np.triu_indices(pool.size, 1)
     pairs = np.column_stack([pool[first], pool[second]])
-    if strategy == "random":
-        worth = rng.random(len(pairs))
-    else:
-        worth = expected_error(situation, pairs)
-        if strategy == "expected-change":
-            worth = worth * turning(situation, pairs)
+    worth = expected_error(situation, pairs)
+    if strategy == "expected-change":
+        worth = worth * turning(situation, pairs)
     used: set[int] = set()
     found: list[list[int]] = []
     for at in np.argsort(-worth, kind="stable"):
         i, j = int(pairs[at, 0]), int(pairs[at, 1])
-        if used & {i, j} or hoods.follows(i, j):
-            continue
-        used |= {i, j}
-        found.append([i, j])
-        if len(found) == n:
-            break
+        if not (used & {i, j} or hoods.follows(i, j)):
+            used |= {i, j}
+            found.append([i, j])
     return found

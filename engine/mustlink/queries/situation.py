@@ -16,7 +16,6 @@ from mustlink.constraints import Constraints
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.graph.bipartite import on_both_sides
 from mustlink.kernels.blocks import row_slices
 from mustlink.labels import encoded
 from mustlink.observe import Recorder, Unheard
@@ -170,7 +169,7 @@ def given_of(estimator: Any) -> Constraints:
     if not isinstance(graph, Graph):
         raise InputError(f"{name}: its graph is on disk, where nothing is asked; fit in memory")
     if hasattr(estimator, "given_labels_"):
-        codes = encoded(on_both_sides(estimator.given_labels_, graph), "given_labels_")[0]
+        codes = encoded(estimator.given_labels_, "given_labels_")[0]
         return Constraints.from_labels(codes)
     found: Constraints = estimator.constraints_
     return found

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 import mustlink
 from mustlink.errors import InputError
-from mustlink.graph.bipartite import on_both_sides
 from mustlink.methods.clusterer import GraphClusterer
 from mustlink.persistence import model
 from mustlink.propagate.answers import Answers, call_classes
@@ -110,7 +109,7 @@ class _Kinds(Mapping[str, Any]):
 def _told_of_classes(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """As `_told`, of a propagator; classes with names are numbered in their order."""
     graph, names = estimator.graph_, np.asarray(estimator.classes_)
-    given = np.asarray(on_both_sides(estimator.given_labels_, graph))
+    given = np.asarray(estimator.given_labels_)
     if names.dtype.kind == "i":
         numbered, more = estimator, {}
     else:

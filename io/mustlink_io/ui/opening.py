@@ -24,7 +24,7 @@ from mustlink_io.ui.node_session import NodeSession
 from mustlink_io.ui.page import Page
 from mustlink_io.ui.parts import panel
 from mustlink_io.ui.picture_session import PictureSession
-from mustlink_io.ui.shown_rows import Show, of_array, of_folder, of_rows
+from mustlink_io.ui.shown_rows import Show, StoredRows, of_array, of_folder, of_rows
 
 
 def page_of_picture(
@@ -147,8 +147,11 @@ def shown(text: str, n: int) -> Show:
     place = parse(text)
     if place.suffix in HDF5 and place.part:
         with store.open_h5(place.path) as file:
-            found = store.dataset(file, place.part, values=False)
-            return of_array(found[()], n, text)
+            found: Any = store.dataset(file, place.part)
+            if found.dtype.kind in "OS":
+                store.look_at_texts(file, place.part)
+            stored = StoredRows(place.path, place.part, found.shape, found.dtype)
+            return of_array(stored, n, text)
     if place.suffix == ".npy":
         return of_array(arrays.load_npy(place.path), n, text)
     raise InputError(f"show: {text}; give a folder of pictures, FILE.h5:DATASET or a .npy")

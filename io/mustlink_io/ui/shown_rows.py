@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +21,28 @@ _COLUMNS = 24  # of a table's row
 _LETTERS = 2_000  # of a text
 _SIDE = 240  # pixels that a picture is shown with
 PICTURES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """A dataset of an HDF5 file whose values were verified: each row is read when it is shown."""
+
+    path: Path
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __getitem__(self, node: int) -> Any:
+        """One entry; raises InputError where the file is another one now."""
+        try:
+            with h5py.File(self.path) as file:
+                found = file[self.name]
+                if (found.shape, found.dtype) != (self.shape, self.dtype):
+                    raise KeyError("it has another shape or type now")
+                return found[node]
+        except (OSError, RuntimeError, KeyError) as error:
+            words = " ".join(str(error).split())[:200]
+            raise InputError(f"show: {self.path}:{self.name}: row {node}: {words}") from None
 
 
 def of_rows(values: Any, names: Sequence[str] = ()) -> Show:
