@@ -439,7 +439,7 @@ def test_a_column_of_a_matrix_takes_a_label(method):
     rows = np.where(np.arange(40) % 4, -1, np.arange(40) // 20)
     est = method.set_params(affinity="precomputed", random_state=0)
     session = NodeSession(est.fit(ml.bipartite_graph(M), rows))
-    session.label([60], 1)
+    session.choose([60], 1)
     assert session.told.size == session.confidence.size == 70
     assert session.told[60] == 1
     assert session.labels[60] == session.labels[35]
@@ -459,8 +459,9 @@ def test_what_questions_show_is_verified_and_read_by_rows(tmp_path):
         lies.id.write_direct_chunk((0, 0), zlib.compress(b"1" * 100))
     for name, words in (("texts", "text 39"), ("fixed", "text 39"), ("table", ">79<")):
         assert words in shown(f"{path}:{name}", 40)(39)
-    assert shown(f"{path}:pictures", 40)(3) != (show := shown(f"{path}:pictures", 40))(39)
-    with pytest.raises(InputError, match="lies: chunk at .* is damaged"):
+    show = shown(f"{path}:pictures", 40)
+    assert show(3) != show(39)
+    with pytest.raises(InputError, match="lies: chunk at"):
         shown(f"{path}:lies", 40)
     with pytest.raises(InputError, match="but there are 39 rows"):
         shown(f"{path}:table", 39)

@@ -108,7 +108,7 @@ class _Kinds(Mapping[str, Any]):
 
 def _told_of_classes(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """As `_told`, of a propagator; classes with names are numbered in their order."""
-    graph, names = estimator.graph_, np.asarray(estimator.classes_)
+    names = np.asarray(estimator.classes_)
     given = np.asarray(estimator.given_labels_)
     if names.dtype.kind == "i":
         numbered, more = estimator, {}
