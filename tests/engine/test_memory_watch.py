@@ -213,26 +213,21 @@ def test_where_the_system_has_no_more_one_line_says_so(many_classes):
     assert peak_bytes() > 0
 
 
-@pytest.mark.parametrize("name", ["NCut", "Poisson"])
-def test_new_points_take_what_their_answer_takes(name):
+def test_new_points_take_no_more_than_their_answer_or_a_few_blocks():
+    """40,000 points of 10 neighbours and 300 classes are 960 MB, and 1,200 clusters 384."""
     rng, k = np.random.default_rng(0), 300
-    centres = rng.normal(size=(k, 4)).astype(np.float32) * 20
+    centres = 20 * rng.normal(size=(k, 4)).astype(np.float32)
     truth = np.arange(1200) % k
     X = centres[truth] + rng.normal(size=(1200, 4)).astype(np.float32)
-    new = centres[rng.integers(k, size=12_000)]
-    if name == "NCut":
-        est = ml.NCut(2, random_state=0).fit(X)
-        est.labels_ = truth  # as many clusters, without so many vectors
-        assert most_beside(lambda: est.predict(new)) < 40e6
-        return
+    new = centres[rng.integers(k, size=40_000)]
+    answer = 8 * 40_000 * k
     est = ml.Poisson(random_state=0).fit(X, np.where(np.arange(1200) < 600, truth, -1))
-    answer = 8 * 12_000 * k
-    assert (
-        most_beside(lambda: est.predict(new)) < 1.5 * answer
-    )  # no (q, K), which ten neighbours were
-    assert most_beside(lambda: est.predict_proba(new)) < 3.5 * answer
+    assert most_beside(lambda: est.predict(new)) < answer
+    assert most_beside(lambda: est.predict_proba(new)) < 3 * answer
     assert np.array_equal(est.predict(new), est.predict_proba(new).argmax(axis=1))
     est.set_params(memory=answer - 1)
-    with pytest.raises(InputError, match="memory: 29 MB given, but 12000 points by 300 columns"):
+    with pytest.raises(InputError, match="memory: 96 MB given, but 40000 points by 300 columns"):
         est.predict_proba(new)
-    assert np.array_equal(est.predict(new[:9]), est.predict_proba(new[:9]).argmax(axis=1))
+    cut = ml.NCut(2, random_state=0).fit(X)
+    cut.labels_ = np.arange(1200)  # as many clusters, without so many vectors
+    assert most_beside(lambda: cut.predict(new)) < answer
