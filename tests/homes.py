@@ -126,6 +126,15 @@ def told(y, k, how):
 ON_RANKS = ("planted", "halves", "hung")
 TOLD = ("labels", "few", "pairs", "nothing")
 METHODS = {"CSP": ml.CSP, "SSSC": ml.SSSC, "FastGE": ml.FastGE, "ConstrainedAP": ml.ConstrainedAP}
+PROPAGATED = {"SRCP": ml.SRCP, "E2CP": ml.E2CP}
+SPREADING = {
+    "GFHF": ml.GFHF(),
+    "GFHF, masses": ml.GFHF(class_mass=True),
+    "LLGC": ml.LLGC(refine=False),
+    "Poisson": ml.Poisson(),
+    "TikReg": ml.TikReg(),
+}
 ALONE = {"solver", "graph", "ranks", "why", "unit"}  # of the way there, and figures
+ALONE |= {"largest_F", "parts", "propagation", "residual"}
 NUMBERS = ("not tried on ", "regularization: ", "memory: ", "subspace of", "the gap after")
 NUMBERS += ("eigenvectors: found", "lobpcg: ", "chebyshev: ", "full problem", "only ")

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster, is_monotonic, is_valid_linkage
+from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
 from cases import planted_graph
@@ -114,20 +115,31 @@ def test_a_fit_is_its_hierarchy_cut_at_k(method, tmp_path):
     assert np.array_equal(est.cut_hierarchy(4), est.labels_)
 
 
-def test_constraints_are_kept_at_each_level():
-    W, y = planted_graph(np.random.default_rng(1), 240, 6, 0.5, 0.06)
+@pytest.mark.parametrize("seed", range(4))
+def test_constraints_are_kept_at_each_level(seed):
+    """What is merged first without them is apart with cannot-links, and what is not is together."""
+    W, y = planted_graph(np.random.default_rng(seed), 240, 6, 0.5, 0.06)
     nodes = [np.flatnonzero(y == c) for c in range(6)]
-    together = np.column_stack([nodes[0][:20], nodes[1][:20]])
-    apart = np.column_stack([nodes[2][:20], nodes[3][:20]])
-    pairs = ml.Constraints.from_pairs(
-        np.vstack([together, apart]), np.repeat([0.2, -0.2], 20), n_nodes=240
-    )
-    est = ml.SSSC(6, affinity="precomputed", random_state=0).fit(W, constraints=pairs)
-    home = [np.bincount(est.labels_[some]).argmax() for some in nodes]
-    if len(set(home)) == 6:  # what was told did not decide the clusters
-        five, two = est.cut_hierarchy(5), est.cut_hierarchy(2)
-        assert five[est.labels_ == home[0]][0] == five[est.labels_ == home[1]][0]
-        assert two[est.labels_ == home[2]][0] != two[est.labels_ == home[3]][0]
+    how = {"gamma": 0.05, "affinity": "precomputed", "random_state": 0}
+
+    def levels(pairs):
+        """Which clusters the six groups are in, of five clusters and of two."""
+        est = ml.SSSC(6, **how).fit(W, constraints=pairs)
+        assert adjusted_rand_score(est.labels_, y) > 0.9  # what was told decides no cluster
+        first = [np.bincount(est.labels_[some]).argmax() for some in nodes]
+        rows = [np.flatnonzero(est.labels_ == c)[0] for c in first]
+        return est.cut_hierarchy(5)[rows], est.cut_hierarchy(2)[rows]
+
+    five, two = levels(None)
+    a, b = np.flatnonzero(five == np.bincount(five).argmax())
+    c, d = [group for group in range(6) if group not in (a, b)][:2]
+    assert two[a] == two[b]
+    assert five[c] != five[d]
+    told = [np.column_stack([nodes[g][:20], nodes[h][:20]]) for g, h in ((a, b), (c, d))]
+    belief = np.repeat([-0.05, 0.05], 20)
+    five, two = levels(ml.Constraints.from_pairs(np.vstack(told), belief, n_nodes=240))
+    assert two[a] != two[b]
+    assert five[c] == five[d]
 
 
 def test_equal_rows_and_nodes_without_an_edge():

@@ -6,9 +6,12 @@ import warnings
 from pathlib import Path
 
 sys.path.insert(1, str(Path(__file__).parents[1]))
-from homes import GRAPHS, METHODS, ON_RANKS, TOLD, graph, told
+from sklearn.base import clone
+
+from homes import GRAPHS, METHODS, ON_RANKS, SPREADING, TOLD, graph, told
 from mustlink.on_ranks.constrained import constrained_cut
 from mustlink.on_ranks.cut import answer, normalized_cut
+from mustlink.on_ranks.propagation import propagate
 from mustlink.on_ranks.work import RankWork, world
 
 warnings.simplefilter("ignore")
@@ -31,5 +34,12 @@ for name in GRAPHS:
             said = answer(work, cut, k, method, known, chosen)
             if said is not None:
                 found[name, method, how] = said[0], said[2]
+    for method, plain in SPREADING.items():
+        labels = told(y, k, "labels").labels
+        work = RankWork.of(lambda a, b, W=W: W[a:b], W.shape[0], ranks)
+        est = clone(plain).set_params(affinity="precomputed", random_state=0)
+        made = propagate(work, est, labels, {"kind": "precomputed"}, W.nnz)
+        if made is not None:
+            found[name, method] = made.labels_, made.report_
 if ranks.own == 0:
     Path(sys.argv[1]).write_bytes(pickle.dumps(found))

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import mustlink as ml
-from homes import GRAPHS, METHODS, ON_RANKS, TOLD, alike, choices, graph, told
+from homes import GRAPHS, METHODS, ON_RANKS, SPREADING, TOLD, alike, choices, graph, told
 from mustlink_io.jobs.mpi_launch import environment, launcher
 
 pytest.importorskip("petsc4py", reason="PETSc for Python is not installed: make test-scale")
@@ -58,3 +59,15 @@ def test_constrained_methods_decide_alike_in_memory_and_on_ranks(runs, name, met
         assert {**mine, "notes": 0, "warnings": 0} == {**there, "notes": 0, "warnings": 0}
     if mine["subspace"] == there["subspace"]:
         assert alike(W, home.labels_, labels) > 0.9
+
+
+@pytest.mark.parametrize("method", SPREADING)
+@pytest.mark.parametrize("name", [name for name in GRAPHS if name != "ill_scaled"])
+def test_propagators_decide_alike_in_memory_and_on_ranks(runs, name, method):
+    W, y, k = graph(name)
+    home = clone(SPREADING[method]).set_params(affinity="precomputed", random_state=0)
+    home.fit(W, told(y, k, "labels").labels)
+    (labels, report), (others, other) = (one[name, method] for one in runs)
+    np.testing.assert_array_equal(labels, others)
+    assert choices(report) == choices(other) == choices(home.report_)
+    assert np.mean(home.labels_ == labels) > 0.99

@@ -28,7 +28,7 @@ from mustlink.methods.adjusted_answers import FACTORS
 from mustlink.methods.clusterer import AUTO, note_alone, warn_of_sizes
 from mustlink.methods.constraint_doubts import warn_if_broken
 from mustlink.methods.moved_rows import Moves
-from mustlink.methods.normalized_cut import warn_of_gap
+from mustlink.methods.normalized_cut import note_components, warn_of_gap
 from mustlink.methods.spread_cuts import (
     best_of_cuts,
     check_spread,
@@ -61,7 +61,9 @@ class StoredAdjusted:
         with given.recorder.stage("adjusted graph"):
             graph = self._moved(moves)
         work = StoredWork(graph, given.columns, given.recorder, given.folder)
-        vectors = max(0, k - min(k, work.laplacian.null.n_components))
+        components = work.laplacian.null.n_components
+        note_components(components, k, given.recorder)
+        vectors = max(0, k - min(k, components))
         found = work.smallest_pairs(vectors, **self.how)
         for variant in variants:
             cut = row_cut(work, k, variant=variant, found=found, seed=self.how["seed"])

@@ -18,6 +18,7 @@ from mustlink.lyapunov.divided_regions import DividedRegions
 from mustlink.lyapunov.pairs_by_regions import SpreadPairs, spread_pairs
 from mustlink.lyapunov.solver_choice import choose_large
 from mustlink.methods.moved_rows import Moves
+from mustlink.methods.normalized_cut import note_components
 from mustlink.methods.spread_cuts import best_of_cuts, check_spread, spread_on
 from mustlink.methods.spread_report import warn_of_few
 from mustlink.methods.stored_cut import RowCut, row_cut
@@ -43,7 +44,9 @@ class RankAdjusted:
         """See `Adjusted`; a cut comes with the work that it is of."""
         with self.work.recorder.stage("adjusted graph"):
             work = RankWork(self._moved(moves), self.work.recorder, {"kind": "adjusted"})
-        count = min(self.k, work.laplacian.null.n_components)
+        components = work.laplacian.null.n_components
+        note_components(components, self.k, self.work.recorder)
+        count = min(self.k, components)
         found = work.smallest_pairs(self.k - count, **self.how)
         for variant in variants:
             seed = self.how["seed"]

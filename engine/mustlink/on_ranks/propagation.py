@@ -46,7 +46,7 @@ def propagate(
         told = replace(told, prior=prior)
     seed = int(as_random_state(estimator.random_state).integers(2**31))
     found = spread(estimator, work, told, info, n_entries, seed)
-    P, peaks = work.leave(found.distributions), work.peaks()
+    P, peaks, advice = work.leave(found.distributions), work.peaks(), found.advice
     if P is None:
         return None
     estimator.classes_ = told.classes
@@ -55,7 +55,8 @@ def propagate(
     P[alone, np.searchsorted(told.classes, labels[alone])] = 1.0
     parts = work.laplacian.null.n_components + work.isolated
     name = f"{type(estimator).__name__}, {RANKS}"
-    conclude(estimator, found.task, found.solution, found.best, P, told, name, parts)
+    how = found.task, found.solution, found.best, P, told, name, parts
+    conclude(estimator, *how, advice=advice)
     report = estimator.report_
     choices = {**report.choices, "ranks": work.ranks.count}
     extra = {**report.extra, "peak_bytes_of_ranks": peaks}

@@ -65,7 +65,7 @@ def fit_on_disk(
     estimator.graph_, estimator._scores = graph, None
     name = f"{type(estimator).__name__}, {ON_DISK}"
     how = found.task, found.solution, found.best, work.leave(P), told, name, alone
-    conclude(estimator, *how)
+    conclude(estimator, *how, advice=found.advice)
 
 
 def graph_or(

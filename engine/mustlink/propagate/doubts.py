@@ -86,6 +86,9 @@ def doubt_held_out(
         )
 
 
+TOO_FAR = "; some are too far for the solver's residual, lower tol"
+
+
 def warn_unreached(count: int, advice: str, recorder: Recorder) -> None:
     """Tell of nodes that no label reaches."""
     if count:

@@ -26,6 +26,7 @@ from mustlink.propagate.answers import Answers
 from mustlink.propagate.block_answers import refined
 from mustlink.propagate.disk_fit import fit_on_disk, graph_or, stays_on_disk
 from mustlink.propagate.distribution import class_shares, distributions
+from mustlink.propagate.doubts import TOO_FAR
 from mustlink.propagate.glp import SOLVERS, Solving
 from mustlink.propagate.held_out_labels import Best, best_way, is_auto
 from mustlink.propagate.prior import GivenPrior, bytes_of, check_prior
@@ -292,7 +293,7 @@ class Propagator(SoftAnswers, Answers):
         P = graph.spread(P)
         self._scores, self.graph_ = (solution.scores, graph.spread(laplacian.positions)), graph
         far = not found.any(axis=1).all() and solution.noise > 0
-        advice = "; some are too far for the solver's residual, lower tol" if far else ""
+        advice = TOO_FAR if far else ""
         name, parts = type(self).__name__, graph.n_components
         conclude(self, task, solution, best, P, told, name, parts, advice=advice, last=last)
 

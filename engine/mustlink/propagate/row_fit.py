@@ -15,6 +15,7 @@ from mustlink.eigen.work import Work
 from mustlink.errors import InputError
 from mustlink.graph.graph import is_network
 from mustlink.observe import Recorder
+from mustlink.propagate.doubts import TOO_FAR
 from mustlink.propagate.glp import Solving
 from mustlink.propagate.held_out_labels import Best, best_way, is_auto
 from mustlink.propagate.reporting import answers
@@ -37,6 +38,22 @@ class Spread:
     solution: Solution
     best: Best[Any]
     distributions: Block
+
+    @property
+    def advice(self) -> str:
+        """What to say of nodes that no label reaches, see `doubts.warn_unreached`."""
+        task, null = self.task, self.task.laplacian.null
+        told = task.labels_in_parts.any(axis=1)
+
+        def far(P: Array, part: Array, root: Array) -> Array:
+            return ((root > 0) & told[part] & ~P.any(axis=1))[:, None] * 1.0
+
+        if not self.solution.noise or not task.size:
+            return ""
+        found = task.space.rowwise(
+            far, self.distributions, null.component, task.laplacian.root_degree
+        )
+        return TOO_FAR if task.space.dots(found, found)[0] else ""
 
 
 def check_rows(estimator: Any, home: str, given: Mapping[str, Any]) -> None:
