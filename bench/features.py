@@ -243,7 +243,7 @@ ROWS: list[tuple[str, list[tuple[str, str] | str]]] = [
     (
         "number of clusters found by itself",
         [
-            ("by the gap, in `suggest`", "not takes(ml.suggest, 'resolution')"),
+            ('yes, `n_clusters="auto"`', "finds_three(ml.NCut('auto', affinity='precomputed'))"),
             ("other methods, HDBSCAN", "has('sklearn.cluster', 'HDBSCAN')"),
             "takes(graphlearning.clustering.spectral, 'num_clusters')",
             ("yes, by modularity", "has('sknetwork.clustering', 'Louvain')"),
@@ -254,7 +254,8 @@ ROWS: list[tuple[str, list[tuple[str, str] | str]]] = [
     (
         "hierarchies of clusters",
         [
-            "lacks('mustlink', 'dendrogram|hierarchical clust')",
+            ("yes, of any fit", "hasattr(ml.CSP, 'cut_hierarchy') and hasattr(ml.NCut, "
+             "'hierarchy_')"),
             ("yes", "has('sklearn.cluster', 'AgglomerativeClustering')"),
             "lacks('graphlearning', 'dendrogram|hierarchical clust')",
             ("yes", "has('sknetwork.hierarchy', 'Paris')"),
@@ -265,7 +266,8 @@ ROWS: list[tuple[str, list[tuple[str, str] | str]]] = [
     (
         "directed or bipartite graphs",
         [
-            "lacks('mustlink', 'bipartite')",
+            ("yes, both", "issubclass(ml.DISIM, sklearn.base.BaseEstimator) and "
+             "callable(ml.bipartite_graph)"),
             "lacks('sklearn/cluster/_spectral.py', 'bipartite')",
             "lacks('graphlearning', 'bipartite')",
             ("yes", "takes(sknetwork.clustering.Louvain.fit, 'force_bipartite')"),
@@ -276,7 +278,8 @@ ROWS: list[tuple[str, list[tuple[str, str] | str]]] = [
     (
         "chooses what to ask a person next",
         [
-            "lacks('mustlink', 'active learning|acquisition')",
+            ("yes, labels and pairs", "takes(ml.next_queries, 'kind') and takes(ml.settled, "
+             "'draws')"),
             "lacks('sklearn/semi_supervised', 'active learning|acquisition')",
             ("yes", "has('graphlearning', 'active_learning')"),
             "lacks('sknetwork', 'active learning|acquisition')",
@@ -348,6 +351,17 @@ def runs_on_graph(estimator: Any) -> bool:
     except (TypeError, ValueError, IndexError):
         return False
     return len(set(labels[:9])) == len(set(labels[9:])) == 1
+
+
+def finds_three(estimator: Any) -> bool:
+    import numpy as np
+    import scipy.sparse as sp
+
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(3), 80)
+    near = np.where(group[:, None] == group, 0.3, 0.02)
+    W = np.triu(rng.random(near.shape) < near, 1)
+    return len(set(estimator.fit(sp.csr_matrix(W + W.T, dtype=float)).labels_)) == 3
 
 
 def names() -> dict[str, Any]:

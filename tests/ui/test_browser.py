@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -323,14 +324,20 @@ def test_who_has_no_token_is_refused(browser, picture):
         assert good == 200
         cookie = headers["Set-Cookie"].split(";")[0]
         assert "HttpOnly" in headers["Set-Cookie"]
+        host = urllib.parse.urlsplit(place)
+        origin, path = f"http://{host.netloc}", host.path  # cookies do not know ports
+        assert len(path) >= 32
+        assert f"Path={path};" in headers["Set-Cookie"]
+        assert path not in other
+        assert status_of(f"{origin}/?token={token}")[0] == 404
         assert status_of(place, {"Cookie": cookie})[0] == 200
         wrong = [place, f"{place}?token=", f"{place}?token={token[:-1]}", f"{place}?token={token}x",
                  other.split("?")[0] + f"?token={token}", f"{place}metadata",
                  f"{place}autoload.js?bokeh-autoload-element=1"]  # fmt: skip
         assert [status_of(one)[0] for one in wrong] == [403] * len(wrong)
-        assert refusal(place, {"Origin": place[:-1]}) == 403
+        assert refusal(place, {"Origin": origin}) == 403
         assert refusal(place, {"Origin": "http://example.org", "Cookie": cookie}) == 403
-        assert refusal(place, {"Origin": place[:-1], "Cookie": cookie}) is None
+        assert refusal(place, {"Origin": origin, "Cookie": cookie}) is None
         assert status_of(other.split("?")[0], {"Cookie": cookie})[0] == 403
         tab = browser.new_context().new_page()
         assert tab.goto(f"{place}?token=guessed").status == 403

@@ -26,18 +26,20 @@ def served(page: Callable[[], Any], port: int, key: str, title: str) -> Any:
 
     It listens on 127.0.0.1 alone and answers requests that know the `key`, from the address or
     the cookie that came with it; others are refused, and so are pages of other sites that try to
-    talk to it. Raises InputError where the port is taken.
+    talk to it. A browser sends cookies to all ports of a host: this one belongs to a path that
+    nobody guesses, so that no other server is sent it. Raises InputError where the port is taken.
     """
     from panel.io.server import get_server
 
-    port = _free(port)
+    port, path = _free(port), token()
     return get_server(
         {"/": page},
         port=port,
+        prefix=path,
         address=_HOST,
         websocket_origin=[f"{_HOST}:{port}", f"localhost:{port}"],
         title=title,
-        auth_provider=_provider(key, f"mustlink-{port}"),
+        auth_provider=_provider(key, f"mustlink-{port}", f"/{path}/"),
         secret_key=token(),
         sign_sessions=True,
         generate_session_ids=True,
@@ -48,7 +50,7 @@ def served(page: Callable[[], Any], port: int, key: str, title: str) -> Any:
 
 def address(server: Any, key: str) -> str:
     """Where a browser finds it."""
-    return f"http://{_HOST}:{server.port}/?token={key}"
+    return f"http://{_HOST}:{server.port}{server.prefix}/?token={key}"
 
 
 def _free(port: int) -> int:
@@ -66,7 +68,7 @@ def _free(port: int) -> int:
         return int(trial.getsockname()[1])
 
 
-def _provider(key: str, cookie: str) -> Any:
+def _provider(key: str, cookie: str, path: str) -> Any:
     """Lets in who knows the key: 403 for all others, whatever they ask for."""
     from bokeh.server.auth_provider import AuthProvider
     from tornado.web import HTTPError
@@ -75,7 +77,7 @@ def _provider(key: str, cookie: str) -> Any:
         def _user(self, handler: Any) -> str:
             given = handler.get_query_argument("token", None)
             if given is not None and hmac.compare_digest(given.encode(), key.encode()):
-                handler.set_cookie(cookie, key, httponly=True, samesite="Strict")
+                handler.set_cookie(cookie, key, path=path, httponly=True, samesite="Strict")
                 handler.set_header("Referrer-Policy", "no-referrer")
                 return "here"
             kept = handler.get_cookie(cookie)
