@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import is_dataclass
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
 from cases import planted_graph
@@ -16,6 +30,7 @@ from mustlink.observe import Silent
 from mustlink.propagate import propagator
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.on_disk import home_alone
+from mustlink_io.ui.node_session import NodeSession
 from on_disk import stored
 
 N, K = 60, 3
@@ -279,3 +294,295 @@ def test_what_is_set_from_elsewhere_stays():
         assert est.report_.n_clusters == K
         assert est.n_clusters == 2
         assert "_kept_in" in vars(est)
+
+
+# The machine: an estimator, and a twin that is told the same and nothing else ever happens to.
+
+ON_DISK = {"NCut", "CSP", "SSSC", "FastGE", "ConstrainedAP", "SRCP", "E2CP"}
+ON_DISK |= {"GFHF", "LLGC", "Poisson", "TikReg"}
+PAIRS = {*OF_GRAPHS} - {"NCut", "CSCGFHF"} - set(list(OF_GRAPHS)[10:]) | {"DISIM"}
+ANSWERED = PAIRS | {*OF_GRAPHS} & ON_DISK - {"NCut", "DISIM"}
+NO_FILE = {"GLP", "StrokeCut", "RegionCut"}
+WRONG = {"n_clusters": -1, "tol": -1.0, "n_components": -1}
+seeds = st.integers(0, 2)
+errors = st.sampled_from([KeyboardInterrupt, MemoryError, ZeroDivisionError])
+
+
+def kinds_of(name):
+    """What may be fitted."""
+    if name in OTHERS:
+        return ["own"]
+    if name in OF_POINTS:
+        return ["points"]
+    return ["points", "graph", *(["stored"] if name in ON_DISK else [])]
+
+
+class States(RuleBasedStateMachine):
+    """Whatever happens, the estimator is as its twin, or as before where a call failed."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.name, self.told = name, None
+        self.graphs = {}  # that are fitted again and again, as a person does
+        how = {} if name in OTHERS else OF_GRAPHS.get(name, {})
+        if "random_state" in getattr(ml, name)._get_param_names():
+            how = {"random_state": 0, **how}
+        self.new = lambda: getattr(ml, name)(**how)
+        self.est, self.twin = self.new(), self.new()
+        if name == "DISIM":
+            self.est.n_clusters = self.twin.n_clusters = K
+
+    def data(self, kind, seed, *, fresh):
+        """Data, their classes; not `fresh` graphs have been used before."""
+        if kind == "own":
+            return OTHERS[self.name](seed)
+        if kind == "points":
+            return blobs(seed)
+        G, y = graph(seed)
+        if kind == "stored":
+            return stored(G.affinity), y
+        return (G if fresh else self.graphs.setdefault(seed, G)), y
+
+    def call(self, est, verb, *given, observer=None):
+        """`fit` by (kind, seed, labels, pairs), `refit` by (labels, pairs, k), `add` by (seed,)."""
+        name = self.name
+        if verb == "fit":
+            kind, seed, by, pairs = given
+            X, y = self.data(kind, seed, fresh=est is self.twin)
+            told = [] if name in UNTOLD else [some(y, by)]
+            if pairs and name in PAIRS:
+                told = [None, Constraints.from_labels(told[0])]
+            est.fit(X, *told, observer=observer)
+            return
+        kind, seed = self.told[:2]
+        _, y = self.data(kind, seed, fresh=False)
+        more = len(est.labels_) - len(y)
+        if verb == "refit":
+            by, pairs, k = given
+            if k and "n_clusters" in est.get_params():
+                est.set_params(n_clusters=k)
+            labels = some(y, by)
+            labels = np.append(labels, np.full(more, -1)) if labels.ndim == 1 else labels
+            if name == "NCut":
+                est.refit(observer=observer)
+            elif pairs and name in PAIRS:
+                est.refit(Constraints.from_labels(labels), observer=observer)
+            else:
+                est.refit(labels, observer=observer)
+            return
+        rng = np.random.default_rng(given[0])
+        if kind == "points":
+            new = blobs(seed, N + 6)[0][-6:] + rng.normal(0, 0.1, (6, 4)).astype(np.float32)
+        else:
+            new = sp.hstack([sp.random(6, N + more, 0.2, random_state=rng), sp.csr_matrix((6, 6))])
+        told = {} if name == "NCut" else {"y": rng.integers(-1, K, 6)}
+        est.add(new, observer=observer, **told)
+
+    def both(self, verb, *given):
+        """The call that succeeds, for the estimator and its twin."""
+        if verb == "fit":
+            self.twin = self.new().set_params(**self.est.get_params())
+        self.call(self.est, verb, *given)
+        self.call(self.twin, verb, *given)
+        if verb == "fit":
+            self.told = given
+            kind, seed = given[:2]
+            self.asked = blobs(seed)[0][:9] + 0.1 if kind == "points" else None
+
+    def fails(self, error, verb, *given, observer=None):
+        """A call that ends in an error, unless it is over before; nothing has changed then."""
+        before = dict(vars(self.est))
+        parameters = self.est.get_params()
+        try:
+            self.call(self.est, verb, *given, observer=observer)
+        except error:
+            self.est.set_params(**parameters)
+            assert vars(self.est).keys() == before.keys()
+            assert all(vars(self.est)[name] is one for name, one in before.items())
+            return
+        assert observer is not None, "nothing was raised"
+        assert observer.heard <= observer.left
+        if verb == "fit":
+            self.twin = self.new().set_params(**parameters)
+            self.told = given
+        self.call(self.twin, verb, *given)
+        if verb == "fit":
+            kind, seed = given[:2]
+            self.asked = blobs(seed)[0][:9] + 0.1 if kind == "points" else None
+
+    @initialize(data=st.data(), seed=seeds, by=seeds, pairs=st.booleans())
+    def first(self, data, seed, by, pairs):
+        self.both("fit", data.draw(st.sampled_from(kinds_of(self.name))), seed, by, pairs)
+
+    @rule(data=st.data(), seed=seeds, by=seeds, pairs=st.booleans())
+    def fit(self, data, seed, by, pairs):
+        self.both("fit", data.draw(st.sampled_from(kinds_of(self.name))), seed, by, pairs)
+
+    @precondition(lambda self: hasattr(self.est, "refit"))
+    @rule(by=seeds, pairs=st.booleans(), k=st.sampled_from([None, None, 2, 3, 4, 1]))
+    def refit(self, by, pairs, k):
+        if self.told[0] == "stored" and (self.name == "NCut" or k == 1):
+            self.fails(InputError, "refit", by, pairs, k)
+        else:
+            self.both("refit", by, pairs, k)
+
+    @precondition(lambda self: hasattr(self.est, "add"))
+    @rule(seed=seeds)
+    def add(self, seed):
+        if self.told[0] == "stored" or len(self.est.labels_) > N + 20:
+            return
+        self.both("add", seed)
+
+    @rule(data=st.data(), seed=seeds, left=st.integers(0, 12), error=errors)
+    def broken_fit(self, data, seed, left, error):
+        given = data.draw(st.sampled_from(kinds_of(self.name))), seed, seed, False
+        self.fails(error, "fit", *given, observer=Breaking(left, error))
+
+    @precondition(lambda self: hasattr(self.est, "refit") and self.told[0] != "stored")
+    @rule(seed=seeds, left=st.integers(0, 8), error=errors)
+    def broken_refit(self, seed, left, error):
+        self.fails(error, "refit", seed, False, None, observer=Breaking(left, error))
+
+    @precondition(lambda self: hasattr(self.est, "add") and self.told[0] != "stored")
+    @rule(seed=seeds, left=st.integers(0, 8), error=errors)
+    def broken_add(self, seed, left, error):
+        self.fails(error, "add", seed, observer=Breaking(left, error))
+
+    @rule(verb=st.sampled_from(["fit", "refit"]), seed=seeds, data=st.data())
+    def refused(self, verb, seed, data):
+        """A parameter that makes no sense."""
+        wrong = [name for name in WRONG if name in self.est.get_params()]
+        if not wrong or not hasattr(self.est, verb):
+            return
+        name = data.draw(st.sampled_from(wrong))
+        was = self.est.get_params()[name]
+        self.est.set_params(**{name: WRONG[name]})
+        kind = data.draw(st.sampled_from(kinds_of(self.name)))
+        given = (kind, seed, seed, False) if verb == "fit" else (seed, False, None)
+        self.fails(InputError, verb, *given)
+        self.est.set_params(**{name: was})
+
+    @precondition(lambda self: "time_limit" in self.est.get_params())
+    @rule(seed=seeds, verb=st.sampled_from(["fit", "refit"]))
+    def cut_short(self, seed, verb):
+        """No time at all, then time again: nothing of what was cut short is kept."""
+        kind, number = self.told[:2]
+        if not hasattr(self.est, verb) or kind == "stored":
+            return
+        given = (kind, number, seed, False) if verb == "fit" else (seed, False, None)
+        self.est.set_params(time_limit=1e-6)
+        self.call(self.est, verb, *given)
+        self.est.set_params(time_limit=None)
+        self.both("fit", kind, number, seed, False)
+
+    @rule()
+    def pickled(self):
+        if self.told[0] != "stored":
+            self.est = pickle.loads(pickle.dumps(self.est))
+
+    @precondition(lambda self: self.name not in NO_FILE | set(OF_POINTS) | {"stored"})
+    @rule()
+    def saved(self):
+        if self.told[0] != "stored":
+            path = self.folder / "model.h5"
+            self.est.save(path)
+            self.est = ml.load(path)
+            path.unlink()
+
+    @precondition(lambda self: self.told[0] in ("points", "graph") and self.name in ANSWERED)
+    @rule(node=st.integers(0, N - 1), by=seeds)
+    def answered_and_undone(self, node, by):
+        labels = np.array(self.est.labels_)
+        session = NodeSession(self.est)
+        session.choose([node], next(iter(session.choices)))
+        assert session.undo()
+        assert adjusted_rand_score(self.est.labels_, labels) == 1.0
+        self.both("refit", by, False, None)
+
+    @precondition(lambda self: hasattr(self.est, "name_clusters"))
+    @rule(text=st.sampled_from(["cats", "dogs"]))
+    def name_clusters(self, text):
+        number = int(self.est.labels_.max())
+        for one in (self.est, self.twin):
+            one.name_clusters({number: text})
+
+    @invariant()
+    def is_as_its_twin(self):
+        if self.told is not None:
+            own, other = results(self.est), results(self.twin)
+            for one in (own, other):
+                one.pop("classifier_", None)  # which no file holds
+            same(own, other, self.name)
+            same(self.asides(self.est), self.asides(self.twin), self.name)
+            self.is_of_one_fit()
+
+    def asides(self, est):
+        """What else can be asked for."""
+        found = {name: getattr(est, name, None) for name in ("cluster_names_", "constraints_")}
+        if self.asked is not None:
+            found["predict"] = est.predict(self.asked) if hasattr(est, "predict") else None
+        return found
+
+    def is_of_one_fit(self):
+        """Every attribute is of the same rows, clusters and parameters."""
+        est = self.est
+        if self.name in OTHERS:  # of pictures and of directed graphs
+            return
+        rows = est.report_.n_nodes
+        if hasattr(est, "graph_"):
+            assert est.graph_.n_rows == rows
+        for name in ("labels_", "embedding_", "label_distributions_", "given_labels_"):
+            if hasattr(est, name):
+                found = getattr(est, name)
+                assert len(found) == rows or np.size(found) == rows, name
+        if hasattr(est, "labels_") and hasattr(est, "classes_") and self.name != "CSCGFHF":
+            assert set(np.unique(est.labels_)) <= {-1, *est.classes_}
+
+
+def same(a, b, where):
+    """Results that are equal, but for rounding."""
+    assert type(a) is type(b), where
+    if isinstance(a, dict):
+        assert a.keys() == b.keys(), where
+        for key, one in a.items():
+            if key != "stages":
+                same(one, b[key], f"{where}, {key}")
+    elif isinstance(a, (list, tuple)):
+        assert len(a) == len(b), where
+        for one, other in zip(a, b, strict=True):
+            same(one, other, where)
+    elif is_dataclass(a) and not isinstance(a, (ml.Graph, Constraints, StoredGraph)):
+        same(vars(a), vars(b), where)
+    else:
+        a, b = numbers(a), numbers(b)
+        assert a.shape == b.shape, where
+        if a.dtype.kind == "f":
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7, err_msg=where)
+        else:
+            assert np.array_equal(a, b), where
+
+
+def numbers(a):
+    """What is compared of a graph, of constraints, or of rows on disk."""
+    if isinstance(a, ml.Graph):
+        return a.affinity.toarray()
+    if isinstance(a, Constraints):
+        return a.matrix.toarray()
+    if isinstance(a, StoredGraph):
+        return a.whole().toarray()
+    return np.asarray(a[:] if hasattr(a, "shape") and np.ndim(a) else a)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_states(name, monkeypatch, tmp_path):
+    for module in (ncut, constrained_spectral, propagated_constraints, propagator):
+        monkeypatch.setattr(module, "stays_on_disk", lambda *_: True)
+    long = settings().stateful_step_count < 50  # of the profile, hypothesis's own is 50
+    few = {} if long else {"max_examples": 2, "stateful_step_count": 6}
+
+    def machine():
+        made = States(name)
+        made.folder = tmp_path
+        return made
+
+    run_state_machine_as_test(machine, settings=settings(deadline=None, **few))

@@ -42,7 +42,9 @@ def data(tmp_path_factory):
     store.write(folder / "holes.h5", {"/points": holes})
     np.savetxt(folder / "few.txt", few, fmt="%d")
     np.savetxt(folder / "truth.txt", truth, fmt="%d")
-    (folder / "pairs.csv").write_text("i,j,belief\n0,50,-1\n0,1,1\n5,40,-1\n118,119,1\n81,82,1\n")
+    (folder / "pairs.csv").write_text(
+        "i,j,belief\n0,50,-1\n0,1,1\n5,40,-1\n118,119,1\n81,82,1\n3,99,0.05\n"
+    )
     words = np.array(["red", "green", "blue"])[truth]
     lines = [f"{a:.17g},{w},{b:.17g}" for a, w, b in zip(X[:, 0], words, X[:, 3], strict=True)]
     lines[4] = lines[4].split(",", 1)[0] + ",,NA"
@@ -95,7 +97,9 @@ def test_rows_that_are_left_out_have_label_minus_1(mustlink, data, tmp_path):
     named = {tuple(sorted(pair)) for pair in pairs.tolist()}
     assert {(0, 1), (81, 82)} <= named
     assert not np.isin(pairs, [5, 50, 119]).any()
-    for pair in json.loads(said)["constraints"]["worst"]:
+    worst = json.loads(said)["constraints"]["worst"]
+    assert [pair["nodes"] for pair in worst] == [[3, 99]]
+    for pair in worst:
         i, j = pair["nodes"]
         assert found[i] == pair["clusters"][0]
         assert found[j] == pair["clusters"][1]

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import check_choice, check_n_clusters
 from mustlink.constraints import Constraints
@@ -81,6 +82,7 @@ class GraphClusterer(
         z(x) = Σ_j w_j z_j / Σ_j w_j over the `n_neighbors` nearest, w_j = exp(−d_j²/s²), s the
         distance of the 7th; a fitted point keeps its own row. Cost O(q n d).
         """
+        check_is_fitted(self)
         return self._new_points(X, self._n_features_out).mean(self.embedding_)
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> NDArray[np.float64]:

@@ -43,6 +43,7 @@ class Answers(ClassifierMixin, GraphEstimator):
         exp(−d_j²/s²), s the distance of the 7th; a fitted point keeps its own. Neighbours without
         an answer do not count; where there is no other, p is 0. Cost O(q n d).
         """
+        check_is_fitted(self)
         return _shares(self._new_points(X, self.classes_.size).mean(self.label_distributions_))
 
     def decision_function(self, X: Any = None) -> Block:

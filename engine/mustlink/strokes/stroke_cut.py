@@ -105,6 +105,7 @@ class StrokeCut(PlainParameters, BaseEstimator):
 
         What is known of the picture is kept, and the solver starts from the cut before.
         """
+        self._check()
         recorder = recorded(observer)
         _check_shape(np.asarray(strokes), self._shape)
         with threads(self.n_jobs):
