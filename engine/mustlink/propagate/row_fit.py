@@ -43,7 +43,7 @@ class Spread:
     def advice(self) -> str:
         """What to say of nodes that no label reaches, see `doubts.warn_unreached`."""
         task, null = self.task, self.task.laplacian.null
-        told = task.labels_in_parts.any(axis=1)
+        told: Array = np.asarray(task.labels_in_parts.any(axis=1))
 
         def far(P: Array, part: Array, root: Array) -> Array:
             return ((root > 0) & told[part] & ~P.any(axis=1))[:, None] * 1.0
