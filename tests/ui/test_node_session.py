@@ -10,7 +10,7 @@ import mustlink as ml
 from mustlink.errors import InputError
 from mustlink_io.ui.journal import Answer, Journal
 from mustlink_io.ui.node_session import NodeSession
-from mustlink_io.ui.opening import shown
+from mustlink_io.ui.opening import check_same, shown
 from mustlink_io.ui.said_of_clusters import classes_of
 
 
@@ -468,3 +468,33 @@ def test_what_questions_show_is_verified_and_read_by_rows(tmp_path):
     path.unlink()
     with pytest.raises(InputError, match="pictures: row 39"):
         show(39)
+
+
+def test_answers_that_are_in_the_model_already_count_once(csp, tmp_path):
+    """What a kill leaves that comes between writing the model and removing the journal."""
+    session = NodeSession(csp, Journal.beside(tmp_path / "out.h5", csp))
+    session.pair(40, 41, False)
+    session.choose([50], 1)
+    session.estimator.save(tmp_path / "out.h5")
+    est = ml.load(tmp_path / "out.h5")
+    again = NodeSession(est, Journal.beside(tmp_path / "out.h5", est))
+    pairs, belief = again.estimator.constraints_.merged
+    assert belief[(pairs == [40, 41]).all(axis=1)].tolist() == [-1.0]
+    assert again.told[50] == 1
+    again.pair(60, 61, True)
+    assert again.undo()
+    pairs, belief = again.estimator.constraints_.merged
+    assert not (pairs == [60, 61]).all(axis=1).any()
+    assert belief[(pairs == [40, 41]).all(axis=1)].tolist() == [-1.0]
+
+
+def test_a_page_goes_on_only_with_the_same_data(csp):
+    check_same(csp, X, "x.ui.h5: its answers", "x.npy")
+    graph = ml.knn_graph(X, 5)
+    of_graph = ml.CSP(4, affinity="precomputed", random_state=0).fit(graph)
+    check_same(of_graph, graph.affinity, "x.ui.h5: its answers", "x.npy")
+    check_same(of_graph, graph, "x.ui.h5: its answers", "x.npy")
+    other = ml.knn_graph(X[::-1], 5)
+    for est, given in ((csp, X[::-1]), (csp, X[:-1]), (of_graph, other), (of_graph, X)):
+        with pytest.raises(InputError, match="its answers are on other data than x.npy"):
+            check_same(est, given, "x.ui.h5: its answers", "x.npy")

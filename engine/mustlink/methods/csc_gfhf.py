@@ -137,7 +137,7 @@ class CSCGFHF(GraphClusterer):
         prior: Any = None,
         belief: Any = None,
     ) -> Self:
-        """Cluster the same graph again with other labels `y` (n,), which are all that is known.
+        """Cluster the same graph again with other labels `y` (n,) and `prior`: all that is known.
 
         Clusters have the numbers of their classes, as by `fit`, where there are as many, and keep
         the others; the report's `changed` is the share of nodes that moved.

@@ -19,6 +19,7 @@ from mustlink_io.jobs.models import save_model
 from mustlink_io.ui import said_of_clusters as said_of
 from mustlink_io.ui.confidence import Confidence, meaning
 from mustlink_io.ui.journal import Answer, Journal, Step
+from mustlink_io.ui.said_of_clusters import is_stated
 
 Ints = NDArray[np.int64]
 Ask = Callable[..., NDArray[Any]]
@@ -52,7 +53,9 @@ class NodeSession:
         self._base = estimator.given_labels_ if self._spreads else estimator.constraints_
         self._clusters = None if self._spreads else estimator.get_params().get("n_clusters")
         self._given_names = dict(getattr(estimator, "cluster_names_", {}))
-        self.answers: list[Answer] = [] if journal is None else journal.read()
+        # A kill between the model and the end of the journal leaves answers in both.
+        read = [] if journal is None else journal.read()
+        self.answers = [one for one in read if self._spreads or not is_stated(self._base, one)]
         self.history: list[Step] = []
         self._sureness = Confidence()
         if journal is not None and any(one.asks_a_fit for one in self.answers):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 import mustlink as ml
 from mustlink.errors import InputError
@@ -18,6 +19,7 @@ from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import HDF5, PICTURES, parse
 from mustlink_io.hdf5.writing import check_output
 from mustlink_io.jobs.carried import Carried
+from mustlink_io.jobs.points_elsewhere import fingerprint
 from mustlink_io.ui.coordinates import as_given, flat
 from mustlink_io.ui.journal import Journal
 from mustlink_io.ui.node_session import NodeSession
@@ -112,6 +114,8 @@ def page_of_file(
     columns: tuple[str, ...] = ()
     if own or (target.exists() and has_model(target)):
         estimator, beside = ml.load(kept), Carried.of(kept)
+        if not own:
+            check_same(estimator, formats.load(text).to_fit(text), f"{target}: its answers", text)
         made, where = _asked(show, map_of, int(estimator.labels_.size))
     else:
         data = formats.load(text)
@@ -155,6 +159,19 @@ def shown(text: str, n: int) -> Show:
     if place.suffix == ".npy":
         return of_array(arrays.load_npy(place.path), n, text)
     raise InputError(f"show: {text}; give a folder of pictures, FILE.h5:DATASET or a .npy")
+
+
+def check_same(estimator: Any, given: Any, what: str, text: str) -> None:
+    """Raise InputError unless an estimator was fitted to the points or the graph that is given."""
+    points, W = estimator._points, getattr(given, "affinity", given)
+    if sp.issparse(W):
+        fitted = estimator.graph_.affinity
+        same = W.shape == fitted.shape and np.array_equal(W.tocsr().indices, fitted.indices)
+    else:
+        same = points is not None and points.shape == W.shape
+        same = same and fingerprint(np.asarray(points)) == fingerprint(W)
+    if not same:
+        raise InputError(f"{what} are on other data than {text}; move it away, or give another -o")
 
 
 def has_model(path: Path) -> bool:

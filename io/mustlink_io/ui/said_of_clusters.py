@@ -39,6 +39,17 @@ def constraints_of(
     return found
 
 
+def is_stated(base: Constraints, answer: Answer) -> bool:
+    """Whether constraints say as surely what an answer on a pair says."""
+    if answer.kind != "pair":
+        return False
+    pairs, belief = base.merged
+    own = (pairs == np.sort(answer.nodes)).all(axis=1) | (pairs == -np.sort(-answer.nodes)).all(
+        axis=1
+    )
+    return bool((belief[own] * float(answer.value) >= 1).any())
+
+
 def is_known(told: NDArray[Any]) -> NDArray[np.bool_]:
     """Which labels (n,) are known: not -1, or not ""."""
     return np.asarray(told != "" if told.dtype.kind in "OU" else told >= 0)
