@@ -163,7 +163,8 @@ def shown(text: str, n: int) -> Show:
 
 def check_same(estimator: Any, given: Any, what: str, text: str) -> None:
     """Raise InputError unless an estimator was fitted to the points or the graph that is given."""
-    points, W = estimator._points, getattr(given, "affinity", given)
+    points: Any = estimator._points
+    W: Any = getattr(given, "affinity", given)
     if sp.issparse(W):
         fitted = estimator.graph_.affinity
         same = W.shape == fitted.shape and np.array_equal(W.tocsr().indices, fitted.indices)

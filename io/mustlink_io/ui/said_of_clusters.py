@@ -44,9 +44,7 @@ def is_stated(base: Constraints, answer: Answer) -> bool:
     if answer.kind != "pair":
         return False
     pairs, belief = base.merged
-    own = (pairs == np.sort(answer.nodes)).all(axis=1) | (pairs == -np.sort(-answer.nodes)).all(
-        axis=1
-    )
+    own = (np.sort(pairs, axis=1) == np.sort(answer.nodes)).all(axis=1)
     return bool((belief[own] * float(answer.value) >= 1).any())
 
 
