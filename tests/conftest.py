@@ -3,13 +3,16 @@
 import os
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 # The same examples in every run of continuous integration; new ones on a developer's machine.
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("developer", deadline=None)
 # Half an hour of `tests/engine/test_states.py` on one core.
-settings.register_profile("long", deadline=None, max_examples=60, stateful_step_count=30)
+found = (Phase.reuse, Phase.generate)  # shrinking takes minutes
+settings.register_profile(
+    "long", deadline=None, max_examples=40, stateful_step_count=30, phases=found
+)
 settings.load_profile("ci" if os.environ.get("CI") else "developer")
 
 

@@ -498,3 +498,17 @@ def test_a_page_goes_on_only_with_the_same_data(csp):
     for est, given in ((csp, X[::-1]), (csp, X[:-1]), (of_graph, other), (of_graph, X)):
         with pytest.raises(InputError, match="its answers are on other data"):
             check_same(est, given, "x.ui.h5: its answers", "x.npy")
+
+
+def test_fewer_clusters_than_classes_stay_as_many_until_a_class_is_new():
+    y = np.where(np.arange(240) < 12, TRUTH, -1)
+    est = ml.CSP(2, random_state=0).fit(X, y)
+    session = NodeSession(est)
+    session.choose([50], 1)
+    assert np.unique(est.labels_).size == 2
+    session.choose([51], 4)
+    assert np.unique(est.labels_).size == 5
+    assert session.undo()
+    assert session.undo()
+    assert est.n_clusters == 2
+    assert np.unique(est.labels_).size == 2

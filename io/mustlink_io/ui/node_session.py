@@ -271,6 +271,7 @@ class NodeSession:
         """Write the model, which holds the answers, too, and what is `beside` it; journal ends."""
         save_model(self.estimator, path, beside=self.beside)
         self._base = self.estimator.given_labels_ if self._spreads else self.estimator.constraints_
+        self._clusters = self.estimator.get_params().get("n_clusters")
         self._given_names = dict(getattr(self.estimator, "cluster_names_", {}))
         self.answers = [one for one in self.answers if one.kind == "unknown"]
         if self.journal is not None:
@@ -298,7 +299,8 @@ class NodeSession:
             else:
                 known = said_of.constraints_of(self._base, y, self.answers)
                 if isinstance(self._clusters, int):
-                    most = max(self._clusters, known.classes.size)
+                    is_new = known.classes.size > self._base.classes.size
+                    most = max(self._clusters, known.classes.size) if is_new else self._clusters
                     self.estimator.set_params(n_clusters=most)
                 self.estimator.refit(constraints=known)
         self._tell(said, perf_counter() - began)

@@ -165,7 +165,8 @@ def check_same(estimator: Any, given: Any, what: str, text: str) -> None:
     """Raise InputError unless an estimator was fitted to the points or the graph that is given."""
     points: Any = estimator._points
     W: Any = getattr(given, "affinity", given)
-    if sp.issparse(W):
+    is_graph: bool = sp.issparse(W)
+    if is_graph:
         fitted = estimator.graph_.affinity
         same = W.shape == fitted.shape and np.array_equal(W.tocsr().indices, fitted.indices)
     else:
