@@ -643,3 +643,11 @@ def test_a_hierarchy_is_written_and_drawn(tmp_path, monkeypatch):
     ):
         path = altered(tmp_path / "out.h5", place, change)
         assert cli.run(["report", str(path), "-o", "x.html"]) == 2
+
+
+@pytest.mark.parametrize("method", [ml.NCut, ml.CSP, ml.SRCP])
+def test_one_cluster_of_all_is_a_model_as_well(method, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    est = method(1, random_state=0).fit(X)
+    est.save(tmp_path / "one.h5")
+    assert np.array_equal(ml.load(tmp_path / "one.h5").labels_, np.zeros(60))

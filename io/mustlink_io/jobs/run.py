@@ -197,7 +197,7 @@ def result_of(
     told = {
         **estimator.report_.to_dict(),
         "seconds": sum(stage.seconds for stage in stages),
-        "peak_bytes": max(stage.peak_bytes for stage in stages),
+        "peak_bytes": max((stage.peak_bytes for stage in stages), default=0),
         **outcome,
     }
     del told["stages"]
