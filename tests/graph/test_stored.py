@@ -8,7 +8,7 @@ from cases import random_graph
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph import row_buckets as buckets
-from mustlink.graph.row_buckets import RowBuckets
+from mustlink.graph.row_buckets import RowBuckets, buckets_of
 from mustlink.graph.stored import StoredGraph
 from mustlink.graph.survey import survey
 from mustlink.space import disk
@@ -173,3 +173,16 @@ def test_entries_in_any_order_become_rows(rng, largest, entries, monkeypatch):
         rows = sp.csr_matrix((b.data, b.indices, b.indptr), shape=(b.shape[0], n))
         assert rows.has_canonical_format
         np.testing.assert_allclose(rows.toarray(), expected[b.rows], rtol=1e-5)
+
+
+def test_more_entries_in_a_row_than_16_bits_number_and_as_many_buckets():
+    n = 1 << 16
+    bounds, counts = np.arange(n + 1), np.zeros(n, dtype=np.int64)
+    counts[[0, n // 2, n - 1]] = 2, 1, n + 4000
+    made = RowBuckets.of(bounds, counts, buckets_of(bounds))
+    rows = np.random.default_rng(0).permutation(np.repeat(np.arange(n), counts))
+    made.add(rows, np.arange(rows.size) % n, np.ones(rows.size, np.float32))
+    sums = [block.data.sum() for block in made.rows()]
+    np.testing.assert_array_equal(sums, counts)
+    with pytest.raises(AssertionError, match="a bucket too many: 65537"):
+        buckets_of(np.arange(n + 2))

@@ -59,7 +59,7 @@ def test_tiles_are_plain_products(n, widths, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("widths", [(3, 3), (3, 5), (3, 2)])
+@pytest.mark.parametrize("widths", [(3, 3), (3, 5), (3, 2), (2, 3)])
 def test_two_combinations_at_once(small_tasks, dtype, widths):
     """The first is written over the first block where it is as wide, and only then."""
     rng = np.random.default_rng(1)

@@ -206,10 +206,6 @@ def test_beta_of_the_paper():
 # --- odd side information
 
 
-def smoothest_labels(W, k):
-    return ml.NCut(k, affinity="precomputed", random_state=0).fit(W).labels_
-
-
 @pytest.mark.parametrize("subspace", ["auto", "exact", 6])
 def test_no_constraints_clusters_the_graph_alone(subspace):
     W, y, _ = planted(5)

@@ -201,7 +201,8 @@ def test_a_budget_below_the_least_names_it():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(2, 10**8), st.integers(1, 1000), st.integers(1, 100), st.floats(0.0, 12.0))
+@example(2**31 - 1, 1, 1, 0.0)
+@given(st.integers(2, 2**31 - 1), st.integers(1, 1000), st.integers(1, 100), st.floats(0.0, 12.0))
 def test_plans_keep_the_budget(n, d, k, over):
     least = stored_knn_plan(n, d, k).least
     budget = int(least * (1 + over))
@@ -211,6 +212,7 @@ def test_plans_keep_the_budget(n, d, k, over):
     assert plan.layout == stored_knn_plan(n, d, k, budget, threads=64).layout
     for size in (plan.layout.block, plan.layout.chunk, plan.layout.rows):
         assert 1 <= size <= n
+    assert n <= plan.layout.rows << 16  # blocks of rows, by number
     with pytest.raises(InputError):
         stored_knn_plan(n, d, k, least - 1)
 

@@ -15,9 +15,3 @@ def repeated(W, counts):
     """PWPᵀ: every copy a node, joined as its node is; copies of one node as its loop says."""
     P = membership(counts)
     return sp.csr_matrix(P @ sp.csr_matrix(W).toarray() @ P.T)
-
-
-def restricted(M, counts):
-    """C^-½PᵀMPC^-½ (m, m): a form on copies for vectors PC^-½u; for a diagonal M, its diagonal."""
-    P = membership(counts) / np.sqrt(counts)
-    return P.T @ M @ P

@@ -12,19 +12,6 @@ def smallest(products, norms, k):
     return np.take_along_axis(D, order, axis=1), order
 
 
-def refined(X, lists, wide):
-    """The k nearest of a node's list and the `wide` first of the lists of its `wide` first."""
-    out = []
-    for i, near in enumerate(lists):
-        seen = {j for j in near if j >= 0}
-        for j in near[:wide]:
-            seen |= {other for other in lists[j][:wide] if other >= 0} if j >= 0 else set()
-        seen.discard(i)
-        ranked = sorted((np.linalg.norm(X[i] - X[j]), j) for j in seen)[: len(near)]
-        out.append([j for _, j in ranked] + [-1] * (len(near) - len(ranked)))
-    return np.array(out)
-
-
 def listed_nearest(X, lists, k):
     """The k nearest of each node's listed others by one sort per node, -1 where there are fewer."""
     X = np.asarray(X, dtype=np.float64)

@@ -204,6 +204,18 @@ def test_products_are_those_of_the_dense_matrix(name):
     assert (system.scale == 1).all()
 
 
+def test_neighbourhoods_of_more_than_16_bits_number():
+    rng = np.random.default_rng(6)
+    size = (1 << 16) + 100
+    members = np.stack([rng.permutation(size) for _ in range(2)]).astype(np.int32)
+    frames = rng.standard_normal((2, size, 1)) / np.sqrt(size)
+    X = rng.standard_normal((size, 2))
+    expected = 2 * X
+    for nodes, G in zip(members, frames, strict=True):
+        expected[nodes] -= G @ (G.T @ X[nodes])
+    np.testing.assert_allclose(Alignment(members, frames, size).apply(X), expected, atol=1e-10)
+
+
 def test_alignment_knows_its_diagonal_and_its_galerkin_product():
     rng = np.random.default_rng(5)
     M, dense = (found for found in energies(rng)["ltsa"])

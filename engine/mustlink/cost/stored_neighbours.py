@@ -140,7 +140,8 @@ def _least(n: int, d: int, k: int) -> StoredLayout:
     """The smallest sizes with which the search is still a search."""
     cells = cell_layout(n, d, k, _LEAST)
     few = min(n, 8 * cells.largest_part(1))
-    return StoredLayout(cells, few, few, min(n, _FEWEST_ROWS), 1)
+    rows = max(_FEWEST_ROWS, -(-n // (1 << 16)))  # blocks of rows have numbers of 16 bits
+    return StoredLayout(cells, few, few, min(n, rows), 1)
 
 
 def _panel(d: int, mean: int) -> int:

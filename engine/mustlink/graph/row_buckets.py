@@ -101,6 +101,6 @@ class RowBuckets:
 
 def buckets_of(bounds: NDArray[np.int64]) -> NDArray[np.uint16]:
     """Bucket (n,) of every row, between `bounds` (b + 1,) of at most 2^16 buckets."""
-    assert bounds.size <= (1 << 16) + 1, "a bucket has room for a share of 2^-15 of all entries"
+    assert bounds.size <= (1 << 16) + 1, f"a bucket too many: {bounds.size - 1}"
     number = np.arange(bounds.size - 1, dtype=np.uint16)
     return np.repeat(number, np.diff(bounds))

@@ -67,14 +67,15 @@ class Alignment:
     weights: NDArray[np.float64] | None = None
 
     @cached_property
-    def _places(self) -> tuple[NDArray[Any], NDArray[np.uint32], NDArray[np.uint16]]:
+    def _places(self) -> tuple[NDArray[Any], NDArray[np.uint32], NDArray[Any]]:
         """Where every node is a member: row pointers (size+1,), neighbourhoods, rows there."""
         flat = self.members.ravel()
         there = np.flatnonzero(flat >= 0)
         row = sp.csr_matrix((there, flat[there], np.array([0, there.size])), shape=(1, self.size))
         by_node = row.tocsc()  # a counting sort, and stable
-        owner, slot = np.divmod(by_node.data, self.members.shape[1])
-        return by_node.indptr, owner.astype(np.uint32), slot.astype(np.uint16)
+        width = self.members.shape[1]
+        owner, slot = np.divmod(by_node.data, width)
+        return by_node.indptr, owner.astype(np.uint32), slot.astype(np.min_scalar_type(width - 1))
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
