@@ -33,7 +33,7 @@ def plan_on_ranks(job: Any, shape: Shape, ranks: int, speed: float) -> Plan:
     told = f"memory is that of one rank of {ranks}" if ranks > 1 else "memory is that of the rank"
     stages = [start, *(_spreading if of_labels else _cutting)(job, shape, ranks, share)]
     slow = tuple(replace(stage, seconds=stage.seconds * speed) for stage in stages)
-    least = max((stage.peak_bytes for stage in stages), default=0)
+    least = max(stage.peak_bytes for stage in stages)
     unsure: dict[str, Any] = {"promise": "at least", "why": (STEPS,)} if of_labels else {}
     return Plan(slow, (told,), None, least, job.method, **unsure)
 
