@@ -161,6 +161,72 @@ def test_paint_and_the_cut_follows_and_is_there_after_a_kill(browser, picture):
         says(tab, "cut in")
 
 
+def test_a_stroke_is_of_the_class_whose_button_was_pressed(browser, picture):
+    """What the file of strokes says, after every button of the page."""
+    from PIL import Image
+
+    path, _ = picture
+    strokes = path.with_name("disc-strokes.png")
+    with process("-m", "mustlink_io", "ui", path, "--no-open") as (_, address):
+        tab = opened(browser, address)
+
+        def press(name):
+            tab.get_by_role("button", name=name, exact=True).click()
+
+        def colour(name):
+            """The one below the words of a button."""
+            shadow = tab.get_by_role("button", name=name, exact=True).evaluate(
+                "one => getComputedStyle(one).boxShadow"
+            )
+            return tuple(int(part) for part in re.findall(r"\d+", shadow)[:3])
+
+        def painted(x, y):
+            with Image.open(strokes) as made:
+                r, g, b, a = made.convert("RGBA").getpixel((x, y))
+            return (r, g, b) if a else None
+
+        def becomes(x, y, wanted):
+            """Until the file says so."""
+            ends = time.perf_counter() + WAIT / 1000
+            while not strokes.exists() or painted(x, y) != wanted:
+                assert time.perf_counter() < ends, f"{x}, {y} is not of {wanted}"
+                time.sleep(0.1)
+
+        line(tab, "picture", [(60, 60), (100, 60)])
+        tab.get_by_text("class 1").nth(1).wait_for(timeout=WAIT)  # in the table, too
+        press("class 2")
+        line(tab, "picture", [(10, 10), (150, 10)])
+        becomes(80, 10, colour("class 2"))
+        assert painted(80, 60) == colour("class 1")
+        press("+ class")
+        line(tab, "picture", [(10, 110), (150, 110)])
+        becomes(80, 110, colour("class 3"))
+        assert len({colour(f"class {one}") for one in (1, 2, 3)}) == 3
+        says(tab, "cut in")
+        press("class 1")
+        line(tab, "picture", [(20, 30), (20, 90)])
+        becomes(20, 60, colour("class 1"))
+        press("erase")
+        line(tab, "picture", [(20, 30), (20, 90)])
+        becomes(20, 60, None)
+        press("undo")
+        becomes(20, 60, colour("class 1"))
+        press("undo")
+        becomes(20, 60, None)
+        assert painted(80, 110) == colour("class 3")
+        seen = set()
+        for view in ("cut", "strokes alone", "parts"):
+            press(view)
+            tab.wait_for_function("() => Bokeh.documents[0].is_idle")
+            time.sleep(0.5)
+            seen.add(shown_pixels(tab))
+        assert len(seen) == 3
+        press("save")
+        says(tab, "written: ")
+        labels = np.asarray(Image.open(path.with_name("disc-cut.png")))
+        assert [labels[60, 80], labels[10, 80], labels[110, 80]] == [0, 1, 2]
+
+
 def test_lasso_answer_reload_kill_and_go_on(browser, tmp_path):
     command = (HERE / "served.py", N, tmp_path, 0)
     with process(*command) as (server, address):

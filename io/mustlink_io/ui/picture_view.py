@@ -35,6 +35,7 @@ class PictureView:
         )
         self.history = pn.pane.HTML("", width=280, stylesheets=[TABLES])
         self._cut_along: list[tuple[list[float], list[float]]] = []
+        self._is_cleared = False
         self._figure(h, w)
         self._offer_classes(0)
         self.chosen.param.watch(self._colour, "value")
@@ -152,11 +153,13 @@ class PictureView:
         """A line was drawn: it becomes a stroke, and the cut follows."""
         there = [(list(xs), list(ys)) for xs, ys in zip(new["xs"], new["ys"], strict=True)]
         there = [one for one in there if one[0]]
-        # What is drawn while a cut is made comes with the lines of that cut.
-        lines = [one for one in there if one not in self._cut_along]
+        # What is drawn while a cut is made comes with the lines of that cut; what comes alone
+        # after it is drawn anew, even on the very same pixels.
+        anew = self._is_cleared and len(there) == 1
+        lines = [one for one in there if anew or one not in self._cut_along]
         if not lines:
             return
-        self._cut_along = there
+        self._cut_along, self._is_cleared = there, False
         code, width = self.chosen.value, self.brush.value
 
         def work() -> str:
@@ -165,6 +168,7 @@ class PictureView:
                     self.session.paint(code, list(zip(xs, ys, strict=True)), width)
             finally:
                 self.drawn.data = {"xs": [], "ys": []}
+                self._is_cleared = True
             self.refresh()
             return self._told()
 
