@@ -23,7 +23,7 @@ from mustlink.eigen.sharpness import default_tolerance
 from mustlink.errors import InputError
 from mustlink.kernels.permuted_matrix import scaled_permutation
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
-from mustlink.neighbours import knn_graph, planned, stored_knn
+from mustlink.neighbours import knn_graph, search, stored_knn
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import recorded
 from mustlink.operators.laplacian import normalized_laplacian
@@ -393,7 +393,7 @@ def test_a_run_refuses_a_memory_that_its_plan_refuses(data, capsys, tmp_path):
 @pytest.mark.parametrize("method", ["ncut", "csp", "sssc", "srcp", "sskk", "csc-gfhf"])
 def test_the_least_memory_that_is_told_is_enough_for_the_run(data, capsys, monkeypatch, method):
     """Not refused half-way; as in a process of its own, while others ran in this one before."""
-    for neighbours in (planned, stored_knn):
+    for neighbours in (search, stored_knn):
         monkeypatch.setattr(neighbours, "resident_bytes", lambda: 10**8)
     with h5py.File("data.h5", "a") as file:
         file["known"] = np.where(np.arange(400) % 10 == 0, file["labels"][()], -1)

@@ -16,7 +16,7 @@ from mustlink.deadline import NEVER, Deadline, duration_text, parse_duration
 from mustlink.errors import InputError
 from mustlink.graph.stored import RowBlock
 from mustlink.methods import stored_fit
-from mustlink.neighbours import kept_rows, knn_graph
+from mustlink.neighbours import knn_graph, stored_knn
 from mustlink.observe import Recorder, Unheard
 from mustlink.propagate import disk_fit
 from mustlink.workspace.shelf import Shelf
@@ -247,7 +247,7 @@ def fit_watched(method, points, y, folder, recorder):
 @pytest.fixture
 def little(monkeypatch):
     """No graph fits into memory."""
-    monkeypatch.setattr(kept_rows, "least_of_points", lambda *_: 10**15)
+    monkeypatch.setattr(stored_knn, "least_of_points", lambda *_: 10**15)
     for place in (stored_fit, disk_fit):
         monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
 
@@ -355,7 +355,7 @@ def test_only_a_shelf_asks_a_keeper():
 
 @pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
 def test_neighbours_that_cannot_wait_are_searched_less_far(monkeypatch):
-    for module in ("search", "planned"):
+    for module in ("search",):
         name = f"mustlink.neighbours.{module}.compares_all"
         monkeypatch.setattr(name, lambda n, d, k: False)
     rng = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 import mustlink as ml
 from mustlink.graph import StoredGraph
 from mustlink.methods import stored_fit
-from mustlink.neighbours import kept_rows
+from mustlink.neighbours import stored_knn
 from mustlink.propagate import disk_fit
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.jobs import graph, planning, planning_on_disk
@@ -30,7 +30,7 @@ def little(monkeypatch):
     """No graph fits into memory."""
     for place in (planning, stored_fit, disk_fit):
         monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
-    monkeypatch.setattr(kept_rows, "least_of_points", lambda *_: 10**15)
+    monkeypatch.setattr(stored_knn, "least_of_points", lambda *_: 10**15)
     monkeypatch.setattr(planning, "_least", lambda *_: 10**15)
 
 
@@ -154,7 +154,7 @@ def test_what_is_known_in_python_belongs_to_the_points(clouds, little, method):
 def test_a_graph_that_only_its_search_has_no_room_for_is_solved_at_home(
     clouds, monkeypatch, method
 ):
-    monkeypatch.setattr(kept_rows, "least_of_points", lambda *_: 10**15)
+    monkeypatch.setattr(stored_knn, "least_of_points", lambda *_: 10**15)
     X, truth = clouds
     y = np.where(np.random.default_rng(2).random(N) < 0.03, truth, -1)
     k = {"n_clusters": K} if method is ml.NCut else {}

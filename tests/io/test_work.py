@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 from cases import blobs
 from mustlink.deadline import NEVER, Deadline
-from mustlink.neighbours.kept_rows import kept_rows
+from mustlink.neighbours.stored_knn import kept_rows
 from mustlink.observe import Recorder, Unheard
 from mustlink.workspace.keeper import digest, in_c_order
 from mustlink.workspace.shelf import Shelf

@@ -11,8 +11,8 @@ from scipy.spatial import cKDTree
 
 from mustlink.cost.neighbour_graph import cell_layout
 from mustlink.kernels import nearest_cell
-from mustlink.neighbours.cell_groups import grouped, near_centres
 from mustlink.neighbours.cell_search import cell_lists
+from mustlink.neighbours.cells import grouped, near_centres
 from mustlink.neighbours.parts import centres_of
 from mustlink.neighbours.points_by_rows import prepare
 from mustlink.neighbours.refine import Team

@@ -16,10 +16,9 @@ from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels.cells import Cells
 from mustlink.neighbours import knn_graph
 from mustlink.neighbours.cell_edges import schedule
-from mustlink.neighbours.cell_groups import grouped, near_centres
 from mustlink.neighbours.cell_search import cell_lists, search_cells
-from mustlink.neighbours.cells import Borders
-from mustlink.neighbours.centres import find_centres
+from mustlink.neighbours.cells import Borders, grouped, near_centres
+from mustlink.neighbours.parts import find_centres
 from mustlink.neighbours.points_by_rows import prepare
 from mustlink.neighbours.refine import Lists, Team
 

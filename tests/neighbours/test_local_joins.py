@@ -17,12 +17,11 @@ from mustlink.cost.search_time import parts_work
 from mustlink.deadline import Deadline
 from mustlink.kernels import local_joins
 from mustlink.neighbours import knn_graph
-from mustlink.neighbours.coordinates import InMemory, OnDisk
 from mustlink.neighbours.exact import exact_neighbours
 from mustlink.neighbours.partition import partition_lists
 from mustlink.neighbours.points_by_rows import prepare
 from mustlink.neighbours.refine import Joins, Lists, Refined, Team
-from mustlink.neighbours.scratch import Scratch
+from mustlink.neighbours.scratch import InMemory, OnDisk, Scratch
 from mustlink.observe import Recorder
 
 seeds = st.integers(0, 10**6)

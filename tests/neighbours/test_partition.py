@@ -27,9 +27,9 @@ from mustlink.neighbours import knn_graph
 from mustlink.neighbours import points_by_rows as rows_module
 from mustlink.neighbours.bridges import bridging_edges
 from mustlink.neighbours.cell_search import cell_lists
-from mustlink.neighbours.centres import find_centres
 from mustlink.neighbours.exact import exact_neighbours, exact_streamed
 from mustlink.neighbours.partition import partition_lists
+from mustlink.neighbours.parts import find_centres
 from mustlink.neighbours.points_by_rows import is_rows, prepare, single_precision
 from mustlink.neighbours.scratch import Scratch
 from mustlink.observe import Recorder

@@ -30,7 +30,7 @@ SEE = {
     "methods/kernel_starts.py": "grows clusters along edges",
     "methods/normalized_cut.py": "sweeps over splitting values: cuts of the graph as given",
     "methods/spectral_learning.py": "makes the graph with constraints written into it",
-    "neighbours/kept_rows.py": "none: an estimator's parameter, by name",
+    "neighbours/stored_knn.py": "none: an estimator's parameter, by name",
     "neighbours/joined_points.py": "walks along edges, joins new ones to the graph",
     "persistence/attributes.py": "none: a number of edges",
     "persistence/model.py": "writes the graph into a file",

@@ -9,7 +9,7 @@ from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost
 from mustlink.cost.stored_cost import StoredCost
 from mustlink.graph.stored import StoredGraph
-from mustlink.neighbours.kept_rows import graph_where_short
+from mustlink.neighbours.stored_knn import graph_where_short
 from mustlink.observe import Recorder
 
 

@@ -31,8 +31,8 @@ from mustlink.methods.normalized_cut import (
     warn_of_gap,
 )
 from mustlink.methods.stored_fit import cost_on_disk, fit_on_disk, stays_on_disk
-from mustlink.neighbours.kept_rows import graph_where_short
 from mustlink.neighbours.points_by_rows import is_rows
+from mustlink.neighbours.stored_knn import graph_where_short
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.result import Report
 from mustlink.rounding.seeded import held_out_right, seeded_kmeans

@@ -24,15 +24,13 @@ from mustlink.cost.stored_neighbours import StoredLayout
 from mustlink.deadline import Deadline
 from mustlink.errors import MustlinkError
 from mustlink.neighbours import tasks
-from mustlink.neighbours.cell_groups import Groups
+from mustlink.neighbours.cells import Groups
 from mustlink.neighbours.parts import Sample, known_neighbours
 from mustlink.neighbours.points_by_rows import Prepared
 from mustlink.neighbours.refine import Team
-from mustlink.neighbours.scratch import Scratch
-from mustlink.neighbours.shared_files import handed_over
+from mustlink.neighbours.scratch import Scratch, handed_over
 from mustlink.neighbours.stored_lists import ListsFile, StoredSearch
-from mustlink.neighbours.stored_passes import Passes, keep_finished
-from mustlink.neighbours.stored_search import lists_by_disk
+from mustlink.neighbours.stored_search import Passes, keep_finished, lists_by_disk
 from mustlink.space.scratch_file import NamedFile
 
 _REMOVALS = 3  # of a folder: a worker that was given up may have written during the first

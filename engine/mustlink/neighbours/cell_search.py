@@ -25,9 +25,7 @@ from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels.cell_pairs import Desk, Nearest
 from mustlink.kernels.cells import WORD, Cells, Visits
 from mustlink.neighbours.cell_edges import edges_of, runs_of, schedule
-from mustlink.neighbours.cell_groups import grouped
-from mustlink.neighbours.cells import Borders, borders_of, cells_of, mean_squares
-from mustlink.neighbours.coordinates import InMemory
+from mustlink.neighbours.cells import Borders, borders_of, cells_of, grouped, mean_squares
 from mustlink.neighbours.parts import centres_of, known_neighbours
 from mustlink.neighbours.points_by_rows import Prepared, near_one
 from mustlink.neighbours.refine import (
@@ -39,6 +37,7 @@ from mustlink.neighbours.refine import (
     measured_recall,
     refine,
 )
+from mustlink.neighbours.scratch import InMemory
 
 _CELLS = 16  # of a task
 _SURE = 0.95  # share of known neighbours compared from which lists are left as they are

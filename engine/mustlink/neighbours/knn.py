@@ -33,7 +33,6 @@ from mustlink.graph.weights import (
 )
 from mustlink.neighbours.bridges import bridging_edges
 from mustlink.neighbours.equal_rows import EqualRows, group_equal_rows
-from mustlink.neighbours.planned import planned
 from mustlink.neighbours.points_by_rows import (
     Prepared,
     is_rows,
@@ -42,7 +41,7 @@ from mustlink.neighbours.points_by_rows import (
     single_precision,
 )
 from mustlink.neighbours.reach import Reach, ReachKey
-from mustlink.neighbours.search import Search
+from mustlink.neighbours.search import Search, planned
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.workspace.keeper import Keeper
 from mustlink.workspace.shelf import Shelf

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from mustlink.cost.neighbour_graph import Layout, lists_of
 from mustlink.deadline import NEVER, Deadline
 from mustlink.kernels import nearest_lists
-from mustlink.neighbours.coordinates import Coordinates, OnDisk
 from mustlink.neighbours.parts import (
     Parts,
     assign,
@@ -34,7 +33,7 @@ from mustlink.neighbours.parts import (
 )
 from mustlink.neighbours.points_by_rows import Prepared, near_one
 from mustlink.neighbours.refine import Lists, Team, distances_of, in_rows, refine
-from mustlink.neighbours.scratch import Scratch
+from mustlink.neighbours.scratch import Coordinates, OnDisk, Scratch
 
 _TALL, _WIDE = 256, 2048  # rows of a part compared at once: products stay in the cache
 SPARE = 3  # places kept beyond k: products are less exact than distances

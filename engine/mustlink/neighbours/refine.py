@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from mustlink.cost.neighbour_graph import Layout, lists_of
 from mustlink.deadline import NEVER, Deadline
 from mustlink.kernels import local_joins
-from mustlink.neighbours.coordinates import Coordinates
 from mustlink.neighbours.exact import exact_streamed
 from mustlink.neighbours.parts import Sample
 from mustlink.neighbours.points_by_rows import Prepared
+from mustlink.neighbours.scratch import Coordinates
 
 TARGET = 0.99  # recall at which refinement stops
 _SWEEPS = 12  # at most

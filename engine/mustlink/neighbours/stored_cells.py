@@ -12,7 +12,7 @@ from mustlink.cost.neighbour_graph import FEW, Layout
 from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels.cells import Cells
 from mustlink.kernels.near_tiles import WIDE
-from mustlink.neighbours.cell_groups import Groups
+from mustlink.neighbours.cells import Groups
 from mustlink.neighbours.points_by_rows import Prepared
 from mustlink.neighbours.refine import Team
 from mustlink.neighbours.scratch import Scratch
@@ -24,7 +24,7 @@ _CELLS = 16  # of a task
 class CellRows:
     """n points in a file, cell by cell; nodes are numbered as they lie there.
 
-    The nodes of cell c are starts[c]:starts[c + 1], about `centres` (C, d).
+    The nodes of cell c are starts[c]:starts[c + 1], about `parts` (C, d).
     """
 
     file: Scratch

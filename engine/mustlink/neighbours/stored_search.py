@@ -1,4 +1,7 @@
-"""The search by cells of points that do not fit into memory: lists and points end up on disk."""
+"""The search by cells of points that do not fit into memory: lists and points end up on disk.
+
+Its passes over points and cells are by threads of this process; `by_tasks` has those of others.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,97 @@ from numpy.typing import NDArray
 from mustlink.cost.stored_neighbours import StoredLayout
 from mustlink.deadline import NEVER, Deadline
 from mustlink.kernels import local_joins
-from mustlink.neighbours.cell_groups import grouped
-from mustlink.neighbours.cells import borders_of
-from mustlink.neighbours.parts import Sample, centres_of
+from mustlink.neighbours.cells import Groups, borders_of, grouped
+from mustlink.neighbours.parts import Sample, centres_of, known_neighbours
 from mustlink.neighbours.points_by_rows import Prepared, near_one
 from mustlink.neighbours.refine import Team, full_lists
-from mustlink.neighbours.stored_cells import StoredCells, write_cells
-from mustlink.neighbours.stored_lists import ListsFile, StoredSearch
-from mustlink.neighbours.stored_passes import Passes
+from mustlink.neighbours.scratch import Scratch
+from mustlink.neighbours.stored_cells import Held, StoredCells, write_cells
+from mustlink.neighbours.stored_lists import ListsFile, SomeLists, StoredSearch, finish
+
+
+class Passes:
+    """Points assigned to cells, lists filled within cells, visits found, lists finished.
+
+    One pass begins when the one before is over; its pieces depend on each other in nothing.
+    """
+
+    def __init__(self, folder: Any, layout: StoredLayout, team: Team) -> None:
+        self.folder, self.layout, self.team = folder, layout, team
+
+    def given(self, rows: Prepared) -> Prepared:
+        """The points, as those who make the passes can read them."""
+        return rows
+
+    def known(self, rows: Prepared, k: int, count: int, rng: np.random.Generator) -> Sample:
+        """True neighbours of some nodes."""
+        return known_neighbours(rows, k, count, rng, self.layout.cells, self.team.pool)
+
+    def cells(self, rows: Prepared, groups: Groups) -> Iterator[tuple[slice, NDArray[np.int32]]]:
+        """Yield some rows and the centres whose cells they are in."""
+        for some in groups.bounds(rows):
+            yield some, groups.cell(rows[some], self.team)
+
+    def file(self, n: int, d: int) -> Scratch:
+        """A file for the points in the order of the cells; raises InputError."""
+        return Scratch(self.folder, n, d)
+
+    def within(self, search: StoredSearch, lists: ListsFile) -> Iterator[float]:
+        """Fill lists with the nearest of the own cell: yields the share that is done."""
+        ranges, held = _ranges(search)
+        search.mean = np.empty(search.counts.size)
+        search.limits = np.empty(lists.shape[0], dtype=np.float32)
+        for some in ranges:
+            rows = search.rows(some)
+            found, search.limits[rows], search.mean[some] = search.within(some, held)
+            lists.write(rows.start, *found)
+            del found
+            yield rows.stop / lists.shape[0]
+
+    def visits(self, search: StoredSearch) -> Iterator[float]:
+        """Find who is visited: yields the share that is done."""
+        search.used = np.zeros(search.borders.near.shape, dtype=np.int32)
+        ranges, held = _ranges(search)
+        for some in ranges if search.used.size else []:
+            search.used[some] = search.visits(some, held)
+            yield some.stop / search.counts.size
+
+    def finish(
+        self,
+        search: StoredSearch,
+        lists: ListsFile,
+        short: list[NDArray[np.int64]],
+        deadline: Deadline,
+    ) -> Iterator[float]:
+        """Finish all lists: yields the share that is done.
+
+        Nodes whose lists have not become full are added to `short`. At the deadline the lists that
+        are left stay as they are.
+        """
+        n = lists.shape[0]
+        for some in search.cells.ranges(self.layout.block):  # of which one is held, never two
+            rows = search.rows(some)
+            found = lists.read(rows)
+            for done in finish(search, some, found, deadline):
+                yield (rows.start + (rows.stop - rows.start) * done) / n
+            keep_finished(lists, short, rows.start, found)
+            del found
+
+
+def keep_finished(
+    lists: ListsFile, short: list[NDArray[np.int64]], first: int, found: SomeLists
+) -> None:
+    """Write lists of the nodes from `first` on, and note which are not full."""
+    lists.write(first, *found)
+    short.append(first + np.flatnonzero(found[0][:, -1] < 0))
+
+
+def _ranges(search: StoredSearch) -> tuple[list[slice], Held]:
+    """All cells in ranges, and room for the largest."""
+    ranges = search.cells.ranges(search.layout.chunk)
+    most = max(int(search.counts[some].sum()) for some in ranges)
+    return ranges, Held(most, 0, search.cells.shape[1])
+
 
 _SHORT = 2048  # lists made full at once
 _READ = 1 << 18  # lists read at once

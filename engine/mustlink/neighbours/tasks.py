@@ -17,16 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.cost.stored_neighbours import StoredLayout
-from mustlink.neighbours.cell_groups import Groups
-from mustlink.neighbours.cells import Borders
-from mustlink.neighbours.centres import Centres
+from mustlink.neighbours.cells import Borders, Groups
+from mustlink.neighbours.parts import Centres
 from mustlink.neighbours.points_by_rows import Prepared
 from mustlink.neighbours.refine import Team
-from mustlink.neighbours.scratch import Scratch
-from mustlink.neighbours.shared_files import save_arrays, save_whole, saved
-from mustlink.neighbours.stored_blocks import finish
+from mustlink.neighbours.scratch import Scratch, save_arrays, save_whole, saved
 from mustlink.neighbours.stored_cells import CellRows
-from mustlink.neighbours.stored_lists import SomeLists, StoredSearch
+from mustlink.neighbours.stored_lists import SomeLists, StoredSearch, finish
 from mustlink.space.scratch_file import NamedFile
 
 _LISTS = ("near", "around", "gaps")  # of groups

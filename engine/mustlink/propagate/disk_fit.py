@@ -15,7 +15,7 @@ from mustlink.eigen.stored_solver import StoredWork
 from mustlink.errors import InputError
 from mustlink.graph.stored import StoredGraph
 from mustlink.labels import as_labels, check_two_classes, labels_of_nodes
-from mustlink.neighbours.kept_rows import graph_where_short
+from mustlink.neighbours.stored_knn import graph_where_short
 from mustlink.observe import Recorder
 from mustlink.propagate.glp import Ints
 from mustlink.propagate.prior import Prior
