@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
-from mustlink.graph.stored import FileNumbers, StoredGraph
-from mustlink.graph.survey import survey
+from mustlink.graph.stored import FileNumbers, StoredGraph, survey
 from mustlink.operators.stored_laplacian import StoredLaplacian
 from mustlink.space.disk import DiskSpace
 

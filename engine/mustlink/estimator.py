@@ -22,9 +22,8 @@ from mustlink.graph import Graph
 from mustlink.graph.bipartite import sides_of
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.network_objects import unwrapped
-from mustlink.graph.several import Views, check_graph_weights
+from mustlink.graph.several import Views, check_graph_weights, one_of
 from mustlink.graph.stored import StoredGraph
-from mustlink.graph.view_weights import one_of
 from mustlink.graph.weight_range import range_notes
 from mustlink.kernels.threads import threads
 from mustlink.model_file import InFiles
@@ -58,7 +57,7 @@ class GraphEstimator(InFiles, PlainParameters, BaseEstimator):
     `graph_weights` (V,) >= 0 are those of X and of the other `graphs` of `fit`, each divided by its
     volume first (`graph.several`); "equal"; or "auto", which weighs a graph by how well it ranks
     must-links above cannot-links, without constraints the edges of the others above random pairs
-    (`graph.view_weights`). The report tells which and why.
+    (`graph.several`). The report tells which and why.
 
     `time_limit`: wall-clock seconds, or "20s", "5min", "1h", from the call of `fit`. Then the best
     answer so far is returned: iterations end as they are, candidates that are left and sweeps of

@@ -8,8 +8,7 @@ from sklearn.metrics import roc_auc_score
 import mustlink as ml
 from mustlink.deadline import Deadline
 from mustlink.errors import InputError, MustlinkError
-from mustlink.graph.several import on_same_nodes, sum_of
-from mustlink.graph.view_weights import _area, judged_weights, walks_between
+from mustlink.graph.several import _area, judged_weights, on_same_nodes, sum_of, walks_between
 from mustlink.observe import Recorder
 
 CLASSES = np.repeat([0, 1, 2], 40)

@@ -6,8 +6,7 @@ import pytest
 import mustlink as ml
 import oracles
 from mustlink.errors import InputError
-from mustlink.graph import similar
-from mustlink.graph.similar import pixel_features, similar_pixels
+from mustlink.graph.image import pixel_features, similar_pixels
 
 
 def picture(seed=0, shape=(9, 11, 3)):
@@ -17,7 +16,7 @@ def picture(seed=0, shape=(9, 11, 3)):
 @pytest.mark.parametrize("few", [0, 30_000])
 @pytest.mark.parametrize("k", [1, 4, 8])
 def test_equals_all_pairs_compared(k, few, monkeypatch):
-    monkeypatch.setattr(similar, "_FEW", few)
+    monkeypatch.setattr(image_module, "_FEW", few)
     colours = picture(k)
     features = pixel_features(colours, 0.25)
     indices, lengths = oracles.knn_lists(features, k)

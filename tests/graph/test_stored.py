@@ -9,8 +9,7 @@ from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph import row_buckets as buckets
 from mustlink.graph.row_buckets import RowBuckets, buckets_of
-from mustlink.graph.stored import StoredGraph
-from mustlink.graph.survey import survey
+from mustlink.graph.stored import StoredGraph, survey
 from mustlink.space import disk
 from mustlink.space.disk import DiskSpace
 from on_disk import numbers, stored

@@ -9,7 +9,7 @@ from cases import random_graph
 from mustlink.constraints import Constraints
 from mustlink.eigen.stored_solver import StoredWork
 from mustlink.graph import Graph
-from mustlink.graph.entry_runs import EntryRuns
+from mustlink.graph.row_buckets import EntryRuns
 from mustlink.lyapunov import fields
 from mustlink.lyapunov.equation import ExhaustiveProblem, LyapunovProblem
 from mustlink.lyapunov.pair_propagation import solve_pairs

@@ -13,7 +13,7 @@ from mustlink.cost.method_cost import Size
 from mustlink.cost.stored_cost import least_in_memory
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph import Graph
-from mustlink.graph.stored_answers import block_of_rows
+from mustlink.graph.stored import block_of_rows
 from mustlink.linear.multigrid import stored_grids
 from mustlink.methods import ncut
 from mustlink.space import disk

@@ -11,15 +11,17 @@ from cases import blobs, planted_graph, random_graph
 from mustlink.eigen.solver import smoothest
 from mustlink.errors import InputError
 from mustlink.queries.asking import PAIR_STRATEGIES, STRATEGIES, greedy
-from mustlink.queries.coverage import Coverage
-from mustlink.queries.expected_change import expected_error, turning
-from mustlink.queries.expected_error import ExpectedError
-from mustlink.queries.gaussian_model import GaussianModel, prior
-from mustlink.queries.model_change import ModelChange, VarianceInDoubt
-from mustlink.queries.neighbourhoods import Neighbourhoods
-from mustlink.queries.situation import Situation, doubts
-from mustlink.queries.uncertainty import Doubt
-from mustlink.queries.variance import SigmaOptimality, VOptimality
+from mustlink.queries.pair_questions import Neighbourhoods, expected_error, turning
+from mustlink.queries.situation import GaussianModel, Situation, doubts, prior
+from mustlink.queries.strategies import (
+    Coverage,
+    Doubt,
+    ExpectedError,
+    ModelChange,
+    SigmaOptimality,
+    VarianceInDoubt,
+    VOptimality,
+)
 from mustlink.queries.walks import Walks, fitting_steps
 
 LABELS = (*STRATEGIES, "random")

@@ -25,9 +25,7 @@ from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance
 from mustlink.errors import OutOfMemoryError
 from mustlink.graph.even_degrees import SEEN, GraphLook
 from mustlink.graph.graph import is_network
-from mustlink.graph.stored import StoredGraph
-from mustlink.graph.stored_answers import block_of_rows
-from mustlink.graph.survey import Survey, survey
+from mustlink.graph.stored import StoredGraph, Survey, block_of_rows, survey
 from mustlink.linear.multigrid.stored_grids import StoredGrids, stored_grids
 from mustlink.observe import Recorder
 from mustlink.operators.protocol import Preconditioner

@@ -1,16 +1,58 @@
-"""Entries of a matrix that come in any order, put into rows by way of a temporary file."""
+"""Entries of a matrix that come in any order or in several goes, put into rows on disk.
+
+Temporary files have no name: nothing is left of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.graph.stored import RowBlock
+from mustlink.errors import InputError
+from mustlink.graph.stored import FileNumbers, RowBlock, StoredGraph
 from mustlink.kernels.row_buckets import deal, into_rows
 from mustlink.space.scratch_file import ScratchFile
+
+
+def scratch_graph(
+    n_nodes: int,
+    blocks: Iterable[RowBlock],
+    info: Mapping[str, Any],
+    rows: NDArray[np.int32] | None = None,
+    folder: Any = None,
+) -> StoredGraph:
+    """The rows in temporary files in `folder`, None for the usual one, which go with the graph.
+
+    Blocks come in order; `rows` are the nodes of the caller's, as `StoredGraph` has them. Raises
+    InputError where they do not fit.
+    """
+    where = "graph in temporary files"
+    columns, weights = ScratchFile(folder, 0), ScratchFile(folder, 0)
+    ends, done = ScratchFile(folder, 8 * (n_nodes + 1)), 0
+    for block in blocks:
+        try:
+            columns.write(4 * done, block.indices)
+            weights.write(4 * done, block.data)
+        except OSError as error:
+            raise InputError(
+                f"scratch: the graph does not fit ({error.strerror}); make room or name another "
+                "folder"
+            ) from None
+        ends.write(8 * (block.first + 1), done + block.indptr[1:].astype(np.int64))
+        done += block.nnz
+    graph = StoredGraph.of(
+        FileNumbers.in_one(ends, where, np.int64, n_nodes + 1),
+        FileNumbers.in_one(columns, where, np.int32, done),
+        FileNumbers.in_one(weights, where, np.float32, done),
+        info,
+    )
+    return replace(graph, rows=rows)
+
 
 ENTRIES = 1 << 22  # of a bucket, which is put into rows in memory
 RECORD = np.dtype([("row", np.int32), ("column", np.int32), ("value", np.float32)])
@@ -104,3 +146,42 @@ def buckets_of(bounds: NDArray[np.int64]) -> NDArray[np.uint16]:
     assert bounds.size <= (1 << 16) + 1, f"a bucket too many: {bounds.size - 1}"
     number = np.arange(bounds.size - 1, dtype=np.uint16)
     return np.repeat(number, np.diff(bounds))
+
+
+Ints = NDArray[np.integer[Any]]
+
+
+class EntryRuns:
+    """Sums of entries (n, n) by blocks of rows, `bounds` (blocks + 1,) being their first rows.
+
+    Each `add` is a temporary file in `folder`. Memory: 8 bytes a block and run.
+    """
+
+    def __init__(self, bounds: NDArray[np.int64], folder: Any = None) -> None:
+        self.bounds = bounds
+        self._folder = folder
+        self._runs: list[tuple[ScratchFile, NDArray[np.int64]]] = []
+
+    def add(self, rows: Ints, columns: Ints, values: NDArray[Any]) -> None:
+        """Add entries (m,) each, by rising rows."""
+        if rows.size == 0:
+            return
+        records = np.empty(rows.size, dtype=RECORD)
+        records["row"], records["column"], records["value"] = rows, columns, values
+        file = ScratchFile(self._folder, records.nbytes)
+        file.write(0, records)
+        self._runs.append((file, np.searchsorted(rows, self.bounds)))
+
+    def block(self, number: int) -> sp.csr_matrix:
+        """The rows of a block, (rows, n), columns rising."""
+        first, stop = self.bounds[number : number + 2]
+        shape = (int(stop - first), int(self.bounds[-1]))
+        found = sp.csr_matrix(shape)
+        for file, at in self._runs:
+            records = np.empty(int(at[number + 1] - at[number]), dtype=RECORD)
+            file.read(int(at[number]) * RECORD.itemsize, records)
+            ends = records["row"] - first, records["column"]
+            run = sp.csr_matrix((records["value"].astype(np.float64), ends), shape=shape)
+            found = run if found.nnz == 0 else found + run
+        found.sort_indices()
+        return found

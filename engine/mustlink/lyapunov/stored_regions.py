@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.graph.entry_runs import EntryRuns
+from mustlink.graph.row_buckets import EntryRuns
 from mustlink.graph.stored import RowBlock
 from mustlink.lyapunov.fields import LocalField
 from mustlink.lyapunov.regions import Floats, Ints, Region, Told

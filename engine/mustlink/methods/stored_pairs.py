@@ -19,7 +19,7 @@ from mustlink.cost.stored_cost import StoredCost
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.stored_solver import StoredWork
 from mustlink.errors import InputError
-from mustlink.graph.scratch_graph import scratch_graph
+from mustlink.graph.row_buckets import scratch_graph
 from mustlink.graph.stored import RowBlock, StoredGraph
 from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.lyapunov.pairs_by_regions import SpreadPairs

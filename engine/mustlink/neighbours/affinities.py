@@ -12,8 +12,12 @@ from numpy.typing import NDArray
 from mustlink.check import as_points, check_choice
 from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
-from mustlink.graph.rbf import rbf_graph
-from mustlink.graph.scikit_graphs import graph_of_connectivity, graph_of_distances, is_connectivity
+from mustlink.graph.kernel_graphs import (
+    graph_of_connectivity,
+    graph_of_distances,
+    is_connectivity,
+    rbf_graph,
+)
 from mustlink.neighbours.knn import WEIGHTS, knn_graph
 from mustlink.neighbours.points_by_rows import DistinctRows, is_rows
 from mustlink.observe import Recorder

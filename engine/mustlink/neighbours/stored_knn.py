@@ -28,7 +28,7 @@ from mustlink.cost.process_memory import give_back, parse_size, resident_bytes
 from mustlink.cost.stored_cost import StoredCost, least_of_points
 from mustlink.cost.stored_neighbours import stored_knn_plan
 from mustlink.graph.graph import Graph
-from mustlink.graph.scratch_graph import scratch_graph
+from mustlink.graph.row_buckets import scratch_graph
 from mustlink.graph.stored import StoredGraph
 from mustlink.neighbours.equal_rows import count_distinct
 from mustlink.neighbours.knn import WEIGHTS

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.graph.stored import RowBlock, StoredGraph
-from mustlink.graph.survey import Survey
+from mustlink.graph.stored import RowBlock, StoredGraph, Survey
 from mustlink.kernels.stored_rows import advance
 from mustlink.operators.grounding import grounded_degrees
 from mustlink.operators.null_space import NullSpace

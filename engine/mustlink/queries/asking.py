@@ -11,13 +11,17 @@ from numpy.typing import NDArray
 from mustlink.check import as_integer, as_random_state, check_choice
 from mustlink.errors import InputError
 from mustlink.kernels.threads import threads
-from mustlink.queries.coverage import Coverage
-from mustlink.queries.expected_error import ExpectedError
-from mustlink.queries.model_change import ModelChange, VarianceInDoubt
 from mustlink.queries.pair_questions import PAIR_STRATEGIES, pairs_to_ask
 from mustlink.queries.situation import Situation
-from mustlink.queries.uncertainty import Doubt
-from mustlink.queries.variance import SigmaOptimality, VOptimality
+from mustlink.queries.strategies import (
+    Coverage,
+    Doubt,
+    ExpectedError,
+    ModelChange,
+    SigmaOptimality,
+    VarianceInDoubt,
+    VOptimality,
+)
 from mustlink.queries.walks import Walks
 
 Ints = NDArray[np.int64]

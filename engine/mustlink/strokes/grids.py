@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from mustlink.graph.offsets import squared_length, steps
+from mustlink.graph.image import squared_length, steps
 from mustlink.kernels.grid_neighbours import neighbours_among
 
 Floats = NDArray[np.float64]

@@ -12,9 +12,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.graph.cells import Units, means
-from mustlink.graph.image import GRID_SHARE, auto_color, picture_colours
-from mustlink.graph.offsets import pixel_spacing
-from mustlink.graph.similar import similar_pixels
+from mustlink.graph.image import (
+    GRID_SHARE,
+    auto_color,
+    picture_colours,
+    pixel_spacing,
+    similar_pixels,
+)
 from mustlink.strokes.appearance import Looks
 from mustlink.strokes.grids import grid_among
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from mustlink.check import PlainParameters, as_integer, as_random_state, check_positive
 from mustlink.errors import InputError
 from mustlink.graph.cells import most_frequent
-from mustlink.graph.offsets import pixel_spacing
+from mustlink.graph.image import pixel_spacing
 from mustlink.kernels.threads import threads
 from mustlink.labels import class_labels, named
 from mustlink.observe import Observer, Recorder, recorded

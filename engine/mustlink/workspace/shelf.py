@@ -91,7 +91,7 @@ class Shelf:
 
         Where it is not kept, it is written to temporary files.
         """
-        from mustlink.graph.scratch_graph import scratch_graph  # loads the compiler
+        from mustlink.graph.row_buckets import scratch_graph  # loads the compiler
 
         keeper, recorder = self.keeper, self.recorder
         write: Write = partial(scratch_graph, folder=self.scratch)

@@ -38,7 +38,7 @@ def write_graph(
     `/graph/rows` tells the node of every point. Equal rows are nodes of their own; `search` is for
     `stored_knn_graph`. Raises InputError; then there is no file.
     """
-    from mustlink.graph.survey import survey
+    from mustlink.graph.stored import survey
     from mustlink.neighbours.stored_knn import stored_knn_graph
     from mustlink.space.disk import DiskSpace
 

@@ -108,8 +108,7 @@ def _with_views(
 ) -> Any:
     """The affinity that a graph and the others of its nodes make together; of points these."""
     from mustlink.graph import Graph
-    from mustlink.graph.several import several
-    from mustlink.graph.view_weights import one_of
+    from mustlink.graph.several import one_of, several
 
     others = [load_graph(text, loaded) for text in views]
     if loaded.kind == "points":
