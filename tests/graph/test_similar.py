@@ -6,6 +6,7 @@ import pytest
 import mustlink as ml
 import oracles
 from mustlink.errors import InputError
+from mustlink.graph import image as image_module
 from mustlink.graph.image import pixel_features, similar_pixels
 
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink.graph.stored import FileNumbers, RowBlock, StoredGraph
-from mustlink.kernels.row_buckets import deal, into_rows
 from mustlink.space.scratch_file import ScratchFile
 
 
@@ -106,6 +105,8 @@ class RowBuckets:
 
     def add(self, rows: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]) -> None:
         """Add entries (m,) each, in any order."""
+        from mustlink.kernels.row_buckets import deal
+
         for first in range(0, rows.size, ENTRIES):
             part = slice(first, first + ENTRIES)
             held = np.bincount(self._bucket[rows[part]], minlength=self._filled.size)
@@ -128,6 +129,8 @@ class RowBuckets:
 
         `beside` adds records to those that were dealt out to some rows.
         """
+        from mustlink.kernels.row_buckets import into_rows
+
         place = np.full(self.n_rows, -1, dtype=np.int32)
         for b, (first, stop) in enumerate(zip(self._first[:-1], self._first[1:], strict=True)):
             records = np.empty(int(self._filled[b] - self._start[b]), dtype=RECORD)

@@ -9,12 +9,12 @@ its volume (Zhou & Burges 2007, for undirected graphs):
 The unit of a graph's weights, or how many neighbours it has, do not count; c sums to 1, so that
 weights stay in [0, 1] where they were.
 
-Where nobody says what they weigh, they weigh as they tell pairs apart. A graph ranks pairs by the walks between their ends, k_ij = Σ_t α^t (P^t D^-1)_ij with P = D^-1W. It
-is right in A of the cases where a must-link ranks above a cannot-link (the area under the ROC
-curve, beliefs counted), and weighs A/(1 − A) − 1: its odds, less those of a coin. Constraints are
-no part of a graph, so all of them judge it. Without constraints each graph is judged by the edges
-of the others, against the same nodes joined at random; two graphs, of which nobody can tell which
-one is wrong, weigh the same.
+Where nobody says what they weigh, they weigh as they tell pairs apart. A graph ranks pairs by the
+walks between their ends, k_ij = Σ_t α^t (P^t D^-1)_ij with P = D^-1W. It is right in A of the cases
+where a must-link ranks above a cannot-link (the area under the ROC curve, beliefs counted), and
+weighs A/(1 − A) − 1: its odds, less those of a coin. Constraints are no part of a graph, so all of
+them judge it. Without constraints each graph is judged by the edges of the others, against the same
+nodes joined at random; two graphs, of which nobody can tell which one is wrong, weigh the same.
 
 Chosen on mfeat (6 tables), 3sources, NGs (3 each) and amazon_photo (links, words), each with and
 without a graph of noise.
@@ -38,7 +38,6 @@ from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
 from mustlink.graph.multiplicity import fold
 from mustlink.graph.network_objects import unwrapped
-from mustlink.kernels.spmm import spmm
 from mustlink.observe import Recorder
 
 WORDS = ("auto", "equal")
@@ -270,6 +269,8 @@ def one_of(graph: Graph, views: Views, wanted: Any, seed: int, recorder: Recorde
 
 def walks_between(graph: Graph, pairs: Ints) -> Floats:
     """What walks k (m,) join the ends of pairs (m, 2) of nodes, 0 where none of 24 steps do."""
+    from mustlink.kernels.spmm import spmm
+
     W, degrees = graph.affinity, graph.degrees
     inverse = np.divide(1.0, degrees, out=np.zeros_like(degrees), where=degrees > 0)
     sources, column = np.unique(pairs[:, 0], return_inverse=True)

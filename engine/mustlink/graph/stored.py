@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink.space.disk import DiskSpace
-from mustlink.space.disk_block import DiskBlock
+
+if TYPE_CHECKING:  # kernels, which a graph in memory may do without
+    from mustlink.space.disk import DiskSpace
+    from mustlink.space.disk_block import DiskBlock
 
 BLOCK_ENTRIES = 1 << 21  # of a block of rows; one row alone may have more
 _PART = 1 << 18  # numbers converted in one go
@@ -393,6 +395,8 @@ def block_of_rows(graph: StoredGraph, X: DiskBlock, folder: Any, room: int) -> D
     Nodes may come in any order, and a file is not read in any: columns that fit into `room` bytes
     are held, at least one. X itself where row i is node i.
     """
+    from mustlink.space.disk import DiskSpace
+
     rows, (n, width) = graph.rows, X.shape
     if rows is None:
         return X

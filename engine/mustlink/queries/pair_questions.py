@@ -1,8 +1,9 @@
 """Which pairs to ask: by neighbourhoods, by what their answer would do, or at random.
 
-By the answer that is hardest to foresee, or that would turn the smooth vectors most: active spectral clustering (Wang & Davidson, ICDM 2010) asks the pair whose expected error is
-largest. With q_ij = ⟨z_i, z_j⟩ from rows of length 1 of the embedding, of which (1 + q)/2 is the
-chance that the two are together, the expected squared error of the pair is
+By the answer that is hardest to foresee, or that would turn the smooth vectors most: active
+spectral clustering (Wang & Davidson, ICDM 2010) asks the pair whose expected error is largest. With
+q_ij = ⟨z_i, z_j⟩ from rows of length 1 of the embedding, of which (1 + q)/2 is the chance that the
+two are together, the expected squared error of the pair is
 
     E(i, j) = (1 + q)/2·(1 − q)² + (1 − q)/2·(1 + q)² = 1 − q².
 

@@ -1,7 +1,8 @@
 """What questions are chosen by: who is known, how sure the fit is, and smooth vectors.
 
 Everything is in working order (`operators.laplacian`): the m nodes that have an edge. Smooth
-vectors are those that the fit left, or few new ones. What answers tell of the other nodes is a Gaussian model on the smooth vectors of the graph.
+vectors are those that the fit left, or few new ones. What answers tell of the other nodes is a
+Gaussian model on the smooth vectors of the graph.
 
 A class's indicator is f = Uα with α ~ N(0, diag(c)), an answer on node k is f_k with noise of
 variance γ, so that wrong answers are allowed for. Then

@@ -21,7 +21,8 @@ the sum (Ma, Garnett & Schneider, NIPS 2013), in the model of p smooth vectors: 
 
 all m of them in O(mp), and in O(mp) again after each answer.
 
-`ModelChange` and `VarianceInDoubt`, the answer that would change the model most (Miller & Bertozzi, arXiv:2110.07739).
+`ModelChange` and `VarianceInDoubt`, the answer that would change the model most (Miller & Bertozzi,
+arXiv:2110.07739).
 
 An answer c on node k moves the model by (c − f_k) Cu_k/(γ + u_kᵀCu_k). How far c will be from f_k
 is what the fit is in doubt about:
