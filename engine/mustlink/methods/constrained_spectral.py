@@ -20,12 +20,14 @@ from mustlink.eigen.problem import Problem, Solution, Solving
 from mustlink.eigen.sharpness import tell_unconverged
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
-from mustlink.methods.constraint_doubts import (
+from mustlink.methods.doubts import (
+    doubt_feasible,
     note_contradictions,
+    told_choices,
+    told_cuts,
     warn_if_broken,
     warn_of_lost,
 )
-from mustlink.methods.cuts_in_words import doubt_feasible, told_choices, told_cuts
 from mustlink.methods.homes import words_of
 from mustlink.methods.informed_clusterer import InformedClusterer
 from mustlink.methods.normalized_cut import Cut, network_of

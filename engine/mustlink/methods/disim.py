@@ -30,11 +30,11 @@ from mustlink.graph import Graph
 from mustlink.graph.bipartite import bipartite_graph
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.network_objects import arcs_of
-from mustlink.methods.clusterer import AUTO, GraphClusterer, Ints, warn_of_sizes
-from mustlink.methods.constraint_doubts import warn_if_broken
+from mustlink.methods.clusterer import AUTO, GraphClusterer, Ints
 from mustlink.methods.csp import CSP
 from mustlink.methods.directed_rows import Floats, Rows
 from mustlink.methods.directed_trials import DirectedTrials
+from mustlink.methods.doubts import warn_if_broken, warn_of_sizes
 from mustlink.methods.informed_clusterer import side_information
 from mustlink.methods.normalized_cut import with_null
 from mustlink.observe import Observer, Recorder, recorded

@@ -25,6 +25,7 @@ from mustlink.growing import grown
 from mustlink.labels import as_labels, class_labels
 from mustlink.methods import homes
 from mustlink.methods.clusterer import GraphClusterer, Ints
+from mustlink.methods.doubts import warn_of_gap
 from mustlink.methods.informed_clusterer import side_information
 from mustlink.methods.normalized_cut import (
     Cut,
@@ -32,7 +33,6 @@ from mustlink.methods.normalized_cut import (
     network_of,
     refined_cut,
     tell_of_cut,
-    warn_of_gap,
 )
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.neighbours.stored_knn import graph_where_short

@@ -27,7 +27,7 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.kernels.kernel_kmeans import Clusters, cluster_links, clusters_of
 from mustlink.methods.clusterer import Ints
-from mustlink.methods.constraint_doubts import note_doubts, warn_if_broken
+from mustlink.methods.doubts import note_doubts, warn_if_broken
 from mustlink.methods.informed_clusterer import InformedClusterer
 from mustlink.methods.kernel_descent import Descent, descend
 from mustlink.methods.kernel_starts import (
