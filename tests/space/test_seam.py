@@ -15,7 +15,7 @@ SEE = {
     "advice/graph_look.py": "looks at degrees and at a sample of a graph as given",
     "advice/needs.py": "none: a number of edges",
     "eigen/grown_vectors.py": "takes means over the neighbours of new nodes: rows of the graph",
-    "eigen/posterior.py": "takes the affinity as a covariance: its rows of constrained nodes",
+    "eigen/penalized.py": "takes the affinity as a covariance: its rows of constrained nodes",
     "eigen/solver.py": "asks for the order of the nodes before there is a Laplacian",
     "estimator.py": "checks the graph as given, before there are operators",
     "linear/local_solve.py": "factors the rows of the constrained nodes",
@@ -26,8 +26,8 @@ SEE = {
     "linear/multigrid/stored_grids.py": "takes the graph of aggregates, in memory, as a matrix",
     "lyapunov/pair_propagation.py": "none: what it calls edges are new ones between pairs of nodes",
     "methods/adjusted_graph.py": "makes the adjusted graph, eq. 9 of FLI11",
-    "methods/hierarchies.py": "sums edges between small clusters, after the fit",
-    "methods/kernel_starts.py": "grows clusters along edges",
+    "methods/hierarchy.py": "sums edges between small clusters, after the fit",
+    "methods/sskk.py": "grows clusters along edges",
     "methods/normalized_cut.py": "sweeps over splitting values: cuts of the graph as given",
     "methods/spectral_learning.py": "makes the graph with constraints written into it",
     "neighbours/stored_knn.py": "none: an estimator's parameter, by name",
@@ -39,9 +39,8 @@ SEE = {
     "propagate/task.py": "none: a number of edges",
     "rounding/block_model.py": "moves nodes one by one, by the blocks of their neighbours",
     "rounding/memberships.py": "asks where the edges of every node lead, after the fit",
-    "selection/cluster_count.py": "looks at weights as given, makes the graph of a part",
+    "selection/cluster_count.py": "looks at weights as given, makes the graph of a part, asks what clusters tell of edges",
     "selection/constrained_fit.py": "measures cuts of the graph as given",
-    "selection/network_counts.py": "asks what clusters tell about edges of the graph as given",
 }
 
 

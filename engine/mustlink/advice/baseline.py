@@ -22,7 +22,7 @@ from mustlink.graph import Graph
 from mustlink.kernels.threads import threads
 from mustlink.labels import as_labels, encoded
 from mustlink.neighbours.points_by_rows import is_rows
-from mustlink.rounding.seeded import dealt, seeded_kmeans
+from mustlink.rounding.assign import dealt, seeded_kmeans
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

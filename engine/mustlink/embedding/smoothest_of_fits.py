@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.eigen.arpack import OutOfTimeError
-from mustlink.eigen.factored import factor_bytes, smallest_by_factors
+from mustlink.eigen.arpack import OutOfTimeError, factor_bytes, smallest_by_factors
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.plain_solve import DENSE_BELOW

@@ -25,10 +25,10 @@ from mustlink.growing import grown, told_of_all
 from mustlink.labels import as_labels, encoded, n_classes_in, refuse_row_numbers
 from mustlink.methods import homes
 from mustlink.methods.clusterer import GraphClusterer, Ints
-from mustlink.methods.refined_clusters import refined_clusters
 from mustlink.neighbours.stored_knn import graph_where_short
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.propagate.prior import bytes_of
+from mustlink.rounding.block_model import refined_clusters
 from mustlink.state import before, fits, fits_again
 from mustlink.workspace import Workspace
 

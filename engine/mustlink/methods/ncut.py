@@ -38,7 +38,7 @@ from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.neighbours.stored_knn import graph_where_short
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.result import Report
-from mustlink.rounding.seeded import held_out_right, seeded_kmeans
+from mustlink.rounding.assign import held_out_right, seeded_kmeans
 from mustlink.scores import satisfaction
 from mustlink.selection.regularization import (
     Regularization,

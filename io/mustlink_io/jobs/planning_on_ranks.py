@@ -59,7 +59,7 @@ def _spreading(job: Any, shape: Shape, ranks: int, share: float) -> list[StagePl
 def _cutting(job: Any, shape: Shape, ranks: int, share: float) -> list[StagePlan]:
     """The stages of `mustlink cluster`."""
     from mustlink.eigen.nested_iteration import guard
-    from mustlink.eigen.sharpness import default_tolerance
+    from mustlink.eigen.plain_solve import default_tolerance
 
     job.check_count(shape.n)
     k = job.n_clusters
