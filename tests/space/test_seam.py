@@ -39,7 +39,7 @@ SEE = {
     "propagate/task.py": "none: a number of edges",
     "rounding/block_model.py": "moves nodes one by one, by the blocks of their neighbours",
     "rounding/memberships.py": "asks where the edges of every node lead, after the fit",
-    "selection/cluster_count.py": "looks at weights as given, makes the graph of a part, asks what clusters tell of edges",
+    "selection/cluster_count.py": "looks at weights as given, makes the graph of a part",
     "selection/constrained_fit.py": "measures cuts of the graph as given",
 }
 
