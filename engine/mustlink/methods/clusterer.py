@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 from mustlink.check import check_choice, check_n_clusters
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import MOST_COUNTED, Cost, eigenvectors
-from mustlink.eigen.solver import laplacian_of
+from mustlink.eigen.memory_work import in_memory
+from mustlink.eigen.work import MEMORY, Work
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
+from mustlink.graph import Graph
 from mustlink.methods.hierarchies import Hierarchies
+from mustlink.methods.homes import COUNTS, words_of
 from mustlink.methods.lasting_numbers import LastingNumbers
 from mustlink.methods.soft_clusters import SoftClusters
 from mustlink.observe import Recorder
-from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Report
 from mustlink.scores import network_scores, satisfaction
 from mustlink.scores.cuts import few_nodes
@@ -58,6 +60,20 @@ class GraphClusterer(
     n_clusters: int | str | None = None
     _: KW_ONLY
     isolated: str = "drop"
+
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY})  # where it runs
+    _places_known: ClassVar[bool] = False  # whether it looks up nodes that something is known of
+
+    def _check(self) -> None:
+        """Raise InputError for parameters that make no sense."""
+
+    def _in_memory_only(self) -> dict[str, bool]:
+        """Parameters, and whether their values run in memory alone."""
+        return {"isolated": self.isolated != "drop"}
+
+    def _columns(self, k: int) -> int:
+        """Eigenvectors that are computed together for k clusters, at most."""
+        return k
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
@@ -123,58 +139,68 @@ class GraphClusterer(
         """Whether K is the number of classes, where labels name them."""
         return self.n_clusters is None or self.n_clusters == AUTO
 
+    def _named_clusters(self, n_classes: int) -> Any:
+        """K as asked for, or as many as classes are named; AUTO where it is to be counted."""
+        if self._follows_labels and n_classes > 1:
+            return n_classes
+        return USUAL_CLUSTERS if self.n_clusters is None else self.n_clusters
+
     def _clusters(
-        self, work: Workspace, n_classes: int, seed: int, known: Constraints | None = None
+        self, work: Any, n_classes: int, seed: int, known: Constraints | None = None
     ) -> int:
         """K, checked against the nodes that can be clustered at all; labels name `n_classes`.
 
         `known` may have pairs of nodes that tell.
         """
-        graph, recorder = work.graph, work.recorder
-        asked, self._counted = self.n_clusters, None
+        work = in_memory(work)
+        recorder, n = work.recorder, work.n_nodes
+        asked, self._counted = self._named_clusters(n_classes), None
         if self._follows_labels and n_classes > 1:
-            asked, self._counted = n_classes, "classes among the labels"
+            self._counted = "classes among the labels"
         elif asked == AUTO:
-            count = count_clusters(work, seed, known)
+            if work.home != MEMORY:
+                raise InputError(COUNTS)
+            count = count_clusters(work.view, seed, known)
             asked, self._counted = count.k, count.reason
             if count.doubt is None:
                 recorder.note(f"n_clusters: {count.k} counted; {count.reason}")
             else:
                 recorder.warn(f"n_clusters: {count.k} taken; {count.doubt}")
-        elif asked is None:
-            asked = USUAL_CLUSTERS
+        elif self.n_clusters is None:
             recorder.note(f"n_clusters: {asked} taken, for nobody said how many clusters there are")
-        k = check_n_clusters(asked, graph.n_nodes)
-        if k > 1 and graph.info.get("all_equal"):
+        k = check_n_clusters(asked, n)
+        if k > 1 and work.info.get("all_equal"):
             raise InputError(
-                f"n_clusters: {k} clusters asked of 1 distinct row: all {graph.n_rows} points are "
-                "equal; check that the right columns were read"
+                f"n_clusters: {k} clusters asked of 1 distinct row: all {work.graph.n_rows} points "
+                "are equal; check that the right columns were read"
             )
-        linked = int(np.count_nonzero(graph.degrees))
+        linked = work.look.n_linked
         if k > linked:
             raise InputError(
-                f"n_clusters: {k} clusters asked for, but only {linked} of {graph.n_nodes} nodes "
+                f"n_clusters: {k} clusters asked for, but only {linked} of {n} nodes "
                 "have an edge; ask for fewer"
             )
         return k
 
-    def _in_one(self, work: Workspace, known: Constraints) -> Self:
-        """K = 1, with which loops over K begin: all nodes that have an edge are one cluster."""
-        graph, recorder, laplacian = work.graph, work.recorder, laplacian_of(work)
-        found = self._labels(laplacian, np.zeros(laplacian.size, dtype=np.int64), 1, recorder)
-        self.labels_ = graph.spread(found)
-        self.embedding_ = graph.spread(laplacian.leave(np.ones((laplacian.size, 1))))
+    def _in_one(self, work: Any, known: Constraints) -> Self:
+        """K = 1: all nodes that have an edge are one cluster."""
+        work = in_memory(work)
+        space, root = work.space, work.laplacian.root_degree
+        clusters = space.rowwise(lambda r: np.where(r > 0, 0, -1), root)
+        rows = space.rowwise(lambda r: (r > 0)[:, None].astype(np.float64), root)
+        self.labels_ = self._labels(work, clusters, 1)
+        self.embedding_ = work.leave(rows)
         self.eigenvalues_ = np.zeros(1)
-        self.graph_ = graph
+        self.graph_ = work.graph
         self.report_ = Report(
-            method=type(self).__name__,
-            n_nodes=graph.n_rows,
+            method=f"{type(self).__name__}{words_of(work.home)}",
+            n_nodes=self.labels_.size,
             n_clusters=1,
-            choices={"why": "one cluster asked for", "graph": dict(graph.info)},
+            choices={"why": "one cluster asked for", "graph": dict(work.info)},
             convergence=None,
             satisfaction=None if known.is_empty else satisfaction(self.labels_, known.as_given),
-            **recorder.told(),
-            extra={"n_components": graph.n_components},
+            **work.recorder.told(),
+            extra={"n_components": work.n_components},
         )
         return self
 
@@ -184,7 +210,7 @@ class GraphClusterer(
         if self.n_clusters == AUTO:
             counted = {"n_clusters": [self.report_.n_clusters, self._counted]}
             self.report_ = replace(self.report_, choices={**counted, **self.report_.choices})
-        if graph.is_network:
+        if isinstance(graph, Graph) and graph.is_network:
             labels = self.labels_[graph.first_rows]
             warn_of_components(graph.components, labels, recorder)
             more = {**self.report_.extra, "network": network_scores(graph, labels)}
@@ -194,19 +220,15 @@ class GraphClusterer(
             )
         return self
 
-    def _labels(
-        self, laplacian: NormalizedLaplacian, found: Ints, k: int, recorder: Recorder
-    ) -> Ints:
-        """Labels in the caller's order; isolated nodes -1, or in the largest cluster."""
-        labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
-        labels[laplacian.nodes] = found
-        warn_of_sizes(found, k, recorder, laplacian.weights)
-        alone = laplacian.n_nodes - laplacian.size
-        if alone:
+    def _labels(self, work: Work, clusters: Any, k: int) -> Ints:
+        """Labels of the caller's rows; isolated nodes -1, or in the largest cluster."""
+        labels, sizes = work.labels_of_rows(clusters), work.cluster_sizes(clusters, k)
+        warn_of_sizes(sizes, k, work.recorder)
+        if work.isolated:
             if self.isolated == "assign":
-                labels[labels < 0] = int(np.bincount(found, laplacian.weights).argmax())
+                labels[labels < 0] = int(sizes.argmax())
             done = "put in the largest cluster" if self.isolated == "assign" else "labelled -1"
-            note_alone(alone, done, recorder)
+            note_alone(work.isolated, done, work.recorder)
         return labels
 
 
@@ -216,12 +238,11 @@ def note_alone(count: int, done: str, recorder: Recorder) -> None:
     recorder.note(f"{count} {noun} no edge and cannot be clustered: {done}")
 
 
-def warn_of_sizes(
-    clusters: Ints, k: int, recorder: Recorder, weights: NDArray[np.float64] | None = None
-) -> None:
-    """Warn of a cluster with nearly all of the nodes, of crumbs, and of clusters without any."""
-    there = clusters >= 0
-    sizes = np.bincount(clusters[there], None if weights is None else weights[there])
+def warn_of_sizes(sizes: NDArray[Any], k: int, recorder: Recorder) -> None:
+    """Warn of a cluster with nearly all of the nodes, of crumbs, and of clusters without any.
+
+    `sizes` (k,) count a node as often as it stands for rows.
+    """
     largest = sizes.max() / sizes.sum()
     if largest > _GIANT and k > 1:
         recorder.warn(

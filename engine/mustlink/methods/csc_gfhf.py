@@ -202,7 +202,7 @@ class CSCGFHF(GraphClusterer):
             self.embedding_ = graph.spread(part.leave(rows))
         self.graph_, self.eigenvalues_ = graph, found.solution.values
         note_of_kernel(found, int(self.max_rank), recorder)
-        warn_of_sizes(self.labels_, k, recorder)
+        warn_of_sizes(np.bincount(self.labels_[self.labels_ >= 0]), k, recorder)
         self.report_ = self._report(given, k, way, found, recorder)
 
     def _fitted_again(self, given: Constraints, recorder: Recorder) -> Self:
