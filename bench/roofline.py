@@ -111,7 +111,7 @@ def embedding_work(S: Any, hierarchy: Any, cycle: Any, steps: int) -> tuple[int,
     """
     n, w = S.shape[0], WIDTH
     total, operations = 9 * matrix_bytes(S, 4), 4 * S.nnz
-    total += 8 * sum(matrix_bytes(grid.matrix, 8) for grid in hierarchy.levels[1:])
+    total += 8 * sum(matrix_bytes(grid.matrix.local, 8) for grid in hierarchy.levels[1:])
     for item, times in ((4, 6), (8, 1)):
         one = product_work(S, item, w)
         total += times * (one[0] + 6 * n * w * item)

@@ -263,7 +263,7 @@ def test_nested_start_is_already_close(parts, monkeypatch):
     quotients = np.einsum("ij,ij->j", X, laplacian.apply(X))
     assert (quotients >= values - 1e-12).all()  # Courant-Fischer
     # Those of the first coarse grid are three times too large: smoothing has to take that away.
-    coarse = np.linalg.eigvalsh(grids.coarse[1].toarray())
+    coarse = np.linalg.eigvalsh(grids.coarse_operator(1).to_dense())
     assert (coarse[coarse > 1e-9][:5] > 3 * values).all()
     assert (quotients < 1.02 * values).all()
 

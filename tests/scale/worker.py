@@ -22,8 +22,7 @@ from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.rank_work import RankWork, world
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid import divided
-from mustlink.linear.multigrid.divided import divided_hierarchy
-from mustlink.linear.multigrid.divided_aggregates import aggregates
+from mustlink.linear.multigrid.divided import aggregates, divided_hierarchy
 from mustlink.lyapunov import pairs_by_regions
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov

@@ -22,9 +22,8 @@ from mustlink.graph import Graph
 from mustlink.linear.bicgstab import block_bicgstab
 from mustlink.linear.cg import block_cg, jacobi
 from mustlink.linear.multigrid import hierarchy as amg
-from mustlink.linear.multigrid.cycle import chebyshev
+from mustlink.linear.multigrid.cycle import chebyshev, largest_eigenvalue
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
-from mustlink.linear.multigrid.power_method import largest_eigenvalue
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.lyapunov.sources import sources_of

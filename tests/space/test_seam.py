@@ -6,7 +6,7 @@ from pathlib import Path
 import mustlink
 
 ENGINE = Path(mustlink.__file__).parent
-MATRICES = {"S", "affinity", "edges", "single_edges", "graph_weights"}
+MATRICES = {"S", "affinity", "edges", "single_edges", "graph_weights", "local"}
 HOMES = ("graph", "operators")
 
 # Files above these rooms that see such a matrix, and why a product would not do.
@@ -21,9 +21,12 @@ SEE = {
     "linear/local_solve.py": "factors the rows of the constrained nodes",
     "linear/approximate_cholesky.py": "eliminates nodes one after the other",
     "linear/direct_inverse.py": "factors the matrix of a few nodes",
+    "linear/multigrid/divided.py": "makes coarse grids of rows on ranks",
     "linear/multigrid/hierarchy.py": "makes coarse grids: PᵀSP",
     "linear/multigrid/linked_cycle.py": "makes the graph with the links",
     "linear/multigrid/stored_grids.py": "takes the graph of aggregates, in memory, as a matrix",
+    "lyapunov/divided_krylov.py": "takes F at own edges from own rows of its factors",
+    "lyapunov/divided_regions.py": "sends rows of W to the rank that spreads constraints there",
     "lyapunov/pair_propagation.py": "none: what it calls edges are new ones between pairs of nodes",
     "methods/adjusted_graph.py": "makes the adjusted graph, eq. 9 of FLI11",
     "methods/hierarchy.py": "sums edges between small clusters, after the fit",
@@ -32,6 +35,7 @@ SEE = {
     "methods/spectral_learning.py": "makes the graph with constraints written into it",
     "neighbours/stored_knn.py": "none: an estimator's parameter, by name",
     "neighbours/joined_points.py": "walks along edges, joins new ones to the graph",
+    "on_ranks/work.py": "counts entries, sums weights between clusters",
     "persistence/attributes.py": "none: a number of edges",
     "persistence/model.py": "writes the graph into a file",
     "points_and_view.py": "none: whether points or a graph are given",

@@ -163,7 +163,8 @@ class StoredWork:
 
     def _laplacian_of(self, tau: float) -> StoredLaplacian:
         seen = replace(self.seen, space=self.space)
-        return StoredLaplacian.of(self.graph, seen, self._room(0), tau)
+        found = StoredLaplacian.of(self.graph, seen, self._room(0))
+        return found.regularized(tau) if tau else found
 
     def heard_by(self, recorder: Recorder) -> StoredWork:
         """The same for a later fit, with all that is made."""
@@ -211,7 +212,7 @@ class StoredWork:
         if made is not None:
             coarse = coarse_bytes(made.sizes[1], self._width(self.columns))
             with suppress(OutOfMemoryError):
-                return replace(made, laplacian=replace(laplacian, room=self._room(coarse)))
+                return made.within(self._room(coarse))
         return None
 
     def grounded(self, ground: Block, kept: Block) -> StoredLaplacian:

@@ -29,7 +29,6 @@ from mustlink.linear.direct_inverse import FEW, DirectInverse, direct_bytes
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy, without_coarse_grids
 from mustlink.operators.laplacian import NormalizedLaplacian, normalized_laplacian
 from mustlink.operators.protocol import Preconditioner
-from mustlink.operators.regularized_laplacian import RegularizedLaplacian
 from mustlink.result import Convergence, EigenResult
 from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT
 from mustlink.workspace import Workspace
@@ -96,9 +95,7 @@ def laplacian_of(work: Workspace) -> NormalizedLaplacian:
     graph, recorder = work.graph, work.recorder
     if work.tau > 0.0:
         plain = laplacian_of(work.regularized(0.0))
-        return work.remember(
-            LaplacianKey(work.single), lambda: RegularizedLaplacian.of_plain(plain, work.tau)
-        )
+        return work.remember(LaplacianKey(work.single), lambda: plain.regularized(work.tau))
 
     def ordered() -> NDArray[np.int64]:
         with recorder.stage("order of the nodes"):
@@ -243,7 +240,7 @@ def smoothest(
     solver = _spanning(work, count, solver, sharpness)
     asked = (work.single, solver, sharpness, BASIS_STEPS, seed, work.memory, count)
     limit = work.recorder.deadline.limit
-    if isinstance(laplacian, RegularizedLaplacian):
+    if laplacian.ground is not None:
         plain = laplacian_of(work.regularized(0.0))
         steps = {"max_iter": BASIS_STEPS, "seed": seed}
         found = smallest_pairs(work, count, solver=solver, tol=sharpness, **steps)

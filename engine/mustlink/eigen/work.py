@@ -79,7 +79,7 @@ class Work(Protocol):
         ...
 
     def grounded(self, ground: Vector, kept: Vector) -> Laplacian:
-        """I − T^-½WT^-½, T = D + diag(ground), on nodes `kept`, see `operators.grounding`."""
+        """I − T^-½WT^-½, T = D + diag(ground), on nodes `kept`, see `grounded_degrees`."""
         ...
 
     def with_cycle(self, laplacian: Any) -> tuple[Laplacian, Preconditioner | None]:

@@ -16,7 +16,7 @@ from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
 from mustlink.eigen.solver import smoothest
 from mustlink.embedding.graph_embedding import signed
-from mustlink.linear.multigrid.power_method import largest_eigenvalue
+from mustlink.linear.multigrid.cycle import largest_eigenvalue
 from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.operators.null_space import NullSpace
