@@ -1,7 +1,8 @@
 """Penalised eigenproblems, on all nodes and in the smooth subspace, against dense algebra."""
 
-import itertools
-from dataclasses import dataclass
+from dataclasses from itertools import pairwise
+
+import dataclass
 from typing import Any
 
 import numpy as np
