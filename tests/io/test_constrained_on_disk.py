@@ -75,6 +75,20 @@ def test_constraints_on_disk(planted, capsys, method, told):
         (folder / one).unlink()
 
 
+@pytest.mark.parametrize("method", ["srcp", "e2cp"])
+def test_what_spread_constraints_did_is_told(planted, capsys, method):
+    """Without quantiles of F, which are not known on disk."""
+    folder, _ = planted
+    line = f"cluster graph.h5 -k 3 -m {method} --constraints pairs.csv --memory 1GB -o out.h5"
+    code, said, err = shell(capsys, folder, line.split())
+    assert code == 0, err
+    assert "strengthened" in said
+    assert "stay on disk" in err
+    assert shell(capsys, folder, ["report", "out.h5", "-o", "page.html"])[0] == 0
+    for one in ("out.h5", "page.html"):
+        (folder / one).unlink()
+
+
 def test_the_plan_says_so(planted, capsys):
     line = "plan graph.h5 -k 3 -m csp --labels labels.npy --memory 1GB --json"
     code, said, err = shell(capsys, planted[0], line.split())
