@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_answer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import Cost, eigenvectors, full_problem
-from mustlink.cost.stored_cost import StoredCost
+from mustlink.cost.method_cost import Cost, StoredCost, eigenvectors, full_problem
 from mustlink.eigen.joint_range import FeasibleCuts
 from mustlink.eigen.plain_solve import SOLVERS
 from mustlink.eigen.problem import Problem, Solution, Solving

@@ -6,8 +6,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import Cost
-from mustlink.cost.stored_cost import StoredCost
+from mustlink.cost.method_cost import Cost, StoredCost
 from mustlink.graph.stored import StoredGraph
 from mustlink.neighbours.stored_knn import graph_where_short
 from mustlink.observe import Recorder

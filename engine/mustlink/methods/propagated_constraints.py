@@ -17,8 +17,7 @@ from typing import Any, ClassVar
 
 from mustlink.check import as_integer, check_choice, check_flag, check_positive, check_tolerance
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import Cost, adjusted_cut
-from mustlink.cost.stored_cost import StoredCost
+from mustlink.cost.method_cost import Cost, StoredCost, adjusted_cut
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError

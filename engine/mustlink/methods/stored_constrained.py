@@ -10,8 +10,8 @@ from mustlink.at_scale.constrained import Found
 from mustlink.at_scale.smooth_vectors import SmoothVectors
 from mustlink.check import check_n_clusters
 from mustlink.constraints import Constraints
+from mustlink.cost.method_cost import StoredCost
 from mustlink.cost.process_memory import size_text
-from mustlink.cost.stored_cost import StoredCost
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.stored_solver import StoredWork
 from mustlink.errors import InputError

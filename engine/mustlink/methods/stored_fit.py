@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from mustlink.check import check_n_clusters
-from mustlink.cost.method_cost import Size
+from mustlink.cost.method_cost import Given, StoredCost, home_for
 from mustlink.cost.process_memory import size_text
-from mustlink.cost.stored_cost import StoredCost, least_in_memory
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.stored_solver import StoredWork
 from mustlink.errors import InputError
@@ -25,8 +24,8 @@ from mustlink.selection.regularization import decided_cut
 
 def stays_on_disk(estimator: Any, stored: StoredGraph) -> bool:
     """Whether a graph on disk is too large for the memory of an estimator."""
-    size, budget = Size(stored.n_nodes, stored.n_entries), estimator._budget
-    return budget is not None and least_in_memory(estimator.cost().of_given(), size) > budget
+    given = Given(stored.n_nodes, stored.n_entries)
+    return home_for(estimator._budget, estimator.cost(), given).name != "memory"
 
 
 def fit_on_disk(

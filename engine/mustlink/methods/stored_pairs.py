@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from mustlink.check import check_n_clusters
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import RESERVE
+from mustlink.cost.method_cost import RESERVE, StoredCost
 from mustlink.cost.process_memory import give_back, size_text
-from mustlink.cost.stored_cost import StoredCost
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.stored_solver import StoredWork
 from mustlink.errors import InputError
