@@ -7,7 +7,7 @@ import pytest
 
 import mustlink as ml
 from mustlink.cost.method_cost import Size
-from mustlink.cost.work import search_seconds, smooth_seconds, step_seconds
+from mustlink.cost.rates import search_seconds, smooth_seconds, step_seconds
 from mustlink.eigen.problem import Solving
 from mustlink.selection import constrained_fit, resolve
 from mustlink.selection.constrained_fit import Request

@@ -16,9 +16,8 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.method_cost import RESERVE
+from mustlink.cost.method_cost import RESERVE, StoredCost, coarse_bytes, columns_bytes, links_in
 from mustlink.cost.process_memory import give_back
-from mustlink.cost.stored_cost import StoredCost, coarse_bytes, columns_bytes, links_in
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import guard, nested
 from mustlink.eigen.plain_solve import (

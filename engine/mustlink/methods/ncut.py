@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_points, check_choice, check_flag, check_tolerance
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import Cost, eigenvectors
-from mustlink.cost.stored_cost import StoredCost
+from mustlink.cost.method_cost import Cost, StoredCost, eigenvectors
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work

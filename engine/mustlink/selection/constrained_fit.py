@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Size, eigenvectors
-from mustlink.cost.work import smooth_seconds
+from mustlink.cost.rates import smooth_seconds
 from mustlink.eigen.plain_solve import DENSE_BELOW, default_tolerance, regularized_tolerance
 from mustlink.eigen.problem import Solution, Solving
 from mustlink.eigen.smooth_subspace import SmoothBasis

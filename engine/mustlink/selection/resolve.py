@@ -13,7 +13,7 @@ import numpy as np
 
 from mustlink.cost.method_cost import full_problem
 from mustlink.cost.process_memory import size_text
-from mustlink.cost.work import search_seconds, smooth_seconds, step_seconds
+from mustlink.cost.rates import search_seconds, smooth_seconds, step_seconds
 from mustlink.deadline import duration_text
 from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.eigen.problem import Solving
@@ -146,7 +146,7 @@ def _rival(request: Request, choice: Choice) -> Choice:
 
     That is so for local graphs (pixels) with few labels, whose clusters no smooth vector shows.
     Only for labels, whose problems are solved in seconds, and for small graphs. It may take as much
-    work as all before it, counted and not timed (`cost.work`), so that the same seed makes the
+    work as all before it, counted and not timed (`cost.rates`), so that the same seed makes the
     same choice; the clock has a say only where it takes twice as long as all before it.
     """
     known, k, seed, recorder = request.known, request.k, request.seed, request.recorder
