@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from mustlink.check import as_integer, check_answer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors, full_problem
-from mustlink.eigen.joint_range import FeasibleCuts
 from mustlink.eigen.memory_work import in_memory
 from mustlink.eigen.plain_solve import SOLVERS, tell_unconverged
-from mustlink.eigen.problem import Problem, Solution, Solving
+from mustlink.eigen.problem import FeasibleCuts, Problem, Solution, Solving
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
 from mustlink.methods.doubts import (

@@ -25,8 +25,7 @@ import numpy as np
 from mustlink.check import as_integer, check_choice, check_flag, check_number
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import NodeMatrix, balanced
-from mustlink.eigen.joint_range import feasible_cuts
-from mustlink.eigen.pencil import Pencil, feasible_pairs, unconstrained
+from mustlink.eigen.pencil import Pencil, feasible_cuts, feasible_pairs, unconstrained
 from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.problem import Problem, Solution, Solving
 from mustlink.eigen.smooth_subspace import SmoothBasis

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.eigen.joint_range import FeasibleCuts
-from mustlink.eigen.problem import Solution
+from mustlink.eigen.problem import FeasibleCuts, Solution
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.scores import kept_by_kind, satisfaction
