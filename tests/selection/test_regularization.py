@@ -83,7 +83,9 @@ def test_trees_make_a_giant_that_regularised_degrees_mend():
     table = auto.report_.extra["regularizations_tried"]
     assert [row["tau"] for row in table] == [1.0, 0.3, 0.1, 0.0]
     told = {row["tau"]: row["information"] for row in table}
-    assert max(told, key=told.get) == tau
+    # The least that is added of those whose clusters tell as much, to half a per cent.
+    assert told[tau] * 1.005 >= max(told.values()) > 2 * told[0.0]
+    assert tau == min(t for t, nats in told.items() if nats * 1.005 >= max(told.values()))
     same = ncut(3, regularization=tau).fit(W)
     assert (same.labels_ == auto.labels_).all()
     there = auto.labels_ >= 0
