@@ -1,7 +1,7 @@
 """Penalised eigenproblems, on all nodes and in the smooth subspace, against dense algebra."""
 
-import itertools
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np

@@ -18,7 +18,6 @@ from mustlink.graph.graph import Graph
 from mustlink.linear.direct_inverse import usual_preconditioner
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.observe import Recorder
-from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.protocol import Preconditioner
 from mustlink.result import EigenResult
