@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import mustlink as ml
 import oracles
 from cases import KINDS, planted_graph, random_constraints, random_graph
-from mustlink.eigen import penalized_lobpcg, posterior
+from mustlink.eigen import penalized, posterior
 from mustlink.eigen.solver import grids_of
 from mustlink.errors import InfeasibleError, InputError
 from mustlink.linear import local_solve as local
@@ -397,7 +397,7 @@ def test_preconditioner_around_constraints_is_symmetric_positive(kind, dense_bel
     # Exact where the penalty acts: TA is the identity on the constrained nodes.
     np.testing.assert_allclose(T @ A(eye)[:, rows], eye[:, rows], atol=1e-5)
     # What is used, with the multigrid cycle inside (single precision: 1e-6 of the largest).
-    used = penalized_lobpcg._preconditioner(problem, grids_of(Workspace(graph)), (a, b))(eye)
+    used = penalized._preconditioner(problem, grids_of(Workspace(graph)), (a, b))(eye)
     np.testing.assert_allclose(used, used.T, atol=1e-5 * np.abs(used).max())
     assert np.linalg.eigvalsh((used + used.T) / 2)[0] > 0
 

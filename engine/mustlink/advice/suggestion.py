@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +14,7 @@ from mustlink.advice.baseline import Baseline
 from mustlink.advice.observations import Seen
 from mustlink.advice.scikit_steps import imports, transformer_code, transformers
 from mustlink.cost.process_memory import parse_size
+from mustlink.names import estimator_of
 from mustlink.preparation.request import Preparation
 
 # Command and -m of the methods that are suggested.
@@ -82,7 +82,7 @@ class Suggestion:
 
         Where columns are to be prepared, a pipeline of scikit-learn that does it before.
         """
-        made = getattr(import_module("mustlink"), self.method)(**self.parameters)
+        made = estimator_of(self.method)(**self.parameters)
         steps = transformers(self.preparation)
         return make_pipeline(*steps, made) if steps else made
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mustlink.constraints import Constraints
-from mustlink.constraints.on_nodes import among
+from mustlink.constraints.constraints import among
 from mustlink.methods.csp import CSP
 from mustlink.methods.directed_rows import Ints, Rows
 from mustlink.observe import Recorder, Unheard

@@ -11,7 +11,7 @@ import numpy as np
 from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.check import check_flag
 from mustlink.constraints import Constraints
-from mustlink.constraints.on_nodes import on_nodes
+from mustlink.constraints.constraints import on_nodes
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
