@@ -17,12 +17,9 @@ from typing import TYPE_CHECKING, Any
 from mustlink.names import ESTIMATORS
 
 if TYPE_CHECKING:
-    from mustlink.advice.suggest import suggest
-    from mustlink.advice.suggestion import Suggestion
+    from mustlink.advice.suggest import Suggestion, suggest
     from mustlink.constraints import Constraints
-    from mustlink.embedding.laplacian_eigenmaps import LaplacianEigenmaps
-    from mustlink.embedding.lle import LLE
-    from mustlink.embedding.ltsa import LTSA
+    from mustlink.embedding.graph_embedding import LLE, LTSA, LaplacianEigenmaps
     from mustlink.graph import Graph, bipartite_graph, image_graph, rbf_graph
     from mustlink.methods.constrained_ap import ConstrainedAP
     from mustlink.methods.csc_gfhf import CSCGFHF

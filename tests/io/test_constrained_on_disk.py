@@ -10,12 +10,11 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from cases import planted_graph
+from mustlink.cost.method_cost import Given
 from mustlink.errors import InputError
-from mustlink.methods import stored_fit
 from mustlink_io import formats
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.hdf5 import store
-from mustlink_io.jobs import planning
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.on_disk import home_alone
 
@@ -25,8 +24,7 @@ METHODS = ("csp", "sssc", "fast-ge", "ap")
 @pytest.fixture(autouse=True)
 def little(monkeypatch):
     """No graph fits into memory."""
-    for place in (planning, stored_fit):
-        monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
+    monkeypatch.setattr(Given, "at_home", lambda *_: 10**15)
 
 
 @pytest.fixture(scope="module")
@@ -70,20 +68,6 @@ def test_constraints_on_disk(planted, capsys, method, told):
         assert len(file["embedding"]) == 600
         assert "constraints" in file
     assert shell(capsys, folder, ["info", "out.h5"])[0] == 0
-    assert shell(capsys, folder, ["report", "out.h5", "-o", "page.html"])[0] == 0
-    for one in ("out.h5", "page.html"):
-        (folder / one).unlink()
-
-
-@pytest.mark.parametrize("method", ["srcp", "e2cp"])
-def test_what_spread_constraints_did_is_told(planted, capsys, method):
-    """Without quantiles of F, which are not known on disk."""
-    folder, _ = planted
-    line = f"cluster graph.h5 -k 3 -m {method} --constraints pairs.csv --memory 1GB -o out.h5"
-    code, said, err = shell(capsys, folder, line.split())
-    assert code == 0, err
-    assert "strengthened" in said
-    assert "stay on disk" in err
     assert shell(capsys, folder, ["report", "out.h5", "-o", "page.html"])[0] == 0
     for one in ("out.h5", "page.html"):
         (folder / one).unlink()
