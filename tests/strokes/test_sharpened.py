@@ -10,10 +10,10 @@ from cases import random_graph
 from mustlink.graph.cells import cells_of, means, most_frequent, spread
 from mustlink.graph.image import auto_color, picture_colours
 from mustlink.strokes.appearance import log_density
+from mustlink.strokes.levels import grid_among
 from mustlink.strokes.stroke_cut import (
     around,
     boundary,
-    grid_among,
     ground_of,
     paths,
     rooted,

@@ -18,8 +18,16 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, RobustScaler, StandardScaler
 
 from mustlink.advice.agreement import Comparison
-from mustlink.advice.observations import Coordinates, are_counts
-from mustlink.advice.sampled_method import RUN, Floats, Ours, is_square, readable, take
+from mustlink.advice.observations import (
+    RUN,
+    Coordinates,
+    Floats,
+    are_counts,
+    is_square,
+    readable,
+    take,
+)
+from mustlink.advice.sampled_method import Ours
 from mustlink.check import as_random_state
 from mustlink.cost.method_cost import sample_rows
 from mustlink.errors import InputError

@@ -31,13 +31,17 @@ from mustlink.advice.observations import (
     Links,
     Seen,
     count_of_graph,
+    is_square,
     kind_of_graph,
     look_at_graph,
     look_at_points,
+    readable,
     row_numbers,
+    sampled_rows,
+    take,
 )
 from mustlink.advice.rules import applied
-from mustlink.advice.sampled_method import choose_metric, is_square, readable, sampled_rows, take
+from mustlink.advice.sampled_method import choose_metric
 from mustlink.check import as_integer, as_random_state, check_n_clusters
 from mustlink.constraints import Constraints
 from mustlink.cost.process_memory import parse_size

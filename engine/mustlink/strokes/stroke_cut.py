@@ -15,9 +15,8 @@ from sklearn.base import BaseEstimator
 from mustlink.check import PlainParameters, as_integer, as_random_state, check_positive
 from mustlink.errors import InputError
 from mustlink.graph.cells import Units, cells_of, most_frequent, spread
-from mustlink.graph.image import pixel_spacing, squared_length, steps
+from mustlink.graph.image import pixel_spacing
 from mustlink.kernels.edge_weights import over_lengths
-from mustlink.kernels.grid_neighbours import neighbours_among
 from mustlink.kernels.threads import threads
 from mustlink.kernels.vector_cg import vector_cg
 from mustlink.labels import class_labels, named
@@ -25,7 +24,7 @@ from mustlink.observe import Observer, Recorder, recorded
 from mustlink.result import Report
 from mustlink.state import fits, fits_again
 from mustlink.strokes.appearance import Appearance
-from mustlink.strokes.levels import Picture
+from mustlink.strokes.levels import Picture, around, boundary, grid_among
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
@@ -446,39 +445,6 @@ def rooted(labels: Ints, strokes: Ints, ground: int, spacing: tuple[float, ...])
             )
             found = found[tuple(nearest)]
     return found
-
-
-# --- The boundary of a cut, and the grid of the pixels beside it, of any number of axes
-
-
-_RADIUS = 1.5  # of the neighbours on a grid: 8 in a picture, 18 in a volume
-_LEAST = 1e-6  # affinity that neighbours have however they differ
-
-
-def boundary(labels: Ints, width: int) -> Mask:
-    """Cells at most `width` from one with another label."""
-    differs = ndimage.maximum_filter(labels, 3) != ndimage.minimum_filter(labels, 3)
-    return around(differs, width - 1)
-
-
-def around(inside: Mask, width: int) -> Mask:
-    """The pixels of a mask and those at most `width` from one, over corners too."""
-    found: Mask = ndimage.maximum_filter(inside, 2 * width + 1)
-    return found
-
-
-def grid_among(
-    colours: Floats, inside: Mask, sigma: float, spacing: tuple[float, ...]
-) -> sp.csr_matrix:
-    """Affinity of the pixels of a mask (…), each with its neighbours, in row-major order.
-
-    As in `image_graph` with radius 1.5: exp(−|c_i − c_j|²/(2σ²) − |p_i − p_j|²/4.5), at least 1e-6.
-    """
-    ahead = steps(inside.shape, _RADIUS)
-    far = [squared_length(step, spacing) / (2 * _RADIUS**2) for step in ahead]
-    data, indices, indptr = neighbours_among(inside, ahead, far, colours[inside], sigma)
-    np.maximum(np.exp(data, out=data), _LEAST, out=data)
-    return sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1,) * 2)
 
 
 # --- What strokes say by themselves: which one a walk over pixels that look alike meets first
