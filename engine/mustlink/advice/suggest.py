@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
@@ -51,6 +50,7 @@ from mustlink.graph import Graph
 from mustlink.graph.network_objects import unwrapped
 from mustlink.kernels.threads import threads
 from mustlink.labels import as_labels, encoded, refuse_row_numbers
+from mustlink.names import estimator_of
 from mustlink.neighbours import knn_graph
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.preparation.fitted import PreparedRows
@@ -344,7 +344,7 @@ class Suggestion:
 
         Where columns are to be prepared, a pipeline of scikit-learn that does it before.
         """
-        made = getattr(import_module("mustlink"), self.method)(**self.parameters)
+        made = estimator_of(self.method)(**self.parameters)
         steps = transformers(self.preparation)
         return make_pipeline(*steps, made) if steps else made
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
-from mustlink.constraints.on_nodes import among
+from mustlink.constraints.constraints import among
 from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS, tell_unconverged
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
