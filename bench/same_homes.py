@@ -36,9 +36,15 @@ MEMORY = "2GB"  # of a run on disk
 MOST_SECONDS = 1800  # of a job; the process ends then, and the ranks that wait for each other
 RUNNING = "running"
 NO_ROOM = 10**15  # bytes that a fit in memory is said to need there
-# Functions of any version that tell what a fit in memory needs at least; the one of a common name
-# by its module. A run that stays in memory nevertheless is an error, so that a missing one is seen.
-FITS = ("least_in_memory", "least_of_points", "mustlink_io.jobs.planning._least")
+# Functions of any version that tell what a fit in memory needs at least: by name wherever they are,
+# or by module and place in it. A run that stays in memory nevertheless is an error, so that a
+# missing one is seen.
+FITS = (
+    "least_in_memory",
+    "least_of_points",
+    "mustlink_io.jobs.planning:_least",
+    "mustlink.cost.method_cost:Given.at_home",
+)
 _RANK = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK")
 ARRAYS = {
     "labels": "labels",
@@ -236,9 +242,11 @@ def nothing_fits() -> None:
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in ("mustlink", "mustlink_io"):
             for function in FITS:
-                place, _, short = function.rpartition(".")
-                if place in ("", name) and hasattr(module, short):
-                    setattr(module, short, lambda *_, **__: NO_ROOM)
+                place, _, inside = function.rpartition(":")
+                owner, _, short = inside.rpartition(".")
+                there = getattr(module, owner, None) if owner else module
+                if place in ("", name) and hasattr(there, short):
+                    setattr(there, short, lambda *_, **__: NO_ROOM)
 
 
 def asked(only: Sequence[str]) -> Iterator[Job]:
