@@ -15,16 +15,17 @@ from cases import blobs, labelled
 from mustlink.advice import data_warnings as doubts
 from mustlink.advice import rules
 from mustlink.advice.observations import (
+    MOST,
     Coordinates,
     Count,
     Known,
     Links,
     Seen,
     is_pixels,
+    sample_size,
     sampled_rows,
     take,
 )
-from mustlink.advice.observations import MOST, sample_size
 from mustlink.advice.suggest import SHELL
 from mustlink.errors import InputError
 from mustlink.preparation.request import Preparation
