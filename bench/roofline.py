@@ -152,7 +152,7 @@ def measured(graph: str, threads: list[int]) -> dict[str, Any]:
     from mustlink.linear.multigrid.hierarchy import build_hierarchy
     from mustlink.operators.laplacian import normalized_laplacian
     from mustlink.operators.local_diffusion import local_diffusion
-    from mustlink.rounding.lloyd import lloyd
+    from mustlink.rounding.assign import lloyd
     from mustlink.space import reused
 
     W = sp.load_npz(graph)

@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 import oracles
 from cases import planted_graph, random_graph
 from mustlink.eigen.arpack import lanczos, shift_invert
-from mustlink.eigen.lapack import dense_smallest
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested_iteration import nested, nested_start
-from mustlink.eigen.plain_solve import choose
+from mustlink.eigen.plain_solve import choose, default_tolerance, dense_smallest
 from mustlink.eigen.ritz import set_free
-from mustlink.eigen.sharpness import default_tolerance
 from mustlink.eigen.solver import smallest_pairs, smoothest
 from mustlink.graph import Graph
 from mustlink.linear.multigrid import hierarchy as amg

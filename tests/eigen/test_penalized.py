@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import mustlink as ml
 import oracles
 from cases import KINDS, planted_graph, random_constraints, random_graph
-from mustlink.eigen import penalized_lobpcg, posterior
+from mustlink.eigen import penalized
 from mustlink.eigen.solver import grids_of
 from mustlink.errors import InfeasibleError, InputError
 from mustlink.linear import local_solve as local
@@ -241,7 +241,7 @@ def test_the_affinity_as_prior_is_a_normalised_cut_where_nothing_is_observed():
 
 
 def test_the_affinity_as_prior_is_for_some_thousand_constrained_nodes(monkeypatch):
-    monkeypatch.setattr(posterior, "_CONSTRAINED", 10)
+    monkeypatch.setattr(penalized, "_CONSTRAINED", 10)
     W, known = problem(1)
     est = ml.ConstrainedAP(2, prior="affinity", affinity="precomputed")
     with pytest.raises(InputError, match='at most 10 will do; use prior="laplacian"'):
@@ -398,7 +398,7 @@ def test_preconditioner_around_constraints_is_symmetric_positive(kind, dense_bel
     # Exact where the penalty acts: TA is the identity on the constrained nodes.
     np.testing.assert_allclose(T @ A(eye)[:, rows], eye[:, rows], atol=1e-5)
     # What is used, with the multigrid cycle inside (single precision: 1e-6 of the largest).
-    used = penalized_lobpcg._preconditioner(problem, grids_of(Workspace(graph)), (a, b))(eye)
+    used = penalized._preconditioner(problem, grids_of(Workspace(graph)), (a, b))(eye)
     np.testing.assert_allclose(used, used.T, atol=1e-5 * np.abs(used).max())
     assert np.linalg.eigvalsh((used + used.T) / 2)[0] > 0
 

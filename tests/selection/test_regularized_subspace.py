@@ -12,14 +12,14 @@ import oracles
 from cases import blobs, labelled, planted_graph, random_graph
 from mustlink.cost.method_cost import Size
 from mustlink.deadline import Deadline
-from mustlink.eigen.carried_basis import carried_basis
+from mustlink.eigen.smooth_subspace import carried_basis
 from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.result import Convergence, EigenResult
-from mustlink.selection.held_out_choice import Candidates, choose_smooth
+from mustlink.selection.held_out import Candidates, choose_smooth
 from mustlink.workspace import Workspace
 
 METHODS = ["CSP", "SSSC", "SpectralLearning", "ConstrainedAP", "FastGE"]

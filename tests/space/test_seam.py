@@ -15,7 +15,7 @@ SEE = {
     "advice/graph_look.py": "looks at degrees and at a sample of a graph as given",
     "advice/needs.py": "none: a number of edges",
     "eigen/grown_vectors.py": "takes means over the neighbours of new nodes: rows of the graph",
-    "eigen/posterior.py": "takes the affinity as a covariance: its rows of constrained nodes",
+    "eigen/penalized.py": "takes the affinity as a covariance: its rows of constrained nodes",
     "eigen/rank_work.py": "counts entries, sums weights between clusters",
     "eigen/solver.py": "asks for the order of the nodes before there is a Laplacian",
     "estimator.py": "checks the graph as given, before there are operators",
@@ -30,8 +30,8 @@ SEE = {
     "lyapunov/divided_regions.py": "sends rows of W to the rank that spreads constraints there",
     "lyapunov/pair_propagation.py": "none: what it calls edges are new ones between pairs of nodes",
     "methods/adjusted_graph.py": "makes the adjusted graph, eq. 9 of FLI11",
-    "methods/hierarchies.py": "sums edges between small clusters, after the fit",
-    "methods/kernel_starts.py": "grows clusters along edges",
+    "methods/hierarchy.py": "sums edges between small clusters, after the fit",
+    "methods/sskk.py": "grows clusters along edges",
     "methods/normalized_cut.py": "sweeps over splitting values: cuts of the graph as given",
     "methods/spectral_learning.py": "makes the graph with constraints written into it",
     "neighbours/stored_knn.py": "none: an estimator's parameter, by name",
@@ -45,7 +45,6 @@ SEE = {
     "rounding/memberships.py": "asks where the edges of every node lead, after the fit",
     "selection/cluster_count.py": "looks at weights as given, makes the graph of a part",
     "selection/constrained_fit.py": "measures cuts of the graph as given",
-    "selection/network_counts.py": "asks what clusters tell about edges of the graph as given",
 }
 
 

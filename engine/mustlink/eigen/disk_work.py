@@ -16,16 +16,19 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.method_cost import RESERVE
+from mustlink.cost.method_cost import RESERVE, StoredCost, coarse_bytes, columns_bytes, links_in
 from mustlink.cost.process_memory import give_back
-from mustlink.cost.stored_cost import StoredCost, coarse_bytes, columns_bytes, links_in
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import guard, nested
-from mustlink.eigen.plain_solve import DENSE_BELOW, telling
-from mustlink.eigen.row_basis import RowBasis
-from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance, tell_end
+from mustlink.eigen.plain_solve import (
+    DENSE_BELOW,
+    default_tolerance,
+    regularized_tolerance,
+    tell_end,
+    telling,
+)
 from mustlink.eigen.smooth_subspace import SmoothBasis
-from mustlink.eigen.work import DISK
+from mustlink.eigen.work import DISK, RowBasis
 from mustlink.errors import OutOfMemoryError
 from mustlink.graph.even_degrees import SEEN, GraphLook
 from mustlink.graph.graph import is_network
@@ -38,8 +41,7 @@ from mustlink.result import Convergence, EigenResult
 from mustlink.space import Block, Small
 from mustlink.space.disk import DiskSpace
 from mustlink.space.verbs import Ints
-from mustlink.workspace.keeper import Keeper
-from mustlink.workspace.shelf import Shelf
+from mustlink.workspace.shelf import Keeper, Shelf
 
 Array = NDArray[Any]
 Value = TypeVar("Value")

@@ -13,12 +13,17 @@ from numpy.typing import NDArray
 
 from mustlink.cost.process_memory import peak_bytes
 from mustlink.eigen.nested_iteration import guard
-from mustlink.eigen.plain_solve import DENSE_BELOW, filtered, two_precisions
-from mustlink.eigen.row_basis import RowBasis
-from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance, tell_end
+from mustlink.eigen.plain_solve import (
+    DENSE_BELOW,
+    default_tolerance,
+    filtered,
+    regularized_tolerance,
+    tell_end,
+    two_precisions,
+)
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import PairsKey
-from mustlink.eigen.work import RANKS
+from mustlink.eigen.work import RANKS, RowBasis
 from mustlink.errors import InputError
 from mustlink.graph.divided_rows import DividedRows, Rows, divided_rows
 from mustlink.graph.even_degrees import SEEN, GraphLook

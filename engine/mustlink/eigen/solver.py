@@ -10,11 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.eigen.arpack import OutOfTimeError
-from mustlink.eigen.carried_basis import carried_basis
 from mustlink.eigen.nested_iteration import guard
-from mustlink.eigen.plain_solve import WITHOUT_GRIDS, choose, plain_solve
-from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance, tell_end
-from mustlink.eigen.smooth_subspace import SmoothBasis, smooth_basis
+from mustlink.eigen.plain_solve import (
+    WITHOUT_GRIDS,
+    choose,
+    default_tolerance,
+    plain_solve,
+    regularized_tolerance,
+    tell_end,
+)
+from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
 from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.graph.derived import Key
 from mustlink.graph.graph import Graph
@@ -27,7 +32,7 @@ from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence, EigenResult
 from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT
 from mustlink.workspace import Workspace
-from mustlink.workspace.keys import SolutionKey
+from mustlink.workspace.workspace import SolutionKey
 
 BASIS_STEPS = 200
 _TELLING = 100  # steps of LOBPCG within which grids that fit the weights let it converge

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_points, check_choice, check_flag, check_tolerance
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import Cost, eigenvectors
-from mustlink.cost.stored_cost import StoredCost
+from mustlink.cost.method_cost import Cost, StoredCost, eigenvectors
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
@@ -25,6 +24,7 @@ from mustlink.growing import grown
 from mustlink.labels import as_labels, class_labels
 from mustlink.methods import homes
 from mustlink.methods.clusterer import GraphClusterer, Ints
+from mustlink.methods.doubts import warn_of_gap
 from mustlink.methods.informed_clusterer import side_information
 from mustlink.methods.normalized_cut import (
     Cut,
@@ -32,13 +32,12 @@ from mustlink.methods.normalized_cut import (
     network_of,
     refined_cut,
     tell_of_cut,
-    warn_of_gap,
 )
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.neighbours.stored_knn import graph_where_short
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.result import Report
-from mustlink.rounding.seeded import held_out_right, seeded_kmeans
+from mustlink.rounding.assign import held_out_right, seeded_kmeans
 from mustlink.scores import satisfaction
 from mustlink.selection.regularization import (
     Regularization,

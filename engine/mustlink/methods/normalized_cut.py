@@ -7,23 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.sharpness import tell_unconverged
+from mustlink.eigen.plain_solve import tell_unconverged
 from mustlink.eigen.work import DISK, MEMORY, Work
 from mustlink.errors import InputError
 from mustlink.graph.even_degrees import GraphLook
-from mustlink.methods.clusterer import warn_of_components
-from mustlink.methods.refined_clusters import refined_clusters
+from mustlink.methods.doubts import note_components, warn_of_components
 from mustlink.observe import Recorder
 from mustlink.operators.protocol import Laplacian
 from mustlink.result import Convergence, EigenResult
-from mustlink.rounding.assign import transform
-from mustlink.rounding.sampled_kmeans import clusters_of
+from mustlink.rounding.assign import clusters_of, transform
+from mustlink.rounding.block_model import refined_clusters
 from mustlink.rounding.split import best_split
 from mustlink.scores.cuts import ClusterSums, scores_of_links
 from mustlink.selection.regularization import (
@@ -34,11 +33,6 @@ from mustlink.selection.regularization import (
     within_range,
 )
 from mustlink.space import Block, Small, Space, Vector
-
-# Share of λ_{K+1} − λ_1: a single cloud in 20 dimensions has gaps of 0.003 to 0.024, the digits
-# 0.13 at K = 10 and 0.03 at 15, separate blobs 0.8 and more at the right K. With τ of 0.3 and 1
-# random graphs have 0.011 at most, 14 block models 0.15 to 0.7 at the right K, 0.02 at most beyond.
-_TINY_GAP = 0.025
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,20 +55,6 @@ class Cut:
         """Weights between clusters, (K, K)."""
         assert self.sums is not None
         return self.sums.weights
-
-
-class Values(Protocol):
-    """A cut's eigenvalues (K,), and the one after them."""
-
-    @property
-    def values(self) -> NDArray[np.float64]:
-        """λ_1 to λ_K."""
-        ...
-
-    @property
-    def beyond(self) -> float | None:
-        """λ_{K+1}, where it is known."""
-        ...
 
 
 def cut_of(
@@ -246,34 +226,6 @@ def tell_of_cut(work: Work, cut: Cut, tau: float = 0.0) -> None:
     tell_unconverged(work.recorder, cut.convergence, single=work.laplacian.dtype.itemsize < 8)
     if not tau:
         note_components(work.laplacian.null.n_components, cut.values.size, work.recorder)
-
-
-def warn_of_gap(cut: Values, recorder: Recorder) -> None:
-    """Warn where λ_{K+1} is so near to λ_K that the K vectors might be others as well.
-
-    A change E of L̄ turns their span by an angle of up to ‖E‖ / (λ_{K+1} − λ_K) (Davis & Kahan).
-    The share is of λ_{K+1} − λ_1, as λ_1 = 0 only where nothing is added to the degrees.
-    """
-    k, first, last = cut.values.size, float(cut.values[0]), float(cut.values[-1])
-    if cut.beyond is not None and cut.beyond - last < _TINY_GAP * (cut.beyond - first):
-        recorder.warn(
-            f"the gap after eigenvalue {k} is tiny ({last:.4g}, then {cut.beyond:.4g}): the graph "
-            f"hardly tells {k} clusters from {k + 1}; try other numbers, or say more about nodes"
-        )
-
-
-def note_components(count: int, k: int, recorder: Recorder) -> None:
-    """Say what becomes of `count` components in k clusters, where there are several."""
-    if count > 1:
-        recorder.note(
-            f"the graph has {count} connected components beside isolated nodes; their exact "
-            "null vectors are "
-            + (
-                f"part of the {k} eigenvectors"
-                if count <= k
-                else f"more than the {k} clusters: those beyond the largest are put together"
-            )
-        )
 
 
 def network_of(work: Work, cut: Cut, k: int) -> tuple[Cut, dict[str, Any]]:

@@ -31,9 +31,9 @@ from mustlink.lyapunov.sources import Sources, sources_of
 from mustlink.methods.adjusted_answers import AdjustedAnswers, room_for_factors
 from mustlink.methods.adjusted_graph import Adjustment, adjusted_graph
 from mustlink.methods.candidate_cuts import Candidate, CandidateCuts, place_of
-from mustlink.methods.constraint_doubts import note_doubts, warn_if_broken
+from mustlink.methods.doubts import note_doubts, warn_if_broken, warn_of_gap
 from mustlink.methods.ncut import VARIANTS
-from mustlink.methods.normalized_cut import cut_of, tell_of_cut, warn_of_gap
+from mustlink.methods.normalized_cut import cut_of, tell_of_cut
 from mustlink.methods.spread_report import Chosen, spread_report, warn_of_few
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian

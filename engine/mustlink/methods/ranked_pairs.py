@@ -17,9 +17,9 @@ from mustlink.lyapunov.divided_krylov import spread_pairs_far
 from mustlink.lyapunov.divided_regions import DividedRegions
 from mustlink.lyapunov.pairs_by_regions import SpreadPairs, spread_pairs
 from mustlink.lyapunov.solver_choice import choose_large
-from mustlink.methods.constraint_doubts import warn_if_broken
+from mustlink.methods.doubts import note_components, warn_if_broken, warn_of_gap
 from mustlink.methods.moved_rows import Moves
-from mustlink.methods.normalized_cut import Cut, cut_of, network_of, note_components, warn_of_gap
+from mustlink.methods.normalized_cut import Cut, cut_of, network_of
 from mustlink.methods.spread_cuts import best_of_cuts, spread_on
 from mustlink.methods.spread_report import Chosen, spread_report, warn_of_few
 from mustlink.scores.cuts import ClusterSums, mncut_of

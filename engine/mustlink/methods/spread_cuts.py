@@ -16,7 +16,7 @@ from mustlink.lyapunov.pairs_by_regions import SpreadPairs, spread_pairs
 from mustlink.lyapunov.regions import SpreadRows
 from mustlink.lyapunov.sources import Sources, sources_at
 from mustlink.methods.candidate_cuts import BestCut
-from mustlink.methods.constraint_doubts import note_contradictions, warn_of_lost
+from mustlink.methods.doubts import note_contradictions, warn_of_lost
 from mustlink.methods.moved_rows import Moves
 
 Ints = NDArray[np.int64]

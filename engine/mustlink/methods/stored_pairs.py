@@ -21,10 +21,15 @@ from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.lyapunov.pairs_by_regions import SpreadPairs
 from mustlink.lyapunov.stored_regions import StoredRows
 from mustlink.methods.adjusted_answers import FACTORS
-from mustlink.methods.clusterer import note_alone, warn_of_sizes
-from mustlink.methods.constraint_doubts import warn_if_broken
+from mustlink.methods.doubts import (
+    note_alone,
+    note_components,
+    warn_if_broken,
+    warn_of_gap,
+    warn_of_sizes,
+)
 from mustlink.methods.moved_rows import Moves
-from mustlink.methods.normalized_cut import Cut, cut_of, network_of, note_components, warn_of_gap
+from mustlink.methods.normalized_cut import Cut, cut_of, network_of
 from mustlink.methods.spread_cuts import (
     best_of_cuts,
     spread_on,
