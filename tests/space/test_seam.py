@@ -12,8 +12,8 @@ HOMES = ("graph", "operators")
 # Files above these rooms that see such a matrix, and why a product would not do.
 SEE = {
     "advice/agreement.py": "counts agreeing neighbours of a sample of nodes",
-    "advice/graph_look.py": "looks at degrees and at a sample of a graph as given",
     "advice/needs.py": "none: a number of edges",
+    "advice/observations.py": "looks at degrees and at a sample of a graph as given",
     "eigen/grown_vectors.py": "takes means over the neighbours of new nodes: rows of the graph",
     "eigen/penalized.py": "takes the affinity as a covariance: its rows of constrained nodes",
     "eigen/rank_work.py": "counts entries, sums weights between clusters",
