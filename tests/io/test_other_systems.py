@@ -54,7 +54,7 @@ warnings.simplefilter("ignore")
 for name in sys.argv[2].split():
     importlib.import_module(name)
 import mustlink as ml
-from mustlink.space.disk_block import DiskBlock
+from mustlink.space.disk import DiskBlock
 X = np.load("x.npy")
 est = ml.NCut(2, random_state=0).fit(X)
 est.save("m.h5")

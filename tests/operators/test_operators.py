@@ -11,6 +11,9 @@ from cases import KINDS, random_constraints, random_graph
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import laplacian_of
 from mustlink.graph import Graph
+from mustlink.linear.cg import block_cg
+from mustlink.linear.laplacian_solve import by_elimination
+from mustlink.linear.multigrid import hierarchy
 from mustlink.operators import constraint_operator as constraint_module
 from mustlink.operators.constraint_operator import ConstraintOperator, constraint_operator
 from mustlink.operators.laplacian import normalized_laplacian
@@ -230,3 +233,33 @@ def test_sparse_plus_low_rank_acts_on_its_support(s, free, r, b, seed):
     np.testing.assert_allclose(Y, shift * X, atol=1e-12)
     symmetric = (full + full.T) / 2
     np.testing.assert_allclose(Q.within(X), X.T @ symmetric @ X, atol=1e-11)
+
+
+@pytest.mark.parametrize("by", ["multigrid", "elimination"])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_diagonal_added_and_nodes_taken_out(by, parts, monkeypatch):
+    """As on disk and on ranks: T = D + ground on the nodes kept, rows of the others are 0."""
+    monkeypatch.setattr(hierarchy, "_COARSEST", 10)
+    rng, _, laplacian = prepared((90, parts, 2, 5))
+    m = laplacian.size
+    kept, ground = rng.random(m) > 0.2, rng.uniform(0.01, 0.5, m)
+    found = laplacian.grounded(ground, kept)
+    root = np.where(kept, np.sqrt(laplacian.root_degree**2 + ground), 0.0)
+    np.testing.assert_allclose(found.root_degree, root, rtol=1e-14)
+    inverse = np.divide(1.0, root, out=np.zeros(m), where=kept)
+    W = laplacian.graph_weights.toarray()
+    dense = np.eye(m) - inverse[:, None] * W * inverse
+    np.testing.assert_allclose(found.to_dense(), dense, atol=1e-14)
+    away = W[:, ~kept].sum(axis=1)
+    np.testing.assert_allclose(found.ground, np.where(kept, ground + away, 0.0), atol=1e-12)
+    assert found.null.n_components == 0
+    B = rng.standard_normal((m, 3)) * kept[:, None]
+    if by == "multigrid":
+        grids = hierarchy.build_hierarchy(found)
+        assert len(grids.levels) > 1
+        X, told = block_cg(found.apply, B, tol=1e-12, precondition=grids.cycle())
+    else:
+        X, told = by_elimination(found, B, tol=1e-12)
+    assert told.converged.all()
+    np.testing.assert_allclose(X, np.linalg.solve(dense, B), atol=1e-9)
+    assert not X[~kept].any()

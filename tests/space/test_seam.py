@@ -12,10 +12,11 @@ HOMES = ("graph", "operators")
 # Files above these rooms that see such a matrix, and why a product would not do.
 SEE = {
     "advice/agreement.py": "counts agreeing neighbours of a sample of nodes",
-    "advice/graph_look.py": "looks at degrees and at a sample of a graph as given",
     "advice/needs.py": "none: a number of edges",
+    "advice/observations.py": "looks at degrees and at a sample of a graph as given",
     "eigen/grown_vectors.py": "takes means over the neighbours of new nodes: rows of the graph",
     "eigen/penalized.py": "takes the affinity as a covariance: its rows of constrained nodes",
+    "eigen/rank_work.py": "counts entries, sums weights between clusters",
     "eigen/solver.py": "asks for the order of the nodes before there is a Laplacian",
     "estimator.py": "checks the graph as given, before there are operators",
     "linear/local_solve.py": "factors the rows of the constrained nodes",
@@ -35,7 +36,6 @@ SEE = {
     "methods/spectral_learning.py": "makes the graph with constraints written into it",
     "neighbours/stored_knn.py": "none: an estimator's parameter, by name",
     "neighbours/joined_points.py": "walks along edges, joins new ones to the graph",
-    "on_ranks/work.py": "counts entries, sums weights between clusters",
     "persistence/attributes.py": "none: a number of edges",
     "persistence/model.py": "writes the graph into a file",
     "points_and_view.py": "none: whether points or a graph are given",

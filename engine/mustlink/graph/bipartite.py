@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_csr, positive
 from mustlink.errors import InputError
-from mustlink.graph.graph import Graph
+from mustlink.graph.graph import Graph, within_range
 from mustlink.graph.stored import StoredGraph
-from mustlink.graph.weight_range import within_range
 
 
 def bipartite_graph(M: Any, info: Mapping[str, Any] | None = None) -> Graph:

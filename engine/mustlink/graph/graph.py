@@ -12,14 +12,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.check import as_affinity
+from mustlink.check.arrays import as_csr, positive
+from mustlink.errors import InputError
 from mustlink.graph.components import component_labels
 from mustlink.graph.derived import Derived
 from mustlink.graph.even_degrees import GraphLook, has_even_degrees
 from mustlink.graph.multiplicity import fold
-from mustlink.graph.weight_range import within_range
 
 _KERNEL = 0.5  # share of the pairs that are edges in a kernel
 _MANY = 1 << 20  # entries from which on a transpose takes longer than the compiler's import
+_FAR = 1e30  # largest weights beyond this, or below its inverse, are scaled
+_LOST = 2.0**-900  # share of the heaviest edge: 1/d² of such an edge is still finite
 _UNLIKE = 1e-12  # weights of rows that differ by more than this share
 
 
@@ -48,7 +51,7 @@ class Graph:
         """Check a square symmetric non-negative matrix and wrap it; raises InputError.
 
         Weights far from 1 are scaled and those lost beside the heaviest left out, see
-        `graph.weight_range`; `info` tells.
+        `within_range`; `info` tells.
         """
         W, told = within_range(as_affinity(affinity, surely_symmetric=_surely_symmetric))
         return cls(W, {**(info or {"kind": "precomputed"}), **told})
@@ -206,3 +209,83 @@ def is_network(info: Mapping[str, Any], n_nodes: int, n_entries: int) -> bool:
     """
     given = info.get("kind") in ("precomputed", "bipartite")
     return given and n_entries <= _KERNEL * float(n_nodes) ** 2
+
+
+def within_range(W: sp.csr_matrix) -> tuple[sp.csr_matrix, dict[str, Any]]:
+    """W with its heaviest edge near 1 and without lost edges, and what was done.
+
+    Clusters do not depend on the unit of weights, so that all are multiplied by one power of two,
+    which rounds nothing, where the heaviest is beyond 10³⁰ or below 10⁻³⁰. Edges below
+    2⁻⁹⁰⁰ (10⁻²⁷¹) of the heaviest are left out: products with them are 0 in double precision, as
+    are, in single precision, those that the scaling makes 0. W itself is returned where nothing is
+    to do. Cost: one pass. Told are `scaled` (the exponent) and `lost_edges`.
+    """
+    told: dict[str, Any] = {}
+    largest = float(W.data.max(initial=0.0))
+    if not 1 / _FAR <= largest <= _FAR:
+        exponent = -int(np.floor(np.log2(largest)))
+        W = W.copy()
+        W.data = np.ldexp(W.data, exponent)
+        told["scaled"], largest = exponent, float(W.data.max())
+    is_lost = W.data < _LOST * largest
+    if is_lost.any():
+        W = W.copy() if "scaled" not in told else W
+        W.data[is_lost] = 0.0
+        told["lost_edges"] = int(np.count_nonzero(is_lost)) // 2
+        W.eliminate_zeros()
+    return W, told
+
+
+def range_notes(info: Mapping[str, Any]) -> list[str]:
+    """What a person should know of it, one line each."""
+    said = []
+    if "scaled" in info:
+        said.append(
+            f"graph: weights multiplied by 2^{info['scaled']}, as the largest is far from 1; "
+            "clusters do not depend on it"
+        )
+    if "lost_edges" in info:
+        said.append(
+            f"graph: {info['lost_edges']} edges below 1e-271 of the heaviest are 0 in double "
+            "precision and left out"
+        )
+    return said
+
+
+def joined_nodes(graph: Graph, rows: Any) -> Graph:
+    """The graph of n nodes with m more, of which `rows` (m, n + m) are the edges; InputError.
+
+    Columns from n on are the new nodes, of which edges are told at both ends. Weights are in the
+    units of the graph as it was fitted. Cost: one pass over the edges.
+    """
+    kind = graph.info.get("kind")
+    if kind != "precomputed" or graph.rows is not None:
+        raise InputError(f"add: nodes cannot be joined to a graph of kind {kind!r}; fit again")
+    n = graph.n_nodes
+    B = positive(as_csr(rows, "add"), "add")
+    m = B.shape[0]
+    if m == 0 or B.shape[1] != n + m:
+        raise InputError(
+            f"add: shape {B.shape} for {m} new nodes beside {n}; give a row of edges for each new "
+            f"node, ({m}, {n + m}), the new nodes last"
+        )
+    if np.diff(B.indptr).min(initial=1) == 0:
+        empty = int(np.argmin(np.diff(B.indptr)))
+        raise InputError(f"add: new node {empty} has no edge; leave it out")
+    if "scaled" in graph.info:  # as `within_range` did with the others
+        B = B.copy()
+        B.data = np.ldexp(B.data, graph.info["scaled"])
+    C = B[:, n:]
+    if C.nnz:
+        C = as_affinity(C, "add: edges between new nodes")
+    B = B[:, :n].astype(graph.affinity.dtype)
+    W: Any = sp.bmat([[graph.affinity, B.T], [B, C.astype(B.dtype)]], format="csr")
+    W.sort_indices()
+    weights = None
+    if graph.weights is not None:
+        weights = np.append(graph.weights, np.ones(m))
+        ends = np.append(np.ones(n), np.zeros(m))  # edges among old nodes are folded already
+        outer: Any = sp.csr_matrix(W - sp.diags_array(ends) @ W @ sp.diags_array(ends))
+        W = sp.csr_matrix(W - outer + fold(outer, weights))
+    added = int(graph.info.get("added", 0)) + m
+    return Graph(sp.csr_matrix(W), {**graph.info, "added": added}, weights)

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 
 if TYPE_CHECKING:  # kernels, which a graph in memory may do without
-    from mustlink.space.disk import DiskSpace
-    from mustlink.space.disk_block import DiskBlock
+    from mustlink.space.disk import DiskBlock, DiskSpace
 
 BLOCK_ENTRIES = 1 << 21  # of a block of rows; one row alone may have more
 _PART = 1 << 18  # numbers converted in one go

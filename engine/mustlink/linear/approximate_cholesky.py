@@ -41,7 +41,8 @@ class ApproximateCholesky:
 
     def __init__(self, laplacian: GroundedLaplacian) -> None:
         S, root = laplacian.edges, laplacian.root_degree
-        self.unit = np.ldexp(1.0, np.round(np.log2(root)).astype(np.int64))
+        there = np.where(root > 0, root, 1.0)  # nodes that were taken out have no edge
+        self.unit = np.ldexp(1.0, np.round(np.log2(there)).astype(np.int64))
         self.ratio = root / self.unit
         self.matrix = S
         rows = np.repeat(root, np.diff(S.indptr))
@@ -86,8 +87,7 @@ class ApproximateCholesky:
 
     def null(self, component: NDArray[np.integer[Any]], count: int) -> NullSpace:
         """The null space of A without ground, T1 on every component."""
-        squares = np.bincount(component, weights=self.unit**2, minlength=count)
-        return NullSpace(component, self.unit / np.sqrt(squares[component]), count)
+        return NullSpace.of_components(component, self.unit, count)
 
     def heights(self, X: Block) -> NDArray[np.float64]:
         """Largest |f| a column, (b,), f = T⁻¹x."""

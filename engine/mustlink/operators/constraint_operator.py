@@ -109,20 +109,13 @@ class ConstraintOperator:
     @cached_property
     def spread(self) -> float:
         """λ_max − λ_min over all m eigenvalues, zeros outside the support included."""
-        ends = self._both_ends if self._is_large else self.eigenvalues
+        if self.support.size > _DENSE_SUPPORT and not (self._low_rank or self.is_zero):
+            ends = np.append(self._lanczos(1, "LA"), self._lanczos(1, "SA"))
+        else:
+            ends = self.eigenvalues
         if ends.size < self.size:
             ends = np.append(ends, 0.0)
         return float(ends.max() - ends.min())
-
-    @property
-    def _is_large(self) -> bool:
-        """Whether not all eigenvalues can be had."""
-        return self.support.size > _DENSE_SUPPORT and not (self._low_rank or self.is_zero)
-
-    @property
-    def _both_ends(self) -> NDArray[np.float64]:
-        """The largest and the least eigenvalue, without those between."""
-        return np.append(self._lanczos(1, "LA"), self._lanczos(1, "SA"))
 
     @property
     def _low_rank(self) -> bool:
@@ -219,27 +212,13 @@ def local_operator(
     scaled: bool,
 ) -> ConstraintOperator:
     """A matrix that is zero outside the rows `nodes`, in working order; D^-½MD^-½ if `scaled`."""
-    places, space, root = laplacian.positions[nodes], laplacian.space, None
-    if scaled:
-        root = space.take(space.column(laplacian.root_degree), np.maximum(places, 0))[:, 0]
-    return placed_operator(given, nodes, places, root, space)
-
-
-def placed_operator(
-    given: NodeMatrix,
-    nodes: NDArray[np.int64],
-    places: NDArray[np.int64],
-    root: NDArray[np.float64] | None,
-    space: Space,
-) -> ConstraintOperator:
-    """The same where the working numbers `places` of the nodes are known, -1 for none.
-
-    `root` are the nodes' D^½, None to leave the matrix as it is.
-    """
+    places, space = laplacian.positions[nodes], laplacian.space
     there = np.flatnonzero(places >= 0)
     there = there[np.argsort(places[there])]
     known, support = nodes[there], places[there]
-    weight = np.ones(support.size) if root is None else 1.0 / root[there]
+    weight = np.ones(support.size)
+    if scaled:
+        weight /= space.take(space.column(laplacian.root_degree), support)[:, 0]
     scale = sp.diags_array(weight)
     matrix = sp.csr_matrix(scale @ given.matrix[known][:, known] @ scale)
     matrix.eliminate_zeros()

@@ -1,4 +1,4 @@
-"""What iterations ask of a matrix, of a Laplacian and of an approximate inverse."""
+"""What iterations ask of a Laplacian and of an approximate inverse."""
 
 from __future__ import annotations
 
@@ -12,29 +12,6 @@ from mustlink.operators.null_space import NullSpace
 from mustlink.space import Block, Space, Vector
 
 
-class Operator(Protocol):
-    """A matrix A (n, n) on blocks of a space."""
-
-    @property
-    def space(self) -> Space:
-        """Where its blocks live."""
-        ...
-
-    @property
-    def diagonal(self) -> Vector:
-        """a_ii, (n,)."""
-        ...
-
-    @property
-    def norm(self) -> float:
-        """An upper estimate of ‖A‖₂, the unit of residuals."""
-        ...
-
-    def apply(self, X: Block) -> Block:
-        """AX for a block (n, b), in the block's precision."""
-        ...
-
-
 class Preconditioner(Protocol):
     """A fixed symmetric positive map R -> ≈A⁻¹R on blocks (n, b), column by column."""
 
@@ -43,8 +20,27 @@ class Preconditioner(Protocol):
         ...
 
 
-class Laplacian(Operator, Protocol):
+class Laplacian(Protocol):
     """L̄ = I − S, S = D^-½WD^-½, symmetric positive semidefinite, ‖L̄‖ <= 2."""
+
+    @property
+    def space(self) -> Space:
+        """Where its blocks live."""
+        ...
+
+    @property
+    def diagonal(self) -> Vector:
+        """1 − s_ii, (n,)."""
+        ...
+
+    @property
+    def norm(self) -> float:
+        """An upper estimate of ‖L̄‖₂, the unit of residuals."""
+        ...
+
+    def apply(self, X: Block) -> Block:
+        """L̄X for a block (n, b), in the block's precision."""
+        ...
 
     @property
     def null(self) -> NullSpace:
@@ -84,6 +80,14 @@ class Laplacian(Operator, Protocol):
 
         The first step has c = 0. X is not changed.
         """
+        ...
+
+    def grounded(self, ground: Vector, kept: Vector) -> Laplacian:
+        """I − T^-½WT^-½, T = D + diag(ground), on the nodes `kept` (n,), see `grounded_degrees`."""
+        ...
+
+    def regularized(self, tau: float) -> Laplacian:
+        """L̄_τ: τ > 0 times the mean degree is added to every degree, see `regularized`."""
         ...
 
 

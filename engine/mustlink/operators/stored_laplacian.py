@@ -20,8 +20,7 @@ from mustlink.kernels.stored_rows import advance
 from mustlink.operators.grounded_laplacian import grounded_degrees, regularized
 from mustlink.operators.null_space import NullSpace
 from mustlink.space import Small, Vector
-from mustlink.space.disk import DiskSpace
-from mustlink.space.disk_block import DiskBlock
+from mustlink.space.disk import DiskBlock, DiskSpace
 
 Columns = NDArray[Any]  # in memory, in single or double precision
 Steps = Sequence[tuple[float, float, float]]

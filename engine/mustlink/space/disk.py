@@ -7,6 +7,7 @@ nothing but the width of the rows, so that sums come out the same on every machi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,81 @@ from numpy.typing import NDArray
 
 from mustlink.kernels.group_sums import hand_out
 from mustlink.kernels.keyed_normals import normals
-from mustlink.space.disk_block import DiskBlock
 from mustlink.space.local import LocalSpace
+from mustlink.space.scratch_file import ScratchFile
 from mustlink.space.verbs import Dots, Gram, GroupSums, Ints, Scalars, Small, Space, Sum
 
 Array = NDArray[Any]
 
 PASS_BYTES = 1 << 25  # in memory of all that a pass reads and writes
 _LEAST_ROWS = 1 << 10
+_GAP_BYTES = 1 << 14  # unwanted bytes that are cheaper to read than to skip
+
+
+class DiskBlock:
+    """A block (n, b), or a vector (n,), of zeros at first; `block[a:b]` are rows in memory.
+
+    What is read is the caller's own: to change rows, write them.
+    """
+
+    def __init__(self, folder: Any, shape: tuple[int, ...], dtype: Any) -> None:
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+        self._row = self.dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
+        self._file = ScratchFile(folder, shape[0] * self._row)
+
+    @property
+    def ndim(self) -> int:
+        """1 for a vector, else 2."""
+        return len(self.shape)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return self._row
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        """Rows a:b, one after the other."""
+        first, stop, _ = rows.indices(self.shape[0])
+        out = np.empty((max(stop - first, 0), *self.shape[1:]), dtype=self.dtype)
+        self.read(first, out)
+        return out
+
+    def __setitem__(self, rows: slice, values: NDArray[Any]) -> None:
+        """Write rows a:b."""
+        first, stop, _ = rows.indices(self.shape[0])
+        assert values.shape == (stop - first, *self.shape[1:])
+        self._file.write(first * self._row, np.ascontiguousarray(values, dtype=self.dtype))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """All rows, for who has the memory."""
+        return self[:].astype(dtype or self.dtype, copy=False)
+
+    def read(self, first: int, out: NDArray[Any]) -> None:
+        """Fill contiguous `out`, of the block's type, with rows from `first` on."""
+        self._file.read(first * self._row, out)
+
+    def as_column(self) -> DiskBlock:
+        """A vector as a block (n, 1): the same numbers."""
+        found = copy(self)
+        found.shape = (self.shape[0], 1)
+        return found
+
+    def picked(self, nodes: NDArray[np.integer[Any]]) -> NDArray[Any]:
+        """Some rows, in any order; near ones are read in one go."""
+        wanted, back = np.unique(np.asarray(nodes, dtype=np.int64), return_inverse=True)
+        out = np.empty((wanted.size, *self.shape[1:]), dtype=self.dtype)
+        gap = max(1, _GAP_BYTES // max(self._row, 1))
+        cuts = np.flatnonzero(np.diff(wanted) > gap) + 1
+        for at in np.split(np.arange(wanted.size), cuts):
+            for some in np.array_split(at, max(1, at.size // gap)):
+                if some.size:
+                    first, last = int(wanted[some[0]]), int(wanted[some[-1]])
+                    out[some] = self[first : last + 1][wanted[some] - first]
+        return out[back.ravel()]
 
 
 class DiskSpace(Space):
@@ -90,11 +158,7 @@ class DiskSpace(Space):
 
     def combine(self, V: Any, C: Small) -> DiskBlock:
         """See `Space`."""
-        V = _listed(V)
-        out = self.new((C.shape[1],), V[0].dtype)
-        for rows, parts in self._pass(*V, beside=out.row_bytes):
-            out[rows] = LocalSpace(0).combine(parts, C)
-        return out
+        return self._made(lambda *parts: LocalSpace(0).combine(list(parts), C), *_listed(V))
 
     def recombine(self, V: list[Any], C: Small, C2: Small) -> tuple[Any, Any]:
         """See `Space`."""
@@ -183,7 +247,7 @@ class DiskSpace(Space):
 
     def column(self, v: Any) -> Any:
         """See `Space`; a view of the same numbers."""
-        return v[:, None] if isinstance(v, np.ndarray) else _Column(v)
+        return v[:, None] if isinstance(v, np.ndarray) else v.as_column()
 
     # --- rows
 
@@ -230,25 +294,6 @@ class DiskSpace(Space):
                 held = X[part]
                 held[nodes[a:b] - part.start] += rows[a:b]
                 X[part] = held
-
-
-class _Column:
-    """A vector on disk (n,) as a block (n, 1)."""
-
-    def __init__(self, vector: DiskBlock) -> None:
-        self._vector = vector
-        self.shape, self.dtype = (len(vector), 1), vector.dtype
-        self.row_bytes = vector.row_bytes
-
-    def __getitem__(self, rows: slice) -> Array:
-        return self._vector[rows][:, None]
-
-    def __setitem__(self, rows: slice, values: Array) -> None:
-        self._vector[rows] = values[:, 0]
-
-    def picked(self, nodes: Ints) -> Array:
-        """Some rows."""
-        return self._vector.picked(nodes)[:, None]
 
 
 def _listed(V: Any) -> list[Any]:

@@ -223,7 +223,7 @@ def _feed(found: Any, value: Any) -> None:
         for part in value:
             _feed(found, part)
     else:
-        from mustlink.space.disk_block import DiskBlock  # its package loads the compiler
+        from mustlink.space.disk import DiskBlock  # its package loads the compiler
 
         if not isinstance(value, DiskBlock):
             raise TypeError(f"a {type(value).__name__} has no digest")

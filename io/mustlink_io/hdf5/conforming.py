@@ -36,7 +36,7 @@ def check_dtype(item: Item, dtype: np.dtype[Any], where: str) -> None:
 
 
 def is_on_disk(value: Any) -> bool:
-    """Whether rows of an answer are read from a file (`mustlink.space.disk_block.DiskBlock`)."""
+    """Whether rows of an answer are read from a file (`mustlink.space.disk.DiskBlock`)."""
     return hasattr(value, "row_bytes")
 
 

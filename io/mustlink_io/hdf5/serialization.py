@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 import scipy.sparse as sp
 
-from mustlink.space.disk_block import DiskBlock
+from mustlink.space.disk import DiskBlock
 
 _ROWS = 1 << 16  # of a block on disk, copied in one go
 _KIND, _VALUE, _TYPE, _NAMES = "kind", "value", "type", "names"

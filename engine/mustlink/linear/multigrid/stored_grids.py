@@ -36,8 +36,7 @@ from mustlink.operators.protocol import Preconditioner
 from mustlink.operators.sparse_operator import SparseOperator
 from mustlink.operators.stored_laplacian import StoredLaplacian
 from mustlink.space import Block, LocalSpace
-from mustlink.space.disk import DiskSpace
-from mustlink.space.disk_block import DiskBlock
+from mustlink.space.disk import DiskBlock, DiskSpace
 
 _STRONG = 0.5  # as in memory, see `hierarchy`
 _HELD = 5  # blocks in memory of a cycle
