@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_choice
 from mustlink.errors import InputError, OutOfMemoryError
-from mustlink.lyapunov.dense import solve_dense
 from mustlink.lyapunov.diffusion import Diffusion
-from mustlink.lyapunov.equation import LyapunovProblem
-from mustlink.lyapunov.fields import DenseField, Field, Floats, LocalField, LowRankField
+from mustlink.lyapunov.equation import LyapunovProblem, solve_dense
+from mustlink.lyapunov.fields import DenseField, Field, Floats, LocalField, LowRankField, none
 from mustlink.lyapunov.krylov import solve_batches
-from mustlink.lyapunov.new_edges import none
 from mustlink.lyapunov.pair_propagation import Asked
 from mustlink.lyapunov.solver_choice import choose
 

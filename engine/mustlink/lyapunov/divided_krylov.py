@@ -18,9 +18,8 @@ from mustlink.kernels.sampled_product import sampled_product
 from mustlink.linear.by_columns import towards
 from mustlink.lyapunov.divided_regions import DividedRegions
 from mustlink.lyapunov.equation import LyapunovProblem
-from mustlink.lyapunov.fields import LowRankField
+from mustlink.lyapunov.fields import LowRankField, best_of_pairs, none
 from mustlink.lyapunov.krylov import Batch, convergence, solve_batches
-from mustlink.lyapunov.new_edges import best_of_pairs, none
 from mustlink.lyapunov.pair_propagation import (
     MEMORY,
     SEARCH_MU,

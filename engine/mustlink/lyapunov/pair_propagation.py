@@ -10,17 +10,23 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mustlink.linear.by_columns import Advance, towards
-from mustlink.lyapunov.dense import solve_dense
 from mustlink.lyapunov.diffusion import Diffusion, solve_diffusion
-from mustlink.lyapunov.equation import LyapunovProblem, Problem
-from mustlink.lyapunov.fields import FLOOR, Field, Floats, LowRankField, strongest
+from mustlink.lyapunov.equation import LyapunovProblem, Problem, residual, solve_dense
+from mustlink.lyapunov.fields import (
+    FLOOR,
+    Field,
+    Floats,
+    LowRankField,
+    NewEdges,
+    best_of,
+    joined,
+    none,
+    piece,
+    strongest,
+)
 from mustlink.lyapunov.krylov import Batch, convergence, solve_batches
-from mustlink.lyapunov.new_edges import NewEdges, best_of, joined, none
-from mustlink.lyapunov.residual import residual
 from mustlink.lyapunov.solver_choice import choose
-from mustlink.lyapunov.source_batches import source_parts
-from mustlink.lyapunov.sources import given_pairs
-from mustlink.lyapunov.work_pieces import piece
+from mustlink.lyapunov.sources import given_pairs, source_parts
 from mustlink.observe import Recorder
 from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block

@@ -16,14 +16,11 @@ from numpy.typing import NDArray
 
 from mustlink.cost.stored_cost import region_bytes
 from mustlink.linear.by_columns import Advance
-from mustlink.lyapunov.diffusion import Diffusion
+from mustlink.lyapunov.diffusion import Diffusion, reached, starts_of
 from mustlink.lyapunov.equation import Problem
-from mustlink.lyapunov.fields import FLOOR, LocalField
-from mustlink.lyapunov.new_edges import NewEdges, best_of_pairs, none
-from mustlink.lyapunov.reach import reached, starts_of
+from mustlink.lyapunov.fields import FLOOR, LocalField, NewEdges, best_of_pairs, none
 from mustlink.lyapunov.regions import Region, SpreadRows, Told
-from mustlink.lyapunov.source_batches import source_parts
-from mustlink.lyapunov.sources import Sources, given_pairs
+from mustlink.lyapunov.sources import Sources, given_pairs, source_parts
 from mustlink.observe import Recorder
 from mustlink.operators.edges import Edges
 from mustlink.result import Convergence

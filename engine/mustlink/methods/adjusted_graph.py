@@ -13,7 +13,7 @@ from mustlink.graph import Graph
 from mustlink.graph.multiplicity import fold
 from mustlink.kernels.disjoint_sum import disjoint_sum
 from mustlink.kernels.similarity_adjustment import adjust
-from mustlink.lyapunov.new_edges import NewEdges
+from mustlink.lyapunov.fields import NewEdges
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 

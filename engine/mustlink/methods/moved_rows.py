@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.similarity_adjustment import adjust
-from mustlink.lyapunov.new_edges import NewEdges, none
+from mustlink.lyapunov.fields import NewEdges, none
 from mustlink.methods.adjusted_graph import KEPT, ROUNDING, Adjustment
 from mustlink.observe import Recorder
 

@@ -24,7 +24,7 @@ from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.graph.stored import StoredGraph
 from mustlink.lyapunov.equation import Problem
-from mustlink.lyapunov.new_edges import NewEdges
+from mustlink.lyapunov.fields import NewEdges
 from mustlink.lyapunov.pair_propagation import PropagatedPairs, solve_pairs
 from mustlink.lyapunov.solver_choice import SOLVERS
 from mustlink.lyapunov.sources import Sources, sources_of

@@ -21,7 +21,7 @@ from mustlink.eigen.stored_solver import StoredWork
 from mustlink.errors import InputError
 from mustlink.graph.row_buckets import scratch_graph
 from mustlink.graph.stored import RowBlock, StoredGraph
-from mustlink.lyapunov.new_edges import NewEdges
+from mustlink.lyapunov.fields import NewEdges
 from mustlink.lyapunov.pairs_by_regions import SpreadPairs
 from mustlink.lyapunov.stored_regions import StoredRows
 from mustlink.methods.adjusted_answers import FACTORS

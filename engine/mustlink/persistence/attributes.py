@@ -12,7 +12,7 @@ from scipy.cluster.hierarchy import is_valid_linkage
 from mustlink.constraints import Constraints
 from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
-from mustlink.lyapunov.new_edges import NewEdges
+from mustlink.lyapunov.fields import NewEdges
 from mustlink.lyapunov.sources import Sources
 from mustlink.methods.adjusted_graph import Adjustment
 from mustlink.methods.clusterer import GraphClusterer
