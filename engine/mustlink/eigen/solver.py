@@ -30,7 +30,7 @@ from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT
 from mustlink.workspace import Workspace
 from mustlink.workspace.keys import SolutionKey
 
-_BASIS_STEPS = 200
+BASIS_STEPS = 200
 _TELLING = 100  # steps of LOBPCG within which grids that fit the weights let it converge
 _LEAST_BLOCKS = 6  # of LOBPCG, at least: X, P, W and their products
 BASIS_TOL = 1e-2  # a smooth subspace need not be sharper: what is clustered is its whole span
@@ -239,11 +239,11 @@ def smoothest(
     count = min(p, laplacian.size - laplacian.null.n_components)
     sharpness = BASIS_TOL if tol is None else tol
     solver = _spanning(work, count, solver, sharpness)
-    asked = (work.single, solver, sharpness, _BASIS_STEPS, seed, work.memory, count)
+    asked = (work.single, solver, sharpness, BASIS_STEPS, seed, work.memory, count)
     limit = work.recorder.deadline.limit
     if isinstance(laplacian, RegularizedLaplacian):
         plain = laplacian_of(work.regularized(0.0))
-        steps = {"max_iter": _BASIS_STEPS, "seed": seed}
+        steps = {"max_iter": BASIS_STEPS, "seed": seed}
         found = smallest_pairs(work, count, solver=solver, tol=sharpness, **steps)
         return work.remember(
             CarriedKey(*asked, limit=limit), lambda: carried_basis(plain, laplacian, found)

@@ -1,12 +1,14 @@
-"""What a fit asks of a graph whose rows are not all in the memory of one process."""
+"""The contract of homes: what a fit asks of a graph, in memory, on disk or on ranks."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
 from mustlink.eigen.nested_iteration import Grids
+from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.graph.even_degrees import GraphLook
 from mustlink.observe import Recorder
 from mustlink.operators.protocol import Laplacian, Preconditioner
@@ -14,14 +16,24 @@ from mustlink.result import EigenResult
 from mustlink.space import Block, Small, Space, Vector
 from mustlink.space.verbs import Ints
 
+Value = TypeVar("Value")
+MEMORY, DISK, RANKS = "memory", "disk", "ranks"
+
 
 class Work(Protocol):
-    """A graph with its rows on disk or on ranks, and one fit's view of it: each thing made once.
+    """A graph at home in memory, on disk or on ranks, and one fit's view of it.
 
-    Blocks are in working order, which is the home's own: on disk that of the graph, isolated nodes
-    being rows of zeros, on ranks one of the nodes with an edge alone. Methods that are written by
-    this and by the verbs of its space run on both.
+    Each thing is made once. Blocks are in working order, which is the home's own: on disk that of
+    the graph, isolated nodes being rows of zeros, in memory and on ranks one of the nodes with an
+    edge alone. Methods that are written by this and by the verbs of its space run everywhere.
     """
+
+    home: ClassVar[str]  # MEMORY, DISK or RANKS
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """How the graph was made."""
+        ...
 
     @property
     def recorder(self) -> Recorder:
@@ -78,8 +90,37 @@ class Work(Protocol):
         max_iter: int = 200,
         seed: int = 0,
         tau: float = 0.0,
+        solver: str = "auto",
     ) -> EigenResult:
-        """The k smallest pairs of L̄_τ beyond its null space; raises InputError."""
+        """The k smallest pairs of L̄_τ beyond its null space; raises InputError.
+
+        `solver` is as in `NCut`; elsewhere than in memory there is one.
+        """
+        ...
+
+    def smoothest(
+        self,
+        p: int,
+        *,
+        tau: float = 0.0,
+        tol: float | None = None,
+        seed: int = 0,
+        solver: str = "auto",
+    ) -> SmoothBasis:
+        """Basis of at least p smooth directions, or all there are, kept for later calls.
+
+        With τ > 0 the span of the p smoothest vectors of L̄_τ, see `carried_basis`. InputError.
+        """
+        ...
+
+    def kept(
+        self,
+        stage: str,
+        depends: Any,
+        compute: Callable[[], Value],
+        types: tuple[type, ...] = (),
+    ) -> Value:
+        """The result of a stage, or what an earlier run kept of it; see `Shelf.kept`."""
         ...
 
     @property
@@ -89,6 +130,20 @@ class Work(Protocol):
 
     def regularized(self, tau: float) -> Laplacian:
         """L̄_τ: τ times the mean degree is added to every degree."""
+        ...
+
+    @property
+    def is_small(self) -> bool:
+        """Whether LAPACK is the solver of choice, or would be if the graph were in memory."""
+        ...
+
+    @property
+    def n_components(self) -> int:
+        """Connected components; an isolated node is one."""
+        ...
+
+    def cluster_sizes(self, clusters: Vector, k: int) -> Small:
+        """Nodes in each of k clusters, (k,), counted as often as they stand for rows."""
         ...
 
     def cluster_sums(self, clusters: Vector, k: int) -> tuple[Small, Small, Small]:
@@ -107,9 +162,13 @@ class Work(Protocol):
         """D^-½X, 0 for isolated nodes."""
         ...
 
+    def labels_of_rows(self, clusters: Vector) -> Ints:
+        """Clusters of the caller's rows, -1 for those without an edge; everyone has them."""
+        ...
+
     def leave(self, X: Block) -> Any:
         """Rows in the caller's order, (n, …), 0 for isolated nodes.
 
-        On disk a block there, on ranks an array on rank 0 and None on the others.
+        In memory an array, on disk a block there, on ranks an array on rank 0 and None elsewhere.
         """
         ...

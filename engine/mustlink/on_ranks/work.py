@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 
 from mustlink.cost.process_memory import peak_bytes
 from mustlink.eigen.nested_iteration import guard
-from mustlink.eigen.plain_solve import filtered, two_precisions
+from mustlink.eigen.plain_solve import DENSE_BELOW, filtered, two_precisions
+from mustlink.eigen.row_basis import RowBasis
 from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance
+from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import PairsKey
+from mustlink.eigen.work import RANKS
 from mustlink.errors import InputError
 from mustlink.graph.divided_rows import DividedRows, Rows, divided_rows
 from mustlink.graph.even_degrees import SEEN, GraphLook
@@ -31,6 +34,7 @@ from mustlink.space.ranks import Ranks
 from mustlink.space.verbs import Ints
 
 Array = NDArray[Any]
+Value = TypeVar("Value")
 _LEAST = 4  # times the vectors that are wanted: a graph of fewer nodes is for one process
 
 
@@ -62,6 +66,9 @@ class RankWork:
     rows: DividedRows
     recorder: Recorder = field(default_factory=Recorder)
     info: Mapping[str, Any] = field(default_factory=lambda: {"kind": "precomputed"})
+    basis: RowBasis = field(default_factory=RowBasis)
+
+    home: ClassVar[str] = RANKS
 
     @classmethod
     def of(
@@ -80,6 +87,16 @@ class RankWork:
         with recorder.stage("reading rows"):
             rows = divided_rows(read, n_nodes, ranks)
         return cls(rows, recorder, {"kind": "precomputed"} if info is None else info)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether LAPACK would be the solver of choice in memory."""
+        return self.look.n_linked <= DENSE_BELOW
+
+    @property
+    def n_components(self) -> int:
+        """Connected components; an isolated node is one."""
+        return self.laplacian.null.n_components + self.isolated
 
     @property
     def ranks(self) -> Ranks:
@@ -161,6 +178,11 @@ class RankWork:
         ground = np.full(plain.root_degree.size, tau * plain.volume / plain.size)
         return plain.grounded(ground, np.ones(ground.size, dtype=bool))
 
+    def cluster_sizes(self, clusters: Array, k: int) -> Array:
+        """Nodes in each of k clusters, (k,)."""
+        sizes: Array = self.space.sums(GroupSums(np.ones((clusters.size, 1)), clusters, k))[0]
+        return sizes[:, 0]
+
     def cluster_sums(self, clusters: Array, k: int) -> tuple[Array, Array, Array]:
         """See `Work`; the same on any number of ranks, bit by bit."""
         matrix, space, root = self.laplacian.matrix, self.space, self.laplacian.root_degree
@@ -185,6 +207,7 @@ class RankWork:
         max_iter: int = 200,
         seed: int = 0,
         tau: float = 0.0,
+        solver: str = "auto",
     ) -> EigenResult:
         """The k smallest pairs of L̄_τ beyond its null space, as `eigen.solver` finds them.
 
@@ -213,6 +236,28 @@ class RankWork:
             self.recorder.warn(found.convergence.status)
         return found
 
+    def smoothest(
+        self,
+        p: int,
+        *,
+        tau: float = 0.0,
+        tol: float | None = None,
+        seed: int = 0,
+        solver: str = "auto",
+    ) -> SmoothBasis:
+        """See `Work`; kept for later constraints."""
+        return self.basis.smoothest(self, p, tau=tau, tol=tol, seed=seed)
+
+    def kept(
+        self,
+        stage: str,
+        depends: Any,
+        compute: Callable[[], Value],
+        types: tuple[type, ...] = (),
+    ) -> Value:
+        """The result of a stage: on ranks nothing is kept for a later run."""
+        return compute()
+
     @cached_property
     def _positions(self) -> NDArray[np.int32]:
         """Working number of every node of the graph, (n,); -1 for isolated nodes."""
@@ -231,6 +276,12 @@ class RankWork:
     def by_root(self, X: Array) -> Array:
         """D^-½X, the embedding that vectors X are."""
         return self.space.rowwise(_divided, X, self.laplacian.root_degree)
+
+    def labels_of_rows(self, clusters: Array) -> NDArray[np.int64]:
+        """Clusters of the graph's nodes, -1 for those without an edge; all ranks have them."""
+        found = np.full(self.n_nodes, -1, dtype=np.int64)
+        found[self.rows.nodes] = self.ranks.joined(np.ascontiguousarray(clusters))
+        return found
 
     def peaks(self) -> list[int]:
         """Largest resident size of every rank so far, in bytes."""
