@@ -25,6 +25,7 @@ from mustlink.lyapunov.fields import DenseField, NewEdges, strongest
 from mustlink.lyapunov.filters import exponential_sum, filter_of
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.lyapunov.pair_propagation import solve_pairs
+from mustlink.lyapunov.regions import MemoryRows
 from mustlink.lyapunov.sources import Sources, given_pairs, sources_of
 from mustlink.methods.adjusted_graph import Adjustment
 from mustlink.observe import Recorder
@@ -867,14 +868,16 @@ def test_edges_that_go_leave_the_graph_alone():
     np.testing.assert_array_equal(W.indptr, indptr)
 
 
-def test_summary():
-    new = NewEdges(np.array([0]), np.array([3]), np.array([0.25]))
-    change = Adjustment(np.array([0.5, 0.5, -0.1, -0.1, 1e-9, 1e-9]), new)
-    told = change.summary(1e-6)
+def test_counts_of_edges():
+    W = sp.diags([np.ones(3), np.ones(3)], [-1, 1], format="csr")
+    rows = MemoryRows(normalized_laplacian(ml.Graph.from_affinity(W)))
+    rows.beliefs = np.array([0.5, 0.5, -0.1, -0.1, 1e-9, 1e-9])
+    told = rows.counts(1e-6, 1)
     assert [told[key] for key in ("strengthened", "weakened", "added", "untouched")] == [1, 1, 1, 1]
     assert told["F"]["0"] == pytest.approx(-0.1)
     assert told["F"]["1"] == pytest.approx(0.5)
-    assert not any(Adjustment(np.zeros(4), local.none()).summary(1e-4)["F"].values())
+    rows.beliefs = np.zeros(6)
+    assert not any(rows.counts(1e-4, 0)["F"].values())
 
 
 @given(seeds, st.sampled_from([1.0, 0.5, 0.25, 2.0]), st.sampled_from([0.0, 0.1]))

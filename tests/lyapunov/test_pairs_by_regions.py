@@ -13,9 +13,9 @@ from mustlink.graph.row_buckets import EntryRuns
 from mustlink.lyapunov import fields
 from mustlink.lyapunov.equation import ExhaustiveProblem, LyapunovProblem
 from mustlink.lyapunov.pair_propagation import solve_pairs
+from mustlink.lyapunov.regions import StoredRows
 from mustlink.lyapunov.sources import sources_of
-from mustlink.lyapunov.stored_regions import StoredRows
-from mustlink.methods.spread_cuts import spread_on
+from mustlink.methods.propagated_constraints import placed_sources
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import normalized_laplacian
 from on_disk import stored
@@ -47,8 +47,10 @@ def on_disk(W, known, problem, parameter, room=None, new_edges=20, tol=1e-3):
     """F (n, n) on edges, new edges, what was told."""
     work = StoredWork(stored(W, 300), 2)
     rows = StoredRows(work.laplacian, room)
-    made = lambda laplacian, Y: problem(laplacian, parameter, Y)  # noqa: E731
-    found = spread_on(work, rows, known, made, new_edges, tol)
+    Y, places = placed_sources(work, known)
+    asked = problem(work.laplacian, parameter, Y)
+    how = {"rows": rows, "places": places, "new_edges": new_edges, "tol": tol}
+    found = solve_pairs(asked, work.recorder, **how)
     edges = rows.beliefs
     return sp.vstack([edges.block(b) for b in range(edges.bounds.size - 1)]).tocsr(), found, work
 

@@ -23,12 +23,12 @@ from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid import divided
 from mustlink.linear.multigrid.divided import divided_hierarchy
 from mustlink.linear.multigrid.divided_aggregates import aggregates
-from mustlink.lyapunov import pairs_by_regions
+from mustlink.lyapunov import pair_propagation
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
+from mustlink.methods.propagated_constraints import propagated_cut
 from mustlink.methods.stored_cut import row_cut
 from mustlink.on_ranks.constrained import constrained_cut
-from mustlink.on_ranks.propagated import propagated_cut
 from mustlink.on_ranks.work import RankWork, world
 from mustlink.space import Dots, Gram, GroupSums
 from mustlink.space.ranks import Ranks
@@ -172,7 +172,7 @@ for name, W in graphs():
         found[f"far {name} labels"] = there.leave(cut.clusters, -1)
         found[f"far {name} values"], found[f"far {name} by"] = cut.values, choices["propagation"]
         found[f"far {name} added"] = choices["adjustment"]["added"]
-pairs_by_regions._WHOLE = 0  # many regions, of which every rank has some
+pair_propagation._WHOLE = 0  # many regions, of which every rank has some
 for name in REGIONS:
     W, k = dict(graphs())[name], CLUSTERS[name]
     work = RankWork.of(lambda a, b, W=W: W[a:b], W.shape[0], ranks)

@@ -270,6 +270,17 @@ class NewEdges:
         upper = sp.csr_matrix((self.beliefs, (self.first, self.second)), shape=(m, m))
         return disjoint_sum(sp.csr_matrix(upper.T), upper)
 
+    def rows(self, first: int, shape: tuple[int, int]) -> sp.csr_matrix:
+        """Rows (r, m) of that matrix from `first` on."""
+        if shape[0] == shape[1]:
+            return self.matrix(shape[0])
+        rows, columns = np.append(self.first, self.second), np.append(self.second, self.first)
+        own = (first <= rows) & (rows < first + shape[0])
+        values = np.append(self.beliefs, self.beliefs)[own]
+        found: Any = sp.csr_matrix((values, (rows[own] - first, columns[own])), shape=shape)
+        found.sort_indices()
+        return found
+
     def pattern(self, m: int) -> Edges:
         """The pairs as a pattern of m nodes."""
         return Edges.of_matrix(replace(self, beliefs=np.ones(self.count)).matrix(m))

@@ -47,6 +47,11 @@ class Sources:
         """diag(by)·Y·diag(by), `by` (m,)."""
         return Sources(sp.csc_matrix(sp.diags_array(by) @ self.B), self.C)
 
+    def at(self, places: NDArray[np.integer], size: int) -> Sources:
+        """The same of `size` nodes, of which the rows of B are at `places` (m,), rising."""
+        parts = self.B.data, places[self.B.indices], self.B.indptr
+        return Sources(sp.csc_matrix(parts, shape=(size, self.count)), self.C)
+
     @cached_property
     def norm(self) -> float:
         """Frobenius norm of Y: ‖Y‖² = tr(C G C G) with G = BᵀB. Cost O(nnz(GC))."""

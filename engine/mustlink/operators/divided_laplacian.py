@@ -140,6 +140,15 @@ class DividedLaplacian:
         return np.dtype(self.matrix.local.dtype)
 
     @property
+    def graph_weights(self) -> sp.csr_matrix:
+        """Own rows (n_local, m) of W = D^½SD^½, with global columns; arrays of its own."""
+        S, root = self.matrix.local, self.root_degree
+        data = S.data * self.matrix.halo.beside(root)[S.indices]
+        data *= np.repeat(root, np.diff(S.indptr))
+        columns = self.matrix.numbers.astype(np.int32)[S.indices]
+        return sp.csr_matrix((data, columns, S.indptr), shape=(S.shape[0], self.size))
+
+    @property
     def norm(self) -> float:
         """A bound on ‖L̄‖₂."""
         return 2.0

@@ -125,7 +125,7 @@ SPREADING = ("srcp", "e2cp")
 def check_where(job: Any, where: str) -> None:
     """Raise InputError for options of a job with constraints that run at home alone."""
     if job.method in SPREADING:
-        from mustlink.methods.spread_cuts import check_spread
+        from mustlink.methods.propagated_constraints import check_spread
 
         check_spread(made(job), where)
     else:

@@ -178,9 +178,9 @@ def _clustered(
     job: ClusterJob, graph: RowSlices, known: Constraints | None, ranks: Any, observer: Observer
 ) -> Result | None:
     """The part of this rank."""
+    from mustlink.methods.propagated_constraints import propagated_cut
     from mustlink.on_ranks.constrained import constrained_cut
     from mustlink.on_ranks.cut import answer, normalized_cut
-    from mustlink.on_ranks.propagated import propagated_cut
     from mustlink.on_ranks.work import RankWork
 
     params = dict(job.params)
