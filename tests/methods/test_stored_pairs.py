@@ -102,7 +102,7 @@ def test_constraints_that_take_all_edges_away(on_disk):
 @pytest.mark.parametrize(
     ("how", "told", "what"),
     [
-        ({"solver": "krylov"}, {}, "solver: 'krylov'"),
+        ({"solver": "dense"}, {}, "solver: 'dense'"),
         ({"new_edges": "all", "solver": "auto"}, {}, "new_edges: 'all'"),
         ({"refine": True}, {}, "refine: True"),
         ({"eigen_solver": "dense"}, {}, "eigen_solver: 'dense'"),

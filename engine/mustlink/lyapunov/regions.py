@@ -21,6 +21,7 @@ from mustlink.lyapunov.fields import LocalField, LowRankField
 from mustlink.operators.edges import Edges
 from mustlink.operators.grounded_laplacian import GroundedLaplacian
 from mustlink.space import Block
+from mustlink.space.disk import PASS_BYTES
 from mustlink.space.scratch_file import ScratchFile
 
 if TYPE_CHECKING:
@@ -205,11 +206,42 @@ class StoredRows(MemoryRows):
         """See `MemoryRows`."""
         assert region is not None
         assert F is not None
-        pattern, nodes = region.laplacian.pattern, region.nodes
-        for first in range(0, F.size, _GO):
-            told = np.flatnonzero(F[first : first + _GO]) + first
-            rows = np.searchsorted(pattern.indptr, told, side="right") - 1
-            self.beliefs.add(nodes[rows], nodes[pattern.indices[told]], F[told])
+        pattern, nodes, values = region.laplacian.pattern, region.nodes, F
+
+        def parts() -> Iterator[tuple[Ints, Ints, Floats]]:
+            for first in range(0, values.size, _GO):
+                told = np.flatnonzero(values[first : first + _GO]) + first
+                rows = np.searchsorted(pattern.indptr, told, side="right") - 1
+                yield nodes[rows], nodes[pattern.indices[told]], values[told]
+
+        self.beliefs.add(parts())
+
+    def add(self, field: LowRankField) -> None:
+        """See `MemoryRows`; some rows of the factors are in memory, with those of neighbours."""
+        width = max((theta.size for _, theta in field.terms), default=1)
+
+        def parts() -> Iterator[tuple[Ints, Ints, Floats]]:
+            for block in self.laplacian.graph.blocks():
+                row = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+                step = max(1, PASS_BYTES // (32 * width))
+                for first in range(0, block.nnz, step):
+                    ends = row[first : first + step], block.indices[first : first + step]
+                    rows = ends[0].astype(np.int64) + block.first
+                    yield rows, ends[1], self.of_pairs(field, rows, ends[1])
+
+        self.beliefs.add(parts())
+
+    def of_pairs(self, field: LowRankField, first: Ints, second: Ints) -> Floats:
+        """See `MemoryRows`: F_ij and F_ji are the same bits."""
+        F, space = np.zeros(first.size), self.laplacian.space
+        for Z, theta in field.terms:
+            scale = np.sqrt(np.abs(theta))
+            step = max(1, PASS_BYTES // (32 * theta.size))
+            for start in range(0, first.size, step):
+                part = slice(start, start + step)
+                left, right = (space.take(Z, ends[part]) * scale for ends in (first, second))
+                F[part] += np.einsum("ek,ek,k->e", left, right, np.sign(theta))
+        return F
 
     def heaviest(self) -> float:
         """See `MemoryRows`."""

@@ -516,11 +516,10 @@ def _room_for_factors(work: Workspace) -> int:
 def check_spread(estimator: Any, where: str) -> None:
     """Raise InputError for an option of SRCP or E2CP that does not run `where`."""
     estimator._check()
-    solvers = ("auto", "diffusion", "krylov") if where == "on ranks" else ("auto", "diffusion")
     alone = {
         "refine": estimator.refine,
         "isolated": estimator.isolated != "drop",
-        "solver": estimator.solver not in solvers,
+        "solver": estimator.solver == "dense",
         "eigen_solver": estimator.eigen_solver not in ("auto", "lobpcg"),
         "new_edges": isinstance(estimator.new_edges, str),
     }
