@@ -15,7 +15,7 @@ import mustlink as ml
 from mustlink.deadline import NEVER, Deadline, duration_text, parse_duration
 from mustlink.errors import InputError
 from mustlink.graph.stored import RowBlock
-from mustlink.methods import stored_fit
+from mustlink.methods import homes
 from mustlink.neighbours import knn_graph, stored_knn
 from mustlink.observe import Recorder, Unheard
 from mustlink.propagate import disk_fit
@@ -248,7 +248,7 @@ def fit_watched(method, points, y, folder, recorder):
 def little(monkeypatch):
     """No graph fits into memory."""
     monkeypatch.setattr(stored_knn, "least_of_points", lambda *_: 10**15)
-    for place in (stored_fit, disk_fit):
+    for place in (homes, disk_fit):
         monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
 
 

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from cases import planted_graph
 from mustlink.errors import InputError
-from mustlink.methods import stored_fit
+from mustlink.methods import homes
 from mustlink_io import formats
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.hdf5 import store
@@ -25,7 +25,7 @@ METHODS = ("csp", "sssc", "fast-ge", "ap")
 @pytest.fixture(autouse=True)
 def little(monkeypatch):
     """No graph fits into memory."""
-    for place in (planning, stored_fit):
+    for place in (planning, homes):
         monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
 
 

@@ -17,7 +17,7 @@ from sklearn.metrics import adjusted_rand_score
 from cases import planted_graph, random_graph
 from mustlink.cost.stored_cost import StoredCost
 from mustlink.errors import InputError
-from mustlink.methods import stored_fit
+from mustlink.methods import homes
 from mustlink_io import formats, open_graph
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.hdf5 import store
@@ -97,7 +97,7 @@ def test_what_is_no_graph_is_told(rng, tmp_path, part, values, what):
 @pytest.fixture
 def little(monkeypatch):
     """No graph fits into memory."""
-    for place in (planning, stored_fit):
+    for place in (planning, homes):
         monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
 
 
@@ -269,7 +269,7 @@ def test_rows_alone_are_another_order(planted, rng, capsys, tmp_path, monkeypatc
     with h5py.File(path, "r+") as file:
         file["graph/rows"] = rows.astype(np.int32)
     for least in (0, 10**15):
-        for place in (planning, stored_fit):
+        for place in (planning, homes):
             monkeypatch.setattr(place, "least_in_memory", lambda *_, least=least: least)
         out = tmp_path / "out.h5"
         line = ["cluster", path, "-k", 4, "--memory", "1GB", "-o", out, "--quiet"]

@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
 from mustlink.graph import StoredGraph
-from mustlink.methods import stored_fit
+from mustlink.methods import homes
 from mustlink.neighbours import stored_knn
 from mustlink.propagate import disk_fit
 from mustlink_io.commands.cli import run as cli
@@ -28,7 +28,7 @@ N, K = 3000, 5
 @pytest.fixture
 def little(monkeypatch):
     """No graph fits into memory."""
-    for place in (planning, stored_fit, disk_fit):
+    for place in (planning, homes, disk_fit):
         monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
     monkeypatch.setattr(stored_knn, "least_of_points", lambda *_: 10**15)
     monkeypatch.setattr(planning, "_least", lambda *_: 10**15)

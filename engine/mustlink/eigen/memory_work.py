@@ -106,7 +106,7 @@ class MemoryWork:
         """Multigrid of L̄."""
         return grids_of(self.view)
 
-    def grounded(self, ground: Array, kept: Array) -> GroundedLaplacian:
+    def grounded(self, ground: Array, kept: Array) -> Any:
         """I − T^-½WT^-½, T = D + diag(ground) (m,), on nodes `kept` (m,); rows of others are 0."""
         plain = self.laplacian
         root, total = grounded_degrees(plain, ground, kept)
@@ -115,9 +115,7 @@ class MemoryWork:
         inner = sp.csr_matrix((scaled(S, ratio), S.indices, S.indptr), shape=S.shape)
         return GroundedLaplacian(inner, root, ground=total)
 
-    def with_cycle(
-        self, laplacian: GroundedLaplacian
-    ) -> tuple[GroundedLaplacian, Preconditioner | None]:
+    def with_cycle(self, laplacian: Any) -> tuple[Any, Preconditioner | None]:
         """The Laplacian, and a factor of few nodes or a multigrid cycle of more."""
         with self.recorder.stage("multigrid set-up"):
             return laplacian, usual_preconditioner(laplacian)
@@ -217,7 +215,7 @@ class MemoryWork:
         root = self.laplacian.root_degree
         return self.space.rowwise(lambda rows, r: rows / r[:, None], X, root)
 
-    def labels_of_rows(self, clusters: Array) -> Ints:
+    def labels_of_rows(self, clusters: Array) -> NDArray[np.int64]:
         """Clusters of the caller's rows, -1 for those without an edge."""
         return self.graph.spread(self._of_nodes(clusters))
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mustlink.observe import Recorder
 from mustlink.result import Convergence
-from mustlink.stopping import TIME_LIMIT
-from mustlink.workspace import Workspace
+from mustlink.stopping import STAGNATED, TIME_LIMIT
 
 SINGLE_TOL = 1e-6  # a residual that single precision reaches; rounding alone makes some 1e-7
 
@@ -27,17 +27,28 @@ def regularized_tolerance(n: int) -> float:
     return 1e-4 if n <= 20_000 else 1e-3 if n <= 200_000 else 1e-2
 
 
-def warn_unconverged(work: Workspace, convergence: Convergence) -> None:
-    """Warn of what was missed, unless the time limit was, which has been told where it was."""
-    if not convergence.converged.all() and convergence.reason != TIME_LIMIT:
-        work.recorder.warn(unconverged(work, convergence))
+def tell_unconverged(recorder: Recorder, convergence: Convergence, *, single: bool) -> None:
+    """Warn of what was missed; a time limit is told of where it ended the iteration.
 
-
-def unconverged(work: Workspace, convergence: Convergence) -> str:
-    """What was missed and what to do, also where the precision is not made for the tolerance."""
-    if work.single and convergence.tolerance < SINGLE_TOL:
-        return (
-            f"{convergence.status}, or give more memory: single precision, all that fits, "
-            f"reaches about {SINGLE_TOL:.0e}"
+    Vectors in `single` precision are not made for every tolerance.
+    """
+    if convergence.converged.all() or convergence.reason == TIME_LIMIT:
+        return
+    told = convergence.status
+    if single and convergence.tolerance < SINGLE_TOL:
+        told += (
+            f", or give more memory: single precision, all that fits, reaches about "
+            f"{SINGLE_TOL:.0e}"
         )
-    return convergence.status
+    recorder.warn(told)
+
+
+def tell_end(recorder: Recorder, convergence: Convergence, *, single: bool = False) -> None:
+    """Tell how an iteration ended where more steps would not have helped.
+
+    What a few more steps would have reached is told by who uses the vectors.
+    """
+    if convergence.reason == TIME_LIMIT:
+        recorder.leave_out(convergence.status)
+    elif convergence.reason == STAGNATED:
+        tell_unconverged(recorder, convergence, single=single)

@@ -13,7 +13,7 @@ from mustlink.eigen.arpack import OutOfTimeError
 from mustlink.eigen.carried_basis import carried_basis
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.plain_solve import WITHOUT_GRIDS, choose, plain_solve
-from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance, unconverged
+from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance, tell_end
 from mustlink.eigen.smooth_subspace import SmoothBasis, smooth_basis
 from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.graph.derived import Key
@@ -175,10 +175,7 @@ def _compute(work: Workspace, key: PairsKey) -> EigenResult:
     if failed and grids is not None and grids.sure is None and key.solver == "lobpcg":
         found = _surer(work, grids, key, found)
     assert found is not None
-    if found.convergence.reason == TIME_LIMIT:
-        work.recorder.leave_out(found.convergence.status)
-    elif found.convergence.reason == STAGNATED:
-        work.recorder.warn(unconverged(work, found.convergence))
+    tell_end(work.recorder, found.convergence, single=work.single)
     return found
 
 

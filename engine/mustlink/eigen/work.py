@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.eigen.nested_iteration import Grids
@@ -29,6 +30,11 @@ class Work(Protocol):
     """
 
     home: ClassVar[str]  # MEMORY, DISK or RANKS
+
+    @property
+    def graph(self) -> Any:
+        """The graph as its home has it, for what runs there alone and for `graph_`."""
+        ...
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -174,7 +180,7 @@ class Work(Protocol):
         """D^-½X, 0 for isolated nodes."""
         ...
 
-    def labels_of_rows(self, clusters: Vector) -> Ints:
+    def labels_of_rows(self, clusters: Vector) -> NDArray[np.int64]:
         """Clusters of the caller's rows, -1 for those without an edge; everyone has them."""
         ...
 

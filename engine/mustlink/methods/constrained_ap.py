@@ -58,7 +58,6 @@ class ConstrainedAP(ConstrainedSpectral):
     noise: float | str = "auto"
     prior: str = "laplacian"
 
-    _runs_at_scale: ClassVar[bool] = True
     _parameter: ClassVar[str | None] = "noise"
 
     def _formulation(
@@ -71,8 +70,8 @@ class ConstrainedAP(ConstrainedSpectral):
         grid = Grid.of(*(_NOISES if isinstance(self.noise, str) else (float(self.noise),)))
         return Formulation(problem, of_copies(graph, laplacian), ("sphere",), grid)
 
-    def _home_alone(self) -> dict[str, bool]:
-        return {"prior": self.prior == "affinity"}
+    def _in_memory_only(self) -> dict[str, bool]:
+        return {**super()._in_memory_only(), "prior": self.prior == "affinity"}
 
     def _check_parameter(self) -> None:
         check_choice(self.prior, tuple(_PRIORS), "prior")

@@ -29,8 +29,8 @@ from mustlink.errors import InputError
 from mustlink.graph.bipartite import on_both_sides
 from mustlink.graph.several import several
 from mustlink.labels import as_labels, encoded, n_classes_in
-from mustlink.methods.clusterer import GraphClusterer, Ints, warn_of_sizes
-from mustlink.methods.constraint_doubts import warn_if_broken
+from mustlink.methods.clusterer import GraphClusterer, Ints
+from mustlink.methods.doubts import warn_if_broken, warn_of_sizes
 from mustlink.methods.informed_clusterer import side_information
 from mustlink.methods.label_kernel import LARGE, LabelKernel, Stationary, answered, note_of_kernel
 from mustlink.observe import Observer, Recorder, recorded
@@ -202,7 +202,7 @@ class CSCGFHF(GraphClusterer):
             self.embedding_ = graph.spread(part.leave(rows))
         self.graph_, self.eigenvalues_ = graph, found.solution.values
         note_of_kernel(found, int(self.max_rank), recorder)
-        warn_of_sizes(self.labels_, k, recorder)
+        warn_of_sizes(np.bincount(self.labels_[self.labels_ >= 0]), k, recorder)
         self.report_ = self._report(given, k, way, found, recorder)
 
     def _fitted_again(self, given: Constraints, recorder: Recorder) -> Self:

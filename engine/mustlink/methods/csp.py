@@ -212,7 +212,6 @@ class CSP(ConstrainedSpectral):
     n_vectors: int | None = None
 
     _parameter: ClassVar[str | None] = "beta"
-    _runs_at_scale: ClassVar[bool] = True
     _assignments: ClassVar[tuple[str, ...]] = ASSIGNMENTS
 
     def _formulation(
@@ -270,8 +269,9 @@ class CSP(ConstrainedSpectral):
             assert isinstance(problem, ConstrainedCut)
             problem.check(self.beta)
 
-    def _home_alone(self) -> dict[str, bool]:
-        return {"beta": isinstance(self.beta, str) and self.beta not in ("auto", "tight")}
+    def _in_memory_only(self) -> dict[str, bool]:
+        by_name = isinstance(self.beta, str) and self.beta not in ("auto", "tight")
+        return {**super()._in_memory_only(), "beta": by_name}
 
     @property
     def _by_criterion(self) -> bool:

@@ -23,18 +23,18 @@ from mustlink.check import as_integer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS
-from mustlink.eigen.sharpness import warn_unconverged
+from mustlink.eigen.sharpness import tell_unconverged
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.bipartite import bipartite_graph
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.network_objects import arcs_of
-from mustlink.methods.clusterer import AUTO, GraphClusterer, Ints, warn_of_sizes
-from mustlink.methods.constraint_doubts import warn_if_broken
+from mustlink.methods.clusterer import AUTO, GraphClusterer, Ints
 from mustlink.methods.csp import CSP
 from mustlink.methods.directed_rows import Floats, Rows
 from mustlink.methods.directed_trials import DirectedTrials
+from mustlink.methods.doubts import warn_if_broken, warn_of_sizes
 from mustlink.methods.informed_clusterer import side_information
 from mustlink.methods.normalized_cut import with_null
 from mustlink.observe import Observer, Recorder, recorded
@@ -206,8 +206,8 @@ class DISIM(GraphClusterer):
         found = smallest_pairs(
             view, wanted, solver=self.solver, tol=self.tol, max_iter=self.max_iter, seed=seed
         )
-        warn_unconverged(view, found.convergence)
-        Z, values = with_null(laplacian, found, k)
+        tell_unconverged(view.recorder, found.convergence, single=view.single)
+        Z, values = with_null(laplacian.space, laplacian, found, k)
         self.eigenvalues_, self.singular_values_ = values, 1.0 - values
         self._convergence = found.convergence
         return self._halves(np.sqrt(2.0) * laplacian.leave(Z), view)
@@ -220,7 +220,7 @@ class DISIM(GraphClusterer):
 
     def _placed(self, found: Ints, k: int, recorder: Recorder) -> Ints:
         """Labels, with those of nodes without an edge as `isolated` says."""
-        warn_of_sizes(found, k, recorder)
+        warn_of_sizes(np.bincount(found[found >= 0]), k, recorder)
         alone = found < 0
         if alone.any() and self.isolated == "assign":
             found = np.where(alone, np.bincount(found[~alone]).argmax(), found)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.constraints.statements import gather
-from mustlink.eigen.sharpness import warn_unconverged
+from mustlink.eigen.sharpness import tell_unconverged
 from mustlink.eigen.solver import smallest_pairs, smoothest
 from mustlink.errors import InputError
 from mustlink.graph import Graph
@@ -29,7 +29,7 @@ def spectral_start(work: Workspace, laplacian: NormalizedLaplacian, k: int, seed
     """k-means on the rows of D^-½Z, Z the k smoothest eigenvectors of L̄, null space included."""
     count = min(k, laplacian.null.n_components)
     found = smallest_pairs(work, k - count, seed=seed)
-    warn_unconverged(work, found.convergence)
+    tell_unconverged(work.recorder, found.convergence, single=work.single)
     with work.recorder.stage("start: k-means"):
         Z = np.column_stack([laplacian.null.columns(np.arange(count)), found.vectors])
         return kmeans(Z / laplacian.root_degree[:, None], k, seed, space=laplacian.space).labels

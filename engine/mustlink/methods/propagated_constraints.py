@@ -12,9 +12,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, replace
-from types import MappingProxyType
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -22,23 +20,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mustlink.check import (
-    as_integer,
-    check_choice,
-    check_flag,
-    check_n_clusters,
-    check_positive,
-    check_tolerance,
-)
+from mustlink.check import as_integer, check_choice, check_flag, check_positive, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import RESERVE, Cost, adjusted_cut
-from mustlink.cost.process_memory import give_back, size_text
-from mustlink.cost.stored_cost import StoredCost
-from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.nested_iteration import guard
+from mustlink.cost.process_memory import give_back
+from mustlink.eigen.memory_work import MemoryWork, in_memory
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS as EIGEN_SOLVERS
-from mustlink.eigen.stored_solver import StoredWork
-from mustlink.eigen.work import DISK, MEMORY, Work
+from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
 from mustlink.graph.stored import StoredGraph
 from mustlink.lyapunov.all_pairs import AllPairs, all_pairs
@@ -48,14 +36,20 @@ from mustlink.lyapunov.pair_propagation import SOLVERS, PropagatedPairs, solve_p
 from mustlink.lyapunov.regions import MemoryRows, RankRows, StoredRows
 from mustlink.lyapunov.sources import Sources, sources_at
 from mustlink.methods.adjusted_graph import Moves, adjusted_affinity, adjusted_graph
-from mustlink.methods.clusterer import AUTO, note_alone, warn_of_sizes
-from mustlink.methods.constrained_at_scale import refuse_at_home_only
-from mustlink.methods.constraint_doubts import note_contradictions, warn_if_broken, warn_of_lost
+from mustlink.methods.doubts import (
+    note_alone,
+    note_components,
+    note_contradictions,
+    warn_if_broken,
+    warn_of_gap,
+    warn_of_lost,
+    warn_of_sizes,
+)
+from mustlink.methods.homes import words_of
 from mustlink.methods.informed_clusterer import InformedClusterer
 from mustlink.methods.ncut import VARIANTS
-from mustlink.methods.normalized_cut import normalized_cut, note_components, warn_of_gap
-from mustlink.methods.stored_cut import row_cut
-from mustlink.methods.stored_fit import network_of, stays_on_disk
+from mustlink.methods.normalized_cut import Cut, cut_of, network_of, tell_of_cut
+from mustlink.methods.refined_clusters import refined_clusters
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, Report
@@ -87,27 +81,27 @@ class BestCut:
     """Cuts of W* for one power of F and variant after the other; only the best is held.
 
     It keeps most constraints; of equals it has the least MNCut in the graph as given, then it is
-    the first. `cut` has clusters and rows of nodes of the graph as given, in working order: -1 and
-    0 where a node lost its edges; `sums` are weights in W between its clusters.
+    the first. `cut` has clusters and rows of nodes of the graph as given, in working order, -1 and
+    0 where a node lost its edges, and sums of weights in W; `lost` nodes are so many.
     """
 
     known: Constraints
-    tried: list[Tried]
+    rows: MemoryRows
+    F: PropagatedPairs
+    tried: list[Tried] = field(default_factory=list)
     cut: Any = None
-    sums: Any = None
+    lost: float = 0.0
     power: float = 1.0
     variant: str = ""
-    F: Any = None
-    rows: Any = None
 
     def offer(
-        self, cut: Any, sums: ClusterSums, labels: Any, cost: float, power: float, variant: str
+        self, cut: Cut, lost: float, labels: Any, cost: float, power: float, variant: str
     ) -> None:
         """Compare another, by its labels of the caller's rows and its MNCut."""
         kept = 1.0 if self.known.is_empty else _kept(satisfaction(labels, self.known.as_given))
         found = kept, -round(cost, _DIGITS)
         if all(found > (other.kept, -round(other.mncut, _DIGITS)) for other in self.tried):
-            self.cut, self.sums, self.power, self.variant = cut, sums, power, variant
+            self.cut, self.lost, self.power, self.variant = cut, lost, power, variant
         self.tried.append(Tried(power, variant, kept, cost))
 
     @property
@@ -121,12 +115,6 @@ class BestCut:
         if equal == 1:
             return f"keeps most constraints of {len(self.tried)} candidates"
         return f"least normalised cut of {equal} candidates that keep most constraints"
-
-    @property
-    def choices(self) -> dict[str, Any]:
-        """What was chosen, for a report."""
-        told = {**self.F.about, "largest_F": self.F.largest, "power": self.power}
-        return {**told, "variant": self.variant, "why": self.why}
 
 
 def _kept(told: dict[str, float]) -> float:
@@ -172,7 +160,7 @@ class PropagatedConstraints(InformedClusterer):
     eigen_tol: float | None = None
     max_iter: int = 200
 
-    _runs_at_scale: ClassVar[bool] = True
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY, DISK, RANKS})
     _parameter: ClassVar[str]
 
     def cost(self, n_classes: int | None = None) -> Cost:
@@ -198,7 +186,7 @@ class PropagatedConstraints(InformedClusterer):
         rows, F, name = self._spread(work, known, seed)  # 2, 3
         if F.counts["weakened"] and not F.counts["strengthened"] and not F.counts["added"]:
             recorder.warn("F < 0 wherever it changes the graph: few must-links, or it is too far")
-        best = BestCut(known, [], F=F, rows=rows)
+        best = BestCut(known, rows, F)
         moves = Moves.of(rows, F.new, recorder)
         powers, variants = self._ways(known, F.largest)
         for power in powers:
@@ -282,63 +270,53 @@ class PropagatedConstraints(InformedClusterer):
     ) -> None:
         """Step 5: cuts of W* by each variant, as clusters of the graph as given."""
         how: dict[str, Any] = {"tol": self.eigen_tol, "max_iter": int(self.max_iter), "seed": seed}
+        how["solver"] = self.eigen_solver
         found = None
-        if work.home != MEMORY:
+        if work.home != MEMORY:  # where nothing is kept of one variant for the next
             components = adjusted.laplacian.null.n_components
             note_components(components, k, work.recorder)
             found = adjusted.smallest_pairs(max(0, k - components), **how)
         for variant in variants:
+            cut = cut_of(adjusted, k, variant=variant, found=found, **how)
             if work.home == MEMORY:
-                solver = self.eigen_solver
-                cut: Any = normalized_cut(adjusted.view, k, variant=variant, solver=solver, **how)
-            else:
-                cut = row_cut(adjusted, k, variant=variant, found=found, seed=seed)
+                tell_of_cut(adjusted, cut)
             clusters = work.from_mapped(adjusted, cut.clusters, -1)
-            cut = replace(
-                cut, clusters=clusters, embedding=work.from_mapped(adjusted, cut.embedding)
-            )
+            rows = work.from_mapped(adjusted, cut.embedding)
             # Nodes in no cluster are one more.
             links, edges, sizes = work.cluster_sums(np.where(clusters < 0, k, clusters), k + 1)
             sums = ClusterSums(links[:k, :k], edges[:k, :k], sizes[:k])
-            best.offer(cut, sums, work.labels_of_rows(clusters), mncut_of(links, 1), power, variant)
+            cut = replace(cut, clusters=clusters, embedding=rows, sums=sums)
+            labels, cost = work.labels_of_rows(clusters), mncut_of(links, 1)
+            best.offer(cut, float(sizes[k]), labels, cost, power, variant)
 
-    # --- in memory, and on disk
-
-    def _run(self, work: Workspace, known: Constraints, seed: int) -> None:
-        home: Any = MemoryWork(work)
+    def _run(self, work: Any, known: Constraints, seed: int) -> None:
+        """Algorithm 1 from step 2 on, in every home; sets what a fit sets."""
+        work = in_memory(work)
+        recorder = work.recorder
         k = self._clusters(work, known.as_given.classes.size, seed, known)
-        best = self._best_cut(home, known, k, seed)
-        there = best.cut.clusters >= 0
-        place, clusters = _only(home.laplacian, there), best.cut.clusters[there]
-        labels = work.graph.spread(self._labels_knowing(place, clusters, k, work, known, seed))
-        self.graph_ = work.graph
-        moves = self._of_power(Moves(best.rows, best.F.new), best.F, best.power)
-        self._moved = moves.change(best.F.beliefs)
-        self._set(home, best, labels, known, k, {})
-
-    def _set(
-        self,
-        work: MemoryWork | StoredWork,
-        best: BestCut,
-        labels: Any,
-        known: Constraints,
-        k: int,
-        more: dict[str, Any],
-    ) -> None:
-        """What a fit leaves; `more` is told beside what all fits tell."""
-        recorder, cut = work.recorder, best.cut
-        warn_of_gap(cut, recorder)
-        kept = warn_if_broken(labels, known, recorder)
-        self.labels_, self.embedding_ = labels, work.leave(cut.embedding)
+        best = self._best_cut(work, known, k, seed)
+        self.labels_ = self._labels_of_best(work, best, known, seed)
+        warn_of_gap(best.cut, recorder)
+        cut, network = network_of(work, best.cut, k)
+        kept = warn_if_broken(self.labels_, known, recorder)
+        self.graph_, self.embedding_ = work.graph, work.leave(cut.embedding)
         self.eigenvalues_ = cut.values
-        where = "" if work.home == MEMORY else ", on disk"
+        if work.home == MEMORY:
+            moves = self._of_power(Moves(best.rows, best.F.new), best.F, best.power)
+            self._moved = moves.change(best.rows.beliefs)
+        else:
+            self._cut_on_disk = cut
         self.report_ = Report(
-            method=f"{type(self).__name__}{where}",
-            n_nodes=work.graph.n_rows,
+            method=f"{type(self).__name__}{words_of(work.home)}",
+            n_nodes=self.labels_.size,
             n_clusters=k,
             choices={
                 self._parameter: getattr(self, self._parameter),
-                **best.choices,
+                **best.F.about,
+                "largest_F": best.F.largest,
+                "power": best.power,
+                "variant": best.variant,
+                "why": best.why,
                 "solver": cut.convergence.solver,
                 "graph": dict(work.info),
             },
@@ -352,77 +330,37 @@ class PropagatedConstraints(InformedClusterer):
                 "pairs_with_the_sign_of_F": best.F.agreement,
                 "propagation": best.F.told,
                 "candidates": [one._asdict() for one in best.tried],
-                **more,
+                **network,
             },
         )
 
-    def _stays_on_disk(self, stored: StoredGraph) -> bool:
-        return stays_on_disk(self, stored)
+    def _labels_of_best(self, work: Any, best: BestCut, known: Constraints, seed: int) -> Ints:
+        """Labels of the caller's rows; of nodes without an edge -1, or in the largest cluster."""
+        clusters, sizes = best.cut.clusters, best.cut.sums.sizes
+        if self.refine:
+            used = int(clusters.max()) + 1
+            place, nodes = work.laplacian, known.nodes
+            found = refined_clusters(work.view, place, clusters, used, nodes, seed)
+            clusters = np.where(clusters < 0, -1, found)
+            there = clusters >= 0
+            weights = None if place.weights is None else place.weights[there]
+            sizes = np.bincount(clusters[there], weights, sizes.size)
+        labels: Ints = work.labels_of_rows(clusters)
+        warn_of_sizes(sizes, sizes.size, work.recorder)
+        if alone := work.isolated + round(best.lost):
+            if self.isolated == "assign":
+                labels[labels < 0] = int(sizes.argmax())
+            done = "put in the largest cluster" if self.isolated == "assign" else "labelled -1"
+            note_alone(alone, done, work.recorder)
+        return labels
 
-    def _cost_on_disk(
-        self, others: dict[str, Any], classes: int | None, n: int, nnz: int
-    ) -> StoredCost:
-        self._k_on_disk(others, classes or 0)
-        return StoredCost(n, nnz, 1)
-
-    def _fit_on_disk(
-        self,
-        graph: StoredGraph,
-        known: Constraints,
-        recorder: Recorder,
-        others: Mapping[str, Any],
-        seed: int,
-    ) -> None:
-        k = check_n_clusters(self._k_on_disk(others, known.classes.size), graph.n_nodes)
-        if graph.copies is not None:
-            raise InputError(
-                "graph: its nodes stand for several rows, with which pairs are not spread on disk; "
-                "give more memory"
-            )
-        budget = self._budget
-        recorder.keep_within(budget)
-        if budget is not None:
-            StoredCost(graph.n_nodes, graph.n_entries, k + guard(k)).check(budget)
-            recorder.note(
-                f"memory: graph and vectors stay on disk to stay within {size_text(budget)}"
-            )
-        folder = None if self._keeper is None else self._keeper.scratch
-        work = StoredWork(graph, k, recorder, folder)
-        linked = graph.n_nodes - work.isolated
-        if k > linked:
-            raise InputError(
-                f"n_clusters: {k} clusters asked for, but only {linked} of {graph.n_nodes} nodes "
-                "have an edge; ask for fewer"
-            )
-        best = self._best_cut(work, known, k, seed)
-        labels: Any = work.labels_of_rows(best.cut.clusters)
-        warn_of_sizes(labels, k, recorder)
-        if alone := int(np.count_nonzero(best.cut.clusters < 0)):
-            note_alone(alone, "labelled -1", recorder)
-        cut = replace(best.cut, sums=best.sums)
-        self.graph_, self._cut_on_disk = graph, cut
-        self._used_seed, self._given = seed, known
-        self._set(work, best, labels, known, k, network_of(work, cut, recorder))
-
-    def _refit_on_disk(self, known: Constraints, recorder: Recorder) -> None:
-        assert isinstance(self.graph_, StoredGraph)
-        nothing: Mapping[str, Any] = MappingProxyType({})
-        self._fit_on_disk(self.graph_, known, recorder, nothing, self._used_seed)
-
-    def _k_on_disk(self, others: Mapping[str, Any], classes: int) -> Any:
-        """K as asked for, or as many as classes; InputError for what does not run on disk."""
-        for name, value in others.items():
-            if value is not None:
-                raise InputError(f"{name}: does not run on disk; leave it out, or give more memory")
-        check_spread(self, "on disk")
-        k = self.n_clusters
-        if k in (None, AUTO) and classes > 1:
-            k = classes
-        if k is None or k == AUTO:
-            raise InputError(
-                "n_clusters: say how many clusters of a graph on disk; none counts there"
-            )
-        return k
+    def _in_memory_only(self) -> dict[str, bool]:
+        return {
+            **super()._in_memory_only(),
+            "solver": self.solver == "dense",
+            "eigen_solver": self.eigen_solver not in ("auto", "lobpcg"),
+            "new_edges": isinstance(self.new_edges, str),
+        }
 
     # --- what can be asked afterwards
 
@@ -433,7 +371,7 @@ class PropagatedConstraints(InformedClusterer):
         Where equal rows are one node: between one copy of every node of `graph_` and another.
         """
         self._refuse_on_disk("affinity_matrix_")
-        work = MemoryWork(self._view(self.graph_, Recorder()))
+        work = in_memory(self._view(self.graph_, Recorder()))
         return adjusted_affinity(work, self._moved, self.report_.n_clusters)
 
     @property
@@ -500,45 +438,6 @@ def placed_sources(work: Work, known: Constraints) -> tuple[Sources, Ints]:
     return sources_at(known, known.nodes[order], often), places
 
 
-def _only(laplacian: NormalizedLaplacian, there: NDArray[np.bool_]) -> NormalizedLaplacian:
-    """Some of the nodes, for who needs no product."""
-    weights = None if laplacian.weights is None else laplacian.weights[there]
-    nodes, root = laplacian.nodes[there], laplacian.root_degree[there]
-    nothing = sp.csr_matrix((nodes.size, nodes.size))
-    return replace(laplacian, S=nothing, root_degree=root, nodes=nodes, weights=weights)
-
-
 def _room_for_factors(work: Workspace) -> int:
     """Bytes for the factors of F in memory."""
     return FACTORS if work.memory is None else work.memory // _SHARE
-
-
-def check_spread(estimator: Any, where: str) -> None:
-    """Raise InputError for an option of SRCP or E2CP that does not run `where`."""
-    estimator._check()
-    alone = {
-        "refine": estimator.refine,
-        "isolated": estimator.isolated != "drop",
-        "solver": estimator.solver == "dense",
-        "eigen_solver": estimator.eigen_solver not in ("auto", "lobpcg"),
-        "new_edges": isinstance(estimator.new_edges, str),
-    }
-    refuse_at_home_only(estimator, alone, where)
-
-
-def propagated_cut(
-    work: Any, estimator: Any, known: Constraints, k: int
-) -> tuple[Any, Any, dict[str, Any]]:
-    """On ranks: the graph, own rows of its k clusters, and what was chosen; raises InputError.
-
-    The same on any number of ranks, bit by bit.
-    """
-    linked = work.n_nodes - work.isolated
-    if not 1 <= k < linked:
-        raise InputError(f"n_clusters: {k} asked of {linked} nodes with an edge; ask for fewer")
-    check_spread(estimator, "on ranks")
-    best = estimator._best_cut(work, known, k, estimator._seed())
-    name = estimator._parameter
-    choices = {name: getattr(estimator, name), **best.choices, "adjustment": best.F.counts}
-    choices["candidates"] = [one._asdict() for one in best.tried]
-    return work, replace(best.cut, sums=best.sums), choices

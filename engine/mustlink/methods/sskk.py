@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 from mustlink.check import as_integer, check_choice, check_positive
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors
+from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InputError
 from mustlink.kernels.kernel_kmeans import Clusters, cluster_links, clusters_of
 from mustlink.methods.clusterer import Ints
-from mustlink.methods.constraint_doubts import note_doubts, warn_if_broken
+from mustlink.methods.doubts import note_doubts, warn_if_broken
 from mustlink.methods.informed_clusterer import InformedClusterer
 from mustlink.methods.kernel_descent import Descent, descend
 from mustlink.methods.kernel_starts import (
@@ -119,8 +120,8 @@ class SSKK(InformedClusterer):
             tried[name] = work.kept(stage, asked, descended, (Descent, Clusters))  # 3
         used = min(tried, key=lambda name: tried[name].objective)
         with recorder.stage("clusters"):
-            labels = self._labels_knowing(laplacian, tried[used].state.labels, k, work, known, seed)
-            self.labels_ = graph.spread(labels)
+            found = tried[used].state.labels
+            self.labels_ = self._labels_knowing(MemoryWork(work), found, k, known, seed)
             self.embedding_ = graph.spread(_edge_shares(problem, laplacian, tried[used]))
         self.graph_ = graph
         note_doubts(known, laplacian, recorder)

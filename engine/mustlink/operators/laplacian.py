@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.graph.components import component_labels
+from mustlink.graph.components import component_labels, renumber_by_size
 from mustlink.graph.graph import Graph
 from mustlink.graph.order import cuthill_mckee
 from mustlink.kernels.blocks import by_rows
@@ -53,6 +53,9 @@ class NormalizedLaplacian(GroundedLaplacian):
         """Find the components of S, unless it is known to be `connected`, and so the null space."""
         component = np.zeros(nodes.size, np.int32) if connected else component_labels(S)
         count = int(component.max()) + 1 if nodes.size else 0
+        if count > 1:  # of equally large ones the graph's order decides, as in every home
+            order = np.argsort(nodes)
+            component[order] = renumber_by_size(component[order])
         volumes = np.bincount(component, weights=root_degree**2, minlength=count)
         null = NullSpace(component, root_degree / np.sqrt(volumes[component]), count)
         return cls(S, root_degree, nodes, n_nodes, null, weights)

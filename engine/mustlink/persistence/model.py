@@ -22,7 +22,7 @@ from mustlink.graph import Graph
 from mustlink.lyapunov.fields import NewEdges
 from mustlink.lyapunov.sources import Sources
 from mustlink.methods.adjusted_graph import Adjustment
-from mustlink.methods.hierarchies import Hierarchy
+from mustlink.methods.hierarchy import Hierarchy
 from mustlink.observe import StageRecord
 from mustlink.persistence import derived
 from mustlink.persistence.attributes import check_attributes, check_csr

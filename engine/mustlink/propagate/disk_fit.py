@@ -11,7 +11,7 @@ import numpy as np
 from mustlink.cost.method_cost import Cost, Size
 from mustlink.cost.process_memory import size_text
 from mustlink.cost.stored_cost import StoredCost, least_in_memory
-from mustlink.eigen.stored_solver import StoredWork
+from mustlink.eigen.disk_work import StoredWork
 from mustlink.errors import InputError
 from mustlink.graph.stored import StoredGraph
 from mustlink.labels import as_labels, check_two_classes, labels_of_nodes

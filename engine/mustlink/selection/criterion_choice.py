@@ -34,7 +34,7 @@ def by_few(request: Request, sizes: tuple[int, ...], tau: float) -> Choice:
         candidates = [(k - 1, grid.as_if_unknown, first)]
     candidates += [(p, value, form) for form in forms for p in ps for value in grid.smooth]
     if request.subspace == "auto" and not tau and request.is_small:
-        if request.solves_whole:
+        if request.in_memory:
             candidates += [(None, value, first) for value in grid.exact]
         else:
             request.left.append("the full problem")

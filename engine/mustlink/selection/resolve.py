@@ -6,18 +6,17 @@ Too few of them, or a search over the parameter, are decided by criterion E.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from mustlink.cost.method_cost import Size, full_problem
+from mustlink.cost.method_cost import full_problem
 from mustlink.cost.process_memory import size_text
 from mustlink.cost.work import search_seconds, smooth_seconds, step_seconds
 from mustlink.deadline import duration_text
-from mustlink.eigen.plain_solve import DENSE_BELOW, is_small
+from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.eigen.problem import Solving
-from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InfeasibleError, OutOfMemoryError
-from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.rounding.assign import transform
 from mustlink.selection.constrained_fit import Request
 from mustlink.selection.criterion_choice import by_criterion, by_few
@@ -47,6 +46,10 @@ _GROSS, _GROSS_FLOOR = 2.0, 60.0  # times the clock's seconds before, beyond whi
 def resolve(request: Request) -> Choice:
     """Decide subspace, parameter and discretisation where the caller left them open."""
     choice = _resolved(request)
+    if choice.reason != NONE and request.left:
+        left = "; ".join(dict.fromkeys(request.left))
+        where = f"on {request.work.home}"
+        request.recorder.note(f"not tried {where}, as in memory: {left}")
     return choice if choice.about_tau else replace(choice, about_tau=_why_one(request))
 
 
@@ -81,7 +84,7 @@ def _resolved(request: Request) -> Choice:
         return replace(found, about_tau=choice.about_tau)
     open_ = request.subspace == "auto" and request.regularization in ("auto", 0)
     if open_ and choice.score is not None and choice.score < TRUSTED:
-        if not request.solves_whole:
+        if not request.in_memory:
             request.left.append("the full problem")
         elif recorder.deadline.is_over:
             recorder.leave_out("the full problem was not tried beside the smooth subspace")
@@ -119,10 +122,11 @@ def _why_one(request: Request) -> str:
     return reason_for_none(request.look) or "no constraints, or too few to hold some out"
 
 
-def _fits_whole(request: Request, laplacian: NormalizedLaplacian) -> bool:
+def _fits_whole(request: Request) -> bool:
     """Whether the full problem fits into the memory; a note where it does not."""
-    room = request.work.room
-    if room is None or is_small(laplacian):
+    work: Any = request.work
+    room = work.view.room
+    if room is None or request.is_small:
         return True
     single, size = request.stated
     needed = full_problem(request.k).peak(size, single=single)
@@ -144,9 +148,9 @@ def _rival(request: Request, choice: Choice) -> Choice:
     """
     known, k, seed, recorder = request.known, request.k, request.seed, request.recorder
     only_labels = known.kind == "labels"
-    laplacian = laplacian_of(request.work)
-    small = is_small(laplacian)
-    if not (only_labels or small) or not _fits_whole(request, laplacian):
+    work: Any = request.work
+    laplacian, small = work.laplacian, request.is_small
+    if not (only_labels or small) or not _fits_whole(request):
         return choice
     best, table = choice, list(choice.scores)
     folds = folds_of(known, seed)
@@ -160,7 +164,7 @@ def _rival(request: Request, choice: Choice) -> Choice:
         for fold in folds:
             formulation = request.formulation_of(fold.kept).of(choice.form)
             try:
-                solution = formulation.problem.solve(value, trial, request.work)
+                solution = formulation.problem.solve(value, trial, work.view)
             except InfeasibleError:
                 break
             except OutOfMemoryError as error:
@@ -195,8 +199,7 @@ def _within_share(request: Request, choice: Choice, n_folds: int) -> Solving | N
 
     The share is what finding neighbours and the largest subspace took, half a minute at least.
     """
-    laplacian, info, recorder = laplacian_of(request.work), request.graph.info, request.recorder
-    size = Size(laplacian.size, laplacian.n_entries)
+    info, recorder, size = request.work.info, request.recorder, request.stated[1]
     tried = max((p for p, *_ in choice.scores), default=request.k)
     before = smooth_seconds(size, tried)
     if info.get("kind") == "knn":

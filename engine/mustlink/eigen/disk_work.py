@@ -24,7 +24,7 @@ from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import guard, nested
 from mustlink.eigen.plain_solve import DENSE_BELOW, telling
 from mustlink.eigen.row_basis import RowBasis
-from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance
+from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance, tell_end
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.work import DISK
 from mustlink.errors import OutOfMemoryError
@@ -40,7 +40,6 @@ from mustlink.result import Convergence, EigenResult
 from mustlink.space import Block, Small
 from mustlink.space.disk import DiskSpace
 from mustlink.space.verbs import Ints
-from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace.keeper import Keeper
 from mustlink.workspace.shelf import Shelf
 
@@ -208,7 +207,7 @@ class StoredWork:
         """D^-½X, 0 for isolated nodes."""
         return self.space.rowwise(_divided, X, self.laplacian.root_degree)
 
-    def labels_of_rows(self, clusters: Array) -> Ints:
+    def labels_of_rows(self, clusters: Array) -> NDArray[np.int64]:
         """Clusters of the caller's rows, -1 for those without an edge."""
         return self.graph.labels_of_rows(np.asarray(clusters[:], dtype=np.int64))
 
@@ -316,11 +315,10 @@ class StoredWork:
                 start = laplacian.space.copy(start, laplacian.dtype)
                 filters = min(max_iter, _FILTERS)
                 found = chebyshev(laplacian, start, k, max_iter=filters, **how)
-        if found.convergence.reason == TIME_LIMIT:
-            self.recorder.leave_out(found.convergence.status)
-        elif not found.convergence.converged.all():
-            self.recorder.warn(found.convergence.status)
-        elif grids is None and not tau and (worst := _worst(found)) > found.values[-1]:
+        tell_end(self.recorder, found.convergence)
+        if not found.convergence.converged.all():
+            return found
+        if grids is None and not tau and (worst := _worst(found)) > found.values[-1]:
             self.recorder.warn(
                 f"eigenvectors: residuals up to {worst:.1e} without coarse grids, for eigenvalues "
                 f"up to {found.values[-1]:.1e}: clusters may be blurred; give more memory"

@@ -15,7 +15,7 @@ from mustlink.cost.process_memory import peak_bytes
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.plain_solve import DENSE_BELOW, filtered, two_precisions
 from mustlink.eigen.row_basis import RowBasis
-from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance
+from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance, tell_end
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import PairsKey
 from mustlink.eigen.work import RANKS
@@ -87,6 +87,11 @@ class RankWork:
         with recorder.stage("reading rows"):
             rows = divided_rows(read, n_nodes, ranks)
         return cls(rows, recorder, {"kind": "precomputed"} if info is None else info)
+
+    @property
+    def graph(self) -> DividedRows:
+        """The rows that are here."""
+        return self.rows
 
     @property
     def is_small(self) -> bool:
@@ -232,8 +237,7 @@ class RankWork:
                 found = filtered(laplacian, key, advance, deadline)
             else:
                 found = two_precisions(laplacian, grids, key, advance, deadline)
-        if not found.convergence.converged.all():
-            self.recorder.warn(found.convergence.status)
+        tell_end(self.recorder, found.convergence)
         return found
 
     def smoothest(
