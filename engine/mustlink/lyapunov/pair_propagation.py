@@ -268,7 +268,8 @@ def _by_krylov(asked: Asked) -> PropagatedPairs:
     given, searched = asked.given[0], near.first * m + near.second
     keys = np.union1d(given, searched)
     sharp, F = asked.krylov_tol(problem), np.zeros(1)
-    room = max(MEMORY, _NODE * m) if rows.room is None else rows.room
+    in_memory = rows.in_memory and rows.room is not None
+    room = rows.room if in_memory else max(MEMORY, _NODE * m)
     how: dict[str, Any] = {"on_step": towards(sharp, asked.advance)}
     batches: list[Batch] = []
     fields: list[LowRankField] = []
