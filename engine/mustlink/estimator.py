@@ -32,8 +32,7 @@ from mustlink.neighbours.equal_rows import count_distinct
 from mustlink.neighbours.new_points import NewPoints
 from mustlink.observe import Recorder
 from mustlink.workspace import Workspace
-from mustlink.workspace.keeper import Keeper
-from mustlink.workspace.shelf import Shelf
+from mustlink.workspace.shelf import Keeper, Shelf
 
 Floats = NDArray[np.float64]
 _COLUMNS = 10  # where the method does not say

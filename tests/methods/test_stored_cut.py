@@ -9,8 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
 from cases import planted_graph, random_graph
-from mustlink.cost.method_cost import Size
-from mustlink.cost.stored_cost import least_in_memory
+from mustlink.cost.method_cost import Given
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph import Graph
 from mustlink.graph.stored import block_of_rows
@@ -155,7 +154,7 @@ def test_labels_do_not_depend_on_the_memory(rng, on_disk, monkeypatch):
 def test_when_a_graph_stays_on_disk(rng):
     graph = stored(random_graph(rng, 80))
     made = ml.NCut(2, affinity="precomputed")
-    least = least_in_memory(made.cost().of_given(), Size(80, graph.n_entries))
+    least = Given(80, graph.n_entries).at_home(made.cost())
     assert not homes.stays_on_disk(made, graph)
     assert not homes.stays_on_disk(made.set_params(memory=least), graph)
     assert homes.stays_on_disk(made.set_params(memory=least - 1), graph)

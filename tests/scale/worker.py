@@ -1,6 +1,7 @@
 """What every rank of `test_ranks` does: `mpiexec … worker.py OUT GROUPS`."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 from graphs import (
@@ -17,13 +18,11 @@ from graphs import (
 )
 
 from mustlink import CSP, E2CP, SRCP
-from mustlink.cost.rank_messages import DividedShape, messages_of_cycle
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.rank_work import RankWork, world
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid import divided
-from mustlink.linear.multigrid.divided import divided_hierarchy
-from mustlink.linear.multigrid.divided_aggregates import aggregates
+from mustlink.linear.multigrid.divided import aggregates, divided_hierarchy
 from mustlink.lyapunov import pair_propagation
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
@@ -31,6 +30,9 @@ from mustlink.methods.homes import fit_at
 from mustlink.methods.normalized_cut import cut_of
 from mustlink.space import Dots, Gram, GroupSums
 from mustlink.space.ranks import Ranks
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from rank_messages import DividedShape, messages_of_cycle
 
 DIVIDED = {"points", "many_parts", "wide_weights"}  # whose coarse grids are divided, too
 USUAL = divided.DIVIDED

@@ -17,16 +17,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.cost.method_cost import RESERVE
+from mustlink.cost.method_cost import RESERVE, StoredCost, coarse_bytes, columns_bytes, links_in
 from mustlink.cost.process_memory import give_back
-from mustlink.cost.stored_cost import StoredCost, coarse_bytes, columns_bytes, links_in
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import guard, nested
-from mustlink.eigen.plain_solve import DENSE_BELOW, telling
-from mustlink.eigen.row_basis import RowBasis
-from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance, tell_end
+from mustlink.eigen.plain_solve import (
+    DENSE_BELOW,
+    default_tolerance,
+    regularized_tolerance,
+    tell_end,
+    telling,
+)
 from mustlink.eigen.smooth_subspace import SmoothBasis
-from mustlink.eigen.work import DISK
+from mustlink.eigen.work import DISK, RowBasis
 from mustlink.errors import OutOfMemoryError
 from mustlink.graph.even_degrees import SEEN, GraphLook
 from mustlink.graph.graph import is_network
@@ -40,8 +43,7 @@ from mustlink.result import Convergence, EigenResult
 from mustlink.space import Block, Small
 from mustlink.space.disk import DiskSpace
 from mustlink.space.verbs import Ints
-from mustlink.workspace.keeper import Keeper
-from mustlink.workspace.shelf import Shelf
+from mustlink.workspace.shelf import Keeper, Shelf
 
 Array = NDArray[Any]
 Value = TypeVar("Value")
@@ -162,7 +164,8 @@ class StoredWork:
 
     def _laplacian_of(self, tau: float) -> StoredLaplacian:
         seen = replace(self.seen, space=self.space)
-        return StoredLaplacian.of(self.graph, seen, self._room(0), tau)
+        found = StoredLaplacian.of(self.graph, seen, self._room(0))
+        return found.regularized(tau) if tau else found
 
     def heard_by(self, recorder: Recorder) -> StoredWork:
         """The same for a later fit, with all that is made."""
@@ -231,7 +234,7 @@ class StoredWork:
         if made is not None:
             coarse = coarse_bytes(made.sizes[1], self._width(self.columns))
             with suppress(OutOfMemoryError):
-                return replace(made, laplacian=replace(laplacian, room=self._room(coarse)))
+                return made.within(self._room(coarse))
         return None
 
     def grounded(self, ground: Block, kept: Block) -> StoredLaplacian:

@@ -17,12 +17,9 @@ from mustlink.eigen.work import MEMORY
 from mustlink.graph.even_degrees import GraphLook
 from mustlink.graph.graph import Graph
 from mustlink.graph.multiplicity import fold
-from mustlink.kernels.permuted_matrix import scaled
 from mustlink.linear.direct_inverse import usual_preconditioner
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.observe import Recorder
-from mustlink.operators.grounded_laplacian import GroundedLaplacian
-from mustlink.operators.grounding import grounded_degrees
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.protocol import Preconditioner
 from mustlink.result import EigenResult
@@ -108,12 +105,7 @@ class MemoryWork:
 
     def grounded(self, ground: Array, kept: Array) -> Any:
         """I − T^-½WT^-½, T = D + diag(ground) (m,), on nodes `kept` (m,); rows of others are 0."""
-        plain = self.laplacian
-        root, total = grounded_degrees(plain, ground, kept)
-        ratio = np.divide(plain.root_degree, root, out=np.zeros_like(root), where=root > 0)
-        S = plain.edges
-        inner = sp.csr_matrix((scaled(S, ratio), S.indices, S.indptr), shape=S.shape)
-        return GroundedLaplacian(inner, root, ground=total)
+        return self.laplacian.grounded(ground, kept)
 
     def with_cycle(self, laplacian: Any) -> tuple[Any, Preconditioner | None]:
         """The Laplacian, and a factor of few nodes or a multigrid cycle of more."""

@@ -16,8 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.cost.method_cost import SPREAD_DENSE_BELOW
-from mustlink.cost.stored_cost import region_bytes
+from mustlink.cost.method_cost import SPREAD_DENSE_BELOW, region_bytes
 from mustlink.errors import InputError
 from mustlink.linear.by_columns import Advance, silent, towards
 from mustlink.lyapunov.diffusion import Diffusion, reached, starts_of

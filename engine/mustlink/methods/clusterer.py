@@ -29,7 +29,7 @@ from mustlink.methods.homes import COUNTS, words_of
 from mustlink.observe import Recorder, Unheard, recorded
 from mustlink.result import Report
 from mustlink.rounding.memberships import Evidence, Trust
-from mustlink.rounding.renumber import renumbered
+from mustlink.rounding.merge_tree import renumbered
 from mustlink.scores import network_scores, satisfaction
 from mustlink.selection.calibration import Calibration, HeldOut, calibrated, usual
 from mustlink.selection.cluster_count import count_clusters

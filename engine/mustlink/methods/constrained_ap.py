@@ -15,8 +15,7 @@ from mustlink.constraints.links import (
     must_links,
     sum_form,
 )
-from mustlink.eigen.penalized import PenalizedProblem
-from mustlink.eigen.posterior import PosteriorProblem, lost_variance
+from mustlink.eigen.penalized import PenalizedProblem, PosteriorProblem, lost_variance
 from mustlink.methods.constrained_spectral import ConstrainedSpectral
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian

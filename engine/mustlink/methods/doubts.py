@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.eigen.joint_range import FeasibleCuts
-from mustlink.eigen.problem import Solution
+from mustlink.eigen.problem import FeasibleCuts, Solution
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.scores import kept_by_kind, satisfaction
 from mustlink.scores.cuts import few_nodes
-from mustlink.selection.held_out_choice import NONE, Choice
+from mustlink.selection.held_out import NONE, Choice
 
 Ints = NDArray[np.int64]
 # Shares of constraints kept that a person should hear about: on balance, and of one kind.

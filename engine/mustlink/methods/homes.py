@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mustlink.cost.method_cost import Size
+from mustlink.cost.method_cost import Given, StoredCost, home_for
 from mustlink.cost.process_memory import size_text
-from mustlink.cost.stored_cost import StoredCost, least_in_memory
 from mustlink.eigen.disk_work import StoredWork
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.work import DISK, MEMORY
@@ -20,10 +19,9 @@ COUNTS = 'n_clusters: "auto" counts on a graph in memory; give a number, or labe
 
 def stays_on_disk(estimator: Any, stored: StoredGraph) -> bool:
     """Whether a graph on disk is too large for the memory of an estimator that runs there."""
-    size, budget = Size(stored.n_nodes, stored.n_entries), estimator._budget
-    if DISK not in estimator.homes or budget is None:
-        return False
-    return least_in_memory(estimator.cost().of_given(), size) > budget
+    given = Given(stored.n_nodes, stored.n_entries)
+    home = home_for(estimator._budget, estimator.cost(), given)
+    return DISK in estimator.homes and home.name != MEMORY
 
 
 def check_home(estimator: Any, home: str, others: Mapping[str, Any] | None = None) -> None:

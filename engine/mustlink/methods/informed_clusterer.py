@@ -13,7 +13,7 @@ from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.check import check_flag
 from mustlink.constraints import Constraints
 from mustlink.constraints.on_nodes import on_nodes
-from mustlink.cost.stored_cost import StoredCost
+from mustlink.cost.method_cost import StoredCost
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.work import DISK, Work
 from mustlink.errors import InputError
@@ -25,10 +25,10 @@ from mustlink.growing import grown, told_of_all
 from mustlink.labels import as_labels, encoded, n_classes_in, refuse_row_numbers
 from mustlink.methods import homes
 from mustlink.methods.clusterer import GraphClusterer, Ints
-from mustlink.methods.refined_clusters import refined_clusters
 from mustlink.neighbours.stored_knn import graph_where_short
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.propagate.prior import bytes_of
+from mustlink.rounding.block_model import refined_clusters
 from mustlink.state import before, fits, fits_again
 from mustlink.workspace import Workspace
 

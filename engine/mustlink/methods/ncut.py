@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_points, check_choice, check_flag, check_tolerance
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import Cost, eigenvectors
-from mustlink.cost.stored_cost import StoredCost
+from mustlink.cost.method_cost import Cost, StoredCost, eigenvectors
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
@@ -38,7 +37,7 @@ from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.neighbours.stored_knn import graph_where_short
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.result import Report
-from mustlink.rounding.seeded import held_out_right, seeded_kmeans
+from mustlink.rounding.assign import held_out_right, seeded_kmeans
 from mustlink.scores import satisfaction
 from mustlink.selection.regularization import (
     Regularization,

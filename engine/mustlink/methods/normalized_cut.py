@@ -13,17 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.sharpness import tell_unconverged
+from mustlink.eigen.plain_solve import tell_unconverged
 from mustlink.eigen.work import DISK, MEMORY, Work
 from mustlink.errors import InputError
 from mustlink.graph.even_degrees import GraphLook
 from mustlink.methods.doubts import note_components, warn_of_components
-from mustlink.methods.refined_clusters import refined_clusters
 from mustlink.observe import Recorder
 from mustlink.operators.protocol import Laplacian
 from mustlink.result import Convergence, EigenResult
-from mustlink.rounding.assign import transform
-from mustlink.rounding.sampled_kmeans import clusters_of
+from mustlink.rounding.assign import clusters_of, transform
+from mustlink.rounding.block_model import refined_clusters
 from mustlink.rounding.split import best_split
 from mustlink.scores.cuts import ClusterSums, scores_of_links
 from mustlink.selection.regularization import (

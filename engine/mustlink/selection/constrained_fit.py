@@ -10,22 +10,18 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Size, eigenvectors
-from mustlink.cost.work import smooth_seconds
-from mustlink.eigen.plain_solve import DENSE_BELOW
+from mustlink.cost.rates import smooth_seconds
+from mustlink.eigen.plain_solve import DENSE_BELOW, default_tolerance, regularized_tolerance
 from mustlink.eigen.problem import Solution, Solving
-from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.work import MEMORY, Work
 from mustlink.graph.even_degrees import GraphLook
 from mustlink.observe import Recorder
-from mustlink.rounding.assign import DUST, assign, cut_vector, transform
-from mustlink.rounding.sampled_kmeans import clusters_of
-from mustlink.rounding.seeded import label_centers
+from mustlink.rounding.assign import DUST, assign, clusters_of, cut_vector, label_centers, transform
 from mustlink.rounding.split import cut_profile, splitting_value
 from mustlink.scores.cuts import ClusterSums, e_of
 from mustlink.selection.formulation import Formulation, FormulationOf, Placed
-from mustlink.selection.held_out import sampled_rows, starting_centers
-from mustlink.selection.held_out_choice import FACTORS, NONE, Choice
+from mustlink.selection.held_out import FACTORS, NONE, Choice, sampled_rows, starting_centers
 from mustlink.selection.regularization import if_of_points
 from mustlink.space import Block, Small, Space, Vector
 from mustlink.stopping import TIME_LIMIT

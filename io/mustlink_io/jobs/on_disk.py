@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from mustlink.cost.method_cost import StoredCost
 from mustlink.cost.process_memory import size_text
-from mustlink.cost.stored_cost import StoredCost
 from mustlink.errors import AtHomeOnlyError, InputError
 from mustlink_io import formats
 from mustlink_io.formats import matrices
@@ -37,11 +37,6 @@ _OF_POINTS = {"n_neighbors", "metric", "weights"}
 def is_by_rows(job: Any) -> bool:
     """Whether the data are a graph in CSR form whose rows can be read one after the other."""
     return _has_rows(formats.parse(job.data))
-
-
-def runs_on_disk(job: Any, *, is_points: bool) -> bool:
-    """Whether what a job asks of its graph can be done on disk, and the file be read by rows."""
-    return (is_points or is_by_rows(job)) and home_alone(job, is_points=is_points) is None
 
 
 def home_alone(job: Any, *, is_points: bool) -> str | None:
