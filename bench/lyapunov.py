@@ -63,8 +63,7 @@ def measured(solve: Any, task: dict[str, Any]) -> dict[str, Any]:
     import numpy as np
     import scipy.sparse as sp
 
-    from mustlink.lyapunov.equation import LyapunovProblem
-    from mustlink.lyapunov.residual import residual
+    from mustlink.lyapunov.equation import LyapunovProblem, residual
     from mustlink.lyapunov.sources import Sources
     from mustlink.operators.laplacian import NormalizedLaplacian
 
@@ -114,7 +113,7 @@ def galerkin(poles: str, tol: float, **task: Any) -> dict[str, Any]:
     from mustlink.kernels.blocks import combination, combine, gram, gram_of
     from mustlink.linear.cg import block_cg
     from mustlink.lyapunov.fields import LowRankField
-    from mustlink.lyapunov.source_batches import parts
+    from mustlink.lyapunov.sources import parts
 
     def solve(problem: Any) -> Any:
         (part,) = parts(problem.sources, 1 << 30)
@@ -172,7 +171,7 @@ def pymor(shifts: str, tol: float, solver: str = "cg", **task: Any) -> dict[str,
     from mustlink.kernels.spmm import spmm
     from mustlink.linear.cg import block_cg
     from mustlink.lyapunov.fields import LowRankField
-    from mustlink.lyapunov.source_batches import parts
+    from mustlink.lyapunov.sources import parts
 
     set_log_levels({"pymor": "ERROR"})
 

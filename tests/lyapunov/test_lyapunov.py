@@ -16,21 +16,16 @@ from cases import KINDS, random_constraints, random_graph
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.kernels.diffused_columns import diffused_columns, workspace
 from mustlink.kernels.similarity_adjustment import adjust
-from mustlink.lyapunov import exponentials, filters, solver_choice, sources
+from mustlink.lyapunov import equation, filters, sources
 from mustlink.lyapunov import fields as local
-from mustlink.lyapunov import new_edges as edges
 from mustlink.lyapunov import pair_propagation as solve
-from mustlink.lyapunov import residual as residuals
-from mustlink.lyapunov.dense import solve_dense
 from mustlink.lyapunov.diffusion import Diffusion, solve_diffusion
-from mustlink.lyapunov.equation import ExhaustiveProblem, LyapunovProblem
-from mustlink.lyapunov.exponentials import exponential_sum
-from mustlink.lyapunov.fields import DenseField, strongest
-from mustlink.lyapunov.filters import filter_of
+from mustlink.lyapunov.equation import ExhaustiveProblem, LyapunovProblem, residual, solve_dense
+from mustlink.lyapunov.fields import DenseField, NewEdges, strongest
+from mustlink.lyapunov.filters import exponential_sum, filter_of
 from mustlink.lyapunov.krylov import solve_krylov
-from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.lyapunov.pair_propagation import solve_pairs
-from mustlink.lyapunov.residual import residual
+from mustlink.lyapunov.regions import MemoryRows
 from mustlink.lyapunov.sources import Sources, given_pairs, sources_of
 from mustlink.methods.adjusted_graph import Adjustment
 from mustlink.observe import Recorder
@@ -443,7 +438,7 @@ def test_residual_by_probes(monkeypatch):
     G = rng.standard_normal((problem.size, 3))
     field = DenseField(G @ G.T)
     exact = residual(problem, field)
-    monkeypatch.setattr(residuals, "_EXACT_BELOW", 10)
+    monkeypatch.setattr(equation, "_EXACT_BELOW", 10)
     squares = []
     for seed in range(40):
         found = residual(problem, field, seed=seed)
@@ -750,7 +745,7 @@ def test_exponentials_to_eight_digits(mu):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_rounding_ends_it(monkeypatch):
     """Ten terms reach 8e-11 here, eleven 2e-11, and the twelfth adds nothing but rounding."""
-    monkeypatch.setattr(exponentials, "_TERMS", 12)
+    monkeypatch.setattr(filters, "_TERMS", 12)
     with pytest.raises(InputError, match="cannot be written as exponentials") as caught:
         exponential_sum(0.4, 4.4, 1e-15)
     assert "\n" not in str(caught.value)
@@ -834,7 +829,7 @@ def test_the_adjusted_graph(seed, with_new):
     W.data = np.minimum(W.data, 1.0)
     F = symmetric_values(rng, W)
     F.data[np.abs(F.data) > 1] = np.sign(F.data[np.abs(F.data) > 1])  # some edges go for good
-    new = edges.none()
+    new = local.none()
     everywhere = F.toarray()
     if with_new:
         i, j = np.nonzero(np.triu(W.toarray() == 0, 1) & (rng.random((25, 25)) < 0.2))
@@ -867,20 +862,22 @@ def test_edges_that_go_leave_the_graph_alone():
     """F = −1 takes an edge out of W*, not out of W."""
     W = sp.csr_matrix(np.array([[0, 0.5, 0.2], [0.5, 0, 0.3], [0.2, 0.3, 0]]))
     indices, indptr = W.indices.copy(), W.indptr.copy()
-    found = Adjustment(np.array([-1.0, 0.5, -1.0, 0.2, 0.5, 0.2]), edges.none()).apply(W)
+    found = Adjustment(np.array([-1.0, 0.5, -1.0, 0.2, 0.5, 0.2]), local.none()).apply(W)
     assert found.nnz == 4
     np.testing.assert_array_equal(W.indices, indices)
     np.testing.assert_array_equal(W.indptr, indptr)
 
 
-def test_summary():
-    new = NewEdges(np.array([0]), np.array([3]), np.array([0.25]))
-    change = Adjustment(np.array([0.5, 0.5, -0.1, -0.1, 1e-9, 1e-9]), new)
-    told = change.summary(1e-6)
+def test_counts_of_edges():
+    W = sp.diags([np.ones(3), np.ones(3)], [-1, 1], format="csr")
+    rows = MemoryRows(normalized_laplacian(ml.Graph.from_affinity(W)))
+    rows.beliefs = np.array([0.5, 0.5, -0.1, -0.1, 1e-9, 1e-9])
+    told = rows.counts(1e-6, 1)
     assert [told[key] for key in ("strengthened", "weakened", "added", "untouched")] == [1, 1, 1, 1]
     assert told["F"]["0"] == pytest.approx(-0.1)
     assert told["F"]["1"] == pytest.approx(0.5)
-    assert not any(Adjustment(np.zeros(4), edges.none()).summary(1e-4)["F"].values())
+    rows.beliefs = np.zeros(6)
+    assert not any(rows.counts(1e-4, 0)["F"].values())
 
 
 @given(seeds, st.sampled_from([1.0, 0.5, 0.25, 2.0]), st.sampled_from([0.0, 0.1]))
@@ -904,7 +901,7 @@ def test_every_pair_once(seed):
     i, j = rng.integers(0, 9, (2, 30))
     i, j = i[i != j], j[i != j]
     values = rng.random(i.size)
-    new = edges.once(i, j, values, 9)
+    new = local.once(i, j, values, 9)
     wanted = {}
     for a, b, v in sorted(zip(i, j, values, strict=True), key=lambda row: row[0] > row[1]):
         wanted.setdefault((min(a, b), max(a, b)), []).append((a > b, v))
@@ -912,7 +909,7 @@ def test_every_pair_once(seed):
     assert found.keys() == wanted.keys()
     for pair, said in wanted.items():  # what the lower end said, if it did
         assert found[pair] in [v for upper, v in said if upper == said[0][0]]
-    assert edges.once(i[:0], j[:0], values[:0], 9).count == 0
+    assert local.once(i[:0], j[:0], values[:0], 9).count == 0
     assert new.pattern(9).ones().has_sorted_indices
     assert new.pattern(9).nnz == 2 * new.count
 
@@ -929,7 +926,7 @@ def test_best_and_strongest_by_loops(seed, count, floor):
         zip(zip(new.first, new.second, strict=True), new.beliefs, strict=True)
     ) == pytest.approx(wanted)
     outside = sp.csr_matrix((W.toarray() == 0) & ~np.eye(20, dtype=bool), dtype=float)
-    best = edges.best_of(Edges.of_matrix(outside), F[outside.nonzero()], count, floor)
+    best = local.best_of(Edges.of_matrix(outside), F[outside.nonzero()], count, floor)
     for one, two in zip(vars(new).values(), vars(best).values(), strict=True):
         np.testing.assert_array_equal(one, two)
 
@@ -976,7 +973,7 @@ def test_all_solvers_say_the_same(shape):
 
 def test_auto_looks_at_size_and_mu(monkeypatch):
     W, known = case("pairs")
-    monkeypatch.setattr(solver_choice, "SPREAD_DENSE_BELOW", 10)
+    monkeypatch.setattr(solve, "SPREAD_DENSE_BELOW", 10)
     for mu, alpha, name in (
         (0.2, None, "diffusion"),
         (0.01, None, "global Krylov"),

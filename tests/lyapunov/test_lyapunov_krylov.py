@@ -12,12 +12,10 @@ from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
 from mustlink.kernels.lanczos_steps import mix, next_term
 from mustlink.kernels.sampled_product import sampled_product
-from mustlink.lyapunov.equation import LyapunovProblem
+from mustlink.lyapunov.equation import LyapunovProblem, residual
 from mustlink.lyapunov.fields import LowRankField
 from mustlink.lyapunov.krylov import convergence, solve_batches, solve_krylov
-from mustlink.lyapunov.residual import residual
-from mustlink.lyapunov.source_batches import parts
-from mustlink.lyapunov.sources import Sources
+from mustlink.lyapunov.sources import Sources, parts
 from mustlink.operators.laplacian import normalized_laplacian
 
 

@@ -10,12 +10,12 @@ from mustlink.constraints import Constraints
 from mustlink.eigen.disk_work import StoredWork
 from mustlink.graph import Graph
 from mustlink.graph.row_buckets import EntryRuns
-from mustlink.lyapunov import fields
+from mustlink.lyapunov import fields, pair_propagation
 from mustlink.lyapunov.equation import ExhaustiveProblem, LyapunovProblem
 from mustlink.lyapunov.pair_propagation import solve_pairs
+from mustlink.lyapunov.regions import StoredRows
 from mustlink.lyapunov.sources import sources_of
-from mustlink.lyapunov.stored_regions import StoredRows
-from mustlink.methods.spread_cuts import spread_on
+from mustlink.methods.propagated_constraints import placed_sources
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import normalized_laplacian
 from on_disk import stored
@@ -43,21 +43,23 @@ def pairs_of(n, count, seed=1):
     return Constraints.from_pairs(pairs, belief, n_nodes=n)
 
 
-def on_disk(W, known, problem, parameter, room=None, new_edges=20, tol=1e-3):
+def on_disk(W, known, problem, parameter, room=None, new_edges=20, tol=1e-3, solver="auto"):
     """F (n, n) on edges, new edges, what was told."""
     work = StoredWork(stored(W, 300), 2)
     rows = StoredRows(work.laplacian, room)
-    made = lambda laplacian, Y: problem(laplacian, parameter, Y)  # noqa: E731
-    found = spread_on(work, rows, known, made, new_edges, tol)
+    Y, places = placed_sources(work, known)
+    asked = problem(work.laplacian, parameter, Y)
+    how = {"rows": rows, "places": places, "new_edges": new_edges, "tol": tol}
+    found = solve_pairs(asked, work.recorder, solver=solver, **how)
     edges = rows.beliefs
     return sp.vstack([edges.block(b) for b in range(edges.bounds.size - 1)]).tocsr(), found, work
 
 
-def at_home(W, known, problem, parameter, new_edges=20, tol=1e-3):
+def at_home(W, known, problem, parameter, new_edges=20, tol=1e-3, solver="diffusion"):
     home = normalized_laplacian(Graph.from_affinity(W))
     asked = problem(home, parameter, sources_of(known, home))
     recorder = Recorder()
-    found = solve_pairs(asked, recorder, solver="diffusion", new_edges=new_edges, tol=tol)
+    found = solve_pairs(asked, recorder, solver=solver, new_edges=new_edges, tol=tol)
     S = home.S
     F = sp.csr_matrix((found.beliefs, S.indices, S.indptr), shape=S.shape)
     place = sp.csr_matrix((np.ones(home.size), (home.nodes, np.arange(home.size))), W.shape[:1] * 2)
@@ -113,6 +115,25 @@ def test_within_the_bound_of_the_dense_solution(case):
     assert (new.first < new.second).all()
 
 
+@pytest.mark.parametrize("room", [None, 40_000])
+def test_small_mu_by_lanczos(monkeypatch, room):
+    """New edges are looked for as in large graphs; "auto" takes it for small μ."""
+    monkeypatch.setattr(pair_propagation, "_ROWS_BELOW", 0)
+    W, known = sheet(), pairs_of(900, 12)
+    F, found, work = on_disk(W, known, SRCP, 0.01, room, 5)
+    there, home, ends = at_home(W, known, SRCP, 0.01, 5, solver="krylov")
+    assert found.convergence.solver == home.convergence.solver == "global Krylov"
+    assert found.convergence.converged.all()
+    # Both are solutions to a residual of 5e-5: S is in single precision on disk.
+    assert abs(F - there).max() <= 1e-4 * home.largest
+    assert abs(F - F.T).nnz == 0
+    ours = set(zip(found.new.first.tolist(), found.new.second.tolist(), strict=True))
+    assert len(ours ^ ends) <= 0.02 * len(ends)
+    assert found.agreement == home.agreement
+    assert found.about["sources"] == home.about["sources"]
+    assert any("new edges are looked for" in note for note in work.recorder.notes)
+
+
 def test_nothing_known():
     known = Constraints.none(900)
     F, found, work = on_disk(sheet(), known, SRCP, 0.2)
@@ -142,7 +163,7 @@ def test_entries_of_several_runs_are_added():
         M = sp.random(10, 10, 0.2, random_state=rng, format="csr")
         M.sort_indices()
         rows = np.repeat(np.arange(10), np.diff(M.indptr))
-        runs.add(rows, M.indices, M.data)
+        runs.add([(rows[:3], M.indices[:3], M.data[:3]), (rows[3:], M.indices[3:], M.data[3:])])
         expected += M.toarray()
     found = sp.vstack([runs.block(b) for b in range(3)])
     np.testing.assert_allclose(found.toarray(), expected, atol=1e-6)

@@ -8,9 +8,12 @@ from sklearn.metrics import adjusted_rand_score
 import mustlink as ml
 from cases import planted_graph
 from mustlink.constraints import Constraints
+from mustlink.eigen.disk_work import StoredWork
+from mustlink.eigen.memory_work import MemoryWork
 from mustlink.errors import InputError
 from mustlink.methods import homes
 from mustlink.scores import satisfaction
+from mustlink.workspace import Workspace
 from on_disk import stored
 
 
@@ -102,7 +105,7 @@ def test_constraints_that_take_all_edges_away(on_disk):
 @pytest.mark.parametrize(
     ("how", "told", "what"),
     [
-        ({"solver": "krylov"}, {}, "solver: 'krylov'"),
+        ({"solver": "dense"}, {}, "solver: 'dense'"),
         ({"new_edges": "all", "solver": "auto"}, {}, "new_edges: 'all'"),
         ({"refine": True}, {}, "refine: True"),
         ({"eigen_solver": "dense"}, {}, "eigen_solver: 'dense'"),
@@ -116,3 +119,36 @@ def test_what_does_not_run_on_disk_is_refused(planted, on_disk, how, told, what)
     with pytest.raises(InputError, match=what) as caught:
         made.fit(stored(W), constraints=known, **told)
     assert "\n" not in str(caught.value)
+
+
+def test_a_map_of_rows_in_memory_and_on_disk(planted, tmp_path):
+    """Some edges go, the others are halved; a node loses all of its own."""
+    W = planted[0]
+    memory = MemoryWork(Workspace(ml.Graph.from_affinity(W)))
+    disk = StoredWork(stored(W, 900), 2, folder=tmp_path)
+
+    def fewer(name):
+        """A map of rows, of which `name` (n,) are the graph's numbers."""
+
+        def f(rows, first):
+            found = rows.tocoo()
+            i, j = name[found.row + first], name[found.col]
+            kept = ((i + j) % 5 > 0) & (i != 7) & (j != 7)
+            ends = found.row[kept], found.col[kept]
+            return sp.csr_matrix((found.data[kept] / 2, ends), shape=rows.shape)
+
+        return f
+
+    nodes, every = memory.laplacian.nodes, np.arange(300)
+    home, there = memory.map_rows(fewer(nodes)), disk.map_rows(fewer(every))
+    wanted = fewer(every)(W, 0).toarray()
+    back = np.argsort(nodes)
+    np.testing.assert_allclose(home.graph.affinity[back][:, back].toarray(), wanted, atol=1e-12)
+    blocks = [
+        sp.csr_matrix((b.data, b.indices, b.indptr), shape=b.shape) for b in there.graph.blocks()
+    ]
+    np.testing.assert_allclose(sp.vstack(blocks).toarray(), wanted, rtol=1e-6)
+    assert there.graph.rows is None  # the folder was taken for them
+    assert home.n_nodes - home.isolated == there.n_nodes - there.isolated == 299
+    clusters = memory.from_mapped(home, np.ones(299, dtype=np.int64), -1)
+    np.testing.assert_array_equal(memory.labels_of_rows(clusters) < 0, every == 7)

@@ -23,7 +23,7 @@ from mustlink.eigen.rank_work import RankWork, world
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid import divided
 from mustlink.linear.multigrid.divided import aggregates, divided_hierarchy
-from mustlink.lyapunov import pairs_by_regions
+from mustlink.lyapunov import pair_propagation
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.methods.homes import fit_at
@@ -179,7 +179,7 @@ for name, W in graphs():
         found[f"far {name} labels"] = labels
         found[f"far {name} values"], found[f"far {name} by"] = made.values, choices["propagation"]
         found[f"far {name} added"] = choices["adjustment"]["added"]
-pairs_by_regions._WHOLE = 0  # many regions, of which every rank has some
+pair_propagation._WHOLE = 0  # many regions, of which every rank has some
 for name in REGIONS:
     W, k = dict(graphs())[name], CLUSTERS[name]
     work = RankWork.of(lambda a, b, W=W: W[a:b], W.shape[0], ranks)

@@ -7,13 +7,14 @@ Chebyshev filters from the same start 9 and 16.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.cost.method_cost import RESERVE, StoredCost, coarse_bytes, columns_bytes, links_in
@@ -32,7 +33,8 @@ from mustlink.eigen.work import DISK, RowBasis
 from mustlink.errors import OutOfMemoryError
 from mustlink.graph.even_degrees import SEEN, GraphLook
 from mustlink.graph.graph import is_network
-from mustlink.graph.stored import StoredGraph, Survey, block_of_rows, survey
+from mustlink.graph.row_buckets import scratch_graph
+from mustlink.graph.stored import RowBlock, StoredGraph, Survey, block_of_rows, survey
 from mustlink.linear.multigrid.stored_grids import StoredGrids, stored_grids
 from mustlink.observe import Recorder
 from mustlink.operators.protocol import Preconditioner
@@ -171,6 +173,27 @@ class StoredWork:
         made = {name: value for name, value in vars(self).items() if name not in vars(found)}
         vars(found).update(made)
         return found
+
+    def map_rows(
+        self, f: Callable[[sp.csr_matrix, int], sp.csr_matrix], depends: Any = None
+    ) -> StoredWork:
+        """See `Work`; block by block, into temporary files."""
+
+        def blocks() -> Iterator[RowBlock]:
+            for block in self.graph.blocks():
+                parts = block.data.astype(np.float64), block.indices, block.indptr
+                W: Any = sp.csr_matrix(parts, shape=block.shape)
+                W.sum_duplicates()
+                rows = f(W, block.first)
+                data = rows.data.astype(np.float32)
+                yield RowBlock(block.first, rows.indptr, rows.indices, data, block.n_nodes)
+
+        made = scratch_graph(self.n_nodes, blocks(), {"kind": "adjusted"}, folder=self.folder)
+        return StoredWork(made, self.columns, self.recorder, self.folder)
+
+    def from_mapped(self, made: StoredWork, X: Block, fill: float = 0) -> Block:
+        """See `Work`: both have rows for all nodes."""
+        return X
 
     def positions(self, nodes: Ints) -> Ints:
         """Nodes of the graph as they are."""

@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.smooth_subspace import SmoothBasis
-from mustlink.eigen.solver import grids_of, laplacian_of, smallest_pairs, smoothest
+from mustlink.eigen.solver import LaplacianKey, grids_of, laplacian_of, smallest_pairs, smoothest
 from mustlink.eigen.work import MEMORY
 from mustlink.graph.even_degrees import GraphLook
 from mustlink.graph.graph import Graph
+from mustlink.graph.multiplicity import fold
 from mustlink.linear.direct_inverse import usual_preconditioner
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.observe import Recorder
@@ -162,6 +164,30 @@ class MemoryWork:
         labels = np.full(self.n_nodes, -1, dtype=np.int64)
         labels[self.laplacian.nodes] = clusters
         return labels
+
+    def map_rows(
+        self, f: Callable[[sp.csr_matrix, int], sp.csr_matrix], depends: Any = None
+    ) -> MemoryWork:
+        """See `Work`; nodes are this graph's in working order, and need no other one."""
+        laplacian, counts = self.laplacian, self.laplacian.weights
+        W = laplacian.graph_weights
+        # Of nodes that stand for several f is told of the weights between two copies.
+        rows = f(W, 0) if counts is None else fold(f(fold(W, 1.0 / counts), 0), counts)
+        made = Graph(rows, {"kind": "adjusted"}, counts)
+        if np.diff(made.affinity.indptr).all():
+            own = NormalizedLaplacian.of_weights(made.affinity, counts)
+            made.derived.put(LaplacianKey(own.dtype == np.float32), own)
+        made.derived.origin = self.view.name("adjusted graph", depends)
+        return MemoryWork(self.view.on(made))
+
+    def from_mapped(self, made: MemoryWork, X: Array, fill: float = 0) -> Array:
+        """See `Work`."""
+        nodes, m = made.laplacian.nodes, self.laplacian.size
+        if nodes.size == m and (nodes[1:] > nodes[:-1]).all():
+            return X
+        found = np.full((m, *X.shape[1:]), fill, dtype=X.dtype)
+        found[nodes] = X
+        return found
 
     def positions(self, nodes: Ints) -> Ints:
         """Working numbers of nodes of the graph, -1 for those without an edge."""

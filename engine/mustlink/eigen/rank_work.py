@@ -25,7 +25,7 @@ from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import PairsKey
 from mustlink.eigen.work import RANKS, RowBasis
 from mustlink.errors import InputError
-from mustlink.graph.divided_rows import DividedRows, Rows, divided_rows
+from mustlink.graph.divided_rows import DividedRows, Rows, divided_rows, redivided
 from mustlink.graph.even_degrees import SEEN, GraphLook
 from mustlink.graph.graph import is_network
 from mustlink.linear.multigrid.divided import divided_hierarchy
@@ -262,6 +262,25 @@ class RankWork:
     ) -> Value:
         """The result of a stage: on ranks nothing is kept for a later run."""
         return compute()
+
+    def map_rows(
+        self, f: Callable[[sp.csr_matrix, int], sp.csr_matrix], depends: Any = None
+    ) -> RankWork:
+        """See `Work`; own rows, dealt anew where nodes lose all edges."""
+        rows = f(self.laplacian.graph_weights, self.space.first)
+        filled = self.ranks.joined(np.diff(rows.indptr) > 0)
+        made = redivided(rows, filled, self.rows)
+        return RankWork(made, self.recorder, {"kind": "adjusted"})
+
+    def from_mapped(self, made: RankWork, X: Array, fill: float = 0) -> Array:
+        """See `Work`; rows go to the ranks that have the nodes here."""
+        space = made.space
+        own = self.positions(made.rows.nodes[space.first : space.end])  # rising
+        counts = np.diff(np.searchsorted(own, self.space.division.bounds))
+        nodes, rows = self.ranks.sent(own, counts), self.ranks.sent(np.ascontiguousarray(X), counts)
+        found = np.full((self.space.held, *X.shape[1:]), fill, dtype=X.dtype)
+        found[nodes - self.space.first] = rows
+        return found
 
     @cached_property
     def _positions(self) -> NDArray[np.int32]:

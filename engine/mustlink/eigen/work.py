@@ -158,6 +158,18 @@ class Work(Protocol):
         """Weights between clusters, entries that have them, (k, k), and nodes in each, (k,)."""
         ...
 
+    def map_rows(self, f: Callable[[Any, int], Any], depends: Any = None) -> Any:
+        """The home of the graph whose rows are f(W, first) of rows W (r, m) of this from `first`.
+
+        Working numbers, CSR in double precision, columns rising; W is f's own. `depends` tells all
+        that f follows from, for who keeps results.
+        """
+        ...
+
+    def from_mapped(self, made: Any, X: Block, fill: float = 0) -> Block:
+        """Rows of X of a graph that `map_rows` made, by this one's nodes; `fill` of lost ones."""
+        ...
+
     def positions(self, nodes: Ints) -> Ints:
         """Working numbers of nodes of the graph, -1 for those that have none."""
         ...

@@ -157,7 +157,7 @@ Ints = NDArray[np.integer[Any]]
 class EntryRuns:
     """Sums of entries (n, n) by blocks of rows, `bounds` (blocks + 1,) being their first rows.
 
-    Each `add` is a temporary file in `folder`. Memory: 8 bytes a block and run.
+    Each `add` is a temporary file in `folder`. Memory: a part of it, 8 bytes a block and run.
     """
 
     def __init__(self, bounds: NDArray[np.int64], folder: Any = None) -> None:
@@ -165,15 +165,16 @@ class EntryRuns:
         self._folder = folder
         self._runs: list[tuple[ScratchFile, NDArray[np.int64]]] = []
 
-    def add(self, rows: Ints, columns: Ints, values: NDArray[Any]) -> None:
-        """Add entries (m,) each, by rising rows."""
-        if rows.size == 0:
-            return
-        records = np.empty(rows.size, dtype=RECORD)
-        records["row"], records["column"], records["value"] = rows, columns, values
-        file = ScratchFile(self._folder, records.nbytes)
-        file.write(0, records)
-        self._runs.append((file, np.searchsorted(rows, self.bounds)))
+    def add(self, parts: Iterable[tuple[Ints, Ints, NDArray[Any]]]) -> None:
+        """Add rows, columns and values (m,) of entries, part after part, by rising rows in all."""
+        file, at = ScratchFile(self._folder, 0), np.zeros(self.bounds.size, dtype=np.int64)
+        for rows, columns, values in parts:
+            records = np.empty(rows.size, dtype=RECORD)
+            records["row"], records["column"], records["value"] = rows, columns, values
+            file.write(int(at[-1]) * RECORD.itemsize, records)
+            at += np.searchsorted(rows, self.bounds)
+        if at[-1]:
+            self._runs.append((file, at))
 
     def block(self, number: int) -> sp.csr_matrix:
         """The rows of a block, (rows, n), columns rising."""

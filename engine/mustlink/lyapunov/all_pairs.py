@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_choice
 from mustlink.errors import InputError, OutOfMemoryError
-from mustlink.lyapunov.dense import solve_dense
 from mustlink.lyapunov.diffusion import Diffusion
-from mustlink.lyapunov.equation import LyapunovProblem
-from mustlink.lyapunov.fields import DenseField, Field, Floats, LocalField, LowRankField
+from mustlink.lyapunov.equation import LyapunovProblem, Problem, solve_dense
+from mustlink.lyapunov.fields import DenseField, Field, Floats, LocalField, LowRankField, none
 from mustlink.lyapunov.krylov import solve_batches
-from mustlink.lyapunov.new_edges import none
-from mustlink.lyapunov.pair_propagation import Asked
-from mustlink.lyapunov.solver_choice import choose
+from mustlink.lyapunov.pair_propagation import Asked, choose
+from mustlink.lyapunov.regions import MemoryRows
+from mustlink.observe import Recorder
 
 Ints = NDArray[np.int64]
 _COLUMNS = 256  # of F written out at once
@@ -141,13 +140,17 @@ class AllPairs:
         return np.column_stack([first, second]), values
 
 
-def all_pairs(asked: Asked, solver: str, nodes: Ints, rows: Ints) -> AllPairs:
-    """F of a problem, found as `solve_pairs` does, but kept whole; raises InputError."""
-    field = asked.of_copies(_field(asked, choose(asked.problem, solver)))
-    return AllPairs(field, nodes, rows)
+def all_pairs(
+    problem: Problem, solver: str, tol: float, memory: int, nodes: Ints, rows: Ints
+) -> AllPairs:
+    """F of a problem in memory, found as `solve_pairs` does, but kept whole; raises InputError."""
+    laplacian: Any = problem.laplacian
+    asked = Asked(problem, MemoryRows(laplacian, memory, laplacian.weights), 0, tol, Recorder())
+    field = _field(asked, choose(problem, solver), memory)
+    return AllPairs(asked.rows.of_copies(field), nodes, rows)
 
 
-def _field(asked: Asked, solver: str) -> DenseField | LocalField | LowRankField:
+def _field(asked: Asked, solver: str, memory: int) -> DenseField | LocalField | LowRankField:
     problem = asked.problem
     if problem.sources.count == 0:
         return LowRankField((), problem.size)
@@ -155,13 +158,13 @@ def _field(asked: Asked, solver: str) -> DenseField | LocalField | LowRankField:
         return solve_dense(problem)
     if solver == "diffusion":
         diffusion = Diffusion.prepare(problem, asked.sharp)
-        _check_room(diffusion.bytes_per_source() * problem.sources.count, asked.memory)
+        _check_room(diffusion.bytes_per_source() * problem.sources.count, memory)
         return diffusion.spread(problem.sources)
     assert isinstance(problem, LyapunovProblem)
     terms: list[Any] = []
-    for batch in solve_batches(problem, tol=asked.krylov_tol(problem), memory=asked.memory):
+    for batch in solve_batches(problem, tol=asked.krylov_tol(problem), memory=memory):
         terms += batch.field.terms
-        _check_room(sum(Z.nbytes for Z, _ in terms), asked.memory)
+        _check_room(sum(Z.nbytes for Z, _ in terms), memory)
     return LowRankField(tuple(terms), problem.size)
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from mustlink.lyapunov.fields import Field
+from mustlink.lyapunov.fields import DenseField, Field
 from mustlink.lyapunov.sources import Sources
+from mustlink.numeric import dense_algebra
 from mustlink.operators.grounded_laplacian import Block, GroundedLaplacian
+
+_COLUMNS = 256  # unit vectors or probes treated at once
+_EXACT_BELOW = 2000  # nodes: the residual is summed over all unit vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,33 +90,51 @@ class ExhaustiveProblem:
         return self.apply(F.dot(self.apply(X))) - self.weight * self.sources.dot(X)
 
 
-class Problem(Protocol):
-    """What `residual`, the dense and the diffusion solver ask of a problem."""
+Problem = LyapunovProblem | ExhaustiveProblem
 
-    @property
-    def laplacian(self) -> GroundedLaplacian:
-        """L̄."""
-        ...
 
-    @property
-    def sources(self) -> Sources:
-        """Y."""
-        ...
+@dataclass(frozen=True)
+class Residual:
+    """‖left − right side‖/‖right side‖ in the Frobenius norm; `exact`, or an estimate."""
 
-    @property
-    def size(self) -> int:
-        """Number m of nodes."""
-        ...
+    relative: float
+    exact: bool
 
-    @property
-    def weight(self) -> float:
-        """What multiplies Y on the right side."""
-        ...
 
-    def symbol(self, a: Block, b: Block) -> Block:
-        """φ with F = Σ φ(λ_i, λ_j) q_iq_iᵀYq_jq_jᵀ."""
-        ...
+def residual(problem: Problem, field: Field, *, probes: int = 64, seed: int = 0) -> Residual:
+    """How far F is from solving the problem, from nothing but products with F.
 
-    def defect(self, F: Field, X: Block) -> Block:
-        """Left minus right side, times a block."""
-        ...
+    Up to 2,000 nodes the residual matrix R is applied to all unit vectors. Beyond, ‖R‖² is the
+    mean of ‖Rz‖² over random signs z (Hutchinson 1989); its standard error is at most
+    ‖R‖²·(2/probes)^½, 9 % of ‖R‖ with 64 probes. Cost: 2 products with F and M per vector.
+    """
+    m = problem.size
+    size = problem.weight * problem.sources.norm
+    exact = m <= _EXACT_BELOW
+    rng = np.random.default_rng(seed)
+    count = m if exact else probes
+    total = 0.0
+    for start in range(0, count, _COLUMNS):
+        width = min(_COLUMNS, count - start)
+        if exact:
+            X = np.zeros((m, width))
+            X[np.arange(start, start + width), np.arange(width)] = 1.0
+        else:
+            X = rng.choice([-1.0, 1.0], size=(m, width))
+        R = problem.defect(field, X)
+        total += float(np.vdot(R, R))
+    if not exact:
+        total /= count
+    return Residual(float(np.sqrt(total)) / size if size > 0 else float(np.sqrt(total)), exact)
+
+
+def solve_dense(problem: Problem) -> DenseField:
+    """F = Q(φ(λ_i, λ_j) ∘ QᵀYQ)Qᵀ with L̄ = QΛQᵀ, to rounding.
+
+    For the Lyapunov equation this is Bartels & Stewart (1972): L̄ is symmetric, so that its Schur
+    form is diagonal and the triangular solve a division. Cost 9m³ + 6m³ operations, five matrices.
+    """
+    values, Q = dense_algebra.eigh(problem.laplacian.to_dense())
+    Y = Q.T @ problem.sources.dot(Q)
+    F = Q @ (Y * problem.symbol(values[:, None], values)) @ Q.T
+    return DenseField(0.5 * (F + F.T))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
@@ -11,7 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.blocks import combine, gram
+from mustlink.kernels.blocks import combine, gram, workers
+from mustlink.kernels.disjoint_sum import disjoint_sum
 from mustlink.kernels.factored_entries import (
     Factor,
     Listing,
@@ -21,8 +23,7 @@ from mustlink.kernels.factored_entries import (
     strongest_entries,
 )
 from mustlink.kernels.sampled_product import sampled_product
-from mustlink.lyapunov.new_edges import NewEdges, best_of, none, once
-from mustlink.lyapunov.work_pieces import Span, each_of, spans_of
+from mustlink.linear.by_columns import Advance, silent
 from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block
 
@@ -32,6 +33,9 @@ _MISSED = 1 / 16  # products below this share of that are left out of the search
 _NEARLY = 0.9  # of it: what is found there may be above it with those products
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.integer]
+PIECES = 64
+Span = tuple[int, int]
 Term = tuple[Block, Floats]
 Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
 
@@ -246,3 +250,117 @@ def strongest(field: Field, pattern: Edges, count: int, floor: float) -> NewEdge
         return none()
     rows, columns, beliefs = (np.concatenate(part) for part in zip(*found, strict=True))
     return once(rows, columns, beliefs, m)
+
+
+@dataclass(frozen=True, eq=False)
+class NewEdges:
+    """Pairs i < j outside the graph with their F_ij > 0, each (e,)."""
+
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    beliefs: NDArray[np.float64]
+
+    @property
+    def count(self) -> int:
+        """Number e of pairs."""
+        return int(self.first.size)
+
+    def matrix(self, m: int) -> sp.csr_matrix:
+        """The beliefs as a symmetric matrix (m, m)."""
+        upper = sp.csr_matrix((self.beliefs, (self.first, self.second)), shape=(m, m))
+        return disjoint_sum(sp.csr_matrix(upper.T), upper)
+
+    def rows(self, first: int, shape: tuple[int, int]) -> sp.csr_matrix:
+        """Rows (r, m) of that matrix from `first` on."""
+        if shape[0] == shape[1]:
+            return self.matrix(shape[0])
+        rows, columns = np.append(self.first, self.second), np.append(self.second, self.first)
+        own = (first <= rows) & (rows < first + shape[0])
+        values = np.append(self.beliefs, self.beliefs)[own]
+        found: Any = sp.csr_matrix((values, (rows[own] - first, columns[own])), shape=shape)
+        found.sort_indices()
+        return found
+
+    def pattern(self, m: int) -> Edges:
+        """The pairs as a pattern of m nodes."""
+        return Edges.of_matrix(replace(self, beliefs=np.ones(self.count)).matrix(m))
+
+
+def none() -> NewEdges:
+    """No new edges."""
+    return NewEdges(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+
+def once(rows: Ints, columns: Ints, beliefs: NDArray[np.float64], m: int) -> NewEdges:
+    """Every pair once, whichever of its ends asked for it; F is the one found from the lower."""
+    low, high = np.minimum(rows, columns), np.maximum(rows, columns)
+    pair = low.astype(np.int64) * m + high
+    order = np.argsort(2 * pair + (rows != low), kind="stable")  # the row of the lower end first
+    pair = pair[order]
+    order = order[np.append(True, pair[1:] != pair[:-1])[: pair.size]]
+    return NewEdges(low[order].astype(np.int64), high[order].astype(np.int64), beliefs[order])
+
+
+def best_of(pattern: Edges, values: Block, count: int, floor: float) -> NewEdges:
+    """The `count` largest values > floor of every row of a symmetric pattern, (nnz,)."""
+    held = np.flatnonzero(values > floor)
+    rows = pattern.rows[held]
+    many = np.bincount(rows, minlength=pattern.size)[rows] > count
+    few, held, rows = held[~many], held[many], rows[many]
+    order = np.lexsort((-values[held], rows))
+    rank = np.arange(rows.size) - np.searchsorted(rows, rows)
+    taken = np.concatenate([few, held[order[rank < count]]])
+    return once(pattern.rows[taken], pattern.indices[taken], values[taken], pattern.size)
+
+
+def best_of_pairs(pairs: NewEdges, count: int, floor: float) -> NewEdges:
+    """The `count` largest F > floor of every node in `pairs`, of which F may have any sign."""
+    nodes, compact = np.unique(np.append(pairs.first, pairs.second), return_inverse=True)
+    first, second = np.split(compact.astype(np.int64), 2)
+    near = NewEdges(first, second, pairs.beliefs).matrix(nodes.size)
+    chosen = best_of(Edges.of_matrix(near), near.data, count, floor)
+    return NewEdges(nodes[chosen.first], nodes[chosen.second], chosen.beliefs)
+
+
+def joined(first: Edges, second: Edges) -> Edges:
+    """Where any of two patterns has an entry."""
+    return Edges.of_matrix(sp.csr_matrix(first.ones() + second.ones()))
+
+
+def spans_of(count: int, work: NDArray[Any], pieces: int = PIECES) -> list[Span]:
+    """Consecutive ranges of 0 … count−1 with about equal shares of `work` (count+1,), cumulated."""
+    if count == 0:
+        return []
+    even = np.linspace(0, float(work[-1]) + count, pieces + 1)[1:-1]
+    cuts = np.searchsorted(np.asarray(work[1:]) + np.arange(1, count + 1), even)
+    edges = np.unique(np.concatenate([[0], cuts, [count]]))
+    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+
+
+def each_of(
+    task: Callable[[Span], Any],
+    spans: list[Span],
+    advance: Advance = silent,
+) -> list[Any]:
+    """The results of all spans, in order, in as many threads as the fit may use."""
+    with ThreadPoolExecutor(workers()) as pool:
+        found = []
+        for done, result in enumerate(_ordered(pool, task, spans), 1):
+            found.append(result)
+            advance(done / len(spans))
+        return found
+
+
+def _ordered(pool: ThreadPoolExecutor, task: Any, spans: list[Span]) -> Iterator[Any]:
+    jobs = [pool.submit(task, span) for span in spans]
+    try:
+        for job in jobs:
+            yield job.result()
+    finally:  # on Ctrl-C the pieces not yet begun are given up
+        for job in jobs:
+            job.cancel()
+
+
+def piece(advance: Advance, done: int, count: int) -> Advance:
+    """Progress of one piece of work of several."""
+    return lambda fraction: advance((done + fraction) / count)

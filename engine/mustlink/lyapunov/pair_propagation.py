@@ -1,102 +1,148 @@
-"""F on pairs that are needed: which solver, one rule for all, one answer."""
+"""F on pairs that are needed: one program for memory, disk and ranks, one rule for the solver.
+
+By diffusion F is found part by part of the constraints, in the regions that their sources reach:
+what is outside of a region does not matter to its sources, by the bounds of `diffusion`. In memory
+there is one region, of all nodes, and one part where that fits.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from mustlink.linear.by_columns import Advance, towards
-from mustlink.lyapunov.dense import solve_dense
-from mustlink.lyapunov.diffusion import Diffusion, solve_diffusion
-from mustlink.lyapunov.equation import LyapunovProblem, Problem
-from mustlink.lyapunov.fields import FLOOR, Field, Floats, LowRankField, strongest
+from mustlink.cost.method_cost import SPREAD_DENSE_BELOW, region_bytes
+from mustlink.errors import InputError
+from mustlink.linear.by_columns import Advance, silent, towards
+from mustlink.lyapunov.diffusion import Diffusion, reached, starts_of
+from mustlink.lyapunov.equation import LyapunovProblem, Problem, residual, solve_dense
+from mustlink.lyapunov.fields import (
+    FLOOR,
+    LocalField,
+    LowRankField,
+    NewEdges,
+    best_of_pairs,
+    none,
+    strongest,
+)
 from mustlink.lyapunov.krylov import Batch, convergence, solve_batches
-from mustlink.lyapunov.new_edges import NewEdges, best_of, joined, none
-from mustlink.lyapunov.residual import residual
-from mustlink.lyapunov.solver_choice import choose
-from mustlink.lyapunov.source_batches import source_parts
-from mustlink.lyapunov.sources import given_pairs
-from mustlink.lyapunov.work_pieces import piece
+from mustlink.lyapunov.regions import MemoryRows, Region, Said
+from mustlink.lyapunov.sources import Sources, given_pairs, source_parts
 from mustlink.observe import Recorder
 from mustlink.operators.edges import Edges
-from mustlink.operators.laplacian import Block
 from mustlink.result import Convergence
 from mustlink.stopping import TIME_LIMIT
 
-FieldOf = TypeVar("FieldOf", bound=Field)
+SOLVERS = ("auto", "dense", "diffusion", "krylov")
+MEMORY = 2 << 30  # bytes for one batch of constraints, unless the caller says otherwise
 SEARCH_MU, SEARCH_TOL = 0.2, 1e-3  # where new edges are looked for when F is nowhere small
+_NODE = 2_048  # bytes a node for a batch, if `MEMORY` is less, where blocks are not in one memory
+_LOCAL_MU = 0.02  # for smaller μ sources reach most nodes of most graphs
+_ALL_BELOW = 5_000  # nodes up to which every pair may become an edge
 _ROWS_BELOW = 20_000  # nodes: below, all of a low-rank F is looked through for new edges
 _SMALL = 10.0  # times the largest |F|: below it, F counts and not the beliefs
 _PAIR = 100  # bytes that such a pair takes, on the way
 _PROBES, _MANY = (16, 2), 1_000  # for up to so many sources, and beyond: ‖Rz‖ hardly varies then
+_SAMPLE = 8  # sources that tell how far they reach
+_PARTS, _FEW = 24, 16  # of the constraints where nothing limits them, of so many sources at least
+_WHOLE = 1 << 28  # bytes up to which they are not divided at all
 _SPREADING = 0.7  # share of the time until the sources are spread
-MEMORY = 2 << 30  # bytes for one batch of constraints, unless the caller says otherwise
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class PropagatedPairs:
     """F where it is needed, on edges `beliefs` (nnz,) and as `new` ones, and how it was found.
 
-    `largest` is the largest |F_ij| of all that were computed, `agreement` the share of the given
-    pairs whose F has their sign; |F| up to `floor` is taken for zero; `told` says it in a line.
+    On disk and on ranks F on edges is with the rows, and `beliefs` is None. `largest` is the
+    largest |F_ij| of all that were computed, `agreement` the share of the given pairs whose F has
+    their sign; |F| up to `floor` is taken for zero; `counts` are edges strengthened, weakened,
+    added and untouched; `told` says it in a line.
     """
 
-    beliefs: Block
+    beliefs: Floats | None
     new: NewEdges
     convergence: Convergence
     largest: float
     agreement: float
     floor: float
+    counts: dict[str, Any]
     told: str
     about: dict[str, Any]
 
-    def knowing(self, **more: Any) -> PropagatedPairs:
-        """The same with more said about it."""
-        return replace(self, about=self.about | more)
+
+def choose(problem: Problem, solver: str, *, everywhere: bool = False, at_home: bool = True) -> str:
+    """The solver that "auto" stands for, LAPACK where F is wanted everywhere; raises InputError."""
+    if everywhere:
+        if solver not in ("auto", "dense"):
+            raise InputError(
+                f'new_edges: "all" takes every F, which is for "dense", not "{solver}"'
+            )
+        if problem.size > _ALL_BELOW:
+            raise InputError(
+                f'new_edges: "all" makes a graph of all pairs of {problem.size:,} nodes; at most '
+                f"{_ALL_BELOW:,} will do, give a number such as 20"
+            )
+        return "dense"
+    if solver == "krylov" and not isinstance(problem, LyapunovProblem):
+        raise InputError('solver: "krylov" is for SRCP; use "diffusion" or "dense" for E2CP')
+    if solver != "auto":
+        return solver
+    if at_home and problem.size <= SPREAD_DENSE_BELOW:
+        return "dense"
+    far = isinstance(problem, LyapunovProblem) and problem.mu < _LOCAL_MU
+    return "krylov" if far else "diffusion"
 
 
 def solve_pairs(
     problem: Problem,
     recorder: Recorder,
     *,
+    rows: MemoryRows | None = None,
+    places: Ints | None = None,
     new_edges: int | None = 20,
     solver: str = "auto",
     tol: float = 1e-3,
     memory: int = MEMORY,
-    copies: Floats | None = None,
 ) -> PropagatedPairs:
     """F on the graph's edges, on the given pairs and on at most `new_edges` new edges per node.
 
+    `rows` of W are where they are, with room for factors; None: in memory, with `memory` bytes.
+    `places` (t,), rising, are the nodes that the rows of the sources' B (t, c) are, None: all.
     None makes every F_ij > 0 an edge, by LAPACK, up to 5,000 nodes.
 
-    * "dense": every entry by LAPACK, O(m³); "auto" takes it up to 2,000 nodes.
+    * "dense": every entry by LAPACK, O(m³); "auto" takes it up to 2,000 nodes in memory.
     * "diffusion": every entry to tol·max|Y|; "auto" takes it for larger graphs.
     * "krylov": residual tol in the Frobenius norm for any μ; "auto" takes it for μ < 0.02. Above
-      20,000 nodes it looks for new edges where diffusion with μ = 0.2 finds F > 0, and says so.
-      Raises InputError for E2CP, which needs no such solver.
+      20,000 nodes, and elsewhere than in memory, it looks for new edges where diffusion with
+      μ = 0.2 finds F > 0, and says so. Raises InputError for E2CP, which needs no such solver.
 
-    Of nodes that stand for `copies` (m,) the problem's solution is C^½FC^½, see `sources_of`, and F
-    of one copy and another is given, as sharp as `tol` says.
+    Of nodes that stand for several copies the problem's solution is C^½FC^½, see `sources_of`, and
+    F of one copy and another is given, as sharp as `tol` says.
 
-    Neither of the last two holds much more than `memory` bytes for its factors: the constraints
-    are taken in parts where need be.
+    Neither of the last two holds much more than its room for its factors: the constraints are taken
+    in parts where need be. On ranks the same bits on any number of them.
     """
-    chosen = choose(problem, solver, everywhere=new_edges is None)
-    edges = problem.laplacian.pattern
+    everywhere = new_edges is None
+    if rows is None:
+        copies = getattr(problem.laplacian, "weights", None)
+        rows = MemoryRows(problem.laplacian, memory, copies)
+    chosen = choose(problem, solver, everywhere=everywhere, at_home=rows.in_memory)
+    most = problem.size if new_edges is None else new_edges
+    asked = Asked(problem, rows, most, tol, recorder, places, everywhere)
     if problem.sources.count == 0:
         recorder.note("constraints: nothing to spread, the graph stays as it is")
         done = Convergence("none", "nothing to solve", 0, np.zeros(1), tol)
-        said = "nothing to spread"
-        return PropagatedPairs(np.zeros(edges.nnz), none(), done, 0.0, 1.0, 0.0, said, {})
+        return asked.answer(np.empty(0), none(), 0.0, done, "nothing to spread")
     with recorder.stage("constraint propagation") as advance:
-        everywhere = new_edges is None
-        most = problem.size if new_edges is None else new_edges
-        asked = Asked(problem, most, tol, memory, recorder, advance, copies, everywhere)
-        return _SOLVERS[chosen](asked)
+        return _SOLVERS[chosen](replace(asked, advance=advance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,40 +150,47 @@ class Asked:
     """What F is wanted for, and by what means."""
 
     problem: Problem
+    rows: MemoryRows
     new_edges: int
     tol: float
-    memory: int
     recorder: Recorder
-    advance: Advance
-    copies: Floats | None = None
+    places: Ints | None = None
     everywhere: bool = False
-
-    @property
-    def edges(self) -> Edges:
-        """The graph's edges, where F is always wanted."""
-        return self.problem.laplacian.pattern
+    advance: Advance = silent
 
     @cached_property
-    def given(self) -> tuple[Edges, Block]:
-        """The given pairs, where F is always wanted, and their beliefs."""
-        return given_pairs(self.problem.sources)
+    def given(self) -> tuple[Ints, Floats]:
+        """The given pairs by their numbers, rising, where F is always wanted, and their beliefs."""
+        pattern, beliefs = given_pairs(self.problem.sources)
+        first, second, once = upper(pattern)
+        if self.places is not None:
+            first, second = self.places[first], self.places[second]
+        return first * self.problem.size + second, beliefs[once]
 
-    def of_copies(self, field: FieldOf) -> FieldOf:
-        """F between copies, of the problem's solution."""
-        return field if self.copies is None else field.scaled(1.0 / np.sqrt(self.copies))
+    @cached_property
+    def of_all_nodes(self) -> Problem:
+        """The problem with its sources among all nodes."""
+        if self.places is None:
+            return self.problem
+        Y = self.problem.sources.at(self.places, self.problem.size)
+        return replace(self.problem, sources=Y)
 
     @cached_property
     def largest(self) -> float:
         """Largest |Y_ij| of two copies."""
-        Y = self.problem.sources
-        return Y.largest if self.copies is None else Y.scaled(1.0 / np.sqrt(self.copies)).largest
+        Y, copies = self.problem.sources, self.rows.copies
+        if copies is None:
+            return Y.largest
+        often = copies if self.places is None else copies[self.places]
+        return Y.scaled(1.0 / np.sqrt(often)).largest
 
     @cached_property
     def sharp(self) -> float:
         """The bound on errors of the problem's solution, as a share of its largest source."""
-        if self.copies is None:
+        copies = self.rows.copies
+        if copies is None:
             return self.tol
-        gain = self.problem.sources.largest / (float(self.copies.min()) * self.largest)
+        gain = self.problem.sources.largest / (float(copies.min()) * self.largest)
         return self.tol / max(1.0, gain)
 
     def krylov_tol(self, problem: LyapunovProblem) -> float:
@@ -149,144 +202,320 @@ class Asked:
         """|F| that is taken for zero, by the size of the beliefs."""
         return FLOOR * self.tol * self.largest
 
-    def exact_floor(self, found: list[Block]) -> float:
-        """The same where F is not cut off."""
-        largest = max(float(np.abs(values).max(initial=0.0)) for values in found)
-        return exact_floor(self.tol, self.largest, largest)
-
-    def on(self, fields: Iterable[Field], more: Sequence[Edges] = ()) -> list[Block]:
-        """The sum of the fields on the edges, the given pairs and more patterns."""
-        patterns = [self.edges, self.given[0], *more]
-        found = [np.zeros(pattern.nnz) for pattern in patterns]
-        for one in fields:
-            field = self.of_copies(one)
-            for at, pattern in enumerate(patterns):
-                found[at] += field.on_pattern(pattern)
-        return found
+    def exact_floor(self, F: Floats) -> float:
+        """The same where F is not cut off: less where all of it is far below the beliefs."""
+        largest = max(self.rows.largest(), float(np.abs(F).max(initial=0.0)))
+        return FLOOR * self.tol * min(self.largest, _SMALL * largest)
 
     def answer(
-        self, found: list[Block], new: NewEdges, floor: float, done: Convergence, told: str
+        self,
+        F: Floats,
+        new: NewEdges,
+        floor: float,
+        done: Convergence,
+        told: str,
+        **about: Any,
     ) -> PropagatedPairs:
-        """F on edges and given pairs, `found`, and on new edges."""
-        largest = max(float(np.abs(values).max(initial=0.0)) for values in (*found, new.beliefs))
-        beliefs = self.given[1]
-        agreement = float(np.mean(found[1] * beliefs > 0)) if beliefs.size else 1.0
-        about = {"propagation": done.solver, "sources": self.problem.sources.count}
-        return PropagatedPairs(found[0], new, done, largest, agreement, floor, told, about)
-
-
-def exact_floor(tol: float, largest_belief: float, largest: float) -> float:
-    """|F| that is taken for zero: less where all F is far below the beliefs (small μ)."""
-    return FLOOR * tol * min(largest_belief, _SMALL * largest)
+        """F of the given pairs, and on new edges; on the others it is with the rows."""
+        ends = [self.rows.largest(), *(np.abs(f).max(initial=0.0) for f in (F, new.beliefs))]
+        agreement = float(np.mean(F * self.given[1] > 0)) if F.size else 1.0
+        if count := self.problem.sources.count:
+            about = {"propagation": done.solver, "sources": count, **about}
+        counts, largest = self.rows.counts(floor, new.count), float(max(ends))
+        beliefs = self.rows.beliefs if self.rows.in_memory else None
+        return PropagatedPairs(beliefs, new, done, largest, agreement, floor, counts, told, about)
 
 
 def _by_lapack(asked: Asked) -> PropagatedPairs:
     """All of F at once."""
-    m = asked.problem.size
+    problem, rows, m = asked.of_all_nodes, asked.rows, asked.problem.size
     if asked.everywhere:
         asked.recorder.budget.ask(_PAIR * m * m, f"all pairs of {m:,} nodes as edges")
-    field = solve_dense(asked.problem)
-    left = residual(asked.problem, field).relative
-    found = asked.on([field])
-    floor = 0.0 if asked.everywhere else asked.exact_floor(found)
-    new = strongest(asked.of_copies(field), asked.edges, asked.new_edges, floor)
+    field = solve_dense(problem)
+    left = residual(problem, field).relative
+    field = rows.of_copies(field)
+    rows.add(field)
+    F = rows.of_pairs(field, *np.divmod(asked.given[0], m))
+    floor = 0.0 if asked.everywhere else asked.exact_floor(F)
+    new = strongest(field, problem.laplacian.pattern, asked.new_edges, floor)
     done = Convergence("dense", "direct", 1, np.array([left]), asked.tol)
     told = f"dense: all of F, relative residual {left:.1e}"
-    return asked.answer(found, new, floor, done, told).knowing(residual=left)
+    return asked.answer(F, new, floor, done, told, residual=left)
 
 
 def _by_diffusion(asked: Asked) -> PropagatedPairs:
-    """All constraints at once, or in parts within the memory: once for F, once for new edges."""
-    problem, Y, advance = asked.problem, asked.problem.sources, asked.advance
-    diffusion = Diffusion.prepare(problem, asked.sharp)
-    room = max(2, int(asked.memory / max(1.0, diffusion.bytes_per_source())))
-    about: dict[str, Any] = {"terms": int(diffusion.filter.weights.size)}
-    if Y.count <= room:
-        field = diffusion.spread(Y, lambda fraction: advance(_SPREADING * fraction))
-        new = asked.of_copies(field).strongest(asked.edges, asked.new_edges)
-        found = asked.on([field])
-        about["reach"] = field.reach
-        probes = _PROBES[Y.count > _MANY]
-        about["residual"] = residual(problem, field, probes=probes).relative
-    else:
-        cut = list(source_parts(Y, room))
-        asked.recorder.note(
-            f"{Y.count:,} sources are spread in {len(cut)} parts, twice, to save memory"
-        )
-        candidates = none().pattern(problem.size)
-
-        def first() -> Iterator[Field]:
-            nonlocal candidates
-            for done, part in enumerate(cut):
-                field = diffusion.spread(part, piece(advance, done, 2 * len(cut)))
-                near = asked.of_copies(field)
-                candidates = joined(candidates, near.candidates(asked.edges, asked.new_edges))
-                yield field
-
-        found = asked.on(first())
-        beliefs = np.zeros(candidates.nnz)
-        for done, part in enumerate(cut, len(cut)):
-            field = diffusion.spread(part, piece(advance, done, 2 * len(cut)))
-            beliefs += asked.of_copies(field).on_pattern(candidates)
-        new = best_of(candidates, beliefs, asked.new_edges, asked.floor)
-        about["parts"] = len(cut)
-    accuracy = np.array([diffusion.plan.bound / Y.largest])
+    """All constraints at once, or in parts within the room there is."""
+    spreading = Spreading(asked, Diffusion.prepare(asked.problem, asked.sharp, asked.places))
+    F, new = spreading.found()
+    diffusion = spreading.diffusion
+    accuracy = np.array([diffusion.plan.bound / asked.problem.sources.largest])
     steps = diffusion.filter.degree
-    reached = Convergence("diffusion", "tolerance", steps, accuracy, asked.tol)
+    done = Convergence("diffusion", "tolerance", steps, accuracy, asked.tol)
     told = f"diffusion: every F within {accuracy[0]:.2g} of the largest belief, {steps} steps"
-    return asked.answer(found, new, asked.floor, reached, told).knowing(**about)
+    return asked.answer(F, new, asked.floor, done, told, **spreading.about)
 
 
 def _by_krylov(asked: Asked) -> PropagatedPairs:
-    """One batch of constraints after the other; above 20,000 nodes only entries are kept of it."""
-    problem = asked.problem
+    """One batch of constraints after the other, of which only entries are kept.
+
+    Of small graphs in memory factors are kept, and all rows of F looked through for new edges.
+    """
+    problem, rows, m = asked.of_all_nodes, asked.rows, asked.problem.size
     assert isinstance(problem, LyapunovProblem)
-    whole = problem.size <= _ROWS_BELOW
-    outside = [] if whole else [_where_near(asked, problem)]
-    sharp = asked.krylov_tol(problem)
+    whole = rows.in_memory and m <= _ROWS_BELOW
+    near = none() if whole or not asked.new_edges else _where_near(asked)
+    given, searched = asked.given[0], near.first * m + near.second
+    keys = np.union1d(given, searched)
+    sharp, F = asked.krylov_tol(problem), np.zeros(1)
+    in_memory = rows.in_memory and rows.room is not None
+    room = rows.room if in_memory else max(MEMORY, _NODE * m)
+    how: dict[str, Any] = {"on_step": towards(sharp, asked.advance)}
     batches: list[Batch] = []
     fields: list[LowRankField] = []
-
-    def each() -> Iterator[Field]:
-        until, on_step = asked.recorder.deadline, towards(sharp, asked.advance)
-        for batch in solve_batches(
-            problem, tol=sharp, memory=asked.memory, on_step=on_step, deadline=until
-        ):
-            batches.append(replace(batch, field=LowRankField((), problem.size)))
-            if whole:
-                fields.append(batch.field)
-            yield batch.field
-
-    found = asked.on(each(), outside)
+    until = asked.recorder.deadline
+    for batch in solve_batches(problem, tol=sharp, memory=room, deadline=until, **how):
+        field = rows.of_copies(batch.field)
+        rows.add(field)
+        F = F + rows.of_pairs(field, *np.divmod(keys, m))
+        batches.append(replace(batch, field=LowRankField((), m)))
+        fields += [field] if whole else []
+    F = rows.joined(F)
     done = convergence(problem, batches, sharp)
     if not done.converged.all():
         cut = done.reason == TIME_LIMIT
         (asked.recorder.leave_out if cut else asked.recorder.warn)(done.status)
-    floor = asked.exact_floor(found[:2])
+    on_given = F[np.searchsorted(keys, given)]
+    floor = asked.exact_floor(on_given)
     if whole:
-        field = LowRankField(tuple(t for f in fields for t in f.terms), problem.size)
-        new = strongest(asked.of_copies(field), asked.edges, asked.new_edges, floor)
+        field = LowRankField(tuple(t for f in fields for t in f.terms), m)
+        new = strongest(field, problem.laplacian.pattern, asked.new_edges, floor)
     else:
-        new = best_of(outside[0], found[2], asked.new_edges, floor)
+        near = replace(near, beliefs=F[np.searchsorted(keys, searched)])
+        new = best_of_pairs(near, asked.new_edges, floor)
     left = float(done.residuals.max())
     told = f"krylov: relative residual {left:.1e} in {done.iterations} steps"
-    answer = asked.answer(found, new, floor, done, told)
-    return answer.knowing(residual=left, batches=len(batches))
+    return asked.answer(on_given, new, floor, done, told, residual=left, batches=len(batches))
 
 
-def note_search(mu: float, recorder: Recorder) -> None:
-    """Say where new edges can be."""
-    recorder.note(
-        f"new edges are looked for where diffusion with mu = {SEARCH_MU} finds F > 0: with "
-        f"mu = {mu:g} nearly every node reaches every other"
-    )
-
-
-def _where_near(asked: Asked, problem: LyapunovProblem) -> Edges:
+def _where_near(asked: Asked) -> NewEdges:
     """Where diffusion with a larger μ finds new edges: nearly every F_ij > 0 for a small one."""
-    note_search(problem.mu, asked.recorder)
-    near = solve_diffusion(replace(problem, mu=SEARCH_MU), tol=SEARCH_TOL)
-    return asked.of_copies(near).strongest(asked.edges, 2 * asked.new_edges).pattern(problem.size)
+    problem: Any = asked.problem
+    asked.recorder.note(
+        f"new edges are looked for where diffusion with mu = {SEARCH_MU} finds F > 0: with "
+        f"mu = {problem.mu:g} nearly every node reaches every other"
+    )
+    near = replace(problem, mu=SEARCH_MU)
+    search = replace(asked, problem=near, new_edges=2 * asked.new_edges, tol=SEARCH_TOL)
+    diffusion = Diffusion.prepare(near, SEARCH_TOL, asked.places)
+    return Spreading(replace(search, advance=silent), diffusion, on_edges=False).found()[1]
 
 
 _SOLVERS = {"dense": _by_lapack, "diffusion": _by_diffusion, "krylov": _by_krylov}
+
+
+@dataclass(eq=False)
+class Spreading:
+    """F by diffusion: parts of the constraints, one after the other, each in its region.
+
+    New edges are first those that are among the largest of one part; then whatever can be as large
+    in the sum as the last of a node's: that is above its share in some part, as in TPUT. Where
+    fields are not kept but spread again, in memory, the first must do.
+    Source: Cao & Wang 2004.
+    """
+
+    asked: Asked
+    diffusion: Diffusion
+    on_edges: bool = True  # whether F on edges is wanted
+    done: int = 0
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.rows, self.size = self.asked.rows, self.asked.problem.size
+        self.fields: list[tuple[int, Ints, Callable[[], tuple[LocalField, Edges]]]] = []
+        self.candidates: list[Ints] = []
+        self.parts_of = np.zeros(self.size, dtype=np.int16)  # parts that reach a node
+        self.of_all = 1  # parts, as far as is known
+
+    def found(self) -> tuple[Floats, NewEdges]:
+        """F of the given pairs, and new edges; F on edges is delivered to the rows."""
+        parts = self._parts()
+        self.about["terms"] = int(self.diffusion.filter.weights.size)
+        if self.rows.in_memory and len(parts) > 1:
+            count = self.asked.problem.sources.count
+            self.asked.recorder.note(
+                f"{count:,} sources are spread in {len(parts)} parts, twice, to save memory"
+            )
+        self._spread(parts)
+        self.about["parts"] = self.done
+        given, near = self.asked.given[0], self._of_all(self.candidates)
+        queries = np.union1d(near, given)
+        F = self._sums(queries)
+        if not self.rows.in_memory:
+            on_near = F[np.searchsorted(queries, near)]
+            missed = np.setdiff1d(self._of_all(self._missed(near, on_near)), near)
+            rest = np.setdiff1d(missed, queries)
+            order = np.argsort(np.append(queries, rest))
+            F = np.append(F, self._sums(rest))[order]
+            queries, near = np.append(queries, rest)[order], np.union1d(near, missed)
+        self.fields.clear()
+        wanted = NewEdges(*np.divmod(near, self.size), F[np.searchsorted(queries, near)])
+        new = best_of_pairs(wanted, self.asked.new_edges, self.asked.floor)
+        return F[np.searchsorted(queries, given)], new
+
+    # --- parts
+
+    def _parts(self) -> list[Sources]:
+        """The constraints, in as few parts as there is room for."""
+        Y, room = self.asked.problem.sources, self.rows.room
+        if self.rows.in_memory:
+            each = max(1.0, self.diffusion.bytes_per_source())
+            count = Y.count if room is None else max(2, int(room / each))
+            return [Y] if Y.count <= count else list(source_parts(Y, count))
+        if room is None and self._bytes(self.size, float(self.size) * Y.count) <= _WHOLE:
+            return [Y]
+        if room is None:
+            return list(source_parts(Y, max(_FEW, -(-Y.count // _PARTS))))
+        chosen = np.unique(np.linspace(0, Y.count - 1, min(_SAMPLE, Y.count)).astype(np.int64))
+        alone = [Sources(sp.csc_matrix(Y.B[:, [a]]), sp.csr_matrix((1, 1))) for a in chosen]
+        reach = float(self._sizes(self._reached(alone)).mean())
+        count = Y.count
+        while count > 2 and self._bytes(min(self.size, count * reach), count * reach) > room:
+            count = max(2, count * 3 // 4)
+        return [Y] if count == Y.count else list(source_parts(Y, count))
+
+    def _bytes(self, nodes: float, entries: float) -> float:
+        """About what a region of so many nodes takes, and factors of so many entries."""
+        width = self.diffusion.filter.weights.size
+        entry = 3 * width * np.dtype(self.diffusion.dtype).itemsize + 24
+        edges = nodes / self.size * self.rows.n_entries
+        return region_bytes(nodes, edges) + entries * entry
+
+    def _reached(self, parts: list[Sources]) -> Any:
+        laplacian, places = self.rows.laplacian, self.asked.places
+        assert places is not None
+        root = laplacian.space.take(laplacian.space.column(laplacian.root_degree), places)[:, 0]
+        return reached(self.diffusion, places, starts_of(parts, root))
+
+    def _sizes(self, seen: Any) -> Floats:
+        found: Floats = self.rows.laplacian.space.dots(seen, seen)
+        return found
+
+    # --- F
+
+    def _spread(self, parts: list[Sources]) -> None:
+        """F of every part on the edges of its region, and where new edges may be."""
+        left = list(parts)
+        while left:
+            some, seen = left[: self.rows.at_once], None
+            if not self.rows.in_memory:
+                seen = self._reached(some)
+                smaller = self._cut(some, seen)
+                if len(smaller) > len(some):
+                    left[: len(some)] = smaller
+                    continue
+            self.of_all = self.done + len(left)
+            for column, region in self.rows.rounds(seen):
+                found = None
+                if region is not None:
+                    found = self._in(region, some[column], self.done + column)
+                if self.on_edges:
+                    self.rows.deliver(region, found)
+            self.done += len(some)
+            left = left[len(some) :]
+
+    def _cut(self, parts: list[Sources], seen: Any) -> list[Sources]:
+        """The same with parts in two whose region is larger than there is room for."""
+        room = self.rows.room
+        if room is None:
+            return parts
+        found: list[Sources] = []
+        for size, Y in zip(self._sizes(seen), parts, strict=True):
+            wide = self._bytes(size, 0.0) > room
+            found += source_parts(Y, max(2, Y.count // 2)) if wide else [Y]
+        return found
+
+    def _in(self, region: Region, Y: Sources, number: int) -> Floats:
+        """F of a part on the edges of its region; what is wanted of it later is kept."""
+        places, laplacian = self.asked.places, region.laplacian
+        if places is not None:
+            Y = Y.at(np.searchsorted(region.nodes, places), region.nodes.size)
+        problem: Any = replace(self.asked.problem, laplacian=laplacian, sources=Y)
+        diffusion = replace(self.diffusion, problem=problem)
+        field = diffusion.spread(Y, partial(self._heard, number))
+        in_memory, in_parts = self.rows.in_memory, self.of_all > 1
+        if in_memory and self.on_edges and not in_parts:
+            self.about["reach"] = field.reach
+            probes = _PROBES[Y.count > _MANY]
+            self.about["residual"] = residual(problem, field, probes=probes).relative
+        field, pattern = self.rows.of_copies(field), laplacian.pattern
+        near = upper(field.candidates(pattern, self.asked.new_edges))
+        self.candidates.append(self._keys(region.nodes[near[0]], region.nodes[near[1]]))
+        found = field.on_pattern(pattern) if self.on_edges else np.empty(0)
+        if not in_memory:
+            self.parts_of[region.nodes[np.unique(field.rows)]] += 1
+        again = partial(self._again, diffusion) if in_memory and in_parts else None
+        kept = self.rows.kept(field, pattern, again)
+        self.fields.append((number, region.nodes, kept))
+        return found
+
+    def _heard(self, number: int, fraction: float) -> None:
+        self.asked.advance(_SPREADING * (number + fraction) / self.of_all)
+
+    def _again(self, diffusion: Diffusion) -> LocalField:
+        found: LocalField = self.rows.of_copies(diffusion.spread(diffusion.problem.sources))
+        return found
+
+    # --- new edges, and the given pairs
+
+    def _keys(self, first: Ints, second: Ints) -> Ints:
+        """Pairs of nodes as numbers."""
+        low, high = np.minimum(first, second), np.maximum(first, second)
+        return np.asarray(low.astype(np.int64) * self.size + high)
+
+    def _of_all(self, keys: list[Ints]) -> Ints:
+        """What all processes found, each once, rising."""
+        own = np.unique(np.concatenate([np.empty(0, np.int64), *keys]))
+        keys.clear()
+        return np.unique(self.rows.joined(own))
+
+    def _sums(self, queries: Ints) -> Floats:
+        """F of pairs, the sum of what the parts say."""
+        ends = np.divmod(queries, self.size)
+        said = [_said(kept()[0], nodes, ends, number) for number, nodes, kept in self.fields]
+        return self.rows.summed(said, queries.size)
+
+    def _missed(self, near: Ints, F: Floats) -> list[Ints]:
+        """Pairs that may be among the largest of a node, by what the parts here say."""
+        floor, most = self.asked.floor, self.asked.new_edges
+        ends, values = np.concatenate(np.divmod(near, self.size)), np.append(F, F)
+        order = np.lexsort((-values, ends))
+        told, first, counts = np.unique(ends[order], return_index=True, return_counts=True)
+        full = counts >= most
+        told, last = told[full], values[order][first[full] + most - 1]
+        parts_of, found = self.rows.added(self.parts_of), []
+        for _, nodes, kept in self.fields if most else ():
+            least = np.full(nodes.size, floor)
+            _, here, there = np.intersect1d(nodes, told, True, return_indices=True)
+            least[here] = np.maximum(last[there], floor)
+            field, pattern = kept()
+            pairs = field.may_be_above(pattern, least, parts_of[nodes])
+            found.append(self._keys(*(nodes[ends] for ends in pairs)))
+        return found
+
+
+def upper(pattern: Edges) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """Every pair i < j of a symmetric pattern, and which of its entries they are."""
+    first, second = pattern.rows.astype(np.int64), pattern.indices.astype(np.int64)
+    once = first < second
+    return first[once], second[once], once
+
+
+def _said(field: LocalField, nodes: Ints, ends: tuple[Ints, Ints], number: int) -> Said:
+    """What a part says of pairs whose ends are both in its region, where it is not 0."""
+    first, second = (np.minimum(np.searchsorted(nodes, at), nodes.size - 1) for at in ends)
+    inside = np.flatnonzero((nodes[first] == ends[0]) & (nodes[second] == ends[1]))
+    pairs = NewEdges(first[inside], second[inside], np.zeros(inside.size))
+    pattern = pairs.pattern(nodes.size)
+    values = field.on_pattern(pattern)[upper(pattern)[2]]
+    told = np.flatnonzero(values)
+    return number, inside[told], values[told]

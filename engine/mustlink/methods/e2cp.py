@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mustlink.check import check_number
 from mustlink.errors import InputError
 from mustlink.lyapunov.equation import ExhaustiveProblem, Problem
 from mustlink.lyapunov.sources import Sources
 from mustlink.methods.propagated_constraints import PropagatedConstraints
-from mustlink.operators.laplacian import NormalizedLaplacian
 
 
 @dataclass(eq=False, repr=False)
@@ -37,5 +36,5 @@ class E2CP(PropagatedConstraints):
         if self.solver == "krylov":
             raise InputError('solver: "krylov" is for SRCP; use "diffusion" or "dense" for E2CP')
 
-    def _problem(self, laplacian: NormalizedLaplacian, Y: Sources) -> Problem:
+    def _problem(self, laplacian: Any, Y: Sources) -> Problem:
         return ExhaustiveProblem(laplacian, float(self.alpha), Y)

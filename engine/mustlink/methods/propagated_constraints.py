@@ -12,52 +12,119 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import as_integer, check_choice, check_flag, check_positive, check_tolerance
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import Cost, adjusted_cut
-from mustlink.eigen.memory_work import MemoryWork
+from mustlink.cost.method_cost import RESERVE, Cost, adjusted_cut
+from mustlink.cost.process_memory import give_back
+from mustlink.eigen.memory_work import MemoryWork, in_memory
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS as EIGEN_SOLVERS
-from mustlink.eigen.solver import laplacian_of
-from mustlink.eigen.work import DISK, MEMORY, RANKS
+from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
+from mustlink.graph.stored import StoredGraph
+from mustlink.lyapunov.all_pairs import AllPairs, all_pairs
 from mustlink.lyapunov.equation import Problem
-from mustlink.lyapunov.new_edges import NewEdges
-from mustlink.lyapunov.pair_propagation import PropagatedPairs, solve_pairs
-from mustlink.lyapunov.solver_choice import SOLVERS
-from mustlink.lyapunov.sources import Sources, sources_of
-from mustlink.methods.adjusted_answers import AdjustedAnswers, room_for_factors
-from mustlink.methods.adjusted_graph import Adjustment, adjusted_graph
-from mustlink.methods.candidate_cuts import Candidate, CandidateCuts, place_of
-from mustlink.methods.doubts import note_doubts, warn_if_broken, warn_of_gap
+from mustlink.lyapunov.fields import NewEdges
+from mustlink.lyapunov.pair_propagation import SOLVERS, PropagatedPairs, solve_pairs
+from mustlink.lyapunov.regions import MemoryRows, RankRows, StoredRows
+from mustlink.lyapunov.sources import Sources, sources_at
+from mustlink.methods.adjusted_graph import Moves, adjusted_affinity, adjusted_graph
+from mustlink.methods.doubts import (
+    note_alone,
+    note_components,
+    note_contradictions,
+    warn_if_broken,
+    warn_of_gap,
+    warn_of_lost,
+    warn_of_sizes,
+)
+from mustlink.methods.homes import words_of
+from mustlink.methods.informed_clusterer import InformedClusterer
 from mustlink.methods.ncut import VARIANTS
-from mustlink.methods.normalized_cut import cut_of, tell_of_cut
-from mustlink.methods.spread_report import Chosen, spread_report, warn_of_few
+from mustlink.methods.normalized_cut import Cut, cut_of, network_of, tell_of_cut
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, Report
+from mustlink.rounding.block_model import refined_clusters
+from mustlink.scores import satisfaction
+from mustlink.scores.cuts import ClusterSums, mncut_of
 from mustlink.workspace import Workspace
 
+Ints = NDArray[np.int64]
 POWERS = (1.0, 0.5, 0.25)
 ALL = "all"
+FACTORS = 2 * 10**9  # bytes for one part of the constraints where no memory was named
+_SHARE = 4  # of the memory named: beside it there are graph, multigrid and vectors
+_PLACES = 4  # bytes a node while a region is gathered
+_BUFFERS = 80 * 10**6  # for blocks of rows that are read and joined
+_DIGITS = 10  # of MNCut: the same clusters under other numbers differ by rounding
 
 
-@dataclass(frozen=True, eq=False)
-class _Placed(MemoryWork):
-    """A graph of which an adjusted one has fewer linked nodes, `place`."""
+class Tried(NamedTuple):
+    """A candidate as the report lists it: share of the constraints kept, MNCut."""
 
-    place: NormalizedLaplacian
+    power: float
+    variant: str
+    kept: float
+    mncut: float
+
+
+@dataclass(eq=False)
+class BestCut:
+    """Cuts of W* for one power of F and variant after the other; only the best is held.
+
+    It keeps most constraints; of equals it has the least MNCut in the graph as given, then it is
+    the first. `cut` has clusters and rows of nodes of the graph as given, in working order, -1 and
+    0 where a node lost its edges, and sums of weights in W; `lost` nodes are so many.
+    """
+
+    known: Constraints
+    rows: MemoryRows
+    F: PropagatedPairs
+    tried: list[Tried] = field(default_factory=list)
+    cut: Any = None
+    lost: float = 0.0
+    power: float = 1.0
+    variant: str = ""
+
+    def offer(
+        self, cut: Cut, lost: float, labels: Any, cost: float, power: float, variant: str
+    ) -> None:
+        """Compare another, by its labels of the caller's rows and its MNCut."""
+        kept = 1.0 if self.known.is_empty else _kept(satisfaction(labels, self.known.as_given))
+        found = kept, -round(cost, _DIGITS)
+        if all(found > (other.kept, -round(other.mncut, _DIGITS)) for other in self.tried):
+            self.cut, self.lost, self.power, self.variant = cut, lost, power, variant
+        self.tried.append(Tried(power, variant, kept, cost))
 
     @property
-    def laplacian(self) -> NormalizedLaplacian:
-        """Nodes of the adjusted graph among those of the graph."""
-        return self.place
+    def why(self) -> str:
+        """Why the best was taken."""
+        if self.known.is_empty:
+            return "no constraints"
+        if len(self.tried) == 1:
+            return "given"
+        equal = sum(one.kept == max(other.kept for other in self.tried) for one in self.tried)
+        if equal == 1:
+            return f"keeps most constraints of {len(self.tried)} candidates"
+        return f"least normalised cut of {equal} candidates that keep most constraints"
+
+
+def _kept(told: dict[str, float]) -> float:
+    """Share kept by weight, where to lose nodes of pairs breaks these: adjusted graphs may."""
+    counted = told["n_must"] + told["n_cannot"]
+    return told["kept_weighted"] * counted / max(counted + told["n_unclustered"], 1.0)
 
 
 @dataclass(eq=False, repr=False)
-class PropagatedConstraints(AdjustedAnswers):
+class PropagatedConstraints(InformedClusterer):
     """Base of methods that spread pairwise constraints F over the graph and adjust it by them.
 
     W* is W moved by F (FLI11 eq. 9), and cut by its K smoothest eigenvectors as by `NCut`.
@@ -105,92 +172,75 @@ class PropagatedConstraints(AdjustedAnswers):
         """Raise InputError for a parameter of the method that makes no sense."""
 
     @abstractmethod
-    def _problem(self, laplacian: NormalizedLaplacian, Y: Sources) -> Problem:
+    def _problem(self, laplacian: Any, Y: Sources) -> Problem:
         """What F solves."""
 
-    def _run(self, work: Any, known: Constraints, seed: int) -> None:
-        """Algorithm 1 from step 2 on: the best cut of several powers of F and variants of step 5.
+    # --- Algorithm 1, wherever the graph is
+
+    def _best_cut(self, work: Work, known: Constraints, k: int, seed: int) -> BestCut:
+        """Steps 2 to 5: the best cut of several powers of F and variants; raises InputError.
 
         One adjusted graph and its multigrid are held at a time.
         """
-        k = self._clusters(work, known.as_given.classes.size, seed, known)
-        if not isinstance(work, Workspace):
-            from mustlink.methods.ranked_pairs import spread_on_ranks
-            from mustlink.methods.stored_pairs import spread_on_disk
-
-            spread: Any = spread_on_disk if work.home == DISK else spread_on_ranks
-            spread(self, work, known, k, seed)
-            return
-        graph, recorder = work.graph, work.recorder  # 1
-        laplacian = laplacian_of(work)  # 2
-        note_doubts(known, laplacian, recorder)
-        F, name = self._spread(work, laplacian, known, seed)  # 3
-        edges = Adjustment(F.beliefs, F.new).summary(F.floor)
-        warn_of_few(edges, recorder)
-        cuts = CandidateCuts(known, graph=graph)
+        recorder = work.recorder
+        rows, F, name = self._spread(work, known, seed)  # 2, 3
+        if F.counts["weakened"] and not F.counts["strengthened"] and not F.counts["added"]:
+            recorder.warn("F < 0 wherever it changes the graph: few must-links, or it is too far")
+        best = BestCut(known, rows, F)
+        moves = Moves.of(rows, F.new, recorder)
         powers, variants = self._ways(known, F.largest)
         for power in powers:
-            if cuts.tried and recorder.deadline.is_over:
-                left = len(powers) * len(variants) - len(cuts.tried)
+            if best.tried and recorder.deadline.is_over:
+                left = len(powers) * len(variants) - len(best.tried)
                 recorder.leave_out(f"{left} of the graph's cuts were not tried")
                 break
-            adjusted = self._adjusted(work, laplacian, F, power, name, k)  # 4
-            place = place_of(adjusted, laplacian)
-            for variant in variants:
-                cut = cut_of(  # 5
-                    MemoryWork(adjusted),
-                    k,
-                    variant=variant,
-                    solver=self.eigen_solver,
-                    tol=self.eigen_tol,
-                    max_iter=int(self.max_iter),
-                    seed=seed,
-                )
-                tell_of_cut(MemoryWork(adjusted), cut)
-                cuts.add(Candidate(place, cut, power, variant))
-                del cut
+            moves = self._of_power(moves, F, power)
+            adjusted = adjusted_graph(work, moves, k, (name, power))  # 4
+            self._offer(best, work, adjusted, k, power, variants, seed)  # 5
             del adjusted  # before the next is made
-        place, cut = cuts.best.place, cuts.best.cut
-        labels = self._labels_knowing(_Placed(work, place), cut.clusters, k, known, seed)
-        warn_of_gap(cut, recorder)
-        kept = warn_if_broken(labels, known, recorder)
-        self.graph_, self.labels_ = graph, labels
-        self.embedding_ = graph.spread(place.leave(cut.embedding))
-        self.eigenvalues_ = cut.values
-        self._moved = self._change(F, cuts.best.power)
-        self.report_ = self._report(k, F, edges, cuts, kept, recorder)
-
-    def _in_memory_only(self) -> dict[str, bool]:
-        return {
-            **super()._in_memory_only(),
-            "solver": self.solver == "dense",
-            "eigen_solver": self.eigen_solver not in ("auto", "lobpcg"),
-            "new_edges": isinstance(self.new_edges, str),
-        }
+        return best
 
     def _spread(
-        self, work: Workspace, laplacian: NormalizedLaplacian, known: Constraints, seed: int
-    ) -> tuple[PropagatedPairs, str | None]:
-        """Step 3: F on edges and new edges, and the name that it is kept by."""
-        asked = work.name("propagated", type(self).__name__, self._depends(), seed, known)
-        allowed = room_for_factors(work)
-        Y = sources_of(known, laplacian)
-        self._spread_from(Y)
+        self, work: Work, known: Constraints, seed: int
+    ) -> tuple[MemoryRows, PropagatedPairs, Any]:
+        """Step 3: F with the rows that it is of, and what it follows from."""
+        laplacian: Any = work.laplacian
+        at_home = work.home == MEMORY
+        Y, places = placed_sources(work, known)
+        rows = self._rows(work)
 
         def solved() -> PropagatedPairs:
             return solve_pairs(
                 self._problem(laplacian, Y),
                 work.recorder,
+                rows=rows,
+                places=places,
                 new_edges=None if self.new_edges == ALL else int(self.new_edges),
                 solver=self.solver,
                 tol=float(self.tol),
-                memory=allowed,
-                copies=laplacian.weights,
             )
 
-        name = work.shelf.name_of("spread", asked, allowed)
+        if not at_home:
+            return rows, solved(), None
+        self._sources = Y.at(places, laplacian.size), float(getattr(self, self._parameter))
+        self._F: AllPairs | None = None
+        depends = type(self).__name__, self._depends(), seed, known, rows.room
         types = (PropagatedPairs, NewEdges, Convergence)
-        return work.kept("constraint propagation", name, solved, types), name
+        F = work.kept("constraint propagation", depends, solved, types)
+        rows.beliefs = F.beliefs
+        return rows, F, depends
+
+    def _rows(self, work: Any) -> MemoryRows:
+        """The rows of W, with room for factors of F."""
+        laplacian = work.laplacian
+        if work.home == MEMORY:
+            return MemoryRows(laplacian, _room_for_factors(work.view), laplacian.weights)
+        if work.home != DISK:
+            return RankRows(laplacian)
+        give_back()
+        left, beside = work.recorder.budget.left(), _PLACES * work.n_nodes + RESERVE + _BUFFERS
+        room = FACTORS if left is None else max(0, left - beside)
+        return StoredRows(laplacian, room, work.folder)
 
     def _ways(self, known: Constraints, largest: float) -> tuple[tuple[Any, ...], ...]:
         """Powers of F and variants of the cut to try; nothing to choose without constraints."""
@@ -202,27 +252,154 @@ class PropagatedConstraints(AdjustedAnswers):
             variants = variants[:1]
         return powers, variants
 
-    def _change(self, F: PropagatedPairs, power: float) -> Adjustment:
-        """F as it moves the weights: as it is, or normalised and raised to a power."""
-        change = Adjustment(F.beliefs, F.new)
+    def _of_power(self, moves: Moves, F: PropagatedPairs, power: float) -> Moves:
+        """F as it is, or normalised and raised to a power."""
         if F.largest == 0 or not self.normalize:
-            return change
-        return change.shaped(F.largest, power, F.floor)
+            return moves
+        return replace(moves, shape=(F.largest, power, F.floor))
 
-    def _adjusted(
+    def _offer(
         self,
-        work: Workspace,
-        laplacian: NormalizedLaplacian,
-        F: PropagatedPairs,
-        power: float,
-        name: str | None,
+        best: BestCut,
+        work: Work,
+        adjusted: Any,
         k: int,
-    ) -> Workspace:
-        """Step 4: W* for one power of F."""
-        with work.recorder.stage("adjusted graph"):
-            adjusted = adjusted_graph(laplacian, self._change(F, power), work.recorder, k)
-        adjusted.derived.origin = work.shelf.name_of("adjusted graph", name, power)
-        return work.on(adjusted)
+        power: float,
+        variants: tuple[str, ...],
+        seed: int,
+    ) -> None:
+        """Step 5: cuts of W* by each variant, as clusters of the graph as given."""
+        how: dict[str, Any] = {"tol": self.eigen_tol, "max_iter": int(self.max_iter), "seed": seed}
+        how["solver"] = self.eigen_solver
+        found = None
+        if work.home != MEMORY:  # where nothing is kept of one variant for the next
+            components = adjusted.laplacian.null.n_components
+            note_components(components, k, work.recorder)
+            found = adjusted.smallest_pairs(max(0, k - components), **how)
+        for variant in variants:
+            cut = cut_of(adjusted, k, variant=variant, found=found, **how)
+            if work.home == MEMORY:
+                tell_of_cut(adjusted, cut)
+            clusters = work.from_mapped(adjusted, cut.clusters, -1)
+            rows = work.from_mapped(adjusted, cut.embedding)
+            # Nodes in no cluster are one more.
+            links, edges, sizes = work.cluster_sums(np.where(clusters < 0, k, clusters), k + 1)
+            sums = ClusterSums(links[:k, :k], edges[:k, :k], sizes[:k])
+            cut = replace(cut, clusters=clusters, embedding=rows, sums=sums)
+            labels, cost = work.labels_of_rows(clusters), mncut_of(links, 1)
+            best.offer(cut, float(sizes[k]), labels, cost, power, variant)
+
+    def _run(self, work: Any, known: Constraints, seed: int) -> None:
+        """Algorithm 1 from step 2 on, in every home; sets what a fit sets."""
+        work = in_memory(work)
+        recorder = work.recorder
+        k = self._clusters(work, known.as_given.classes.size, seed, known)
+        best = self._best_cut(work, known, k, seed)
+        self.labels_ = self._labels_of_best(work, best, known, seed)
+        warn_of_gap(best.cut, recorder)
+        cut, network = network_of(work, best.cut, k)
+        kept = warn_if_broken(self.labels_, known, recorder)
+        self.graph_, self.embedding_ = work.graph, work.leave(cut.embedding)
+        self.eigenvalues_ = cut.values
+        if work.home == MEMORY:
+            moves = self._of_power(Moves(best.rows, best.F.new), best.F, best.power)
+            self._moved = moves.change(best.rows.beliefs)
+        else:
+            self._cut_on_disk = cut
+        self.report_ = Report(
+            method=f"{type(self).__name__}{words_of(work.home)}",
+            n_nodes=self.labels_.size,
+            n_clusters=k,
+            choices={
+                self._parameter: getattr(self, self._parameter),
+                **best.F.about,
+                "largest_F": best.F.largest,
+                "power": best.power,
+                "variant": best.variant,
+                "why": best.why,
+                "solver": cut.convergence.solver,
+                "graph": dict(work.info),
+            },
+            convergence=cut.convergence,
+            satisfaction=kept,
+            **recorder.told(),
+            extra={
+                "n_components": work.n_components,
+                "next_eigenvalue": cut.beyond,
+                "adjustment": best.F.counts,
+                "pairs_with_the_sign_of_F": best.F.agreement,
+                "propagation": best.F.told,
+                "candidates": [one._asdict() for one in best.tried],
+                **network,
+            },
+        )
+
+    def _labels_of_best(self, work: Any, best: BestCut, known: Constraints, seed: int) -> Ints:
+        """Labels of the caller's rows; of nodes without an edge -1, or in the largest cluster."""
+        clusters, sizes = best.cut.clusters, best.cut.sums.sizes
+        if self.refine:
+            used = int(clusters.max()) + 1
+            place, nodes = work.laplacian, known.nodes
+            found = refined_clusters(work.view, place, clusters, used, nodes, seed)
+            clusters = np.where(clusters < 0, -1, found)
+            there = clusters >= 0
+            weights = None if place.weights is None else place.weights[there]
+            sizes = np.bincount(clusters[there], weights, sizes.size)
+        labels: Ints = work.labels_of_rows(clusters)
+        warn_of_sizes(sizes, sizes.size, work.recorder)
+        if alone := work.isolated + round(best.lost):
+            if self.isolated == "assign":
+                labels[labels < 0] = int(sizes.argmax())
+            done = "put in the largest cluster" if self.isolated == "assign" else "labelled -1"
+            note_alone(alone, done, work.recorder)
+        return labels
+
+    def _in_memory_only(self) -> dict[str, bool]:
+        return {
+            **super()._in_memory_only(),
+            "solver": self.solver == "dense",
+            "eigen_solver": self.eigen_solver not in ("auto", "lobpcg"),
+            "new_edges": isinstance(self.new_edges, str),
+        }
+
+    # --- what can be asked afterwards
+
+    @property
+    def affinity_matrix_(self) -> sp.csr_matrix:
+        """W* (n, n) CSR in the caller's order, made on demand; weights in [0, 1].
+
+        Where equal rows are one node: between one copy of every node of `graph_` and another.
+        """
+        self._refuse_on_disk("affinity_matrix_")
+        work = in_memory(self._view(self.graph_, Recorder()))
+        return adjusted_affinity(work, self._moved, self.report_.n_clusters)
+
+    @property
+    def propagated_constraints_(self) -> AllPairs:
+        """F of the last fit, for every pair: `F[i, j]`, `F.row(i)`, `F.top(10)`; FLI11 eq. 5.
+
+        As it solves the equation, neither normalised nor raised to a power. Made when it is first
+        asked for, by the estimator's `solver`, `tol` and `memory`: a propagation as in the fit.
+        """
+        check_is_fitted(self)
+        self._refuse_on_disk("propagated_constraints_")
+        if self._F is None:
+            view = self._view(self.graph_, Recorder(), row_weights=self._row_weights)
+            laplacian = MemoryWork(view).laplacian
+            Y, parameter = self._sources
+            problem: Any = self._problem(laplacian, Y)
+            problem = replace(problem, **{self._parameter: parameter})
+            nodes, rows = laplacian.positions, self.graph_.first_rows[laplacian.nodes]
+            room, tol = _room_for_factors(view), float(self.tol)
+            self._F = all_pairs(problem, self.solver, tol, room, self.graph_.spread(nodes), rows)
+        return self._F
+
+    def _refuse_on_disk(self, name: str) -> None:
+        """Raise InputError where the graph stayed on disk."""
+        if isinstance(self.graph_, StoredGraph):
+            raise InputError(
+                f"{name}: the graph stayed on disk, where it is not made; fit with more memory"
+            )
 
     def _check(self) -> None:
         self._check_parameter()
@@ -243,25 +420,24 @@ class PropagatedConstraints(AdjustedAnswers):
             raise InputError(f"power: {self.power} shapes a normalised F; set normalize=True")
         check_tolerance(self.eigen_tol, "eigen_tol")
 
-    def _report(
-        self,
-        k: int,
-        F: PropagatedPairs,
-        edges: dict[str, object],
-        cuts: CandidateCuts,
-        kept: dict[str, float] | None,
-        recorder: Recorder,
-    ) -> Report:
-        graph, best = self.graph_, cuts.best
-        return spread_report(
-            {self._parameter: getattr(self, self._parameter)},
-            type(self).__name__,
-            (graph.n_rows, k, graph.n_components),
-            F,
-            edges,
-            Chosen(best.cut, best.power, best.variant, cuts),
-            kept,
-            recorder,
-            graph.info,
-            {},
-        )
+
+def placed_sources(work: Work, known: Constraints) -> tuple[Sources, Ints]:
+    """Y of nodes that something is said of, and where they are, rising; tells of doubts.
+
+    In memory `known` is of nodes already, elsewhere of the caller's rows.
+    """
+    at_home, laplacian = work.home == MEMORY, work.laplacian
+    places = np.asarray((work.positions if at_home else work.places)(known.nodes), np.int64)
+    lost = int(np.count_nonzero(places < 0))
+    note_contradictions(known, work.recorder)
+    warn_of_lost(lost, work.recorder)
+    order = np.argsort(places)[lost:]
+    places = places[order]
+    copies = laplacian.weights if isinstance(laplacian, NormalizedLaplacian) else None
+    often = None if copies is None else copies[places]
+    return sources_at(known, known.nodes[order], often), places
+
+
+def _room_for_factors(work: Workspace) -> int:
+    """Bytes for the factors of F in memory."""
+    return FACTORS if work.memory is None else work.memory // _SHARE

@@ -6,13 +6,12 @@ The steps of its Algorithm 1 are in `propagated_constraints`, which E2CP shares.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mustlink.check import check_positive
 from mustlink.lyapunov.equation import LyapunovProblem, Problem
 from mustlink.lyapunov.sources import Sources
 from mustlink.methods.propagated_constraints import PropagatedConstraints
-from mustlink.operators.laplacian import NormalizedLaplacian
 
 
 @dataclass(eq=False, repr=False)
@@ -46,5 +45,5 @@ class SRCP(PropagatedConstraints):
     def _check_parameter(self) -> None:
         check_positive(self.mu, "mu")
 
-    def _problem(self, laplacian: NormalizedLaplacian, Y: Sources) -> Problem:
+    def _problem(self, laplacian: Any, Y: Sources) -> Problem:
         return LyapunovProblem(laplacian, float(self.mu), Y)

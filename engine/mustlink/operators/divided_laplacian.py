@@ -61,6 +61,15 @@ class DividedLaplacian(GroundedLaplacian):
         """Number m of nodes, of all ranks."""
         return self.space.size
 
+    @property
+    def graph_weights(self) -> sp.csr_matrix:
+        """Own rows (n_local, m) of W = D^½SD^½, with global columns; arrays of its own."""
+        S, root = self.S, self.root_degree
+        data = S.data * self.beside(root)[S.indices]
+        data *= np.repeat(root, np.diff(S.indptr))
+        columns = self.matrix.numbers.astype(np.int32)[S.indices]
+        return sp.csr_matrix((data, columns, S.indptr), shape=(S.shape[0], self.size))
+
     def beside(self, X: Any) -> Any:
         """Own rows of a block, or of a vector, then those of the halo."""
         return self.halo.beside(X)
