@@ -15,12 +15,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mustlink.advice.suggest import suggest
-    from mustlink.advice.suggestion import Suggestion
+    from mustlink.advice.suggest import Suggestion, suggest
     from mustlink.constraints import Constraints
-    from mustlink.embedding.laplacian_eigenmaps import LaplacianEigenmaps
-    from mustlink.embedding.lle import LLE
-    from mustlink.embedding.ltsa import LTSA
+    from mustlink.embedding.graph_embedding import LLE, LTSA, LaplacianEigenmaps
     from mustlink.graph import Graph, bipartite_graph, image_graph, rbf_graph
     from mustlink.methods.constrained_ap import ConstrainedAP
     from mustlink.methods.csc_gfhf import CSCGFHF
@@ -87,9 +84,9 @@ _HOMES = {
     "LLELP": "mustlink.propagate.llelp",
     "LNP": "mustlink.propagate.lnp",
     "LTSALP": "mustlink.propagate.ltsalp",
-    "LLE": "mustlink.embedding.lle",
-    "LTSA": "mustlink.embedding.ltsa",
-    "LaplacianEigenmaps": "mustlink.embedding.laplacian_eigenmaps",
+    "LLE": "mustlink.embedding.graph_embedding",
+    "LTSA": "mustlink.embedding.graph_embedding",
+    "LaplacianEigenmaps": "mustlink.embedding.graph_embedding",
     "CSCGFHF": "mustlink.methods.csc_gfhf",
     "E2CP": "mustlink.methods.e2cp",
     "SRCP": "mustlink.methods.srcp",

@@ -19,7 +19,7 @@ from mustlink.cost import method_cost
 from mustlink.cost.method_cost import RESERVE, Size, adjusted_cut, eigenvectors, propagation
 from mustlink.cost.process_memory import PROGRAM, Budget, parse_size, peak_bytes, resident_bytes
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
-from mustlink.eigen.sharpness import default_tolerance
+from mustlink.eigen.plain_solve import default_tolerance
 from mustlink.errors import InputError
 from mustlink.kernels.permuted_matrix import scaled_permutation
 from mustlink.linear.multigrid.hierarchy import build_hierarchy

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from mustlink.advice.observations import Known
-from mustlink.advice.sample import take
+from mustlink.advice.sampled_method import take
 from mustlink.constraints import Constraints
 from mustlink.graph import Graph
 

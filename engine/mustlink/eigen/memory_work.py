@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.eigen.plain_solve import is_small
@@ -16,12 +15,9 @@ from mustlink.eigen.solver import grids_of, laplacian_of, smallest_pairs, smooth
 from mustlink.eigen.work import MEMORY
 from mustlink.graph.even_degrees import GraphLook
 from mustlink.graph.graph import Graph
-from mustlink.kernels.permuted_matrix import scaled
 from mustlink.linear.direct_inverse import usual_preconditioner
 from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.observe import Recorder
-from mustlink.operators.grounded_laplacian import GroundedLaplacian
-from mustlink.operators.grounding import grounded_degrees
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.protocol import Preconditioner
 from mustlink.result import EigenResult
@@ -105,18 +101,11 @@ class MemoryWork:
         """Multigrid of L̄."""
         return grids_of(self.view)
 
-    def grounded(self, ground: Array, kept: Array) -> GroundedLaplacian:
+    def grounded(self, ground: Array, kept: Array) -> Any:
         """I − T^-½WT^-½, T = D + diag(ground) (m,), on nodes `kept` (m,); rows of others are 0."""
-        plain = self.laplacian
-        root, total = grounded_degrees(plain, ground, kept)
-        ratio = np.divide(plain.root_degree, root, out=np.zeros_like(root), where=root > 0)
-        S = plain.S
-        inner = sp.csr_matrix((scaled(S, ratio), S.indices, S.indptr), shape=S.shape)
-        return GroundedLaplacian(inner, root, ground=total)
+        return self.laplacian.grounded(ground, kept)
 
-    def with_cycle(
-        self, laplacian: GroundedLaplacian
-    ) -> tuple[GroundedLaplacian, Preconditioner | None]:
+    def with_cycle(self, laplacian: Any) -> tuple[Any, Preconditioner | None]:
         """The Laplacian, and a factor of few nodes or a multigrid cycle of more."""
         with self.recorder.stage("multigrid set-up"):
             return laplacian, usual_preconditioner(laplacian)
@@ -192,7 +181,7 @@ class MemoryWork:
         root = self.laplacian.root_degree
         return self.space.rowwise(lambda rows, r: rows / r[:, None], X, root)
 
-    def labels_of_rows(self, clusters: Array) -> Ints:
+    def labels_of_rows(self, clusters: Array) -> NDArray[np.int64]:
         """Clusters of the caller's rows, -1 for those without an edge."""
         return self.graph.spread(self._of_nodes(clusters))
 

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from mustlink.check import as_integer, check_answer, check_choice, check_tolerance
+from mustlink.check import as_integer, check_answer, check_choice, check_positive, check_tolerance
 from mustlink.cost.method_cost import Cost, eigenvectors
-from mustlink.eigen.solver import laplacian_of
+from mustlink.eigen.plain_solve import PLAIN_SOLVERS
+from mustlink.eigen.solver import laplacian_of, smallest_pairs
+from mustlink.embedding.smoothest_of_fits import SOLVERS, Finding, smoothest_of_fits
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.points_and_view import points_and_view
+from mustlink.propagate.llelp import reconstruction_energy
+from mustlink.propagate.ltsalp import alignment_energy, check_directions
+from mustlink.propagate.neighborhoods import located
 from mustlink.result import EigenResult, Report
 from mustlink.state import fits
 from mustlink.stopping import TIME_LIMIT
@@ -158,3 +163,108 @@ def signed(laplacian: NormalizedLaplacian, V: Block) -> Block:
     found = laplacian.space.copy(V)
     laplacian.space.blend(found, laplacian.space.signs(found))
     return found
+
+
+# --- Laplacian eigenmaps, LE (Belkin & Niyogi 2003; AB09 §5.1): what LELP is without labels
+
+
+@dataclass(eq=False, repr=False)
+class LaplacianEigenmaps(GraphEmbedding):
+    """min fᵀ(D − W)f, f ⟂ D1, fᵀDf = 1ᵀD1 (AB09 eq. 33): (D − W)f = λDf, λ > 0 the least.
+
+    Near nodes are kept near. The columns are scikit-learn's `SpectralEmbedding` on the same graph,
+    but for their length: weighted by degrees, their mean square is 1.
+
+    * `tol` bounds ‖L̄g − λg‖ of g = D^½f; None takes 1e-8, and 1e-4 / 1e-3 from 20,000 / 200,000
+      nodes on. `solver` as in `NCut`: auto, dense, lobpcg, shift-invert, lanczos or chebyshev.
+
+    Takes points, an affinity or a Graph. Cost: a few tens of products with a block of d + 3
+    columns; the vectors are kept with the graph.
+    """
+
+    _needs_points: ClassVar[bool] = False
+    _solvers: ClassVar[tuple[str, ...]] = PLAIN_SOLVERS
+
+    def _embed(
+        self, work: Workspace, laplacian: NormalizedLaplacian, points: Any, seed: int
+    ) -> EigenResult:
+        how: Any = {"solver": self.solver, "tol": self.tol, "max_iter": int(self.max_iter)}
+        found = smallest_pairs(work, int(self.n_components), seed=seed, **how)
+        G = signed(laplacian, np.asarray(found.vectors, dtype=np.float64))
+        F = G / laplacian.root_degree[:, None] * np.sqrt(laplacian.volume)
+        return replace(found, vectors=F)
+
+
+# --- Locally linear embedding, LLE (Roweis & Saul 2000; AB09 §5.1): what LLELP is without labels
+
+
+@dataclass(eq=False, repr=False)
+class LLE(GraphEmbedding):
+    """min ‖(I − W)f‖², f ⟂ 1, ‖f‖² = n (AB09 eq. 31, 32): eigenvectors of M = (I − W)ᵀ(I − W).
+
+    W reconstructs every point from its neighbours with the least error, rows summing to 1. The
+    columns are scikit-learn's `LocallyLinearEmbedding` with the same neighbours, but for their
+    length: their mean square is 1.
+
+    * `reg` > 0: ridge of the local fits, as a share of the squared distances.
+    * `n_neighbors`: neighbours in a fit.
+    * `solver`: "dense" (LAPACK), "shift-invert" (sparse factors of M), "lobpcg" (products and
+      multigrid), "auto": dense up to 1,000 nodes, factors where they are foretold to fit in
+      `memory`, 2 GB if none is given, else lobpcg. `tol`: of factors the relative error of λ, 1e-8
+      if None; of lobpcg ‖Mf − λf‖ as a share of ‖M‖‖f‖, 1e-6 if None. Eigenvalues of M may be 10⁻⁹
+      of ‖M‖: coordinates that lobpcg cannot tell from others are a warning.
+
+    Needs points. Cost: O(n k²(D + k)) for the fits; factors of points near a surface have some 100
+    entries a row, and take seconds for 10⁵.
+    """
+
+    _: KW_ONLY
+    reg: float = 1e-3
+
+    _solvers: ClassVar[tuple[str, ...]] = SOLVERS
+
+    def _check(self) -> None:
+        super()._check()
+        check_positive(self.reg, "reg")
+
+    def _embed(
+        self, work: Workspace, laplacian: NormalizedLaplacian, points: Any, seed: int
+    ) -> EigenResult:
+        points, k = located(points, self.metric), int(self.n_neighbors)
+        energy = reconstruction_energy(points, laplacian, k, float(self.reg), work.recorder)
+        finding = Finding(int(self.n_components), self.solver, self.tol, int(self.max_iter), seed)
+        return smoothest_of_fits(work, laplacian, energy, points, finding)
+
+
+# --- Local tangent space alignment, LTSA (Zhang & Zha 2004; AB09 §5.1): LTSALP without labels
+
+
+@dataclass(eq=False, repr=False)
+class LTSA(GraphEmbedding):
+    """min Σ_i ‖(I − G_iG_iᵀ)f_i‖², f ⟂ 1, ‖f‖² = n (AB09 eq. 35): the least that bends tangents.
+
+    f_i are the values on point i and its neighbours, G_i = [1/√(k+1), g_1 … g_d] the constant and
+    the d leading directions of their centred coordinates. Coordinates that are linear on every
+    neighbourhood cost nothing: flat surfaces are unrolled up to a linear map.
+
+    * `n_components` d: coordinates, and directions in a fit; less than `n_neighbors`.
+    * `n_neighbors`, `solver`, `tol`: as in `LLE`.
+
+    A neighbourhood holds the point itself, as in the paper by Zhang & Zha; scikit-learn's
+    `method="ltsa"` leaves it out. Needs points. Cost as of `LLE`.
+    """
+
+    _solvers: ClassVar[tuple[str, ...]] = SOLVERS
+
+    def _check(self) -> None:
+        super()._check()
+        check_directions(self.n_components, self.n_neighbors)
+
+    def _embed(
+        self, work: Workspace, laplacian: NormalizedLaplacian, points: Any, seed: int
+    ) -> EigenResult:
+        points, k = located(points, self.metric), int(self.n_neighbors)
+        d = int(self.n_components)
+        energy = alignment_energy(points, laplacian, k, d, work.recorder)
+        finding = Finding(d, self.solver, self.tol, int(self.max_iter), seed)
+        return smoothest_of_fits(work, laplacian, energy, points, finding)

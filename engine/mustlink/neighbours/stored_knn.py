@@ -35,8 +35,7 @@ from mustlink.neighbours.search import Search, threads_for
 from mustlink.neighbours.stored_search import stored_lists
 from mustlink.neighbours.stored_weights import StoredAffinity
 from mustlink.observe import Observer, Recorder, recorded
-from mustlink.workspace.keeper import Write
-from mustlink.workspace.shelf import Shelf
+from mustlink.workspace.shelf import Shelf, Write
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 
 from mustlink.cost.method_cost import Cost, Given, StoredCost, home_for
 from mustlink.cost.process_memory import size_text
-from mustlink.eigen.stored_solver import StoredWork
+from mustlink.eigen.disk_work import StoredWork
 from mustlink.errors import InputError
 from mustlink.graph.stored import StoredGraph
 from mustlink.labels import as_labels, check_two_classes, labels_of_nodes

@@ -20,7 +20,7 @@ from mustlink.graph.image import (
     similar_pixels,
 )
 from mustlink.strokes.appearance import Looks
-from mustlink.strokes.grids import grid_among
+from mustlink.strokes.stroke_cut import grid_among
 
 Floats = NDArray[np.float64]
 _CELLS = 50_000  # that a picture is first cut at; the boundary is then found among its pixels

@@ -23,7 +23,6 @@ from mustlink_io.jobs.methods import (
     BY_ROWS,
     METHODS,
     PROPAGATORS,
-    SPREADING,
     check_where,
     flag,
     made,
@@ -78,7 +77,7 @@ def _options_alone(job: Any, *, is_points: bool) -> Iterator[str]:
             yield _typed(name, value)
     if not of_labels and METHODS[job.method].takes:
         try:
-            check_where(job, "on disk")
+            check_where(job, "disk")
         except AtHomeOnlyError as error:
             if error.name not in params:
                 raise
@@ -93,14 +92,9 @@ def cost_on_disk(job: Any, n: int, nnz: int) -> StoredCost:
     """What it takes of a graph of n nodes and nnz weights."""
     if job.methods is PROPAGATORS:
         return StoredCost.of_labels(n, nnz, job.stated_cost().columns)
-    k = job.n_clusters
-    if METHODS[job.method].takes and job.method not in SPREADING:
-        from mustlink.methods.stored_constrained import cost_on_disk as with_constraints
+    from mustlink.methods.homes import cost_on_disk as of_clusters
 
-        return with_constraints(made(job), k, n, nnz)
-    from mustlink.eigen.nested_iteration import guard
-
-    return StoredCost(n, nnz, k + guard(k))
+    return of_clusters(made(job), job.n_clusters, n, nnz)
 
 
 def refuse_large_text(job: Any) -> None:

@@ -15,7 +15,7 @@ from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.observe import Observer, Recorder
 from mustlink.persistence.model import state_of
-from mustlink.workspace.keeper import digest
+from mustlink.workspace.shelf import digest
 from mustlink_io import formats
 from mustlink_io.formats import annotate, stream
 from mustlink_io.hdf5 import model_tree, store

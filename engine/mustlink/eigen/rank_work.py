@@ -13,24 +13,29 @@ from numpy.typing import NDArray
 
 from mustlink.cost.process_memory import peak_bytes
 from mustlink.eigen.nested_iteration import guard
-from mustlink.eigen.plain_solve import DENSE_BELOW, filtered, two_precisions
-from mustlink.eigen.row_basis import RowBasis
-from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance
+from mustlink.eigen.plain_solve import (
+    DENSE_BELOW,
+    default_tolerance,
+    filtered,
+    regularized_tolerance,
+    tell_end,
+    two_precisions,
+)
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import PairsKey
-from mustlink.eigen.work import RANKS
+from mustlink.eigen.work import RANKS, RowBasis
 from mustlink.errors import InputError
 from mustlink.graph.divided_rows import DividedRows, Rows, divided_rows
 from mustlink.graph.even_degrees import SEEN, GraphLook
 from mustlink.graph.graph import is_network
-from mustlink.linear.multigrid.divided import DividedHierarchy, divided_hierarchy
+from mustlink.linear.multigrid.divided import divided_hierarchy
+from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.divided_laplacian import DividedLaplacian
 from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence, EigenResult
 from mustlink.space import GroupSums
-from mustlink.space.rank_space import RankSpace
-from mustlink.space.ranks import Ranks
+from mustlink.space.ranks import Ranks, RankSpace
 from mustlink.space.verbs import Ints
 
 Array = NDArray[Any]
@@ -89,6 +94,11 @@ class RankWork:
         return cls(rows, recorder, {"kind": "precomputed"} if info is None else info)
 
     @property
+    def graph(self) -> DividedRows:
+        """The rows that are here."""
+        return self.rows
+
+    @property
     def is_small(self) -> bool:
         """Whether LAPACK would be the solver of choice in memory."""
         return self.look.n_linked <= DENSE_BELOW
@@ -131,7 +141,7 @@ class RankWork:
             return DividedLaplacian.of_weights(self.space, self.rows.take())
 
     @cached_property
-    def grids(self) -> DividedHierarchy:
+    def grids(self) -> Hierarchy:
         """Multigrid of L̄; raises InputError where no grid is coarser."""
         laplacian = self.laplacian
         with self.recorder.stage("multigrid set-up"):
@@ -172,11 +182,7 @@ class RankWork:
 
     def regularized(self, tau: float) -> DividedLaplacian:
         """L̄_τ: τ times the mean degree is added to every degree."""
-        plain = self.laplacian
-        if not tau:
-            return plain
-        ground = np.full(plain.root_degree.size, tau * plain.volume / plain.size)
-        return plain.grounded(ground, np.ones(ground.size, dtype=bool))
+        return self.laplacian.regularized(tau) if tau else self.laplacian
 
     def cluster_sizes(self, clusters: Array, k: int) -> Array:
         """Nodes in each of k clusters, (k,)."""
@@ -232,8 +238,7 @@ class RankWork:
                 found = filtered(laplacian, key, advance, deadline)
             else:
                 found = two_precisions(laplacian, grids, key, advance, deadline)
-        if not found.convergence.converged.all():
-            self.recorder.warn(found.convergence.status)
+        tell_end(self.recorder, found.convergence)
         return found
 
     def smoothest(

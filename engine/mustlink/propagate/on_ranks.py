@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.check import as_random_state
+from mustlink.eigen.rank_work import RankWork
 from mustlink.labels import as_labels
-from mustlink.on_ranks.work import RankWork
 from mustlink.propagate.prior import Prior
 from mustlink.propagate.reporting import conclude
 from mustlink.propagate.row_fit import check_rows, spread

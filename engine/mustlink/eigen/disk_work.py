@@ -20,11 +20,15 @@ from mustlink.cost.method_cost import RESERVE, StoredCost, coarse_bytes, columns
 from mustlink.cost.process_memory import give_back
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import guard, nested
-from mustlink.eigen.plain_solve import DENSE_BELOW, telling
-from mustlink.eigen.row_basis import RowBasis
-from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance
+from mustlink.eigen.plain_solve import (
+    DENSE_BELOW,
+    default_tolerance,
+    regularized_tolerance,
+    tell_end,
+    telling,
+)
 from mustlink.eigen.smooth_subspace import SmoothBasis
-from mustlink.eigen.work import DISK
+from mustlink.eigen.work import DISK, RowBasis
 from mustlink.errors import OutOfMemoryError
 from mustlink.graph.even_degrees import SEEN, GraphLook
 from mustlink.graph.graph import is_network
@@ -37,9 +41,7 @@ from mustlink.result import Convergence, EigenResult
 from mustlink.space import Block, Small
 from mustlink.space.disk import DiskSpace
 from mustlink.space.verbs import Ints
-from mustlink.stopping import TIME_LIMIT
-from mustlink.workspace.keeper import Keeper
-from mustlink.workspace.shelf import Shelf
+from mustlink.workspace.shelf import Keeper, Shelf
 
 Array = NDArray[Any]
 Value = TypeVar("Value")
@@ -160,7 +162,8 @@ class StoredWork:
 
     def _laplacian_of(self, tau: float) -> StoredLaplacian:
         seen = replace(self.seen, space=self.space)
-        return StoredLaplacian.of(self.graph, seen, self._room(0), tau)
+        found = StoredLaplacian.of(self.graph, seen, self._room(0))
+        return found.regularized(tau) if tau else found
 
     def heard_by(self, recorder: Recorder) -> StoredWork:
         """The same for a later fit, with all that is made."""
@@ -184,7 +187,7 @@ class StoredWork:
         """D^-½X, 0 for isolated nodes."""
         return self.space.rowwise(_divided, X, self.laplacian.root_degree)
 
-    def labels_of_rows(self, clusters: Array) -> Ints:
+    def labels_of_rows(self, clusters: Array) -> NDArray[np.int64]:
         """Clusters of the caller's rows, -1 for those without an edge."""
         return self.graph.labels_of_rows(np.asarray(clusters[:], dtype=np.int64))
 
@@ -208,7 +211,7 @@ class StoredWork:
         if made is not None:
             coarse = coarse_bytes(made.sizes[1], self._width(self.columns))
             with suppress(OutOfMemoryError):
-                return replace(made, laplacian=replace(laplacian, room=self._room(coarse)))
+                return made.within(self._room(coarse))
         return None
 
     def grounded(self, ground: Block, kept: Block) -> StoredLaplacian:
@@ -292,11 +295,10 @@ class StoredWork:
                 start = laplacian.space.copy(start, laplacian.dtype)
                 filters = min(max_iter, _FILTERS)
                 found = chebyshev(laplacian, start, k, max_iter=filters, **how)
-        if found.convergence.reason == TIME_LIMIT:
-            self.recorder.leave_out(found.convergence.status)
-        elif not found.convergence.converged.all():
-            self.recorder.warn(found.convergence.status)
-        elif grids is None and not tau and (worst := _worst(found)) > found.values[-1]:
+        tell_end(self.recorder, found.convergence)
+        if not found.convergence.converged.all():
+            return found
+        if grids is None and not tau and (worst := _worst(found)) > found.values[-1]:
             self.recorder.warn(
                 f"eigenvectors: residuals up to {worst:.1e} without coarse grids, for eigenvalues "
                 f"up to {found.values[-1]:.1e}: clusters may be blurred; give more memory"
