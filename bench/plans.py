@@ -35,9 +35,8 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {  # data, verb, options
 }
 BUSY = """
 import sys, time, types
-import mustlink.cost.rates as rates
 import mustlink.observe as observe
-observe.time = rates.time = types.SimpleNamespace(perf_counter=time.process_time)
+observe.time = types.SimpleNamespace(perf_counter=time.process_time)
 from mustlink_io.commands.cli import main
 main()
 """
