@@ -503,13 +503,14 @@ class Home:
     """Where a fit runs, "memory" or "disk", and why; None where it fits in neither.
 
     `least` is the least memory with which it runs in any of them, `held` the bytes that are in
-    memory all the time: points that do not stay in their file, and what is beside them.
+    memory all the time: points, unless they are `lazy` and stay in their file, and what is beside.
     """
 
     name: str | None
     least: int
     held: int
     why: str
+    lazy: bool = False
 
 
 def home_for(
@@ -529,5 +530,6 @@ def home_for(
         return Home("memory", min(least.values()), held, "no memory is named")
     name = next((name for name, size in least.items() if size <= memory), None)
     few = name is not None and given.points <= min(memory // LAZY, memory - least[name])
-    held = given.points if few or not given.in_file else 0
-    return Home(name, min(least.values()), held + given.beside, f"it takes {told}")
+    lazy = given.d > 0 and given.in_file and not few
+    held = given.beside + (0 if lazy else given.points)
+    return Home(name, min(least.values()), held, f"it takes {told}", lazy)

@@ -76,7 +76,8 @@ _SMOOTH = 4  # times K: vectors of a subspace, where the caller says nothing
 class StagePlan:
     """One stage: peak of the process in bytes, seconds, and how it is done where that varies.
 
-    `disk_bytes` are those of temporary files and what is kept for another run.
+    `disk_bytes` are those of temporary files and what is kept for another run. What is not `sure`
+    is done where the data ask for it; its seconds are told, and no part of the sum.
     """
 
     name: str
@@ -84,6 +85,7 @@ class StagePlan:
     seconds: float
     how: str = ""
     disk_bytes: int = 0
+    sure: bool = True
 
 
 @dataclass(frozen=True)
@@ -117,8 +119,8 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """Sum over the stages."""
-        return sum(stage.seconds for stage in self.stages)
+        """Sum over the stages that are sure to come."""
+        return sum(stage.seconds for stage in self.stages if stage.sure)
 
     def at(self, speed: float) -> Plan:
         """The same on a machine that is so many times slower than that of the rates."""
@@ -223,7 +225,9 @@ class _Asked:
     @property
     def entries(self) -> int:
         """Weights of a graph in which every row is a node, as a rule."""
-        return int(self.seen.symmetric * self.shape.n * self.k) or self.shape.nnz
+        if not self.is_points:
+            return self.shape.nnz
+        return int(self.seen.symmetric * self.shape.n * self.k)
 
     @property
     def given(self) -> Given:
@@ -260,13 +264,14 @@ class _Asked:
             + (", with graph and vectors on disk" if stored is not None else "")
         )
 
-    def _begun(self, held: int, lazy: bool) -> list[StagePlan]:
-        """Until the data are read and checked, `held` from then on; `lazy`: by blocks."""
+    def _begun(self, where: Home) -> list[StagePlan]:
+        """Until the data are read and checked."""
+        held, how = where.held, "by blocks, nothing kept" if where.lazy else ""
         size, graph = self.shape.file_bytes, 0 if self.shape.d else 12 * self.shape.nnz
         reading = _READER + held + (graph or _BLOCK)
         return [
             StagePlan("start of the program", _READER, START),
-            _stage("reading", reading, size, "by blocks, nothing kept" if lazy else ""),
+            _stage("reading", reading, size, how),
             _stage("checksums", _READER + held + graph, size),
         ]
 
@@ -274,14 +279,13 @@ class _Asked:
 
     def in_memory(self, where: Home) -> Plan:
         """The plan where graph and vectors are in memory."""
-        job, shape, given, cost = self.job, self.shape, self.given, self.cost
-        held, lazy = where.held, shape.d > 0 and where.held < given.points
-        stages, changes = self._begun(held, lazy), []
-        size = Size(given.n, given.nnz)
-        if lazy:
+        job, given, cost = self.job, self.given, self.cost
+        held, size, changes = where.held, Size(given.n, given.nnz), []
+        stages = self._begun(where)
+        if where.lazy:
             changes.append("points are read by blocks of rows, not held")
         if self.is_points:
-            size = self._graph(held, lazy, stages, changes)
+            size = self._graph(where, stages, changes)
         else:
             stages.append(_stage("checking the graph", held + size.checking, size.nnz))
         room = None if job.memory is None else job.memory - held
@@ -309,16 +313,16 @@ class _Asked:
         why = tuple(filter(None, (seen.later, seen.sooner, _STEPS if unknown else "")))
         promise = "at least" if unknown else seen.promise
         told = tuple(stages), tuple(changes), job.memory, where.least, job.method, promise, why
-        return Plan(*told, lazy=lazy)
+        return Plan(*told, lazy=where.lazy)
 
-    def _graph(self, held: int, lazy: bool, stages: list[StagePlan], changes: list[str]) -> Size:
+    def _graph(self, where: Home, stages: list[StagePlan], changes: list[str]) -> Size:
         """Adds the stages in which points become a graph, and what is changed; returns its size."""
         from mustlink.neighbours.search import compares_all
 
-        given, d, k = self.given, self.shape.d, self.k
+        given, d, k, held = self.given, self.shape.d, self.k, where.held
         n, own = given.n, int(self.seen.symmetric * given.n * k)
         small = compares_all(n, d, k)
-        plan = knn_plan(n, d, k, self.job.memory, held=held, by_rows=lazy, small=small)
+        plan = knn_plan(n, d, k, self.job.memory, held=held, by_rows=where.lazy, small=small)
         work = {
             "brute": n * n * (d + 130.0) / 130.0,
             "tree": tree_work(n, d, k),
@@ -349,12 +353,8 @@ class _Asked:
         """The stages after the graph, which has `size`."""
         job, n, nnz, rows = self.job, size.n, size.nnz, self.shape.n
         clusters, memory = job.clusters_planned or cost.columns, job.memory
-        peaks = {
-            name: held + peak
-            for name, peak in cost.stages(
-                size, single=single, rows=rows, clusters=clusters, hard=hard
-            ).items()
-        }
+        stages = cost.stages(size, single=single, rows=rows, clusters=clusters, hard=hard)
+        peaks = {name: held + peak for name, peak in stages.items()}
         rest = peaks["at rest"]
         found = [_stage(name, rest, nnz) for name in ("order of the nodes", "Laplacian")]
         found.append(_stage("multigrid set-up", peaks["multigrid set-up"], nnz))
@@ -379,10 +379,12 @@ class _Asked:
             peak = held + full_problem(clusters).peak(size, single=single, usual=True)
             how = f"where smooth vectors keep less than {TRUSTED:.0%} of labels held out"
             if memory is None or peak <= memory:
-                found.append(StagePlan("full problem", peak, rival_seconds(size, clusters), how))
-        starts = duration("k-means", min(n, _STARTED) * clusters**2)
-        seconds = starts + duration("clusters", n * clusters)
-        found.append(StagePlan("clusters", peaks["clusters"], seconds))
+                seconds = rival_seconds(size, clusters)
+                found.append(StagePlan("full problem", peak, seconds, how, sure=False))
+        if not spreads:
+            starts = duration("k-means", min(n, _STARTED) * clusters**2)
+            seconds = starts + duration("clusters", n * clusters)
+            found.append(StagePlan("clusters", peaks["clusters"], seconds))
         peak = peaks["answers"] + sample_bytes(rows, self.shape.d, clusters, cost)
         if self.shape.d and job.labels is not None and (memory is None or peak <= memory):
             found.append(StagePlan(HELD_OUT, peak, held_out_seconds(rows, clusters, cost)))
@@ -399,7 +401,7 @@ class _Asked:
         changes = ["graph and vectors stay on disk and are read by blocks of rows"]
         of_labels, is_cut = job.methods is PROPAGATORS, job.method == "ncut"
         kept = 4 * shape.n * cost.columns if is_cut and not of_labels else 0  # for another run
-        stages = self._begun(where.held, self.is_points and where.held == 0)
+        stages = self._begun(where)
         if self.is_points:
             given = shape.n, shape.d, self.k
             plan = stored_knn_plan(*given, memory, held=where.held)
@@ -419,12 +421,10 @@ class _Asked:
         if job.method in SPREADING and not of_labels:
             kept += _MOVED * nnz
         stages += self._solving_there(cost, kept)
-        on_disk = not self.is_points
-        plan_ = Plan(tuple(stages), (), memory, where.least, job.method, on_disk=on_disk,
-                     lazy=self.is_points and where.held == 0)  # fmt: skip
-        told = size_text(plan_.disk_bytes, up=True)
-        changes.append(f"temporary files take up to {told} on disk")
-        return replace(plan_, changes=tuple(changes))
+        files = size_text(max(stage.disk_bytes for stage in stages), up=True)
+        changes.append(f"temporary files take up to {files} on disk")
+        told = tuple(stages), tuple(changes), memory, where.least, job.method
+        return Plan(*told, on_disk=not self.is_points, lazy=where.lazy)
 
     def _solving_there(self, cost: StoredCost, kept: int) -> list[StagePlan]:
         """The stages after the graph, on disk; `kept` are bytes on disk beside the input."""

@@ -1,0 +1,210 @@
+"""Plans against runs: seconds and peaks of every stage, and whether the least memory suffices.
+
+    python bench/plans.py                        twelve kinds at 10⁵ rows, planned and taken
+    python bench/plans.py -n 1000000 --kinds sheets csp
+    python bench/plans.py --least                with the least memory named, and with 2 % less
+    python bench/plans.py --cpu                  CPU seconds of one thread: for a busy machine
+
+The rates are in `mustlink.cost.rates`. With --cpu plans tell seconds of two cores for what one
+thread took: a stage whose ratio is 0.5 to 1 is right. Every kind is run once before, that no
+kernel is compiled while it is measured.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import common
+from common import _result, child, machine, record, say, table, write_json
+
+KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {  # data, verb, options
+    "blobs": ("blobs", "cluster", ("-m", "ncut", "-k", "10")),
+    "sheets": ("sheets", "cluster", ("-m", "ncut", "-k", "10")),
+    "wide": ("wide", "cluster", ("-m", "ncut", "-k", "10")),
+    "low": ("low", "cluster", ("-m", "ncut", "-k", "10")),
+    "copies": ("copies", "cluster", ("-m", "ncut", "-k", "10")),
+    "csp": ("blobs", "cluster", ("-m", "csp", "-k", "10", "--labels", "LABELS")),
+    "srcp": ("blobs", "cluster", ("-m", "srcp", "-k", "10", "--labels", "LABELS")),
+    "gfhf": ("blobs", "propagate", ("-m", "gfhf", "--labels", "LABELS")),
+    "network": ("network", "cluster", ("-m", "ncut", "-k", "10")),
+    "grid": ("grid", "cluster", ("-m", "ncut", "-k", "4")),
+    "grid llgc": ("grid", "propagate", ("-m", "llgc", "--labels", "LABELS")),
+    "blobs on disk": ("blobs", "cluster", ("-m", "ncut", "-k", "10", "--memory", "LEAST")),
+}
+BUSY = """
+import sys, time, types
+import mustlink.observe as observe
+observe.time = types.SimpleNamespace(perf_counter=time.process_time)
+from mustlink_io.commands.cli import main
+main()
+"""
+LESS = 0.98
+
+
+def write(path: str, kind: str, n: int) -> dict[str, Any]:
+    """Data of one kind with labels, a hundred of which are known."""
+    import h5py
+    import numpy as np
+    import scipy.sparse as sp
+
+    rng = np.random.default_rng(0)
+    y, d = rng.integers(10, size=n), {"wide": 128, "low": 3}.get(kind, 16)
+    content: dict[str, Any] = {}
+    if kind == "sheets":
+        from million import write_points
+
+        write_points(path, n, 0, d)
+        with h5py.File(path) as file:
+            y = file["labels"][()]
+    elif kind == "grid":
+        side = int(n**0.5)
+        line = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(side, side))
+        content = rows_of(sp.csr_matrix(sp.kronsum(line, line)))
+        y = np.repeat(np.arange(4), -(-side * side // 4))[: side * side]
+    elif kind == "network":
+        i, order = rng.integers(n, size=7 * n), np.argsort(y, kind="stable")
+        first, count = np.searchsorted(y[order], np.arange(10)), np.bincount(y, minlength=10)
+        own = order[first[y[i]] + (rng.random(i.size) * count[y[i]]).astype(np.int64)]
+        j = np.where(rng.random(i.size) < 0.85, own, rng.integers(n, size=i.size))
+        W = sp.csr_matrix((np.ones(i.size), (i, j)), (n, n))
+        W.setdiag(0)
+        content = rows_of(sp.csr_matrix(W + W.T))
+    else:
+        centres = 2.5 * rng.standard_normal((10, d))
+        X = (centres[y] + rng.standard_normal((n, d))).astype(np.float32)
+        if kind == "copies":
+            again = rng.integers(n // 5, size=n)
+            X, y = X[again], y[again]
+        content = {"points": X}
+    with h5py.File(path, "a") as file:
+        for name, values in content.items():
+            file[name] = values
+        if "graph" in file:
+            file["graph"].attrs["shape"] = (y.size, y.size)
+        if "labels" not in file:
+            file["labels"] = y
+        file["known"] = common.labels_per_class(y, 10, rng)
+    return {"n": int(y.size)}
+
+
+def rows_of(W: Any) -> dict[str, Any]:
+    """A graph as HDF5 has it."""
+    return {f"graph/{part}": getattr(W, part) for part in ("data", "indices", "indptr")}
+
+
+def words(given: Any, kind: str) -> tuple[Path, str, list[str]]:
+    """The file, the verb and the options of a kind; the file is written where there is none."""
+    data, verb, options = KINDS[kind]
+    path = given.out / f"plans-{data}-{given.n}.h5"
+    if not path.exists():
+        say(f"writing {path.name}")
+        common.call("plans:write", path=path, kind=data, n=given.n)
+    found = [f"{path}:/known" if word == "LABELS" else word for word in options]
+    if "LEAST" in found:
+        free = plan(given, path, verb, found[:-2])
+        found[-1] = f"{free['least_memory']}B"
+    return path, verb, found + (["--threads", "1"] if given.cpu else [])
+
+
+def shell(given: Any, *line: Any) -> common.Child:
+    """The program in a child, by the clock of the CPU where that is asked for."""
+    start = ["-c", BUSY] if given.cpu else ["-m", "mustlink_io"]
+    return child([*start, *map(str, line)])
+
+
+def plan(given: Any, path: Path, verb: str, options: list[str]) -> dict[str, Any]:
+    """What is planned."""
+    if "--threads" in options:
+        options = options[:-2]
+    return _result(shell(given, "plan", path, "--for", verb, *options, "--json"), "plan")
+
+
+def taken(given: Any, path: Path, verb: str, options: list[str]) -> dict[str, Any]:
+    """What a run takes."""
+    line = (verb, path, *options, "-o", given.out / "plans.h5", "--fresh", "--quiet", "--json")
+    done = shell(given, *line)
+    return {**_result(done, verb), "wall_seconds": done.seconds, "rss_bytes": done.peak_bytes}
+
+
+def compared(given: Any, kind: str) -> dict[str, Any]:
+    """Seconds and peaks of one kind, planned and taken, in all and by stages."""
+    path, verb, options = words(given, kind)
+    taken(given, path, verb, options)
+    told, found = plan(given, path, verb, options), taken(given, path, verb, options)
+    stages = {one["name"]: [one["seconds"], None] for one in told["stages"]}
+    for one in found["stages"]:
+        stages.setdefault(one["name"], [None, None])[1] = one["seconds"]
+    return {
+        "planned_seconds": told["seconds"],
+        "seconds": sum(one["seconds"] for one in found["stages"])
+        if given.cpu
+        else found["wall_seconds"],
+        "planned_peak_gb": told["peak_bytes"] / 1e9,
+        "peak_gb": found["rss_bytes"] / 1e9,
+        "promise": told["seconds_are"],
+        "stages": stages,
+    }
+
+
+def tight(given: Any, kind: str) -> dict[str, Any]:
+    """Whether a kind runs with the least memory that is named, and is refused with less."""
+    path, verb, options = words(given, kind)
+    options = options[: options.index("--memory")] if "--memory" in options else options
+    least = plan(given, path, verb, options)["least_memory"]
+    found = taken(given, path, verb, [*options, "--memory", f"{least}B"])
+    less = (verb, path, *options, "--memory", f"{int(LESS * least)}B", "-o", given.out / "less.h5")
+    return {
+        "least_gb": least / 1e9,
+        "peak_gb": found["rss_bytes"] / 1e9,
+        "within": found["rss_bytes"] <= least,
+        "less_is_refused": shell(given, *less, "--quiet").code == 2,
+        "home": "disk" if found["method"].endswith("on disk") else "memory",
+    }
+
+
+def main() -> None:
+    parser = common.parser(__doc__)
+    parser.add_argument("-n", type=int, default=10**5)
+    parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--least", action="store_true")
+    parser.add_argument("--cpu", action="store_true")
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    figures: dict[str, Any] = {}
+    for kind in given.kinds:
+        say(f"{kind}, {given.n:,} rows")
+        figures[kind] = (tight if given.least else compared)(given, kind)
+        say(json.dumps(figures[kind]))
+    if given.least:
+        heads = ["kind", "least GB", "peak GB", "within", "2 % less is refused", "home"]
+        table("The least memory", heads, [(kind, *one.values()) for kind, one in figures.items()])
+    else:
+        heads = ["kind", "plan s", "took s", "plan / took", "plan GB", "peak GB", "off"]
+        rows = [
+            (
+                f"{one['promise']} {kind}".strip(),
+                one["planned_seconds"],
+                one["seconds"],
+                one["planned_seconds"] / one["seconds"],
+                one["planned_peak_gb"],
+                one["peak_gb"],
+                f"{one['planned_peak_gb'] / one['peak_gb'] - 1:+.0%}",
+            )
+            for kind, one in figures.items()
+        ]
+        table(f"Plans and what was taken, {given.n:,} rows", heads, rows)
+        by_stage = [
+            (kind, name, planned, found, planned / found if planned and found else None)
+            for kind, one in figures.items()
+            for name, (planned, found) in one["stages"].items()
+        ]
+        table("By stages", ["kind", "stage", "plan s", "took s", "plan / took"], by_stage)
+    name = "plans_least" if given.least else "plans"
+    write_json(given.out, f"{name}-{given.n}", {"machine": machine(), "figures": figures})
+    record(name, {str(given.n): figures})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Promises of plans: the least memory that is named runs, less is refused; one rule says where."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+import mustlink as ml
+from cases import blobs
+from mustlink.cost.method_cost import Cost, Given, StoredCost, home_for
+from mustlink.errors import InputError
+from mustlink_io.commands.cli import run as cli
+from mustlink_io.formats.matrices import graph_content
+from mustlink_io.hdf5 import store
+from mustlink_io.jobs.cluster import ClusterJob
+from mustlink_io.jobs.data_shape import Shape
+from mustlink_io.jobs.methods import METHODS, PROPAGATORS
+from mustlink_io.jobs.planning import plan_job
+from mustlink_io.jobs.propagate import PropagateJob
+
+SHAPES = [(300, 2), (10**4, 784), (3 * 10**5, 16), (10**6, 128), (10**7, 16), (10**8, 3)]
+JOBS = [("cluster", name) for name in METHODS if name != "disim"]
+JOBS += [("propagate", name) for name in PROPAGATORS]
+
+
+def planned(verb, method, shape, memory=None):
+    given = {"data": "x", "output": "", "method": method, "memory": memory, "labels": "y.csv"}
+    if verb == "propagate":
+        job = PropagateJob(**given)
+    else:
+        job = ClusterJob(n_clusters=10, **given | ({"labels": None} if method == "ncut" else {}))
+    return plan_job(job, shape=Shape(*shape, 0, 4 * shape[0] * shape[1]))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("verb", "method"), JOBS)
+def test_a_plan_within_what_it_names_is_a_plan_and_with_less_there_is_none(verb, method, shape):
+    least = planned(verb, method, shape).least
+    for more in (1.0, 1.01, 1.2, 2.0, 9.0):
+        plan = planned(verb, method, shape, int(more * least))
+        assert plan.least == least
+        assert plan.peak_bytes <= more * least
+    with pytest.raises(InputError, match=r"needs at least|or give"):
+        planned(verb, method, shape, int(0.98 * least))
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    X, y = blobs(np.random.default_rng(0), 600, 3, d=6)
+    monkeypatch.chdir(tmp_path)
+    with h5py.File("points.h5", "w") as file:
+        file["points"] = X.astype(np.float32)
+    store.write(tmp_path / "graph.h5", graph_content(ml.knn_graph(X, random_state=0).affinity))
+    np.save("few.npy", np.where(np.arange(600) % 10 == 0, y, -1))
+
+
+def shell(capsys, *words):
+    code = cli([str(word) for word in words])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.mark.parametrize("home", ["memory", "disk"])
+@pytest.mark.parametrize("data", ["points.h5", "graph.h5"])
+@pytest.mark.parametrize(
+    ("verb", "method"),
+    [("cluster", "ncut"), ("cluster", "csp"), ("cluster", "srcp"), ("propagate", "gfhf")],
+)
+def test_the_least_memory_that_is_named_runs_and_less_is_refused(
+    files, capsys, monkeypatch, verb, method, data, home
+):
+    """By the checks of the fit, whatever this process held before."""
+    if home == "disk":
+        monkeypatch.setattr(Given, "at_home", lambda *_: 10**15)
+    how = ["-m", method, *(["-k", 3] if verb == "cluster" else [])]
+    how += [] if method == "ncut" else ["--labels", "few.npy"]
+    least = json.loads(shell(capsys, "plan", data, "--for", verb, *how, "--json")[1])[
+        "least_memory"
+    ]
+    line = [verb, data, *how, "-o", "out.h5", "--quiet", "--json", "--memory"]
+    code, said, err = shell(capsys, *line, f"{least}B")
+    assert code == 0, err
+    assert json.loads(said)["method"].endswith("on disk") == (home == "disk")
+    code, _, err = shell(capsys, *line, f"{int(0.98 * least)}B")
+    assert code == 2
+    assert "needs at least" in err
+
+
+def test_a_home_is_the_first_that_fits():
+    cost, stored = Cost(10, 10), StoredCost(10**6, 15 * 10**6, 12)
+    given = Given(10**6, 0, 16, 15, 10**6)
+    home, disk = given.at_home(cost), given.on_disk(stored)
+    assert disk < home
+    assert home_for(None, cost, given, stored).name == "memory"
+    assert home_for(home, cost, given, stored).name == "memory"
+    assert home_for(home - 1, cost, given, stored).name == "disk"
+    assert home_for(disk, cost, given, stored).name == "disk"
+    assert home_for(disk - 1, cost, given, stored).name is None
+    assert home_for(home - 1, cost, given).name is None
+    assert home_for(home - 1, cost, given, stored).least == disk
+    assert "GB in memory" in home_for(disk, cost, given, stored).why
+
+
+def test_points_that_the_caller_holds_take_their_part():
+    cost, n, d = Cost(10, 10), 10**6, 100
+    in_file, held = (Given(n, 0, d, 15, n, in_file=so) for so in (True, False))
+    assert held.at_home(cost) == in_file.at_home(cost) + 4 * n * d
+    assert home_for(10**11, cost, in_file).held == 4 * n * d
+    assert home_for(in_file.at_home(cost), cost, in_file).held == 0
