@@ -18,7 +18,7 @@ from mustlink.graph.stored import RowBlock
 from mustlink.methods import stored_fit
 from mustlink.neighbours import knn_graph, stored_knn
 from mustlink.observe import Recorder, Unheard
-from mustlink.propagate import disk_fit
+from mustlink.propagate import propagator
 from mustlink.workspace.shelf import Shelf
 from mustlink_io.hdf5.work_folder import WorkFolder
 
@@ -248,7 +248,7 @@ def fit_watched(method, points, y, folder, recorder):
 def little(monkeypatch):
     """No graph fits into memory."""
     monkeypatch.setattr(stored_knn, "least_of_points", lambda *_: 10**15)
-    for place in (stored_fit, disk_fit):
+    for place in (stored_fit, propagator):
         monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
 
 

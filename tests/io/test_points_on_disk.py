@@ -16,7 +16,7 @@ import mustlink as ml
 from mustlink.graph import StoredGraph
 from mustlink.methods import stored_fit
 from mustlink.neighbours import stored_knn
-from mustlink.propagate import disk_fit
+from mustlink.propagate import propagator
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.jobs import graph, planning, planning_on_disk
 
@@ -28,7 +28,7 @@ N, K = 3000, 5
 @pytest.fixture
 def little(monkeypatch):
     """No graph fits into memory."""
-    for place in (planning, stored_fit, disk_fit):
+    for place in (planning, stored_fit, propagator):
         monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
     monkeypatch.setattr(stored_knn, "least_of_points", lambda *_: 10**15)
     monkeypatch.setattr(planning, "_least", lambda *_: 10**15)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from cases import planted_graph
 from mustlink.cost.stored_cost import StoredCost
-from mustlink.propagate import disk_fit
+from mustlink.propagate import propagator
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.formats.matrices import graph_content
 from mustlink_io.hdf5 import store
@@ -23,7 +23,7 @@ from mustlink_io.jobs import planning
 @pytest.fixture
 def little(monkeypatch):
     """No graph fits into memory."""
-    for place in (planning, disk_fit):
+    for place in (planning, propagator):
         monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
 
 
@@ -51,7 +51,7 @@ def test_the_same_file_as_at_home(data, capsys, monkeypatch, method):
     line = f"propagate FILES/graph.h5 --labels FILES/few.csv -m {method} --json -o FILES/"
     more = " --alpha 0.9 --class-shares equal" if method == "llgc" else ""
     assert shell(capsys, data, f"{line}home.h5 --quiet{more}")[0] == 0
-    for place in (planning, disk_fit):
+    for place in (planning, propagator):
         monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
     code, said, err = shell(capsys, data, f"{line}there.h5 --memory 1GB{more}")
     assert code == 0, err

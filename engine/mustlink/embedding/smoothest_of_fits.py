@@ -21,7 +21,7 @@ from mustlink.linear.multigrid.power_method import largest_eigenvalue
 from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.operators.null_space import NullSpace
-from mustlink.propagate.energies import Energy
+from mustlink.propagate.generalized import Energy
 from mustlink.result import Convergence, EigenResult
 from mustlink.workspace import Workspace
 

@@ -18,7 +18,7 @@ from mustlink.methods.adjusted_graph import Adjustment
 from mustlink.methods.clusterer import GraphClusterer
 from mustlink.persistence.checks import check_numbers, check_rows, refuse
 from mustlink.preparation.fitted import Fitted
-from mustlink.propagate.answer_chances import AnswerCalibration
+from mustlink.propagate.held_out import AnswerCalibration
 from mustlink.propagate.prior import GivenPrior, Prior
 from mustlink.result import Report
 from mustlink.selection.calibration import Calibration

@@ -20,13 +20,13 @@ from mustlink_io.hdf5.file_names import EDGES
 from mustlink_io.hdf5.stored_names import StoredNames, stored_names
 from mustlink_io.jobs.methods import (
     AT_SCALE,
-    BY_ROWS,
     METHODS,
     PROPAGATORS,
     SPREADING,
     check_where,
     flag,
     made,
+    propagators_of,
 )
 
 _TOLD = {"labels", "constraints"}  # files that say something of nodes
@@ -51,7 +51,7 @@ def home_alone(job: Any, *, is_points: bool) -> str | None:
     Raises InputError for parameters that make no sense anywhere.
     """
     of_labels = job.methods is PROPAGATORS
-    runs = BY_ROWS if of_labels else AT_SCALE
+    runs = propagators_of("disk") if of_labels else AT_SCALE
     if job.method not in runs:
         return f"-m {job.method}"
     takes = _TOLD & METHODS[job.method].takes if not of_labels else {"labels"}

@@ -8,12 +8,12 @@ from typing import Any
 
 import mustlink
 from mustlink.observe import Observer, Recorder
-from mustlink.propagate.row_fit import check_rows
+from mustlink.propagate.propagator import check_home
 from mustlink_io import formats
 from mustlink_io.hdf5.result import Result
 from mustlink_io.hdf5.row_slices import RowSlices
 from mustlink_io.jobs.class_names import names_content, with_class_names
-from mustlink_io.jobs.methods import BY_ROWS, GRAPH_OPTIONS, flag
+from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag, propagators_of
 from mustlink_io.jobs.on_ranks import graph_of, left_out, together, write
 from mustlink_io.jobs.propagate import PropagateJob, Sides
 from mustlink_io.jobs.side_labels import labels_of
@@ -42,8 +42,8 @@ def refuse(job: PropagateJob) -> None:
     for name, given in asked.items():
         if given:
             raise left_out(name)
-    if job.method not in BY_ROWS:
-        raise left_out(f"-m {job.method}", f"or choose -m {', '.join(BY_ROWS)}")
+    if job.method not in (there := propagators_of("ranks")):
+        raise left_out(f"-m {job.method}", f"or choose -m {', '.join(there)}")
 
 
 def check(job: PropagateJob, ranks: int) -> Asked:
@@ -55,7 +55,7 @@ def check(job: PropagateJob, ranks: int) -> Asked:
     data = formats.Data("graph", SimpleNamespace(shape=shape), place)
     labels = labels_of(str(job.labels), data, None, job.data)
     side = job.read(data, labels, Recorder())
-    check_rows(_estimator(job, side), "on ranks", {})
+    check_home(_estimator(job, side), "ranks", "on ranks", {})
     return job, graph, data, labels, side
 
 
