@@ -337,7 +337,10 @@ class PropagationProblem:
         w = space.rowwise(np.zeros_like, ones) if weight is None else weight
         if self.prior is None:
             return Y, w
-        s = space.rowwise(np.ones_like, ones) if scale is None else scale
+        if scale is None:
+            s = space.rowwise(np.ones_like, ones)
+        else:
+            s = space.rowwise(lambda s: np.where(s > 0, s, 1.0), scale)  # isolated nodes have none
         values, belief = self.prior.values, self.prior.belief
 
         def targets(Y: Array, w: Array, s: Array, values: Array, belief: Array) -> Array:
