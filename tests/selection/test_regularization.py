@@ -13,8 +13,7 @@ from mustlink.errors import InputError
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.rounding.block_model import BlockModel, refine
 from mustlink.scores import mncut
-from mustlink.scores.cuts import ClusterSums
-from mustlink.scores.edge_information import edge_information
+from mustlink.scores.cuts import ClusterSums, edge_information
 
 
 def hung(rng, n=1500, k=3, trees=0.4):

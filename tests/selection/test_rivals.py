@@ -7,12 +7,12 @@ import pytest
 
 import mustlink as ml
 from mustlink.cost.method_cost import Size
-from mustlink.cost.work import search_seconds, smooth_seconds, step_seconds
+from mustlink.cost.rates import search_seconds, smooth_seconds, step_seconds
 from mustlink.eigen.problem import Solving
 from mustlink.selection import constrained_fit, resolve
 from mustlink.selection.constrained_fit import Request
 from mustlink.selection.formulation import Formulation
-from mustlink.selection.held_out_choice import Choice
+from mustlink.selection.held_out import Choice
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.data_shape import Shape
 from mustlink_io.jobs.planning import plan_job

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from mustlink.advice.sample import RUN, is_square, readable, take
 from mustlink.advice.sampled_method import Ours
 from mustlink.check import as_random_state
-from mustlink.cost.sample_fits import sample_rows
+from mustlink.cost.method_cost import sample_rows
 from mustlink.graph import Graph
 from mustlink.kernels.threads import threads
 from mustlink.labels import as_labels, encoded
 from mustlink.neighbours.points_by_rows import is_rows
-from mustlink.rounding.seeded import dealt, seeded_kmeans
+from mustlink.rounding.assign import dealt, seeded_kmeans
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

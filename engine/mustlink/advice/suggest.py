@@ -38,7 +38,7 @@ from mustlink.neighbours import knn_graph
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.preparation.prepared_rows import PreparedRows
 from mustlink.preparation.survey import without
-from mustlink.selection.pair_count import enough_pairs
+from mustlink.selection.cluster_count import enough_pairs
 
 _NEIGHBORS = 15
 

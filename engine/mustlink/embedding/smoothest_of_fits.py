@@ -9,15 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.eigen.arpack import OutOfTimeError
-from mustlink.eigen.factored import factor_bytes, smallest_by_factors
+from mustlink.eigen.arpack import OutOfTimeError, factor_bytes, smallest_by_factors
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
 from mustlink.eigen.solver import smoothest
 from mustlink.embedding.graph_embedding import signed
-from mustlink.linear.multigrid.power_method import largest_eigenvalue
+from mustlink.linear.multigrid.cycle import largest_eigenvalue
 from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.operators.null_space import NullSpace

@@ -1,4 +1,4 @@
-"""Exact neighbours by comparing all pairs in blocks, and the recall of approximate ones."""
+"""Exact neighbours by comparing all pairs in blocks."""
 
 from __future__ import annotations
 
@@ -11,21 +11,33 @@ from mustlink.neighbours.points_by_rows import Prepared
 
 _CELLS = 1 << 22  # distances, or coordinates of a block, held at once
 _WIDE = 1 << 14  # points that a block of nodes is compared with at once
+_TALL = 1 << 9  # nodes of such a block where products are looked through by a kernel
+_COMPILED = 3e7  # pairs from which that makes up for loading the kernel
+_SPARE = 3  # kept beyond the list: products in single precision are less exact than differences
+_ROUNDING = 2.0**-22  # of a sum of products, for each of its terms
+
+Lists = tuple[NDArray[np.int32], NDArray[np.float32]]
 
 
 def exact_neighbours(
     X: NDArray[np.float32], nodes: NDArray[np.integer], k: int, advance: Any = None
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+) -> Lists:
     """Find the k nearest points of each of `nodes` (m,) but itself: indices, lengths (m, k).
 
-    Blocks of m x n distances in double precision, O(m n d). Ties go to the smaller index.
+    Blocks of distances from |p|² - 2qp; those of the nearest are measured anew by differences.
+    In double precision; of many pairs in single first, which decides of all nodes but those whose
+    list its rounding leaves in question. Ties go to the smaller index.
     """
-    return _search(X, X, nodes, k, advance, apart=True)
+    if nodes.size * float(X.shape[0]) < _COMPILED:
+        return _search(X, X, nodes, k, advance, apart=True)
+    indices, distances, sure = _single(X, nodes, k, advance)
+    if not sure.all():
+        again = _search(X, X, nodes[~sure], k, None, apart=True)
+        indices[~sure], distances[~sure] = again
+    return indices, distances
 
 
-def nearest_points(
-    X: NDArray[np.float32], queries: NDArray[np.float32], k: int
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def nearest_points(X: NDArray[np.float32], queries: NDArray[np.float32], k: int) -> Lists:
     """Find the k nearest points of each of other points (q, d): indices, lengths (q, k)."""
     return _search(X, queries, np.arange(queries.shape[0]), k, None, apart=False)
 
@@ -38,7 +50,7 @@ def _search(
     advance: Any,
     *,
     apart: bool,
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+) -> Lists:
     """For rows `nodes` of the queries; `apart`: queries are X itself, nobody his own neighbour."""
     n, d = X.shape
     indices = np.empty((nodes.size, k), dtype=np.int32)
@@ -46,33 +58,78 @@ def _search(
     wide = min(n, _WIDE, max(1, _CELLS // d))
     tall = min(nodes.size, max(1, _CELLS // max(wide, d)))
     shift = X.mean(axis=0, dtype=np.float64)
+    keep = _kept_by_kernel if nodes.size * float(n) >= _COMPILED else _kept
     for start in range(0, nodes.size, tall):
         rows = nodes[start : start + tall]
         Q = queries[rows] - shift
-        Q *= -2.0
-        best_d = np.full((rows.size, k), np.inf)
-        best_i = np.full((rows.size, k), -1, dtype=np.int64)
+        squares = np.full((rows.size, k), np.inf)
+        places = np.full((rows.size, k), -1, dtype=np.int32)
         for c in range(0, n, wide):
             P = X[c : c + wide] - shift
-            D = Q @ P.T  # |q|² is the same along a row and not needed to compare
-            D += np.einsum("ij,ij->i", P, P)
+            products = Q @ P.T
             if apart:
                 own = np.flatnonzero((rows >= c) & (rows < c + wide))
-                D[own, rows[own] - c] = np.inf
-            best_d, best_i = _smallest(D, c, best_d, best_i)
+                products[own, rows[own] - c] = -np.inf
+            squares, places = keep(products, np.einsum("ij,ij->i", P, P), c, squares, places)
         # The expansion |q|² + |p|² - 2qp loses digits: measure the chosen again, then sort.
-        exact = _lengths(X, best_i, queries, rows)
-        order = np.lexsort((best_i, exact), axis=1)
-        indices[start : start + tall] = np.take_along_axis(best_i, order, axis=1)
-        distances[start : start + tall] = np.take_along_axis(exact, order, axis=1)
+        part = slice(start, start + tall)
+        exact = _lengths(X, places, queries, rows)
+        indices[part], distances[part] = _ascending(places, exact, k)
         if advance is not None:
             advance(min(1.0, (start + tall) / nodes.size))
     return indices, distances
 
 
+def _single(
+    X: NDArray[np.float32], nodes: NDArray[np.integer], k: int, advance: Any
+) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.bool_]]:
+    """Lists from products in single precision, and which of them (m,) are sure to be right.
+
+    Those whose last is nearer than all that was not kept can be, however products were rounded.
+    """
+    n, d = X.shape
+    indices = np.empty((nodes.size, k), dtype=np.int32)
+    distances = np.empty((nodes.size, k), dtype=np.float32)
+    sure = np.empty(nodes.size, dtype=np.bool_)
+    middle = X.mean(axis=0, dtype=np.float64).astype(np.float32)
+    wide = min(n, _WIDE // 2, max(1, _CELLS // d))
+    kept = min(n, k + 1 + _SPARE)
+    norms = np.concatenate(
+        [np.einsum("ij,ij->i", P, P) for P in (X[c : c + wide] - middle for c in range(0, n, wide))]
+    )
+    rounding = _ROUNDING * (d + 8)
+    largest = float(norms.max())
+    for start in range(0, nodes.size, _TALL):
+        rows = nodes[start : start + _TALL]
+        Q = X[rows] - middle
+        values = np.full((rows.size, kept), np.inf, dtype=np.float32)
+        places = np.full((rows.size, kept), -1, dtype=np.int32)
+        for c in range(0, n, wide):
+            P = X[c : c + wide] - middle
+            _kept_by_kernel(Q @ P.T, norms[c : c + wide], c, values, places)
+        part, size = slice(start, start + _TALL), norms[rows].astype(np.float64)
+        exact = _lengths(X, places, X, rows)
+        exact[places == rows[:, None]] = np.inf
+        indices[part], distances[part] = _ascending(places, exact, k)
+        last = np.sort(exact, axis=1)[:, k - 1]
+        beyond = values[:, -1] + size - rounding * (size + largest)
+        sure[part] = (last**2 < beyond) | (kept == n)
+        if advance is not None:
+            advance(min(1.0, (start + _TALL) / nodes.size))
+    return indices, distances, sure
+
+
+def _ascending(
+    places: NDArray[np.int32], lengths: NDArray[np.float64], k: int
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """The k nearest of each list, ties to the smaller index."""
+    order = np.lexsort((places, lengths), axis=1)[:, :k]
+    return np.take_along_axis(places, order, axis=1), np.take_along_axis(lengths, order, axis=1)
+
+
 def _lengths(
     X: NDArray[np.float32],
-    lists: NDArray[np.int64],
+    lists: NDArray[np.int32],
     queries: NDArray[np.float32],
     rows: NDArray[np.integer],
 ) -> NDArray[np.float64]:
@@ -88,24 +145,41 @@ def _lengths(
     return found
 
 
-def _smallest(
-    D: NDArray[np.float64],
+Kept = tuple[NDArray[Any], NDArray[np.int32]]
+
+
+def _kept_by_kernel(
+    products: NDArray[Any], norms: NDArray[Any], first: int, squares: NDArray[Any],
+    places: NDArray[np.int32],
+) -> Kept:  # fmt: skip
+    """`_kept` in place, in less time once the kernel is loaded."""
+    from mustlink.kernels.nearest_lists import keep_smallest
+
+    keep_smallest(products, norms, first, squares, places)
+    return squares, places
+
+
+def _kept(
+    products: NDArray[np.float64],
+    norms: NDArray[np.float64],
     first: int,
-    best_d: NDArray[np.float64],
-    best_i: NDArray[np.int64],
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Keep the k smallest per row of what was known and of a block that begins at `first`."""
-    m, k = best_d.shape
-    bound = best_d.max(axis=1, keepdims=True)
+    squares: NDArray[np.float64],
+    places: NDArray[np.int32],
+) -> Kept:
+    """The smallest |p|² - 2qp per row of what was known (m, k) and of a block from `first` on."""
+    m, k = squares.shape
+    products *= -2.0
+    products += norms
+    bound = squares.max(axis=1, keepdims=True)
     if np.isfinite(bound).all():  # few entries qualify: sort only those
-        r, c = np.nonzero(bound > D)
+        r, c = np.nonzero(bound > products)
     else:
-        few = min(k, D.shape[1])
-        c = np.argpartition(D, few - 1, axis=1)[:, :few].ravel()
+        few = min(k, products.shape[1])
+        c = np.argpartition(products, few - 1, axis=1)[:, :few].ravel()
         r = np.repeat(np.arange(m), few)
     row = np.concatenate([np.repeat(np.arange(m), k), r])
-    d = np.concatenate([best_d.ravel(), D[r, c]])
-    i = np.concatenate([best_i.ravel(), c + first])
+    d = np.concatenate([squares.ravel(), products[r, c]])
+    i = np.concatenate([places.ravel(), (c + first).astype(np.int32)])
     order = np.lexsort((i, d, row))
     starts = np.searchsorted(row[order], np.arange(m))
     keep = order[starts[:, None] + np.arange(k)]
@@ -129,8 +203,6 @@ def exact_streamed(
     Indices, lengths (m, k), lengths from |q|² + |p|² - 2qp in double precision. Needs two blocks
     of `nbytes` and the nodes' coordinates. Cost O(m n d).
     """
-    from mustlink.kernels.nearest_lists import keep_smallest
-
     Q = rows.gather(nodes).astype(np.float64)
     shift = Q.mean(axis=0)
     Q -= shift
@@ -140,7 +212,7 @@ def exact_streamed(
     for start, block in rows.blocks(nbytes):
         for c in range(0, block.shape[0], step):
             P = block[c : c + step] - shift
-            keep_smallest(Q @ P.T, np.einsum("ij,ij->i", P, P), start + c, squares, places)
+            _kept_by_kernel(Q @ P.T, np.einsum("ij,ij->i", P, P), start + c, squares, places)
     indices, squares = drop_own(places, squares, nodes)
     squares += np.einsum("ij,ij->i", Q, Q)[:, None]
     return indices, np.sqrt(np.maximum(squares, 0.0))

@@ -43,8 +43,7 @@ from mustlink.neighbours.points_by_rows import (
 from mustlink.neighbours.reach import Reach, ReachKey
 from mustlink.neighbours.search import Search, planned
 from mustlink.observe import Observer, Recorder, recorded
-from mustlink.workspace.keeper import Keeper
-from mustlink.workspace.shelf import Shelf
+from mustlink.workspace.shelf import Keeper, Shelf
 
 WEIGHTS = ("local", "gaussian", "connectivity")
 DUPLICATES = ("keep", "merge")
@@ -79,7 +78,7 @@ def knn_graph(
     rows are scaled to length 1 and d is the chord, d² = 2(1 - cos). Points whose values are beyond
     10¹⁸ or below 10⁻¹⁸ are multiplied by a power of two, with a note.
 
-    Up to about 35,000 points of 32 coordinates all pairs are compared; of at most 5 coordinates up
+    Up to about 19,000 points of 32 coordinates all pairs are compared; of at most 5 coordinates up
     to 6,000, and more by a k-d tree, exact as well. Else points of cells that are near each other
     are compared, as far as a sample of known neighbours asks for: the recall on `recall_sample`
     random points is measured and kept in `info`, usually .95 to .98.

@@ -22,7 +22,7 @@ from mustlink.propagate.held_out import AnswerCalibration
 from mustlink.propagate.prior import GivenPrior, Prior
 from mustlink.result import Report
 from mustlink.selection.calibration import Calibration
-from mustlink.selection.held_out_choice import Choice
+from mustlink.selection.held_out import Choice
 
 Check = Callable[[str, Any, Graph], None]
 _MOST = 2**31  # of a seed, a count of columns or of names

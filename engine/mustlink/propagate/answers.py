@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.check import check_number
+from mustlink.eigen.work import MEMORY
 from mustlink.errors import InputError
 from mustlink.kernels.blocks import by_rows
 from mustlink.observe import Recorder
@@ -240,21 +241,20 @@ def conclude(
     spread: Any,
     P: Any,
     told: Told,
-    name: str,
-    n_components: int,
     *,
     last: bool = True,
 ) -> None:
     """Set labels, distributions `P` (n, K) and report of an estimator; `P` may be on disk.
 
-    `spread` is what was found (`held_out.Spread`), `name` that of the method in the report. Unless
-    it is the `last` step nothing is said about answers.
+    `spread` is what was found (`held_out.Spread`). Unless it is the `last` step nothing is said
+    about answers.
     """
     problem, solution, best = spread.problem, spread.solution, spread.best
+    work = problem.work
     way, recorder, classes, given = best.way, problem.recorder, estimator.classes_, told.rows
     own = told.of_rows
     alone = np.flatnonzero(own >= 0)  # labelled, without an edge: they keep their own class
-    alone = alone[problem.work.places(alone) < 0]
+    alone = alone[work.places(alone) < 0]
     codes, sure = np.empty(len(P), dtype=np.int64), np.empty(len(P))
     at_once = max(len(P), 1) if isinstance(P, np.ndarray) else _ROWS
     for first in range(0, len(P), at_once):
@@ -281,7 +281,7 @@ def conclude(
         doubt_held_out(best.right, told.nodes, mean, recorder)
     known = given >= 0
     estimator.report_ = Report(
-        method=name,
+        method=type(estimator).__name__ + ("" if work.home == MEMORY else f", on {work.home}"),
         n_nodes=given.size,
         n_clusters=problem.n_classes,
         choices={
@@ -296,7 +296,7 @@ def conclude(
         satisfaction=None,
         **recorder.told(),
         extra={
-            "n_components": n_components,
+            "n_components": work.n_components,
             "n_labels": int(np.count_nonzero(known)),
             "labels_kept": float(np.mean(labels[known] == given[known])),
             "unanswered": unanswered,

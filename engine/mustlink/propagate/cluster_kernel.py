@@ -11,6 +11,7 @@ from sklearn.utils.validation import has_fit_parameter
 from mustlink.check import as_integer, check_choice
 from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.solver import laplacian_of, smoothest
+from mustlink.eigen.work import MEMORY
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.operators.laplacian import Block
@@ -37,7 +38,7 @@ class ClusterKernel(Propagator):
     rows: str = "sphere"
     classifier: Any = None
 
-    homes: ClassVar[frozenset[str]] = frozenset({"memory"})
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY})
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """So many smooth vectors, kept with the graph."""

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mustlink.check import as_integer, check_choice
+from mustlink.eigen.work import MEMORY
 from mustlink.linear.direct_inverse import usual_preconditioner
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.generalized import (
@@ -47,7 +48,7 @@ class GWEM(Propagator):
     variant: str = "em"
     em_steps: int = 10
 
-    homes: ClassVar[frozenset[str]] = frozenset({"memory"})
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY})
 
     def _check_parameters(self) -> None:
         as_integer(self.n_steps, "n_steps", 1)

@@ -14,9 +14,10 @@ the nodes that were given its answer,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -30,6 +31,7 @@ from mustlink.observe import Recorder
 from mustlink.propagate.answers import TOO_FAR, answers, distributions, refined
 from mustlink.propagate.prior import Told
 from mustlink.propagate.problem import PropagationProblem, ReachedPart, Solution, Solving
+from mustlink.result import Convergence
 from mustlink.scores.reliability import Reliability
 from mustlink.space import Block
 from mustlink.stopping import TIME_LIMIT
@@ -138,17 +140,14 @@ def spread(
     estimator: Any,
     work: Any,
     told: Told,
-    info: Mapping[str, Any],
     seed: int,
     *,
     network: bool,
     together: int,
-    kept: Callable[[Any, Callable[[], Solution]], Solution] = lambda _, solve: solve(),
 ) -> Spread:
     """Spread labels of nodes by the best way that a method has; raises InputError.
 
-    `work` is a `Work`, or the part of a graph in memory that is reached. `kept(way, solve)` is what
-    an earlier run found by a way, or what `solve()` finds now.
+    `work` is a `Work`, in memory the part of a graph that is reached.
     """
     at_home, recorder, classes = isinstance(work, ReachedPart), work.recorder, told.classes
     if is_auto(estimator.refine) and not at_home:
@@ -160,7 +159,7 @@ def spread(
     solver = estimator.solver if at_home else "cg"
     solving = Solving(solver, estimator.tol, int(estimator.max_iter), until, together)
 
-    problem = PropagationProblem.of(work, told, classes, solving, info, recorder, seed)
+    problem = PropagationProblem.of(work, told, classes, solving, seed)
 
     def right(fold: Array) -> list[NDArray[np.bool_]]:
         """Which labels of a fold every way answers right without them."""
@@ -172,7 +171,7 @@ def spread(
             there = ReachedPart.of(replace(work.view, recorder=quiet), some)
         else:
             vars(there := copy(work))["recorder"] = quiet  # with all that is made
-        part = PropagationProblem.of(there, some, classes, rough, info, quiet, seed)
+        part = PropagationProblem.of(there, some, classes, rough, seed)
         solved: dict[str, Solution] = {}
         found = []
         at = there.positions(fold)
@@ -187,7 +186,12 @@ def spread(
 
     ways = estimator._ways(network=network)
     best = best_way(ways, right, told.nodes, seed, recorder)
-    solution = kept(best.way, lambda: _solved(best.way, problem))
+    solve = partial(_solved, best.way, problem)
+    if at_home:  # what an earlier run found, or now is
+        depends = type(best.way).__name__, best.way._depends(), seed, work.view.memory, *told.all
+        solution = work.kept("propagation", depends, solve, (Solution, Convergence))
+    else:
+        solution = solve()
     best = best.way._with_values(best, problem, solution)
     space = problem.space
     wrong = space.rowwise(_wrong, solution.scores)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import check_positive
 from mustlink.cost.method_cost import Cost
+from mustlink.eigen.work import MEMORY
 from mustlink.kernels.local_fits import reconstruction_weights
 from mustlink.kernels.spmm import spmm, spmm_axpby
 from mustlink.observe import Recorder
@@ -48,7 +49,7 @@ class LLELP(Propagator):
     orthogonal: bool = False
     alpha: float = 1.0
 
-    homes: ClassVar[frozenset[str]] = frozenset({"memory"})
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY})
     _needs_points: ClassVar[bool] = True
 
     def cost(self, n_classes: int | None = None) -> Cost:

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from mustlink.check import check_choice, check_positive, check_share
 from mustlink.deadline import Deadline
+from mustlink.eigen.work import MEMORY
 from mustlink.kernels.local_fits import convex_weights
 from mustlink.kernels.spmm import spmm_axpby
 from mustlink.linear.bicgstab import block_bicgstab
@@ -53,7 +54,7 @@ class LNP(Propagator):
     variant: str = "iteration"
     reg: float = 1e-3
 
-    homes: ClassVar[frozenset[str]] = frozenset({"memory"})
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY})
     _needs_points: ClassVar[bool] = True
 
     def _check_parameters(self) -> None:
@@ -76,7 +77,7 @@ class LNP(Propagator):
             found = iterated(problem, U, alpha, share)
         else:
             weight = problem.copies * ((1.0 - alpha) / alpha)
-            along = replace(problem.work, laplacian=both_ways(sp.diags_array(problem.copies) @ U))
+            along = replace(problem.work, part=both_ways(sp.diags_array(problem.copies) @ U))
             found = replace(problem, work=along).minimise(share, weight=weight)
         chosen = {"variant": self.variant, "alpha": alpha, "reg": float(self.reg)}
         return Solution(*found, chosen)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_positive
 from mustlink.cost.method_cost import Cost
+from mustlink.eigen.work import MEMORY
 from mustlink.errors import InputError
 from mustlink.kernels.alignment import Alignment
 from mustlink.kernels.local_fits import tangent_frames
@@ -54,7 +55,7 @@ class LTSALP(Propagator):
     orthogonal: bool = False
     alpha: float = 1.0
 
-    homes: ClassVar[frozenset[str]] = frozenset({"memory"})
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY})
     _needs_points: ClassVar[bool] = True
 
     def cost(self, n_classes: int | None = None) -> Cost:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from mustlink.cost.method_cost import TOGETHER
 from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.deflation import kept_inverse, smooth_vectors
+from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import NumericalError
@@ -97,7 +98,7 @@ class PropagationProblem:
     `labels_held` (n,) are how many copies of a node have its label: a node may stand for several. A
     method is the one on all copies, restricted to values that are equal on copies: sums over nodes
     count copies, sums over labels labelled copies. Nodes without an edge have no label here.
-    `prior` is what is believed of nodes without a label, `info` what is known of the graph. Every
+    `prior` is what is believed of nodes without a label. Every
     method is linear in y up to a shift common to all classes, so that for two classes the sign of
     AB09's ±1 coding and the larger of two columns are the same.
     """
@@ -107,8 +108,6 @@ class PropagationProblem:
     labels_held: Vector
     n_classes: int
     solving: Solving
-    info: Mapping[str, Any]
-    recorder: Recorder
     seed: int = 0
     prior: Prior | None = None
 
@@ -119,8 +118,6 @@ class PropagationProblem:
         told: Told,
         classes: Ints,
         solving: Solving,
-        info: Mapping[str, Any],
-        recorder: Recorder,
         seed: int,
     ) -> Self:
         """The nodes of a graph that something is known of, in the working order of their home."""
@@ -135,7 +132,19 @@ class PropagationProblem:
             prior = Prior(values, space.rowwise(where, belief, root))
         codes = space.rowwise(lambda c, r: np.where(r > 0, c, -1), work.enter(codes), root)
         held = space.rowwise(where, work.enter(counts), root)
-        return cls(work, codes, held, classes.size, solving, info, recorder, seed, prior)
+        return cls(work, codes, held, classes.size, solving, seed, prior)
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """What is known of the graph."""
+        found: Mapping[str, Any] = self.work.info
+        return found
+
+    @property
+    def recorder(self) -> Recorder:
+        """Who hears of stages and notes."""
+        found: Recorder = self.work.recorder
+        return found
 
     @property
     def laplacian(self) -> Laplacian:
@@ -397,14 +406,13 @@ class FreeNodes:
 
 
 @dataclass(frozen=True, eq=False)
-class ReachedPart:
+class ReachedPart(MemoryWork):
     """In memory: the components of a graph that something is known of, a home by themselves.
 
     `points` (m, d) are theirs, None where only a graph is known. Systems are on free nodes alone.
     """
 
-    view: Workspace = field(repr=False)
-    laplacian: NormalizedLaplacian
+    part: NormalizedLaplacian = field(kw_only=True)
     points: NDArray[np.floating] | None = None
 
     @classmethod
@@ -416,30 +424,17 @@ class ReachedPart:
         whole = laplacian_of(view)
         part = whole.reached_from(whole.enter(known))
         rows = None if points is None else points[view.graph.first_rows[part.nodes]]
-        return cls(view, part, rows)
+        return cls(view, part=part, points=rows)
 
     @property
-    def recorder(self) -> Recorder:
-        """Who hears of stages."""
-        return self.view.recorder
+    def laplacian(self) -> NormalizedLaplacian:
+        """L̄ of the part."""
+        return self.part
 
     @property
     def is_whole(self) -> bool:
         """Whether these are all nodes with an edge."""
-        return self.laplacian is laplacian_of(self.view)
-
-    def enter(self, values: Array) -> Array:
-        """Values (n, …) of the graph's nodes in working order."""
-        return self.laplacian.enter(values)
-
-    def positions(self, nodes: Ints) -> Ints:
-        """Working numbers of nodes of the graph, -1 for those that have none."""
-        return self.laplacian.positions[nodes]
-
-    def places(self, rows: Ints) -> Ints:
-        """Working numbers of rows of the caller, -1 for those without an edge."""
-        node_of = self.view.graph.rows
-        return self.positions(rows if node_of is None else node_of[rows])
+        return self.part is laplacian_of(self.view)
 
     def grounded(self, ground: Floats, kept: NDArray[np.bool_]) -> FreeNodes:
         """I − T^-½WT^-½, T = D + diag(ground), on the nodes `kept` (m,), numbered anew."""
@@ -535,7 +530,7 @@ def free_nodes(
         held = np.where(kept, 0.0, root)[:, None]
         own = own + (root * laplacian.neighbours(held)[:, 0])[free]
     T = total[free]
-    return FreeNodes(laplacian.grounded(free, root[free] / T, T, own), free, total)
+    return FreeNodes(laplacian.system_on(free, root[free] / T, T, own), free, total)
 
 
 def _iterated(

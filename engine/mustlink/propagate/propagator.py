@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
@@ -17,15 +17,22 @@ from sklearn.utils.validation import check_is_fitted
 from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.check import as_integer, as_points, check_choice, check_tolerance
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import TOGETHER, Cost, Size, propagation
+from mustlink.cost.method_cost import (
+    TOGETHER,
+    Cost,
+    Given,
+    Size,
+    StoredCost,
+    home_for,
+    propagation,
+)
 from mustlink.cost.process_memory import size_text
-from mustlink.cost.stored_cost import StoredCost, least_in_memory
-from mustlink.eigen.stored_solver import StoredWork
+from mustlink.eigen.disk_work import StoredWork
+from mustlink.eigen.work import DISK, MEMORY, RANKS
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
-from mustlink.graph.graph import is_network
 from mustlink.graph.several import several
 from mustlink.graph.stored import StoredGraph
 from mustlink.growing import grown, labels_of_all
@@ -47,15 +54,12 @@ from mustlink.propagate.held_out import (
 )
 from mustlink.propagate.prior import GivenPrior, Told, bytes_of, check_prior
 from mustlink.propagate.problem import SOLVERS, PropagationProblem, ReachedPart, Solution
-from mustlink.result import Convergence
 from mustlink.state import before, fits, fits_again
 from mustlink.workspace import Workspace
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _USUAL_CLASSES = 10  # for a plan, where nobody says how many
-_ON_DISK = "on disk"
-_WANT = f"{_ON_DISK}, where the graph stays for want of memory"
 
 
 @dataclass(eq=False, repr=False)
@@ -85,7 +89,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
     tol: float | None = None
     max_iter: int = 1000
 
-    homes: ClassVar[frozenset[str]] = frozenset({"memory", "disk", "ranks"})  # where it runs
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY, DISK, RANKS})  # where it runs
     _needs_points: ClassVar[bool] = False
     _counts_labels: ClassVar[bool] = False  # whether sizes of classes follow their labels' shares
     _halved: ClassVar[str] = "the graph is held"
@@ -168,15 +172,15 @@ class Propagator(ClassifierMixin, GraphEstimator):
             labels, names = class_labels(y)
             cost = self._cost(classes := np.unique(labels[labels >= 0]).size, prior)
             others = {"graph": graph, "sample_weight": sample_weight, "graphs": graphs}
-            if "disk" in self.homes and graph is None:
+            if DISK in self.homes and graph is None:
 
                 def on_disk(n: int, nnz: int) -> StoredCost:
-                    check_home(self, "disk", _WANT, others)
+                    check_home(self, DISK, others)
                     return StoredCost.of_labels(n, nnz, classes)
 
                 X = graph_where_short(self, X, recorder, cost, on_disk, seed)
             if isinstance(X, StoredGraph) and stays_on_disk(X, cost, self._budget):
-                check_home(self, "disk", _WANT, others)
+                check_home(self, DISK, others)
                 self._used_seed, self._row_weights = seed, None
                 self._fit_on_disk(X, labels, recorder, prior, belief)
             else:
@@ -213,7 +217,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         points = as_points(self._points) if self._needs_points else None
         if isinstance(self.graph_, StoredGraph):
             with self._running(recorder):
-                check_home(self, "disk", _WANT, {})
+                check_home(self, DISK, {})
                 self._fit_on_disk(self.graph_, labels, recorder, prior, belief)
             self._known_as(labels, names, prior, belief)
             return self
@@ -261,22 +265,9 @@ class Propagator(ClassifierMixin, GraphEstimator):
         told = Told.of(labels, graph.n_nodes, graph.rows, weights, work.recorder, prior, belief)
         self.classes_ = told.classes
         part = ReachedPart.of(work, told, points if self._needs_points else None)
-
-        def kept(way: Any, solve: Callable[[], Solution]) -> Solution:
-            """What an earlier run found, or now is."""
-            depends = type(self).__name__, way._depends(), seed, work.memory, *told.all
-            name = work.name("propagation", *depends)
-            return work.kept("propagation", name, solve, (Solution, Convergence))
-
-        network = points is None and graph.is_network and told.prior is None
         at_once = self._columns_at_once(work, prior)
-        how: Any = {"network": network, "together": at_once, "kept": kept}
-        found = spread(self, part, told, graph.info, seed, **how)
-        P = graph.spread(part.laplacian.leave(found.distributions))
-        self._scores = found.solution.scores, graph.spread(part.laplacian.positions)
-        self.graph_ = graph
-        name, parts = type(self).__name__, graph.n_components
-        conclude(self, found, P, told, name, parts, last=last)
+        how: Any = {"edges_given": points is None, "together": at_once, "last": last}
+        self._fit_at(part, told, seed, **how)
 
     def _columns_at_once(self, work: Workspace, prior: Any) -> int:
         """Columns that are solved at a time: fewer where memory is short, for the same answer."""
@@ -309,13 +300,34 @@ class Propagator(ClassifierMixin, GraphEstimator):
             recorder.note(f"memory: graph and values stay on disk to stay within {limit}")
         folder = None if self._keeper is None else self._keeper.scratch
         work = StoredWork(graph, told.classes.size, recorder, folder)
-        network = is_network(graph.info, n, graph.n_entries) and told.prior is None
-        how: Any = {"network": network, "together": TOGETHER}
-        found = spread(self, work, told, graph.info, self._used_seed, **how)
-        self.graph_, self._scores = graph, None
-        parts = work.seen.n_components + work.isolated
-        name = f"{type(self).__name__}, {_ON_DISK}"
-        conclude(self, found, work.leave(found.distributions), told, name, parts)
+        self._fit_at(work, told, self._used_seed)
+
+    def _fit_at(
+        self,
+        work: Any,
+        told: Told,
+        seed: int,
+        *,
+        edges_given: bool = True,
+        together: int = TOGETHER,
+        last: bool = True,
+    ) -> bool:
+        """Set what `fit` sets, of a `Work`, in memory of the part that is reached.
+
+        False on ranks that do not have the answer.
+        """
+        network = edges_given and told.prior is None and work.look.is_network
+        found = spread(self, work, told, seed, network=network, together=together)
+        P, graph = work.leave(found.distributions), work.graph
+        if P is None:
+            return False
+        self.classes_, self._scores = told.classes, None
+        if work.home == MEMORY:
+            self._scores = found.solution.scores, graph.spread(work.laplacian.positions)
+        if work.home != RANKS:
+            self.graph_ = graph
+        conclude(self, found, P, told, last=last)
+        return True
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """One equation for each class, all at a time; see `GraphEstimator.cost`."""
@@ -523,12 +535,13 @@ class Propagator(ClassifierMixin, GraphEstimator):
         return twin
 
 
-def check_home(estimator: Any, home: str, where: str, given: Mapping[str, Any]) -> None:
-    """Raise InputError for what does not run in a home, "disk" or "ranks", `where` as it is said.
+def check_home(estimator: Any, home: str, given: Mapping[str, Any]) -> None:
+    """Raise InputError for what does not run on DISK, or on RANKS.
 
     `given` is what else the fit was told, by name.
     """
-    name = type(estimator).__name__
+    name, where = type(estimator).__name__, f"on {home}"
+    where += ", where the graph stays for want of memory" if home == DISK else ""
     if home not in estimator.homes:
         raise InputError(f"{name}: does not run {where}; take Poisson, LLGC, GFHF or TikReg")
     told = [key for key, value in given.items() if value is not None]
@@ -538,10 +551,28 @@ def check_home(estimator: Any, home: str, where: str, given: Mapping[str, Any]) 
         raise InputError(f"{told[0]}: does not run {where}; leave it out")
 
 
+def fit_at(
+    estimator: Any,
+    work: Any,
+    y: NDArray[np.integer[Any]],
+    prior: Any = None,
+    belief: Any = None,
+) -> Any:
+    """Fit a propagator on ranks, a `RankWork`, to labels `y` (n,), -1 unknown; InputError.
+
+    Sets what its `fit` sets on rank 0, and returns it there, None on others. The same on any number
+    of ranks, bit by bit.
+    """
+    estimator._check()
+    check_home(estimator, RANKS, {})
+    labels = as_labels(y, work.n_nodes, "y")
+    told = Told.of(labels, work.n_nodes, None, None, work.recorder, prior, belief)
+    return estimator if estimator._fit_at(work, told, estimator._seed()) else None
+
+
 def stays_on_disk(graph: StoredGraph, cost: Cost, budget: int | None) -> bool:
     """Whether a graph on disk is too large for a budget."""
-    size = Size(graph.n_nodes, graph.n_entries)
-    return budget is not None and least_in_memory(cost.of_given(), size) > budget
+    return home_for(budget, cost, Given(graph.n_nodes, graph.n_entries)).name != MEMORY
 
 
 def _shares(mean: Block) -> Block:

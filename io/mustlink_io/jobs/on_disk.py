@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from mustlink.cost.method_cost import StoredCost
 from mustlink.cost.process_memory import size_text
-from mustlink.cost.stored_cost import StoredCost
+from mustlink.eigen.work import DISK
 from mustlink.errors import AtHomeOnlyError, InputError
 from mustlink_io import formats
 from mustlink_io.formats import matrices
@@ -22,7 +23,6 @@ from mustlink_io.jobs.methods import (
     AT_SCALE,
     METHODS,
     PROPAGATORS,
-    SPREADING,
     check_where,
     flag,
     made,
@@ -40,18 +40,13 @@ def is_by_rows(job: Any) -> bool:
     return _has_rows(formats.parse(job.data))
 
 
-def runs_on_disk(job: Any, *, is_points: bool) -> bool:
-    """Whether what a job asks of its graph can be done on disk, and the file be read by rows."""
-    return (is_points or is_by_rows(job)) and home_alone(job, is_points=is_points) is None
-
-
 def home_alone(job: Any, *, is_points: bool) -> str | None:
     """What a job asks for that does not run on disk, as it is typed; None where all of it does.
 
     Raises InputError for parameters that make no sense anywhere.
     """
     of_labels = job.methods is PROPAGATORS
-    runs = propagators_of("disk") if of_labels else AT_SCALE
+    runs = propagators_of(DISK) if of_labels else AT_SCALE
     if job.method not in runs:
         return f"-m {job.method}"
     takes = _TOLD & METHODS[job.method].takes if not of_labels else {"labels"}
@@ -83,7 +78,7 @@ def _options_alone(job: Any, *, is_points: bool) -> Iterator[str]:
             yield _typed(name, value)
     if not of_labels and METHODS[job.method].takes:
         try:
-            check_where(job, "on disk")
+            check_where(job, DISK)
         except AtHomeOnlyError as error:
             if error.name not in params:
                 raise
@@ -98,14 +93,9 @@ def cost_on_disk(job: Any, n: int, nnz: int) -> StoredCost:
     """What it takes of a graph of n nodes and nnz weights."""
     if job.methods is PROPAGATORS:
         return StoredCost.of_labels(n, nnz, job.stated_cost().columns)
-    k = job.n_clusters
-    if METHODS[job.method].takes and job.method not in SPREADING:
-        from mustlink.methods.stored_constrained import cost_on_disk as with_constraints
+    from mustlink.methods.homes import cost_on_disk as of_clusters
 
-        return with_constraints(made(job), k, n, nnz)
-    from mustlink.eigen.nested_iteration import guard
-
-    return StoredCost(n, nnz, k + guard(k))
+    return of_clusters(made(job), job.n_clusters, n, nnz)
 
 
 def refuse_large_text(job: Any) -> None:

@@ -33,17 +33,18 @@ class DividedShape:
 
     @classmethod
     def of(cls, grids: Any) -> DividedShape:
-        """That of the `DividedHierarchy` of a rank."""
-        ways = [grid.coarser for grid in grids.divided if grid.coarser is not None]
-        last, space = ways[-1].found, grids.divided[0].space
+        """That of the grids of a rank."""
+        divided = [grid for grid in grids.levels if not grid.everywhere]
+        ways = [grid.way for grid in divided if grid.way is not None]
+        last, space, ends = ways[-1].found, divided[0].space, len(divided) == len(grids.levels)
         return cls(
             space.ranks.count,
-            tuple(grid.matrix.halo.size for grid in grids.divided),
+            tuple(grid.matrix.halo.size for grid in divided),
             tuple(way.found.halo.size for way in ways),
             tuple(way.halo.size for way in ways if way.halo is not None),
-            0 if grids.below is None else last.count - last.own,
+            0 if ends else last.count - last.own,
             len(space.division.nodes),
-            grids.below is None,
+            ends,
         )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,24 +13,33 @@ from numpy.typing import NDArray
 
 from mustlink.cost.process_memory import peak_bytes
 from mustlink.eigen.nested_iteration import guard
-from mustlink.eigen.plain_solve import filtered, two_precisions
-from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance
+from mustlink.eigen.plain_solve import (
+    DENSE_BELOW,
+    default_tolerance,
+    filtered,
+    regularized_tolerance,
+    tell_end,
+    two_precisions,
+)
+from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import PairsKey
+from mustlink.eigen.work import RANKS, RowBasis
 from mustlink.errors import InputError
 from mustlink.graph.divided_rows import DividedRows, Rows, divided_rows
 from mustlink.graph.even_degrees import SEEN, GraphLook
 from mustlink.graph.graph import is_network
-from mustlink.linear.multigrid.divided import DividedHierarchy, divided_hierarchy
+from mustlink.linear.multigrid.divided import divided_hierarchy
+from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.observe import Observer, Recorder
 from mustlink.operators.divided_laplacian import DividedLaplacian
 from mustlink.operators.protocol import Preconditioner
 from mustlink.result import Convergence, EigenResult
 from mustlink.space import GroupSums
-from mustlink.space.rank_space import RankSpace
-from mustlink.space.ranks import Ranks
+from mustlink.space.ranks import Ranks, RankSpace
 from mustlink.space.verbs import Ints
 
 Array = NDArray[Any]
+Value = TypeVar("Value")
 _LEAST = 4  # times the vectors that are wanted: a graph of fewer nodes is for one process
 
 
@@ -62,6 +71,9 @@ class RankWork:
     rows: DividedRows
     recorder: Recorder = field(default_factory=Recorder)
     info: Mapping[str, Any] = field(default_factory=lambda: {"kind": "precomputed"})
+    basis: RowBasis = field(default_factory=RowBasis)
+
+    home: ClassVar[str] = RANKS
 
     @classmethod
     def of(
@@ -80,6 +92,21 @@ class RankWork:
         with recorder.stage("reading rows"):
             rows = divided_rows(read, n_nodes, ranks)
         return cls(rows, recorder, {"kind": "precomputed"} if info is None else info)
+
+    @property
+    def graph(self) -> DividedRows:
+        """The rows that are here."""
+        return self.rows
+
+    @property
+    def is_small(self) -> bool:
+        """Whether LAPACK would be the solver of choice in memory."""
+        return self.look.n_linked <= DENSE_BELOW
+
+    @property
+    def n_components(self) -> int:
+        """Connected components; an isolated node is one."""
+        return self.laplacian.null.n_components + self.isolated
 
     @property
     def ranks(self) -> Ranks:
@@ -114,7 +141,7 @@ class RankWork:
             return DividedLaplacian.of_weights(self.space, self.rows.take())
 
     @cached_property
-    def grids(self) -> DividedHierarchy:
+    def grids(self) -> Hierarchy:
         """Multigrid of L̄; raises InputError where no grid is coarser."""
         laplacian = self.laplacian
         with self.recorder.stage("multigrid set-up"):
@@ -155,11 +182,12 @@ class RankWork:
 
     def regularized(self, tau: float) -> DividedLaplacian:
         """L̄_τ: τ times the mean degree is added to every degree."""
-        plain = self.laplacian
-        if not tau:
-            return plain
-        ground = np.full(plain.root_degree.size, tau * plain.volume / plain.size)
-        return plain.grounded(ground, np.ones(ground.size, dtype=bool))
+        return self.laplacian.regularized(tau) if tau else self.laplacian
+
+    def cluster_sizes(self, clusters: Array, k: int) -> Array:
+        """Nodes in each of k clusters, (k,)."""
+        sizes: Array = self.space.sums(GroupSums(np.ones((clusters.size, 1)), clusters, k))[0]
+        return sizes[:, 0]
 
     def cluster_sums(self, clusters: Array, k: int) -> tuple[Array, Array, Array]:
         """See `Work`; the same on any number of ranks, bit by bit."""
@@ -185,6 +213,7 @@ class RankWork:
         max_iter: int = 200,
         seed: int = 0,
         tau: float = 0.0,
+        solver: str = "auto",
     ) -> EigenResult:
         """The k smallest pairs of L̄_τ beyond its null space, as `eigen.solver` finds them.
 
@@ -209,9 +238,30 @@ class RankWork:
                 found = filtered(laplacian, key, advance, deadline)
             else:
                 found = two_precisions(laplacian, grids, key, advance, deadline)
-        if not found.convergence.converged.all():
-            self.recorder.warn(found.convergence.status)
+        tell_end(self.recorder, found.convergence)
         return found
+
+    def smoothest(
+        self,
+        p: int,
+        *,
+        tau: float = 0.0,
+        tol: float | None = None,
+        seed: int = 0,
+        solver: str = "auto",
+    ) -> SmoothBasis:
+        """See `Work`; kept for later constraints."""
+        return self.basis.smoothest(self, p, tau=tau, tol=tol, seed=seed)
+
+    def kept(
+        self,
+        stage: str,
+        depends: Any,
+        compute: Callable[[], Value],
+        types: tuple[type, ...] = (),
+    ) -> Value:
+        """The result of a stage: on ranks nothing is kept for a later run."""
+        return compute()
 
     @cached_property
     def _positions(self) -> NDArray[np.int32]:
@@ -231,6 +281,12 @@ class RankWork:
     def by_root(self, X: Array) -> Array:
         """D^-½X, the embedding that vectors X are."""
         return self.space.rowwise(_divided, X, self.laplacian.root_degree)
+
+    def labels_of_rows(self, clusters: Array) -> NDArray[np.int64]:
+        """Clusters of the graph's nodes, -1 for those without an edge; all ranks have them."""
+        found = np.full(self.n_nodes, -1, dtype=np.int64)
+        found[self.rows.nodes] = self.ranks.joined(np.ascontiguousarray(clusters))
+        return found
 
     def peaks(self) -> list[int]:
         """Largest resident size of every rank so far, in bytes."""

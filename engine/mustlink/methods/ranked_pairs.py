@@ -11,18 +11,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.errors import InputError
+from mustlink.eigen.rank_work import RankWork
 from mustlink.graph.divided_rows import DividedRows, redivided
 from mustlink.lyapunov.divided_krylov import spread_pairs_far
 from mustlink.lyapunov.divided_regions import DividedRegions
 from mustlink.lyapunov.pairs_by_regions import SpreadPairs, spread_pairs
 from mustlink.lyapunov.solver_choice import choose_large
+from mustlink.methods.doubts import note_components, warn_if_broken, warn_of_gap
 from mustlink.methods.moved_rows import Moves
-from mustlink.methods.normalized_cut import note_components
-from mustlink.methods.spread_cuts import best_of_cuts, check_spread, spread_on
-from mustlink.methods.spread_report import warn_of_few
-from mustlink.methods.stored_cut import RowCut, row_cut
-from mustlink.on_ranks.work import RankWork
+from mustlink.methods.normalized_cut import Cut, cut_of, network_of
+from mustlink.methods.spread_cuts import best_of_cuts, spread_on
+from mustlink.methods.spread_report import Chosen, spread_report, warn_of_few
 from mustlink.scores.cuts import ClusterSums, mncut_of
 
 Ints = NDArray[np.int64]
@@ -40,7 +39,7 @@ class RankAdjusted:
 
     def cuts(
         self, moves: Moves, variants: Sequence[str]
-    ) -> Iterator[tuple[tuple[RankWork, RowCut], Ints, float]]:
+    ) -> Iterator[tuple[tuple[RankWork, Cut], Ints, float]]:
         """See `Adjusted`; a cut comes with the work that it is of."""
         with self.work.recorder.stage("adjusted graph"):
             work = RankWork(self._moved(moves), self.work.recorder, {"kind": "adjusted"})
@@ -50,7 +49,7 @@ class RankAdjusted:
         found = work.smallest_pairs(self.k - count, **self.how)
         for variant in variants:
             seed = self.how["seed"]
-            cut = row_cut(work, self.k, variant=variant, found=found, seed=seed)
+            cut = cut_of(work, self.k, variant=variant, found=found, seed=seed)
             labels = np.full(work.n_nodes, -1, dtype=np.int64)
             labels[work.rows.nodes] = work.ranks.joined(cut.clusters)
             # Nodes in no cluster are one more.
@@ -85,18 +84,12 @@ def _spread_by(solver: str) -> Callable[..., SpreadPairs]:
     return spread
 
 
-def propagated_cut(
-    work: RankWork, estimator: Any, known: Constraints, k: int
-) -> tuple[RankWork, RowCut, dict[str, Any]]:
-    """The adjusted graph, own rows of its k clusters, and what was chosen; raises InputError.
+def spread_on_ranks(estimator: Any, work: RankWork, known: Constraints, k: int, seed: int) -> None:
+    """Set what `PropagatedConstraints.fit` sets, of a graph on ranks; raises InputError.
 
-    The same on any number of ranks, bit by bit.
+    The same on any number of ranks, bit by bit. `embedding_` is on rank 0 alone.
     """
-    linked, recorder = work.n_nodes - work.isolated, work.recorder
-    if not 1 <= k < linked:
-        raise InputError(f"n_clusters: {k} asked of {linked} nodes with an edge; ask for fewer")
-    check_spread(estimator, "on ranks")
-    seed = estimator._seed()
+    recorder = work.recorder
     rows = DividedRegions(work.laplacian)
     options = int(estimator.new_edges), float(estimator.tol)
     spread = _spread_by(estimator.solver)
@@ -109,7 +102,21 @@ def propagated_cut(
     adjusted = RankAdjusted(work, rows, F, k, how)
     cuts = best_of_cuts(adjusted, moves, known, powers, variants, recorder)
     (there, cut), power, variant = cuts.best
+    estimator.labels_ = estimator._labels(there, cut.clusters, k)
+    warn_of_gap(cut, recorder)
+    kept = warn_if_broken(estimator.labels_, known, recorder)
+    estimator.graph_, estimator._cut_on_disk = work.graph, cut
+    estimator.embedding_, estimator.eigenvalues_ = there.leave(cut.embedding), cut.values
     name = estimator._parameter
-    choices = {name: getattr(estimator, name), **F.about, "largest_F": F.largest, "power": power}
-    choices |= {"variant": variant, "why": cuts.why, "adjustment": F.counts}
-    return there, cut, choices | {"candidates": [one._asdict() for one in cuts.tried]}
+    estimator.report_ = spread_report(
+        {name: getattr(estimator, name)},
+        f"{type(estimator).__name__}, on ranks",
+        (work.n_nodes, k, work.n_components),
+        F,
+        F.counts,
+        Chosen(cut, power, variant, cuts),
+        kept,
+        recorder,
+        work.info,
+        network_of(work, cut, k)[1],
+    )

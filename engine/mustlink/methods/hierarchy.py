@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import as_integer
 from mustlink.constraints import Constraints
 from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.errors import InputError
 from mustlink.graph import Graph
-from mustlink.kernels.threads import threads
-from mustlink.observe import Recorder, Unheard
 from mustlink.rounding.assign import kmeans
 from mustlink.rounding.merge_tree import cut_tree, merge_tree
 from mustlink.workspace import Workspace
@@ -41,69 +38,25 @@ class Hierarchy:
     labels: Ints
 
 
-class Hierarchies:
-    """What a clusterer tells of fewer and of more clusters than it was asked for."""
+def grown_tree(work: Workspace, labels: Ints, known: Constraints, seed: int) -> Hierarchy:
+    """The hierarchy of clusters (rows,), with what is known of the rows; see `hierarchy_`."""
+    graph = work.graph
+    leaves, groups = _leaves(work, labels[graph.first_rows], seed)
+    links = _links(graph, leaves, groups.size)
+    beliefs = _beliefs(known, graph.spread(leaves), groups.size)
+    linkage = merge_tree(links, groups, beliefs)
+    return Hierarchy(linkage, graph.spread(leaves), groups, labels)
 
-    labels_: Ints
-    graph_: Any
-    report_: Any
-    _hierarchy: Hierarchy | None = None
 
-    @property
-    def hierarchy_(self) -> Floats:
-        """Linkage (L − 1, 4) of L small clusters in scipy's format; made when first asked for.
-
-        Leaves are parts of the clusters, up to 64 in all, by k-means on the smoothest vectors of
-        the graph; they are merged by normalised cut (`rounding.merge_tree`), within a cluster
-        first: at K clusters it is cut into `labels_`. What was told is kept at each level:
-        parts with must-links between them are merged before others, with cannot-links last.
-        `hierarchy_leaves_` are the leaves of the rows; `scipy.cluster.hierarchy.dendrogram` draws
-        it. Cost: 4K smooth vectors, where the fit had fewer, and one pass over the edges.
-        """
-        return self._tree().linkage
-
-    @property
-    def hierarchy_leaves_(self) -> Ints:
-        """Leaf of every row in `hierarchy_`, (n,), -1 where `labels_` is."""
-        return self._tree().leaves
-
-    def cut_hierarchy(self, k: int) -> Ints:
-        """Labels (n,) of k clusters, without a fit; clusters of `labels_` keep their numbers.
-
-        At K these are `labels_`. Of fewer clusters each has the number of its largest part; where a
-        cluster is cut, the larger part keeps its number and the other gets a new one, the same at
-        every k. Raises InputError for more clusters than leaves.
-        """
-        tree: Hierarchy = self._tree()
-        k = as_integer(k, "k", 1)
-        if k > tree.groups.size:
-            raise InputError(
-                f"k: {k} clusters of {tree.groups.size} leaves; fit with n_clusters={k}"
-            )
-        sizes = np.bincount(tree.leaves[tree.leaves >= 0], minlength=tree.groups.size)
-        first_new = max(getattr(self, "_first_new", 0), int(tree.groups.max(initial=-1)) + 1)
-        numbers = cut_tree(tree.linkage, k, tree.groups, sizes.astype(float), first_new)
-        return np.append(numbers, -1)[tree.leaves]
-
-    def _tree(self) -> Hierarchy:
-        check_is_fitted(self)
-        if self._hierarchy is None or self._hierarchy.labels is not self.labels_:
-            self._hierarchy = self._grown_tree()
-        return self._hierarchy
-
-    def _grown_tree(self) -> Hierarchy:
-        this: Any = self
-        graph = this.graph_
-        if not isinstance(graph, Graph):
-            raise InputError("hierarchy: the graph of this fit is on disk; it needs it in memory")
-        of_nodes = self.labels_[graph.first_rows]
-        with threads(this.n_jobs):
-            work = this._view(graph, Recorder(Unheard()))
-            leaves, groups = _leaves(work, of_nodes, this._used_seed)
-            links = _links(graph, leaves, groups.size)
-            beliefs = _beliefs(this.constraints_, graph.spread(leaves), groups.size)
-            linkage = merge_tree(links, groups, beliefs)
-        return Hierarchy(linkage, graph.spread(leaves), groups, self.labels_)
+def cut_into(tree: Hierarchy, k: int, first_new: int) -> Ints:
+    """Labels (rows,) of k clusters; new ones are numbered from `first_new` on. InputError."""
+    k = as_integer(k, "k", 1)
+    if k > tree.groups.size:
+        raise InputError(f"k: {k} clusters of {tree.groups.size} leaves; fit with n_clusters={k}")
+    sizes = np.bincount(tree.leaves[tree.leaves >= 0], minlength=tree.groups.size)
+    first_new = max(first_new, int(tree.groups.max(initial=-1)) + 1)
+    numbers = cut_tree(tree.linkage, k, tree.groups, sizes.astype(float), first_new)
+    return np.append(numbers, -1)[tree.leaves]
 
 
 def _leaves(work: Workspace, labels: Ints, seed: int) -> tuple[Ints, Ints]:

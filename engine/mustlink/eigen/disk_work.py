@@ -7,21 +7,28 @@ Chebyshev filters from the same start 9 and 16.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.method_cost import RESERVE
+from mustlink.cost.method_cost import RESERVE, StoredCost, coarse_bytes, columns_bytes, links_in
 from mustlink.cost.process_memory import give_back
-from mustlink.cost.stored_cost import StoredCost, coarse_bytes, columns_bytes, links_in
 from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.nested_iteration import guard, nested
-from mustlink.eigen.plain_solve import telling
-from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance
+from mustlink.eigen.plain_solve import (
+    DENSE_BELOW,
+    default_tolerance,
+    regularized_tolerance,
+    tell_end,
+    telling,
+)
+from mustlink.eigen.smooth_subspace import SmoothBasis
+from mustlink.eigen.work import DISK, RowBasis
 from mustlink.errors import OutOfMemoryError
 from mustlink.graph.even_degrees import SEEN, GraphLook
 from mustlink.graph.graph import is_network
@@ -34,11 +41,10 @@ from mustlink.result import Convergence, EigenResult
 from mustlink.space import Block, Small
 from mustlink.space.disk import DiskSpace
 from mustlink.space.verbs import Ints
-from mustlink.stopping import TIME_LIMIT
-from mustlink.workspace.keeper import Keeper
-from mustlink.workspace.shelf import Shelf
+from mustlink.workspace.shelf import Keeper, Shelf
 
 Array = NDArray[Any]
+Value = TypeVar("Value")
 _FILTERS = 30
 
 
@@ -55,6 +61,24 @@ class StoredWork:
     recorder: Recorder = field(default_factory=Recorder)
     folder: Any = None
     keeper: Keeper | None = None
+    basis: RowBasis = field(default_factory=RowBasis)
+
+    home: ClassVar[str] = DISK
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """How the graph was made."""
+        return self.graph.info
+
+    @property
+    def is_small(self) -> bool:
+        """Whether LAPACK would be the solver of choice in memory."""
+        return self.look.n_linked <= DENSE_BELOW
+
+    @property
+    def n_components(self) -> int:
+        """Connected components; an isolated node is one."""
+        return self.seen.n_components + self.seen.isolated
 
     @cached_property
     def seen(self) -> Survey:
@@ -121,20 +145,25 @@ class StoredWork:
         often = copies[rows]
         return np.divide(degrees, often, out=np.zeros(degrees.shape), where=often > 0)
 
-    def cluster_sums(self, clusters: Array, k: int) -> tuple[Small, Small, Small]:
-        """See `Work`; clusters (n,) come into memory, -1 for nodes without an edge."""
-        clusters = np.asarray(clusters[:], dtype=np.int64)
+    def cluster_sizes(self, clusters: Array, k: int) -> Small:
+        """Rows in each of k clusters, (k,), without those that have no edge."""
         sizes, often = np.zeros(k), self.space.weights
         for part in self.space.ranges(32):
             there = clusters[part] >= 0
             counts = None if often is None else often[part][there]
             sizes += np.bincount(clusters[part][there], counts, k)
+        return sizes
+
+    def cluster_sums(self, clusters: Array, k: int) -> tuple[Small, Small, Small]:
+        """See `Work`; clusters (n,) come into memory, -1 for nodes without an edge."""
+        clusters = np.asarray(clusters[:], dtype=np.int64)
         weights, edges = self.graph.cluster_weights(clusters, k)
-        return weights, edges, sizes
+        return weights, edges, self.cluster_sizes(clusters, k)
 
     def _laplacian_of(self, tau: float) -> StoredLaplacian:
         seen = replace(self.seen, space=self.space)
-        return StoredLaplacian.of(self.graph, seen, self._room(0), tau)
+        found = StoredLaplacian.of(self.graph, seen, self._room(0))
+        return found.regularized(tau) if tau else found
 
     def heard_by(self, recorder: Recorder) -> StoredWork:
         """The same for a later fit, with all that is made."""
@@ -158,6 +187,10 @@ class StoredWork:
         """D^-½X, 0 for isolated nodes."""
         return self.space.rowwise(_divided, X, self.laplacian.root_degree)
 
+    def labels_of_rows(self, clusters: Array) -> NDArray[np.int64]:
+        """Clusters of the caller's rows, -1 for those without an edge."""
+        return self.graph.labels_of_rows(np.asarray(clusters[:], dtype=np.int64))
+
     def leave(self, X: Block) -> Block:
         """Rows of X (n, b) for every row of the caller."""
         left = self.recorder.budget.left()
@@ -178,7 +211,7 @@ class StoredWork:
         if made is not None:
             coarse = coarse_bytes(made.sizes[1], self._width(self.columns))
             with suppress(OutOfMemoryError):
-                return replace(made, laplacian=replace(laplacian, room=self._room(coarse)))
+                return made.within(self._room(coarse))
         return None
 
     def grounded(self, ground: Block, kept: Block) -> StoredLaplacian:
@@ -207,18 +240,37 @@ class StoredWork:
         max_iter: int = 200,
         seed: int = 0,
         tau: float = 0.0,
+        solver: str = "auto",
     ) -> EigenResult:
-        """The k smallest pairs of L̄_τ beyond its null space, vectors on disk.
+        """The k smallest pairs of L̄_τ beyond its null space, vectors on disk."""
+        how: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "seed": seed, "tau": tau}
+        types = EigenResult, Convergence
+        return self.kept("eigenvectors on disk", (k, how), lambda: self._pairs(k, **how), types)
 
-        With a keeper they are kept for a later run, and recalled.
-        """
+    def kept(
+        self,
+        stage: str,
+        depends: Any,
+        compute: Callable[[], Value],
+        types: tuple[type, ...] = (),
+    ) -> Value:
+        """The result of a stage, or what an earlier run kept of it."""
         shelf, graph = Shelf(self.recorder, self.keeper), self.graph
         made = graph.n_nodes, graph.n_entries, dict(graph.info), self.recorder.budget.limit
-        how: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "seed": seed, "tau": tau}
         origin = None if "cut_short" in graph.info else shelf.source
-        name = shelf.name_of("eigenvectors on disk", origin, made, k, how)
-        types = EigenResult, Convergence
-        return shelf.kept("eigenvectors on disk", name, lambda: self._pairs(k, **how), types)
+        return shelf.kept(stage, shelf.name_of(stage, origin, made, depends), compute, types)
+
+    def smoothest(
+        self,
+        p: int,
+        *,
+        tau: float = 0.0,
+        tol: float | None = None,
+        seed: int = 0,
+        solver: str = "auto",
+    ) -> SmoothBasis:
+        """See `Work`; kept for later constraints."""
+        return self.basis.smoothest(self, p, tau=tau, tol=tol, seed=seed)
 
     def _pairs(self, k: int, *, tol: float | None, max_iter: int, seed: int, tau: float) -> Any:
         """See `smallest_pairs`."""
@@ -243,11 +295,10 @@ class StoredWork:
                 start = laplacian.space.copy(start, laplacian.dtype)
                 filters = min(max_iter, _FILTERS)
                 found = chebyshev(laplacian, start, k, max_iter=filters, **how)
-        if found.convergence.reason == TIME_LIMIT:
-            self.recorder.leave_out(found.convergence.status)
-        elif not found.convergence.converged.all():
-            self.recorder.warn(found.convergence.status)
-        elif grids is None and not tau and (worst := _worst(found)) > found.values[-1]:
+        tell_end(self.recorder, found.convergence)
+        if not found.convergence.converged.all():
+            return found
+        if grids is None and not tau and (worst := _worst(found)) > found.values[-1]:
             self.recorder.warn(
                 f"eigenvectors: residuals up to {worst:.1e} without coarse grids, for eigenvalues "
                 f"up to {found.values[-1]:.1e}: clusters may be blurred; give more memory"
