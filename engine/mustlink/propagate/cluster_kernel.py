@@ -98,6 +98,6 @@ class ClusterKernel(Propagator):
         if self.rows == "sphere":
             return V / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-300)
         U = V / problem.laplacian.root_degree[:, None]
-        weights = problem.laplacian.weights
+        weights = problem.work.laplacian.weights
         square = np.mean(U**2, axis=0) if weights is None else np.average(U**2, 0, weights)
         return U / np.maximum(np.sqrt(square), 1e-300)

@@ -213,7 +213,8 @@ def _solved(way: Any, problem: PropagationProblem) -> Solution:
 
 
 def _wrong(F: Array) -> Array:
-    return (~np.isfinite(F).all(axis=1, keepdims=True)) * 1.0
+    found: Array = ~np.isfinite(F).all(axis=1, keepdims=True)
+    return found.astype(np.float64)
 
 
 def _silent(P: Array, inside: Array) -> Array:

@@ -23,6 +23,7 @@ from mustlink.operators.laplacian import Block
 _SUM = 1e-6  # by which a distribution may miss 1
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Nodes = NDArray[np.integer[Any]]
 
 
 def check_prior(method: str, minimises: bool, prior: Any, belief: Any) -> None:
@@ -111,7 +112,7 @@ class Prior:
         """What is said of the other nodes: of those that are known (n,) their label says all."""
         return Prior(self.values, np.where(known, 0.0, self.belief))
 
-    def of_nodes(self, rows: Ints, weights: Floats, n_nodes: int) -> Prior:
+    def of_nodes(self, rows: Nodes, weights: Floats, n_nodes: int) -> Prior:
         """What is said of rows as of the nodes (m,) that they are, `weights` what rows count.
 
         Of rows that are one node the beliefs add up, and the node has their mean.
@@ -143,14 +144,14 @@ class Told:
     nodes: Ints
     counts: Floats | None = None
     prior: Prior | None = None
-    node_of: Ints | None = None
+    node_of: Nodes | None = None
 
     @classmethod
     def of(
         cls,
         labels: Ints,
         n_nodes: int,
-        node_of: Ints | None,
+        node_of: Nodes | None,
         weights: Floats | None,
         recorder: Recorder,
         prior: Any = None,

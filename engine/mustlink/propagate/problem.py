@@ -362,7 +362,8 @@ class PropagationProblem:
         """L̄⁺B of charges B (n, b)."""
         if isinstance(self.work, ReachedPart):
             return self.work.potential(B, self.solving, self.size, self.seed, self.recorder)
-        return self._by_gradients(*self.work.with_cycle(self.laplacian), B, null=True)
+        L, cycle = self.work.with_cycle(self.laplacian)
+        return self._by_gradients(L, cycle, B, null=True)
 
     def _solved(self, A: Any, B: Block, share: Vector, kept: Vector) -> tuple[Block, Convergence]:
         """A⁻¹B of a grounded Laplacian; `share` (n,) of its diagonal was added, `kept` are free."""
@@ -372,7 +373,8 @@ class PropagationProblem:
         if isinstance(A, FreeNodes):
             how = self.solving, self.size, self.recorder
             return self.work.solved(A, B, share, *how, easy=easy, seed=self.seed)
-        return self._by_gradients(*((A, None) if easy else self.work.with_cycle(A)), B)
+        A, cycle = (A, None) if easy else self.work.with_cycle(A)
+        return self._by_gradients(A, cycle, B)
 
     def _by_gradients(
         self, A: Any, cycle: Preconditioner | None, B: Block, *, null: bool = False
@@ -468,7 +470,7 @@ class ReachedPart(MemoryWork):
                     worst = max(tol, float(told.residuals.max(initial=0.0)))
                     found = X, replace(told, reason="direct", tolerance=worst)
         else:
-            inverse = self._deflated(A, share, seed)
+            inverse: Preconditioner | None = self._deflated(A, share, seed)
             if inverse is None:
                 with recorder.stage("multigrid set-up"):
                     inverse = None if easy else usual_preconditioner(operator)

@@ -263,15 +263,14 @@ class Propagator(ClassifierMixin, GraphEstimator):
         merged = graph.rows is not None or graph.weights is not None
         weights = work.weight_of_rows if merged else None
         told = Told.of(labels, graph.n_nodes, graph.rows, weights, work.recorder, prior, belief)
-        self.classes_ = told.classes
         part = ReachedPart.of(work, told, points if self._needs_points else None)
-        at_once = self._columns_at_once(work, prior)
+        at_once = self._columns_at_once(work, told)
         how: Any = {"edges_given": points is None, "together": at_once, "last": last}
         self._fit_at(part, told, seed, **how)
 
-    def _columns_at_once(self, work: Workspace, prior: Any) -> int:
+    def _columns_at_once(self, work: Workspace, told: Told) -> int:
         """Columns that are solved at a time: fewer where memory is short, for the same answer."""
-        W, cost = work.graph.affinity, self._cost(self.classes_.size, prior)
+        W, cost = work.graph.affinity, self._cost(told.classes.size, told.prior)
         size = Size(work.graph.n_nodes, W.nnz, W.dtype.itemsize)
         found = cost.within(size, work.room, single=work.single).together or TOGETHER
         if found < min(TOGETHER, cost.columns):
@@ -292,7 +291,6 @@ class Propagator(ClassifierMixin, GraphEstimator):
         elif graph.copies is not None:
             weights = np.asarray(graph.copies[:n])
         told = Told.of(labels, n, rows, weights, recorder, prior, belief)
-        self.classes_ = told.classes
         recorder.keep_within(self._budget)
         if self._budget is not None:
             StoredCost.of_labels(n, graph.n_entries, told.classes.size).check(self._budget)
@@ -321,11 +319,12 @@ class Propagator(ClassifierMixin, GraphEstimator):
         P, graph = work.leave(found.distributions), work.graph
         if P is None:
             return False
-        self.classes_, self._scores = told.classes, None
+        self.classes_: Any = told.classes
+        self._scores: Any = None
         if work.home == MEMORY:
             self._scores = found.solution.scores, graph.spread(work.laplacian.positions)
         if work.home != RANKS:
-            self.graph_ = graph
+            self.graph_: Any = graph
         conclude(self, found, P, told, last=last)
         return True
 
@@ -446,7 +445,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         if names is not None:
             self.given_labels_ = named(names, self.given_labels_)
             self.labels_: Any = named(names, self.labels_)
-            self.classes_: Any = names[self.classes_]
+            self.classes_ = names[self.classes_]
 
     @property
     def transduction_(self) -> Any:
