@@ -42,6 +42,7 @@ CASES, JOBS = common.BENCH / "same_cases.py", common.BENCH / "same_homes.py"
 FITS, HOMES = "fits", ("memory", "disk", "ranks")
 SCALE = common.ROOT / ".venv-scale" / "bin" / "python"
 EIGENVALUES, EMBEDDINGS, FIGURES = 1e-8, 1e-6, 0.01
+OWN = {"choices.ranks"}  # which says where it ran
 RUNS_NOW = "runs now"
 
 # Words that all occur in a case's name: why its answer may change from fc48b3a on. A file of the
@@ -155,17 +156,18 @@ def _do_jobs(
     left = {job.name: job for job in same_homes.asked(only)}
     while left:
         (folder / same_homes.RUNNING).unlink(missing_ok=True)
-        ended = subprocess.run(
-            command, env=env | more, stderr=subprocess.PIPE, text=True, check=False
-        )
-        sys.stderr.write(ended.stderr)
+        with subprocess.Popen(command, env=env | more, stderr=subprocess.PIPE, text=True) as going:
+            lines = []
+            for line in going.stderr or ():
+                sys.stderr.write(line)
+                lines.append(line.strip())
         left = {n: job for n, job in left.items() if n not in same_homes.collect(folder)[0]}
         if left:
             if not (folder / same_homes.RUNNING).exists():
                 sys.exit(f"{one.name}: the jobs could not be run, {home}")
             name = (folder / same_homes.RUNNING).read_text()
-            said = [line for line in ended.stderr.splitlines() if line and line[0] not in "#- "]
-            why = said[-1] if said else f"exit code {ended.returncode}"
+            said = [line for line in lines if line and line[0] not in "#-"]
+            why = said[-1] if said else f"exit code {going.returncode}"
             same_homes.keep(folder, left.pop(name), {"seconds": 0.0, "error": f"ended: {why}"}, {})
     found, arrays = same_homes.collect(folder)
     np.savez(folder / "arrays.npz", **arrays)
@@ -294,9 +296,7 @@ def reason(name: str, explained: dict[str, str]) -> str:
 # ---------------------------------------------------------------- homes beside each other
 
 
-def between(
-    job: Any, home: str, here: tuple[Any, Any], there: tuple[Any, Any]
-) -> tuple[str, list[str]]:
+def between(job: Any, here: tuple[Any, Any], there: tuple[Any, Any]) -> tuple[str, list[str]]:
     """How the answer in another home differs from that in memory, and what else does.
 
     "same", "left out" where that home refuses the job, or what differs.
@@ -336,7 +336,8 @@ def fields_apart(name: str, here: Any, there: Any) -> list[str]:
     if isinstance(here, dict) and isinstance(there, dict):
         found = []
         for key in sorted(here.keys() | there.keys()):
-            found += fields_apart(f"{name}.{key}", here.get(key), there.get(key))
+            if f"{name}.{key}" not in OWN:
+                found += fields_apart(f"{name}.{key}", here.get(key), there.get(key))
         return found
     if isinstance(here, list) and isinstance(there, list) and len(here) == len(there):
         pairs = enumerate(zip(here, there, strict=True))
@@ -370,23 +371,36 @@ def _words(lines: list[str]) -> set[str]:
 
 
 def compare_homes(found: dict[str, Any], explained: dict[str, str]) -> list[dict[str, Any]]:
-    """Memory beside the other homes: a row for each job and home, printed as a table."""
+    """Memory beside the other homes: a row for each job and home, printed as a table and a list."""
     import same_homes
 
     rows = []
     for job in same_homes.JOBS:
         for home in HOMES[1:]:
             if home in found and job.name in found[home][0]:
-                verdict, also = between(job, home, found["memory"], found[home])
+                verdict, also = between(job, found["memory"], found[home])
                 differs = verdict not in ("same", "left out")
                 why = reason(f"memory {home} {job.name}", explained) if differs else ""
                 told = {"job": job.name, "home": home, "verdict": verdict, "also": also}
                 rows.append({**told, "explained": why})
+    cells: dict[str, dict[str, str]] = {}
+    for row in rows:
+        parts = row["verdict"].split("; ")
+        more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
+        cells.setdefault(row["job"], {})[row["home"]] = parts[0].partition(":")[0] + more
+    homes = [home for home in HOMES[1:] if home in found]
     common.table(
-        "memory | another home",
-        ("job", "home", "differs", "explained", "also differ"),
-        [(r["job"], r["home"], r["verdict"], r["explained"], "; ".join(r["also"])) for r in rows],
+        "The other homes beside memory",
+        ("job", *homes),
+        [(name, *(of.get(home) for home in homes)) for name, of in cells.items()],
     )
+    print()
+    for row in rows:
+        what = [row["verdict"]] if row["verdict"] != "same" else []
+        if what or row["also"]:
+            also = f" (also {'; '.join(row['also'])})" if row["also"] else ""
+            why = f" [{row['explained']}]" if row["explained"] else ""
+            print(f"* {row['job']}, memory | {row['home']}: {'; '.join(what)}{also}{why}")
     return rows
 
 

@@ -16,6 +16,7 @@ import io
 import json
 import os
 import pkgutil
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,7 @@ from same_cases import Data, data, digest, some_labels, some_pairs
 HOMES = ("memory", "disk", "ranks")
 RANKS = 2
 MEMORY = "2GB"  # of a run on disk
+MOST_SECONDS = 1800  # of a job; the process ends then, and the ranks that wait for each other
 RUNNING = "running"
 NO_ROOM = 10**15  # bytes that a fit in memory is said to need there
 # Functions of any version that tell what a fit in memory needs at least; the one of a common name
@@ -263,6 +265,8 @@ def run(folder: Path, home: str, only: Sequence[str], seed: int) -> None:
             if not (folder / f"{job.data}.h5").exists():
                 write(folder, job.data)
         _together(home)
+        if hasattr(signal, "alarm"):
+            signal.alarm(MOST_SECONDS)
         started = time.perf_counter()
         kept: dict[str, Any] = {}
         arrays: dict[str, Any] = {}

@@ -254,7 +254,7 @@ def test_suggest_and_fits_count_the_same():
 
 
 def test_suggest_leaves_a_long_count_to_the_fit(monkeypatch):
-    monkeypatch.setattr("mustlink.advice.graph_look.NETWORK_NODES", 100)
+    monkeypatch.setattr("mustlink.advice.observations.NETWORK_NODES", 100)
     told = ml.suggest(planted(4, 30, 12.0, 0.1)[0])
     assert "-k auto" in told.command("x.edges")
     assert told.estimator().n_clusters == "auto"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from mustlink.advice.observations import Seen
@@ -12,6 +11,7 @@ from mustlink.cost.neighbour_graph import SYMMETRIC
 from mustlink.cost.neighbour_plan import knn_plan
 from mustlink.cost.process_memory import size_text
 from mustlink.estimator import GraphEstimator
+from mustlink.names import estimator_of
 from mustlink.neighbours.search import compares_all
 
 
@@ -28,7 +28,7 @@ def needs(seen: Seen, method: str, parameters: dict[str, Any]) -> Needs:
 
     `parameters` are those suggested.
     """
-    estimator: GraphEstimator = getattr(import_module("mustlink"), method)(**parameters)
+    estimator: GraphEstimator = estimator_of(method)(**parameters)
     n, cost = seen.n, estimator.cost(seen.count.k)
     if seen.kind != "points":
         size = Size(n, 2 * seen.links.edges)

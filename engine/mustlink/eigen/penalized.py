@@ -244,6 +244,9 @@ def penalized_tolerance(n: int, *, single: bool = False) -> float:
 
 
 # --- Penalised problems at scale: LOBPCG, preconditioned on the graph and around the constraints
+#
+# Everything is verbs but `LinkedCycle` and `local_solve`, which want the nodes at home: they make
+# and factor matrices of the graph.
 
 
 class KnowingGrids(Grids, Protocol):
@@ -365,6 +368,14 @@ def _promising(
 
 
 # --- Eigenvectors of a Gaussian process's posterior covariance whose prior is the affinity itself
+#
+# With the covariance K = W + D (W, with loops that make it positive semidefinite) and observations
+# x_i = ±x_j of variance s², rows of F, the posterior covariance is
+#
+#     K' = K − KFᵀ(s²I + FKFᵀ)⁻¹FK,    D^-½K'D^-½ = I + S − R,
+#
+# so that its leading vectors are the smallest of L̄ + R, R >= 0 of as many columns as there are
+# constrained nodes, and nothing but on their neighbours.
 
 
 _CONSTRAINED = 3_000  # nodes, whose covariance is a dense matrix

@@ -245,7 +245,8 @@ def dense_pencil(pencil: Pencil) -> PencilSolution:
     return finish(pencil, mu, pencil.project(W), complete=True)
 
 
-# --- The exact pencil at scale: leading pairs of S_B w = μL̄w by LOBPCG, preconditioned by AMG(L̄)
+# --- The exact pencil at scale: leading pairs of S_B w = μL̄w by LOBPCG, preconditioned by
+# AMG(L̄)
 
 
 def leading_pencil(
@@ -444,7 +445,18 @@ def unconstrained(k: int, how: Solving, work: Workspace) -> Solution:
     return Solution(V, values, values * laplacian.volume, 0.0, 0.0, convergence)
 
 
-# --- Every feasible cut by what it costs and what it keeps, in the joint numerical range (WD14 §5.2
+# --- Every feasible cut by what it costs and what it keeps, in the joint numerical range (WD14
+# §5.2)
+#
+# J(L̄, Q̄) = {(vᵀL̄v, vᵀQ̄v) : ‖v‖ = 1} (eq. 14) holds all cuts there are. It is convex (Brickman
+# 1961,
+# n >= 3), so that the leading eigenvector of cosθ·L̄ + sinθ·Q̄ is the point of its boundary that
+# lies
+# farthest in the direction θ. That is done with small matrices only: those of a smooth subspace or
+# of
+# a small graph as they are; of a larger problem those in the span of the cuts that were found,
+# where
+# the boundary is one of a part of J.
 
 
 DIRECTIONS = 48

@@ -193,6 +193,10 @@ def _component_frame(null: NullSpace, z: Block) -> Small:
 
 
 # --- The smooth subspace of regularised degrees, as a basis in which L̄ itself is the cost
+#
+# Inside the span of the smoothest vectors of a sparse network constraints can only move its crumbs:
+# these are the smoothest there is. Those of L̄_τ show its clusters. What is minimised stays the cut
+# of the graph as it is, so that all that is solved inside a smooth basis is solved in this one.
 
 
 def carried_basis(plain: Laplacian, regular: Laplacian, found: EigenResult) -> SmoothBasis:

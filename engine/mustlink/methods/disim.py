@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
-from mustlink.constraints.on_nodes import among
+from mustlink.constraints.constraints import among
 from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS, tell_unconverged
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
@@ -293,7 +293,8 @@ class Rows:
         return found
 
 
-# --- What labels and constraints of a directed graph's nodes tell: which rows, by what is held out
+# --- What labels and constraints of a directed graph's nodes tell: which rows, by what is held
+# out
 
 
 _TRIALS, _HELD = 3, 1 / 3  # of what is known, held out to see which rows tell it

@@ -12,7 +12,7 @@ import numpy as np
 from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.check import check_flag
 from mustlink.constraints import Constraints
-from mustlink.constraints.on_nodes import on_nodes
+from mustlink.constraints.constraints import on_nodes
 from mustlink.cost.method_cost import StoredCost
 from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.work import DISK, Work

@@ -25,8 +25,7 @@ from mustlink.methods.adjusted_graph import Adjustment
 from mustlink.methods.hierarchy import Hierarchy
 from mustlink.observe import StageRecord
 from mustlink.persistence import derived
-from mustlink.persistence.attributes import check_attributes, check_csr
-from mustlink.persistence.checks import damaged, refuse
+from mustlink.persistence.attributes import check_attributes, check_csr, damaged, refuse
 from mustlink.preparation.fitted import Fitted
 from mustlink.propagate.held_out import AnswerCalibration
 from mustlink.propagate.prior import GivenPrior

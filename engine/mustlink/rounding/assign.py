@@ -343,6 +343,8 @@ def sampled_kmeans(
 
 
 # --- k-means that starts from labels: one cluster a class, at the mean of its labelled rows
+#
+# Source: Basu, Banerjee & Mooney 2002, Seeded-KMeans.
 
 
 Floats = NDArray[np.float64]

@@ -177,7 +177,12 @@ def seeds_of(rows: Block, of: Sample, constraints: Constraints, k: int) -> Block
     return np.asarray(weight.T @ (counts[:, None] * rows) / sizes[:, None], dtype=np.float64)
 
 
-# --- Choices by evidence: which subspace, parameter and discretisation predict held-out constraints
+# --- Choices by evidence: which subspace, parameter and discretisation predict held-out
+# constraints
+#
+# Some constraints are kept out of the fit; what was fitted on the rest is scored by the share of
+# the held-out ones that it keeps, weighted by belief. Everything happens in the smooth subspace and
+# on a sample of nodes, so that a choice costs a second or two.
 
 
 BasisOf = Callable[[int, float], SmoothBasis]

@@ -132,7 +132,11 @@ class Shelf:
         return result
 
 
-# --- Results of finished stages, kept for a later run: what a keeper is, and how results are named
+# --- Results of finished stages, kept for a later run: what a keeper is, and how results are
+# named
+#
+# The engine keeps the result of a stage under a digest of everything it depends on; where and how
+# it is kept is a keeper's affair (`mustlink_io.hdf5.work_folder`: files).
 
 
 VERSION = 8  # raised when a stage computes something else from the same parameters

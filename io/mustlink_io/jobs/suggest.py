@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from mustlink.advice import Suggestion
-from mustlink.advice.suggestion import SHELL
+from mustlink.advice.suggest import SHELL
 from mustlink.constraints import Constraints
 from mustlink.cost.rates import measured_speed
 from mustlink.errors import InputError
