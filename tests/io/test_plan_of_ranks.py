@@ -45,7 +45,7 @@ def test_labels_that_spread(told, method):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("graph.h5 --for propagate -m green --labels few.npy --ranks 2", "-m green: does not run"),
+        ("graph.h5 --for propagate -m gwem --labels few.npy --ranks 2", "-m gwem: does not run"),
         ("graph.h5 --for propagate --labels few.npy --ranks 2 --memory 1GB", "--memory: does not"),
         ("points.npy -k 3 -m ncut --ranks 2", "--ranks takes a graph"),
         ("graph.h5 -k 3 -m ncut --ranks 25", "ask for at most 24 ranks"),

@@ -78,7 +78,7 @@ def test_the_plan_says_so(data, little, capsys):
 
 
 @pytest.mark.parametrize(
-    "more", ["-m llgc --refine", "-m ncut", "-m gfhf --solver dense", "-m lelp"]
+    "more", ["-m llgc --refine", "-m gwem", "-m gfhf --solver dense", "-m cluster-kernel"]
 )
 def test_what_does_not_run_on_disk_is_refused(data, little, capsys, more):
     line = f"propagate FILES/graph.h5 --labels FILES/few.npy --memory 1GB {more} -o FILES/no.h5"

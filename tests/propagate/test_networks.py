@@ -13,9 +13,9 @@ from mustlink.deadline import Deadline
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.observe import Recorder, Unheard
 from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.propagate.doubts import doubt_held_out
+from mustlink.propagate.answers import doubt_held_out
 from mustlink.propagate.gfhf import told_apart
-from mustlink.propagate.held_out_labels import best_way
+from mustlink.propagate.held_out import best_way
 from mustlink.rounding.block_model import BlockModel, refine
 
 GIVEN = {"affinity": "precomputed", "random_state": 0}

@@ -18,13 +18,11 @@ import oracles
 from cases import random_graph
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.propagate.distribution import (
-    confidence,
-    distributions,
-    onto_simplex,
-)
-from mustlink.propagate.doubts import lost_classes
+from mustlink.propagate.answers import confidence, distributions, lost_classes, onto_simplex
 from mustlink.propagate.gwem import WalkEnergy
+from mustlink.propagate.prior import Told
+from mustlink.propagate.problem import PropagationProblem, ReachedPart, Solving
+from mustlink.workspace import Workspace
 
 LINEAR = {
     "gfhf": (ml.GFHF(class_mass=False), oracles.gfhf_dense),
@@ -444,17 +442,28 @@ def test_nearest_distribution(v):
     np.testing.assert_allclose(found, oracles.nearest_distribution_dense(v), atol=1e-9)
 
 
+def on_a_complete_graph(y):
+    """Labels on nodes that are all joined."""
+    W = sp.csr_matrix(np.ones((y.size, y.size)) - np.eye(y.size))
+    work, told = Workspace(ml.Graph.from_affinity(W)), Told(y, y)
+    part = ReachedPart.of(work, told)
+    return PropagationProblem.of(part, told, told.classes, Solving(), {}, work.recorder, 0)
+
+
 def test_a_class_without_mass_does_not_silence_the_others():
     scores = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0.2, 0.3, 0], [0.3, 0.1, 0]])
-    free = np.array([False, False, False, True, True])
-    P = distributions(scores, np.full(3, 1 / 3), free, masses=True, floor=1e-8)
+    problem = on_a_complete_graph(np.array([0, 1, 2, -1, -1]))
+    scores = scores[problem.laplacian.nodes]
+    P = distributions(problem, scores, np.full(3, 1 / 3), masses=True, floor=1e-8)
+    P = problem.laplacian.leave(P)
     np.testing.assert_allclose(P.sum(axis=1), 1)
     assert P.argmax(axis=1).tolist() == [0, 1, 2, 1, 0]
 
 
 def test_distributions_and_confidence():
-    everyone = np.ones(3, dtype=bool)
-    P = distributions(np.array([[1.0, 3.0], [0, 0], [2, 2]]), None, everyone, masses=True)
+    problem = on_a_complete_graph(np.array([0, 1, -1]))
+    scores = np.array([[1.0, 3.0], [0, 0], [2, 2]])[problem.laplacian.nodes]
+    P = problem.laplacian.leave(distributions(problem, scores, None, masses=True))
     np.testing.assert_allclose(P, [[0.25, 0.75], [0, 0], [0.5, 0.5]])
     np.testing.assert_allclose(confidence(P), [0.5, 0, 0])
 

@@ -9,8 +9,8 @@ import mustlink as ml
 from cases import planted_graph, random_graph
 from mustlink.errors import InputError
 from mustlink.propagate import propagator
-from mustlink.propagate.row_answers import _median
-from mustlink.space import disk
+from mustlink.propagate.answers import median
+from mustlink.space import LocalSpace, disk
 from on_disk import stored
 from oracles.propagate import gfhf_dense, llgc_dense, tikreg_dense
 
@@ -52,6 +52,11 @@ WAYS = {
     "gfhf of masses": (ml.GFHF, {"class_mass": True}),
     "llgc": (ml.LLGC, {"refine": False}),
     "llgc far": (ml.LLGC, {"alpha": 0.999, "refine": False}),
+    "ncut": (ml.NCutPropagation, {}),
+    "green": (ml.GreenFunction, {}),
+    "green normalised": (ml.GreenFunction, {"normalized": True}),
+    "lelp": (ml.LELP, {}),
+    "lelpc": (ml.LELP, {"orthogonal": True}),
 }
 
 
@@ -129,7 +134,7 @@ def test_hard_labels(rng, way, labels):
     assert home.report_.extra == there.report_.extra
 
 
-@pytest.mark.parametrize("way", ["gfhf", "gfhf of masses", "llgc", "tikreg"])
+@pytest.mark.parametrize("way", ["gfhf", "gfhf of masses", "llgc", "tikreg", "ncut", "lelpc"])
 def test_a_prior(rng, way):
     (W, y), (method, how) = graph(rng, "parts"), WAYS[way]
     prior = rng.dirichlet(np.ones(3), len(y))
@@ -174,25 +179,19 @@ def test_nodes_that_stand_for_several_rows(rng):
         assert_allclose(found.label_distributions_[:], expected.label_distributions_, atol=NEAR)
 
 
-def test_the_median_of_values_on_disk(rng):
-    class Task:
-        def __init__(self, values):
-            self.size = len(values)
-
+def test_the_median_of_values(rng):
     for size in (1, 2, 7, 100):
         values = rng.random(size) * 10.0 ** rng.integers(-12, 9, size)
-        task = Task(values)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(
-                "mustlink.propagate.row_answers._below", lambda _, v, limit: int((v < limit).sum())
-            )
-            assert _median(task, values) == np.median(values)
+        counts = np.where(np.arange(size) == 0, 3.0, rng.integers(0, 3, size))
+        there = counts > 0
+        found = median(LocalSpace(size), values, counts, int(there.sum()))
+        assert found == np.median(values[there])
 
 
 @pytest.mark.parametrize(
     ("method", "how", "given", "what"),
     [
-        (ml.NCutPropagation, {}, {}, "NCutPropagation"),
+        (ml.GWEM, {}, {}, "GWEM"),
         (ml.LLGC, {"refine": True}, {}, "refine"),
         (ml.GFHF, {"solver": "dense"}, {}, "solver"),
         (ml.GFHF, {}, {"sample_weight": np.ones(400)}, "sample_weight"),

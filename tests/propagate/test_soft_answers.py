@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mustlink as ml
-from mustlink.propagate.answer_chances import AnswerCalibration, Held, calibrated_answers
+from mustlink.propagate.held_out import AnswerCalibration, Held, calibrated_answers
 from mustlink.scores.reliability import Reliability
 
 

@@ -12,7 +12,7 @@ import mustlink as ml
 from homes import GRAPHS, METHODS, ON_RANKS, SPREADING, TOLD, graph, told
 from mustlink.eigen.rank_work import RankWork, world
 from mustlink.methods.homes import fit_at
-from mustlink.propagate.on_ranks import propagate
+from mustlink.propagate import propagator
 
 warnings.simplefilter("ignore")
 ranks, found = world(), {}
@@ -34,7 +34,7 @@ for name in GRAPHS:
         labels = told(y, k, "labels").labels
         work = RankWork.of(lambda a, b, W=W: W[a:b], W.shape[0], ranks)
         est = clone(plain).set_params(affinity="precomputed", random_state=0)
-        made = propagate(work, est, labels, {"kind": "precomputed"}, W.nnz)
+        made = propagator.fit_at(est, work, labels)
         if made is not None:
             found[name, method] = made.labels_, made.report_
 if ranks.own == 0:

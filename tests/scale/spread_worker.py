@@ -8,7 +8,7 @@ from graphs import graphs
 from spreading import BELIEVED, WAYS, labels, prior, spread_by
 
 from mustlink.eigen.rank_work import RankWork, world
-from mustlink.propagate.on_ranks import propagate
+from mustlink.propagate.propagator import fit_at
 
 warnings.simplefilter("ignore")
 ranks, found = world(), {}
@@ -16,8 +16,7 @@ for name, W in graphs():
     work = RankWork.of(lambda a, b, W=W: W[a:b], W.shape[0], ranks)
     for way in WAYS:
         for believed in (None, prior(W)) if way in BELIEVED else (None,):
-            info = {"kind": "precomputed"}
-            made = propagate(work, spread_by(way), labels(W, name), info, W.nnz, believed)
+            made = fit_at(spread_by(way), work, labels(W, name), *(believed or ()))
             if made is not None:
                 key = f"{name} {way}" + (" believed" if believed else "")
                 found[f"{key} P"] = made.label_distributions_

@@ -12,8 +12,12 @@ WAYS = {
     "gfhf of masses": (ml.GFHF, {"class_mass": True}),
     "llgc": (ml.LLGC, {"refine": False}),
     "llgc far": (ml.LLGC, {"alpha": 0.999, "refine": False}),
+    "ncut": (ml.NCutPropagation, {}),
+    "green": (ml.GreenFunction, {}),
+    "green normalised": (ml.GreenFunction, {"normalized": True}),
+    "lelpc": (ml.LELP, {"orthogonal": True}),
 }
-BELIEVED = {"gfhf", "llgc"}  # also with a prior
+BELIEVED = {"gfhf", "llgc", "ncut", "lelpc"}  # also with a prior
 
 
 def labels(W, name):

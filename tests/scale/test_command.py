@@ -99,7 +99,7 @@ def test_constraints_on_ranks(data, method):
         ("cluster points.h5 -k 3 -m ncut --refine", "--refine: does not run on ranks"),
         ("cluster points.h5 -k 3 -m ncut --variant shi-malik", "shi-malik: does not run on ranks"),
         ("cluster nothing.h5 -k 3 -m ncut", "nothing.h5"),
-        ("propagate points.h5 --labels ok.npy -m lelp", "-m lelp: does not run on ranks"),
+        ("propagate points.h5 --labels ok.npy -m gwem", "-m gwem: does not run on ranks"),
         ("propagate points.h5 --labels ok.npy -m llgc --refine", "refine: does not run on ranks"),
         ("propagate points.h5 --labels ok.npy --memory 1GB", "--memory: does not run on ranks"),
         ("propagate points.h5 --labels ok.npy --metric cosine", "--metric: does not run on ranks"),

@@ -40,7 +40,7 @@ SEE = {
     "persistence/model.py": "writes the graph into a file",
     "points_and_view.py": "none: whether points or a graph are given",
     "propagate/cluster_kernel.py": "makes the graph of the nodes that count",
-    "propagate/task.py": "none: a number of edges",
+    "propagate/propagator.py": "none: a number of edges",
     "rounding/block_model.py": "moves nodes one by one, by the blocks of their neighbours",
     "rounding/memberships.py": "asks where the edges of every node lead, after the fit",
     "selection/cluster_count.py": "looks at weights as given, makes the graph of a part",

@@ -27,7 +27,7 @@ from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.operators.null_space import NullSpace
 from mustlink.points_and_view import points_and_view
-from mustlink.propagate.energies import Energy
+from mustlink.propagate.generalized import Energy
 from mustlink.propagate.llelp import reconstruction_energy
 from mustlink.propagate.ltsalp import alignment_energy, check_directions
 from mustlink.propagate.neighborhoods import located

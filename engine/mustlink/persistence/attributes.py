@@ -18,7 +18,7 @@ from mustlink.lyapunov.sources import Sources
 from mustlink.methods.adjusted_graph import Adjustment
 from mustlink.methods.clusterer import GraphClusterer
 from mustlink.preparation.fitted import Fitted
-from mustlink.propagate.answer_chances import AnswerCalibration
+from mustlink.propagate.held_out import AnswerCalibration
 from mustlink.propagate.prior import GivenPrior, Prior
 from mustlink.result import Report
 from mustlink.selection.calibration import Calibration

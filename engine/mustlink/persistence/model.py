@@ -27,7 +27,7 @@ from mustlink.observe import StageRecord
 from mustlink.persistence import derived
 from mustlink.persistence.attributes import check_attributes, check_csr, damaged, refuse
 from mustlink.preparation.fitted import Fitted
-from mustlink.propagate.answer_chances import AnswerCalibration
+from mustlink.propagate.held_out import AnswerCalibration
 from mustlink.propagate.prior import GivenPrior
 from mustlink.result import Report
 from mustlink.rounding.memberships import Trust

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import has_fit_parameter
@@ -11,12 +11,12 @@ from sklearn.utils.validation import has_fit_parameter
 from mustlink.check import as_integer, check_choice
 from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.eigen.solver import laplacian_of, smoothest
+from mustlink.eigen.work import MEMORY
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.operators.laplacian import Block
+from mustlink.propagate.problem import PropagationProblem, Solution
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.solution import Solution
-from mustlink.propagate.task import Task
 
 _ROWS = 1 << 17  # rows classified at a time
 _SOFT = 100.0  # inverse strength of the logistic regression's penalty
@@ -38,6 +38,8 @@ class ClusterKernel(Propagator):
     rows: str = "sphere"
     classifier: Any = None
 
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY})
+
     def cost(self, n_classes: int | None = None) -> Cost:
         """So many smooth vectors, kept with the graph."""
         wanted = super().cost(n_classes).columns if self.n_components is None else self.n_components
@@ -51,49 +53,51 @@ class ClusterKernel(Propagator):
     def _minimises(self) -> bool:
         return False
 
-    def _solve(self, task: Task) -> Solution:
+    def _solve(self, problem: PropagationProblem) -> Solution:
         from sklearn.base import clone
         from sklearn.linear_model import LogisticRegression
 
-        parts = task.laplacian.null.n_components
-        p = task.n_classes + parts - 1 if self.n_components is None else int(self.n_components)
-        rows = self._embedding(task, p)
+        parts = problem.laplacian.null.n_components
+        p = problem.n_classes + parts - 1 if self.n_components is None else int(self.n_components)
+        rows = self._embedding(problem, p)
         model = LogisticRegression(C=_SOFT, max_iter=1000)
         if self.classifier is not None:
             model = clone(self.classifier)
-        with task.recorder.stage("classifier"):
-            model.fit(rows[task.labelled], task.codes, **self._counted(task, model))
+        with problem.recorder.stage("classifier"):
+            held = np.flatnonzero(problem.labelled)
+            model.fit(rows[held], problem.codes[held], **self._counted(problem, held, model))
             P = np.concatenate(
                 [model.predict_proba(rows[i : i + _ROWS]) for i in range(0, rows.shape[0], _ROWS)]
             )
         self.classifier_ = model
         return Solution(P, None, {"n_components": rows.shape[1], "rows": self.rows})
 
-    def _counted(self, task: Task, model: Any) -> dict[str, Any]:
+    def _counted(self, problem: PropagationProblem, held: Any, model: Any) -> dict[str, Any]:
         """How often labelled nodes count, where they stand for several."""
-        if task.label_counts is None:
+        if (problem.labels_held[held] == 1.0).all():
             return {}
         if not has_fit_parameter(model, "sample_weight"):
             raise InputError(
                 f"classifier: {type(model).__name__} takes no sample_weight, which tells how many "
                 "rows a node stands for; use LogisticRegression"
             )
-        return {"sample_weight": task.labels_held[task.labelled]}
+        return {"sample_weight": problem.labels_held[held]}
 
-    def _embedding(self, task: Task, p: int) -> Block:
+    def _embedding(self, problem: PropagationProblem, p: int) -> Block:
         """Rows (m, p) in the task's order; from the whole graph if all of it is reached."""
-        graph, nodes = task.graph, task.laplacian.nodes
-        own = np.arange(task.size)
-        if task.laplacian is laplacian_of(task.work):
-            basis = smoothest(task.work, p - 1, seed=task.seed)
+        part, laplacian = problem.work, problem.work.laplacian
+        own, graph = np.arange(laplacian.size), part.view.graph
+        if part.is_whole:
+            basis = smoothest(part.view, p - 1, seed=problem.seed)
         else:
-            part = task.work.on(Graph(graph.affinity[nodes][:, nodes].tocsr()))
-            basis = smoothest(part, p - 1, seed=task.seed)
-            own = laplacian_of(part).positions
+            nodes = laplacian.nodes
+            view = part.view.on(Graph(graph.affinity[nodes][:, nodes].tocsr()))
+            basis = smoothest(view, p - 1, seed=problem.seed)
+            own = laplacian_of(view).positions
         V = basis.vectors[own, :p]
         if self.rows == "sphere":
             return V / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-300)
-        U = V / task.laplacian.root_degree[:, None]
-        weights = task.laplacian.weights
+        U = V / problem.laplacian.root_degree[:, None]
+        weights = problem.work.laplacian.weights
         square = np.mean(U**2, axis=0) if weights is None else np.average(U**2, 0, weights)
         return U / np.maximum(np.sqrt(square), 1e-300)

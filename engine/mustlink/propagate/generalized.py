@@ -1,45 +1,432 @@
 """Generalised label propagation with any energy (AB09 §3.1): the paper's own thesis.
 
+    min fᵀMf + Σ_i w_i (f_i − y_i)²    subject to f_i = y_i on clamped nodes, f ⟂ Δ
+
 Label propagation, semi-supervised graph cuts and semi-supervised embeddings are one problem. They
-differ in M, in the nodes whose labels are held or weighted, and in what f is orthogonal to.
+differ in M, in the nodes whose labels are held (ε = 0) or weighted, and in Δ. All classes are
+solved at once, one column each. Where M is a graph's Laplacian, `problem` does it wherever nodes
+are; here they are in memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import (
     PlainParameters,
+    as_csr,
     as_integer,
     check_answer,
     check_choice,
     check_tolerance,
     numeric_array,
 )
+from mustlink.deadline import Deadline
 from mustlink.errors import InputError, NumericalError
+from mustlink.kernels.spmm import spmm
 from mustlink.kernels.threads import threads
 from mustlink.labels import as_labels, class_labels, named
+from mustlink.linear.by_columns import by_columns, done
+from mustlink.linear.cg import Map, block_cg
+from mustlink.linear.multigrid.galerkin import Product, galerkin_cycle
+from mustlink.numeric import dense_algebra
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block
-from mustlink.propagate.any_energy import MatrixEnergy, as_energy
-from mustlink.propagate.balanced import propagate_within
-from mustlink.propagate.distribution import confidence, distributions
-from mustlink.propagate.doubts import warn_unreached
-from mustlink.propagate.energies import Energy, Floats, Ints
-from mustlink.propagate.glp import SOLVERS, Solving, propagate
+from mustlink.propagate.answers import confidence, onto_simplex, typical, warn_unreached
 from mustlink.propagate.prior import Prior, check_prior
+from mustlink.propagate.problem import SOLVERS, Solving, direct
 from mustlink.result import Convergence, Report
+from mustlink.space import LocalSpace
 from mustlink.state import fits
 from mustlink.stopping import TIME_LIMIT
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_SINGULAR = 2e-16  # reciprocal condition number from which LAPACK's answer has no digit
+_SHARE = 1e-13  # share of the largest response to Δ below which another is rounding
+_DEPENDENT = 1e-12  # singular value of columns of length 1 below which they say the same
+_SYMMETRY = 1e-6  # of the largest entry, or of the lengths of a product's factors
+_NEGATIVE = 1e-9  # share of the largest entry below which a negative diagonal is rounding
+
+# --- energies
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """E(M + diag(w))_ff E, E = diag(scale): positive definite, with a diagonal near 1.
+
+    `apply` is its product with a block, `precondition` an approximate inverse or None.
+    """
+
+    apply: Map
+    scale: Floats
+    precondition: Map | None = None
+
+
+class Energy(Protocol):
+    """A symmetric positive semidefinite form fᵀMf on m nodes."""
+
+    @property
+    def size(self) -> int:
+        """Number of nodes m."""
+
+    def apply(self, X: Block) -> Block:
+        """MX for a block (m, b)."""
+
+    def system(self, free: Ints, weight: Floats) -> System:
+        """M + diag(weight) on the rows `free`, `weight` (len(free),) >= 0."""
+
+
+def scaled_system(
+    energy: Energy, diagonal: Floats, free: Ints, weight: Floats, precondition: Map | None = None
+) -> System:
+    """The system of an energy known by its product only.
+
+    `diagonal` (m,) > 0 is comparable with M's; `precondition` ≈ the unscaled inverse.
+    """
+    scale = 1.0 / np.sqrt(diagonal[free] + weight)
+    outer = scale[:, None]
+    A = restricted(energy, free, weight)
+    inner = None if precondition is None else (lambda V: precondition(V / outer) / outer)
+    return System(lambda V: outer * A(outer * V), scale, inner)
+
+
+def restricted(energy: Energy, free: Ints, weight: Floats) -> Map:
+    """X -> ((M + diag(weight)) X) on the rows `free`."""
+    m, extra = energy.size, weight[:, None]
+    if free.size == m:
+        return lambda X: energy.apply(X) + extra * X
+
+    def inner(X: Block) -> Block:
+        whole = np.zeros((m, X.shape[1]))
+        whole[free] = X
+        found: Block = energy.apply(whole)[free] + extra * X
+        return found
+
+    return inner
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A form M on some of the nodes: products in double and single precision, PᵀMP, diag(M)."""
+
+    apply: Map
+    single: Product
+    galerkin: Callable[[sp.csr_matrix], sp.csr_matrix]
+    diagonal: Floats
+
+    def system(self, pattern: sp.csr_matrix, weight: Floats) -> System:
+        """M + diag(weight) with a multigrid of its own, aggregated along `pattern`."""
+        rows = np.flatnonzero(weight)
+        extra = weight[rows, None]
+        extra32 = extra.astype(np.float32)
+
+        def apply(X: Block) -> Block:
+            Y = self.apply(X)
+            Y[rows] += extra * X[rows]
+            return Y
+
+        def single(X: NDArray[np.float32]) -> NDArray[np.float32]:
+            Y = self.single(X)
+            Y[rows] += extra32 * X[rows]
+            return Y
+
+        def coarse(P: sp.csr_matrix) -> sp.csr_matrix:
+            inner = P[rows]
+            return sp.csr_matrix(self.galerkin(P) + inner.T @ sp.diags_array(weight[rows]) @ inner)
+
+        cycle = galerkin_cycle(single, self.diagonal + weight, coarse, pattern)
+        return System(apply, np.ones(weight.size), cycle)
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixEnergy:
+    """M (m, m) CSR, symmetric positive semidefinite; nodes with an entry in common are near."""
+
+    matrix: sp.csr_matrix
+
+    @property
+    def size(self) -> int:
+        """Number of nodes m."""
+        return int(self.matrix.shape[0])
+
+    def apply(self, X: Block) -> Block:
+        """MX for a block (m, b)."""
+        return spmm(self.matrix, np.ascontiguousarray(X))
+
+    def system(self, free: Ints, weight: Floats) -> System:
+        """M + diag(weight) on the rows `free`, with a multigrid that carries constants down."""
+        A = sp.csr_matrix(self.matrix[free][:, free])
+        A.sort_indices()
+        single = sp.csr_matrix((A.data.astype(np.float32), A.indices, A.indptr), shape=A.shape)
+        fit = Fit(
+            lambda X: spmm(A, np.ascontiguousarray(X)),
+            lambda X: spmm(single, np.ascontiguousarray(X)),
+            lambda P: sp.csr_matrix(P.T.tocsr() @ (A @ P)),
+            np.maximum(A.diagonal().astype(np.float64), 0.0),
+        )
+        return fit.system(A, weight)
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorEnergy:
+    """M by its product alone: no entry is known, and nothing preconditions it."""
+
+    product: Map
+    size: int
+
+    def apply(self, X: Block) -> Block:
+        """MX for a block (m, b)."""
+        found = np.asarray(self.product(X))
+        if found.shape != X.shape or found.dtype.kind not in "fiu":
+            raise InputError(
+                f"M: a block {X.shape} became {found.dtype} of shape {found.shape}; a product "
+                "keeps the shape and is real"
+            )
+        return found.astype(np.float64, copy=False)
+
+    def system(self, free: Ints, weight: Floats) -> System:
+        """Scaled by the weights alone."""
+        return scaled_system(self, np.ones(self.size), free, weight)
+
+
+def as_energy(M: Any, n: int) -> Energy:
+    """A sparse or dense matrix (n, n), a LinearOperator or a callable; raises InputError.
+
+    Symmetric to 1e-6, and no diagonal entry is negative; of an operator one product is looked at.
+    """
+    if isinstance(M, LinearOperator) or (callable(M) and not hasattr(M, "shape")):
+        if isinstance(M, LinearOperator) and M.shape != (n, n):
+            raise InputError(f"M: shape {M.shape} for {n} labels; give one row per node")
+        energy = OperatorEnergy(M.matmat if isinstance(M, LinearOperator) else M, n)
+        _look(energy)
+        return energy
+    matrix = as_csr(M, "M").astype(np.float64, copy=False)
+    if matrix.shape != (n, n):
+        raise InputError(f"M: shape {matrix.shape} for {n} labels; give one row per node")
+    largest = float(np.abs(matrix.data).max(initial=0.0))
+    if not np.isfinite(largest):
+        raise InputError("M: entries that are not finite; remove NaN and Inf")
+    gap = abs(matrix - matrix.T).max() if matrix.nnz else 0.0
+    if gap > _SYMMETRY * largest:
+        raise InputError(
+            f"M: not symmetric, M and its transpose differ by {gap:.2g}; pass (M + M.T) / 2"
+        )
+    least = float(matrix.diagonal().min(initial=0.0))
+    if least < -_NEGATIVE * largest:
+        raise InputError(
+            f"M: diagonal entry {least:.2g} is negative, fᵀMf has no minimum; give a positive "
+            "semidefinite M, such as D − W for affinities W"
+        )
+    return MatrixEnergy(matrix)
+
+
+def _look(energy: OperatorEnergy) -> None:
+    """Raise InputError where one product is not that of a symmetric positive semidefinite M."""
+    X = np.random.default_rng(0).standard_normal((energy.size, 2))
+    MX = energy.apply(X)
+    if not np.isfinite(MX).all():
+        raise InputError("M: its product with random vectors is not finite; look at the operator")
+    products, size = X.T @ MX, float(np.linalg.norm(X) * np.linalg.norm(MX))
+    if abs(products[0, 1] - products[1, 0]) > _SYMMETRY * size:
+        raise InputError("M: not symmetric, ⟨x, My⟩ is not ⟨Mx, y⟩; pass (M + Mᵀ) / 2")
+    if products.diagonal().min() < -_NEGATIVE * size:
+        raise InputError(
+            "M: xᵀMx is negative for a random x, fᵀMf has no minimum; give a positive "
+            "semidefinite M"
+        )
+
+
+# --- the problem
+
+
+def propagate(
+    energy: Energy,
+    Y: Block,
+    recorder: Recorder,
+    solving: Solving,
+    *,
+    clamped: Ints | None = None,
+    weight: Floats | None = None,
+    balance: Floats | None = None,
+) -> tuple[Block, Convergence]:
+    """Minimiser F (m, K) of the problem above for targets Y (m, K), column by column.
+
+    Stationarity on the free rows is (M + diag(w))f = wy + μΔ − M_fc y_c, with μ such that f ⟂ Δ
+    (AB09 eq. 11, 38, 40; the right-hand side Δ is one more column of the same block solve).
+    `clamped`, `weight` and Δ = `balance`, (m,) or columns, default to nothing. The free system must
+    be definite: some label in every component. Cost: about 15 multigrid cycles, or some hundred
+    products where the weights are large everywhere.
+    """
+    m = Y.shape[0]
+    held = np.empty(0, dtype=np.int64) if clamped is None else clamped
+    is_free = np.ones(m, dtype=bool)
+    is_free[held] = False
+    free = np.flatnonzero(is_free)
+    w = np.zeros(m) if weight is None else weight
+    recorder.budget.ask(2 * Y.nbytes, f"equations for {Y.shape[1]} classes on {m} nodes")
+    B = w[:, None] * Y
+    if held.size:
+        for first in range(0, Y.shape[1], solving.together):
+            part = slice(first, first + solving.together)
+            B[:, part] -= energy.apply(np.where(is_free[:, None], 0.0, Y[:, part]))
+    if balance is not None:
+        B = np.column_stack([B, balance])
+    B = B[free]
+    X, convergence = solve(energy, B, free, w[free], recorder, solving)
+    del B
+    if balance is not None:
+        response, X = X[:, Y.shape[1] :], X[:, : Y.shape[1]]
+        delta = balance.reshape(m, -1)
+        excess = delta[free].T @ X + delta[held].T @ Y[held]
+        X = X - response @ _multipliers(delta[free].T @ response, excess)
+    F = np.array(Y, dtype=np.float64)
+    F[free] = X
+    return F, convergence
+
+
+def _multipliers(across: Floats, excess: Block) -> Block:
+    """ΔᵀA⁻¹Δ's inverse times `excess`, without what is rounding or said by another column of Δ."""
+    values, V = dense_algebra.eigh((across + across.T) / 2)
+    there = values > _SHARE * max(float(values.max(initial=0.0)), 0.0)
+    V = V[:, there]
+    found: Block = V @ ((V.T @ excess) / values[there, None])
+    return found
+
+
+def solve(
+    energy: Energy,
+    B: Block,
+    free: Ints,
+    weight: Floats,
+    recorder: Recorder,
+    solving: Solving,
+) -> tuple[Block, Convergence]:
+    """Solve (M + diag(weight)) X = B on the rows `free`, (f, b)."""
+    tol = solving.tolerance(energy.size)
+    if free.size == 0 or solving.is_dense(energy.size):
+        with recorder.stage("propagating"):
+            found = direct(restricted(energy, free, weight), B, tol, _SINGULAR)
+            if found is None:
+                raise NumericalError("graph: a linear system of all nodes is singular to rounding")
+            return found
+    with recorder.stage("multigrid set-up"):
+        system = energy.system(free, weight)
+    scale = system.scale[:, None]
+    X, convergence = _by_gradients(system, scale * B, tol, recorder, solving)
+    X *= scale
+    return X, convergence
+
+
+def _by_gradients(
+    system: System,
+    B: Block,
+    tol: float,
+    recorder: Recorder,
+    solving: Solving,
+    project: Map | None = None,
+) -> tuple[Block, Convergence]:
+    """AX = B (m, b), or PAX = PB for X = PX, P the projection `project` that is never left."""
+
+    def part(
+        C: Block, advance: Callable[[float], None], until: Deadline
+    ) -> tuple[Block, Convergence]:
+        return block_cg(
+            system.apply if project is None else lambda X: project(system.apply(X)),
+            C,
+            tol=tol,
+            max_iter=solving.max_iter,
+            precondition=system.precondition,
+            project=project,
+            on_step=lambda worst: advance(done(worst, tol)),
+            deadline=until,
+        )
+
+    with recorder.stage("propagating") as advance:
+        return by_columns(part, B, advance, solving.deadline, solving.together)
+
+
+def propagate_within(
+    energy: Energy,
+    Y: Block,
+    clamped: Ints,
+    weight: Floats,
+    delta: Block,
+    recorder: Recorder,
+    solving: Solving,
+) -> tuple[Block, Convergence]:
+    """`propagate` with ΔᵀF = 0 for columns Δ (m, r), by iterations that never leave them.
+
+    On the free rows F = F₀ + G, F₀ the least with the right products with Δ, G ⟂ Δ. The response
+    of M to Δ, from which the multipliers could be had, may take many times as many steps: it lies
+    along all that M hardly sees.
+    """
+    free = np.setdiff1d(np.arange(energy.size), clamped)
+    tol = solving.tolerance(energy.size)
+    fixed = np.zeros_like(Y)
+    fixed[clamped] = Y[clamped]
+    with recorder.stage("multigrid set-up"):
+        system = energy.system(free, weight[free])
+    scale = system.scale[:, None]
+    U, sizes, V = np.linalg.svd(scale * delta[free], full_matrices=False)
+    there = sizes > _DEPENDENT * sizes.max(initial=0.0)
+    U, sizes, V = U[:, there], sizes[there], V[there]
+
+    def project(X: Block) -> Block:
+        found: Block = X - U @ (U.T @ X)
+        return found
+
+    start = U @ ((V @ (-delta.T @ fixed)) / sizes[:, None])
+    B = scale * ((weight[:, None] * Y - energy.apply(fixed))[free]) - system.apply(start)
+
+    Z, convergence = _by_gradients(system, B, tol, recorder, solving, project)
+    F = fixed
+    F[free] = scale * (start + Z)
+    return F, convergence
+
+
+def minimised(
+    energy: Energy,
+    Y: Block,
+    held: Ints,
+    weight: Floats,
+    delta: Block | None,
+    recorder: Recorder,
+    solving: Solving,
+) -> tuple[Block, Convergence]:
+    """The minimiser (m, K) of the problem above, Δ = `delta` (m, r), as `solving` says.
+
+    Conjugate gradients find one where it is not unique (points on a plane with fewer labels than
+    coordinates, for example), and a warning says so.
+    """
+    if delta is not None and not solving.is_dense(energy.size):
+        return propagate_within(energy, Y, held, weight, delta, recorder, solving)
+    try:
+        how: Any = {"clamped": held, "weight": weight, "balance": delta}
+        return propagate(energy, Y, recorder, solving, **how)
+    except NumericalError:
+        recorder.warn(
+            "the labels do not determine all values (M is singular on the other nodes, or not "
+            "positive semidefinite); those of the conjugate gradients are given"
+        )
+        solving = replace(solving, solver="cg")
+        if delta is None:
+            return propagate(energy, Y, recorder, solving, clamped=held, weight=weight)
+        return propagate_within(energy, Y, held, weight, delta, recorder, solving)
+
+
+# --- the estimator
 
 
 @dataclass(eq=False, repr=False)
@@ -159,7 +546,9 @@ class GLP(PlainParameters, BaseEstimator):
         solving = Solving(self.solver, self.tol, int(self.max_iter), recorder.deadline)
         within = None if delta is None else delta[nodes]
         clamped = np.flatnonzero(held[nodes])
-        F, convergence = _solved(part, Y[nodes], clamped, weight[nodes], within, recorder, solving)
+        F, convergence = minimised(
+            part, Y[nodes], clamped, weight[nodes], within, recorder, solving
+        )
         check_answer(F, "label propagation")
         if convergence.reason == TIME_LIMIT:
             recorder.leave_out(convergence.status)
@@ -168,10 +557,9 @@ class GLP(PlainParameters, BaseEstimator):
         self._steps = int(convergence.iterations)
         self._scores: Block = np.zeros_like(Y)
         self._scores[nodes] = F
-        unlabelled = (labels < 0)[nodes]
-        mask = None if possible is None else possible[nodes]
+        V = F / typical(LocalSpace(nodes.size), F, np.ones(nodes.size)) if nodes.size else F
         P = np.zeros_like(Y)
-        P[nodes] = distributions(F, None, unlabelled, masses=False, possible=mask)
+        P[nodes] = onto_simplex(V if possible is None else np.where(possible[nodes], V, -np.inf))
         self.label_distributions_ = P
         self.labels_ = np.where(inside, self.classes_[P.argmax(axis=1)], -1)
         self.confidence_ = confidence(P)
@@ -192,32 +580,6 @@ class GLP(PlainParameters, BaseEstimator):
                 "unanswered": int(labels.size - nodes.size),
             },
         )
-
-
-def _solved(
-    energy: Energy,
-    Y: Block,
-    held: Ints,
-    weight: Floats,
-    delta: Block | None,
-    recorder: Recorder,
-    solving: Solving,
-) -> tuple[Block, Convergence]:
-    """The minimiser; conjugate gradients find one where it is not unique, and a warning says so."""
-    if delta is not None and not solving.is_dense(energy.size):
-        return propagate_within(energy, Y, held, weight, delta, recorder, solving)
-    try:
-        how: Any = {"clamped": held, "weight": weight, "balance": delta}
-        return propagate(energy, Y, recorder, solving, **how)
-    except NumericalError:
-        recorder.warn(
-            "the labels do not determine all values (M is singular on the other nodes, or not "
-            "positive semidefinite); those of the conjugate gradients are given"
-        )
-        solving = replace(solving, solver="cg")
-        if delta is None:
-            return propagate(energy, Y, recorder, solving, clamped=held, weight=weight)
-        return propagate_within(energy, Y, held, weight, delta, recorder, solving)
 
 
 def _possible(energy: Energy, told: Block) -> NDArray[np.bool_] | None:

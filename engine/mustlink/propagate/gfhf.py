@@ -6,14 +6,14 @@ Labels stay as given, every other node is the mean of its neighbours: f_u = (D_u
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from mustlink.cost.method_cost import Cost, clamped_propagation
-from mustlink.propagate.held_out_labels import Best, is_auto
+from mustlink.propagate.held_out import Best, is_auto
+from mustlink.propagate.problem import PropagationProblem, Solution
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.solution import AnyTask, Solution
 from mustlink.result import Convergence
 from mustlink.space import Block, Dots, Gram, LocalSpace, Space, Vector
 
@@ -38,8 +38,6 @@ class GFHF(Propagator):
 
     class_mass: Any = "auto"
 
-    _by_rows: ClassVar[bool] = True
-
     def cost(self, n_classes: int | None = None) -> Cost:
         """One equation for each class among the nodes without a label."""
         return clamped_propagation(super().cost(n_classes).columns)
@@ -49,18 +47,20 @@ class GFHF(Propagator):
             return super()._ways(network=network)
         return [self._with(network=False, class_mass="auto")]
 
-    def _with_values(self, best: Best[Self], task: AnyTask, solution: Solution) -> Best[Self]:
+    def _with_values(
+        self, best: Best[Self], problem: PropagationProblem, solution: Solution
+    ) -> Best[Self]:
         if not is_auto(self.class_mass):
             return best
-        if task.prior is not None:  # which says how large the classes are
+        if problem.prior is not None:  # which says how large the classes are
             return best._replace(way=self._with(network=False, class_mass=False))
-        told = told_apart(solution.scores, task.without_label, task.space)
+        told = told_apart(solution.scores, problem.without_label, problem.space)
         why = f"class_mass: the nodes' values explain {told:.2f} of what could differ between them"
         masses = "smoothed" if told < _TOLD_APART else False
         return best._replace(way=self._with(network=False, class_mass=masses), why=why)
 
-    def _solve(self, task: AnyTask) -> Solution:
-        return Solution(*harmonic(task))
+    def _solve(self, problem: PropagationProblem) -> Solution:
+        return Solution(*harmonic(problem))
 
 
 def told_apart(F: Block, counts: Vector, space: Space | None = None) -> float:
@@ -80,6 +80,6 @@ def told_apart(F: Block, counts: Vector, space: Space | None = None) -> float:
     return apart / most if most > 0 else 1.0
 
 
-def harmonic(task: AnyTask) -> tuple[Block, Convergence]:
+def harmonic(problem: PropagationProblem) -> tuple[Block, Convergence]:
     """Harmonic values (m, K) of one-hot labels; every row sums to 1."""
-    return task.minimise(task.energy(), clamped=task.labelled)
+    return problem.minimise(clamped=problem.labelled)

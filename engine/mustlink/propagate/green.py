@@ -10,10 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mustlink.operators.laplacian import Block
+from mustlink.propagate.problem import PropagationProblem, Solution, over
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.solution import Solution
-from mustlink.propagate.task import Task
 
 
 @dataclass(eq=False, repr=False)
@@ -34,15 +32,14 @@ class GreenFunction(Propagator):
     def _minimises(self) -> bool:
         return False
 
-    def _solve(self, task: Task) -> Solution:
-        root, copies = task.laplacian.root_degree[:, None], task.copies[:, None]
-        charges: Block = task.labels_held[:, None] * task.Y  # of all copies of a node
+    def _solve(self, problem: PropagationProblem) -> Solution:
+        space, root = problem.space, problem.space.rowwise(np.sqrt, problem.copies)
+        charges = space.scaled(problem.Y, problem.labels_held)  # of all copies of a node
         if self.normalized:
-            U, convergence = task.potential(charges / np.sqrt(copies))
-            return Solution(U / np.sqrt(copies), convergence, {"normalized": True})
+            U, convergence = problem.potential(space.rowwise(over, charges, root))
+            return Solution(space.rowwise(over, U, root), convergence, {"normalized": True})
         # L⁺ = P D^-½ L̄⁺ D^-½ P with P the projection that takes the component's mean away.
-        charges = charges - copies * task.mean_over_components(charges)
-        F, convergence = task.potential(charges / root)
-        F = F / root
-        centred = F - task.mean_over_components(copies * F)
-        return Solution(centred, convergence, {"normalized": False})
+        mean = problem.mean_over_parts(charges)
+        space.blend(charges, 1.0, (space.scaled(mean, problem.copies), -1.0))
+        U, convergence = problem.potential(problem.by_root(charges))
+        return Solution(problem.centred(problem.by_root(U)), convergence, {"normalized": False})

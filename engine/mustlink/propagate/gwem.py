@@ -8,15 +8,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mustlink.check import as_integer, check_choice
+from mustlink.eigen.work import MEMORY
+from mustlink.linear.direct_inverse import usual_preconditioner
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.energies import Floats, Ints, LaplacianEnergy, System, scaled_system
+from mustlink.propagate.generalized import (
+    Floats,
+    Ints,
+    System,
+    propagate,
+    scaled_system,
+)
+from mustlink.propagate.problem import PropagationProblem, Solution, free_nodes
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.solution import Solution
-from mustlink.propagate.task import Task
 
 VARIANTS = ("em", "fixed-point")
 _STALL = 1e-4  # EM ends when no probability moves by more
@@ -40,6 +48,8 @@ class GWEM(Propagator):
     variant: str = "em"
     em_steps: int = 10
 
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY})
+
     def _check_parameters(self) -> None:
         as_integer(self.n_steps, "n_steps", 1)
         as_integer(self.em_steps, "em_steps", 1)
@@ -48,14 +58,17 @@ class GWEM(Propagator):
     def _minimises(self) -> bool:
         return self.variant == "fixed-point"
 
-    def _solve(self, task: Task) -> Solution:
-        walk = WalkEnergy(task.laplacian, int(self.n_steps))
+    def _solve(self, problem: PropagationProblem) -> Solution:
+        laplacian: Any = problem.laplacian
+        walk = WalkEnergy(laplacian, int(self.n_steps))
         choices = {"n_steps": walk.n_steps, "variant": self.variant}
         if self.variant == "em":
-            P, steps = expectation_maximisation(walk, task, int(self.em_steps))
+            P, steps = expectation_maximisation(walk, problem, int(self.em_steps))
             return Solution(P, None, {**choices, "em_steps": steps})
-        found = task.minimise(walk, clamped=task.labelled)
-        return Solution(*found, choices)
+        Y, weight = problem.believed(problem.Y)
+        held = np.flatnonzero(problem.labelled)
+        how = problem.recorder, problem.solving
+        return Solution(*propagate(walk, Y, *how, clamped=held, weight=weight), choices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,19 +120,22 @@ class WalkEnergy:
         copies = self.laplacian.copies
         step = self.laplacian.rescaled(copies / self.laplacian.root_degree)
         diagonal = copies * self.degrees
-        one = LaplacianEnergy(step).system(free, weight)
-        outer = one.scale[:, None]
+        kept, ground = np.zeros(self.size, dtype=np.bool_), np.zeros(self.size)
+        kept[free], ground[free] = True, weight
+        one = free_nodes(step, ground, kept)
+        outer = 1.0 / one.root_degree[free, None]
+        cycle = usual_preconditioner(one.operator)
         local = (1.0 / (diagonal[free] + weight))[:, None]
 
         def precondition(X: Block) -> Block:
-            Y = outer * X
-            smooth = Y if one.precondition is None else one.precondition(Y)
-            return outer * smooth / self.n_steps + local * X
+            return outer * cycle(outer * X) / self.n_steps + local * X
 
         return scaled_system(self, diagonal, free, weight, precondition)
 
 
-def expectation_maximisation(walk: WalkEnergy, task: Task, most: int) -> tuple[Block, int]:
+def expectation_maximisation(
+    walk: WalkEnergy, problem: PropagationProblem, most: int
+) -> tuple[Block, int]:
     """EM for distributions p(c | i) that explain the labels m steps away (Szummer & Jaakkola 2002).
 
     With P(i | k) = C_ki / (C1)_k: E-step N_k = Σ_i p(y_k | i) P(i | k) for labelled k; M-step
@@ -128,13 +144,15 @@ def expectation_maximisation(walk: WalkEnergy, task: Task, most: int) -> tuple[B
     m steps have no say. Returns the answers (m, K) and the steps taken: ten are as good as fifty,
     by which EM is nowhere near its end.
     """
-    spread, held = walk.degrees[task.labelled], task.labels_held[task.labelled]
-    sources = np.zeros_like(task.Y)
-    p, moved, step = np.full_like(task.Y, 1.0 / task.n_classes), np.inf, 0
-    with task.recorder.stage("EM") as advance:
-        while step < most and moved > _STALL and not (step and task.solving.deadline.is_over):
-            explained = walk.walk_over_copies(p)[task.labelled, task.codes] / spread
-            sources[task.labelled, task.codes] = held / (spread * np.maximum(explained, 1e-300))
+    labelled = np.flatnonzero(problem.labelled)
+    at = labelled, problem.codes[labelled]
+    spread, held = walk.degrees[labelled], problem.labels_held[labelled]
+    sources = np.zeros_like(problem.Y)
+    p, moved, step = np.full_like(problem.Y, 1.0 / problem.n_classes), np.inf, 0
+    with problem.recorder.stage("EM") as advance:
+        while step < most and moved > _STALL and not (step and problem.solving.deadline.is_over):
+            explained = walk.walk_over_copies(p)[at] / spread
+            sources[at] = held / (spread * np.maximum(explained, 1e-300))
             share = p * walk.walk(sources)
             total = share.sum(axis=1, keepdims=True)
             following = np.divide(share, total, out=np.zeros_like(share), where=total > 0)
@@ -143,5 +161,5 @@ def expectation_maximisation(walk: WalkEnergy, task: Task, most: int) -> tuple[B
             advance(step / most)
         answer = walk.walk_over_copies(p) / walk.degrees[:, None]
     if step < most and moved > _STALL:
-        task.recorder.leave_out(f"EM: {step} of {most} steps taken; give more time")
+        problem.recorder.leave_out(f"EM: {step} of {most} steps taken; give more time")
     return answer, step

@@ -11,11 +11,9 @@ import numpy as np
 
 from mustlink.check import check_positive
 from mustlink.cost.method_cost import Cost, clamped_propagation
-from mustlink.propagate.energies import LaplacianEnergy
 from mustlink.propagate.gfhf import harmonic
+from mustlink.propagate.problem import PropagationProblem, Solution, over
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.solution import Solution
-from mustlink.propagate.task import Task
 
 
 @dataclass(eq=False, repr=False)
@@ -42,15 +40,17 @@ class LELP(Propagator):
     def _check_parameters(self) -> None:
         check_positive(self.alpha, "alpha")
 
-    def _solve(self, task: Task) -> Solution:
+    def _solve(self, problem: PropagationProblem) -> Solution:
         if not self.orthogonal:
-            return Solution(*harmonic(task), {"orthogonal": False})
-        root = np.sqrt(task.copies)[:, None]
-        U, convergence = task.minimise(  # of u = C^½f
-            LaplacianEnergy(task.laplacian, normalized=True),
-            root * task.Y,
-            weight=float(self.alpha) * (task.labels_held / task.copies),
-            balance=task.laplacian.root_degree,
-            scale=root[:, 0],
+            return Solution(*harmonic(problem), {"orthogonal": False})
+        space, alpha = problem.space, float(self.alpha)
+        root = space.rowwise(np.sqrt, problem.copies)
+        U, convergence = problem.minimise(  # of u = C^½f
+            space.scaled(problem.Y, root),
+            normalized=True,
+            weight=problem.share_labelled(alpha),
+            balance=problem.laplacian.root_degree,
+            scale=root,
         )
-        return Solution(U / root, convergence, {"orthogonal": True, "alpha": float(self.alpha)})
+        F = space.rowwise(over, U, root)
+        return Solution(F, convergence, {"orthogonal": True, "alpha": alpha})

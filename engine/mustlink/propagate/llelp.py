@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from mustlink.check import check_positive
 from mustlink.cost.method_cost import Cost
+from mustlink.eigen.work import MEMORY
 from mustlink.kernels.local_fits import reconstruction_weights
 from mustlink.kernels.spmm import spmm, spmm_axpby
 from mustlink.observe import Recorder
 from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.energies import Floats, Ints, System
-from mustlink.propagate.neighborhoods import Fit, as_matrix, embed, located, neighbourhoods
+from mustlink.propagate.generalized import Fit, Floats, Ints, System
+from mustlink.propagate.neighborhoods import as_matrix, embed, located, neighbourhoods
+from mustlink.propagate.problem import PropagationProblem, Solution
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.solution import Solution
-from mustlink.propagate.task import Task
 
 
 @dataclass(eq=False, repr=False)
@@ -49,6 +49,7 @@ class LLELP(Propagator):
     orthogonal: bool = False
     alpha: float = 1.0
 
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY})
     _needs_points: ClassVar[bool] = True
 
     def cost(self, n_classes: int | None = None) -> Cost:
@@ -62,11 +63,11 @@ class LLELP(Propagator):
         check_positive(self.alpha, "alpha")
         check_positive(self.reg, "reg")
 
-    def _solve(self, task: Task) -> Solution:
-        points, k = located(task.coordinates, self.metric), int(self.n_neighbors)
-        reg, recorder = float(self.reg), task.recorder
-        energy = reconstruction_energy(points, task.laplacian, k, reg, recorder)
-        solution = embed(task, energy, bool(self.orthogonal), float(self.alpha))
+    def _solve(self, problem: PropagationProblem) -> Solution:
+        points, k = located(problem.coordinates, self.metric), int(self.n_neighbors)
+        reg, recorder = float(self.reg), problem.recorder
+        energy = reconstruction_energy(points, problem.work.laplacian, k, reg, recorder)
+        solution = embed(problem, energy, bool(self.orthogonal), float(self.alpha))
         solution.choices["reg"] = reg
         return solution
 

@@ -6,15 +6,15 @@ Every node may change its label: f = (1 − α)(I − αS)⁻¹y, the limit of f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from mustlink.check import check_share
 from mustlink.errors import InputError
-from mustlink.propagate.held_out_labels import is_auto
+from mustlink.propagate.held_out import is_auto
+from mustlink.propagate.problem import Array, PropagationProblem, Solution, over
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.solution import AnyTask, Array, Solution, over
 
 _FAR, _HALF_WAY, _NEAR = 0.99, 0.9, 0.7
 _STEPS_A_LABEL = 5.0  # 1 − α as a multiple of the share of nodes with a label
@@ -39,8 +39,6 @@ class LLGC(Propagator):
     class_mass: Any = "auto"
     refine: bool | str = "auto"
 
-    _by_rows: ClassVar[bool] = True
-
     def _check_parameters(self) -> None:
         if not is_auto(self.alpha):
             if isinstance(self.alpha, str):
@@ -60,29 +58,29 @@ class LLGC(Propagator):
         both = [{"refine": True}, {"refine": False}] if is_auto(self.refine) else [{}]
         return [self._with(network=True, **place, **how) for how in both for place in places]
 
-    def _solve(self, task: AnyTask) -> Solution:
-        chosen = _reach(task) if is_auto(self.alpha) else {"alpha": float(self.alpha)}
-        weight, space = (1.0 - chosen["alpha"]) / chosen["alpha"], task.space
+    def _solve(self, problem: PropagationProblem) -> Solution:
+        chosen = _reach(problem) if is_auto(self.alpha) else {"alpha": float(self.alpha)}
+        weight, space = (1.0 - chosen["alpha"]) / chosen["alpha"], problem.space
 
         def targets(Y: Array, held: Array, r: Array) -> Array:
             return over(held[:, None] * Y, r)
 
-        root = space.rowwise(np.sqrt, task.copies)
-        U, convergence = task.minimise(  # of u = C^½f
-            task.energy(normalized=True),
-            space.rowwise(targets, task.Y, task.labels_held, root),
+        root = space.rowwise(np.sqrt, problem.copies)
+        U, convergence = problem.minimise(  # of u = C^½f
+            space.rowwise(targets, problem.Y, problem.labels_held, root),
+            normalized=True,
             weight=space.rowwise(lambda r: np.full(r.size, weight), root),
             scale=root,
         )
         return Solution(space.rowwise(over, U, root), convergence, chosen)
 
 
-def _reach(task: AnyTask) -> dict[str, Any]:
+def _reach(problem: PropagationProblem) -> dict[str, Any]:
     """α by the share of nodes with a label: far from the nearest ones the largest class takes all.
 
     Accuracy on 18 sets of points, 10 % and 20 % random labels: .84 and .86, with 0.99 .75 and .76.
     """
-    rate = float(task.class_counts.sum() / task.n_copies)
+    rate = float(problem.class_counts.sum() / problem.n_copies)
     alpha = 1.0 - min(max(_STEPS_A_LABEL * rate, 1.0 - _FAR), 1.0 - _HALF_WAY)
     why = f"alpha by rule: {rate:.2%} of the nodes have a label; 0.99 if few, 0.9 from 2% on"
     return {"alpha": alpha, "why": why}

@@ -7,7 +7,7 @@ probability distribution, and labels follow the same combinations.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,17 +15,16 @@ import scipy.sparse as sp
 
 from mustlink.check import check_choice, check_positive, check_share
 from mustlink.deadline import Deadline
+from mustlink.eigen.work import MEMORY
 from mustlink.kernels.local_fits import convex_weights
 from mustlink.kernels.spmm import spmm_axpby
 from mustlink.linear.bicgstab import block_bicgstab
 from mustlink.linear.by_columns import by_columns, done
 from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.energies import LaplacianEnergy
 from mustlink.propagate.neighborhoods import as_matrix, located, neighbourhoods
+from mustlink.propagate.problem import PropagationProblem, Solution
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.solution import Solution
-from mustlink.propagate.task import Task
 from mustlink.result import Convergence
 
 VARIANTS = ("iteration", "minimizer")
@@ -55,6 +54,7 @@ class LNP(Propagator):
     variant: str = "iteration"
     reg: float = 1e-3
 
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY})
     _needs_points: ClassVar[bool] = True
 
     def _check_parameters(self) -> None:
@@ -65,32 +65,32 @@ class LNP(Propagator):
     def _minimises(self) -> bool:
         return self.variant == "minimizer"
 
-    def _solve(self, task: Task) -> Solution:
+    def _solve(self, problem: PropagationProblem) -> Solution:
         alpha = float(self.alpha)
-        with task.recorder.stage("local fits"):
-            points = located(task.coordinates, self.metric)
-            k, recorder = int(self.n_neighbors), task.recorder
-            lists = neighbourhoods(points, task.laplacian, k, recorder)
+        with problem.recorder.stage("local fits"):
+            points = located(problem.coordinates, self.metric)
+            k, recorder = int(self.n_neighbors), problem.recorder
+            lists = neighbourhoods(points, problem.work.laplacian, k, recorder)
             U = as_matrix(convex_weights(points, lists, float(self.reg)), lists)
-        share = (task.labels_held / task.copies)[:, None] * task.Y  # of a node's copies
+        share = problem.share_labelled()[:, None] * problem.Y
         if self.variant == "iteration":
-            found = iterated(task, U, alpha, share)
+            found = iterated(problem, U, alpha, share)
         else:
-            if task.laplacian.weights is not None:
-                U = sp.csr_matrix(sp.diags_array(task.copies) @ U)
-            energy = LaplacianEnergy(both_ways(U))
-            weight = task.copies * ((1.0 - alpha) / alpha)
-            found = task.minimise(energy, share, weight=weight)
+            weight = problem.copies * ((1.0 - alpha) / alpha)
+            along = replace(problem.work, part=both_ways(sp.diags_array(problem.copies) @ U))
+            found = replace(problem, work=along).minimise(share, weight=weight)
         chosen = {"variant": self.variant, "alpha": alpha, "reg": float(self.reg)}
         return Solution(*found, chosen)
 
 
-def iterated(task: Task, U: sp.csr_matrix, alpha: float, Y: Block) -> tuple[Block, Convergence]:
+def iterated(
+    problem: PropagationProblem, U: sp.csr_matrix, alpha: float, Y: Block
+) -> tuple[Block, Convergence]:
     """(1 − α)(I − αU)⁻¹Y for row-stochastic U (m, m)."""
-    tol, B = task.solving.tolerance(task.size), (1.0 - alpha) * Y
-    with task.recorder.stage("propagating") as advance:
-        if task.solving.is_dense(task.size):
-            F = dense_algebra.solve(np.eye(task.size) - alpha * U.toarray(), B)
+    tol, B = problem.solving.tolerance(problem.size), (1.0 - alpha) * Y
+    with problem.recorder.stage("propagating") as advance:
+        if problem.solving.is_dense(problem.size):
+            F = dense_algebra.solve(np.eye(problem.size) - alpha * U.toarray(), B)
             return F, Convergence("LAPACK", "direct", 0, np.zeros(B.shape[1]), tol)
 
         def part(
@@ -100,12 +100,12 @@ def iterated(task: Task, U: sp.csr_matrix, alpha: float, Y: Block) -> tuple[Bloc
                 lambda X: spmm_axpby(U, X, X, -alpha, 1.0),
                 C,
                 tol=tol,
-                max_iter=task.solving.max_iter,
+                max_iter=problem.solving.max_iter,
                 on_step=lambda worst: advance(done(worst, tol)),
                 deadline=until,
             )
 
-        return by_columns(part, B, advance, task.solving.deadline, task.solving.together)
+        return by_columns(part, B, advance, problem.solving.deadline, problem.solving.together)
 
 
 def both_ways(U: sp.csr_matrix) -> NormalizedLaplacian:

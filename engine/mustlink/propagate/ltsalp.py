@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_positive
 from mustlink.cost.method_cost import Cost
+from mustlink.eigen.work import MEMORY
 from mustlink.errors import InputError
 from mustlink.kernels.alignment import Alignment
 from mustlink.kernels.local_fits import tangent_frames
 from mustlink.observe import Recorder
 from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.energies import Floats, Ints, System
-from mustlink.propagate.neighborhoods import Fit, embed, located, neighbourhoods
+from mustlink.propagate.generalized import Fit, Floats, Ints, System
+from mustlink.propagate.neighborhoods import embed, located, neighbourhoods
+from mustlink.propagate.problem import PropagationProblem, Solution
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.solution import Solution
-from mustlink.propagate.task import Task
 
 _NOTHING = 1e-12  # share of a node's memberships below which a diagonal entry is rounding
 
@@ -55,6 +55,7 @@ class LTSALP(Propagator):
     orthogonal: bool = False
     alpha: float = 1.0
 
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY})
     _needs_points: ClassVar[bool] = True
 
     def cost(self, n_classes: int | None = None) -> Cost:
@@ -68,11 +69,11 @@ class LTSALP(Propagator):
         check_positive(self.alpha, "alpha")
         check_directions(self.n_components, self.n_neighbors)
 
-    def _solve(self, task: Task) -> Solution:
-        points, k = located(task.coordinates, self.metric), int(self.n_neighbors)
-        d, recorder = int(self.n_components), task.recorder
-        energy = alignment_energy(points, task.laplacian, k, d, recorder)
-        solution = embed(task, energy, bool(self.orthogonal), float(self.alpha))
+    def _solve(self, problem: PropagationProblem) -> Solution:
+        points, k = located(problem.coordinates, self.metric), int(self.n_neighbors)
+        d, recorder = int(self.n_components), problem.recorder
+        energy = alignment_energy(points, problem.work.laplacian, k, d, recorder)
+        solution = embed(problem, energy, bool(self.orthogonal), float(self.alpha))
         solution.choices["n_components"] = d
         return solution
 

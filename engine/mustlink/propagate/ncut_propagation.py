@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mustlink.check import check_positive
-from mustlink.propagate.energies import LaplacianEnergy
+from mustlink.propagate.problem import PropagationProblem, Solution
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.solution import Solution
-from mustlink.propagate.task import Task
 
 
 @dataclass(eq=False, repr=False)
@@ -33,13 +31,13 @@ class NCutPropagation(Propagator):
     def _check_parameters(self) -> None:
         check_positive(self.alpha, "alpha")
 
-    def _solve(self, task: Task) -> Solution:
-        root = task.laplacian.root_degree
-        G, convergence = task.minimise(
-            LaplacianEnergy(task.laplacian, normalized=True),
-            root[:, None] * task.Y,
-            weight=float(self.alpha) * (task.labels_held / task.copies),
+    def _solve(self, problem: PropagationProblem) -> Solution:
+        alpha, root = float(self.alpha), problem.laplacian.root_degree
+        G, convergence = problem.minimise(
+            problem.space.scaled(problem.Y, root),
+            normalized=True,
+            weight=problem.share_labelled(alpha),
             balance=root,
             scale=root,
         )
-        return Solution(G / root[:, None], convergence, {"alpha": float(self.alpha)})
+        return Solution(problem.by_root(G), convergence, {"alpha": alpha})

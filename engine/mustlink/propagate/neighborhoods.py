@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,18 +11,11 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from mustlink.eigen.plain_solve import default_tolerance
-from mustlink.errors import NumericalError
 from mustlink.kernels.local_fits import nearest_listed
-from mustlink.linear.cg import Map
-from mustlink.linear.multigrid.galerkin import Product, galerkin_cycle
 from mustlink.observe import Recorder
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.propagate.balanced import projected
-from mustlink.propagate.energies import Energy, Floats, System
-from mustlink.propagate.glp import Solving, propagate
-from mustlink.propagate.solution import Solution
-from mustlink.propagate.task import Task
-from mustlink.result import Convergence
+from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.propagate.generalized import Energy, minimised
+from mustlink.propagate.problem import PropagationProblem, Solution
 
 Lists = NDArray[np.int32]
 _LARGE = 20_000  # nodes from which a looser residual is asked for
@@ -86,107 +77,23 @@ def as_matrix(weights: NDArray[np.float64], lists: Lists) -> sp.csr_matrix:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """A form M on some of the nodes: products in double and single precision, PᵀMP, diag(M)."""
-
-    apply: Map
-    single: Product
-    galerkin: Callable[[sp.csr_matrix], sp.csr_matrix]
-    diagonal: Floats
-
-    def system(self, pattern: sp.csr_matrix, weight: Floats) -> System:
-        """M + diag(weight) with a multigrid of its own, aggregated along `pattern`."""
-        rows = np.flatnonzero(weight)
-        extra = weight[rows, None]
-        extra32 = extra.astype(np.float32)
-
-        def apply(X: Block) -> Block:
-            Y = self.apply(X)
-            Y[rows] += extra * X[rows]
-            return Y
-
-        def single(X: NDArray[np.float32]) -> NDArray[np.float32]:
-            Y = self.single(X)
-            Y[rows] += extra32 * X[rows]
-            return Y
-
-        def coarse(P: sp.csr_matrix) -> sp.csr_matrix:
-            inner = P[rows]
-            return sp.csr_matrix(self.galerkin(P) + inner.T @ sp.diags_array(weight[rows]) @ inner)
-
-        cycle = galerkin_cycle(single, self.diagonal + weight, coarse, pattern)
-        return System(apply, np.ones(weight.size), cycle)
-
-
-def embed(task: Task, energy: Energy, orthogonal: bool, alpha: float) -> Solution:
+def embed(problem: PropagationProblem, energy: Energy, orthogonal: bool, alpha: float) -> Solution:
     """Semi-supervised embedding (AB09 §5.2): labels clamped, or weighted by α and f ⟂ 1.
 
     Unless the caller says how, graphs of more than 20,000 nodes are solved to 1e-4, and of more
     than 200,000 to 1e-3: less than one label in a thousand was measured to change below.
     """
-    wanted = task.solving
-    if wanted.tol is None and task.size > _LARGE:
-        wanted = replace(wanted, tol=default_tolerance(task.size))
-    Y, weight = task.believed(task.Y, alpha * task.labels_held if orthogonal else None)
-    weight = np.zeros(task.size) if weight is None else weight
-    chosen = {"orthogonal": orthogonal} | ({"alpha": alpha} if orthogonal else {})
-
-    def solved(solving: Solving) -> Solution:
-        if not orthogonal:
-            # M1 = 0: measured from their mean, labels need no steps for what is constant, and
-            # rows sum to 1 even where the solution is not unique.
-            mean = 1.0 / task.n_classes
-            F, convergence = propagate(
-                energy, Y - mean, task.recorder, solving, clamped=task.labelled, weight=weight
-            )
-            F += mean
-        elif solving.is_dense(task.size):
-            F, convergence = propagate(
-                energy,
-                Y,
-                task.recorder,
-                solving,
-                weight=weight,
-                balance=task.copies,
-            )
-        else:
-            F, convergence = _balanced(task, energy, Y, weight, solving)
-        return Solution(F, convergence, dict(chosen))
-
-    try:
-        return solved(wanted)
-    except NumericalError:
-        # Points on a plane with fewer labels than coordinates, for example. The system has a
-        # solution even so, and conjugate gradients find one.
-        task.recorder.warn(
-            "the labels do not determine all values (M is singular on the unlabelled nodes); "
-            "those of the conjugate gradients are given"
-        )
-        return solved(replace(wanted, solver="cg"))
-
-
-def _balanced(
-    task: Task, energy: Energy, Y: Block, weight: Floats, solving: Solving
-) -> tuple[Block, Convergence]:
-    """(M + diag(w))f = wy + μc, f ⟂ c, by conjugate gradients that never leave c^⟂.
-
-    c are the copies of every node, 1 where it is alone.
-
-    The response to c, from which μ could be had, would take several times as many steps: it lies
-    along all that M hardly sees.
-    """
-    tol = solving.tolerance(task.size)
-    copies = task.laplacian.weights
-    project = _centred if copies is None else partial(_orthogonal, copies)
-    with task.recorder.stage("multigrid set-up"):
-        system = energy.system(np.arange(task.size), weight)
-    return projected(system, project, weight[:, None] * Y, tol, task.recorder, solving)
-
-
-def _orthogonal(c: Floats, X: Block) -> Block:
-    return np.asarray(X - np.outer(c, (c @ X) / (c @ c)), dtype=np.float64)
-
-
-def _centred(X: Block) -> Block:
-    return np.asarray(X - X.mean(axis=0), dtype=np.float64)
+    solving, size = problem.solving, problem.size
+    if solving.tol is None and size > _LARGE:
+        solving = replace(solving, tol=default_tolerance(size))
+    Y, weight = problem.believed(problem.Y, alpha * problem.labels_held if orthogonal else None)
+    recorder = problem.recorder
+    if orthogonal:
+        none, delta = np.empty(0, dtype=np.int64), problem.copies[:, None]
+        F, convergence = minimised(energy, Y, none, weight, delta, recorder, solving)
+        return Solution(F, convergence, {"orthogonal": True, "alpha": alpha})
+    # M1 = 0: measured from their mean, labels need no steps for what is constant, and rows sum
+    # to 1 even where the solution is not unique.
+    mean, held = 1.0 / problem.n_classes, np.flatnonzero(problem.labelled)
+    F, convergence = minimised(energy, Y - mean, held, weight, None, recorder, solving)
+    return Solution(F + mean, convergence, {"orthogonal": False})

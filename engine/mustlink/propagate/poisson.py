@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mustlink.check import check_choice
-from mustlink.propagate.distribution import class_shares
+from mustlink.propagate.answers import class_shares
+from mustlink.propagate.problem import Array, PropagationProblem, Solution, over
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.solution import AnyTask, Array, Solution, over
 
 CENTERS = ("auto", "rows", "degrees")
 _OF_POINTS = ("knn", "kneighbors", "rbf")  # kinds of graphs
@@ -45,7 +45,6 @@ class Poisson(Propagator):
     center: str = "auto"
 
     _counts_labels: ClassVar[bool] = True
-    _by_rows: ClassVar[bool] = True
 
     def _check_parameters(self) -> None:
         check_choice(self.center, CENTERS, "center")
@@ -65,8 +64,8 @@ class Poisson(Propagator):
     def _minimises(self) -> bool:
         return False
 
-    def _solve(self, task: AnyTask) -> Solution:
-        space, table = task.space, task.labels_in_parts
+    def _solve(self, problem: PropagationProblem) -> Solution:
+        space, table = problem.space, problem.labels_in_parts
         mean = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)  # of every component
 
         def charges(Y: Array, held: Array, part: Array, root: Array) -> Array:
@@ -74,12 +73,14 @@ class Poisson(Propagator):
             B[at] = over((Y[at] - mean[part[at]]) * held[at, None], root[at])
             return B
 
-        where = task.laplacian.null.component, task.laplacian.root_degree
-        X, convergence = task.potential(space.rowwise(charges, task.Y, task.labels_held, *where))
-        F, center = task.by_root(X), self._center(task.info)
+        where = problem.laplacian.null.component, problem.laplacian.root_degree
+        X, convergence = problem.potential(
+            space.rowwise(charges, problem.Y, problem.labels_held, *where)
+        )
+        F, center = problem.by_root(X), self._center(problem.info)
         if center == "rows":
-            F = task.centred(F)
-        counts = task.class_counts
+            F = problem.centred(F)
+        counts = problem.class_counts
         shares = class_shares(self.class_mass, counts)
         if shares is not None and self.class_mass is not True:
             space.blend(F, shares / (counts / counts.sum()))

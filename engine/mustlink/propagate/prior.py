@@ -1,13 +1,14 @@
-"""Prior knowledge of every node with a degree of belief: what something else says of its class.
+"""What a caller tells of nodes: labels, and priors with a degree of belief.
 
-Outputs of a classifier, scores of cell types, colours of a photograph. To what a method minimises
-it adds Σ_i u_i ‖f_i − p_i‖² over the nodes without a label, as if each of them had an edge of
-weight u_i to a node of its own that is held at p_i.
+A prior is what something else says of the class of every node: outputs of a classifier, scores of
+cell types, colours of a photograph. To what a method minimises it adds Σ_i u_i ‖f_i − p_i‖² over
+the nodes without a label, as if each of them had an edge of weight u_i to a node of its own that is
+held at p_i.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,14 @@ from numpy.typing import NDArray
 
 from mustlink.check import numeric_array
 from mustlink.errors import InputError
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.workspace import Workspace
+from mustlink.labels import check_two_classes, labels_of_nodes
+from mustlink.observe import Recorder
+from mustlink.operators.laplacian import Block
 
 _SUM = 1e-6  # by which a distribution may miss 1
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Nodes = NDArray[np.integer[Any]]
 
 
 def check_prior(method: str, minimises: bool, prior: Any, belief: Any) -> None:
@@ -81,23 +85,6 @@ class Prior:
     belief: Floats
 
     @classmethod
-    def of(cls, prior: Any, belief: Any, n_classes: int, work: Workspace) -> Prior:
-        """What is given of rows, (n, K) and (n,) or a number, as of nodes; raises InputError.
-
-        Of rows that are one node the beliefs add up, and the node has their mean.
-        """
-        graph = work.graph
-        n = graph.n_rows
-        found = cls.of_rows(prior, belief, n, n_classes)
-        if graph.rows is None and graph.weights is None:
-            return found
-        rows = np.arange(n) if graph.rows is None else graph.rows
-        u = found.belief * work.weight_of_rows
-        total: Floats = np.bincount(rows, u, graph.n_nodes).astype(np.float64)
-        sums = [np.bincount(rows, u * p, graph.n_nodes) for p in found.values.T]
-        return cls(np.column_stack(sums) / np.where(total > 0, total, 1.0)[:, None], total)
-
-    @classmethod
     def of_rows(cls, prior: Any, belief: Any, n: int, n_classes: int) -> Prior:
         """What is given, (n, K) and (n,) or a number, 1 if left out; raises InputError."""
         P = np.asarray(numeric_array(prior, "prior"), dtype=np.float64)
@@ -125,9 +112,15 @@ class Prior:
         """What is said of the other nodes: of those that are known (n,) their label says all."""
         return Prior(self.values, np.where(known, 0.0, self.belief))
 
-    def within(self, part: NormalizedLaplacian, unlabelled: NDArray[np.bool_]) -> Prior:
-        """In the working order of a part of the graph; labels say all of nodes that have one."""
-        return Prior(part.enter(self.values), np.where(unlabelled, part.enter(self.belief), 0.0))
+    def of_nodes(self, rows: Nodes, weights: Floats, n_nodes: int) -> Prior:
+        """What is said of rows as of the nodes (m,) that they are, `weights` what rows count.
+
+        Of rows that are one node the beliefs add up, and the node has their mean.
+        """
+        u = self.belief * weights
+        total: Floats = np.bincount(rows, u, n_nodes).astype(np.float64)
+        sums = [np.bincount(rows, u * p, n_nodes) for p in self.values.T]
+        return Prior(np.column_stack(sums) / np.where(total > 0, total, 1.0)[:, None], total)
 
     def joined(self, Y: Block, weight: Floats | None, scale: Floats | None) -> tuple[Block, Floats]:
         """Targets and weights of w(g − y)² + u(g/s − p)² as one square, `scale` s of g = sf."""
@@ -137,3 +130,75 @@ class Prior:
         total = w + u
         share = np.divide(u, total, out=np.zeros_like(u), where=u > 0)[:, None]
         return (1.0 - share) * Y + share * (s[:, None] * self.values), total
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """Labels of rows (n,) as given, of nodes (m,), and how many copies of a node have its label.
+
+    `counts` (m,) and `node_of` (n,), the node of every row, are None where every row is a node.
+    `prior` is what is believed of nodes.
+    """
+
+    rows: Ints
+    nodes: Ints
+    counts: Floats | None = None
+    prior: Prior | None = None
+    node_of: Nodes | None = None
+
+    @classmethod
+    def of(
+        cls,
+        labels: Ints,
+        n_nodes: int,
+        node_of: Nodes | None,
+        weights: Floats | None,
+        recorder: Recorder,
+        prior: Any = None,
+        belief: Any = None,
+    ) -> Told:
+        """What labels of rows (n,) say of the nodes that they are; tells of contradictions.
+
+        `node_of` (n,) is the node of every row, None for rows in the order of the nodes, `weights`
+        (n,) what each counts, None where every row is a node. `prior` and `belief` are as in
+        `Prior.of_rows`, where something is believed.
+        """
+        found = cls(labels, labels)
+        if node_of is not None or weights is not None:
+            node_of = np.arange(n_nodes) if node_of is None else node_of
+            weights = np.ones(labels.size) if weights is None else weights
+            nodes, doubt = labels_of_nodes(labels, node_of, weights, n_nodes)
+            if doubt:
+                recorder.warn(doubt)
+            check_two_classes(nodes, "y")
+            agree = (labels >= 0) & (labels == nodes[node_of])
+            counts = np.bincount(node_of[agree], weights[agree], n_nodes).astype(np.float64)
+            found = cls(labels, nodes, counts, node_of=node_of)
+        if prior is None:
+            return found
+        said = Prior.of_rows(prior, belief, labels.size, found.classes.size)
+        if node_of is not None and weights is not None:
+            said = said.of_nodes(node_of, weights, n_nodes)
+        return replace(found, prior=said)
+
+    @property
+    def classes(self) -> Ints:
+        """Classes (K,) of which a node has the label."""
+        return np.unique(self.nodes[self.nodes >= 0])
+
+    @property
+    def of_rows(self) -> Ints:
+        """Labels (n,) of the nodes that rows are."""
+        return self.nodes if self.node_of is None else self.nodes[self.node_of]
+
+    @property
+    def all(self) -> tuple[Floats | Ints | None, ...]:
+        """What answers depend on."""
+        believed = () if self.prior is None else (self.prior.values, self.prior.belief)
+        return self.nodes, self.counts, *believed
+
+    def without(self, held: Ints) -> Told:
+        """The same with the labels of the nodes `held` kept back."""
+        nodes = self.nodes.copy()
+        nodes[held] = -1
+        return replace(self, nodes=nodes)

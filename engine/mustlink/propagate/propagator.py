@@ -3,49 +3,67 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
+from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
 from mustlink.blind_scoring import refuse_blind_scoring
-from mustlink.check import as_integer, as_points, check_answer, check_choice, check_tolerance
+from mustlink.check import as_integer, as_points, check_choice, check_tolerance
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import Cost, propagation
+from mustlink.cost.method_cost import (
+    TOGETHER,
+    Cost,
+    Given,
+    Size,
+    StoredCost,
+    home_for,
+    propagation,
+)
+from mustlink.cost.process_memory import size_text
+from mustlink.eigen.disk_work import StoredWork
+from mustlink.eigen.work import DISK, MEMORY, RANKS
 from mustlink.errors import InputError
+from mustlink.estimator import GraphEstimator
+from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
 from mustlink.graph.several import several
 from mustlink.graph.stored import StoredGraph
-from mustlink.labels import class_labels
-from mustlink.observe import Observer, Recorder, recorded
+from mustlink.growing import grown, labels_of_all
+from mustlink.labels import as_labels, class_labels, encoded, labels_of_nodes, named
+from mustlink.neighbours.stored_knn import graph_where_short
+from mustlink.observe import Observer, Recorder, Unheard, recorded
 from mustlink.operators.laplacian import Block
 from mustlink.points_and_view import points_and_view
-from mustlink.propagate.answers import Answers
-from mustlink.propagate.block_answers import refined
-from mustlink.propagate.disk_fit import fit_on_disk, graph_or, stays_on_disk
-from mustlink.propagate.distribution import class_shares, distributions
-from mustlink.propagate.doubts import TOO_FAR
-from mustlink.propagate.glp import SOLVERS, Solving
-from mustlink.propagate.held_out_labels import Best, best_way, is_auto
-from mustlink.propagate.prior import GivenPrior, bytes_of, check_prior
-from mustlink.propagate.reporting import conclude
-from mustlink.propagate.soft_answers import SoftAnswers
-from mustlink.propagate.solution import AnyTask, Solution
-from mustlink.propagate.task import Task, columns_at_once
-from mustlink.propagate.told import Told
-from mustlink.propagate.trials import Trials
-from mustlink.result import Convergence
-from mustlink.state import fits, fits_again
-from mustlink.stopping import TIME_LIMIT
+from mustlink.propagate.answers import class_shares, conclude
+from mustlink.propagate.held_out import (
+    AnswerCalibration,
+    Best,
+    Held,
+    calibrated_answers,
+    enough_labels,
+    folds_of_labels,
+    is_auto,
+    spread,
+)
+from mustlink.propagate.prior import GivenPrior, Told, bytes_of, check_prior
+from mustlink.propagate.problem import SOLVERS, PropagationProblem, ReachedPart, Solution
+from mustlink.state import before, fits, fits_again
 from mustlink.workspace import Workspace
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 _USUAL_CLASSES = 10  # for a plan, where nobody says how many
 
 
 @dataclass(eq=False, repr=False)
-class Propagator(SoftAnswers, Answers):
+class Propagator(ClassifierMixin, GraphEstimator):
     """Base of the methods that spread labels of a few nodes over a graph.
 
     * `class_mass`: True scales every class so that its mass Σ_i f_ic over unlabelled nodes is its
@@ -71,13 +89,16 @@ class Propagator(SoftAnswers, Answers):
     tol: float | None = None
     max_iter: int = 1000
 
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY, DISK, RANKS})  # where it runs
     _needs_points: ClassVar[bool] = False
     _counts_labels: ClassVar[bool] = False  # whether sizes of classes follow their labels' shares
     _halved: ClassVar[str] = "the graph is held"
-    _by_rows: ClassVar[bool] = False  # whether it runs where rows are on disk or on ranks, too
+    # without annotations, they are no parameters
+    _calibrated = cast("tuple[Any, AnswerCalibration] | None", None)  # with labels that it is of
+    _given_prior = cast("GivenPrior | None", None)
 
     @abstractmethod
-    def _solve(self, task: Task) -> Solution:
+    def _solve(self, problem: PropagationProblem) -> Solution:
         """The method."""
 
     def _are_masses(self) -> bool:
@@ -99,7 +120,9 @@ class Propagator(SoftAnswers, Answers):
         """The method with all that "auto" may stand for, the usual first."""
         return [self._with(network=network)]
 
-    def _with_values(self, best: Best[Self], task: AnyTask, solution: Solution) -> Best[Self]:
+    def _with_values(
+        self, best: Best[Self], problem: PropagationProblem, solution: Solution
+    ) -> Best[Self]:
         """The best way with all decided that the values must be seen for."""
         return best
 
@@ -149,10 +172,17 @@ class Propagator(SoftAnswers, Answers):
             labels, names = class_labels(y)
             cost = self._cost(classes := np.unique(labels[labels >= 0]).size, prior)
             others = {"graph": graph, "sample_weight": sample_weight, "graphs": graphs}
-            X = graph_or(self, X, recorder, cost, others, classes, seed)
+            if DISK in self.homes and graph is None:
+
+                def on_disk(n: int, nnz: int) -> StoredCost:
+                    check_home(self, DISK, others)
+                    return StoredCost.of_labels(n, nnz, classes)
+
+                X = graph_where_short(self, X, recorder, cost, on_disk, seed)
             if isinstance(X, StoredGraph) and stays_on_disk(X, cost, self._budget):
-                fit_on_disk(self, X, labels, recorder, seed, prior, belief, others)
+                check_home(self, DISK, others)
                 self._used_seed, self._row_weights = seed, None
+                self._fit_on_disk(X, labels, recorder, prior, belief)
             else:
                 informed: Any = lambda one: Constraints.from_labels(on_both_sides(labels, one))  # noqa: E731
                 X = several(X, graphs, informed)
@@ -160,7 +190,7 @@ class Propagator(SoftAnswers, Answers):
                 how |= {"needs_points": self._needs_points, "beside": bytes_of(prior, belief)}
                 points, work = points_and_view(self, X, graph, recorder, seed, **how)
                 self._used_seed, self._row_weights = seed, work.row_weights
-                self._run(work, points, Told.of(labels, work, prior, belief), seed, True)
+                self._fit_in_memory(work, points, labels, seed, prior, belief)
         self._known_as(labels, names, prior, belief)
         return self
 
@@ -187,14 +217,15 @@ class Propagator(SoftAnswers, Answers):
         points = as_points(self._points) if self._needs_points else None
         if isinstance(self.graph_, StoredGraph):
             with self._running(recorder):
-                fit_on_disk(self, self.graph_, labels, recorder, self._used_seed, prior, belief)
+                check_home(self, DISK, {})
+                self._fit_on_disk(self.graph_, labels, recorder, prior, belief)
             self._known_as(labels, names, prior, belief)
             return self
         with self._running(recorder):
             cost = self._cost(np.unique(labels[labels >= 0]).size, prior)
             held = 0 if points is None else points.nbytes
             work = self._view(self.graph_, recorder, held, self._row_weights, cost)
-            self._run(work, points, Told.of(labels, work, prior, belief), self._used_seed, True)
+            self._fit_in_memory(work, points, labels, self._used_seed, prior, belief)
         self._known_as(labels, names, prior, belief)
         return self
 
@@ -212,35 +243,90 @@ class Propagator(SoftAnswers, Answers):
     ) -> Self:
         """`fit` as a step of another method, on its view of the graph; classes are numbers."""
         self._check()
-        self._run(work, None, Told.of(class_labels(y)[0], work, prior, belief), seed)
+        self._fit_in_memory(work, None, class_labels(y)[0], seed, prior, belief, last=False)
         return self
 
-    def _run(self, work: Workspace, points: Any, told: Told, seed: int, last: bool = False) -> None:
-        self.classes_ = told.classes
-        at_once = columns_at_once(work, self._cost(self.classes_.size, told.prior))
-        until = work.recorder.deadline
-        solving = Solving(self.solver, self.tol, int(self.max_iter), until, at_once)
-        ways = self._ways(network=points is None and work.graph.is_network and told.prior is None)
-        trials = Trials(work, told, self.classes_, seed, at_once)
-        best = best_way(ways, trials.of(ways), told.nodes, seed, work.recorder)
-        way = best.way
-        needed = points if self._needs_points else None
-        task = Task.of(work, needed, told, self.classes_, seed, solving)
-        depends = type(self).__name__, way._depends(), seed, work.memory, *told.all
-        solution = work.kept(
-            "propagation",
-            work.name("propagation", *depends),
-            lambda: way._solved(task) if task.size else Solution(task.Y, None),
-            (Solution, Convergence),
-        )
-        self._finish(task, solution, told, last, way._with_values(best, task, solution))
+    def _fit_in_memory(
+        self,
+        work: Workspace,
+        points: Any,
+        labels: Ints,
+        seed: int,
+        prior: Any,
+        belief: Any,
+        *,
+        last: bool = True,
+    ) -> None:
+        """Set what `fit` sets, of a graph in memory and `points` (n, d), None if there are none."""
+        graph = work.graph
+        labels = as_labels(on_both_sides(labels, graph), graph.n_rows, "y")
+        merged = graph.rows is not None or graph.weights is not None
+        weights = work.weight_of_rows if merged else None
+        told = Told.of(labels, graph.n_nodes, graph.rows, weights, work.recorder, prior, belief)
+        part = ReachedPart.of(work, told, points if self._needs_points else None)
+        at_once = self._columns_at_once(work, told)
+        how: Any = {"edges_given": points is None, "together": at_once, "last": last}
+        self._fit_at(part, told, seed, **how)
 
-    def _solved(self, task: Task) -> Solution:
-        """The method's solution, and a word where the time was up before it was found."""
-        found = self._solve(task)
-        if found.convergence is not None and found.convergence.reason == TIME_LIMIT:
-            task.recorder.leave_out(found.convergence.status)
+    def _columns_at_once(self, work: Workspace, told: Told) -> int:
+        """Columns that are solved at a time: fewer where memory is short, for the same answer."""
+        W, cost = work.graph.affinity, self._cost(told.classes.size, told.prior)
+        size = Size(work.graph.n_nodes, W.nnz, W.dtype.itemsize)
+        found = cost.within(size, work.room, single=work.single).together or TOGETHER
+        if found < min(TOGETHER, cost.columns):
+            work.recorder.note(f"memory: {found} classes are solved at a time")
         return found
+
+    def _fit_on_disk(
+        self, graph: StoredGraph, labels: Ints, recorder: Recorder, prior: Any, belief: Any
+    ) -> None:
+        """Set what `fit` sets, of a graph that is read by blocks of rows; InputError.
+
+        `label_distributions_` has its rows on disk: slices of it are arrays.
+        """
+        labels, n = as_labels(labels, graph.n_rows, "y"), graph.n_nodes
+        rows, weights = None, None
+        if graph.rows is not None:
+            rows = graph.rows[: graph.n_rows]
+        elif graph.copies is not None:
+            weights = np.asarray(graph.copies[:n])
+        told = Told.of(labels, n, rows, weights, recorder, prior, belief)
+        recorder.keep_within(self._budget)
+        if self._budget is not None:
+            StoredCost.of_labels(n, graph.n_entries, told.classes.size).check(self._budget)
+            limit = size_text(self._budget)
+            recorder.note(f"memory: graph and values stay on disk to stay within {limit}")
+        folder = None if self._keeper is None else self._keeper.scratch
+        work = StoredWork(graph, told.classes.size, recorder, folder)
+        self._fit_at(work, told, self._used_seed)
+
+    def _fit_at(
+        self,
+        work: Any,
+        told: Told,
+        seed: int,
+        *,
+        edges_given: bool = True,
+        together: int = TOGETHER,
+        last: bool = True,
+    ) -> bool:
+        """Set what `fit` sets, of a `Work`, in memory of the part that is reached.
+
+        False on ranks that do not have the answer.
+        """
+        network = edges_given and told.prior is None and work.look.is_network
+        found = spread(self, work, told, seed, network=network, together=together)
+        P, graph = work.leave(found.distributions), work.graph
+        if P is None:
+            return False
+        self.classes_: Any = told.classes
+        self._scores: Any = None
+        if work.home == MEMORY:
+            self._scores = found.solution.scores, graph.spread(work.laplacian.positions)
+        if work.home != RANKS:
+            self.graph_: Any = graph
+        conclude(self, found, P, told, last=last)
+        return True
 
     def cost(self, n_classes: int | None = None) -> Cost:
         """One equation for each class, all at a time; see `GraphEstimator.cost`."""
@@ -262,40 +348,9 @@ class Propagator(SoftAnswers, Answers):
             raise InputError(f'refine: {self.refine!r} given; give True, False or "auto"')
         self._check_parameters()
 
-    def _answer(self, task: Task, solution: Solution) -> Block:
-        """Distributions (m, K) in working order."""
-        P = distributions(
-            solution.scores,
-            self._shares(task),
-            task.unlabelled,
-            masses=self._are_masses(),
-            floor=solution.noise,
-            possible=task.possible_classes,
-            copies=task.laplacian.weights,
-        )
-        return refined(task, P) if self.refine else P
-
-    def _shares(self, task: AnyTask) -> NDArray[np.float64] | None:
+    def _shares(self, problem: PropagationProblem) -> NDArray[np.float64] | None:
         """Shares (K,) that the masses of the classes are scaled to, None: they are not."""
-        return class_shares(self.class_mass, task.class_counts)
-
-    def _finish(
-        self, task: Task, solution: Solution, told: Told, last: bool, best: Best[Self]
-    ) -> None:
-        """Set what was found by the best way, the method with all decided."""
-        laplacian, graph = task.laplacian, task.graph
-        check_answer(solution.scores, "label propagation")
-        found = best.way._answer(task, solution)
-        P = laplacian.leave(found)
-        # A labelled node without edges keeps its own.
-        alone = np.flatnonzero((told.nodes >= 0) & (laplacian.positions < 0))
-        P[alone, np.searchsorted(self.classes_, told.nodes[alone])] = 1.0
-        P = graph.spread(P)
-        self._scores, self.graph_ = (solution.scores, graph.spread(laplacian.positions)), graph
-        far = not found.any(axis=1).all() and solution.noise > 0
-        advice = TOO_FAR if far else ""
-        name, parts = type(self).__name__, graph.n_components
-        conclude(self, task, solution, best, P, told, name, parts, advice=advice, last=last)
+        return class_shares(self.class_mass, problem.class_counts)
 
     def _told_masses(self, shares: NDArray[np.float64] | None) -> Any:
         """What the report says of the shares (K,) of the classes."""
@@ -311,3 +366,232 @@ class Propagator(SoftAnswers, Answers):
         if type(self).__name__ != "GFHF" or self.class_mass is False:
             found.append("GFHF(class_mass=True) (-m gfhf --class-mass)")
         return f"try {' or '.join(found)}" if found else "label more nodes of the rare classes"
+
+    # --- what can be asked of a fit
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class of new points (q, d): the largest entry of `predict_proba`, as in `labels_`."""
+        new = self._new_points(X)
+        best = np.empty(new.new.shape[0], dtype=np.int64)
+        for part, mean in new.means(self.label_distributions_):  # (q, K) may be large
+            P = _shares(mean)
+            best[part] = np.where(P.any(axis=1), P.argmax(axis=1), -1)
+        return named(self.classes_, best)
+
+    def predict_proba(self, X: Any) -> Block:
+        """Distributions (q, K) of new points: the mean of their neighbours', as harmonic values.
+
+        p(x) = Σ_j w_j p_j / Σ_j w_j over the `n_neighbors` nearest fitted points, w_j =
+        exp(−d_j²/s²), s the distance of the 7th; a fitted point keeps its own. Neighbours without
+        an answer do not count; where there is no other, p is 0. Cost O(q n d).
+        """
+        check_is_fitted(self)
+        return _shares(self._new_points(X, self.classes_.size).mean(self.label_distributions_))
+
+    def decision_function(self, X: Any = None) -> Block:
+        """Scores F before they are shares: of fitted rows (n, K), or of new points X (q, K).
+
+        They are what the method's equation gives for one-hot labels, of either sign where it has a
+        balance, before `class_mass` and `refine`: where neither acts, `labels_` is the largest of a
+        row, among the classes with a label in the node's component. Of two classes the second's
+        less the first's, (n,) or (q,): AB09's f for labels −1 and 1. New points get the mean of
+        their neighbours' as by `predict_proba`. 0 where nothing was spread to.
+        """
+        check_is_fitted(self)
+        scores, place = self._scores  # of nodes (m, K), and the node of every row, or -1
+        F = np.zeros((place.size, self.classes_.size))
+        there = place >= 0
+        F[there] = scores[place[there]]
+        if X is not None:
+            F = self._new_points(X, self.classes_.size).mean(F)
+        return F if self.classes_.size > 2 else F[:, 1] - F[:, 0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the points X (q, d) whose class is as in `y` (q,); unknown ones do not count."""
+        codes, _ = encoded(y, "y")
+        known = np.asarray(codes) != -1
+        if not known.any():
+            raise InputError("y: all labels are -1; give some points their class")
+        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+        right = self.predict(X)[known] == np.asarray(y)[known]
+        return float(np.average(right, weights=weight))
+
+    @fits_again
+    def add(self, X: Any, y: Any = None, observer: Any = None) -> Self:
+        """Join new points (m, d) to the fitted ones, or nodes by their edges (m, n + m), sparse.
+
+        The rows are n + m then, the new ones last, `y` (m,) their labels, unknown if left out. The
+        graph is not searched again, labels are spread anew. Raises InputError, and then nothing has
+        changed.
+        """
+        recorder, had = recorded(observer), before(self)
+        with self._running(recorder):
+            n = grown(self, X, recorder).graph.n_rows
+        given = labels_of_all(had.given_labels_, y, n - len(had.labels_))
+        return self.refit(given, observer=recorder)
+
+    def _known_as(
+        self,
+        given: NDArray[np.int64],
+        names: NDArray[Any] | None,
+        prior: Any = None,
+        belief: Any = None,
+    ) -> None:
+        """Remember what was given: labels (n,), numbers; of classes with names these come back."""
+        classes = np.unique(given[given >= 0])
+        classes = classes if names is None else names[classes]
+        self._given_prior = GivenPrior.of(prior, belief, classes)
+        self.given_labels_: Any = on_both_sides(given, self.graph_)
+        if names is not None:
+            self.given_labels_ = named(names, self.given_labels_)
+            self.labels_: Any = named(names, self.labels_)
+            self.classes_ = names[self.classes_]
+
+    @property
+    def transduction_(self) -> Any:
+        """`labels_` under scikit-learn's name."""
+        return self.labels_
+
+    # --- how sure it is
+
+    @property
+    def membership_(self) -> Any:
+        """Chance of every class for every node (n, K): the largest of a row is that of the answer.
+
+        `label_distributions_` moved as `calibration_` says: rows sum to 1, `labels_` has the
+        largest, 0 where `labels_` is -1. Where nothing could be held out they are as they were.
+        """
+        return self.calibration_.moved(self.label_distributions_, self.confidence_)
+
+    @property
+    def calibration_(self) -> AnswerCalibration:
+        """How margins (`confidence_`) become chances: by labels held out of five further fits.
+
+        From 15 labels and 3 a class on. Made once for a fit, when it is first asked for. Fits on
+        disk are not calibrated: `n_labels` is 0.
+        """
+        check_is_fitted(self)
+        made = self._calibrated
+        if made is None or made[0] is not self.labels_:
+            return self.calibrate()
+        return made[1]
+
+    def calibrate(
+        self, observer: Any = None, known: AnswerCalibration | None = None
+    ) -> AnswerCalibration:
+        """`calibration_`, made now; an observer sees its stage.
+
+        Or the one that is `known`, of a fit before a few more answers: without further fits.
+        """
+        check_is_fitted(self)
+        if known is not None:
+            self._calibrated = self.labels_, known
+            return known
+        folds = self._held_out(recorded(Unheard() if observer is None else observer))
+        found = calibrated_answers(folds, self.labels_) if folds else AnswerCalibration()
+        self._calibrated = self.labels_, found
+        return found
+
+    def _held_out(self, recorder: Recorder) -> list[Held]:
+        """What fits without a fold of the labels answer of it; none where labels are few."""
+        graph = self.graph_
+        if not isinstance(graph, Graph):
+            return []
+        codes, names = encoded(self.given_labels_, "y")
+        labels = as_labels(codes, graph.n_rows)
+        rows = np.arange(graph.n_nodes) if graph.rows is None else graph.rows
+        nodes = labels_of_nodes(labels, rows, np.ones(labels.size), graph.n_nodes)[0]
+        if not enough_labels(nodes):
+            return []
+        prior = self._given_prior
+        if prior is not None and names is not None:  # the twins' classes are numbers
+            code = {name: at for at, name in enumerate(names.tolist())}
+            prior = replace(prior, classes=np.array([code[one] for one in prior.classes.tolist()]))
+        found: list[Held] = []
+        folds = folds_of_labels(nodes, 0)
+        with recorder.stage("confidence by held-out labels") as advance:
+            for number, fold in enumerate(folds):
+                if recorder.deadline.is_over:
+                    recorder.leave_out(f"confidence is by {number} fits instead of {len(folds)}")
+                    break
+                hidden = np.zeros(graph.n_nodes, dtype=np.bool_)
+                hidden[fold] = True
+                with suppress(InputError):  # a class may be left without a label
+                    quiet = Recorder(Unheard(), recorder.deadline)
+                    twin = self._twin()
+                    twin._given_prior = prior
+                    twin.refit(np.where(hidden[rows], -1, labels), observer=quiet)
+                    found.append(_held(twin, graph.first_rows[fold], nodes[fold], names))
+                advance((number + 1) / len(folds))
+        return found
+
+    def _twin(self) -> Any:
+        """The same parameters and graph, with no answers."""
+        twin: Any = clone(self)
+        for name in ("graph_", "_points", "_row_weights", "_used_seed"):
+            if name in vars(self):
+                setattr(twin, name, getattr(self, name))
+        return twin
+
+
+def check_home(estimator: Any, home: str, given: Mapping[str, Any]) -> None:
+    """Raise InputError for what does not run on DISK, or on RANKS.
+
+    `given` is what else the fit was told, by name.
+    """
+    name, where = type(estimator).__name__, f"on {home}"
+    where += ", where the graph stays for want of memory" if home == DISK else ""
+    if home not in estimator.homes:
+        raise InputError(f"{name}: does not run {where}; take Poisson, LLGC, GFHF or TikReg")
+    told = [key for key, value in given.items() if value is not None]
+    told += ["refine"] if estimator.refine is True else []
+    told += ["solver='dense'"] if estimator.solver == "dense" else []
+    if told:
+        raise InputError(f"{told[0]}: does not run {where}; leave it out")
+
+
+def fit_at(
+    estimator: Any,
+    work: Any,
+    y: NDArray[np.integer[Any]],
+    prior: Any = None,
+    belief: Any = None,
+) -> Any:
+    """Fit a propagator on ranks, a `RankWork`, to labels `y` (n,), -1 unknown; InputError.
+
+    Sets what its `fit` sets on rank 0, and returns it there, None on others. The same on any number
+    of ranks, bit by bit.
+    """
+    estimator._check()
+    check_home(estimator, RANKS, {})
+    labels = as_labels(y, work.n_nodes, "y")
+    told = Told.of(labels, work.n_nodes, None, None, work.recorder, prior, belief)
+    return estimator if estimator._fit_at(work, told, estimator._seed()) else None
+
+
+def stays_on_disk(graph: StoredGraph, cost: Cost, budget: int | None) -> bool:
+    """Whether a graph on disk is too large for a budget."""
+    return home_for(budget, cost, Given(graph.n_nodes, graph.n_entries)).name != MEMORY
+
+
+def _shares(mean: Block) -> Block:
+    return mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300)
+
+
+def _held(twin: Any, rows: Ints, told: Ints, names: NDArray[Any] | None) -> Held:
+    """What was answered of some rows whose class is known; of those answered at all."""
+    there = twin.labels_[rows] >= 0
+    answer = twin.labels_[rows[there]]
+    right = answer == told[there]
+    return Held(twin.confidence_[rows[there]], answer if names is None else names[answer], right)
+
+
+def call_classes(estimator: Any, names: Mapping[int, str]) -> None:
+    """Give the classes of a fitted propagator, which are numbers, names: as if labels had them."""
+    called = np.array([names.get(at, "") for at in range(int(estimator.classes_.max()) + 1)])
+    made, prior = estimator._calibrated, estimator._given_prior
+    estimator._known_as(estimator.given_labels_, called)
+    if prior is not None:
+        estimator._given_prior = replace(prior, classes=called[prior.classes])
+    if made is not None:
+        estimator._calibrated = estimator.labels_, made[1]

@@ -6,11 +6,10 @@ A regression of the labels that is smooth on the graph and balanced: f ⟂ 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from mustlink.check import check_positive
+from mustlink.propagate.problem import PropagationProblem, Solution
 from mustlink.propagate.propagator import Propagator
-from mustlink.propagate.solution import AnyTask, Solution
 
 
 @dataclass(eq=False, repr=False)
@@ -30,19 +29,17 @@ class TikReg(Propagator):
 
     gamma: float = 0.001
 
-    _by_rows: ClassVar[bool] = True
-
     def _are_masses(self) -> bool:
         return False
 
     def _check_parameters(self) -> None:
         check_positive(self.gamma, "gamma")
 
-    def _solve(self, task: AnyTask) -> Solution:
-        gamma, count = float(self.gamma), task.class_counts.sum()
-        F, convergence = task.minimise(
-            task.energy(factor=gamma),
-            weight=task.space.rowwise(lambda held: held / count, task.labels_held),
-            balance=task.copies,
+    def _solve(self, problem: PropagationProblem) -> Solution:
+        gamma, count = float(self.gamma), problem.class_counts.sum()
+        F, convergence = problem.minimise(
+            factor=gamma,
+            weight=problem.space.rowwise(lambda held: held / count, problem.labels_held),
+            balance=problem.copies,
         )
         return Solution(F, convergence, {"gamma": gamma})

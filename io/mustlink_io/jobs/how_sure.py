@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.propagate.answer_chances import AnswerCalibration
+from mustlink.propagate.held_out import AnswerCalibration
 from mustlink.selection.calibration import Calibration
 
 

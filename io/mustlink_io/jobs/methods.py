@@ -138,7 +138,6 @@ def _propagation(
     return Method(estimator, summary, own_too, takes, needs)
 
 
-BY_ROWS = ("poisson", "gfhf", "llgc", "tik-reg")  # propagators that run on disk and on ranks
 PROPAGATORS: dict[str, Method] = {
     "poisson": _propagation(
         "Poisson",
@@ -184,6 +183,15 @@ PROPAGATORS: dict[str, Method] = {
         "LTSALP", "tangent spaces", "n_components", "orthogonal", "alpha", points=True
     ),
 }
+
+
+def propagators_of(home: str) -> list[str]:
+    """Methods of `PROPAGATORS` that run on "disk" or on "ranks"."""
+    import mustlink
+
+    made = {name: getattr(mustlink, one.estimator) for name, one in PROPAGATORS.items()}
+    return [name for name, one in made.items() if home in one.homes]
+
 
 PREPARING = ("standardize", "log", "one_hot", "impute", "drop_missing", "drop")
 

@@ -14,7 +14,7 @@ import mustlink
 from mustlink.errors import InputError
 from mustlink.methods.clusterer import GraphClusterer
 from mustlink.persistence import model
-from mustlink.propagate.answers import Answers, call_classes
+from mustlink.propagate.propagator import Propagator, call_classes
 from mustlink_io.hdf5 import model_tree, store
 from mustlink_io.hdf5.locks import locked
 from mustlink_io.jobs import diagnostics
@@ -68,7 +68,7 @@ def load_model(path: str | Path, data: Any = None) -> Any:
     if isinstance(estimator._points, dict):
         given = None if data is None else estimator._as_fitted(data)
         estimator._points = points_of(estimator._points, Path(path), given)
-    if isinstance(estimator, Answers) and np.asarray(estimator.classes_).dtype.kind == "i":
+    if isinstance(estimator, Propagator) and np.asarray(estimator.classes_).dtype.kind == "i":
         names = _names_in(path)
         if names and set(estimator.classes_.tolist()) <= set(names):
             call_classes(estimator, names)
@@ -138,7 +138,7 @@ def _told(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
             most = int(estimator.labels_.max()) + 1
             content["/class_names"] = [names.get(number, "") for number in range(most)]
         return content, cluster_findings(estimator, side)
-    if isinstance(estimator, Answers):
+    if isinstance(estimator, Propagator):
         return _told_of_classes(estimator)
     values = np.asarray(estimator.eigenvalues_, dtype=float)
     return {"/embedding": estimator.embedding_, "/eigenvalues": values}, {}

@@ -11,6 +11,7 @@ import numpy as np
 
 from mustlink.cost.method_cost import StoredCost
 from mustlink.cost.process_memory import size_text
+from mustlink.eigen.work import DISK
 from mustlink.errors import AtHomeOnlyError, InputError
 from mustlink_io import formats
 from mustlink_io.formats import matrices
@@ -20,12 +21,12 @@ from mustlink_io.hdf5.file_names import EDGES
 from mustlink_io.hdf5.stored_names import StoredNames, stored_names
 from mustlink_io.jobs.methods import (
     AT_SCALE,
-    BY_ROWS,
     METHODS,
     PROPAGATORS,
     check_where,
     flag,
     made,
+    propagators_of,
 )
 
 _TOLD = {"labels", "constraints"}  # files that say something of nodes
@@ -45,7 +46,7 @@ def home_alone(job: Any, *, is_points: bool) -> str | None:
     Raises InputError for parameters that make no sense anywhere.
     """
     of_labels = job.methods is PROPAGATORS
-    runs = BY_ROWS if of_labels else AT_SCALE
+    runs = propagators_of(DISK) if of_labels else AT_SCALE
     if job.method not in runs:
         return f"-m {job.method}"
     takes = _TOLD & METHODS[job.method].takes if not of_labels else {"labels"}
@@ -77,7 +78,7 @@ def _options_alone(job: Any, *, is_points: bool) -> Iterator[str]:
             yield _typed(name, value)
     if not of_labels and METHODS[job.method].takes:
         try:
-            check_where(job, "disk")
+            check_where(job, DISK)
         except AtHomeOnlyError as error:
             if error.name not in params:
                 raise

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import mustlink
+from mustlink.eigen.work import RANKS
 from mustlink.observe import Observer, Recorder
-from mustlink.propagate.row_fit import check_rows
+from mustlink.propagate.propagator import check_home
 from mustlink_io import formats
 from mustlink_io.hdf5.result import Result
 from mustlink_io.hdf5.row_slices import RowSlices
 from mustlink_io.jobs.class_names import names_content, with_class_names
-from mustlink_io.jobs.methods import BY_ROWS, GRAPH_OPTIONS, flag
+from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag, propagators_of
 from mustlink_io.jobs.on_ranks import graph_of, left_out, together, write
 from mustlink_io.jobs.propagate import PropagateJob, Sides
 from mustlink_io.jobs.side_labels import labels_of
@@ -42,8 +44,8 @@ def refuse(job: PropagateJob) -> None:
     for name, given in asked.items():
         if given:
             raise left_out(name)
-    if job.method not in BY_ROWS:
-        raise left_out(f"-m {job.method}", f"or choose -m {', '.join(BY_ROWS)}")
+    if job.method not in (there := propagators_of(RANKS)):
+        raise left_out(f"-m {job.method}", f"or choose -m {', '.join(there)}")
 
 
 def check(job: PropagateJob, ranks: int) -> Asked:
@@ -55,7 +57,7 @@ def check(job: PropagateJob, ranks: int) -> Asked:
     data = formats.Data("graph", SimpleNamespace(shape=shape), place)
     labels = labels_of(str(job.labels), data, None, job.data)
     side = job.read(data, labels, Recorder())
-    check_rows(_estimator(job, side), "on ranks", {})
+    check_home(_estimator(job, side), RANKS, {})
     return job, graph, data, labels, side
 
 
@@ -75,15 +77,18 @@ def _estimator(job: PropagateJob, side: Sides) -> Any:
 def _propagated(asked: Asked, ranks: Any, observer: Observer) -> Result | None:
     """The part of this rank."""
     from mustlink.eigen.rank_work import RankWork
-    from mustlink.propagate.on_ranks import propagate
+    from mustlink.propagate.propagator import fit_at
 
     job, graph, data, labels, side = asked
     work = RankWork.of(graph.read, graph.n_nodes, ranks, observer)
-    kind = {"kind": "precomputed"}  # as graphs in files are read at home
-    estimator = _estimator(job, side)
-    found = propagate(work, estimator, side.labels, kind, graph.n_entries, side.believed)
+    believed = side.believed or (None, None)
+    found = fit_at(_estimator(job, side), work, side.labels, *believed)
+    peaks = work.peaks()
     if found is None:
         return None
+    report = found.report_
+    extra = {**report.extra, "peak_bytes_of_ranks": peaks}
+    found.report_ = replace(report, choices={**report.choices, "ranks": ranks.count}, extra=extra)
     outcome = with_class_names(job.outcome(found, side), labels)
     outcome["command"] = f"{job.command} --ranks {ranks.count}"
     content = job.content(found, side) | names_content(data, labels, found)
