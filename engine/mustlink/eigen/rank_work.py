@@ -138,7 +138,7 @@ class RankWork:
     def laplacian(self) -> DividedLaplacian:
         """L̄ of the nodes with edges."""
         with self.recorder.stage("Laplacian"):
-            return DividedLaplacian.of_weights(self.space, self.rows.take())
+            return DividedLaplacian.of_weights(self.space, self.rows.take(), self.rows.nodes)
 
     @cached_property
     def grids(self) -> Hierarchy:

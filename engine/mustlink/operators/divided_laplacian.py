@@ -35,9 +35,12 @@ class DividedLaplacian(GroundedLaplacian):
     null: NullSpace = field(repr=False)
 
     @classmethod
-    def of_weights(cls, space: RankSpace, rows: sp.csr_matrix) -> DividedLaplacian:
+    def of_weights(
+        cls, space: RankSpace, rows: sp.csr_matrix, numbers: NDArray[np.integer[Any]]
+    ) -> DividedLaplacian:
         """From own rows (n_local, n) of W, each with an entry, columns rising; rows are used up.
 
+        `numbers` (n,) are those of all working nodes in the graph.
         Cost: two exchanges of halos, and the links between parts of ranks on all of them.
         """
         W = DividedMatrix.of_rows(space, rows)
@@ -46,7 +49,7 @@ class DividedLaplacian(GroundedLaplacian):
         scale = 1.0 / W.beside(root)
         W.local.data = W.local.data.astype(np.float64, copy=False)
         W.local.data = scaled(W.local, scale)
-        component, count = components(W)
+        component, count = components(W, numbers)
         (volumes,) = space.sums(GroupSums(degrees[:, None], component, count))
         null = NullSpace(component, root / np.sqrt(volumes[component, 0]), count, space)
         return cls(W.local, root, W.halo, float(volumes.sum()), null)
@@ -97,9 +100,12 @@ class DividedLaplacian(GroundedLaplacian):
         return self.grounded(*regularized(self, tau))
 
 
-def components(matrix: DividedMatrix) -> tuple[NDArray[np.int32], int]:
+def components(
+    matrix: DividedMatrix, numbers: NDArray[np.integer[Any]]
+) -> tuple[NDArray[np.int32], int]:
     """Component of own nodes (n_local,), as at home 0 the largest, and how many there are.
 
+    Of equally large ones the graph's order decides, in which nodes have these `numbers` (n,).
     Every rank finds those among its own rows; what the links to others join is found by all, in a
     graph of one node a part and one edge a pair of parts that touch.
     """
@@ -116,8 +122,8 @@ def components(matrix: DividedMatrix) -> tuple[NDArray[np.int32], int]:
     links = sp.csr_matrix((np.ones(ends[0].size), ends), shape=(total, total))
     count, joined = connected_components(links, directed=False)
     sizes = space.ranks.added(np.bincount(joined[part], minlength=count))
-    firsts = np.full(count, space.size)
-    np.minimum.at(firsts, joined[part], np.arange(space.first, space.end))
+    firsts = np.full(count, int(numbers.max()) + 1)
+    np.minimum.at(firsts, joined[part], numbers[space.first : space.end])
     first = space.ranks.joined(firsts[None]).min(axis=0)
     number = np.empty(count, dtype=np.int32)
     number[np.lexsort((first, -sizes))] = np.arange(count, dtype=np.int32)
