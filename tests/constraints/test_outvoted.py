@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mustlink.constraints import Constraints
-from mustlink.constraints.outvoted import MustTrees, outvoted
-from mustlink.constraints.statements import gather
+from mustlink.constraints.closure import MustTrees, gather, outvoted
 from oracles import constraints as oracles
 
 NONE = np.empty((0, 2), dtype=np.int64)

@@ -13,16 +13,15 @@ from numpy.typing import NDArray
 from mustlink.check import check_number
 from mustlink.constraints.closure import close
 from mustlink.constraints.given import Given
-from mustlink.constraints.graphs import as_symmetric
-from mustlink.constraints.label_groups import Core, check_labels, labels_factor
+from mustlink.constraints.label_groups import Core, SoftLabels, check_labels, labels_factor
 from mustlink.constraints.pairs import (
     Floats,
     Ints,
+    as_symmetric,
     check_n_nodes,
     check_pairs,
     pairs_matrix,
 )
-from mustlink.constraints.soft_labels import SoftLabels
 from mustlink.errors import InputError
 from mustlink.labels import labels_of_nodes
 

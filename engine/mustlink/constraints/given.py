@@ -10,10 +10,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from mustlink.constraints.closure import Contradiction, find_contradictions
-from mustlink.constraints.graphs import split_entries, upper_entries
-from mustlink.constraints.label_groups import merge_labels, split_labels
-from mustlink.constraints.pairs import Floats, Ints, check_nodes, merge_pairs, split_pairs
-from mustlink.constraints.soft_labels import SoftLabels
+from mustlink.constraints.label_groups import SoftLabels, merge_labels, split_labels
+from mustlink.constraints.pairs import (
+    Floats,
+    Ints,
+    check_nodes,
+    merge_pairs,
+    split_entries,
+    split_pairs,
+    upper_entries,
+)
 from mustlink.errors import InputError
 
 

@@ -32,8 +32,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import numeric_array
 from mustlink.constraints import Constraints
-from mustlink.constraints.graphs import upper_entries
-from mustlink.constraints.pairs import Floats, Ints
+from mustlink.constraints.pairs import Floats, Ints, upper_entries
 from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
 from mustlink.graph.multiplicity import fold

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_choice, check_positive
 from mustlink.constraints import Constraints
-from mustlink.constraints.statements import gather
+from mustlink.constraints.closure import gather
 from mustlink.cost.method_cost import Cost, eigenvectors
 from mustlink.deadline import NEVER, Deadline
 from mustlink.eigen.memory_work import MemoryWork

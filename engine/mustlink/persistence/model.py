@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mustlink.check import as_affinity, as_points
 from mustlink.constraints import Constraints
 from mustlink.constraints.given import Given
-from mustlink.constraints.soft_labels import SoftLabels
+from mustlink.constraints.label_groups import SoftLabels
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph

@@ -38,8 +38,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.constraints.outvoted import LARGE, MustTrees, outvoted
-from mustlink.constraints.statements import Statements, gather
+from mustlink.constraints.closure import LARGE, MustTrees, Statements, gather, outvoted
 from mustlink.kernels.blocks import row_slices
 from mustlink.queries.situation import Situation, unit_rows
 from mustlink.queries.strategies import Walks

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.constraints.graphs import upper_entries
+from mustlink.constraints.pairs import upper_entries
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.constraints.graphs import upper_entries
-from mustlink.constraints.soft_labels import SoftLabels
+from mustlink.constraints.label_groups import SoftLabels
+from mustlink.constraints.pairs import upper_entries
 from mustlink.errors import InputError
 
 Ints = NDArray[np.int64]
