@@ -49,10 +49,10 @@ from mustlink.methods.homes import words_of
 from mustlink.methods.informed_clusterer import InformedClusterer
 from mustlink.methods.ncut import VARIANTS
 from mustlink.methods.normalized_cut import Cut, cut_of, network_of, tell_of_cut
-from mustlink.methods.refined_clusters import refined_clusters
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, Report
+from mustlink.rounding.block_model import refined_clusters
 from mustlink.scores import satisfaction
 from mustlink.scores.cuts import ClusterSums, mncut_of
 from mustlink.workspace import Workspace
