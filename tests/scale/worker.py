@@ -50,7 +50,7 @@ def cut(est, known, k=None):
     est = est if k is None else est.set_params(n_clusters=k)
     fitted = fit_at(est.set_params(affinity="precomputed"), work, known)
     report = fitted.report_
-    return fitted._cut_on_disk, fitted.labels_, {**report.choices, **report.extra}
+    return fitted._cut_on_disk, fitted.labels_, {**report.extra, **report.choices}
 
 
 def verbs(space, name):
