@@ -213,8 +213,8 @@ def _solved(way: Any, problem: PropagationProblem) -> Solution:
 
 
 def _wrong(F: Array) -> Array:
-    found: Array = ~np.isfinite(F).all(axis=1, keepdims=True)
-    return found.astype(np.float64)
+    found = np.asarray(~np.isfinite(F).all(axis=1, keepdims=True))
+    return np.asarray(found, dtype=np.float64)
 
 
 def _silent(P: Array, inside: Array) -> Array:
