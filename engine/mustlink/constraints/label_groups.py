@@ -128,7 +128,6 @@ def _core(count: int, a: float, b: float) -> Core:
 # --- Distributions over classes with degrees of belief, as constraints of low rank
 #
 # With y_i the shares of the classes in node i and u_i how much that is believed, the chance that
-# With y_i the shares of the classes in node i and u_i how much that is believed, the chance that
 # two nodes are of one class is ⟨y_i, y_j⟩, and what is said of the pair is
 #
 #     Q_ij = u_i u_j (2⟨y_i, y_j⟩ − 1) = P⁺_ij − P⁻_ij,   P⁺_ij = u_i u_j ⟨y_i, y_j⟩:

@@ -292,7 +292,7 @@ class PropagationProblem:
         space, root, gamma, power = self.space, self.laplacian.root_degree, factor, int(normalized)
         Y, weight = self.believed(self.Y if Y is None else Y, weight, scale)
         self.recorder.budget.ask(
-            16 * self.size * Y.shape[1] if isinstance(Y, np.ndarray) else 0,
+            2 * Y.nbytes if isinstance(Y, np.ndarray) else 0,
             f"equations for {Y.shape[1]} classes on {self.size} nodes",
         )
         kept = self.inside
