@@ -30,11 +30,11 @@ from mustlink.cost.stored_neighbours import stored_knn_plan
 from mustlink.graph.graph import Graph
 from mustlink.graph.row_buckets import scratch_graph
 from mustlink.graph.stored import StoredGraph
+from mustlink.neighbours.cell_search import stored_lists
 from mustlink.neighbours.equal_rows import count_distinct
 from mustlink.neighbours.knn import WEIGHTS
 from mustlink.neighbours.points_by_rows import is_rows, prepare
 from mustlink.neighbours.search import Search, threads_for
-from mustlink.neighbours.stored_search import stored_lists
 from mustlink.neighbours.stored_weights import StoredAffinity
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.workspace.keeper import Write

@@ -15,7 +15,7 @@ from mustlink.graph.weights import edge_weights, raw_scales, settled_scales, wei
 from mustlink.kernels import stored_lists as kernels
 from mustlink.kernels.union_find import flatten
 from mustlink.neighbours.bridges import bridging_edges
-from mustlink.neighbours.stored_search import StoredLists
+from mustlink.neighbours.cell_search import StoredLists
 
 _RANGE = 1 << 20  # nodes looked at at once
 

@@ -8,7 +8,7 @@ from mustlink.cost.method_cost import Size
 from mustlink.cost.neighbour_plan import Plan as GraphPlan
 from mustlink.cost.neighbour_plan import knn_plan
 from mustlink.cost.process_memory import PROGRAM
-from mustlink.cost.search_time import cells_work, parts_work, tree_work
+from mustlink.cost.search_time import cells_work, tree_work
 from mustlink_io.jobs.data_shape import Shape
 from mustlink_io.jobs.plan import StagePlan
 from mustlink_io.jobs.rates import START, duration
@@ -70,7 +70,6 @@ def graph_stages(graph: GraphPlan, shape: Shape, k: int, nnz: int) -> list[Stage
         "tree": duration("tree", tree_work(n, d, k)),
         "cells": duration("cells", cells_work(n, d, k)),
         "stored cells": duration("cells", _AGAIN * cells_work(n, d, k)),
-        "partition": duration("partition", parts_work(n, d, k)),
     }
     return [
         StagePlan("kNN graph", graph.stages["kNN graph"], seconds[graph.method], graph.method),
