@@ -123,14 +123,15 @@ class Search:
             self.recorder.leave_out("neighbours are searched less far than usual")
 
     def _by_descent(self, X: NDArray[np.float32]) -> Found:
-        from mustlink.neighbours import descent
+        """Lists of NN-descent, on one thread: on several its lists depend on their number."""
+        from pynndescent import NNDescent
 
-        if not descent.is_compiled():
-            with self.recorder.stage("compiling kNN kernels"):
-                descent.compile_kernels()
-        with self.in_time() as (until, advance):
-            lists = descent.neighbour_lists(X, self.k + 1, self.seed, self.n_jobs, advance, until)
-            indices, distances = drop_own(*lists, np.arange(X.shape[0]))
+        with self.recorder.stage("compiling kNN kernels"):
+            tiny = np.random.default_rng(0).standard_normal((512, 8)).astype(np.float32)
+            NNDescent(tiny, n_neighbors=4, random_state=0, n_jobs=1)
+        with self.in_time():
+            found = NNDescent(X, n_neighbors=self.k + 1, random_state=self.seed, n_jobs=1)
+            indices, distances = drop_own(*found.neighbor_graph, np.arange(X.shape[0]))
         with self.recorder.stage("kNN recall"):
             size = min(X.shape[0], max(1, self.sample))
             some = np.random.default_rng(self.seed).choice(X.shape[0], size, replace=False)
