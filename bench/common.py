@@ -57,10 +57,11 @@ def data_file(name: str) -> Path | None:
 
 @dataclass(frozen=True)
 class Child:
-    """How a child process ended."""
+    """How a child process ended; CPU seconds and peak are with those of all that it waited for."""
 
     code: int
     seconds: float
+    cpu_seconds: float
     peak_bytes: int
     stdout: str
     stderr: str
@@ -76,15 +77,24 @@ def own_peak_bytes() -> int:
     return maxrss_bytes(resource.getrusage(resource.RUSAGE_SELF))
 
 
-def child(arguments: Sequence[str], env: Mapping[str, str] | None = None) -> Child:
-    """Run Python with arguments; wait; return exit code, wall seconds and peak memory."""
-    paths = [str(p) for p in (*SOURCES, BENCH)]
+def child(
+    arguments: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    *,
+    python: Path | str = sys.executable,
+    sources: Sequence[Path] = SOURCES,
+) -> Child:
+    """Run Python with arguments; wait; return exit code, seconds and peak memory.
+
+    `python` and `sources` are those of another version.
+    """
+    paths = [str(p) for p in (*sources, BENCH)]
     paths += [p for p in (os.environ.get("PYTHONPATH"),) if p]
     full = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(env or {})}
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         started = time.perf_counter()
         process = subprocess.Popen(
-            [sys.executable, *map(str, arguments)], stdout=out, stderr=err, env=full
+            [str(python), *map(str, arguments)], stdout=out, stderr=err, env=full
         )
         try:
             _, status, usage = os.wait4(process.pid, 0)
@@ -95,7 +105,8 @@ def child(arguments: Sequence[str], env: Mapping[str, str] | None = None) -> Chi
         seconds = time.perf_counter() - started
         out.seek(0)
         err.seek(0)
-        return Child(process.returncode, seconds, maxrss_bytes(usage), out.read(), err.read())
+        cpu = usage.ru_utime + usage.ru_stime
+        return Child(process.returncode, seconds, cpu, maxrss_bytes(usage), out.read(), err.read())
 
 
 class ChildError(Exception):

@@ -97,7 +97,7 @@ def _planned(command: list[str]) -> dict[str, Any]:
     How busy the machine is just now stretches all of a plan alike, its start too, which is told
     by itself.
     """
-    from mustlink_io.jobs.rates import START
+    from mustlink.cost.rates import START
 
     verb, data, *rest = command
     code, out, said, escaped = _say(["plan", data, "--for", verb, *rest, "--json"])

@@ -112,10 +112,10 @@ def graph(path: str, memory: int | None) -> dict[str, Any]:
     import numpy as np
 
     from mustlink.cost.neighbour_plan import knn_plan
+    from mustlink.cost.rates import duration, measured_speed
     from mustlink.cost.search_time import cells_work
     from mustlink.neighbours import knn_graph
     from mustlink.observe import Recorder
-    from mustlink_io.jobs.rates import duration, measured_speed
 
     recorder = Recorder()
     with h5py.File(path) as file:

@@ -111,7 +111,7 @@ def embedding_work(S: Any, hierarchy: Any, cycle: Any, steps: int) -> tuple[int,
     """
     n, w = S.shape[0], WIDTH
     total, operations = 9 * matrix_bytes(S, 4), 4 * S.nnz
-    total += 8 * sum(matrix_bytes(grid.matrix, 8) for grid in hierarchy.levels[1:])
+    total += 8 * sum(matrix_bytes(grid.matrix.local, 8) for grid in hierarchy.levels[1:])
     for item, times in ((4, 6), (8, 1)):
         one = product_work(S, item, w)
         total += times * (one[0] + 6 * n * w * item)
@@ -152,7 +152,7 @@ def measured(graph: str, threads: list[int]) -> dict[str, Any]:
     from mustlink.linear.multigrid.hierarchy import build_hierarchy
     from mustlink.operators.laplacian import normalized_laplacian
     from mustlink.operators.local_diffusion import local_diffusion
-    from mustlink.rounding.lloyd import lloyd
+    from mustlink.rounding.assign import lloyd
     from mustlink.space import reused
 
     W = sp.load_npz(graph)

@@ -40,4 +40,5 @@ def laplacian_on_disk(W, columns=2, tau=0.0, **how):
     """L̄ of the matrix on disk, with so many columns of a recurrence in memory."""
     graph = stored(W, **how)
     seen = survey(graph, DiskSpace(graph.n_nodes))
-    return StoredLaplacian.of(graph, seen, room=8 * graph.n_nodes * columns, tau=tau)
+    found = StoredLaplacian.of(graph, seen, room=8 * graph.n_nodes * columns)
+    return found.regularized(tau) if tau else found

@@ -14,13 +14,12 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from mustlink.names import ESTIMATORS
+
 if TYPE_CHECKING:
-    from mustlink.advice.suggest import suggest
-    from mustlink.advice.suggestion import Suggestion
+    from mustlink.advice.suggest import Suggestion, suggest
     from mustlink.constraints import Constraints
-    from mustlink.embedding.laplacian_eigenmaps import LaplacianEigenmaps
-    from mustlink.embedding.lle import LLE
-    from mustlink.embedding.ltsa import LTSA
+    from mustlink.embedding.graph_embedding import LLE, LTSA, LaplacianEigenmaps
     from mustlink.graph import Graph, bipartite_graph, image_graph, rbf_graph
     from mustlink.methods.constrained_ap import ConstrainedAP
     from mustlink.methods.csc_gfhf import CSCGFHF
@@ -66,33 +65,7 @@ except PackageNotFoundError:  # run from a source tree that was never installed
     __version__ = "0+unknown"
 
 _HOMES = {
-    "CSP": "mustlink.methods.csp",
-    "DISIM": "mustlink.methods.disim",
-    "NCut": "mustlink.methods.ncut",
-    "SpectralLearning": "mustlink.methods.spectral_learning",
-    "ConstrainedAP": "mustlink.methods.constrained_ap",
-    "FastGE": "mustlink.methods.fast_ge",
-    "SSKK": "mustlink.methods.sskk",
-    "SSSC": "mustlink.methods.sssc",
-    "GFHF": "mustlink.propagate.gfhf",
-    "GLP": "mustlink.propagate.generalized",
-    "GWEM": "mustlink.propagate.gwem",
-    "ClusterKernel": "mustlink.propagate.cluster_kernel",
-    "LELP": "mustlink.propagate.lelp",
-    "LLGC": "mustlink.propagate.llgc",
-    "GreenFunction": "mustlink.propagate.green",
-    "NCutPropagation": "mustlink.propagate.ncut_propagation",
-    "Poisson": "mustlink.propagate.poisson",
-    "TikReg": "mustlink.propagate.tikreg",
-    "LLELP": "mustlink.propagate.llelp",
-    "LNP": "mustlink.propagate.lnp",
-    "LTSALP": "mustlink.propagate.ltsalp",
-    "LLE": "mustlink.embedding.lle",
-    "LTSA": "mustlink.embedding.ltsa",
-    "LaplacianEigenmaps": "mustlink.embedding.laplacian_eigenmaps",
-    "CSCGFHF": "mustlink.methods.csc_gfhf",
-    "E2CP": "mustlink.methods.e2cp",
-    "SRCP": "mustlink.methods.srcp",
+    **ESTIMATORS,
     "stationary_labelings": "mustlink.methods.stationary",
     "stationary_residual": "mustlink.methods.stationary",
     "Suggestion": "mustlink.advice",

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mustlink import model_file
 from mustlink.check import PlainParameters, as_integer, as_points, as_random_state, check_choice
 from mustlink.cost.method_cost import Cost, Size, eigenvectors
 from mustlink.cost.process_memory import parse_size, size_text
@@ -26,14 +27,12 @@ from mustlink.graph.several import Views, check_graph_weights, one_of
 from mustlink.graph.stored import StoredGraph
 from mustlink.graph.weight_range import range_notes
 from mustlink.kernels.threads import threads
-from mustlink.model_file import InFiles
 from mustlink.neighbours.affinities import AFFINITIES, PRECOMPUTED, kept_graph, n_rows
 from mustlink.neighbours.equal_rows import count_distinct
 from mustlink.neighbours.new_points import NewPoints
 from mustlink.observe import Recorder
 from mustlink.workspace import Workspace
-from mustlink.workspace.keeper import Keeper
-from mustlink.workspace.shelf import Shelf
+from mustlink.workspace.shelf import Keeper, Shelf
 
 Floats = NDArray[np.float64]
 _COLUMNS = 10  # where the method does not say
@@ -41,7 +40,7 @@ _GRAPH_PARAMETERS = ("affinity", "n_neighbors", "metric", "weights")
 
 
 @dataclass(eq=False, repr=False)
-class GraphEstimator(InFiles, PlainParameters, BaseEstimator):
+class GraphEstimator(PlainParameters, BaseEstimator):
     """Base of the estimators: a subclass is a dataclass too, its fields are its parameters.
 
     scikit-learn reads them from the constructor, and nothing else happens there. `affinity`: "knn"
@@ -78,6 +77,32 @@ class GraphEstimator(InFiles, PlainParameters, BaseEstimator):
     graph_weights: Any = "auto"
 
     _halved: ClassVar[str] = "graph and vectors are held"  # in single precision, where need be
+
+    def save(self, path: Any, *, data: bool = True) -> None:
+        """Write the fitted estimator into an HDF5 file, from which `mustlink.load` makes it again.
+
+        It is what `mustlink cluster -o` writes: labels, embedding and report, and the model, by
+        which the estimator that is loaded answers, is refitted and extended as this one, bit by
+        bit: parameters, what was told, graph, smooth vectors and points. The last three are most of
+        the file: 10⁶ nodes with 15 neighbours are 250 MB, each smooth vector is 4 to 8 MB.
+        Without `data` the file has digests of points and graph, which `load` is then to be given.
+        Raises InputError for parameters that hold code, such as a classifier.
+        """
+        model_file.save(self, path, data=data)
+
+    def prepared_by(self, preparation: Any) -> Self:
+        """Say how the fitted points were prepared: new ones are given as those were before that.
+
+        `preparation` is a `mustlink.preparation.fitted.Fitted`; None: not at all. It is no
+        parameter either, and the next `fit` forgets it.
+        """
+        self._preparation = preparation
+        return self
+
+    def _as_fitted(self, X: Any) -> Any:
+        """New points prepared as the fitted ones were, as files are read; raises InputError."""
+        how = getattr(self, "_preparation", None)
+        return X if how is None else how.transform(X).astype("float32")
 
     def keep_in(self, keeper: Keeper | None) -> Self:
         """Keep results of finished stages with a keeper, so that a later run can go on from them.

@@ -6,39 +6,14 @@ is decided in `persistence`.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 
-class InFiles:
-    """What can be saved and loaded."""
+def save(estimator: Any, path: Any, *, data: bool = True) -> None:
+    """See `GraphEstimator.save`."""
+    from mustlink_io.jobs.models import save_model
 
-    def save(self, path: Any, *, data: bool = True) -> None:
-        """Write the fitted estimator into an HDF5 file, from which `mustlink.load` makes it again.
-
-        It is what `mustlink cluster -o` writes: labels, embedding and report, and the model, by
-        which the estimator that is loaded answers, is refitted and extended as this one, bit by
-        bit: parameters, what was told, graph, smooth vectors and points. The last three are most of
-        the file: 10⁶ nodes with 15 neighbours are 250 MB, each smooth vector is 4 to 8 MB.
-        Without `data` the file has digests of points and graph, which `load` is then to be given.
-        Raises InputError for parameters that hold code, such as a classifier.
-        """
-        from mustlink_io.jobs.models import save_model
-
-        save_model(self, path, data=data)
-
-    def prepared_by(self, preparation: Any) -> Self:
-        """Say how the fitted points were prepared: new ones are given as those were before that.
-
-        `preparation` is a `mustlink.preparation.fitted.Fitted`; None: not at all. It is no
-        parameter either, and the next `fit` forgets it.
-        """
-        self._preparation = preparation
-        return self
-
-    def _as_fitted(self, X: Any) -> Any:
-        """New points prepared as the fitted ones were, as files are read; raises InputError."""
-        how = getattr(self, "_preparation", None)
-        return X if how is None else how.transform(X).astype("float32")
+    save_model(estimator, path, data=data)
 
 
 def load(path: Any, data: Any = None) -> Any:

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from mustlink.cost.budget import Budget
-from mustlink.cost.process_memory import peak_bytes
+from mustlink.cost.process_memory import Budget, peak_bytes
 from mustlink.deadline import NEVER, Deadline, duration_text, parse_duration
 from mustlink.errors import DoubtfulResultWarning, MustlinkError, OutOfMemoryError
 

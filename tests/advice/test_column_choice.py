@@ -11,9 +11,9 @@ from sklearn.pipeline import Pipeline
 
 import mustlink as ml
 from cases import labelled
-from mustlink.advice.column_choice import _codes, has_unlike_columns
+from mustlink.advice.baseline import _codes, has_unlike_columns
 from mustlink.errors import InputError
-from mustlink.preparation.prepared_rows import prepared
+from mustlink.preparation.fitted import prepared
 from mustlink.preparation.request import Preparation
 from mustlink_io.hdf5 import store
 

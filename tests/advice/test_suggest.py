@@ -14,10 +14,19 @@ import mustlink as ml
 from cases import blobs, labelled
 from mustlink.advice import data_warnings as doubts
 from mustlink.advice import rules
-from mustlink.advice.graph_look import is_pixels
-from mustlink.advice.observations import Coordinates, Count, Known, Links, Seen
-from mustlink.advice.sample import MOST, sample_size, sampled_rows, take
-from mustlink.advice.suggestion import SHELL
+from mustlink.advice.observations import (
+    MOST,
+    Coordinates,
+    Count,
+    Known,
+    Links,
+    Seen,
+    is_pixels,
+    sample_size,
+    sampled_rows,
+    take,
+)
+from mustlink.advice.suggest import SHELL
 from mustlink.errors import InputError
 from mustlink.preparation.request import Preparation
 from mustlink_io.commands import cli

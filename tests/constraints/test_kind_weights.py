@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import mustlink as ml
 import oracles
 from mustlink.constraints import links
+from mustlink.constraints.constraints import on_nodes
 from mustlink.constraints.label_groups import DENSE_CORE
-from mustlink.constraints.on_nodes import on_nodes
 from mustlink.errors import InputError
 from mustlink.rounding.split import kept_profile
 from mustlink.scores import kept_by_kind, satisfaction

@@ -13,8 +13,8 @@ import mustlink as ml
 import oracles
 from cases import random_graph
 from mustlink.constraints import Constraints
+from mustlink.constraints.constraints import on_nodes
 from mustlink.constraints.links import balanced, cannot_links, must_links, n_links
-from mustlink.constraints.on_nodes import on_nodes
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.operators import constraint_operator as constraint_module

@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 import oracles
 from cases import planted_graph, random_graph
 from mustlink.eigen.arpack import lanczos, shift_invert
-from mustlink.eigen.lapack import dense_smallest
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.nested_iteration import nested, nested_start
-from mustlink.eigen.plain_solve import choose
+from mustlink.eigen.plain_solve import choose, default_tolerance, dense_smallest
 from mustlink.eigen.ritz import set_free
-from mustlink.eigen.sharpness import default_tolerance
 from mustlink.eigen.solver import smallest_pairs, smoothest
 from mustlink.graph import Graph
 from mustlink.linear.multigrid import hierarchy as amg
@@ -265,7 +263,7 @@ def test_nested_start_is_already_close(parts, monkeypatch):
     quotients = np.einsum("ij,ij->j", X, laplacian.apply(X))
     assert (quotients >= values - 1e-12).all()  # Courant-Fischer
     # Those of the first coarse grid are three times too large: smoothing has to take that away.
-    coarse = np.linalg.eigvalsh(grids.coarse[1].toarray())
+    coarse = np.linalg.eigvalsh(grids.coarse_operator(1).to_dense())
     assert (coarse[coarse > 1e-9][:5] > 3 * values).all()
     assert (quotients < 1.02 * values).all()
 

@@ -1,6 +1,7 @@
 """Penalised eigenproblems, on all nodes and in the smooth subspace, against dense algebra."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 import mustlink as ml
 import oracles
 from cases import KINDS, planted_graph, random_constraints, random_graph
-from mustlink.eigen import penalized_lobpcg, posterior
+from mustlink.eigen import penalized
 from mustlink.eigen.solver import grids_of
 from mustlink.errors import InfeasibleError, InputError
 from mustlink.linear import local_solve as local
@@ -240,7 +241,7 @@ def test_the_affinity_as_prior_is_a_normalised_cut_where_nothing_is_observed():
 
 
 def test_the_affinity_as_prior_is_for_some_thousand_constrained_nodes(monkeypatch):
-    monkeypatch.setattr(posterior, "_CONSTRAINED", 10)
+    monkeypatch.setattr(penalized, "_CONSTRAINED", 10)
     W, known = problem(1)
     est = ml.ConstrainedAP(2, prior="affinity", affinity="precomputed")
     with pytest.raises(InputError, match='at most 10 will do; use prior="laplacian"'):
@@ -397,7 +398,7 @@ def test_preconditioner_around_constraints_is_symmetric_positive(kind, dense_bel
     # Exact where the penalty acts: TA is the identity on the constrained nodes.
     np.testing.assert_allclose(T @ A(eye)[:, rows], eye[:, rows], atol=1e-5)
     # What is used, with the multigrid cycle inside (single precision: 1e-6 of the largest).
-    used = penalized_lobpcg._preconditioner(problem, grids_of(Workspace(graph)), (a, b))(eye)
+    used = penalized._preconditioner(problem, grids_of(Workspace(graph)), (a, b))(eye)
     np.testing.assert_allclose(used, used.T, atol=1e-5 * np.abs(used).max())
     assert np.linalg.eigvalsh((used + used.T) / 2)[0] > 0
 
@@ -434,7 +435,7 @@ def test_aggregates_hang_together_by_strong_links(picture):
     largest = S.max(axis=1).toarray().ravel()
     least = np.minimum(largest[i], largest[j]) * amg._STRONG
     strong = sp.csr_matrix((np.where(least <= S[i, j].A1, S[i, j].A1, 0.0), (i, j)), S.shape)
-    group = build_hierarchy(laplacian).prolongation[0].tocsr().indices
+    group = build_hierarchy(laplacian).levels[0].coarser.P.indices
     assert np.bincount(group).min() >= 2
     near = strong + strong @ strong  # pyamg joins neighbours of one node: two steps at most
     i, j = i[group[i] == group[j]], j[group[i] == group[j]]
@@ -449,11 +450,11 @@ def test_cycle_of_a_pictures_grids_is_symmetric_positive(picture, coarsest, monk
     )
     grids = build_hierarchy(laplacian)
     assert len(grids.levels) >= 2
-    for level, P in enumerate(grids.prolongation):
-        fine = grids.coarse[level] if level else laplacian.to_dense()
-        product = (P.T @ fine @ P).toarray() if level else P.T @ fine @ P
-        np.testing.assert_allclose(grids.coarse[level + 1].toarray(), product, atol=1e-12)
-    for level, A in zip(grids.levels[1:], grids.coarse[1:], strict=True):
+    fine = laplacian.to_dense()
+    for finer, level in pairwise(grids.levels):
+        P, A = finer.coarser.exact.toarray(), level.matrix.local
+        np.testing.assert_allclose(A.toarray(), P.T @ fine @ P, atol=1e-12)
+        fine = A.toarray()
         # The smoother is stable for D⁻¹A <= 2.
         D = np.diag(level.inverse_diagonal.astype(np.float64))
         assert np.linalg.eigvals(D @ A.toarray()).real.max() < 2.0

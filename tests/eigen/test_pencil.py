@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 
 import oracles
 from cases import KINDS, random_constraints, random_graph
-from mustlink.eigen.arpack import shift_invert_pencil
-from mustlink.eigen.pencil import Pencil, dense_pencil
-from mustlink.eigen.pencil_lobpcg import leading_pencil
+from mustlink.eigen.pencil import Pencil, dense_pencil, leading_pencil, shift_invert_pencil
 from mustlink.eigen.problem import Solving
 from mustlink.eigen.solver import smoothest
 from mustlink.graph import Graph

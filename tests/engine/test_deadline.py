@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import mustlink as ml
+from mustlink.cost.method_cost import Given
 from mustlink.deadline import NEVER, Deadline, duration_text, parse_duration
 from mustlink.errors import InputError
 from mustlink.graph.stored import RowBlock
-from mustlink.methods import stored_fit
-from mustlink.neighbours import knn_graph, stored_knn
+from mustlink.neighbours import knn_graph
 from mustlink.observe import Recorder, Unheard
-from mustlink.propagate import disk_fit
 from mustlink.workspace.shelf import Shelf
 from mustlink_io.hdf5.work_folder import WorkFolder
 
@@ -247,9 +246,7 @@ def fit_watched(method, points, y, folder, recorder):
 @pytest.fixture
 def little(monkeypatch):
     """No graph fits into memory."""
-    monkeypatch.setattr(stored_knn, "least_of_points", lambda *_: 10**15)
-    for place in (stored_fit, disk_fit):
-        monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
+    monkeypatch.setattr(Given, "at_home", lambda *_: 10**15)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 import mustlink as ml
 from cases import planted_graph
 from mustlink.errors import DoubtfulResultWarning
-from mustlink.methods.constraint_doubts import doubt_of_kept
+from mustlink.methods.doubts import doubt_of_kept
 from mustlink.observe import Recorder, StageRecord
 from mustlink.result import Report, feasible_in_words
 from mustlink.scores import satisfaction

@@ -14,9 +14,8 @@ import pytest
 
 import mustlink as ml
 from cases import blobs
-from mustlink.cost.budget import Budget
 from mustlink.cost.method_cost import TOGETHER, Size, eigenvectors, full_problem, propagation
-from mustlink.cost.process_memory import parse_size, peak_bytes
+from mustlink.cost.process_memory import Budget, parse_size, peak_bytes
 from mustlink.deadline import NEVER
 from mustlink.errors import InputError, OutOfMemoryError
 from mustlink.kernels import blocks

@@ -25,7 +25,7 @@ from cases import planted_graph
 from mustlink.constraints import Constraints
 from mustlink.errors import InfeasibleError, InputError
 from mustlink.graph.stored import StoredGraph
-from mustlink.methods import constrained_spectral, ncut, propagated_constraints
+from mustlink.methods import homes
 from mustlink.observe import Silent
 from mustlink.propagate import propagator
 from mustlink_io.jobs.cluster import ClusterJob
@@ -210,7 +210,7 @@ def results(est):
 
 @pytest.mark.parametrize("name", ["NCut", "CSP", "SRCP", "Poisson"])
 def test_nothing_of_a_fit_in_memory_remains_after_one_on_disk(name, monkeypatch):
-    for module in (ncut, constrained_spectral, propagated_constraints, propagator):
+    for module in (homes, propagator):
         monkeypatch.setattr(module, "stays_on_disk", lambda *_: True)
     X, y = blobs(0)
     how = {"random_state": 0, **OF_GRAPHS[name]} | ({"tol": 1e-2} if name == "SRCP" else {})
@@ -227,8 +227,7 @@ def test_nothing_of_a_fit_in_memory_remains_after_one_on_disk(name, monkeypatch)
 
 @pytest.mark.parametrize("name", ["CSP", "SRCP"])
 def test_a_refit_on_disk_leaves_no_cut_in_other_numbers(name, monkeypatch):
-    for module in (constrained_spectral, propagated_constraints):
-        monkeypatch.setattr(module, "stays_on_disk", lambda *_: True)
+    monkeypatch.setattr(homes, "stays_on_disk", lambda *_: True)
     G, y = graph(0)
     est = fit(made(name)[0], stored(G.affinity), some(y, 0))
     assert "_cut_on_disk" in vars(est)
@@ -594,7 +593,7 @@ def numbers(a):
 
 @pytest.mark.parametrize("name", ALL)
 def test_states(name, monkeypatch, tmp_path):
-    for module in (ncut, constrained_spectral, propagated_constraints, propagator):
+    for module in (homes, propagator):
         monkeypatch.setattr(module, "stays_on_disk", lambda *_: True)
     long = settings().stateful_step_count < 50  # of the profile, hypothesis's own is 50
     few = {} if long else {"max_examples": 2, "stateful_step_count": 6}

@@ -10,12 +10,11 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from cases import planted_graph
+from mustlink.cost.method_cost import Given
 from mustlink.errors import InputError
-from mustlink.methods import stored_fit
 from mustlink_io import formats
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.hdf5 import store
-from mustlink_io.jobs import planning
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.on_disk import home_alone
 
@@ -25,8 +24,7 @@ METHODS = ("csp", "sssc", "fast-ge", "ap")
 @pytest.fixture(autouse=True)
 def little(monkeypatch):
     """No graph fits into memory."""
-    for place in (planning, stored_fit):
-        monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
+    monkeypatch.setattr(Given, "at_home", lambda *_: 10**15)
 
 
 @pytest.fixture(scope="module")

@@ -15,14 +15,12 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 from cases import planted_graph, random_graph
-from mustlink.cost.stored_cost import StoredCost
+from mustlink.cost.method_cost import Given, StoredCost
 from mustlink.errors import InputError
-from mustlink.methods import stored_fit
 from mustlink_io import formats, open_graph
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.graph_rows import stored_graph
-from mustlink_io.jobs import planning
 
 
 @pytest.fixture
@@ -97,8 +95,7 @@ def test_what_is_no_graph_is_told(rng, tmp_path, part, values, what):
 @pytest.fixture
 def little(monkeypatch):
     """No graph fits into memory."""
-    for place in (planning, stored_fit):
-        monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
+    monkeypatch.setattr(Given, "at_home", lambda *_: 10**15)
 
 
 @pytest.fixture
@@ -269,8 +266,7 @@ def test_rows_alone_are_another_order(planted, rng, capsys, tmp_path, monkeypatc
     with h5py.File(path, "r+") as file:
         file["graph/rows"] = rows.astype(np.int32)
     for least in (0, 10**15):
-        for place in (planning, stored_fit):
-            monkeypatch.setattr(place, "least_in_memory", lambda *_, least=least: least)
+        monkeypatch.setattr(Given, "at_home", lambda *_, least=least: least)
         out = tmp_path / "out.h5"
         line = ["cluster", path, "-k", 4, "--memory", "1GB", "-o", out, "--quiet"]
         assert shell(capsys, *line)[0] == 0

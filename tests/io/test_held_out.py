@@ -7,12 +7,11 @@ import pytest
 
 import mustlink as ml
 from cases import blobs
-from mustlink.cost.method_cost import SPREAD_DENSE_BELOW
-from mustlink.cost.sample_fits import sample_bytes
+from mustlink.cost.method_cost import SPREAD_DENSE_BELOW, sample_bytes
 from mustlink.deadline import Deadline
 from mustlink.observe import Recorder
 from mustlink_io import formats
-from mustlink_io.jobs import held_out
+from mustlink_io.jobs import held_out, planning
 
 K = 3
 
@@ -35,7 +34,7 @@ def test_what_there_is_room_and_time_for_is_told(fitted):
     recorder = Recorder()
     recorder.keep_within(10**12)
     assert look(fitted, recorder)["held_out"] == 30
-    assert [stage.name for stage in recorder.stages] == [held_out.STAGE]
+    assert [stage.name for stage in recorder.stages] == [planning.HELD_OUT]
 
 
 def test_without_memory_it_is_left_out_with_a_note(fitted):
@@ -63,9 +62,11 @@ def test_a_plan_has_it_where_labels_are_given_and_it_fits(fitted, tmp_path, monk
         return {one["name"]: one for one in json.loads(capsys.readouterr().out)["stages"]}
 
     there = stages("6000x5 -k 6 -m srcp --labels few.csv")
-    assert there[held_out.STAGE]["seconds"] > there["constraint propagation"]["seconds"]
-    assert held_out.STAGE not in stages("6000x5 -k 6 -m ncut")
-    assert held_out.STAGE not in stages("100000x8000 -k 200 -m csp --labels few.csv --memory 1.5GB")
+    assert there[planning.HELD_OUT]["seconds"] > there["constraint propagation"]["seconds"]
+    assert planning.HELD_OUT not in stages("6000x5 -k 6 -m ncut")
+    assert planning.HELD_OUT not in stages(
+        "100000x8000 -k 200 -m csp --labels few.csv --memory 1.5GB"
+    )
 
 
 def test_dense_matrices_of_the_sample_are_counted():
@@ -73,4 +74,4 @@ def test_dense_matrices_of_the_sample_are_counted():
     assert SPREAD_DENSE_BELOW > 1500
     squares = sample_bytes(6000, 5, K, cost) - sample_bytes(6000, 5, K, ml.CSP(n_clusters=K).cost())
     assert squares >= 4 * 8 * 1500**2
-    assert held_out.spreading_seconds(1999) > held_out.spreading_seconds(3000)
+    assert planning.spreading_seconds(1999) > planning.spreading_seconds(3000)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mustlink.cost.rank_cost import RankCost
+from mustlink.cost.method_cost import rank_stages
 from mustlink_io.formats.matrices import graph_content
 from mustlink_io.hdf5 import store
 
@@ -60,9 +60,11 @@ def test_what_cannot_be_planned_is_told_in_a_line(told, line, said):
 
 
 def test_ranks_share_what_grows_with_weights_and_vectors():
-    one, four = (RankCost(10**7, 3 * 10**8, 12, ranks) for ranks in (1, 4))
-    for stage in ("reading", "set_up", "solving"):
-        assert getattr(four, stage) < 0.5 * getattr(one, stage)
-    wide = RankCost(10**7, 3 * 10**8, 24, 4)
-    assert wide.solving > four.solving
-    assert wide.reading == four.reading
+    def stages(columns, ranks):
+        return rank_stages(10**7, 3 * 10**8, columns, ranks, item=4, k=10)
+
+    one, four, wide = stages(12, 1), stages(12, 4), stages(24, 4)
+    for stage in ("reading rows", "multigrid set-up", "eigenvectors"):
+        assert four[stage] < 0.5 * one[stage]
+    assert wide["eigenvectors"] > four["eigenvectors"]
+    assert wide["reading rows"] == four["reading rows"]

@@ -13,12 +13,11 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
+from mustlink.cost.method_cost import Given, Home
 from mustlink.graph import StoredGraph
-from mustlink.methods import stored_fit
 from mustlink.neighbours import stored_knn
-from mustlink.propagate import disk_fit
 from mustlink_io.commands.cli import run as cli
-from mustlink_io.jobs import graph, planning, planning_on_disk
+from mustlink_io.jobs import graph, planning
 
 pytestmark = pytest.mark.usefixtures("none_held_out")
 
@@ -28,10 +27,7 @@ N, K = 3000, 5
 @pytest.fixture
 def little(monkeypatch):
     """No graph fits into memory."""
-    for place in (planning, stored_fit, disk_fit):
-        monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
-    monkeypatch.setattr(stored_knn, "least_of_points", lambda *_: 10**15)
-    monkeypatch.setattr(planning, "_least", lambda *_: 10**15)
+    monkeypatch.setattr(Given, "at_home", lambda *_: 10**15)
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +150,7 @@ def test_what_is_known_in_python_belongs_to_the_points(clouds, little, method):
 def test_a_graph_that_only_its_search_has_no_room_for_is_solved_at_home(
     clouds, monkeypatch, method
 ):
-    monkeypatch.setattr(stored_knn, "least_of_points", lambda *_: 10**15)
+    monkeypatch.setattr(stored_knn, "home_for", lambda *_: Home("disk", 0, 0, ""))
     X, truth = clouds
     y = np.where(np.random.default_rng(2).random(N) < 0.03, truth, -1)
     k = {"n_clusters": K} if method is ml.NCut else {}
@@ -196,7 +192,7 @@ def test_a_run_goes_on_from_the_graph_that_is_kept(data, little, capsys, tmp_pat
 
 def test_a_graph_is_written_by_blocks(clouds, data, capsys, tmp_path, monkeypatch):
     """Read back, in memory or on disk, its labels are those of the points."""
-    monkeypatch.setattr(graph, "is_too_large", lambda *_: True)
+    monkeypatch.setattr(graph, "_stays_on_disk", lambda *_: True)
     path, out = tmp_path / "graph.h5", tmp_path / "out.h5"
     code, said, err = shell(capsys, "graph", data, "-o", path, "--memory", "2GB", "--json")
     assert code == 0, err
@@ -216,7 +212,7 @@ def test_a_graph_is_written_by_blocks(clouds, data, capsys, tmp_path, monkeypatc
 
 def test_a_disk_that_is_too_small_is_told_before(data, little, capsys, tmp_path, monkeypatch):
     usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(planning_on_disk.shutil, "disk_usage", lambda _: usage(1, 1, 1000))
+    monkeypatch.setattr(planning.shutil, "disk_usage", lambda _: usage(1, 1, 1000))
     code, _, err = cluster(capsys, data, tmp_path / "out.h5", "--quiet")
     assert code == 2
     assert err.count("\n") == 1
@@ -239,7 +235,7 @@ def test_a_disk_that_fills_up_is_told_in_a_line(
     data, little, capsys, tmp_path, monkeypatch, size, verb
 ):
     """Wherever it ends: files that grow beyond fail with EFBIG, as with ENOSPC."""
-    monkeypatch.setattr(graph, "is_too_large", lambda *_: True)
+    monkeypatch.setattr(graph, "_stays_on_disk", lambda *_: True)
     out = tmp_path / "out.h5"
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))

@@ -10,8 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mustlink as ml
-from mustlink.preparation.fitted import Fitted
-from mustlink.preparation.prepared_rows import PreparedRows
+from mustlink.preparation.fitted import Fitted, PreparedRows
 from mustlink.preparation.request import Preparation
 from mustlink_io import formats
 from mustlink_io.batch import arguments, expand, spec

@@ -12,19 +12,16 @@ import pytest
 import scipy.sparse as sp
 
 from cases import planted_graph
-from mustlink.cost.stored_cost import StoredCost
-from mustlink.propagate import disk_fit
+from mustlink.cost.method_cost import Given, StoredCost
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.formats.matrices import graph_content
 from mustlink_io.hdf5 import store
-from mustlink_io.jobs import planning
 
 
 @pytest.fixture
 def little(monkeypatch):
     """No graph fits into memory."""
-    for place in (planning, disk_fit):
-        monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
+    monkeypatch.setattr(Given, "at_home", lambda *_: 10**15)
 
 
 @pytest.fixture
@@ -51,8 +48,7 @@ def test_the_same_file_as_at_home(data, capsys, monkeypatch, method):
     line = f"propagate FILES/graph.h5 --labels FILES/few.csv -m {method} --json -o FILES/"
     more = " --alpha 0.9 --class-shares equal" if method == "llgc" else ""
     assert shell(capsys, data, f"{line}home.h5 --quiet{more}")[0] == 0
-    for place in (planning, disk_fit):
-        monkeypatch.setattr(place, "least_in_memory", lambda *_: 10**15)
+    monkeypatch.setattr(Given, "at_home", lambda *_: 10**15)
     code, said, err = shell(capsys, data, f"{line}there.h5 --memory 1GB{more}")
     assert code == 0, err
     told = json.loads(said)

@@ -19,8 +19,7 @@ from cases import blobs
 from mustlink.deadline import NEVER, Deadline
 from mustlink.neighbours.stored_knn import kept_rows
 from mustlink.observe import Recorder, Unheard
-from mustlink.workspace.keeper import digest, in_c_order
-from mustlink.workspace.shelf import Shelf
+from mustlink.workspace.shelf import Shelf, digest, in_c_order
 from mustlink_io.commands.cli import run as cli
 from mustlink_io.hdf5 import serialization, work_folder
 from mustlink_io.jobs import run as running

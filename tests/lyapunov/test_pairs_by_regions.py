@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from cases import random_graph
 from mustlink.constraints import Constraints
-from mustlink.eigen.stored_solver import StoredWork
+from mustlink.eigen.disk_work import StoredWork
 from mustlink.graph import Graph
 from mustlink.graph.row_buckets import EntryRuns
 from mustlink.lyapunov import fields

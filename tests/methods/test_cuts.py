@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import mustlink as ml
 import oracles
 from cases import KINDS, planted_graph, random_constraints, random_graph, six_nodes
-from mustlink.eigen.joint_range import boundary
+from mustlink.eigen.pencil import boundary
 from mustlink.errors import InfeasibleError, InputError
 from mustlink_io.pictures import joint_range
 

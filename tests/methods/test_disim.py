@@ -7,7 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
 import oracles
-from mustlink.constraints.on_nodes import among
+from mustlink.constraints.constraints import among
 from mustlink.errors import InputError
 from mustlink.graph.network_objects import arcs_of
 from mustlink.methods import directed_trials

@@ -7,9 +7,9 @@ from sklearn.base import clone
 import mustlink as ml
 from cases import blobs
 from homes import GRAPHS, METHODS, PROPAGATED, SPREADING, TOLD, alike, choices, graph, told
+from mustlink.cost.method_cost import Given
 from mustlink.graph.stored import StoredGraph
-from mustlink.methods import constrained_spectral, ncut, propagated_constraints
-from mustlink.neighbours import stored_knn
+from mustlink.methods import homes as at
 from mustlink.propagate import propagator
 from on_disk import stored
 
@@ -17,9 +17,9 @@ from on_disk import stored
 @pytest.fixture
 def nothing_fits(monkeypatch):
     """Graphs and vectors stay on disk, those of points as well."""
-    for module in (ncut, constrained_spectral, propagated_constraints, propagator):
+    for module in (at, propagator):
         monkeypatch.setattr(module, "stays_on_disk", lambda *_: True)
-    monkeypatch.setattr(stored_knn, "least_of_points", lambda *_: 10**15)
+    monkeypatch.setattr(Given, "at_home", lambda *_: 10**15)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import mustlink as ml
 from cases import planted_graph
 from mustlink.errors import InputError
-from mustlink.rounding.renumber import renumbered
+from mustlink.rounding.merge_tree import renumbered
 
 CLUSTERERS = {
     "NCut": ml.NCut,

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 import mustlink as ml
-from mustlink.methods.clusterer import warn_of_sizes
-from mustlink.methods.normalized_cut import Cut, warn_of_gap
+from mustlink.methods.doubts import warn_of_gap, warn_of_sizes
+from mustlink.methods.normalized_cut import Cut
 from mustlink.observe import Recorder
 from mustlink.scores import network_scores
 from mustlink.selection.regularization import Regularization, RegularizationTried
@@ -92,7 +92,7 @@ def test_a_heap_of_components_is_called_one():
 def test_few_nodes_are_crumbs_where_an_even_share_is_few():
     def told(sizes):
         recorder = Recorder()
-        warn_of_sizes(np.repeat(np.arange(len(sizes)), sizes), len(sizes), recorder)
+        warn_of_sizes(np.array(sizes), len(sizes), recorder)
         return any("are crumbs" in one for one in recorder.warnings)
 
     assert told([396, *[30] * 19, *[1, 2, 3] * 7, 3])

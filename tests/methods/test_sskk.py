@@ -19,8 +19,7 @@ from mustlink.kernels.kernel_kmeans import (
     lloyd_step,
     sweep,
 )
-from mustlink.methods.kernel_descent import descend, objective
-from mustlink.methods.sskk import SSKK, STARTS
+from mustlink.methods.sskk import SSKK, STARTS, descend, objective
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.operators.penalized_graph import penalized

@@ -9,13 +9,12 @@ from sklearn.metrics import adjusted_rand_score
 
 import mustlink as ml
 from cases import planted_graph, random_graph
-from mustlink.cost.method_cost import Size
-from mustlink.cost.stored_cost import least_in_memory
+from mustlink.cost.method_cost import Given
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph import Graph
 from mustlink.graph.stored import block_of_rows
 from mustlink.linear.multigrid import stored_grids
-from mustlink.methods import ncut
+from mustlink.methods import homes
 from mustlink.space import disk
 from mustlink.space.disk import DiskSpace
 from on_disk import stored
@@ -24,7 +23,7 @@ from on_disk import stored
 @pytest.fixture
 def on_disk(monkeypatch):
     """Nothing fits into memory."""
-    monkeypatch.setattr(ncut, "stays_on_disk", lambda *_: True)
+    monkeypatch.setattr(homes, "stays_on_disk", lambda *_: True)
     monkeypatch.setattr(disk, "PASS_BYTES", 20_000)
     monkeypatch.setattr(disk, "_LEAST_ROWS", 50)
 
@@ -155,10 +154,10 @@ def test_labels_do_not_depend_on_the_memory(rng, on_disk, monkeypatch):
 def test_when_a_graph_stays_on_disk(rng):
     graph = stored(random_graph(rng, 80))
     made = ml.NCut(2, affinity="precomputed")
-    least = least_in_memory(made.cost().of_given(), Size(80, graph.n_entries))
-    assert not ncut.stays_on_disk(made, graph)
-    assert not ncut.stays_on_disk(made.set_params(memory=least), graph)
-    assert ncut.stays_on_disk(made.set_params(memory=least - 1), graph)
+    least = Given(80, graph.n_entries).at_home(made.cost())
+    assert not homes.stays_on_disk(made, graph)
+    assert not homes.stays_on_disk(made.set_params(memory=least), graph)
+    assert homes.stays_on_disk(made.set_params(memory=least - 1), graph)
 
 
 @pytest.mark.parametrize("tau", [0, 0.3])

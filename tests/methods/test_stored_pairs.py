@@ -9,7 +9,7 @@ import mustlink as ml
 from cases import planted_graph
 from mustlink.constraints import Constraints
 from mustlink.errors import InputError
-from mustlink.methods import propagated_constraints
+from mustlink.methods import homes
 from mustlink.scores import satisfaction
 from on_disk import stored
 
@@ -17,7 +17,7 @@ from on_disk import stored
 @pytest.fixture
 def on_disk(monkeypatch):
     """Nothing fits into memory."""
-    monkeypatch.setattr(propagated_constraints, "stays_on_disk", lambda *_: True)
+    monkeypatch.setattr(homes, "stays_on_disk", lambda *_: True)
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def test_constraints_that_take_all_edges_away(on_disk):
         ({"refine": True}, {}, "refine: True"),
         ({"eigen_solver": "dense"}, {}, "eigen_solver: 'dense'"),
         ({}, {"sample_weight": np.ones(300)}, "sample_weight"),
-        ({"n_clusters": "auto"}, {}, "n_clusters: say how many"),
+        ({"n_clusters": "auto"}, {}, "counts on a graph in memory"),
     ],
 )
 def test_what_does_not_run_on_disk_is_refused(planted, on_disk, how, told, what):

@@ -17,8 +17,7 @@ import cases
 import oracles
 from mustlink.cost import neighbour_graph as sizes
 from mustlink.cost.neighbour_graph import cell_layout, knn_bytes
-from mustlink.cost.neighbour_plan import held_beside, knn_plan
-from mustlink.cost.process_memory import resident_bytes
+from mustlink.cost.neighbour_plan import knn_plan
 from mustlink.cost.stored_neighbours import StoredLayout
 from mustlink.deadline import NEVER
 from mustlink.errors import InputError, MustlinkError
@@ -417,7 +416,7 @@ def test_bridges_of_rows_are_those_of_arrays(monkeypatch, work):
 def scarce(X, more=60e6):
     """A budget for which comparing all pairs is too much."""
     held = X.nbytes if isinstance(X, np.ndarray) else 0
-    return int(held_beside(resident_bytes(), held) + held + more)
+    return int(sizes.BASE_BYTES + held + more)
 
 
 def test_graph_within_a_budget():
@@ -489,12 +488,6 @@ def test_more_of_anything_takes_more_memory():
         for method, stages in usual.items():
             assert all(bigger[method][stage] >= size for stage, size in stages.items())
     assert knn_bytes(10**6, 32, itemsize=8)["cells"]["kNN graph"] > usual["cells"]["kNN graph"]
-
-
-def test_what_else_is_held_is_rounded():
-    assert held_beside(10**8, 0) == sizes.BASE_BYTES
-    assert held_beside(10**9, 9 * 10**8) == sizes.BASE_BYTES
-    assert held_beside(10**9, 0) == held_beside(10**9 - 10**7, 0) >= 10**9
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")

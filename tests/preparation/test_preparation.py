@@ -11,8 +11,7 @@ import mustlink as ml
 from mustlink.errors import InputError
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.preparation import survey
-from mustlink.preparation.fitted import Fitted
-from mustlink.preparation.prepared_rows import prepared
+from mustlink.preparation.fitted import Fitted, prepared
 from mustlink.preparation.request import Preparation
 
 N, CODES, WIDE = 211, 2, 4

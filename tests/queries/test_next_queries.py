@@ -21,8 +21,9 @@ from mustlink.queries.strategies import (
     SigmaOptimality,
     VarianceInDoubt,
     VOptimality,
+    Walks,
+    fitting_steps,
 )
-from mustlink.queries.walks import Walks, fitting_steps
 
 LABELS = (*STRATEGIES, "random")
 

@@ -7,9 +7,14 @@ from scipy import ndimage
 import oracles
 from mustlink.kernels.region_merging import borders, merged
 from mustlink.kernels.watershed import flood, minima
-from mustlink.regions.edges import histogram_jump, jump
-from mustlink.regions.merging import Merging, small_regions
-from mustlink.regions.words import colour_words, texture_words
+from mustlink.regions.region_cut import (
+    Merging,
+    colour_words,
+    histogram_jump,
+    jump,
+    small_regions,
+    texture_words,
+)
 
 SHAPES = [(1, 1), (1, 9), (9, 1), (6, 7), (13, 11)]
 
@@ -137,7 +142,7 @@ def test_words_tell_colours_and_textures_apart():
 
 
 def test_no_picture_has_too_many_small_regions(monkeypatch):
-    monkeypatch.setattr("mustlink.regions.merging._MOST", 20)
+    monkeypatch.setattr("mustlink.regions.region_cut._MOST", 20)
     edges = np.random.default_rng(0).random((80, 90))
     regions, n = small_regions(edges)
     assert n <= 20

@@ -12,9 +12,8 @@ import oracles
 from cases import random_graph
 from mustlink.errors import InputError
 from mustlink.rounding import assign as module
-from mustlink.rounding.assign import ASSIGNMENTS, assign, kmeans, nearest, transform
-from mustlink.rounding.lloyd import lloyd
-from mustlink.rounding.renumber import aligned
+from mustlink.rounding.assign import ASSIGNMENTS, assign, kmeans, lloyd, nearest, transform
+from mustlink.rounding.merge_tree import aligned
 from mustlink.rounding.split import best_split
 from mustlink.space import LocalSpace
 

@@ -9,8 +9,7 @@ from sklearn.cluster import KMeans
 import mustlink as ml
 from cases import blobs, labelled, planted_graph
 from mustlink.errors import InputError
-from mustlink.rounding.lloyd import lloyd
-from mustlink.rounding.seeded import dealt, held_out_right, label_centers, seeded_kmeans
+from mustlink.rounding.assign import dealt, held_out_right, label_centers, lloyd, seeded_kmeans
 from mustlink.space import LocalSpace
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 sys.path.insert(1, str(Path(__file__).parents[1]))
 from sklearn.base import clone
 
+import mustlink as ml
 from homes import GRAPHS, METHODS, ON_RANKS, SPREADING, TOLD, graph, told
-from mustlink.on_ranks.constrained import constrained_cut
-from mustlink.on_ranks.cut import answer, normalized_cut
-from mustlink.on_ranks.propagation import propagate
-from mustlink.on_ranks.work import RankWork, world
+from mustlink.eigen.rank_work import RankWork, world
+from mustlink.methods.homes import fit_at
+from mustlink.propagate.on_ranks import propagate
 
 warnings.simplefilter("ignore")
 ranks, found = world(), {}
@@ -20,20 +20,16 @@ for name in GRAPHS:
     W, y, k = graph(name)
     for variant in ("luxburg", "ng"):
         work = RankWork.of(lambda a, b, W=W: W[a:b], W.shape[0], ranks)
-        seed = 1749  # any
-        cut, chosen = normalized_cut(work, k, variant=variant, seed=seed)
-        said = answer(work, cut, k, "NCut", None, chosen)
-        if said is not None:
-            found[name, variant] = said[0], said[2]
+        est = ml.NCut(k, affinity="precomputed", random_state=0, variant=variant)
+        fit_at(est, work)
+        found[name, variant] = est.labels_, est.report_
     for how in TOLD if name in ON_RANKS else ():
         known = told(y, k, how)
         for method, made in METHODS.items():
             work = RankWork.of(lambda a, b, W=W: W[a:b], W.shape[0], ranks)
             est = made(k, affinity="precomputed", random_state=0)
-            cut, chosen = constrained_cut(work, est, known, k)
-            said = answer(work, cut, k, method, known, chosen)
-            if said is not None:
-                found[name, method, how] = said[0], said[2]
+            fit_at(est, work, known)
+            found[name, method, how] = est.labels_, est.report_
     for method, plain in SPREADING.items():
         labels = told(y, k, "labels").labels
         work = RankWork.of(lambda a, b, W=W: W[a:b], W.shape[0], ranks)

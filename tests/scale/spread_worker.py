@@ -7,8 +7,8 @@ import numpy as np
 from graphs import graphs
 from spreading import BELIEVED, WAYS, labels, prior, spread_by
 
-from mustlink.on_ranks.propagation import propagate
-from mustlink.on_ranks.work import RankWork, world
+from mustlink.eigen.rank_work import RankWork, world
+from mustlink.propagate.on_ranks import propagate
 
 warnings.simplefilter("ignore")
 ranks, found = world(), {}

@@ -1,6 +1,7 @@
 """What every rank of `test_ranks` does: `mpiexec … worker.py OUT GROUPS`."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 from graphs import (
@@ -17,21 +18,21 @@ from graphs import (
 )
 
 from mustlink import CSP, E2CP, SRCP
-from mustlink.cost.rank_messages import DividedShape, messages_of_cycle
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
+from mustlink.eigen.rank_work import RankWork, world
 from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid import divided
-from mustlink.linear.multigrid.divided import divided_hierarchy
-from mustlink.linear.multigrid.divided_aggregates import aggregates
+from mustlink.linear.multigrid.divided import aggregates, divided_hierarchy
 from mustlink.lyapunov import pairs_by_regions
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
-from mustlink.methods.stored_cut import row_cut
-from mustlink.on_ranks.constrained import constrained_cut
-from mustlink.on_ranks.propagated import propagated_cut
-from mustlink.on_ranks.work import RankWork, world
+from mustlink.methods.homes import fit_at
+from mustlink.methods.normalized_cut import cut_of
 from mustlink.space import Dots, Gram, GroupSums
 from mustlink.space.ranks import Ranks
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from rank_messages import DividedShape, messages_of_cycle
 
 DIVIDED = {"points", "many_parts", "wide_weights"}  # whose coarse grids are divided, too
 USUAL = divided.DIVIDED
@@ -42,6 +43,14 @@ found, groups_told = {}, np.load(sys.argv[2])
 def keep(name, own):
     """Own rows of all ranks."""
     found[name] = ranks.joined(own)
+
+
+def cut(est, known, k=None):
+    """The cut of a fit on these ranks, its labels and what was chosen."""
+    est = est if k is None else est.set_params(n_clusters=k)
+    fitted = fit_at(est.set_params(affinity="precomputed"), work, known)
+    report = fitted.report_
+    return fitted._cut_on_disk, fitted.labels_, {**report.choices, **report.extra}
 
 
 def verbs(space, name):
@@ -145,32 +154,30 @@ for name, W in graphs():
     found[f"{name} highest"] = highest.values
     known = told(W, name, groups_told[name])
     for method in CONSTRAINED:
-        cut, _ = constrained_cut(work, constrained(method, name), known, k)
-        keep(f"{name} {method} labels", cut.clusters)
-        keep(f"{name} {method} embedding", cut.embedding)
-        found[f"{name} {method} values"] = cut.values
+        made, _, _ = cut(constrained(method, name), known, k)
+        keep(f"{name} {method} labels", made.clusters)
+        keep(f"{name} {method} embedding", made.embedding)
+        found[f"{name} {method} values"] = made.values
     if name in ("picture", "many_parts"):
         for at, few in enumerate(hardly_anything(W)):
             for method in CONSTRAINED:
-                cut, _ = constrained_cut(
-                    work, constrained(method, "many_parts").set_params(n_clusters=k), few, k
-                )
-                keep(f"{name} few {method} {at}", cut.clusters)
+                made, _, _ = cut(constrained(method, "many_parts"), few, k)
+                keep(f"{name} few {method} {at}", made.clusters)
     open_ = CSP(k, affinity="precomputed", random_state=3)
-    cut, choices = constrained_cut(work, open_, known, k)
-    keep(f"{name} chosen labels", cut.clusters)
+    made, _, choices = cut(open_, known)
+    keep(f"{name} chosen labels", made.clusters)
     found[f"{name} chosen"] = np.array([choices["subspace"], choices["beta"]])
     for method in (SRCP, E2CP):
-        there, cut, _ = propagated_cut(work, method(k, **SPREAD), known, k)
-        found[f"{name} {method.__name__} labels"] = there.leave(cut.clusters, -1)
-        found[f"{name} {method.__name__} values"] = cut.values
-    cut = row_cut(work, k, tol=1e-8, max_iter=400, seed=3)
-    found[f"{name} labels"] = work.leave(cut.clusters, -1)
-    keep(f"{name} embedding", cut.embedding)
+        made, labels, _ = cut(method(k, **SPREAD), known)
+        found[f"{name} {method.__name__} labels"] = labels
+        found[f"{name} {method.__name__} values"] = made.values
+    plain = cut_of(work, k, tol=1e-8, max_iter=400, seed=3)
+    found[f"{name} labels"] = work.labels_of_rows(plain.clusters)
+    keep(f"{name} embedding", plain.embedding)
     if name in REGIONS:
-        there, cut, choices = propagated_cut(work, SRCP(k, **FAR), known, k)
-        found[f"far {name} labels"] = there.leave(cut.clusters, -1)
-        found[f"far {name} values"], found[f"far {name} by"] = cut.values, choices["propagation"]
+        made, labels, choices = cut(SRCP(k, **FAR), known)
+        found[f"far {name} labels"] = labels
+        found[f"far {name} values"], found[f"far {name} by"] = made.values, choices["propagation"]
         found[f"far {name} added"] = choices["adjustment"]["added"]
 pairs_by_regions._WHOLE = 0  # many regions, of which every rank has some
 for name in REGIONS:
@@ -178,9 +185,9 @@ for name in REGIONS:
     work = RankWork.of(lambda a, b, W=W: W[a:b], W.shape[0], ranks)
     known = told(W, name, groups_told[name])
     for method in (SRCP, E2CP):
-        there, cut, choices = propagated_cut(work, method(k, **SPREAD), known, k)
-        found[f"regions {name} {method.__name__} values"] = cut.values
-        found[f"regions {name} {method.__name__} labels"] = there.leave(cut.clusters, -1)
+        made, labels, choices = cut(method(k, **SPREAD), known)
+        found[f"regions {name} {method.__name__} values"] = made.values
+        found[f"regions {name} {method.__name__} labels"] = labels
         found[f"regions {name} parts"] = choices["parts"]
 if ranks.own == 0:
     np.savez(sys.argv[1], **{name: each for name, each in found.items() if each is not None})

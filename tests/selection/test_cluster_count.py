@@ -14,8 +14,13 @@ from mustlink.deadline import Deadline
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.observe import Recorder
-from mustlink.selection.cluster_count import count_clusters, is_counted_as_network
-from mustlink.selection.network_counts import MOST, count_of_network, eigengaps
+from mustlink.selection.cluster_count import (
+    MOST,
+    count_clusters,
+    count_of_network,
+    eigengaps,
+    is_counted_as_network,
+)
 from mustlink.workspace import Workspace
 
 KINDS = ("NCut", "CSP", "SSSC", "SpectralLearning", "SRCP", "SSKK")
@@ -126,7 +131,7 @@ def test_components_are_clusters_whatever_is_in_them():
 
 
 def test_words_name_what_was_tried(monkeypatch):
-    monkeypatch.setattr("mustlink.selection.network_counts._WORK", 16)
+    monkeypatch.setattr("mustlink.selection.cluster_count._WORK", 16)
     found = count_of_network(Workspace(Graph.from_affinity(without_blocks())), 0)
     assert found.tried == 16
     assert "of up to 16 tried (to save time with so many nodes)" in found.in_words
@@ -249,7 +254,7 @@ def test_suggest_and_fits_count_the_same():
 
 
 def test_suggest_leaves_a_long_count_to_the_fit(monkeypatch):
-    monkeypatch.setattr("mustlink.advice.graph_look.NETWORK_NODES", 100)
+    monkeypatch.setattr("mustlink.advice.observations.NETWORK_NODES", 100)
     told = ml.suggest(planted(4, 30, 12.0, 0.1)[0])
     assert "-k auto" in told.command("x.edges")
     assert told.estimator().n_clusters == "auto"

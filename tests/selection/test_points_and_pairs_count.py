@@ -8,8 +8,7 @@ import pytest
 import mustlink as ml
 import oracles
 from cases import blobs
-from mustlink.selection.cluster_count import count_clusters, last_step
-from mustlink.selection.pair_count import chosen_count, f_measure
+from mustlink.selection.cluster_count import chosen_count, count_clusters, f_measure, last_step
 from mustlink.workspace import Workspace
 
 

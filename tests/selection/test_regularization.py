@@ -13,8 +13,7 @@ from mustlink.errors import InputError
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.rounding.block_model import BlockModel, refine
 from mustlink.scores import mncut
-from mustlink.scores.cuts import ClusterSums
-from mustlink.scores.edge_information import edge_information
+from mustlink.scores.cuts import ClusterSums, edge_information
 
 
 def hung(rng, n=1500, k=3, trees=0.4):
@@ -84,7 +83,9 @@ def test_trees_make_a_giant_that_regularised_degrees_mend():
     table = auto.report_.extra["regularizations_tried"]
     assert [row["tau"] for row in table] == [1.0, 0.3, 0.1, 0.0]
     told = {row["tau"]: row["information"] for row in table}
-    assert max(told, key=told.get) == tau
+    # The least that is added of those whose clusters tell as much, to half a per cent.
+    assert told[tau] * 1.005 >= max(told.values()) > 2 * told[0.0]
+    assert tau == min(t for t, nats in told.items() if nats * 1.005 >= max(told.values()))
     same = ncut(3, regularization=tau).fit(W)
     assert (same.labels_ == auto.labels_).all()
     there = auto.labels_ >= 0
@@ -138,7 +139,8 @@ def test_weights_of_many_powers_of_ten_are_looked_at(seed, width):
     degrees = np.asarray(W.sum(axis=1)).ravel()
     assert degrees.min() < 1e-30
     plain, auto = ncut(7, regularization=0).fit(W), ncut(7).fit(W)
-    assert 0.7 < np.bincount(plain.labels_).max() / y.size < 0.9
+    # Vectors of weights of 1e-30 are rounding: how large the giant is depends on the machine.
+    assert 0.5 < np.bincount(plain.labels_).max() / y.size < 0.9
     assert np.sort(np.bincount(plain.labels_, minlength=7))[4] < 10
     assert auto.report_.choices["regularization"][0] > 0
     assert adjusted_rand_score(y, plain.labels_) < 0.2

@@ -12,15 +12,14 @@ import oracles
 from cases import blobs, labelled, planted_graph, random_graph
 from mustlink.cost.method_cost import Size
 from mustlink.deadline import Deadline
-from mustlink.eigen.carried_basis import carried_basis
+from mustlink.eigen.smooth_subspace import carried_basis
 from mustlink.eigen.solver import laplacian_of, smoothest
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.operators.regularized_laplacian import RegularizedLaplacian
 from mustlink.result import Convergence, EigenResult
-from mustlink.selection.held_out_choice import Candidates, choose_smooth
+from mustlink.selection.held_out import Candidates, choose_smooth
 from mustlink.workspace import Workspace
 
 METHODS = ["CSP", "SSSC", "SpectralLearning", "ConstrainedAP", "FastGE"]
@@ -53,7 +52,7 @@ def method(name, k, **options):
 def carried(W, tau, p, counts=None):
     """The basis from vectors by LAPACK, rows in order of the nodes."""
     plain = normalized_laplacian(Graph(W, weights=counts))
-    regular = RegularizedLaplacian.of_plain(plain, tau)
+    regular = plain.regularized(tau)
     values, V = np.linalg.eigh(regular.to_dense())
     reached = Convergence("dense", "direct", 0, np.zeros(p), 1e-10)
     return plain, carried_basis(plain, regular, EigenResult(values[:p], V[:, :p], reached))

@@ -7,12 +7,12 @@ import pytest
 
 import mustlink as ml
 from mustlink.cost.method_cost import Size
-from mustlink.cost.work import search_seconds, smooth_seconds, step_seconds
+from mustlink.cost.rates import search_seconds, smooth_seconds, step_seconds
 from mustlink.eigen.problem import Solving
-from mustlink.selection import constrained_fit, resolve
+from mustlink.selection import resolve
 from mustlink.selection.constrained_fit import Request
 from mustlink.selection.formulation import Formulation
-from mustlink.selection.held_out_choice import Choice
+from mustlink.selection.held_out import Choice
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.data_shape import Shape
 from mustlink_io.jobs.planning import plan_job
@@ -85,8 +85,9 @@ def test_a_rival_that_nobody_asked_for_is_solved_to_three_digits():
     taken = Choice(None, 0.01, "kmeans", "won")
     for subspace, tol in (("auto", None), ("exact", None), ("auto", 1e-6), ("exact", 1e-6)):
         solving = Solving("auto", tol)
-        request = Request(None, 2, None, made, None, subspace, ("kmeans",), solving)
-        constrained_fit.solve(request, taken)
+        work = SimpleNamespace(view=None)
+        request = Request(work, 2, None, made, None, subspace, ("kmeans",), solving)
+        request.solved(taken)
     assert asked == [1e-3, None, 1e-6, 1e-6]
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import scipy.sparse as sp
 
 from mustlink.linear.multigrid.cycle import Cycle
+from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.operators.null_space import NullSpace
 from split_space import Pieces, scatter
 
@@ -131,7 +130,7 @@ class SplitGrid:
         self.space, self.split = split.space, split
         self.interval, self.is_last, self.dtype = level.interval, False, level.dtype
         self.inverse = scatter(split.space, level.inverse_diagonal)
-        P = home.prolongation[0]
+        P = level.coarser.exact
         self.P = [P[part] for part in split.space.parts]
 
     def first(self, B, new):
@@ -171,4 +170,4 @@ class SplitGrid:
         weight, component = (np.array(each) for each in zip(*told, strict=True))
         kept, number = np.unique(component.max(axis=0), return_inverse=True)
         first = NullSpace(number.ravel().astype(np.int32), weight.sum(axis=0), kept.size)
-        return replace(home, prolongation=home.prolongation[1:]).nulls(first)
+        return Hierarchy(home.levels[1:]).nulls(first)

@@ -13,10 +13,8 @@ from mustlink.eigen import smooth_subspace
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.low_rank_pencil import low_rank_pencil, solve_low_rank
 from mustlink.eigen.nested_iteration import nested
-from mustlink.eigen.penalized import PenalizedProblem
-from mustlink.eigen.penalized_lobpcg import smallest_penalized
-from mustlink.eigen.pencil import Pencil
-from mustlink.eigen.pencil_lobpcg import leading_pencil
+from mustlink.eigen.penalized import PenalizedProblem, smallest_penalized
+from mustlink.eigen.pencil import Pencil, leading_pencil
 from mustlink.eigen.problem import Solving
 from mustlink.eigen.ritz import orthonormal, rayleigh_ritz
 from mustlink.eigen.smooth_subspace import smooth_basis
@@ -24,9 +22,8 @@ from mustlink.graph import Graph
 from mustlink.linear.bicgstab import block_bicgstab
 from mustlink.linear.cg import block_cg, jacobi
 from mustlink.linear.multigrid import hierarchy as amg
-from mustlink.linear.multigrid.cycle import chebyshev
+from mustlink.linear.multigrid.cycle import chebyshev, largest_eigenvalue
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
-from mustlink.linear.multigrid.power_method import largest_eigenvalue
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.lyapunov.sources import sources_of

@@ -6,7 +6,7 @@ from pathlib import Path
 import mustlink
 
 ENGINE = Path(mustlink.__file__).parent
-MATRICES = {"S", "affinity", "edges", "single_edges", "graph_weights"}
+MATRICES = {"S", "affinity", "edges", "single_edges", "graph_weights", "local"}
 HOMES = ("graph", "operators")
 
 # Files above these rooms that see such a matrix, and why a product would not do.
@@ -15,23 +15,27 @@ SEE = {
     "advice/graph_look.py": "looks at degrees and at a sample of a graph as given",
     "advice/needs.py": "none: a number of edges",
     "eigen/grown_vectors.py": "takes means over the neighbours of new nodes: rows of the graph",
-    "eigen/posterior.py": "takes the affinity as a covariance: its rows of constrained nodes",
+    "eigen/penalized.py": "takes the affinity as a covariance: its rows of constrained nodes",
     "eigen/solver.py": "asks for the order of the nodes before there is a Laplacian",
     "estimator.py": "checks the graph as given, before there are operators",
     "linear/local_solve.py": "factors the rows of the constrained nodes",
     "linear/approximate_cholesky.py": "eliminates nodes one after the other",
     "linear/direct_inverse.py": "factors the matrix of a few nodes",
+    "linear/multigrid/divided.py": "makes coarse grids of rows on ranks",
     "linear/multigrid/hierarchy.py": "makes coarse grids: PᵀSP",
     "linear/multigrid/linked_cycle.py": "makes the graph with the links",
     "linear/multigrid/stored_grids.py": "takes the graph of aggregates, in memory, as a matrix",
+    "lyapunov/divided_krylov.py": "takes F at own edges from own rows of its factors",
+    "lyapunov/divided_regions.py": "sends rows of W to the rank that spreads constraints there",
     "lyapunov/pair_propagation.py": "none: what it calls edges are new ones between pairs of nodes",
     "methods/adjusted_graph.py": "makes the adjusted graph, eq. 9 of FLI11",
-    "methods/hierarchies.py": "sums edges between small clusters, after the fit",
-    "methods/kernel_starts.py": "grows clusters along edges",
+    "methods/hierarchy.py": "sums edges between small clusters, after the fit",
+    "methods/sskk.py": "grows clusters along edges",
     "methods/normalized_cut.py": "sweeps over splitting values: cuts of the graph as given",
     "methods/spectral_learning.py": "makes the graph with constraints written into it",
     "neighbours/stored_knn.py": "none: an estimator's parameter, by name",
     "neighbours/joined_points.py": "walks along edges, joins new ones to the graph",
+    "on_ranks/work.py": "counts entries, sums weights between clusters",
     "persistence/attributes.py": "none: a number of edges",
     "persistence/model.py": "writes the graph into a file",
     "points_and_view.py": "none: whether points or a graph are given",
@@ -41,7 +45,6 @@ SEE = {
     "rounding/memberships.py": "asks where the edges of every node lead, after the fit",
     "selection/cluster_count.py": "looks at weights as given, makes the graph of a part",
     "selection/constrained_fit.py": "measures cuts of the graph as given",
-    "selection/network_counts.py": "asks what clusters tell about edges of the graph as given",
 }
 
 

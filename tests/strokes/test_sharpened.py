@@ -10,10 +10,16 @@ from cases import random_graph
 from mustlink.graph.cells import cells_of, means, most_frequent, spread
 from mustlink.graph.image import auto_color, picture_colours
 from mustlink.strokes.appearance import log_density
-from mustlink.strokes.grids import around, boundary, grid_among
-from mustlink.strokes.pieces import ground_of, rooted
-from mustlink.strokes.sharpened import sharpened
-from mustlink.strokes.walks import paths, walks
+from mustlink.strokes.levels import grid_among
+from mustlink.strokes.stroke_cut import (
+    around,
+    boundary,
+    ground_of,
+    paths,
+    rooted,
+    sharpened,
+    walks,
+)
 
 
 def test_the_boundary_costs_hardly_more_than_the_least():

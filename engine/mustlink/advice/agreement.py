@@ -9,8 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from mustlink.advice.observations import Known
-from mustlink.advice.sample import take
+from mustlink.advice.observations import Known, take
 from mustlink.constraints import Constraints
 from mustlink.graph import Graph
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mustlink.advice.observations import Seen
-from mustlink.advice.points_look import are_counts
+from mustlink.advice.observations import Seen, are_counts
 from mustlink.preparation.request import column_title
-from mustlink.selection.pair_count import enough_pairs
+from mustlink.selection.cluster_count import enough_pairs
 
 _TINY = 50  # nodes
 _WIDE = 1000  # coordinates

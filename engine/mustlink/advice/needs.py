@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from mustlink.advice.observations import Seen
-from mustlink.cost.method_cost import Size
+from mustlink.cost.method_cost import Given, Size, home_for
 from mustlink.cost.neighbour_graph import SYMMETRIC
 from mustlink.cost.neighbour_plan import knn_plan
 from mustlink.cost.process_memory import size_text
 from mustlink.estimator import GraphEstimator
+from mustlink.names import estimator_of
 from mustlink.neighbours.search import compares_all
 
 
@@ -28,18 +28,18 @@ def needs(seen: Seen, method: str, parameters: dict[str, Any]) -> Needs:
 
     `parameters` are those suggested.
     """
-    estimator: GraphEstimator = getattr(import_module("mustlink"), method)(**parameters)
+    estimator: GraphEstimator = estimator_of(method)(**parameters)
     n, cost = seen.n, estimator.cost(seen.count.k)
     if seen.kind != "points":
         size = Size(n, 2 * seen.links.edges)
-        return Needs(cost.of_given().peak(size, single=False, usual=True), cost.least_memory(size))
-    neighbours = min(estimator.n_neighbors, max(n - 1, 1))
-    size, held = Size(n, int(SYMMETRIC * n * neighbours)), 4 * n * seen.d
-    small = compares_all(n, seen.d, neighbours)
-    free = knn_plan(n, seen.d, neighbours, None, held=held, small=small)
-    tight = knn_plan(n, seen.d, neighbours, None, by_rows=True)
-    solving = held + cost.peak(size, single=False, usual=True)
-    return Needs(max(free.peak_bytes, solving), max(cost.least_memory(size), tight.least))
+        least = home_for(None, cost, Given(n, size.nnz)).least
+        return Needs(cost.of_given().peak(size, single=False, usual=True), least)
+    k = min(estimator.n_neighbors, max(n - 1, 1))
+    size, given = Size(n, int(SYMMETRIC * n * k)), Given(n, 0, seen.d, k, n)
+    small = compares_all(n, seen.d, k)
+    free = knn_plan(n, seen.d, k, None, held=given.points, small=small)
+    solving = given.points + cost.peak(size, single=False, usual=True)
+    return Needs(max(free.peak_bytes, solving), home_for(None, cost, given).least)
 
 
 def doubt_memory(seen: Seen, need: Needs) -> tuple[str, ...]:

@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.check import as_points
+from mustlink.errors import InputError
+from mustlink.graph import Graph
+from mustlink.graph.even_degrees import is_even
+from mustlink.neighbours.points_by_rows import is_rows
+from mustlink.preparation.fitted import prepared
 from mustlink.preparation.request import Preparation
+from mustlink.selection.cluster_count import count_clusters, is_counted_as_network
+from mustlink.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -142,3 +154,202 @@ class Seen:
         told = {**asdict(self), "columns": list(self.columns)}
         told["known"]["repeated"] = list(self.known.repeated)
         return {**told, "preparation": self.preparation.to_dict()}
+
+
+# --- What a graph looks like: components, degrees, of what kind it is; its spectrum
+
+
+SPECTRUM_NODES = 30_000  # a graph of more is not decomposed for a guess
+NETWORK_NODES = 50_000  # whose vectors need no sharpness
+DEFAULT_CLUSTERS = 8  # of the estimators
+_PART = 0.01  # share of the nodes from which a component is no crumb
+_OFFSETS = 40  # steps between neighbours that a grid of pixels has at most, both ways
+_GRID = 0.5  # share of the edges that they make
+_GRID_NODES = 400
+
+
+def look_at_graph(graph: Graph) -> Links:
+    """Components and degrees. Cost O(n + nnz)."""
+    n, W = graph.n_nodes, graph.affinity
+    degree = np.diff(W.indptr)
+    sizes = np.bincount(graph.components)
+    parts = sizes >= max(2, _PART * n)
+    crumbs = sizes[~parts & (sizes > 1)].sum() / n
+    return Links(
+        nodes=n,
+        edges=graph.n_edges,
+        parts=int(np.count_nonzero(parts)),
+        crumbs=float(crumbs),
+        isolated=int(np.count_nonzero(degree == 0)),
+        low_degree=float(np.quantile(degree[degree > 0], 0.01)),
+        median_degree=float(np.median(degree)),
+        largest_degree=int(degree.max()),
+    )
+
+
+def kind_of_graph(graph: Graph, links: Links) -> str:
+    """Return pixels, network or graph; see `Seen`."""
+    if is_pixels(graph):
+        return "pixels"
+    even = is_even(links.low_degree, links.median_degree)
+    return "graph" if even or graph.info.get("kind") in ("knn", "rbf") else "network"
+
+
+def is_pixels(graph: Graph) -> bool:
+    """Whether the nodes are the pixels of a picture, row by row: few steps make most edges."""
+    if graph.info.get("kind") == "image":
+        return True
+    W = graph.affinity
+    if graph.n_nodes < _GRID_NODES or W.nnz > 100 * graph.n_nodes:
+        return False
+    rows = np.repeat(np.arange(graph.n_nodes), np.diff(W.indptr))
+    steps = np.unique(rows - W.indices, return_counts=True)[1]
+    if steps.size <= 4:
+        return False  # a path or a ring
+    common = np.sort(steps)[::-1][:_OFFSETS]
+    return bool(common.sum() >= _GRID * W.nnz)
+
+
+def count_of_graph(graph: Graph, seed: int) -> Count:
+    """K as clusterers count it; 2 of next to nothing, and where counting takes longer than a look
+    8 for the bill alone, while the fit is to count.
+
+    Cost: a few seconds; ten or more for networks of 50,000 nodes.
+    """
+    network = is_counted_as_network(graph)
+    if graph.n_nodes > (NETWORK_NODES if network else SPECTRUM_NODES):
+        return Count(DEFAULT_CLUSTERS, "later")
+    try:
+        found = count_clusters(Workspace(graph), seed)
+    except InputError:  # nothing to count
+        return Count(min(2, graph.n_nodes), "default")
+    source = "network" if network else "gap"
+    return Count(found.k, source, found.gap, found.reason, found.doubt)
+
+
+# --- What points look like as numbers: zeros, whole numbers, columns of other scale, duplicates
+
+
+_ROWS = 2000  # looked at: shares need no more
+_COUNTS_ZEROS = 0.9  # share of zeros from which non-negative numbers are words, tags, genes …
+_COUNTS_COLUMNS = 100
+_NUMBERED = 20  # rows from which whole numbers, each once, may be numbers of rows
+_COVERED = 1.1  # times as many whole numbers as rows in the range of such a column
+
+
+def look_at_points(X: Floats) -> Coordinates:
+    """Traits of points (m, d), a sample of them where m is large. Cost O(md)."""
+    step = max(1, X.shape[0] // _ROWS)
+    some = X[::step]
+    variance = X.var(axis=0, dtype=np.float64)
+    varying = variance > 0
+    total = float(variance.sum())
+    largest = int(np.argmax(variance))
+    median = float(np.median(variance[varying])) if varying.any() else 0.0
+    return Coordinates(
+        zeros=float(np.mean(some == 0)),
+        whole=bool(np.all(some == np.round(some))),
+        negative=bool((X < 0).any()),
+        largest=largest,
+        dominance=float(variance[largest] / total) if total > 0 else 0.0,
+        spread=float(np.sqrt(variance[largest] / median)) if median > 0 else 1.0,
+        constant=int(np.count_nonzero(~varying)),
+        duplicates=_duplicates(X),
+    )
+
+
+def row_numbers(X: Floats, n: int) -> tuple[int, ...]:
+    """Columns of a sample X (m, d) of n rows, in their order, that only number the rows.
+
+    Whole numbers, each once, that rise or fall throughout or fill nearly all of their range.
+    """
+    if X.shape[0] < _NUMBERED:
+        return ()
+
+    def numbers(x: Floats) -> bool:
+        if not np.all(x == np.rint(x)):
+            return False
+        step = np.diff(x)
+        if np.all(step > 0) or np.all(step < 0):
+            return True
+        return bool(np.ptp(x) < _COVERED * n and np.unique(x).size == x.size)
+
+    found = tuple(at for at in range(X.shape[1]) if numbers(X[:, at]))
+    return found if len(found) < X.shape[1] else ()
+
+
+def _duplicates(X: Floats) -> float:
+    """Share of rows that equal an earlier or later one."""
+    rows = np.ascontiguousarray(X).view(np.dtype((np.void, X.dtype.itemsize * X.shape[1])))
+    times = np.unique(rows.ravel(), return_counts=True)[1]
+    return float(times[times > 1].sum() / X.shape[0])
+
+
+def are_counts(c: Coordinates, d: int) -> bool:
+    """Whether points look like words or tags of documents: few of many columns, none negative."""
+    return not c.negative and c.zeros >= _COUNTS_ZEROS and d >= _COUNTS_COLUMNS
+
+
+# --- Points that are looked at: a sample of rows, quickly read wherever they are
+
+
+WORK = 6e9  # m²(d + 130) of comparing all pairs of a sample: half a second
+MOST = 6000  # points of a sample
+RUN = 32  # neighbouring rows read in one go from a file
+Floats = NDArray[np.floating]
+
+
+def is_square(data: Any) -> bool:
+    """Whether data are a square sparse matrix, and so a graph."""
+    is_matrix: bool = sp.issparse(data)
+    return is_matrix and data.ndim == 2 and data.shape[0] == data.shape[1]
+
+
+def readable(points: Any) -> tuple[Any, bool]:
+    """Points (n, d) as a checked array, or as rows to be read by blocks; raises InputError.
+
+    Missing values (NaN) of an array are filled with means; tells whether there were some.
+    """
+    is_sparse: bool = sp.issparse(points)
+    if is_sparse:
+        raise InputError(
+            f"points: sparse matrix of shape {points.shape}; reduce it first, as by "
+            "sklearn.decomposition.TruncatedSVD(100), or pass points.toarray()"
+        )
+    if not is_rows(points):
+        X = as_points(points, allow_missing=True)
+        if not np.isnan(X).any():
+            return X, False
+        if np.isnan(X).all():
+            raise InputError("points: NaN in every cell; there is nothing to look at")
+        return prepared(X, Preparation(impute="mean"))[:], True
+    if len(points.shape) != 2 or 0 in points.shape:
+        raise InputError(f"points: shape {tuple(points.shape)}; give (n points, d features)")
+    return points, False
+
+
+def sample_size(n: int, d: int) -> int:
+    """Points that are compared with each other within a fixed amount of work."""
+    return int(min(n, MOST, max(500, (WORK / (d + 130)) ** 0.5)))
+
+
+def sampled_rows(points: Any, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Numbers of the rows of a sample, ascending: any of an array, short runs of a file."""
+    n, d = (int(size) for size in points.shape)
+    m = sample_size(n, d)
+    if m == n:
+        return np.arange(n)
+    if not is_rows(points):
+        return np.sort(rng.choice(n, m, replace=False))
+    starts = np.sort(rng.choice(n // RUN, m // RUN, replace=False)) * RUN
+    found: NDArray[np.int64] = (starts[:, None] + np.arange(RUN)).ravel()
+    return found
+
+
+def take(points: Any, rows: NDArray[np.int64]) -> NDArray[np.floating]:
+    """Ascending rows (m, d) of an array or a file; raises InputError for NaN and Inf."""
+    if isinstance(points, np.ndarray):
+        return points[rows]
+    cuts = np.flatnonzero(np.diff(rows) > 1) + 1
+    parts = [points[int(run[0]) : int(run[-1]) + 1] for run in np.split(rows, cuts)]
+    return as_points(np.concatenate([np.asarray(part) for part in parts]))

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Resident size of a process that has loaded the compiled kernels and nothing else, with what the
-# allocator keeps: 185 to 210 MB on Linux with Python 3.11. The first process ever, which compiles,
-# takes 90 MB more.
-BASE_BYTES = 215_000_000
+from mustlink.cost.process_memory import PROGRAM
+
+BASE_BYTES = PROGRAM  # what a process holds beside points, before a search
 SYMMETRIC = 1.25  # stored weights for one neighbour asked for: near is not always mutual
 MOST_SYMMETRIC = 1.75  # the same at most
 _KEPT = 1.5  # entries of A + Aᵀ for each of A: 1.2 to 1.4 on sheets, 1.7 on round clusters

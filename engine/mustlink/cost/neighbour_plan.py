@@ -22,7 +22,6 @@ from mustlink.cost.stored_neighbours import (
 from mustlink.errors import InputError
 
 _HALVINGS = 5  # of the buffers, until points no longer fit beside them
-_STEP = 1 << 27  # what else a process holds is rounded up, so that a plan does not flicker
 
 
 @dataclass(frozen=True)
@@ -106,12 +105,6 @@ def _too_small(budget: int, n: int, d: int, k: int, least: int) -> InputError:
         f"memory: {size_text(budget)} given; {n} points of {d} coordinates with "
         f"{k} neighbours each need at least {size_text(least, up=True)}"
     )
-
-
-def held_beside(resident: int, points: int) -> int:
-    """Bytes that a process holds beside points: at least the program, else in steps of 128 MiB."""
-    rest = max(0, resident - points)
-    return BASE_BYTES if rest <= BASE_BYTES else -(-rest // _STEP) * _STEP
 
 
 def _shifted(stages: dict[str, int], by: int) -> dict[str, int]:

@@ -6,19 +6,22 @@ raise `OutOfTimeError` at a deadline.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.csgraph import breadth_first_order
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, SuperLU, eigsh, splu
 
 from mustlink.deadline import NEVER, Deadline
-from mustlink.eigen.pencil import Pencil, PencilSolution, finish
-from mustlink.linear.cg import Map, block_cg
+from mustlink.linear.cg import block_cg
 from mustlink.linear.multigrid.hierarchy import Hierarchy
-from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.operators.null_space import NullSpace
 from mustlink.result import Convergence, EigenResult
 
 Vector = NDArray[np.float64]
@@ -39,7 +42,7 @@ def inverse(laplacian: NormalizedLaplacian, grids: Hierarchy, tol: float) -> Lin
         )
         return project(X).ravel()
 
-    return _operator(laplacian.size, solve)
+    return as_operator(laplacian.size, solve)
 
 
 def shift_invert(
@@ -53,9 +56,9 @@ def shift_invert(
     deadline: Deadline = NEVER,
 ) -> EigenResult:
     """The k smallest pairs of L̄ beyond its null space: ARPACK on L̄⁺, shift 0."""
-    solve = _until(deadline, inverse(laplacian, grids, tol * 0.1))
-    start = _start(laplacian, seed)
-    values, W = _leading(solve, k, tol=tol, maxiter=max_iter, v0=start)
+    solve = until(deadline, inverse(laplacian, grids, tol * 0.1))
+    start = random_start(laplacian, seed)
+    values, W = leading(solve, k, tol=tol, maxiter=max_iter, v0=start)
     return _measured(laplacian, 1.0 / values, W, "ARPACK shift-invert", tol)
 
 
@@ -72,8 +75,8 @@ def invert_by(
 
     Residuals are ‖v − λA⁻¹v‖ on unit vectors.
     """
-    operator = _until(deadline, _operator(start.size, inverse))
-    mu, V = _leading(operator, k, tol=tol, maxiter=max_iter, v0=start)
+    operator = until(deadline, as_operator(start.size, inverse))
+    mu, V = leading(operator, k, tol=tol, maxiter=max_iter, v0=start)
     order = np.argsort(-mu)
     mu, V = mu[order], np.ascontiguousarray(V[:, order])
     again = np.column_stack([inverse(v) for v in V.T])
@@ -103,65 +106,14 @@ def lanczos(
         X = project(x.reshape(-1, 1))
         return project(3.0 * X - laplacian.apply(X)).ravel()
 
-    operator = _until(deadline, _operator(laplacian.size, apply))
+    operator = until(deadline, as_operator(laplacian.size, apply))
     ncv = min(laplacian.size - 1, max(4 * k + 20, 40))
-    start = _start(laplacian, seed)
-    values, W = _leading(operator, k, tol=tol, maxiter=max_iter, v0=start, ncv=ncv)
+    start = random_start(laplacian, seed)
+    values, W = leading(operator, k, tol=tol, maxiter=max_iter, v0=start, ncv=ncv)
     return _measured(laplacian, 3.0 - values, W, "ARPACK Lanczos", tol)
 
 
-def shift_invert_pencil(
-    pencil: Pencil,
-    grids: Hierarchy,
-    k: int,
-    *,
-    tol: float,
-    max_iter: int = 500,
-    seed: int = 0,
-    deadline: Deadline = NEVER,
-) -> tuple[PencilSolution, Convergence]:
-    """The k leading pairs of S_B w = μL̄w by ARPACK with L̄⁺ by AMG-CG."""
-    laplacian = pencil.laplacian
-    m = laplacian.size
-
-    def within(apply: Map) -> LinearOperator:
-        return _operator(m, lambda x: pencil.project(apply(pencil.project(x[:, None]))).ravel())
-
-    def outside(x: Vector) -> Vector:
-        return x - pencil.project(x[:, None]).ravel()
-
-    A, L = _until(deadline, within(pencil.schur)), within(pencil.metric)
-    solve = _confined(pencil, inverse(laplacian, grids, min(tol, 1e-8) * 0.1))
-    # The identity outside the space searched makes the metric definite; A is zero there.
-    M = _operator(m, lambda x: L @ x + outside(x))
-    Minv = _operator(m, lambda x: solve(pencil.project(x[:, None]).ravel()) + outside(x))
-    start = _start(laplacian, seed)
-    mu, W = _leading(A, k, M=M, Minv=Minv, tol=tol, maxiter=max_iter, v0=start)
-    order = np.argsort(mu)[::-1]
-    feasible = pencil.n_feasible()
-    complete = feasible is not None and feasible <= k
-    solution = finish(pencil, mu[order], pencil.project(W[:, order]), complete)
-    residuals = pencil.residuals(solution.vectors, solution.lam)
-    reason = "tolerance" if mu.size >= k else "max_iter"
-    return solution, Convergence("ARPACK shift-invert", reason, 0, residuals, 10 * tol)
-
-
-def _confined(pencil: Pencil, plain: LinearOperator) -> Callable[[Vector], Vector]:
-    """L̄⁺ confined to the space searched: H the directions held, x − Y(HᵀY)⁻¹Hᵀx, Y = L̄⁺H."""
-    H = pencil.held
-    if H.shape[1] == 0:
-        return lambda x: plain @ x
-    Y = np.column_stack([plain @ h for h in H.T])
-    correction = dense_algebra.solve((H.T @ Y).T, Y.T).T
-
-    def solve(x: Vector) -> Vector:
-        s = plain @ x
-        return np.asarray(s - correction @ (H.T @ s), dtype=np.float64)
-
-    return solve
-
-
-def _until(deadline: Deadline, operator: LinearOperator) -> LinearOperator:
+def until(deadline: Deadline, operator: LinearOperator) -> LinearOperator:
     """The same, which raises OutOfTimeError where it is asked after the deadline."""
 
     def matvec(x: Vector) -> Vector:
@@ -169,14 +121,15 @@ def _until(deadline: Deadline, operator: LinearOperator) -> LinearOperator:
             raise OutOfTimeError
         return np.asarray(operator @ x)
 
-    return _operator(operator.shape[0], matvec)
+    return as_operator(operator.shape[0], matvec)
 
 
-def _operator(m: int, matvec: object) -> LinearOperator:
+def as_operator(m: int, matvec: object) -> LinearOperator:
+    """A function of a vector (m,) as scipy asks for it."""
     return LinearOperator((m, m), matvec=matvec, dtype=np.float64)  # type: ignore[call-overload]
 
 
-def _leading(A: LinearOperator, k: int, **how: Any) -> tuple[Vector, Vector]:
+def leading(A: LinearOperator, k: int, **how: Any) -> tuple[Vector, Vector]:
     """The k largest pairs of A, or those that were found when the steps were used up."""
     try:
         values, W = eigsh(A, k=k, which="LA", **how)
@@ -185,7 +138,8 @@ def _leading(A: LinearOperator, k: int, **how: Any) -> tuple[Vector, Vector]:
     return values, W
 
 
-def _start(laplacian: NormalizedLaplacian, seed: int) -> Vector:
+def random_start(laplacian: NormalizedLaplacian, seed: int) -> Vector:
+    """Where an iteration starts: noise beside the null space."""
     return np.asarray(laplacian.null.project(laplacian.space.normals(1, seed)).ravel())
 
 
@@ -199,3 +153,70 @@ def _measured(
     reached = "tolerance" if np.all(residuals <= 10 * tol) else "max_iter"
     # ARPACK's own estimate is what it stops on; the residual may be a small multiple of it.
     return EigenResult(values, W, Convergence(solver, reached, 0, residuals, 10 * tol))
+
+
+# --- The smallest pairs of a sparse positive semidefinite matrix by its factors: shift-invert at
+# 0
+#
+# Matrices of local fits have eigenvalues that are 10⁻⁹ of their largest, which no iteration on
+# products resolves. Where nodes lie on a surface their factors are small, and exact.
+
+
+_SHIFT = 1e-13  # of the largest diagonal entry: the null space alone is nearer to 0
+_BALLS = 750, 3000  # nodes that are factored to see how the factors grow
+_ENTRY = 24  # bytes: a number and its place, in L and in its transpose
+
+
+def factor_bytes(matrix: sp.csr_matrix) -> float:
+    """What the factors of a matrix (m, m) take, foretold from balls of its graph.
+
+    Entries a row grow as a power of the number of nodes, 0 on curves, ½ and more in space. Cost:
+    two factorisations of up to 3,000 nodes.
+    """
+    m = matrix.shape[0]
+    order = breadth_first_order(matrix, m // 2, directed=False, return_predecessors=False)
+    sizes = [min(size, order.size) for size in _BALLS]
+    a_row = [
+        factors(sp.csr_matrix(matrix[ball][:, ball]))[0].L.nnz / ball.size
+        for ball in (np.sort(order[:size]) for size in sizes)
+    ]
+    if sizes[1] <= sizes[0]:
+        return _ENTRY * m * a_row[1]
+    power = math.log(max(a_row[1] / a_row[0], 1.0)) / math.log(sizes[1] / sizes[0])
+    return float(_ENTRY * m * a_row[1] * max(m / sizes[1], 1.0) ** power)
+
+
+def factors(matrix: sp.csr_matrix) -> tuple[SuperLU, float]:
+    """LU without pivoting of the matrix with 1e-13 of its diagonal's largest added, and that."""
+    shift = _SHIFT * (float(matrix.diagonal().max(initial=0.0)) or 1.0)
+    shifted = sp.csc_matrix(matrix + shift * sp.identity(matrix.shape[0]))
+    how = {"SymmetricMode": True}
+    found = splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=how)
+    return found, shift
+
+
+def smallest_by_factors(
+    matrix: sp.csr_matrix,
+    null: NullSpace,
+    k: int,
+    *,
+    tol: float,
+    max_iter: int = 500,
+    seed: int = 0,
+    deadline: Deadline = NEVER,
+) -> EigenResult:
+    """The k smallest pairs of M (m, m) beyond a known null space, vectors (m, k) orthonormal.
+
+    Residuals are ‖v − λM⁻¹v‖ on unit vectors, where errors of high frequency do not count. Raises
+    OutOfTimeError at the deadline. Cost: the factors, then some 20 solves with them.
+    """
+    factored, shift = factors(matrix)
+
+    def inverse(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        solved = factored.solve(null.project(x[:, None]))
+        found: NDArray[np.float64] = null.project(solved)[:, 0]
+        return found
+
+    start = null.project(null.space.normals(1, seed))[:, 0]
+    found = invert_by(inverse, start, k, tol=tol, max_iter=max_iter, deadline=deadline)
+    return replace(found, values=np.maximum(found.values - shift, 0.0))

@@ -12,22 +12,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Protocol, Self
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from mustlink.eigen.penalized_lobpcg import smallest_penalized
-from mustlink.eigen.plain_solve import is_small
+from mustlink.constraints.links import NodeMatrix
+from mustlink.eigen.lobpcg import Lobpcg, lobpcg
+from mustlink.eigen.nested_iteration import Grids, guard, nested_start
+from mustlink.eigen.plain_solve import SINGLE_TOL, default_tolerance, is_small
 from mustlink.eigen.problem import DENSE, Floats, Problem, Solution, Solving, stage
-from mustlink.eigen.sharpness import SINGLE_TOL, default_tolerance
+from mustlink.eigen.ritz import rayleigh_ritz
 from mustlink.eigen.smooth_subspace import SmoothBasis, dense_operator
 from mustlink.eigen.solver import grids_of
 from mustlink.eigen.wide_spectrum import NOISE, is_definite, smallest_quotients
 from mustlink.errors import InputError
+from mustlink.linear.local_solve import Map, local_solve
+from mustlink.linear.multigrid.linked_cycle import LinkedCycle
 from mustlink.numeric import dense_algebra
-from mustlink.operators.constraint_operator import ConstraintOperator
+from mustlink.operators.constraint_operator import ConstraintOperator, local_operator
+from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, EigenResult
-from mustlink.space import Block, Space, Vector
+from mustlink.space import Block, LocalSpace, Space, Vector
 from mustlink.workspace import Workspace
 
 _SOLVERS = ("auto", "dense", "lobpcg")
@@ -234,3 +241,221 @@ def penalized_tolerance(n: int, *, single: bool = False) -> float:
     At least 1e-6 in single precision.
     """
     return max(SINGLE_TOL if single else 1e-8, default_tolerance(n) / 10)
+
+
+# --- Penalised problems at scale: LOBPCG, preconditioned on the graph and around the constraints
+#
+# Everything is verbs but `LinkedCycle` and `local_solve`, which want the nodes at home: they make
+# and factor matrices of the graph.
+
+
+class KnowingGrids(Grids, Protocol):
+    """Grids that may be told of a penalty."""
+
+    def knowing(self, rows: NDArray[np.int64], penalty: Callable[[Block], Block]) -> Self:
+        """The same with EᵀUE on the coarsest, U given as a product on `rows`."""
+        ...
+
+
+def smallest_penalized(
+    problem: PenalizedProblem,
+    grids: KnowingGrids | None,
+    k: int,
+    weights: tuple[float, float],
+    how: Solving,
+    start: Block | None = None,
+) -> EigenResult:
+    """The k smallest pairs by LOBPCG, orthonormal in the metric of the right side.
+
+    Preconditioner: the multigrid cycle of L̄, the identity on its null space Z and, for a positive
+    penalty, exact solves on the constrained nodes around both; for a linked one, which needs no
+    `grids`, the cycle of the graph with the links. `start` are vectors for a nearby parameter.
+    Stops at ‖(aL̄ + bU)v − θMv‖ <= tol·‖v‖, and turned round at tol·|σ|·‖right v‖, where μ = 0 is
+    solved if the links leave one component, and its σ shifted: beside θ = 10⁻⁷ a μ of 10⁻³ would
+    hide the error of v from the residual.
+    """
+    laplacian = problem.laplacian
+    room = laplacian.space.size - int(problem.without_constant)
+    block = min(k + guard(k), room)
+    shift = 0.0
+    if problem.linked:
+        cycle = LinkedCycle(laplacian, problem.penalty, *weights)
+        precondition: Map = lambda R: problem.project(cycle(R))  # noqa: E731
+        if problem.turned and cycle.linked.null.n_components == 1:
+            shift, problem = problem.turned, replace(problem, turned=0.0)
+    else:
+        assert grids is not None
+        precondition = _preconditioner(problem, grids, weights)
+    starts = [] if start is None else [start]
+    starts += _starts(problem, grids, precondition, block, how.seed)
+    assert how.tol is not None
+    found = lobpcg(
+        lambda V: problem.left(V, *weights),
+        _promising(problem, starts, block, weights),
+        Lobpcg(
+            min(k, block),
+            how.tol,
+            how.max_iter,
+            relative=problem.turned is not None,
+            deadline=how.deadline,
+        ),
+        M=None if problem.is_standard else lambda V: problem.right(V, *weights),
+        precondition=precondition,
+        project=problem.project,
+        space=laplacian.space,
+    )
+    residuals = problem.residuals(found.vectors, found.values, *weights)
+    convergence = replace(found.convergence, residuals=residuals)
+    return EigenResult(found.values / (1.0 - shift * found.values), found.vectors, convergence)
+
+
+def _preconditioner(
+    problem: PenalizedProblem, grids: KnowingGrids, weights: tuple[float, float]
+) -> Map:
+    a, b = weights
+    null, penalty, space = problem.laplacian.null, problem.penalty, problem.space
+    acts = b != 0.0 and not penalty.is_zero
+    if acts:
+        grids = grids.knowing(penalty.support, lambda X: penalty.inner(X) * (b / a))
+    cycle = grids.cycle()
+
+    def on_graph(R: Block) -> Block:
+        smooth = null.project(R)
+        found, rest = null.project(cycle(smooth)), space.copy(R)
+        space.blend(rest, 1.0, (smooth, -1.0))
+        space.blend(rest, 1.0, (found, 1.0 / a))
+        return rest
+
+    if not (acts and problem.positive):
+        return lambda R: problem.project(on_graph(R))
+    local = local_solve(problem.laplacian, problem.penalty, a, b)
+    whole = local.around(lambda V: problem.stiffness(V, a, b), on_graph)
+    return lambda R: problem.project(whole(R))
+
+
+def _starts(
+    problem: PenalizedProblem,
+    grids: Grids | None,
+    precondition: Map,
+    block: int,
+    seed: int,
+) -> list[Block]:
+    """Null vectors of the largest components, smooth vectors, responses to constraints, noise."""
+    laplacian = problem.laplacian
+    Z = laplacian.null.columns(np.arange(min(block, laplacian.null.n_components)))
+    noise = laplacian.space.normals(min(block, 8), seed + 1)
+    smooth = (
+        precondition(problem.project(noise))
+        if grids is None
+        else nested_start(laplacian, grids, block, seed)
+    )
+    pull = problem.penalty if problem.turned is None else problem.mass_update
+    pushed = laplacian.space.zeros(noise.shape[1]) if pull is None else pull.apply(noise)
+    return [Z, smooth, precondition(pushed), noise]
+
+
+def _promising(
+    problem: PenalizedProblem, starts: list[Block], block: int, weights: tuple[float, float]
+) -> Block:
+    """Rayleigh-Ritz in the span of the starts: its `block` smallest directions."""
+    space = problem.laplacian.space
+    parts = [space.copy(problem.project(X)) for X in starts]
+    for X in parts:
+        space.blend(X, 1.0 / np.maximum(space.norms(X), 1e-300))
+    left, right = ([side(X, *weights) for X in parts] for side in (problem.left, problem.right))
+    _, C = rayleigh_ritz(space, parts, left, right, count=block)
+    return space.combine(parts, C)
+
+
+# --- Eigenvectors of a Gaussian process's posterior covariance whose prior is the affinity itself
+#
+# With the covariance K = W + D (W, with loops that make it positive semidefinite) and observations
+# x_i = ±x_j of variance s², rows of F, the posterior covariance is
+#
+#     K' = K − KFᵀ(s²I + FKFᵀ)⁻¹FK,    D^-½K'D^-½ = I + S − R,
+#
+# so that its leading vectors are the smallest of L̄ + R, R >= 0 of as many columns as there are
+# constrained nodes, and nothing but on their neighbours.
+
+
+_CONSTRAINED = 3_000  # nodes, whose covariance is a dense matrix
+_NOTHING = 1e-12  # relative size below which an observation says nothing
+
+
+@dataclass(frozen=True, eq=False)
+class LostVariance:
+    """R(s²) = G·T·diag(1/(s² + σ))·TᵀGᵀ on the nodes of `support`.
+
+    `columns` G (s, c) is D^-½K of the c constrained nodes, `turn` T (c, r), `spectrum` σ (r,).
+    """
+
+    columns: sp.csr_matrix
+    turn: Block
+    spectrum: NDArray[np.float64]
+    support: NDArray[np.int64]
+    space: Space
+
+    def at(self, s2: float) -> ConstraintOperator:
+        """R for one variance s² of the observations."""
+        nothing = sp.csr_matrix((self.support.size,) * 2)
+        core = (self.turn / (s2 + self.spectrum)) @ self.turn.T
+        return ConstraintOperator(nothing, self.columns, core, self.support, self.space)
+
+    def inside(self, basis: SmoothBasis) -> LostVariance:
+        """BᵀRB on the coefficients of a smooth basis B."""
+        width = 1 + basis.p
+        rows = self.space.take(basis.whole, self.support)[:, :width]
+        H = sp.csr_matrix(rows.T @ (self.columns @ self.turn))
+        own = np.arange(width)
+        return LostVariance(H, np.eye(self.spectrum.size), self.spectrum, own, LocalSpace(width))
+
+
+def lost_variance(
+    laplacian: NormalizedLaplacian, observed: NodeMatrix, nodes: NDArray[np.int64]
+) -> LostVariance:
+    """R of the observations FᵀF = `observed`, which are of the rows `nodes`; raises InputError.
+
+    Of nodes that stand for several, of the means of their copies. Cost O(c³), c = len(nodes).
+    """
+    told = local_operator(observed, laplacian, nodes, scaled=False)
+    at = told.support
+    if at.size > _CONSTRAINED:
+        raise InputError(
+            f'prior: "affinity" takes the covariance of {at.size:,} constrained nodes, at most '
+            f'{_CONSTRAINED:,} will do; use prior="laplacian"'
+        )
+    copies = laplacian.copies[at]
+    values, U = dense_algebra.eigh(told.to_dense() / np.outer(copies, copies))
+    there = values > _NOTHING * np.abs(values).max(initial=0.0)
+    B = U[:, there] * np.sqrt(values[there])  # FᵀF = BBᵀ
+    degrees = laplacian.root_degree**2
+    near = laplacian.graph_weights[:, at].tocsc()
+    own = sp.csc_matrix((degrees[at], (at, np.arange(at.size))), shape=near.shape)
+    K: Any = sp.csr_matrix(near + own)
+    sigma, V = dense_algebra.eigh(B.T @ (K[at] @ B))
+    support = np.flatnonzero(np.diff(K.indptr)).astype(np.int64)
+    G = sp.csr_matrix(sp.diags_array(1.0 / laplacian.root_degree[support]) @ K[support])
+    return LostVariance(G, B @ V, np.maximum(sigma, 0.0), support, laplacian.space)
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorProblem(PenalizedProblem):
+    """(L̄ + R)v = θv, the smallest θ; the parameter is the noise, s² = noise²·`variance`."""
+
+    lost: LostVariance = field(kw_only=True)
+    variance: float = field(kw_only=True)
+
+    def restricted(self, basis: SmoothBasis) -> Self:
+        """BᵀL̄B and BᵀRB."""
+        return replace(super().restricted(basis), lost=self.lost.inside(basis))
+
+    def solve(
+        self,
+        value: float,
+        how: Solving,
+        work: Workspace | None = None,
+        start: Block | None = None,
+    ) -> Solution:
+        """The `columns` smallest pairs for one noise."""
+        known = replace(self, penalty=self.lost.at(value**2 * self.variance))
+        return PenalizedProblem.solve(known, value, how, work, start)

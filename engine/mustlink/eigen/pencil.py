@@ -15,21 +15,45 @@ follows from the rows along C.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator
 
+from mustlink.deadline import NEVER, Deadline
+from mustlink.eigen.arpack import (
+    OutOfTimeError,
+    as_operator,
+    inverse,
+    leading,
+    random_start,
+    until,
+)
+from mustlink.eigen.lobpcg import Lobpcg, lobpcg
+from mustlink.eigen.nested_iteration import Grids, guard, nested_start
+from mustlink.eigen.plain_solve import is_small
+from mustlink.eigen.problem import DENSE, FeasibleCuts, Solution, Solving, stage
+from mustlink.eigen.ritz import rayleigh_ritz
+from mustlink.eigen.smooth_subspace import smooth_basis
+from mustlink.eigen.solver import grids_of, laplacian_of, smallest_pairs
 from mustlink.eigen.wide_spectrum import NOISE, leading_pairs
+from mustlink.errors import InputError
+from mustlink.linear.cg import Map
+from mustlink.linear.multigrid.hierarchy import Hierarchy
 from mustlink.numeric import dense_algebra
 from mustlink.operators.constraint_operator import ConstraintOperator
-from mustlink.operators.laplacian import Block
-from mustlink.space import Dots, Gram
+from mustlink.result import Convergence
+from mustlink.space import Block, Dots, Gram, Small
+from mustlink.workspace import Workspace
 
 _SINGULAR = 1e-10  # share of ‖B‖ below which an eigenvalue of ZᵀBZ, or BZN, is zero
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,3 +243,283 @@ def dense_pencil(pencil: Pencil) -> PencilSolution:
     count = pencil.n_feasible()
     mu, W = mu[:count], W[:, :count]
     return finish(pencil, mu, pencil.project(W), complete=True)
+
+
+# --- The exact pencil at scale: leading pairs of S_B w = μL̄w by LOBPCG, preconditioned by
+# AMG(L̄)
+
+
+def leading_pencil(
+    pencil: Pencil,
+    grids: Grids,
+    k: int,
+    how: Solving,
+    *,
+    tol: float,
+    start: Block | None = None,
+) -> tuple[PencilSolution, Convergence]:
+    """The k pairs of largest μ, the feasible ones among them finished to (λ, v).
+
+    `start` (m, ·) are directions worth beginning with; smooth vectors and responses of the graph
+    to the constraints, L̄⁺Q̄x, are always added. Residuals are those of the full pencil.
+    """
+    laplacian = pencil.laplacian
+    room = laplacian.space.size - laplacian.null.n_components
+    b = min(k + guard(k), room)
+    X = _start_block(pencil, grids, b, how.seed, start)
+    rule = Lobpcg(
+        min(k, b),
+        tol,
+        how.max_iter,
+        largest=True,
+        norm_A=pencil.norm,
+        relative=True,
+        deadline=how.deadline,
+    )
+    found = lobpcg(
+        pencil.schur,
+        X,
+        rule,
+        M=pencil.metric,
+        precondition=grids.cycle(),
+        project=pencil.project,
+        space=laplacian.space,
+    )
+    feasible = pencil.n_feasible()
+    complete = feasible is not None and feasible <= found.values.size
+    solution = finish(pencil, found.values, found.vectors, complete)
+    residuals = pencil.residuals(solution.vectors, solution.lam)
+    convergence = Convergence(
+        "lobpcg", found.convergence.reason, found.convergence.iterations, residuals, tol
+    )
+    return solution, convergence
+
+
+def _start_block(pencil: Pencil, grids: Grids, b: int, seed: int, start: Block | None) -> Block:
+    """B directions: given ones, smooth ones, responses to the constraints, random ones."""
+    laplacian, space = pencil.laplacian, pencil.laplacian.space
+    smooth = nested_start(laplacian, grids, b, seed)
+    noise = space.normals(b, seed + 1)
+    parts = [smooth, grids.cycle()(noise)]
+    space.blend(noise, 1.0, (smooth, 1.0))
+    parts.insert(1, grids.cycle()(laplacian.null.project(pencil.Q.apply(noise))))
+    del smooth, noise  # blocks as wide as all vectors: as few at a time as can be
+    if start is not None:
+        parts.insert(0, start)
+    for i in range(len(parts)):
+        parts[i] = pencil.project(parts[i])
+        space.blend(parts[i], 1.0 / np.maximum(space.norms(parts[i]), 1e-300))
+    # Rayleigh-Ritz in their span picks the b most promising.
+    images = [pencil.schur(X) for X in parts], [laplacian.apply(X) for X in parts]
+    _, C = rayleigh_ritz(space, parts, *images, count=b, largest=True)
+    del images
+    return space.combine(parts, C)
+
+
+def shift_invert_pencil(
+    pencil: Pencil,
+    grids: Hierarchy,
+    k: int,
+    *,
+    tol: float,
+    max_iter: int = 500,
+    seed: int = 0,
+    deadline: Deadline = NEVER,
+) -> tuple[PencilSolution, Convergence]:
+    """The k leading pairs of S_B w = μL̄w by ARPACK with L̄⁺ by AMG-CG."""
+    laplacian = pencil.laplacian
+    m = laplacian.size
+
+    def within(apply: Map) -> LinearOperator:
+        return as_operator(m, lambda x: pencil.project(apply(pencil.project(x[:, None]))).ravel())
+
+    def outside(x: Floats) -> Floats:
+        return x - pencil.project(x[:, None]).ravel()
+
+    A, L = until(deadline, within(pencil.schur)), within(pencil.metric)
+    solve = _confined(pencil, inverse(laplacian, grids, min(tol, 1e-8) * 0.1))
+    # The identity outside the space searched makes the metric definite; A is zero there.
+    M = as_operator(m, lambda x: L @ x + outside(x))
+    Minv = as_operator(m, lambda x: solve(pencil.project(x[:, None]).ravel()) + outside(x))
+    start = random_start(laplacian, seed)
+    mu, W = leading(A, k, M=M, Minv=Minv, tol=tol, maxiter=max_iter, v0=start)
+    order = np.argsort(mu)[::-1]
+    feasible = pencil.n_feasible()
+    complete = feasible is not None and feasible <= k
+    solution = finish(pencil, mu[order], pencil.project(W[:, order]), complete)
+    residuals = pencil.residuals(solution.vectors, solution.lam)
+    reason = "tolerance" if mu.size >= k else "max_iter"
+    return solution, Convergence("ARPACK shift-invert", reason, 0, residuals, 10 * tol)
+
+
+def _confined(pencil: Pencil, plain: LinearOperator) -> Callable[[Floats], Floats]:
+    """L̄⁺ confined to the space searched: H the directions held, x − Y(HᵀY)⁻¹Hᵀx, Y = L̄⁺H."""
+    H = pencil.held
+    if H.shape[1] == 0:
+        return lambda x: plain @ x
+    Y = np.column_stack([plain @ h for h in H.T])
+    correction = dense_algebra.solve((H.T @ Y).T, Y.T).T
+
+    def solve(x: Floats) -> Floats:
+        s = plain @ x
+        return np.asarray(s - correction @ (H.T @ s), dtype=np.float64)
+
+    return solve
+
+
+# --- WD14's feasible set: pairs of the pencil with λ > 0, by the solver that suits its size
+
+
+_LEAST_BLOCKS = 9  # of LOBPCG for a pencil, at least: X, P, W and their products with both sides
+_MANY = 60  # feasible pairs up to which all of them are computed
+
+
+def feasible_pairs(
+    pencil: Pencil,
+    k: int,
+    how: Solving = DENSE,
+    work: Workspace | None = None,
+    start: Block | None = None,
+) -> tuple[PencilSolution, Convergence]:
+    """Pairs with λ > 0 and ‖v‖² = vol (WD14 Alg. 1 lines 8 and 9): all, where few or m is small.
+
+    With thousands of them (small or negative β) the leading 3K + 10 by 1/λ. Without `work`, inside
+    a subspace, LAPACK it is.
+    """
+    if how.solver == "lanczos":
+        raise InputError('solver: "lanczos" has no form for the pencil; use "shift-invert"')
+    if (
+        work is None
+        or how.solver == "dense"
+        or (how.solver == "auto" and is_small(pencil.laplacian))
+    ):
+        with stage(work, "pencil"):
+            solution = dense_pencil(pencil)
+            residuals = pencil.residuals(solution.vectors, solution.lam)
+        return solution, Convergence("dense", "direct", 0, residuals, 1e-8)
+    grids = grids_of(work)
+    m = pencil.laplacian.size
+    room = m - pencil.laplacian.null.n_components - 1
+    feasible = pencil.n_feasible()
+    few = feasible is not None and feasible <= max(_MANY, 4 * k)
+    wanted = min(max(feasible, 1) if few and feasible is not None else 3 * k + 10, room)
+    tol = pencil_tolerance(m) if how.tol is None else how.tol
+    width = wanted + guard(wanted)
+    blocks = _LEAST_BLOCKS * (4 if work.single else 8) * m * width
+    work.recorder.budget.ask(blocks, f"{width} vectors of the full problem on {m} nodes")
+    with stage(work, "pencil"):
+        if how.solver == "shift-invert":
+            most = 10 * how.max_iter
+            with suppress(OutOfTimeError):  # LOBPCG has its start to give
+                return shift_invert_pencil(
+                    pencil,
+                    grids,
+                    wanted,
+                    tol=tol,
+                    max_iter=most,
+                    seed=how.seed,
+                    deadline=how.deadline,
+                )
+        return leading_pencil(pencil, grids, wanted, how, tol=tol, start=start)
+
+
+def pencil_tolerance(n: int) -> float:
+    """Residual ‖L̄v − λBv‖/‖L̄v‖ asked for when the caller names none: 1e-8, 1e-3 from 20,000 on."""
+    return 1e-8 if n <= 20_000 else 1e-3
+
+
+def unconstrained(k: int, how: Solving, work: Workspace) -> Solution:
+    """Q = 0: the pencil is L̄v = −λβv with β < 0, that is the K − 1 smoothest vectors beside z.
+
+    Components come first, as vectors of cost 0.
+    """
+    laplacian = laplacian_of(work)
+    found = smallest_pairs(work, k - 1, solver=how.solver, tol=how.tol, seed=how.seed)
+    had = found.convergence
+    basis = smooth_basis(laplacian, found.values, found.vectors, had.residuals)
+    parts = basis.p - found.values.size
+    values = np.concatenate([np.zeros(parts), found.values])[: k - 1]
+    V = basis.space.columns(basis.vectors, slice(1, 1 + values.size))
+    basis.space.blend(V, np.sqrt(laplacian.volume))
+    convergence = replace(had, residuals=basis.residuals[: values.size])
+    return Solution(V, values, values * laplacian.volume, 0.0, 0.0, convergence)
+
+
+# --- Every feasible cut by what it costs and what it keeps, in the joint numerical range (WD14
+# §5.2)
+#
+# J(L̄, Q̄) = {(vᵀL̄v, vᵀQ̄v) : ‖v‖ = 1} (eq. 14) holds all cuts there are. It is convex (Brickman
+# 1961,
+# n >= 3), so that the leading eigenvector of cosθ·L̄ + sinθ·Q̄ is the point of its boundary that
+# lies
+# farthest in the direction θ. That is done with small matrices only: those of a smooth subspace or
+# of
+# a small graph as they are; of a larger problem those in the span of the cuts that were found,
+# where
+# the boundary is one of a part of J.
+
+
+DIRECTIONS = 48
+_SMALL = 300  # rows of L̄ up to which it is taken as it is: 0.1 s for all directions
+_SPAN = 60  # cuts whose span is taken of a larger one
+_DEPENDENT = 1e-10  # share of the largest eigenvalue of a Gram matrix that is rounding
+
+
+def feasible_cuts(pencil: Pencil, found: PencilSolution, used: int) -> FeasibleCuts:
+    """What there is to tell of the cuts of a pencil. Cost: some products with L̄ and Q̄ at most."""
+    volume = pencil.laplacian.volume
+    found = found.cheapest(found.lam.size)
+    size = pencil.laplacian.size
+    A, B = _inside(pencil, np.eye(size) if size <= _SMALL else _span(pencil, found.vectors))
+    plain = np.zeros((0, 2))
+    if size <= _SMALL:
+        values, X = dense_algebra.eigh(A)
+        plain = np.column_stack([values, _forms(B, X)])[pencil.laplacian.null.n_components :]
+    return FeasibleCuts(
+        found.cost,
+        pencil.Q.forms(found.vectors),
+        found.lam,
+        min(used, found.lam.size),
+        pencil.beta * volume,
+        volume,
+        found.complete,
+        volume * boundary(A, B),
+        volume * plain,
+        "all" if size <= _SMALL else "found",
+    )
+
+
+def boundary(A: Small, B: Small, directions: int = DIRECTIONS) -> Floats:
+    """Points (xᵀAx, xᵀBx), ‖x‖ = 1, (d, 2): the farthest of J(A, B) in directions all round.
+
+    A and B (b, b) are symmetric. The directions are even where both are scaled to one size.
+    """
+    sizes = [max(float(np.abs(M).max(initial=0.0)), 1e-300) for M in (A, B)]
+    last, points = len(A) - 1, []
+    for theta in np.linspace(0.0, 2.0 * np.pi, directions, endpoint=False):
+        C = np.cos(theta) / sizes[0] * A + np.sin(theta) / sizes[1] * B
+        X = dense_algebra.eigh(C, subset=(last, last))[1]
+        points.append((_forms(A, X)[0], _forms(B, X)[0]))
+    return np.array(points)
+
+
+def _inside(pencil: Pencil, S: Block) -> tuple[Small, Small]:
+    """L̄ and Q̄ in an orthonormal basis of span(S), which is never formed."""
+    space = pencil.laplacian.space
+    g, turn = dense_algebra.eigh(space.gram(S, S))
+    kept = g > _DEPENDENT * g.max(initial=0.0)
+    C = turn[:, kept] / np.sqrt(g[kept])
+    A = C.T @ space.gram(S, pencil.laplacian.apply(S)) @ C
+    return (A + A.T) / 2, C.T @ pencil.Q.within(S) @ C
+
+
+def _span(pencil: Pencil, V: Block) -> Block:
+    """The trivial cut D^½1 and the cheapest ones."""
+    space, root = pencil.laplacian.space, pencil.laplacian.root_degree
+    trivial = space.column(np.asarray(root, dtype=V.dtype))
+    return space.stack([trivial, space.columns(V, slice(0, _SPAN))])
+
+
+def _forms(M: Small, X: Small) -> Floats:
+    """Every xᵀMx."""
+    return np.asarray((X * (M @ X)).sum(axis=0), dtype=np.float64)

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.deadline import NEVER, Deadline
-from mustlink.eigen.joint_range import FeasibleCuts
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.result import Convergence
 from mustlink.space import Block
@@ -34,6 +33,29 @@ class Solving:
     max_iter: int = 300
     seed: int = 0
     deadline: Deadline = NEVER
+
+
+@dataclass(frozen=True, eq=False)
+class FeasibleCuts:
+    """All feasible cuts that are known, ‖v‖² = vol, rising in cost: r of them, `used` first.
+
+    `cost` vᵀL̄v (r,), `alpha` vᵀQ̄v (r,) and `values` λ (r,), with α = β + cost/λ > β (Lemma 1);
+    `beta` is WD14's, a multiple of vol. `complete`: no others are feasible. `boundary` (d, 2) goes
+    round J, `plain` (q, 2) are L̄'s own vectors but its null space; both are pairs (cost, α) of
+    vectors with ‖v‖² = vol, of the `inside`: "all" of L̄, or "found", the span of the cuts, where
+    no plain ones are known.
+    """
+
+    cost: Floats
+    alpha: Floats
+    values: Floats
+    used: int
+    beta: float
+    volume: float
+    complete: bool
+    boundary: Floats
+    plain: Floats
+    inside: str
 
 
 @dataclass(frozen=True, eq=False)

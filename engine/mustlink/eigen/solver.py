@@ -10,11 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.eigen.arpack import OutOfTimeError
-from mustlink.eigen.carried_basis import carried_basis
 from mustlink.eigen.nested_iteration import guard
-from mustlink.eigen.plain_solve import WITHOUT_GRIDS, choose, plain_solve
-from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance, unconverged
-from mustlink.eigen.smooth_subspace import SmoothBasis, smooth_basis
+from mustlink.eigen.plain_solve import (
+    WITHOUT_GRIDS,
+    choose,
+    default_tolerance,
+    plain_solve,
+    regularized_tolerance,
+    tell_end,
+)
+from mustlink.eigen.smooth_subspace import SmoothBasis, carried_basis, smooth_basis
 from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.graph.derived import Key
 from mustlink.graph.graph import Graph
@@ -24,13 +29,12 @@ from mustlink.linear.direct_inverse import FEW, DirectInverse, direct_bytes
 from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy, without_coarse_grids
 from mustlink.operators.laplacian import NormalizedLaplacian, normalized_laplacian
 from mustlink.operators.protocol import Preconditioner
-from mustlink.operators.regularized_laplacian import RegularizedLaplacian
 from mustlink.result import Convergence, EigenResult
 from mustlink.stopping import MAX_ITER, STAGNATED, TIME_LIMIT
 from mustlink.workspace import Workspace
-from mustlink.workspace.keys import SolutionKey
+from mustlink.workspace.workspace import SolutionKey
 
-_BASIS_STEPS = 200
+BASIS_STEPS = 200
 _TELLING = 100  # steps of LOBPCG within which grids that fit the weights let it converge
 _LEAST_BLOCKS = 6  # of LOBPCG, at least: X, P, W and their products
 BASIS_TOL = 1e-2  # a smooth subspace need not be sharper: what is clustered is its whole span
@@ -91,9 +95,7 @@ def laplacian_of(work: Workspace) -> NormalizedLaplacian:
     graph, recorder = work.graph, work.recorder
     if work.tau > 0.0:
         plain = laplacian_of(work.regularized(0.0))
-        return work.remember(
-            LaplacianKey(work.single), lambda: RegularizedLaplacian.of_plain(plain, work.tau)
-        )
+        return work.remember(LaplacianKey(work.single), lambda: plain.regularized(work.tau))
 
     def ordered() -> NDArray[np.int64]:
         with recorder.stage("order of the nodes"):
@@ -175,10 +177,7 @@ def _compute(work: Workspace, key: PairsKey) -> EigenResult:
     if failed and grids is not None and grids.sure is None and key.solver == "lobpcg":
         found = _surer(work, grids, key, found)
     assert found is not None
-    if found.convergence.reason == TIME_LIMIT:
-        work.recorder.leave_out(found.convergence.status)
-    elif found.convergence.reason == STAGNATED:
-        work.recorder.warn(unconverged(work, found.convergence))
+    tell_end(work.recorder, found.convergence, single=work.single)
     return found
 
 
@@ -239,11 +238,11 @@ def smoothest(
     count = min(p, laplacian.size - laplacian.null.n_components)
     sharpness = BASIS_TOL if tol is None else tol
     solver = _spanning(work, count, solver, sharpness)
-    asked = (work.single, solver, sharpness, _BASIS_STEPS, seed, work.memory, count)
+    asked = (work.single, solver, sharpness, BASIS_STEPS, seed, work.memory, count)
     limit = work.recorder.deadline.limit
-    if isinstance(laplacian, RegularizedLaplacian):
+    if laplacian.ground is not None:
         plain = laplacian_of(work.regularized(0.0))
-        steps = {"max_iter": _BASIS_STEPS, "seed": seed}
+        steps = {"max_iter": BASIS_STEPS, "seed": seed}
         found = smallest_pairs(work, count, solver=solver, tol=sharpness, **steps)
         return work.remember(
             CarriedKey(*asked, limit=limit), lambda: carried_basis(plain, laplacian, found)

@@ -25,7 +25,7 @@ def _term(
     partial: Any,
 ) -> None:  # fmt: skip
     a, b, c = weights[0], weights[1], weights[2]
-    n, width = V.shape
+    n, width = out.shape
     width = nb.uint64(width)
     for part in nb.prange(partial.shape[0]):
         for i in range(nb.uint64(part * rows), nb.uint64(min((part + 1) * rows, n))):
@@ -57,9 +57,10 @@ def next_term(
 ) -> tuple[float, float]:
     """Write out = a·SV + b·V + c·old, `weights` (a, b, c); return ⟨out, V⟩ and ‖out‖² (Frobenius).
 
-    S CSR (n, n), `out` neither V nor old. Cost: one product and nothing else.
+    S CSR (n, m), V (m, b), of which the first n rows are those of the result; `out` neither V nor
+    old. Cost: one product and nothing else.
     """
-    partial = np.zeros((max(1, -(-V.shape[0] // _ROWS)), 2))
+    partial = np.zeros((max(1, -(-out.shape[0] // _ROWS)), 2))
     arrays = S.indptr, S.indices, S.data, V, old, np.array(weights)
     _term(S.nnz * V.shape[1], *arrays, _ROWS, out, partial)
     inner, square = partial.sum(axis=0)

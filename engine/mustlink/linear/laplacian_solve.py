@@ -14,8 +14,8 @@ import contextlib
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.budget import Budget
 from mustlink.cost.method_cost import ELIMINATED, TOGETHER
+from mustlink.cost.process_memory import Budget
 from mustlink.deadline import NEVER, Deadline
 from mustlink.errors import NumericalError, OutOfMemoryError
 from mustlink.linear.approximate_cholesky import ApproximateCholesky, elimination_bytes

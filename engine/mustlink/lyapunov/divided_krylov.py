@@ -31,7 +31,7 @@ from mustlink.lyapunov.pair_propagation import (
 from mustlink.lyapunov.pairs_by_regions import SpreadPairs, counts_of, spread_pairs
 from mustlink.lyapunov.sources import Sources, given_pairs
 from mustlink.observe import Recorder
-from mustlink.operators.divided_laplacian import DividedMatrix
+from mustlink.operators.sparse_operator import DividedMatrix
 
 _NODE = 2_048  # bytes a node for a batch where `MEMORY` is less: the same for any number of ranks
 

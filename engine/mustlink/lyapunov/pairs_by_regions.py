@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.cost.stored_cost import region_bytes
+from mustlink.cost.method_cost import region_bytes
 from mustlink.linear.by_columns import Advance
 from mustlink.lyapunov.diffusion import Diffusion
 from mustlink.lyapunov.equation import Problem

@@ -1,36 +1,45 @@
-"""What all clusterers share: labels back to the caller's nodes, new points, doubts about sizes."""
+"""What all clusterers share: K, labels of rows, new points, lasting numbers, confidence."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import check_choice, check_n_clusters
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import MOST_COUNTED, Cost, eigenvectors
-from mustlink.eigen.solver import laplacian_of
+from mustlink.eigen.memory_work import in_memory
+from mustlink.eigen.work import MEMORY, Work
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
-from mustlink.methods.hierarchies import Hierarchies
-from mustlink.methods.lasting_numbers import LastingNumbers
-from mustlink.methods.soft_clusters import SoftClusters
-from mustlink.observe import Recorder
-from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.graph import Graph
+from mustlink.graph.stored import StoredGraph
+from mustlink.kernels.threads import threads
+from mustlink.methods.doubts import note_alone, warn_of_components, warn_of_sizes
+from mustlink.methods.hierarchy import Hierarchy, cut_into, grown_tree
+from mustlink.methods.homes import COUNTS, words_of
+from mustlink.observe import Recorder, Unheard, recorded
 from mustlink.result import Report
+from mustlink.rounding.memberships import Evidence, Trust
+from mustlink.rounding.merge_tree import renumbered
 from mustlink.scores import network_scores, satisfaction
-from mustlink.scores.cuts import few_nodes
+from mustlink.selection.calibration import Calibration, HeldOut, calibrated, usual
 from mustlink.selection.cluster_count import count_clusters
+from mustlink.selection.held_out import can_hold_out
+from mustlink.state import found_by_fit
 from mustlink.workspace import Workspace
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_GIANT = 0.95  # share of the nodes in one cluster that a person should look at
-_MUCH = 0.5  # share of the nodes of a component that is worth to be clustered by itself
+_FITS, _HELD = 3, 1 / 3  # fits to parts of what is known, by which confidence is calibrated
 ISOLATED = ("drop", "assign")
 AUTO = "auto"
 USUAL_CLUSTERS = 8  # where nobody says how many, as in scikit-learn
@@ -38,9 +47,6 @@ USUAL_CLUSTERS = 8  # where nobody says how many, as in scikit-learn
 
 @dataclass(eq=False, repr=False)
 class GraphClusterer(
-    LastingNumbers,
-    Hierarchies,
-    SoftClusters,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     ClusterMixin,
@@ -58,6 +64,29 @@ class GraphClusterer(
     n_clusters: int | str | None = None
     _: KW_ONLY
     isolated: str = "drop"
+
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY})  # where it runs
+    _places_known: ClassVar[bool] = False  # whether it looks up nodes that something is known of
+
+    _trusts_edges: ClassVar[bool] = True  # whether nodes of a cluster are linked to each other
+
+    # What fits find. No annotations: of these a dataclass makes parameters.
+    _names = None  # type: Mapping[int, str] | None
+    _first_new = 0  # no cluster ever had this number or a larger one
+    _calibrated = None  # type: tuple[Ints, Calibration] | None  # and the labels that it is of
+    _given = None  # type: Constraints | None  # about rows
+    _hierarchy = None  # type: Hierarchy | None
+
+    def _check(self) -> None:
+        """Raise InputError for parameters that make no sense."""
+
+    def _in_memory_only(self) -> dict[str, bool]:
+        """Parameters, and whether their values run in memory alone."""
+        return {"isolated": self.isolated != "drop"}
+
+    def _columns(self, k: int) -> int:
+        """Eigenvectors that are computed together for k clusters, at most."""
+        return k
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
@@ -123,58 +152,68 @@ class GraphClusterer(
         """Whether K is the number of classes, where labels name them."""
         return self.n_clusters is None or self.n_clusters == AUTO
 
+    def _named_clusters(self, n_classes: int) -> Any:
+        """K as asked for, or as many as classes are named; AUTO where it is to be counted."""
+        if self._follows_labels and n_classes > 1:
+            return n_classes
+        return USUAL_CLUSTERS if self.n_clusters is None else self.n_clusters
+
     def _clusters(
-        self, work: Workspace, n_classes: int, seed: int, known: Constraints | None = None
+        self, work: Any, n_classes: int, seed: int, known: Constraints | None = None
     ) -> int:
         """K, checked against the nodes that can be clustered at all; labels name `n_classes`.
 
         `known` may have pairs of nodes that tell.
         """
-        graph, recorder = work.graph, work.recorder
-        asked, self._counted = self.n_clusters, None
+        work = in_memory(work)
+        recorder, n = work.recorder, work.n_nodes
+        asked, self._counted = self._named_clusters(n_classes), None
         if self._follows_labels and n_classes > 1:
-            asked, self._counted = n_classes, "classes among the labels"
+            self._counted = "classes among the labels"
         elif asked == AUTO:
-            count = count_clusters(work, seed, known)
+            if work.home != MEMORY:
+                raise InputError(COUNTS)
+            count = count_clusters(work.view, seed, known)
             asked, self._counted = count.k, count.reason
             if count.doubt is None:
                 recorder.note(f"n_clusters: {count.k} counted; {count.reason}")
             else:
                 recorder.warn(f"n_clusters: {count.k} taken; {count.doubt}")
-        elif asked is None:
-            asked = USUAL_CLUSTERS
+        elif self.n_clusters is None:
             recorder.note(f"n_clusters: {asked} taken, for nobody said how many clusters there are")
-        k = check_n_clusters(asked, graph.n_nodes)
-        if k > 1 and graph.info.get("all_equal"):
+        k = check_n_clusters(asked, n)
+        if k > 1 and work.info.get("all_equal"):
             raise InputError(
-                f"n_clusters: {k} clusters asked of 1 distinct row: all {graph.n_rows} points are "
-                "equal; check that the right columns were read"
+                f"n_clusters: {k} clusters asked of 1 distinct row: all {work.graph.n_rows} points "
+                "are equal; check that the right columns were read"
             )
-        linked = int(np.count_nonzero(graph.degrees))
+        linked = work.look.n_linked
         if k > linked:
             raise InputError(
-                f"n_clusters: {k} clusters asked for, but only {linked} of {graph.n_nodes} nodes "
+                f"n_clusters: {k} clusters asked for, but only {linked} of {n} nodes "
                 "have an edge; ask for fewer"
             )
         return k
 
-    def _in_one(self, work: Workspace, known: Constraints) -> Self:
-        """K = 1, with which loops over K begin: all nodes that have an edge are one cluster."""
-        graph, recorder, laplacian = work.graph, work.recorder, laplacian_of(work)
-        found = self._labels(laplacian, np.zeros(laplacian.size, dtype=np.int64), 1, recorder)
-        self.labels_ = graph.spread(found)
-        self.embedding_ = graph.spread(laplacian.leave(np.ones((laplacian.size, 1))))
+    def _in_one(self, work: Any, known: Constraints) -> Self:
+        """K = 1: all nodes that have an edge are one cluster."""
+        work = in_memory(work)
+        space, root = work.space, work.laplacian.root_degree
+        clusters = space.rowwise(lambda r: np.where(r > 0, 0, -1), root)
+        rows = space.rowwise(lambda r: (r > 0)[:, None].astype(np.float64), root)
+        self.labels_ = self._labels(work, clusters, 1)
+        self.embedding_ = work.leave(rows)
         self.eigenvalues_ = np.zeros(1)
-        self.graph_ = graph
+        self.graph_ = work.graph
         self.report_ = Report(
-            method=type(self).__name__,
-            n_nodes=graph.n_rows,
+            method=f"{type(self).__name__}{words_of(work.home)}",
+            n_nodes=self.labels_.size,
             n_clusters=1,
-            choices={"why": "one cluster asked for", "graph": dict(graph.info)},
+            choices={"why": "one cluster asked for", "graph": dict(work.info)},
             convergence=None,
             satisfaction=None if known.is_empty else satisfaction(self.labels_, known.as_given),
-            **recorder.told(),
-            extra={"n_components": graph.n_components},
+            **work.recorder.told(),
+            extra={"n_components": work.n_components},
         )
         return self
 
@@ -184,7 +223,7 @@ class GraphClusterer(
         if self.n_clusters == AUTO:
             counted = {"n_clusters": [self.report_.n_clusters, self._counted]}
             self.report_ = replace(self.report_, choices={**counted, **self.report_.choices})
-        if graph.is_network:
+        if isinstance(graph, Graph) and graph.is_network:
             labels = self.labels_[graph.first_rows]
             warn_of_components(graph.components, labels, recorder)
             more = {**self.report_.extra, "network": network_scores(graph, labels)}
@@ -194,79 +233,222 @@ class GraphClusterer(
             )
         return self
 
-    def _labels(
-        self, laplacian: NormalizedLaplacian, found: Ints, k: int, recorder: Recorder
-    ) -> Ints:
-        """Labels in the caller's order; isolated nodes -1, or in the largest cluster."""
-        labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
-        labels[laplacian.nodes] = found
-        warn_of_sizes(found, k, recorder, laplacian.weights)
-        alone = laplacian.n_nodes - laplacian.size
-        if alone:
+    def _labels(self, work: Work, clusters: Any, k: int) -> Ints:
+        """Labels of the caller's rows; isolated nodes -1, or in the largest cluster."""
+        labels, sizes = work.labels_of_rows(clusters), work.cluster_sizes(clusters, k)
+        warn_of_sizes(sizes, k, work.recorder)
+        if work.isolated:
             if self.isolated == "assign":
-                labels[labels < 0] = int(np.bincount(found, laplacian.weights).argmax())
+                labels[labels < 0] = int(sizes.argmax())
             done = "put in the largest cluster" if self.isolated == "assign" else "labelled -1"
-            note_alone(alone, done, recorder)
+            note_alone(work.isolated, done, work.recorder)
         return labels
 
+    # --- names, and numbers that mean the same cluster from one refit to the next
 
-def note_alone(count: int, done: str, recorder: Recorder) -> None:
-    """Tell what was done with so many nodes without an edge."""
-    noun = "node has" if count == 1 else "nodes have"
-    recorder.note(f"{count} {noun} no edge and cannot be clustered: {done}")
+    @property
+    def cluster_names_(self) -> dict[int, str]:
+        """Names that the person gave to clusters, by number; they stay while the cluster does."""
+        check_is_fitted(self)
+        return dict(self._names or {})
 
+    def name_clusters(self, names: Mapping[int, str]) -> Self:
+        """Give names to clusters by their numbers in `labels_`; "" takes one away. InputError."""
+        check_is_fitted(self)
+        there = set(np.unique(self.labels_[self.labels_ >= 0]).tolist())
+        found = self.cluster_names_
+        if not isinstance(names, Mapping):
+            told = f"{type(names).__name__} given"
+            raise InputError(f"names: {told}; give them by number: {{0: 'cats', 3: 'dogs'}}")
+        for number, name in names.items():
+            if number not in there:
+                raise InputError(f"names: no cluster has number {number}; labels_ tells which do")
+            if not isinstance(name, str):
+                raise InputError(f"names: {name!r} for cluster {number}; give text")
+            found[int(number)] = name
+        self._names = {number: name for number, name in sorted(found.items()) if name}
+        found_by_fit(self, "_names")
+        return self
 
-def warn_of_sizes(
-    clusters: Ints, k: int, recorder: Recorder, weights: NDArray[np.float64] | None = None
-) -> None:
-    """Warn of a cluster with nearly all of the nodes, of crumbs, and of clusters without any."""
-    there = clusters >= 0
-    sizes = np.bincount(clusters[there], None if weights is None else weights[there])
-    largest = sizes.max() / sizes.sum()
-    if largest > _GIANT and k > 1:
-        recorder.warn(
-            f"one cluster holds {largest:.1%} of the nodes, the others are small groups on its "
-            "rim or apart from it; look before relying on it"
+    def _numbers_anew(self) -> None:
+        """Forget names and numbers: clusters are numbered by other classes."""
+        self._names, self._first_new = None, 0
+
+    def _numbered_as(self, before: Ints, recorder: Recorder, verb: str = "refit") -> Self:
+        """Give clusters the numbers they had `before` (b,), b <= n; the report tells what changed.
+
+        Rows that are new, n − b, move with their clusters.
+        """
+        first = max(self._first_new, int(before.max(initial=-1)) + 1)
+        old = np.full(self.labels_.size, -1, dtype=np.int64)
+        old[: before.size] = before
+        found = renumbered(old, self.labels_, first)
+        self._reorder(found.labels)
+        self.labels_ = found.labels
+        self._first_new = max(first, int(found.labels.max(initial=-1)) + 1)
+        self._names = {
+            number: name for number, name in self.cluster_names_.items() if number not in found.gone
+        }
+        moved = float(np.mean(found.labels[: before.size] != before)) if before.size else 0.0
+        recorder.note(f"{verb}: {moved:.2%} of the nodes changed their cluster")
+        if found.new or found.gone:
+            told = [f"new {', '.join(map(str, found.new))}"] if found.new else []
+            told += [f"gone {', '.join(map(str, found.gone))}"] if found.gone else []
+            recorder.note(f"{verb}: clusters {'; '.join(told)}")
+        changed = {"new": list(found.new), "gone": list(found.gone)}
+        more = {**self.report_.extra, "changed": moved, "clusters_changed": changed}
+        told_by = recorder.told()
+        self.report_ = replace(
+            self.report_, extra=more, notes=told_by["notes"], warnings=told_by["warnings"]
         )
-    count = np.count_nonzero(sizes)
-    crumbs = few_nodes(sizes, k)
-    if largest <= _GIANT and 2 * np.count_nonzero(crumbs) > k:
-        recorder.warn(
-            f"{np.count_nonzero(crumbs)} of {k} clusters are crumbs, {sizes[crumbs].sum():,.0f} of "
-            f"{sizes.sum():,.0f} nodes together: groups that hang on the rest by few edges; ask "
-            "for fewer clusters, or add more to the degrees: NCut's regularization=1"
-        )
-    if count < k:
-        recorder.warn(
-            f"only {count} of {k} clusters have nodes: the vectors tell no more groups apart; ask "
-            "for fewer clusters or give more constraints"
-        )
+        return self
 
+    def _reorder(self, labels: Ints) -> None:
+        """Put what has a column a cluster in the order of the numbers that `labels_` will have."""
 
-def warn_of_components(components: NDArray[Any], labels: Ints, recorder: Recorder) -> None:
-    """Warn where clusters (n,) are whole `components` (n,): they can be had without clustering."""
-    linked = labels >= 0
-    component, labels = components[linked], labels[linked]
-    if np.unique(labels).size < 2:
-        return
-    of_component = np.empty(int(component.max()) + 1, dtype=np.int64)
-    of_component[component] = labels
-    if not (of_component[component] == labels).all():
-        return
-    said = ""
-    linked_components = np.unique(component)
-    heaps = np.bincount(of_component[linked_components])
-    heap, share = int(heaps.argmax()), np.bincount(component).max() / component.size
-    if heaps[heap] > 1:
-        together = np.count_nonzero(labels == heap) / labels.size
-        said += (
-            f"; cluster {heap} is a heap of {heaps[heap]:,} components with {together:.1%} of the "
-            f"nodes, which nothing joins: there are {linked_components.size:,} components, each of "
-            "which may be one cluster"
-        )
-    if share > _MUCH:
-        said += f"; the largest has {share:.1%} of the nodes, cluster it by itself"
-    recorder.warn(
-        "all clusters are whole components of the graph: no edge is cut, and nothing within a "
-        f"component is told apart{said}; ask for more clusters to cut components, too"
-    )
+    # --- how sure it is, from `labels_`, `embedding_` and `graph_`
+
+    @property
+    def membership_(self) -> Floats:
+        """Share of every cluster in every node (n, K); rows sum to 1, 0 where `labels_` is -1.
+
+        p_ic ∝ a_ic^α · (‖x_i − μ_c‖² + v_c)^-β: a_ic the share of the node's edges that goes to
+        cluster c, with one more edge spread over all clusters, x_i its row of the embedding, μ_c
+        and v_c the cluster's mean row and mean squared distance from it; α and β are those of
+        `calibration_`. `labels_` has the largest of a row: a node whose edges say otherwise is
+        nearly a tie. Nodes without an edge that were put in a cluster (`isolated="assign"`) have
+        the clusters' sizes to the power α. Computed anew when asked for, in O(nnz + nKr).
+        """
+        calibration = self.calibration_
+        with threads(self.n_jobs):
+            found = self._evidence().all_memberships(calibration.trust)
+        rows: Floats = self.graph_.spread(found)
+        return rows
+
+    @property
+    def confidence_(self) -> Floats:
+        """Chance that a node is in its cluster by right, (n,): its own entry of `membership_`.
+
+        1/K is a guess, 0 stands where `labels_` is -1. By blocks of rows, without (n, K).
+        """
+        calibration = self.calibration_
+        with threads(self.n_jobs):
+            found = self._evidence().confidence(calibration.trust)
+        rows: Floats = self.graph_.spread(found)
+        return rows
+
+    @property
+    def calibration_(self) -> Calibration:
+        """α and β of `membership_`: by labels and pairs held out of further fits, else usual ones.
+
+        Where the person gave enough to spare some, a third is held out of each of three fits
+        like the last one, and α and β are those that made what turned out likeliest; elsewhere
+        those that did so on ten other data sets. Made once for a fit.
+        """
+        check_is_fitted(self)
+        made = self._calibrated
+        if made is None or made[0] is not self.labels_:
+            return self.calibrate()
+        return made[1]
+
+    @property
+    def constraints_(self) -> Constraints:
+        """What the last fit was told of the rows, labels and pairs alike; empty for nothing."""
+        check_is_fitted(self)
+        return Constraints.none(self.graph_.n_rows) if self._given is None else self._given
+
+    def calibrate(self, observer: Any = None, known: Calibration | None = None) -> Calibration:
+        """`calibration_`, made now; an observer sees its stage.
+
+        Or the one that is `known`, of a fit before a few more answers: without further fits.
+        """
+        check_is_fitted(self)
+        if isinstance(self.graph_, StoredGraph):
+            raise InputError("confidence: the graph of this fit is on disk; it needs it in memory")
+        if known is not None:
+            self._calibrated = self.labels_, known
+            return known
+        usually = usual(self.graph_)
+        if not self._trusts_edges:
+            usually = replace(usually, trust=Trust(0.0, usually.trust.embedding))
+        recorder = recorded(Unheard() if observer is None else observer)
+        with threads(self.n_jobs):
+            found = calibrated(usually, self._held_out(recorder))
+        self._calibrated = self.labels_, found
+        return found
+
+    def _held_out(self, recorder: Recorder) -> list[HeldOut]:
+        """What fits to parts of the side information say of the rest; none where it is little."""
+        given, k = self._given, self.report_.n_clusters
+        if given is None or k < 2 or not can_hold_out(given, k):
+            return []
+        parts = []
+        with recorder.stage("confidence by held-out constraints") as advance:
+            for number in range(_FITS):
+                if recorder.deadline.is_over:
+                    recorder.leave_out(f"confidence is by {number} fits instead of {_FITS}")
+                    break
+                kept, held = given.split(_HELD, number)
+                with suppress(InputError):  # what is left may be too little, or infeasible
+                    quiet = Recorder(Unheard(), recorder.deadline)
+                    twin = self._fitted_again(kept, quiet)
+                    parts.append(HeldOut.of(twin._evidence(), kept, held, number))
+                advance((number + 1) / _FITS)
+        return parts
+
+    def _fitted_again(self, given: Constraints, recorder: Recorder) -> Self:
+        """One like this, fitted to something else about the same graph, whose vectors it keeps."""
+        raise NotImplementedError
+
+    def _twin(self) -> Self:
+        """The same parameters, K as it was found; not fitted."""
+        twin: Any = clone(self)
+        found: Self = twin.set_params(n_clusters=self.report_.n_clusters)
+        return found
+
+    def _evidence(self) -> Evidence:
+        """Clusters and embedding of the nodes."""
+        first, labels = self.graph_.first_rows, self.labels_
+        k = max(self.report_.n_clusters, int(labels.max(initial=-1)) + 1)
+        return Evidence.of(self.graph_, labels[first], np.asarray(self.embedding_)[first], k)
+
+    # --- fewer and more clusters than were asked for
+
+    @property
+    def hierarchy_(self) -> Floats:
+        """Linkage (L − 1, 4) of L small clusters in scipy's format; made when first asked for.
+
+        Leaves are parts of the clusters, up to 64 in all, by k-means on the smoothest vectors of
+        the graph; they are merged by normalised cut (`rounding.merge_tree`), within a cluster
+        first: at K clusters it is cut into `labels_`. What was told is kept at each level:
+        parts with must-links between them are merged before others, with cannot-links last.
+        `hierarchy_leaves_` are the leaves of the rows; `scipy.cluster.hierarchy.dendrogram` draws
+        it. Cost: 4K smooth vectors, where the fit had fewer, and one pass over the edges.
+        """
+        return self._tree().linkage
+
+    @property
+    def hierarchy_leaves_(self) -> Ints:
+        """Leaf of every row in `hierarchy_`, (n,), -1 where `labels_` is."""
+        return self._tree().leaves
+
+    def cut_hierarchy(self, k: int) -> Ints:
+        """Labels (n,) of k clusters, without a fit; clusters of `labels_` keep their numbers.
+
+        At K these are `labels_`. Of fewer clusters each has the number of its largest part; where a
+        cluster is cut, the larger part keeps its number and the other gets a new one, the same at
+        every k. Raises InputError for more clusters than leaves.
+        """
+        return cut_into(self._tree(), k, self._first_new)
+
+    def _tree(self) -> Hierarchy:
+        check_is_fitted(self)
+        if self._hierarchy is None or self._hierarchy.labels is not self.labels_:
+            if not isinstance(self.graph_, Graph):
+                raise InputError(
+                    "hierarchy: the graph of this fit is on disk; it needs it in memory"
+                )
+            with threads(self.n_jobs):
+                work = self._view(self.graph_, Recorder(Unheard()))
+                self._hierarchy = grown_tree(work, self.labels_, self.constraints_, self._used_seed)
+        return self._hierarchy

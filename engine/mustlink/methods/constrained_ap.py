@@ -15,8 +15,7 @@ from mustlink.constraints.links import (
     must_links,
     sum_form,
 )
-from mustlink.eigen.penalized import PenalizedProblem
-from mustlink.eigen.posterior import PosteriorProblem, lost_variance
+from mustlink.eigen.penalized import PenalizedProblem, PosteriorProblem, lost_variance
 from mustlink.methods.constrained_spectral import ConstrainedSpectral
 from mustlink.operators.constraint_operator import local_operator
 from mustlink.operators.laplacian import NormalizedLaplacian
@@ -58,7 +57,6 @@ class ConstrainedAP(ConstrainedSpectral):
     noise: float | str = "auto"
     prior: str = "laplacian"
 
-    _runs_at_scale: ClassVar[bool] = True
     _parameter: ClassVar[str | None] = "noise"
 
     def _formulation(
@@ -71,8 +69,8 @@ class ConstrainedAP(ConstrainedSpectral):
         grid = Grid.of(*(_NOISES if isinstance(self.noise, str) else (float(self.noise),)))
         return Formulation(problem, of_copies(graph, laplacian), ("sphere",), grid)
 
-    def _home_alone(self) -> dict[str, bool]:
-        return {"prior": self.prior == "affinity"}
+    def _in_memory_only(self) -> dict[str, bool]:
+        return {**super()._in_memory_only(), "prior": self.prior == "affinity"}
 
     def _check_parameter(self) -> None:
         check_choice(self.prior, tuple(_PRIORS), "prior")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,25 +13,27 @@ from numpy.typing import NDArray
 from mustlink.check import as_integer, check_answer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, eigenvectors, full_problem
-from mustlink.cost.stored_cost import StoredCost
-from mustlink.eigen.joint_range import FeasibleCuts
-from mustlink.eigen.plain_solve import SOLVERS
-from mustlink.eigen.problem import Problem, Solution, Solving
-from mustlink.eigen.sharpness import warn_unconverged
-from mustlink.eigen.solver import laplacian_of
+from mustlink.eigen.memory_work import in_memory
+from mustlink.eigen.plain_solve import SOLVERS, tell_unconverged
+from mustlink.eigen.problem import FeasibleCuts, Problem, Solution, Solving
+from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
-from mustlink.graph.stored import StoredGraph
-from mustlink.methods.clusterer import Ints
-from mustlink.methods.constraint_doubts import note_doubts, warn_if_broken
-from mustlink.methods.cuts_in_words import doubt_feasible, told_choices, told_cuts
+from mustlink.methods.doubts import (
+    doubt_feasible,
+    note_contradictions,
+    told_choices,
+    told_cuts,
+    warn_if_broken,
+    warn_of_lost,
+)
+from mustlink.methods.homes import words_of
 from mustlink.methods.informed_clusterer import InformedClusterer
-from mustlink.methods.stored_constrained import cost_of_points, fit_on_disk, refit_on_disk
-from mustlink.methods.stored_fit import stays_on_disk
+from mustlink.methods.normalized_cut import Cut, network_of
 from mustlink.observe import Recorder
 from mustlink.result import Convergence, Report
-from mustlink.selection.constrained_fit import Request, cluster, solve
-from mustlink.selection.formulation import Formulation
-from mustlink.selection.held_out_choice import Choice
+from mustlink.selection.constrained_fit import USUAL, Request, cluster
+from mustlink.selection.formulation import Formulation, Placed
+from mustlink.selection.held_out import Choice
 from mustlink.selection.regularization import check_regularization
 from mustlink.selection.resolve import resolve
 from mustlink.state import before
@@ -41,8 +42,6 @@ from mustlink.workspace import Workspace
 Floats = NDArray[np.float64]
 INITS = ("auto", "labels", "k-means++")
 KEPT = (Choice, Solution, Convergence, FeasibleCuts)  # what a kept embedding is made of
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
-_USUAL = 4  # times K: smooth vectors in the subspace that is seldom far from the best
 
 
 @dataclass(eq=False, repr=False)
@@ -71,6 +70,8 @@ class ConstrainedSpectral(InformedClusterer):
     max_iter: int = 300
     regularization: float | str = "auto"
 
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY, DISK, RANKS})
+    _places_known: ClassVar[bool] = True
     _parameter: ClassVar[str | None] = None
     _assignments: ClassVar[tuple[str, ...]] = ("auto", "kmeans", "sphere")
 
@@ -91,7 +92,7 @@ class ConstrainedSpectral(InformedClusterer):
         if self.subspace == "exact":
             return full_problem(k)
         auto = isinstance(self.subspace, str)
-        vectors = eigenvectors(_USUAL * k, least=k) if auto else eigenvectors(int(self.subspace))
+        vectors = eigenvectors(USUAL * k, least=k) if auto else eigenvectors(int(self.subspace))
         return replace(vectors, on_networks=float(self.regularization == "auto"))
 
     def _check_parameter(self) -> None:
@@ -116,30 +117,17 @@ class ConstrainedSpectral(InformedClusterer):
         kept = similar and same and self._acted and not known.is_empty
         return (self._choice, before(self).report_.n_clusters) if kept else None
 
-    def _stays_on_disk(self, stored: StoredGraph) -> bool:
-        return self._runs_at_scale and stays_on_disk(self, stored)
+    def _columns(self, k: int) -> int:
+        return USUAL * k if isinstance(self.subspace, str) else int(self.subspace)
 
-    def _cost_on_disk(
-        self, others: dict[str, Any], classes: int | None, n: int, nnz: int
-    ) -> StoredCost:
-        return cost_of_points(self, others, classes, n, nnz)
-
-    def _fit_on_disk(
-        self,
-        graph: StoredGraph,
-        known: Constraints,
-        recorder: Recorder,
-        others: dict[str, Any],
-        seed: int,
-    ) -> None:
-        fit_on_disk(self, graph, known, recorder, others, seed)
-
-    def _refit_on_disk(self, known: Constraints, recorder: Recorder) -> None:
-        refit_on_disk(self, known, recorder)
-
-    def _home_alone(self) -> dict[str, bool]:
-        """Parameters of the method, and whether their values run at home alone."""
-        return {}
+    def _in_memory_only(self) -> dict[str, bool]:
+        return {
+            **super()._in_memory_only(),
+            "subspace": self.subspace == "exact",
+            "assign": self.assign == "split",
+            "init": self.init == "labels",
+            "solver": self.solver not in ("auto", "lobpcg"),
+        }
 
     def _fitted_again(self, given: Constraints, recorder: Recorder) -> Self:
         """With the choices of this fit: nothing is chosen again."""
@@ -171,13 +159,14 @@ class ConstrainedSpectral(InformedClusterer):
 
     def _run(
         self,
-        work: Workspace,
+        work: Any,
         known: Constraints,
         seed: int,
         kept: tuple[Choice | None, int] | None = None,
     ) -> None:
         """`kept` is the choice of an earlier run, and the K that it was made for."""
-        graph, recorder = work.graph, work.recorder
+        work = in_memory(work)
+        recorder = work.recorder
         k = self._clusters(work, known.as_given.classes.size, seed, known)
         fixed = kept[0] if kept is not None and kept[1] == k else None
         if self.assign in ("sign", "split") and k != 2:
@@ -187,63 +176,81 @@ class ConstrainedSpectral(InformedClusterer):
             self._choice, self._amount = None, known.n_constraints
             self._acted, self._asked = False, {}
             return
-        laplacian = laplacian_of(work)
-        note_doubts(known, laplacian, recorder)
+        request = self._request(work, known, k, seed)
+        depends = type(self).__name__, self._depends(), seed, fixed, known
+
+        def embedding() -> tuple[Choice, Solution]:
+            # Together: which eigenvectors the second step uses depends on what the first needed.
+            chosen = fixed if fixed is not None else resolve(request)
+            return chosen, request.solved(chosen)
+
+        def clustered() -> Any:
+            with recorder.stage("clusters"):
+                return cluster(request, choice, solution, rows)
+
+        choice, solution = work.kept("embedding", depends, embedding, KEPT)
+        rows = request.rows(solution)
+        found = work.kept("clusters", depends, clustered)
+        with recorder.stage("labels"):
+            self.labels_ = self._labels_knowing(work, found, k, known, seed)
+            check_answer(work.space.dots(rows, rows), "embedding")
+            self.embedding_ = work.leave(rows)
+        if solution.note:
+            recorder.note(solution.note)
+        doubt_feasible(solution, recorder)
+        tell_unconverged(recorder, solution.convergence, single=request.stated[0])
+        self.graph_ = work.graph
+        self.eigenvalues_, self.costs_ = solution.values, solution.cost
+        self._choice = choice
+        if fixed is None:  # of the choice, not of the last refit: by small steps it would never age
+            self._amount = known.n_constraints
+        self._acted = request.formulation.problem.acts and not known.is_empty
+        self._asked = self._questions()
+        other = 'subspace="exact" or another method' if request.in_memory else "another method"
+        shares = warn_if_broken(self.labels_, known, recorder, other)
+        cut = Cut(found, rows, solution.values, solution.convergence, None)
+        cut, network = network_of(work, cut, k)
+        if not request.in_memory:
+            self._cut_on_disk = cut
+        self.report_ = self._report(k, shares, choice, solution, work, network)
+
+    def _request(self, work: Work, known: Constraints, k: int, seed: int) -> Request:
+        """What is asked for; tells of what is known, and raises InputError."""
+        recorder, placed = work.recorder, Placed.of(work, known)
+        note_contradictions(known, recorder)
+        where = placed.laplacian.positions[placed.known.nodes]
+        warn_of_lost(int(np.count_nonzero(where < 0)), recorder)
         if known.classes.size > k:
             recorder.note(f"{known.classes.size} classes among the labels, but {k} clusters asked")
-        formulation = self._formulation(graph, laplacian, known, k)
-        self._before_work(formulation.problem)
-        request = Request(
-            work,
-            k,
-            known,
-            formulation,
-            lambda part: self._formulation(graph, laplacian, part, k),
-            self.subspace if isinstance(self.subspace, str) else int(self.subspace),
-            formulation.roundings if self.assign == "auto" else (self.assign,),
-            Solving(self.solver, self.tol, self.max_iter, seed, recorder.deadline),
-            self._by_criterion,
-            self.init,
-            self.regularization,
-        )
         if self.init == "labels" and not 2 <= known.classes.size <= k:
             raise InputError(
                 f"init: labels of {known.classes.size} classes for {k} clusters; give labels of at "
                 f"least two classes and at most {k}"
             )
-        depends = type(self).__name__, self._depends(), seed, work.memory, fixed, known
-        asked = work.name("constrained", *depends)
 
-        def embedding() -> tuple[Choice, Solution]:
-            # Together: which eigenvectors the second step uses depends on what the first needed.
-            chosen = fixed if fixed is not None else resolve(request)
-            return chosen, solve(request, chosen)
+        def formulation(part: Constraints) -> Formulation:
+            return self._formulation(placed.graph, placed.laplacian, part, k)
 
-        def clustered() -> Ints:
-            with recorder.stage("clusters"):
-                return cluster(request, choice, solution)
-
-        choice, solution = work.kept("embedding", asked, embedding, KEPT)
-        found = work.kept("clusters", asked, clustered)
-        with recorder.stage("labels"):
-            labels = graph.spread(self._labels_knowing(laplacian, found, k, work, known, seed))
-            rows = solution.vectors * formulation.row_scale[:, None]
-            check_answer(rows, "embedding")
-            self.embedding_ = graph.spread(laplacian.leave(rows))
-        if solution.note:
-            recorder.note(solution.note)
-        doubt_feasible(solution, recorder)
-        warn_unconverged(work, solution.convergence)
-        self.graph_, self.labels_ = graph, labels
-        self.eigenvalues_, self.costs_ = solution.values, solution.cost
-        self._choice = choice
-        if fixed is None:  # of the choice, not of the last refit: by small steps it would never age
-            self._amount = known.n_constraints
-        self._acted = formulation.problem.acts and not known.is_empty
-        self._asked = self._questions()
-        shares = warn_if_broken(labels, known, recorder, 'subspace="exact" or another method')
-        parts = graph.n_components
-        self.report_ = self._report(k, shares, choice, solution, recorder, parts)
+        whole = formulation(placed.known)
+        self._before_work(whole.problem)
+        ways, left = whole.roundings if self.assign == "auto" else (self.assign,), []
+        if work.home != MEMORY and "split" in ways:
+            ways = tuple(way for way in ways if way != "split")
+            left = ["cuts of one vector where most constraints are kept"]
+        return Request(
+            work,
+            k,
+            placed,
+            whole,
+            formulation,
+            self.subspace if isinstance(self.subspace, str) else int(self.subspace),
+            ways,
+            Solving(self.solver, self.tol, self.max_iter, seed, recorder.deadline),
+            self._by_criterion,
+            self.init,
+            self.regularization,
+            left,
+        )
 
     def _report(
         self,
@@ -251,24 +258,23 @@ class ConstrainedSpectral(InformedClusterer):
         kept: dict[str, float] | None,
         choice: Choice,
         solution: Solution,
-        recorder: Recorder,
-        n_components: int,
-        more: Mapping[str, Any] = _NOTHING,
+        work: Work,
+        network: Mapping[str, Any],
     ) -> Report:
         return Report(
-            method=type(self).__name__,
-            n_nodes=self.graph_.n_rows,
+            method=f"{type(self).__name__}{words_of(work.home)}",
+            n_nodes=self.labels_.size,
             n_clusters=k,
             choices={
                 **told_choices(self._parameter, choice, solution),
-                "graph": dict(self.graph_.info),
+                "graph": dict(work.info),
             },
             convergence=solution.convergence,
             satisfaction=kept,
-            **recorder.told(),
+            **work.recorder.told(),
             extra={
-                "n_components": n_components,
-                **more,
+                "n_components": work.n_components,
+                **network,
                 **told_cuts(solution),
                 "candidates": [list(row) for row in choice.scores],
             },

@@ -13,33 +13,35 @@ receives: its L̄_τ has the eigenvalues 1 − σ with (u, v)/√2.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
+from mustlink.constraints.constraints import among
 from mustlink.cost.method_cost import Cost, eigenvectors
-from mustlink.eigen.plain_solve import PLAIN_SOLVERS
-from mustlink.eigen.sharpness import warn_unconverged
+from mustlink.eigen.plain_solve import PLAIN_SOLVERS, tell_unconverged
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.bipartite import bipartite_graph
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.network_objects import arcs_of
-from mustlink.methods.clusterer import AUTO, GraphClusterer, Ints, warn_of_sizes
-from mustlink.methods.constraint_doubts import warn_if_broken
+from mustlink.methods.clusterer import AUTO, GraphClusterer, Ints
 from mustlink.methods.csp import CSP
-from mustlink.methods.directed_rows import Floats, Rows
-from mustlink.methods.directed_trials import DirectedTrials
+from mustlink.methods.doubts import warn_if_broken, warn_of_sizes
 from mustlink.methods.informed_clusterer import side_information
 from mustlink.methods.normalized_cut import with_null
-from mustlink.observe import Observer, Recorder, recorded
+from mustlink.observe import Observer, Recorder, Unheard, recorded
 from mustlink.result import Report
+from mustlink.rounding.assign import kmeans, seeded_kmeans, transform
+from mustlink.scores import satisfaction
 from mustlink.selection.regularization import check_regularization
+from mustlink.space import LocalSpace
 from mustlink.state import before, fits, fits_again
 from mustlink.workspace import Workspace
 
@@ -206,8 +208,8 @@ class DISIM(GraphClusterer):
         found = smallest_pairs(
             view, wanted, solver=self.solver, tol=self.tol, max_iter=self.max_iter, seed=seed
         )
-        warn_unconverged(view, found.convergence)
-        Z, values = with_null(laplacian, found, k)
+        tell_unconverged(view.recorder, found.convergence, single=view.single)
+        Z, values = with_null(laplacian.space, laplacian, found, k)
         self.eigenvalues_, self.singular_values_ = values, 1.0 - values
         self._convergence = found.convergence
         return self._halves(np.sqrt(2.0) * laplacian.leave(Z), view)
@@ -220,7 +222,7 @@ class DISIM(GraphClusterer):
 
     def _placed(self, found: Ints, k: int, recorder: Recorder) -> Ints:
         """Labels, with those of nodes without an edge as `isolated` says."""
-        warn_of_sizes(found, k, recorder)
+        warn_of_sizes(np.bincount(found[found >= 0]), k, recorder)
         alone = found < 0
         if alone.any() and self.isolated == "assign":
             found = np.where(alone, np.bincount(found[~alone]).argmax(), found)
@@ -234,3 +236,136 @@ class DISIM(GraphClusterer):
         if told:
             recorder.note(f"nodes without edges of a kind: {'; '.join(told)}")
         return found
+
+
+# --- What nodes of a directed graph have as who sends and as who receives, and clusters of it
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What nodes have as who sends (n, r) and as who receives (n, r), and how often they count.
+
+    `sends`, `receives` (n,) tell who has such an edge. `classes` (n,) are labels to start from, -1
+    unknown, or None.
+    """
+
+    sending: Floats
+    receiving: Floats
+    sends: NDArray[np.bool_]
+    receives: NDArray[np.bool_]
+    counts: Floats | None
+    classes: Ints | None = None
+
+    @property
+    def both(self) -> Floats:
+        """Side by side, (n, 2r)."""
+        return np.hstack([self.sending, self.receiving])
+
+    def told(self, known: Constraints) -> Rows:
+        """The same, starting from labels where there are some."""
+        return replace(self, classes=known.labels)
+
+    def who_send(self, k: int, seed: int) -> Ints:
+        """Clusters (n,) of nodes that send alike; -1 for those that do not send."""
+        return self._clusters(self.sending, self.sends, k, seed)
+
+    def who_receive(self, k: int, seed: int) -> Ints:
+        """Clusters (n,) of nodes that receive alike; -1 for those that do not receive."""
+        return self._clusters(self.receiving, self.receives, k, seed)
+
+    def clusters(self, k: int, seed: int) -> Ints:
+        """Clusters (n,) of nodes that do both alike; -1 for those without an edge."""
+        return self._clusters(self.both, self.sends | self.receives, k, seed)
+
+    def _clusters(self, rows: Floats, there: NDArray[np.bool_], k: int, seed: int) -> Ints:
+        """Steps 3 and 4 of DI-SIM."""
+        found = np.full(len(rows), -1, dtype=np.int64)
+        seen = transform(rows[there], "sphere")
+        counts = None if self.counts is None else self.counts[there]
+        k, given = min(k, len(seen)), None if self.classes is None else self.classes[there]
+        if given is not None and 2 <= np.unique(given[given >= 0]).size <= k:
+            found[there] = seeded_kmeans(seen, given, k, seed, counts)
+        else:
+            found[there] = kmeans(seen, k, seed, space=LocalSpace(len(seen), counts)).labels
+        return found
+
+
+# --- What labels and constraints of a directed graph's nodes tell: which rows, by what is held
+# out
+
+
+_TRIALS, _HELD = 3, 1 / 3  # of what is known, held out to see which rows tell it
+_STAGE = "choosing by held-out constraints"
+_WAYS = ("singular vectors", "singular vectors from the labels", "constrained vectors")
+
+
+@dataclass(frozen=True, eq=False)
+class DirectedTrials:
+    """Singular vectors as they are, with k-means from the labels, and constrained vectors.
+
+    `view` is of the graph in which every node is twice, τ included, `csp` cuts that: with what is
+    known said of senders, and again with it said of receivers.
+    """
+
+    view: Workspace
+    plain: Rows
+    csp: CSP
+    k: int
+    seed: int
+
+    def best(self, known: Constraints) -> tuple[Rows, dict[str, str]]:
+        """The rows that keep most of what is held out, and why; those before win a tie."""
+        recorder, right = self.view.recorder, []
+        without = self.plain.clusters(self.k, self.seed)  # whatever is held out
+        with recorder.stage(_STAGE) as advance:
+            for number in range(_TRIALS):
+                # a trial takes about as long as each that is left, and as the fit to all
+                share = recorder.deadline.share(1 / (_TRIALS - number + 1))
+                quiet = Recorder(Unheard(), share)
+                quiet.budget = recorder.budget
+                kept, held = known.split(_HELD, self.seed + number)
+                rows = self.plain.told(kept), self._constrained(kept, quiet)
+                clusters = [without, *(way.clusters(self.k, self.seed) for way in rows)]
+                right.append([satisfaction(c, held, given=kept)["balanced"] for c in clusters])
+                advance((number + 1) / _TRIALS)
+                if quiet.left_out or recorder.deadline.is_over:
+                    break
+        done = len(right)
+        if done < _TRIALS:
+            recorder.leave_out(
+                f"{_TRIALS - done} of {_TRIALS} trials of held-out constraints were not made"
+            )
+        mean = np.mean(right, axis=0)
+        best = int(np.argmax(mean))
+        told = ", ".join(f"{name} {share:.0%}" for name, share in zip(_WAYS, mean, strict=True))
+        why = f"held-out constraints kept: {told}"
+        recorder.note(f"{_WAYS[best]}: {why}")
+        return self._fitted(best, known), {"rows": _WAYS[best], "why": why}
+
+    def _fitted(self, best: int, known: Constraints) -> Rows:
+        if best < 2:
+            return self.plain.told(known) if best else self.plain
+        recorder = self.view.recorder
+        quiet = Recorder(Unheard(), recorder.deadline)
+        quiet.budget = recorder.budget
+        with recorder.stage("constrained vectors"):
+            found = self._constrained(known, quiet)
+        for what in quiet.left_out:
+            recorder.leave_out(what)
+        return found
+
+    def _constrained(self, known: Constraints, quiet: Recorder) -> Rows:
+        """What CSP makes of what is known of those that send, and of those that receive.
+
+        Its doubts are about clusters of a graph that nobody sees, and heard by nobody.
+        """
+        n, work = known.n_nodes, replace(self.view, recorder=quiet)
+        halves = []
+        for first, there in ((0, self.plain.sends), (n, self.plain.receives)):
+            nodes: Ints = np.flatnonzero(there)
+            self.csp.fit_on(work, among(known[nodes], first + nodes, 2 * n), self.seed)
+            halves.append(self.csp.embedding_[first : first + n])
+        return replace(self.plain, sending=halves[0], receiving=halves[1]).told(known)

@@ -46,7 +46,6 @@ class FastGE(ConstrainedSpectral):
 
     mu: float = 1e-3
 
-    _runs_at_scale: ClassVar[bool] = True
     _assignments: ClassVar[tuple[str, ...]] = ("auto", "sign", "split", "kmeans", "sphere")
 
     def _formulation(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,10 @@ import numpy as np
 from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.check import check_flag
 from mustlink.constraints import Constraints
-from mustlink.constraints.on_nodes import on_nodes
+from mustlink.constraints.constraints import on_nodes
+from mustlink.cost.method_cost import StoredCost
+from mustlink.eigen.memory_work import MemoryWork
+from mustlink.eigen.work import DISK, Work
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
@@ -19,12 +23,12 @@ from mustlink.graph.several import several
 from mustlink.graph.stored import StoredGraph
 from mustlink.growing import grown, told_of_all
 from mustlink.labels import as_labels, encoded, n_classes_in, refuse_row_numbers
+from mustlink.methods import homes
 from mustlink.methods.clusterer import GraphClusterer, Ints
-from mustlink.methods.fits_on_disk import FitsOnDisk
-from mustlink.methods.refined_clusters import refined_clusters
+from mustlink.neighbours.stored_knn import graph_where_short
 from mustlink.observe import Observer, Recorder, recorded
-from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.propagate.prior import bytes_of
+from mustlink.rounding.block_model import refined_clusters
 from mustlink.state import before, fits, fits_again
 from mustlink.workspace import Workspace
 
@@ -32,7 +36,7 @@ _SOFT = 28  # bytes a node and column of soft labels: shares, those with labels,
 
 
 @dataclass(eq=False, repr=False)
-class InformedClusterer(FitsOnDisk, GraphClusterer):
+class InformedClusterer(GraphClusterer):
     """Base of the clusterers that take labels and constraints.
 
     * `refine`: True goes on to the clusters that a degree-corrected block model of the graph finds
@@ -47,8 +51,14 @@ class InformedClusterer(FitsOnDisk, GraphClusterer):
         """Raise InputError for parameters that make no sense."""
 
     @abstractmethod
-    def _run(self, work: Workspace, known: Constraints, seed: int) -> None:
-        """Cluster a graph with what is known and set the results."""
+    def _run(self, work: Any, known: Constraints, seed: int) -> None:
+        """Cluster a graph with what is known and set the results.
+
+        `work` is a `Workspace`, or another home where the method runs in one.
+        """
+
+    def _in_memory_only(self) -> dict[str, bool]:
+        return {**super()._in_memory_only(), "refine": self.refine}
 
     @fits
     def fit(
@@ -82,8 +92,10 @@ class InformedClusterer(FitsOnDisk, GraphClusterer):
             classes = self._classes_named(y, constraints, prior)
             cost, others = self.cost(classes), {"sample_weight": sample_weight, "graphs": graphs}
             seed = self._seed()
-            X = self._graph_or(X, recorder, cost, others, classes, seed)
-            if isinstance(X, StoredGraph) and self._stays_on_disk(X):
+            if DISK in self.homes:
+                on_disk = partial(self._cost_on_disk, others, classes)
+                X = graph_where_short(self, X, recorder, cost, on_disk, seed)
+            if isinstance(X, StoredGraph) and homes.stays_on_disk(self, X):
                 known = side_information(X, y, constraints, recorder, **told)
                 self._fit_on_disk(X, known, recorder, others, seed)
                 return self
@@ -95,6 +107,29 @@ class InformedClusterer(FitsOnDisk, GraphClusterer):
             self._used_seed = seed
             self._run(work, self._of_nodes(given, work), seed)
         return self._scored(recorder)
+
+    def _cost_on_disk(
+        self, others: dict[str, Any], classes: int | None, n: int, nnz: int
+    ) -> StoredCost:
+        """At least what a fit takes of n points with nnz neighbours on disk; InputError."""
+        homes.check_home(self, DISK, others)
+        if isinstance(self._named_clusters(classes or 0), str):
+            raise InputError(homes.COUNTS)
+        return homes.cost_on_disk(self, 2, n, nnz)
+
+    def _fit_on_disk(
+        self,
+        graph: StoredGraph,
+        known: Constraints,
+        recorder: Recorder,
+        others: dict[str, Any],
+        seed: int,
+    ) -> None:
+        """`fit` of a graph that is read by blocks of rows; `embedding_` has its rows on disk."""
+        homes.check_home(self, DISK, others)
+        self._home = homes.disk_work(self, graph, known.classes.size, recorder)
+        self._used_seed, self._given = seed, known
+        self._run(self._home, known, seed)
 
     @fits_again
     def refit(
@@ -120,7 +155,9 @@ class InformedClusterer(FitsOnDisk, GraphClusterer):
         with self._running(recorder):
             given = side_information(self.graph_, y, constraints, recorder)
             if isinstance(self.graph_, StoredGraph):
-                self._refit_on_disk(given, recorder)
+                homes.check_home(self, DISK)
+                self._home, self._given = self._home.heard_by(recorder), given
+                self._run_again(self._home, given)
                 del self._cut_on_disk  # its clusters have other numbers
                 return self._numbered_as(labels, recorder)
             work = self._view(self.graph_, recorder, row_weights=self._row_weights)
@@ -151,24 +188,20 @@ class InformedClusterer(FitsOnDisk, GraphClusterer):
             self._run_again(work, self._of_nodes(given, work))
             return self._numbered_as(labels, recorder, "add")._scored(recorder)
 
-    def _run_again(self, work: Workspace, known: Constraints) -> None:
+    def _run_again(self, work: Any, known: Constraints) -> None:
         """`_run` with what is to be kept of the fit before."""
         self._run(work, known, self._used_seed)
 
     def _labels_knowing(
-        self,
-        laplacian: NormalizedLaplacian,
-        found: Ints,
-        k: int,
-        work: Workspace,
-        known: Constraints,
-        seed: int,
+        self, work: Work, clusters: Any, k: int, known: Constraints, seed: int
     ) -> Ints:
         """`_labels` of clusters that are refined where that was asked for."""
         if self.refine:
-            used = int(found.max()) + 1
-            found = refined_clusters(work, laplacian, found, used, known.nodes, seed)
-        return self._labels(laplacian, found, k, work.recorder)
+            assert isinstance(work, MemoryWork)
+            used = int(clusters.max()) + 1
+            place = work.laplacian
+            clusters = refined_clusters(work.view, place, clusters, used, known.nodes, seed)
+        return self._labels(work, clusters, k)
 
     def _classes_named(
         self, y: Any, constraints: Constraints | None, prior: Any = None

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.check import as_points, check_choice, check_flag, check_tolerance
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import Cost, eigenvectors
+from mustlink.cost.method_cost import Cost, StoredCost, eigenvectors
+from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS
-from mustlink.eigen.solver import laplacian_of
+from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
@@ -21,21 +22,22 @@ from mustlink.graph.several import several
 from mustlink.graph.stored import StoredGraph
 from mustlink.growing import grown
 from mustlink.labels import as_labels, class_labels
+from mustlink.methods import homes
 from mustlink.methods.clusterer import GraphClusterer, Ints
+from mustlink.methods.doubts import warn_of_gap
 from mustlink.methods.informed_clusterer import side_information
 from mustlink.methods.normalized_cut import (
     Cut,
-    CutsAtHome,
+    Cuts,
+    network_of,
     refined_cut,
     tell_of_cut,
-    warn_of_gap,
 )
-from mustlink.methods.stored_fit import cost_on_disk, fit_on_disk, stays_on_disk
 from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.neighbours.stored_knn import graph_where_short
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.result import Report
-from mustlink.rounding.seeded import held_out_right, seeded_kmeans
+from mustlink.rounding.assign import held_out_right, seeded_kmeans
 from mustlink.scores import satisfaction
 from mustlink.selection.regularization import (
     Regularization,
@@ -43,7 +45,6 @@ from mustlink.selection.regularization import (
     decided_cut,
 )
 from mustlink.state import before, fits, fits_again
-from mustlink.workspace import Workspace
 
 VARIANTS = ("luxburg", "ng", "shi-malik")
 INITS = ("k-means++", "labels")
@@ -89,6 +90,8 @@ class NCut(GraphClusterer):
     regularization: float | str = "auto"
     refine: bool = False
 
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY, DISK, RANKS})
+
     def cost(self, n_classes: int | None = None) -> Cost:
         """K − 1 eigenvectors: the constant one is known."""
         return eigenvectors(max(1, self._k_or(n_classes) - 1))
@@ -118,18 +121,25 @@ class NCut(GraphClusterer):
         """
         self._check()
         recorder = recorded(observer)
-        given = {"y": y if self.init == "labels" else None, "constraints": constraints}
-        given |= {"sample_weight": sample_weight, "graphs": graphs}
+        others = {"y": y if self.init == "labels" else None, "constraints": constraints}
+        others |= {"sample_weight": sample_weight, "graphs": graphs}
         with self._running(recorder):
-            on_disk = partial(cost_on_disk, self, given)
             self._used_seed = seed = self._seed()
+            on_disk = partial(self._cost_on_disk, others)
             X = graph_where_short(self, X, recorder, self.cost(), on_disk, seed)
-            if isinstance(X, StoredGraph) and stays_on_disk(self, X):
-                fit_on_disk(self, X, recorder, given, seed)
+            if isinstance(X, StoredGraph) and homes.stays_on_disk(self, X):
+                homes.check_home(self, DISK, others)
+                self._run(homes.disk_work(self, X, 0, recorder))
                 return self
             X = several(X, graphs, lambda graph: side_information(graph, None, constraints))
-            self._run(self._work(X, recorder, seed, sample_weight), y, constraints)
+            work = MemoryWork(self._work(X, recorder, seed, sample_weight))
+            self._run(work, y, constraints)
         return self._scored(recorder)
+
+    def _cost_on_disk(self, others: dict[str, Any], n: int, nnz: int) -> StoredCost:
+        """At least what a fit takes of n points with nnz neighbours on disk; InputError."""
+        homes.check_home(self, DISK, others)
+        return homes.cost_on_disk(self, 2, n, nnz)
 
     @fits_again
     def refit(
@@ -148,7 +158,7 @@ class NCut(GraphClusterer):
         if isinstance(self.graph_, StoredGraph):
             raise InputError("refit: the graph is on disk, where nothing is kept; fit again")
         with self._running(recorder):
-            self._run(self._view(self.graph_, recorder), y, constraints)
+            self._run(MemoryWork(self._view(self.graph_, recorder)), y, constraints)
         return self._numbered_as(labels, recorder)._scored(recorder)
 
     @fits_again
@@ -160,52 +170,62 @@ class NCut(GraphClusterer):
         self._check()
         recorder, labels = recorded(observer), before(self).labels_
         with self._running(recorder):
-            self._run(grown(self, X, recorder), None, None)
+            self._run(MemoryWork(grown(self, X, recorder)))
             return self._numbered_as(labels, recorder, "add")._scored(recorder)
 
-    def _run(self, work: Workspace, y: Any, constraints: Constraints | None) -> None:
-        """Cluster a graph and set the results."""
-        graph, recorder, seed = work.graph, work.recorder, self._used_seed
-        labels, n_classes = self._starting_labels(y, graph)
+    def _run(self, work: Work, y: Any = None, constraints: Constraints | None = None) -> None:
+        """Cluster a graph and set the results; the same steps in every home."""
+        recorder, seed = work.recorder, self._used_seed
+        labels, n_classes = self._starting_labels(y, work)
         k = self._clusters(work, n_classes, seed)
         if n_classes > k:
             raise InputError(
                 f"init: labels of {n_classes} classes for {k} clusters; ask for as many"
             )
-        work, cut, regular = self._decided(work, k, seed)
-        laplacian = laplacian_of(work)
+        cut, regular = self._decided(work, k, seed)
         start = {}
-        if labels is not None:
-            cut, start["init"] = self._from_labels(work, cut, labels, k, seed)
-        if self.refine:
-            cut, start["refine"] = refined_cut(work, cut, k, seed)
-        self.labels_ = graph.spread(self._labels(laplacian, cut.clusters, k, recorder))
+        if isinstance(work, MemoryWork):
+            if labels is not None:
+                cut, start["init"] = self._from_labels(work, cut, labels, k, seed)
+            if self.refine:
+                cut, start["refine"] = refined_cut(work, cut, k, seed)
+        self.labels_ = self._labels(work, cut.clusters, k)
         warn_of_gap(cut, recorder)
-        self.graph_ = graph
-        self.embedding_, self.eigenvalues_ = (
-            graph.spread(laplacian.leave(cut.embedding)),
-            cut.values,
-        )
+        cut, network = network_of(work, cut, k)
+        self.graph_ = work.graph
+        if work.home != MEMORY:
+            self._cut_on_disk = cut
+        self.embedding_, self.eigenvalues_ = work.leave(cut.embedding), cut.values
         kept = None if constraints is None else satisfaction(self.labels_, constraints)
         self.report_ = Report(
-            method=f"NCut ({self.variant})",
-            n_nodes=graph.n_rows,
+            method=f"NCut ({self.variant}){homes.words_of(work.home)}",
+            n_nodes=self.labels_.size,
             n_clusters=k,
             choices={
                 **start,
                 "regularization": [regular.tau, regular.reason],
                 "solver": cut.convergence.solver,
-                "graph": dict(graph.info),
+                "graph": dict(work.info),
             },
             convergence=cut.convergence,
             satisfaction=kept,
             **recorder.told(),
             extra={
-                "n_components": graph.n_components,
+                "n_components": work.n_components,
                 "next_eigenvalue": cut.beyond,
                 "regularizations_tried": regular.table,
+                **network,
             },
         )
+
+    def _in_memory_only(self) -> dict[str, bool]:
+        return {
+            **super()._in_memory_only(),
+            "variant": self.variant == "shi-malik",
+            "init": self.init != "k-means++",
+            "refine": self.refine,
+            "solver": self.solver not in ("auto", "lobpcg"),
+        }
 
     def _check(self) -> None:
         check_choice(self.variant, VARIANTS, "variant")
@@ -215,28 +235,28 @@ class NCut(GraphClusterer):
         check_regularization(self.regularization)
         check_flag(self.refine, "refine")
 
-    def _decided(self, work: Workspace, k: int, seed: int) -> tuple[Workspace, Cut, Regularization]:
-        """The view of the graph, its cut, and what was added to degrees; raises InputError."""
-        how: dict[str, Any] = {"variant": self.variant, "solver": self.solver, "tol": self.tol}
-        cuts = CutsAtHome(work, k, max_iter=self.max_iter, seed=seed, **how)
+    def _decided(self, work: Work, k: int, seed: int) -> tuple[Cut, Regularization]:
+        """The cut of the graph, and what was added to degrees; raises InputError."""
+        cuts = Cuts(work, k, self.variant, self.solver, self.tol, self.max_iter, seed)
         if self.variant != "shi-malik":
-            (view, cut), regular = decided_cut(cuts, self.regularization, k)
+            cut, regular = decided_cut(cuts, self.regularization, k)
         elif self.regularization in ("auto", 0):
-            (view, cut), regular = cuts.sharp(0.0), Regularization(0.0, "shi-malik")
+            cut, regular = cuts.sharp(0.0), Regularization(0.0, "shi-malik")
         else:
             raise InputError(
                 'regularization: "shi-malik" cuts at the least NCut of the degrees as they '
                 'are; use variant="ng"'
             )
-        tell_of_cut(view, cut)
-        return view, cut, regular
+        tell_of_cut(work, cut, regular.tau)
+        return cut, regular
 
-    def _starting_labels(self, y: Any, graph: Graph) -> tuple[Ints | None, int]:
+    def _starting_labels(self, y: Any, work: Any) -> tuple[Ints | None, int]:
         """Labels (n,) of the nodes that k-means starts from, and their classes; InputError."""
         if self.init != "labels":
             return None, 0
         if self.variant == "shi-malik":
             raise InputError('init: "shi-malik" cuts one vector and starts nowhere; leave init out')
+        graph: Graph = work.graph
         labels = as_labels(on_both_sides(class_labels(y)[0], graph), graph.n_rows, "y")
         n_classes = np.unique(labels[labels >= 0]).size
         if graph.rows is None:
@@ -247,10 +267,10 @@ class NCut(GraphClusterer):
         return of_nodes, n_classes
 
     def _from_labels(
-        self, work: Workspace, cut: Cut, labels: Ints, k: int, seed: int
+        self, work: MemoryWork, cut: Cut, labels: Ints, k: int, seed: int
     ) -> tuple[Cut, str]:
         """The clusters that k-means finds from the classes, and where it looked for them."""
-        laplacian, given = laplacian_of(work), labels[laplacian_of(work).nodes]
+        laplacian, given = work.laplacian, labels[work.laplacian.nodes]
         if np.unique(given[given >= 0]).size < 2:
             raise InputError("init: labelled nodes with an edge are of less than two classes")
         where = "labels"

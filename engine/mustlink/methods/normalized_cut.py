@@ -1,25 +1,30 @@
-"""One cut of a graph: the smoothest vectors to rows, the rows to clusters (WHC11 §2.1)."""
+"""One cut of a graph, wherever its rows are (WHC11 §2.1).
+
+The K smoothest vectors become rows, and k-means makes clusters of the rows.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.eigen.plain_solve import is_small
-from mustlink.eigen.sharpness import warn_unconverged
-from mustlink.eigen.solver import laplacian_of, smallest_pairs
+from mustlink.eigen.memory_work import MemoryWork
+from mustlink.eigen.plain_solve import tell_unconverged
+from mustlink.eigen.work import DISK, MEMORY, Work
 from mustlink.errors import InputError
 from mustlink.graph.even_degrees import GraphLook
-from mustlink.methods.refined_clusters import refined_clusters
+from mustlink.methods.doubts import note_components, warn_of_components
 from mustlink.observe import Recorder
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
+from mustlink.operators.protocol import Laplacian
 from mustlink.result import Convergence, EigenResult
-from mustlink.rounding.assign import kmeans, transform
+from mustlink.rounding.assign import clusters_of, transform
+from mustlink.rounding.block_model import refined_clusters
 from mustlink.rounding.split import best_split
-from mustlink.scores.cuts import ClusterSums
+from mustlink.scores.cuts import ClusterSums, scores_of_links
 from mustlink.selection.regularization import (
     RESTARTS,
     SAMPLE,
@@ -27,94 +32,97 @@ from mustlink.selection.regularization import (
     RoughPairs,
     within_range,
 )
-from mustlink.workspace import Workspace
-
-Ints = NDArray[np.int64]
-# Share of λ_{K+1} − λ_1: a single cloud in 20 dimensions has gaps of 0.003 to 0.024, the digits
-# 0.13 at K = 10 and 0.03 at 15, separate blobs 0.8 and more at the right K. With τ of 0.3 and 1
-# random graphs have 0.011 at most, 14 block models 0.15 to 0.7 at the right K, 0.02 at most beyond.
-_TINY_GAP = 0.025
+from mustlink.space import Block, Small, Space, Vector
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cut:
     """Clusters (m,), rows (m, K) they were made of, eigenvalues (K,), in working order.
 
-    `beyond` is the eigenvalue after them, as in `EigenResult`.
+    Isolated nodes that have rows are in cluster -1. `beyond` is the eigenvalue after the last, as
+    in `EigenResult`; `sums` are weights between clusters and sizes, where they were computed.
     """
 
-    clusters: Ints
+    clusters: Vector
     embedding: Block
-    values: Block
+    values: Small
     convergence: Convergence
     beyond: float | None
-
-
-class Values(Protocol):
-    """A cut's eigenvalues (K,), and the one after them."""
+    sums: ClusterSums | None = None
 
     @property
-    def values(self) -> NDArray[np.float64]:
-        """λ_1 to λ_K."""
-        ...
-
-    @property
-    def beyond(self) -> float | None:
-        """λ_{K+1}, where it is known."""
-        ...
+    def links(self) -> Small:
+        """Weights between clusters, (K, K)."""
+        assert self.sums is not None
+        return self.sums.weights
 
 
-def warn_of_gap(cut: Values, recorder: Recorder) -> None:
-    """Warn where λ_{K+1} is so near to λ_K that the K vectors might be others as well.
-
-    A change E of L̄ turns their span by an angle of up to ‖E‖ / (λ_{K+1} − λ_K) (Davis & Kahan).
-    The share is of λ_{K+1} − λ_1, as λ_1 = 0 only where nothing is added to the degrees.
-    """
-    k, first, last = cut.values.size, float(cut.values[0]), float(cut.values[-1])
-    if cut.beyond is not None and cut.beyond - last < _TINY_GAP * (cut.beyond - first):
-        recorder.warn(
-            f"the gap after eigenvalue {k} is tiny ({last:.4g}, then {cut.beyond:.4g}): the graph "
-            f"hardly tells {k} clusters from {k + 1}; try other numbers, or say more about nodes"
-        )
-
-
-def normalized_cut(
-    work: Workspace,
+def cut_of(
+    work: Work,
     k: int,
     *,
     variant: str = "luxburg",
+    tau: float = 0.0,
     solver: str = "auto",
     tol: float | None = None,
     max_iter: int = 200,
     seed: int = 0,
+    found: EigenResult | None = None,
 ) -> Cut:
-    """Cut a graph into k clusters, see `NCut`, and tell of it; raises InputError.
+    """Cut a graph into k clusters, see `NCut`; with τ times the mean degree added to all.
 
-    With the degrees of the view, `Workspace.tau`.
+    `found` are the pairs beyond the null space where they are known. On ranks it is the same on
+    any number of them, bit by bit. Raises InputError. Memory: clusters, rows (on disk a sample of
+    them), and what the eigenvectors take.
     """
-    how: dict[str, Any] = {"variant": variant, "solver": solver, "tol": tol, "max_iter": max_iter}
-    cut = CutsAtHome(work, k, seed=seed, **how).of(work)
-    tell_of_cut(work, cut)
-    return cut
+    if variant == "shi-malik" and k != 2:
+        raise InputError(f'variant: "shi-malik" makes 2 clusters, not {k}; use "luxburg"')
+    how: dict[str, Any] = {"solver": solver, "tol": tol, "max_iter": max_iter, "seed": seed}
+    key: Any = k, variant, tau, *how.values()
+    if found is None:
+        wanted = max(0, k - work.regularized(tau).null.n_components)
+        found = work.smallest_pairs(wanted, tau=tau, **how)
+    else:
+        key = None
+    rows, values = rows_of(work, found, k, variant, tau)
+
+    def clustered() -> Vector:
+        with work.recorder.stage("clusters"):
+            if variant == "shi-malik":
+                return _split(work, rows)
+            return clusters_of(work.space, rows, k, seed)
+
+    clusters = clustered() if key is None else work.kept("clusters", key, clustered)
+    return Cut(clusters, rows, values, found.convergence, found.beyond)
 
 
-def tell_of_cut(work: Workspace, cut: Cut) -> None:
-    """Say what was missed, and what becomes of components."""
-    warn_unconverged(work, cut.convergence)
-    note_components(laplacian_of(work).null.n_components, cut.values.size, work.recorder)
+def _split(work: Any, rows: Block) -> Vector:
+    """Two sides of the second vector, cut at the least NCut (Shi & Malik 2000); in memory."""
+    vector = work.laplacian.leave(rows[:, 1])
+    split, ncut = best_split(work.graph.affinity, vector)
+    work.recorder.note(f"cut at {split:.4g}, NCut {ncut:.4g}")
+    return (rows[:, 1] > split).astype(np.int64)
+
+
+def summed(work: Work, cut: Cut, k: int) -> Cut:
+    """The cut with weights between its clusters in the graph of a work; a pass over the graph."""
+    if cut.sums is not None:
+        return cut
+    with work.recorder.stage("weights between clusters"):
+        return replace(cut, sums=ClusterSums(*work.cluster_sums(cut.clusters, k)))
 
 
 @dataclass(frozen=True, eq=False)
-class CutsAtHome:
-    """Cuts of a graph in memory into k clusters, see `selection.regularization.Cuts`."""
+class Cuts:
+    """Cuts of a graph into k clusters, see `selection.regularization.decided_cut`."""
 
-    work: Workspace
+    work: Work
     k: int
-    variant: str
-    solver: str
-    tol: float | None
-    max_iter: int
-    seed: int
+    variant: str = "luxburg"
+    solver: str = "auto"
+    tol: float | None = None
+    max_iter: int = 200
+    seed: int = 0
 
     @property
     def recorder(self) -> Recorder:
@@ -123,121 +131,123 @@ class CutsAtHome:
 
     @property
     def look(self) -> GraphLook:
-        """What is seen of the graph."""
-        return self.work.graph.look
+        """What is seen of the graph before any eigenvector."""
+        return self.work.look
 
     def trial(
         self, tau: float, k: int, start: Block | None
     ) -> tuple[ClusterSums | None, Block | None]:
-        """Rough clusters, see `Cuts`."""
-        view = self.work.regularized(tau)
-        laplacian, recorder, seed = laplacian_of(view).in_single, self.recorder, self.seed
+        """K rough clusters with τ added, None where rows overflow; and a start for the next τ."""
+        work, space, seed = self.work, self.work.space, self.seed
 
         def sharply(wanted: int, tol: float) -> EigenResult:
-            return smallest_pairs(view, wanted, tol=tol, seed=seed)
+            return work.smallest_pairs(wanted, tol=tol, seed=seed, tau=tau)
 
-        rough = RoughPairs(laplacian.size, seed, recorder, is_small(laplacian), sharply)
+        laplacian: Any = work.regularized(tau)
+        laplacian = getattr(laplacian, "in_single", laplacian)
+        dense = work.home == MEMORY and work.is_small
+        rough = RoughPairs(self.look.n_linked, seed, self.recorder, dense, sharply)
         found, start = rough.of(laplacian, k, tau, start)
-        with recorder.stage(STAGE):
-            rows, space = rows_of(laplacian_of(view), found, k, self.variant)[0], laplacian.space
+        with self.recorder.stage(STAGE):
+            rows, _ = rows_of(work, found, k, self.variant, tau)
             if not within_range(space, rows):
                 return None, start
-            how: dict[str, Any] = {"restarts": RESTARTS, "sample": SAMPLE, "space": space}
-            return self._sums(kmeans(rows, k, seed, **how).labels, k), start
+            clusters = clusters_of(space, rows, k, seed, restarts=RESTARTS, sample=SAMPLE)
+            return ClusterSums(*work.cluster_sums(clusters, k)), start
 
-    def sharp(self, tau: float) -> tuple[Workspace, Cut]:
-        """The cut, and the view of the graph that it is of."""
-        view = self.work.regularized(tau)
-        return view, self.of(view)
+    def sharp(self, tau: float) -> Cut:
+        """The cut as it was asked for, with τ added."""
+        how: dict[str, Any] = {"solver": self.solver, "tol": self.tol, "max_iter": self.max_iter}
+        return cut_of(self.work, self.k, variant=self.variant, tau=tau, seed=self.seed, **how)
 
-    def sums(self, cut: tuple[Workspace, Cut]) -> ClusterSums:
-        """What it is judged by."""
-        return self._sums(cut[1].clusters, self.k)
-
-    def _sums(self, clusters: Ints, k: int) -> ClusterSums:
-        laplacian = laplacian_of(self.work)
-        labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
-        labels[laplacian.nodes] = clusters
-        sizes = np.bincount(clusters, laplacian.weights, k).astype(np.float64)
-        weights, edges = self.work.graph.cluster_weights(labels, k)
-        return ClusterSums(weights, edges, sizes)
-
-    def of(self, view: Workspace) -> Cut:
-        """The cut of a view of the graph."""
-        k, how = self.k, {"solver": self.solver, "tol": self.tol, "max_iter": self.max_iter}
-        return _cut(view, k, self.variant, self.seed, how)
+    def judged(self, tau: float) -> Cut:
+        """The same with its sums."""
+        return summed(self.work, self.sharp(tau), self.k)
 
 
-def _cut(work: Workspace, k: int, variant: str, seed: int, how: dict[str, Any]) -> Cut:
-    """The k smoothest vectors, found as `how` says, to rows, the rows to clusters."""
-    if variant == "shi-malik" and k != 2:
-        raise InputError(f'variant: "shi-malik" makes 2 clusters, not {k}; use "luxburg"')
-    graph, recorder, laplacian = work.graph, work.recorder, laplacian_of(work)
-    wanted = max(0, k - laplacian.null.n_components)
-    found = smallest_pairs(work, wanted, seed=seed, **how)
-    embedding, values = rows_of(laplacian, found, k, variant)
-
-    def clustered() -> Ints:
-        with recorder.stage("clusters"):
-            if variant != "shi-malik":
-                return kmeans(embedding, k, seed, space=laplacian.space).labels
-            split, ncut = best_split(graph.affinity, laplacian.leave(embedding[:, 1]))
-            recorder.note(f"cut at {split:.4g}, NCut {ncut:.4g}")
-            return (embedding[:, 1] > split).astype(np.int64)
-
-    name = work.name("clusters", k, variant, *how.values(), seed, work.memory)
-    clusters = work.kept("clusters", name, clustered)
-    return Cut(clusters, embedding, values, found.convergence, found.beyond)
-
-
-def refined_cut(work: Workspace, cut: Cut, k: int, seed: int) -> tuple[Cut, str]:
+def refined_cut(work: MemoryWork, cut: Cut, k: int, seed: int) -> tuple[Cut, str]:
     """The clusters that a degree-corrected block model finds likelier, and how many nodes moved."""
     nobody = np.empty(0, dtype=np.int64)
     with work.recorder.stage("block model"):
-        found = refined_clusters(work, laplacian_of(work), cut.clusters, k, nobody, seed)
+        found = refined_clusters(work.view, work.laplacian, cut.clusters, k, nobody, seed)
     told = f"{np.mean(found != cut.clusters):.1%} of the nodes moved to likelier clusters"
     work.recorder.note(f"refine: {told}")
     return replace(cut, clusters=found), told
 
 
 def rows_of(
-    laplacian: NormalizedLaplacian, found: EigenResult, k: int, variant: str
-) -> tuple[Block, Block]:
+    work: Work, found: EigenResult, k: int, variant: str, tau: float = 0.0
+) -> tuple[Block, Small]:
     """What k-means sees (m, k), and the eigenvalues (k,); `found` lacks the null space.
 
     With regularised degrees rows of Z(I − Λ) at length 1: products with S^½ would be inner products
     of the rows then, and directions that hardly hold together count less (ARI .64 -> .65 on 16
     networks).
     """
-    Z, values = with_null(laplacian, found, k)
-    if laplacian.null.n_components == 0:
-        return transform(Z * (1.0 - values).astype(Z.dtype), "sphere"), values
-    if variant == "ng":
-        return transform(Z, "sphere"), values
-    rows = np.empty_like(Z)
-    root = laplacian.root_degree[:, None]  # in single precision the smallest might be 0
-    with np.errstate(over="ignore"):  # whoever takes the rows looks whether they are finite
-        np.divide(Z, root, out=rows, dtype=np.float64, casting="same_kind")
-    return rows, values
+    laplacian = work.regularized(tau)
+    Z, values = with_null(work.space, laplacian, found, k)
+    scale = _scaled(values, variant, tau)
+    return work.space.rowwise(scale, Z, laplacian.root_degree), values
 
 
-def with_null(laplacian: NormalizedLaplacian, found: EigenResult, k: int) -> tuple[Block, Block]:
+def _scaled(values: Small, variant: str, tau: float) -> Callable[..., Any]:
+    """Rows of vectors to what k-means sees of them; rows of isolated nodes are 0."""
+
+    def rows(Z: NDArray[Any], root: NDArray[np.float64]) -> NDArray[Any]:
+        if tau:
+            found = transform(Z * (1.0 - values), "sphere")
+        elif variant == "ng":
+            found = transform(Z.astype(np.float64, copy=False), "sphere")
+        else:
+            scale = root[:, None]
+            found = np.divide(Z, scale, out=np.zeros(Z.shape), where=scale > 0)
+        with np.errstate(over="ignore"):  # whoever takes the rows looks whether they are finite
+            return found.astype(Z.dtype, copy=False)
+
+    return rows
+
+
+def with_null(
+    space: Space, laplacian: Laplacian, found: EigenResult, k: int
+) -> tuple[Block, Small]:
     """The k smoothest vectors (m, k) and values: null vectors of the largest components first."""
     count = min(k, laplacian.null.n_components)
-    null = laplacian.null.columns(np.arange(count)).astype(found.vectors.dtype, copy=False)
-    Z = np.column_stack([null, found.vectors])
-    return Z[:, :k], np.concatenate([np.zeros(count), found.values])[:k]
+    values = np.concatenate([np.zeros(count), found.values])[:k]
+    parts = [laplacian.null.columns(np.arange(count))] if count else []
+    parts = [space.copy(part, found.vectors.dtype) for part in parts]
+    return space.stack([*parts, found.vectors]), values
 
 
-def note_components(count: int, k: int, recorder: Recorder) -> None:
-    """Say what becomes of `count` components in k clusters, where there are several."""
-    if count > 1:
-        recorder.note(
-            f"the graph has {count} connected components beside isolated nodes; their exact "
-            "null vectors are "
-            + (
-                f"part of the {k} eigenvectors"
-                if count <= k
-                else f"more than the {k} clusters: those beyond the largest are put together"
-            )
+# ---------------------------------------------------------------- what is said of a cut
+
+
+def tell_of_cut(work: Work, cut: Cut, tau: float = 0.0) -> None:
+    """Say what was missed, and what becomes of components."""
+    tell_unconverged(work.recorder, cut.convergence, single=work.laplacian.dtype.itemsize < 8)
+    if not tau:
+        note_components(work.laplacian.null.n_components, cut.values.size, work.recorder)
+
+
+def network_of(work: Work, cut: Cut, k: int) -> tuple[Cut, dict[str, Any]]:
+    """How a network on disk or on ranks is cut, with a doubt where it is not.
+
+    The cut comes back with its sums. Nothing is told of a graph made from points, nor of one in
+    memory, whose clusters `GraphClusterer._scored` looks at.
+    """
+    if work.home == MEMORY:
+        return cut, {}
+    cut = summed(work, cut, k)
+    if not work.look.is_network:
+        return cut, {}
+    if not (cut.links - np.diag(cut.links.diagonal())).any():
+        component, clusters = (
+            _everywhere(work, v) for v in (work.laplacian.null.component, cut.clusters)
         )
+        warn_of_components(component, clusters, work.recorder)
+    return cut, {"network": scores_of_links(cut.links)[0]}
+
+
+def _everywhere(work: Any, own: Vector) -> NDArray[np.int64]:
+    """A vector of working nodes that everyone has."""
+    found = own if work.home == DISK else work.ranks.joined(np.ascontiguousarray(own))
+    return np.asarray(found[:], dtype=np.int64)

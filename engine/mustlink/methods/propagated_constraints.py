@@ -18,11 +18,11 @@ from typing import Any, ClassVar
 from mustlink.check import as_integer, check_choice, check_flag, check_positive, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, adjusted_cut
-from mustlink.cost.stored_cost import StoredCost
+from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS as EIGEN_SOLVERS
 from mustlink.eigen.solver import laplacian_of
+from mustlink.eigen.work import DISK, MEMORY, RANKS
 from mustlink.errors import InputError
-from mustlink.graph.stored import StoredGraph
 from mustlink.lyapunov.equation import Problem
 from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.lyapunov.pair_propagation import PropagatedPairs, solve_pairs
@@ -31,12 +31,10 @@ from mustlink.lyapunov.sources import Sources, sources_of
 from mustlink.methods.adjusted_answers import AdjustedAnswers, room_for_factors
 from mustlink.methods.adjusted_graph import Adjustment, adjusted_graph
 from mustlink.methods.candidate_cuts import Candidate, CandidateCuts, place_of
-from mustlink.methods.constraint_doubts import note_doubts, warn_if_broken
+from mustlink.methods.doubts import note_doubts, warn_if_broken, warn_of_gap
 from mustlink.methods.ncut import VARIANTS
-from mustlink.methods.normalized_cut import normalized_cut, warn_of_gap
+from mustlink.methods.normalized_cut import cut_of, tell_of_cut
 from mustlink.methods.spread_report import Chosen, spread_report, warn_of_few
-from mustlink.methods.stored_fit import stays_on_disk
-from mustlink.methods.stored_pairs import cost_of_points, fit_on_disk
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence, Report
@@ -44,6 +42,18 @@ from mustlink.workspace import Workspace
 
 POWERS = (1.0, 0.5, 0.25)
 ALL = "all"
+
+
+@dataclass(frozen=True, eq=False)
+class _Placed(MemoryWork):
+    """A graph of which an adjusted one has fewer linked nodes, `place`."""
+
+    place: NormalizedLaplacian
+
+    @property
+    def laplacian(self) -> NormalizedLaplacian:
+        """Nodes of the adjusted graph among those of the graph."""
+        return self.place
 
 
 @dataclass(eq=False, repr=False)
@@ -83,7 +93,7 @@ class PropagatedConstraints(AdjustedAnswers):
     eigen_tol: float | None = None
     max_iter: int = 200
 
-    _runs_at_scale: ClassVar[bool] = True
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY, DISK, RANKS})
     _parameter: ClassVar[str]
 
     def cost(self, n_classes: int | None = None) -> Cost:
@@ -98,13 +108,20 @@ class PropagatedConstraints(AdjustedAnswers):
     def _problem(self, laplacian: NormalizedLaplacian, Y: Sources) -> Problem:
         """What F solves."""
 
-    def _run(self, work: Workspace, known: Constraints, seed: int) -> None:
+    def _run(self, work: Any, known: Constraints, seed: int) -> None:
         """Algorithm 1 from step 2 on: the best cut of several powers of F and variants of step 5.
 
         One adjusted graph and its multigrid are held at a time.
         """
-        graph, recorder = work.graph, work.recorder  # 1
         k = self._clusters(work, known.as_given.classes.size, seed, known)
+        if not isinstance(work, Workspace):
+            from mustlink.methods.ranked_pairs import spread_on_ranks
+            from mustlink.methods.stored_pairs import spread_on_disk
+
+            spread: Any = spread_on_disk if work.home == DISK else spread_on_ranks
+            spread(self, work, known, k, seed)
+            return
+        graph, recorder = work.graph, work.recorder  # 1
         laplacian = laplacian_of(work)  # 2
         note_doubts(known, laplacian, recorder)
         F, name = self._spread(work, laplacian, known, seed)  # 3
@@ -120,8 +137,8 @@ class PropagatedConstraints(AdjustedAnswers):
             adjusted = self._adjusted(work, laplacian, F, power, name, k)  # 4
             place = place_of(adjusted, laplacian)
             for variant in variants:
-                cut = normalized_cut(  # 5
-                    adjusted,
+                cut = cut_of(  # 5
+                    MemoryWork(adjusted),
                     k,
                     variant=variant,
                     solver=self.eigen_solver,
@@ -129,11 +146,12 @@ class PropagatedConstraints(AdjustedAnswers):
                     max_iter=int(self.max_iter),
                     seed=seed,
                 )
+                tell_of_cut(MemoryWork(adjusted), cut)
                 cuts.add(Candidate(place, cut, power, variant))
                 del cut
             del adjusted  # before the next is made
         place, cut = cuts.best.place, cuts.best.cut
-        labels = graph.spread(self._labels_knowing(place, cut.clusters, k, work, known, seed))
+        labels = self._labels_knowing(_Placed(work, place), cut.clusters, k, known, seed)
         warn_of_gap(cut, recorder)
         kept = warn_if_broken(labels, known, recorder)
         self.graph_, self.labels_ = graph, labels
@@ -142,27 +160,13 @@ class PropagatedConstraints(AdjustedAnswers):
         self._moved = self._change(F, cuts.best.power)
         self.report_ = self._report(k, F, edges, cuts, kept, recorder)
 
-    def _stays_on_disk(self, stored: StoredGraph) -> bool:
-        return stays_on_disk(self, stored)
-
-    def _cost_on_disk(
-        self, others: dict[str, Any], classes: int | None, n: int, nnz: int
-    ) -> StoredCost:
-        return cost_of_points(self, others, classes, n, nnz)
-
-    def _fit_on_disk(
-        self,
-        graph: StoredGraph,
-        known: Constraints,
-        recorder: Recorder,
-        others: dict[str, Any],
-        seed: int,
-    ) -> None:
-        fit_on_disk(self, graph, known, recorder, seed, others)
-
-    def _refit_on_disk(self, known: Constraints, recorder: Recorder) -> None:
-        assert isinstance(self.graph_, StoredGraph)
-        fit_on_disk(self, self.graph_, known, recorder, self._used_seed)
+    def _in_memory_only(self) -> dict[str, bool]:
+        return {
+            **super()._in_memory_only(),
+            "solver": self.solver == "dense",
+            "eigen_solver": self.eigen_solver not in ("auto", "lobpcg"),
+            "new_edges": isinstance(self.new_edges, str),
+        }
 
     def _spread(
         self, work: Workspace, laplacian: NormalizedLaplacian, known: Constraints, seed: int

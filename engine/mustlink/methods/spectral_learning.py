@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from mustlink.constraints import Constraints
 from mustlink.constraints.links import NodeMatrix, capped_links, diagonal
 from mustlink.eigen.penalized import PenalizedProblem
+from mustlink.eigen.work import MEMORY
 from mustlink.graph import Graph
 from mustlink.graph.multiplicity import fold
 from mustlink.methods.constrained_spectral import ConstrainedSpectral
@@ -40,6 +42,8 @@ class SpectralLearning(ConstrainedSpectral):
     """
 
     normalized: bool = False
+
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY})  # it looks up weights of the graph
 
     def _formulation(
         self, graph: Graph, laplacian: NormalizedLaplacian, known: Constraints, k: int

@@ -16,25 +16,10 @@ from mustlink.lyapunov.pairs_by_regions import SpreadPairs, spread_pairs
 from mustlink.lyapunov.regions import SpreadRows
 from mustlink.lyapunov.sources import Sources, sources_at
 from mustlink.methods.candidate_cuts import BestCut
-from mustlink.methods.constrained_at_scale import refuse_at_home_only
-from mustlink.methods.constraint_doubts import note_contradictions, warn_of_lost
+from mustlink.methods.doubts import note_contradictions, warn_of_lost
 from mustlink.methods.moved_rows import Moves
 
 Ints = NDArray[np.int64]
-
-
-def check_spread(estimator: Any, where: str) -> None:
-    """Raise InputError for an option of SRCP or E2CP that does not run `where`."""
-    estimator._check()
-    solvers = ("auto", "diffusion", "krylov") if where == "on ranks" else ("auto", "diffusion")
-    alone = {
-        "refine": estimator.refine,
-        "isolated": estimator.isolated != "drop",
-        "solver": estimator.solver not in solvers,
-        "eigen_solver": estimator.eigen_solver not in ("auto", "lobpcg"),
-        "new_edges": isinstance(estimator.new_edges, str),
-    }
-    refuse_at_home_only(estimator, alone, where)
 
 
 class Adjusted(Protocol):

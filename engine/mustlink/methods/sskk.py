@@ -12,7 +12,8 @@ Their SS-Kernel-KMeans with the normalised cut for objective:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,26 +22,34 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_integer, check_choice, check_positive
 from mustlink.constraints import Constraints
+from mustlink.constraints.statements import gather
 from mustlink.cost.method_cost import Cost, eigenvectors
-from mustlink.eigen.solver import laplacian_of
+from mustlink.deadline import NEVER, Deadline
+from mustlink.eigen.memory_work import MemoryWork
+from mustlink.eigen.plain_solve import tell_unconverged
+from mustlink.eigen.solver import laplacian_of, smallest_pairs, smoothest
 from mustlink.errors import InputError
-from mustlink.kernels.kernel_kmeans import Clusters, cluster_links, clusters_of
-from mustlink.methods.clusterer import Ints
-from mustlink.methods.constraint_doubts import note_doubts, warn_if_broken
-from mustlink.methods.informed_clusterer import InformedClusterer
-from mustlink.methods.kernel_descent import Descent, descend
-from mustlink.methods.kernel_starts import (
-    WIDEST,
-    given_start,
-    neighbourhood_start,
-    neighbourhoods,
-    relaxed_starts,
-    spectral_start,
+from mustlink.graph import Graph
+from mustlink.kernels.kernel_kmeans import (
+    Clusters,
+    Penalized,
+    cluster_links,
+    clusters_of,
+    fill_empty,
+    lloyd_step,
+    sweep,
 )
+from mustlink.kernels.label_growth import grow
+from mustlink.labels import as_labels
+from mustlink.methods.clusterer import Ints
+from mustlink.methods.doubts import note_doubts, warn_if_broken
+from mustlink.methods.informed_clusterer import InformedClusterer
+from mustlink.numeric import dense_algebra
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.penalized_graph import PenalizedGraph, penalized
 from mustlink.result import Report
+from mustlink.rounding.assign import kmeans
 from mustlink.workspace import Workspace
 
 STARTS = ("auto", "relaxed", "spectral", "neighborhoods")
@@ -119,8 +128,8 @@ class SSKK(InformedClusterer):
             tried[name] = work.kept(stage, asked, descended, (Descent, Clusters))  # 3
         used = min(tried, key=lambda name: tried[name].objective)
         with recorder.stage("clusters"):
-            labels = self._labels_knowing(laplacian, tried[used].state.labels, k, work, known, seed)
-            self.labels_ = graph.spread(labels)
+            found = tried[used].state.labels
+            self.labels_ = self._labels_knowing(MemoryWork(work), found, k, known, seed)
             self.embedding_ = graph.spread(_edge_shares(problem, laplacian, tried[used]))
         self.graph_ = graph
         note_doubts(known, laplacian, recorder)
@@ -238,3 +247,216 @@ def _edge_shares(
     shares = cluster_links(W, clusters_of(W, best.state.labels, best.state.weight.size))
     shares /= (laplacian.root_degree**2)[:, None]
     return laplacian.leave(shares)
+
+
+# --- Where kernel k-means begins: must-link neighbourhoods, smooth eigenvectors, given labels
+
+
+WIDEST = 4  # smooth vectors for the relaxation, times k
+_SMOOTHING = 20  # products after which a node without affinity to the centres counts as far
+
+
+def spectral_start(work: Workspace, laplacian: NormalizedLaplacian, k: int, seed: int) -> Ints:
+    """k-means on the rows of D^-½Z, Z the k smoothest eigenvectors of L̄, null space included."""
+    count = min(k, laplacian.null.n_components)
+    found = smallest_pairs(work, k - count, seed=seed)
+    tell_unconverged(work.recorder, found.convergence, single=work.single)
+    with work.recorder.stage("start: k-means"):
+        Z = np.column_stack([laplacian.null.columns(np.arange(count)), found.vectors])
+        return kmeans(Z / laplacian.root_degree[:, None], k, seed, space=laplacian.space).labels
+
+
+def relaxed_starts(
+    problem: PenalizedGraph,
+    work: Workspace,
+    laplacian: NormalizedLaplacian,
+    k: int,
+    seed: int,
+) -> list[Ints]:
+    """k-means on the relaxed minimiser of J among smooth vectors: k, 2k and 4k of them.
+
+    f = D^-½Uc for the smoothest eigenvectors U of L̄: the k largest pairs of
+    (UᵀSU + wFᵀQF)c = μFᵀMFc with F = D^-½U, a small dense problem; k of them are the unconstrained
+    start. Over all vectors the relaxation would have spikes on the constrained nodes.
+    """
+    basis = smoothest(work, WIDEST * k, seed=seed)
+    Q, w, weight = problem.Q, problem.penalty, problem.A.weight
+    found = []
+    with work.recorder.stage("start: relaxation"):
+        held = Q.support
+        F = basis.vectors[held] / laplacian.root_degree[held, None]
+        links = np.diag(1.0 - np.concatenate([[0.0], basis.values])) + w * F.T @ Q.inner(F)
+        extra = weight[held] - laplacian.root_degree[held] ** 2
+        mass = np.eye(basis.p + 1) + F.T @ (extra[:, None] * F)
+        for p in sorted({min(p, basis.p) for p in (k - 1, 2 * k, WIDEST * k)}):
+            part = slice(0, p + 1)
+            C = dense_algebra.eigh(
+                (links + links.T)[part, part] / 2, (mass + mass.T)[part, part] / 2
+            )[1]
+            rows = basis.vectors[:, part] @ C[:, ::-1][:, :k] / laplacian.root_degree[:, None]
+            found.append(kmeans(rows, k, seed, space=laplacian.space).labels)
+    return found
+
+
+def neighbourhoods(known: Constraints, laplacian: NormalizedLaplacian) -> tuple[Ints, Ints]:
+    """Working nodes and their neighbourhood: must-linked groups and labelled classes, from 0.
+
+    The transitive closure of positive pairs and labels (Kulis et al. 2005). O(n + m log m).
+    """
+    pairs, mean = known.merged
+    said = gather(pairs[mean > 0], np.empty((0, 2), dtype=np.int64), known.labels)
+    nodes = laplacian.positions[said.nodes]
+    linked = nodes >= 0
+    groups = np.unique(said.grouped[0][linked], return_inverse=True)[1]
+    return nodes[linked], np.asarray(groups, dtype=np.int64).ravel()
+
+
+def neighbourhood_start(
+    A: Penalized, laplacian: NormalizedLaplacian, known: Constraints, k: int
+) -> Ints:
+    """Choose k neighbourhoods by farthest-first, then everything else ring by ring.
+
+    The first is the heaviest; each next has the least kernel value Σ_{i∈a,j∈b} A'_ij / √(s_a s_b)
+    to its nearest predecessor (the cosine in the limit of a large shift), so that cannot-linked
+    ones come first, and among equals the heaviest: most values of a sparse kernel are zero. Fewer
+    than k neighbourhoods are completed by single nodes that a diffusion does not reach. Kernel
+    distance to a centre tells nothing beyond its neighbours, hence `spread`. Cost O(k nnz).
+    """
+    nodes, group = neighbourhoods(known, laplacian)
+    labels = np.full(laplacian.size, -1, dtype=np.int64)
+    weight = np.bincount(group, weights=A.weight[nodes])
+    nearest = np.full(weight.size, -np.inf)
+    for c in range(min(k, weight.size)):
+        chosen = int(np.lexsort((-weight, nearest))[0])
+        members = nodes[group == chosen]
+        labels[members] = c
+        side = np.zeros(laplacian.size, dtype=np.int64)
+        side[members] = 1
+        links = cluster_links(A, clusters_of(A, side, 2))[nodes, 1]
+        value = np.bincount(group, weights=links) / np.sqrt(weight * weight[chosen])
+        nearest = np.maximum(nearest, value)
+        nearest[chosen] = np.inf
+    for c in range(weight.size, k):
+        labels[_out_of_reach(laplacian, labels >= 0)] = c
+    return spread(A, laplacian, labels, k)
+
+
+def _out_of_reach(laplacian: NormalizedLaplacian, taken: NDArray[np.bool_]) -> int:
+    """The node that a diffusion from the taken ones reaches least; of several the best linked."""
+    heat = laplacian.smooth((laplacian.root_degree * taken)[:, None], _SMOOTHING)[:, 0]
+    heat = np.where(taken, np.inf, np.abs(heat) / laplacian.root_degree)
+    return int(np.lexsort((-laplacian.root_degree, heat))[0])
+
+
+def given_start(
+    A: Penalized, laplacian: NormalizedLaplacian, graph: Graph, init: object, k: int
+) -> Ints:
+    """The caller's clusters (rows,) in working order; where they say -1, from the neighbours."""
+    labels = as_labels(init, graph.n_rows, "init")[graph.first_rows]
+    if labels.max() >= k:
+        raise InputError(f"init: cluster {labels.max()} given, but n_clusters is {k}; use 0 … K-1")
+    return spread(A, laplacian, laplacian.enter(labels), k)
+
+
+def spread(A: Penalized, laplacian: NormalizedLaplacian, labels: Ints, k: int) -> Ints:
+    """Labels for all nodes; a component that nothing reaches joins the lightest cluster."""
+    found = grow(laplacian.edges, laplacian.root_degree, labels, k)
+    lost = found < 0
+    if lost.any():
+        degrees = A.weight
+        weight = np.bincount(found[~lost], weights=degrees[~lost], minlength=k)
+        component = laplacian.null.component
+        size = np.bincount(component[lost], weights=degrees[lost])
+        place = np.full(size.size, -1)
+        for part in np.argsort(-size, kind="stable")[: np.count_nonzero(size)]:
+            place[part] = int(weight.argmin())
+            weight[place[part]] += size[part]
+        found[lost] = place[component[lost]]
+    return found
+
+
+# --- Step 3 of SSKK: down from a start, by batch steps and by moves of single nodes
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """A clustering and how it was reached: objective at the start, work done, whether at rest."""
+
+    state: Clusters
+    start: float
+    steps: int = 0
+    moves: int = 0
+    sweeps: int = 0
+    settled: bool = False
+
+    @property
+    def objective(self) -> float:
+        """J of the clustering."""
+        return objective(self.state)
+
+
+def objective(state: Clusters) -> float:
+    """J = K − Σ_c a_c/s_c with a_c = Σ_{i,j∈c} A'_ij: the penalised normalised cut."""
+    return float(state.weight.size - (state.inside / state.weight).sum())
+
+
+def descend(
+    A: Penalized,
+    labels: Ints,
+    k: int,
+    sigmas: Sequence[float],
+    max_iter: int,
+    deadline: Deadline = NEVER,
+) -> Descent:
+    """From a start (m,) down to a clustering that no batch step and no single move improves.
+
+    A cluster that is empty in the start first gets the one node that J gains most by. J falls in
+    every step, so that what is there at the `deadline` is the best.
+    """
+    state = clusters_of(A, labels, k)
+    if fill_empty(A, state):
+        state = clusters_of(A, state.labels, k)
+    found = Descent(state, objective(state))
+    for sigma in sigmas:
+        found = lloyd(A, found, sigma, max_iter, deadline)
+    return local_search(A, found, max_iter, deadline)
+
+
+def lloyd(
+    A: Penalized, found: Descent, sigma: float, max_iter: int, deadline: Deadline = NEVER
+) -> Descent:
+    """Batch steps with one shift (Kulis et al. 2005, SS-Kernel-KMeans) while J falls.
+
+    With a shift that makes the kernel positive semidefinite no step can raise J.
+    """
+    while found.steps < max_iter and not deadline.is_over:
+        nearest = lloyd_step(A, found.state, sigma)
+        if np.array_equal(nearest, found.state.labels):
+            break
+        state = clusters_of(A, nearest, found.state.weight.size)
+        if not objective(state) < found.objective:
+            break
+        found = replace(found, state=state, steps=found.steps + 1)
+    return found
+
+
+def local_search(
+    A: Penalized, found: Descent, max_iter: int, deadline: Deadline = NEVER
+) -> Descent:
+    """Single moves until none helps (Dhillon, Guan & Kulis 2007, local search, chains of one).
+
+    Nodes are looked at again when a neighbour has moved; all of them, with totals computed anew,
+    before the end is declared.
+    """
+    k = found.state.weight.size
+    moves, sweeps, settled = found.moves, 0, False
+    state = clusters_of(A, found.state.labels, k)
+    awake = np.zeros(state.labels.size, dtype=np.uint8)
+    while sweeps < max_iter and not settled and not deadline.is_over:
+        moved = sweep(A, state, awake, every=True)
+        moves, sweeps, settled = moves + moved, sweeps + 1, moved == 0
+        while moved and sweeps < max_iter and not deadline.is_over:
+            moved = sweep(A, state, awake, every=False)
+            moves, sweeps = moves + moved, sweeps + 1
+        state = clusters_of(A, state.labels, k)
+    return replace(found, state=state, moves=moves, sweeps=sweeps, settled=settled)

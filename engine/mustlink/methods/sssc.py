@@ -67,7 +67,6 @@ class SSSC(ConstrainedSpectral):
     cannot_weight: float = 1.0
 
     _parameter: ClassVar[str | None] = "gamma"
-    _runs_at_scale: ClassVar[bool] = True
     _assignments: ClassVar[tuple[str, ...]] = ("auto", "sign", "split", "kmeans", "sphere")
 
     def _formulation(
@@ -117,8 +116,8 @@ class SSSC(ConstrainedSpectral):
             if weight < 0:
                 raise InputError(f"{name}: {weight:g} given; it must be at least 0")
 
-    def _home_alone(self) -> dict[str, bool]:
-        return {"gamma": self.gamma == "search"}
+    def _in_memory_only(self) -> dict[str, bool]:
+        return {**super()._in_memory_only(), "gamma": self.gamma == "search"}
 
     @property
     def _by_criterion(self) -> bool:

@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.check import check_n_clusters
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import RESERVE
-from mustlink.cost.process_memory import give_back, size_text
-from mustlink.cost.stored_cost import StoredCost
-from mustlink.eigen.nested_iteration import guard
-from mustlink.eigen.stored_solver import StoredWork
-from mustlink.errors import InputError
+from mustlink.cost.process_memory import give_back
+from mustlink.eigen.disk_work import StoredWork
+from mustlink.errors import AtHomeOnlyError
 from mustlink.graph.row_buckets import scratch_graph
 from mustlink.graph.stored import RowBlock, StoredGraph
 from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.lyapunov.pairs_by_regions import SpreadPairs
 from mustlink.lyapunov.stored_regions import StoredRows
 from mustlink.methods.adjusted_answers import FACTORS
-from mustlink.methods.clusterer import AUTO, note_alone, warn_of_sizes
-from mustlink.methods.constraint_doubts import warn_if_broken
+from mustlink.methods.doubts import (
+    note_alone,
+    note_components,
+    warn_if_broken,
+    warn_of_gap,
+    warn_of_sizes,
+)
 from mustlink.methods.moved_rows import Moves
-from mustlink.methods.normalized_cut import note_components, warn_of_gap
+from mustlink.methods.normalized_cut import Cut, cut_of, network_of
 from mustlink.methods.spread_cuts import (
     best_of_cuts,
-    check_spread,
     spread_on,
 )
 from mustlink.methods.spread_report import Chosen, spread_report, warn_of_few
-from mustlink.methods.stored_cut import RowCut, row_cut
-from mustlink.methods.stored_fit import network_of
-from mustlink.observe import Recorder
 from mustlink.scores.cuts import ClusterSums, mncut_of
 
 Ints = NDArray[np.int64]
@@ -55,7 +52,7 @@ class StoredAdjusted:
     k: int
     how: dict[str, Any]
 
-    def cuts(self, moves: Moves, variants: Sequence[str]) -> Iterator[tuple[RowCut, Ints, float]]:
+    def cuts(self, moves: Moves, variants: Sequence[str]) -> Iterator[tuple[Cut, Ints, float]]:
         """See `Adjusted`; the cut's weights between clusters are those of W."""
         given, k = self.work, self.k
         with given.recorder.stage("adjusted graph"):
@@ -66,7 +63,7 @@ class StoredAdjusted:
         vectors = max(0, k - min(k, components))
         found = work.smallest_pairs(vectors, **self.how)
         for variant in variants:
-            cut = row_cut(work, k, variant=variant, found=found, seed=self.how["seed"])
+            cut = cut_of(work, k, variant=variant, found=found, seed=self.how["seed"])
             places = np.where(cut.clusters < 0, k, cut.clusters)  # nodes in none are the last
             links, edges, sizes = given.cluster_sums(places, k + 1)
             sums = ClusterSums(links[:k, :k], edges[:k, :k], sizes[:k])
@@ -110,32 +107,14 @@ def _by_rows(new: NewEdges) -> tuple[NDArray[Any], ...]:
     return rows[order], columns[order], np.append(new.beliefs, new.beliefs)[order]
 
 
-def fit_on_disk(
-    estimator: Any,
-    graph: StoredGraph,
-    known: Constraints,
-    recorder: Recorder,
-    seed: int,
-    others: Mapping[str, Any] = MappingProxyType({}),
-) -> None:
+def spread_on_disk(estimator: Any, work: StoredWork, known: Constraints, k: int, seed: int) -> None:
     """Set what `PropagatedConstraints.fit` sets, of a graph read by blocks of rows; InputError.
 
-    `others` is what else was given, by name. `embedding_` has its rows on disk.
+    `embedding_` has its rows on disk.
     """
-    k = _checked(estimator, graph, known, others)
-    budget = estimator._budget
-    recorder.keep_within(budget)
-    if budget is not None:
-        StoredCost(graph.n_nodes, graph.n_entries, k + guard(k)).check(budget)
-        recorder.note(f"memory: graph and vectors stay on disk to stay within {size_text(budget)}")
-    folder = None if estimator._keeper is None else estimator._keeper.scratch
-    work = StoredWork(graph, k, recorder, folder)
-    linked = graph.n_nodes - work.isolated
-    if k > linked:
-        raise InputError(
-            f"n_clusters: {k} clusters asked for, but only {linked} of {graph.n_nodes} nodes have "
-            "an edge; ask for fewer"
-        )
+    if estimator.solver == "krylov":
+        raise AtHomeOnlyError("solver: 'krylov' does not run on disk; leave it out", "solver")
+    graph, recorder, folder = work.graph, work.recorder, work.folder
     rows = StoredRows(work.laplacian, _room(work), folder)
     options = int(estimator.new_edges), float(estimator.tol)
     F = spread_on(work, rows, known, estimator._problem, *options)
@@ -147,7 +126,7 @@ def fit_on_disk(
     cuts = best_of_cuts(adjusted, moves, known, powers, variants, recorder)
     cut, power, variant = cuts.best
     labels = graph.labels_of_rows(cut.clusters)
-    warn_of_sizes(labels, k, recorder)
+    warn_of_sizes(np.bincount(labels[labels >= 0]), k, recorder)
     alone = int(np.count_nonzero(cut.clusters < 0))
     if alone:
         note_alone(alone, "labelled -1", recorder)
@@ -155,7 +134,7 @@ def fit_on_disk(
     kept = warn_if_broken(labels, known, recorder)
     estimator.labels_, estimator.embedding_ = labels, work.leave(cut.embedding)
     estimator.eigenvalues_, estimator.graph_ = cut.values, graph
-    estimator._cut_on_disk, estimator._used_seed, estimator._given = cut, seed, known
+    estimator._cut_on_disk = cut
     name = estimator._parameter
     estimator.report_ = spread_report(
         {name: getattr(estimator, name)},
@@ -167,7 +146,7 @@ def fit_on_disk(
         kept,
         recorder,
         graph.info,
-        network_of(work, cut, recorder),
+        network_of(work, cut, k)[1],
     )
 
 
@@ -182,41 +161,3 @@ def _room(work: StoredWork) -> int:
 
 def _heaviest(graph: StoredGraph) -> float:
     return max(float(block.data.max(initial=0.0)) for block in graph.blocks())
-
-
-def cost_of_points(
-    estimator: Any, others: Mapping[str, Any], classes: int | None, n: int, nnz: int
-) -> StoredCost:
-    """At least what a fit takes of n points with nnz neighbours; InputError for what is refused."""
-    _n_clusters(estimator, others, classes or 0)
-    return StoredCost(n, nnz, 1)
-
-
-def _checked(
-    estimator: Any,
-    graph: StoredGraph,
-    known: Constraints,
-    others: Mapping[str, Any],
-) -> int:
-    """K, where everything asked for runs on disk; raises InputError."""
-    k = _n_clusters(estimator, others, known.classes.size)
-    if graph.copies is not None:
-        raise InputError(
-            "graph: its nodes stand for several rows, with which pairs are not spread on disk; "
-            "give more memory"
-        )
-    return check_n_clusters(k, graph.n_nodes)
-
-
-def _n_clusters(estimator: Any, others: Mapping[str, Any], classes: int) -> Any:
-    """K as it is asked for, or as many as classes; InputError for what does not run on disk."""
-    for name, value in others.items():
-        if value is not None:
-            raise InputError(f"{name}: does not run on disk; leave it out, or give more memory")
-    check_spread(estimator, "on disk")
-    k = estimator.n_clusters
-    if k in (None, AUTO) and classes > 1:
-        k = classes
-    if k is None or k == AUTO:
-        raise InputError("n_clusters: say how many clusters of a graph on disk; none counts there")
-    return k

@@ -43,8 +43,7 @@ from mustlink.neighbours.points_by_rows import (
 from mustlink.neighbours.reach import Reach, ReachKey
 from mustlink.neighbours.search import Search, planned
 from mustlink.observe import Observer, Recorder, recorded
-from mustlink.workspace.keeper import Keeper
-from mustlink.workspace.shelf import Shelf
+from mustlink.workspace.shelf import Keeper, Shelf
 
 WEIGHTS = ("local", "gaussian", "connectivity")
 DUPLICATES = ("keep", "merge")

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.cost.neighbour_graph import LOW
-from mustlink.cost.neighbour_plan import Plan, held_beside, knn_plan
-from mustlink.cost.process_memory import give_back, resident_bytes
+from mustlink.cost.neighbour_plan import Plan, knn_plan
+from mustlink.cost.process_memory import give_back
 from mustlink.cost.stored_neighbours import StoredLayout
 from mustlink.deadline import Deadline
 from mustlink.neighbours.exact import drop_own, exact_neighbours, measured_recall
@@ -199,7 +199,6 @@ def planned(
         d,
         k,
         budget,
-        base=held_beside(resident_bytes(), X.held),
         held=X.held,
         itemsize=8 if X.shift is not None or X.metric == "cosine" else 4,
         by_rows=not X.held,

@@ -6,7 +6,7 @@ Of points that memory does not hold the graph is there for a later run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -23,10 +23,8 @@ from mustlink.check import (
     check_n_jobs,
     check_positive,
 )
-from mustlink.cost.method_cost import RESERVE, Cost
-from mustlink.cost.neighbour_plan import held_beside
-from mustlink.cost.process_memory import give_back, parse_size, resident_bytes
-from mustlink.cost.stored_cost import StoredCost, least_of_points
+from mustlink.cost.method_cost import Cost, Given, StoredCost, home_for
+from mustlink.cost.process_memory import give_back, parse_size
 from mustlink.cost.stored_neighbours import stored_knn_plan
 from mustlink.graph.graph import Graph
 from mustlink.graph.row_buckets import RECORD, RowBuckets, buckets_of, scratch_graph
@@ -41,8 +39,7 @@ from mustlink.neighbours.knn import WEIGHTS
 from mustlink.neighbours.points_by_rows import is_rows, prepare
 from mustlink.neighbours.search import Search, threads_for
 from mustlink.observe import Observer, Recorder, recorded
-from mustlink.workspace.keeper import Write
-from mustlink.workspace.shelf import Shelf
+from mustlink.workspace.shelf import Shelf, Write
 
 _RANGE = 1 << 20  # nodes looked at at once
 
@@ -117,7 +114,6 @@ def stored_knn_graph(
         d,
         k,
         budget,
-        base=held_beside(resident_bytes(), rows.held),
         held=rows.held,
         threads=threads_for(n_jobs),
     )
@@ -313,15 +309,17 @@ def graph_where_short(
         return X
     n, d = shape
     k = min(as_integer(estimator.n_neighbors, "n_neighbors", 1), n - 1)
-    if least_of_points(cost, n, d, k) <= budget:
+    given = Given(n, 0, d, k, n, in_file=is_rows(X))
+    if home_for(budget, cost, given).name == "memory":
         return X
-    if _COUNTED * n <= budget and least_of_points(cost, count_distinct(X), d, k) <= budget:
-        return X  # equal rows are one node
+    if _COUNTED * n <= budget:  # equal rows are one node
+        given = replace(given, n=count_distinct(X))
+        if home_for(budget, cost, given).name == "memory":
+            return X
     on_disk(n, n * k).check(budget)
     made_by = {name: getattr(estimator, name) for name in ("n_neighbors", "metric", "weights")}
     recorder.keep_within(budget, 0 if is_rows(X) else getattr(X, "nbytes", 0))
-    limits = {"n_jobs": estimator.n_jobs, "memory": budget - RESERVE}  # for who writes the rows
-    search = {"random_state": seed, **limits}
+    search = {"random_state": seed, "n_jobs": estimator.n_jobs, "memory": budget}
     return kept_rows(X, made_by, Shelf(recorder, estimator._keeper), **search)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,81 +13,26 @@ from scipy.sparse.csgraph import connected_components
 
 from mustlink.graph.components import component_labels
 from mustlink.kernels.permuted_matrix import scaled
-from mustlink.kernels.spmm import spmm, spmm_axpby
-from mustlink.operators.grounding import grounded_degrees
+from mustlink.operators.grounded_laplacian import GroundedLaplacian, regularized
 from mustlink.operators.null_space import NullSpace
+from mustlink.operators.sparse_operator import DividedMatrix
 from mustlink.space import Dots, GroupSums
-from mustlink.space.halo import Halo
-from mustlink.space.rank_space import RankSpace
+from mustlink.space.ranks import Halo, RankSpace
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class DividedMatrix:
-    """Own rows of a matrix (n, n): `local` (n_local, n_local + h) CSR, the halo's columns last.
-
-    The entries of a row are in the order of their global columns, as at home, so that a row's sum
-    comes out the same wherever it is made.
-    """
-
-    space: RankSpace
-    local: sp.csr_matrix
-    halo: Halo
-
-    @classmethod
-    def of_rows(cls, space: RankSpace, rows: sp.csr_matrix) -> DividedMatrix:
-        """From own rows (n_local, n) with global columns, which rise in every row."""
-        columns = rows.indices
-        foreign = (columns < space.first) | (columns >= space.end)
-        nodes = np.unique(columns[foreign]).astype(np.int64)
-        found = columns.astype(np.int32)
-        found[~foreign] -= space.first
-        found[foreign] = space.held + np.searchsorted(nodes, columns[foreign])
-        shape = (space.held, space.held + nodes.size)
-        local = sp.csr_matrix((rows.data, found, rows.indptr), shape=shape)
-        return cls(space, local, Halo(space, nodes))
-
-    @property
-    def numbers(self) -> NDArray[np.int64]:
-        """Global number of every column, (n_local + h,)."""
-        return np.concatenate([np.arange(self.space.first, self.space.end), self.halo.nodes])
-
-    @cached_property
-    def in_single(self) -> DividedMatrix:
-        """The same in single precision; shares its indices."""
-        own = self.local
-        if own.dtype == np.float32:
-            return self
-        data = own.data.astype(np.float32)
-        return replace(self, local=sp.csr_matrix((data, own.indices, own.indptr), shape=own.shape))
-
-    def diagonal(self) -> NDArray[np.float64]:
-        """Its own diagonal entries, (n_local,)."""
-        found: NDArray[np.float64] = self.local.diagonal().astype(np.float64)
-        return found
-
-    def apply(self, X: Array) -> Array:
-        """Own rows of the product with a block."""
-        return spmm(self.local, self.halo.beside(X))
-
-    def mixed(self, X: Array, B: Array, a: float, b: float) -> Array:
-        """a·SX + b·B in one pass."""
-        return spmm_axpby(self.local, self.halo.beside(X), B, a, b)
-
-
-@dataclass(frozen=True, eq=False)
-class DividedLaplacian:
+class DividedLaplacian(GroundedLaplacian):
     """L̄ = I − S, S = D^-½WD^-½ divided among ranks, without isolated nodes; see `Laplacian`.
 
-    `ground` (n_local,) is by how much T exceeds the degrees of a `grounded` one.
+    S (n_local, n_local + h) are own rows, see `DividedMatrix`; vectors are of own nodes. `volume`
+    is the sum of all degrees.
     """
 
-    matrix: DividedMatrix
-    root_degree: NDArray[np.float64]
+    halo: Halo
     volume: float
-    null: NullSpace
-    ground: NDArray[np.float64] | None = None
+    null: NullSpace = field(repr=False)
 
     @classmethod
     def of_weights(cls, space: RankSpace, rows: sp.csr_matrix) -> DividedLaplacian:
@@ -97,95 +41,51 @@ class DividedLaplacian:
         Cost: two exchanges of halos, and the links between parts of ranks on all of them.
         """
         W = DividedMatrix.of_rows(space, rows)
-        starts = W.local.indptr[:-1]
-        degrees = np.add.reduceat(W.local.data, starts, dtype=np.float64)
+        degrees = np.add.reduceat(W.local.data, W.local.indptr[:-1], dtype=np.float64)
         root = np.sqrt(degrees)
-        scale = 1.0 / W.halo.beside(root)
+        scale = 1.0 / W.beside(root)
         W.local.data = W.local.data.astype(np.float64, copy=False)
         W.local.data = scaled(W.local, scale)
         component, count = components(W)
-        ones = degrees[:, None]
-        (volumes,) = space.sums(GroupSums(ones, component, count))
-        weight = root / np.sqrt(volumes[component, 0])
-        null = NullSpace(component, weight, count, space)
-        return cls(W, root, float(volumes.sum()), null)
-
-    def grounded(self, ground: NDArray[np.float64], kept: NDArray[np.bool_]) -> DividedLaplacian:
-        """I − T^-½WT^-½, T = D + diag(ground), on the nodes `kept` (n_local,), see `grounding`."""
-        root, total = grounded_degrees(self, ground, kept)
-        ratio = np.divide(self.root_degree, root, out=np.zeros_like(root), where=root > 0)
-        S = self.matrix.local
-        values = scaled(S, self.matrix.halo.beside(ratio))
-        local = sp.csr_matrix((values, S.indices, S.indptr), shape=S.shape)
-        if not values.all():  # the indices are those of S
-            local = local.copy()
-            local.eliminate_zeros()
-        null = NullSpace.empty(root.size, self.space)
-        matrix = replace(self.matrix, local=local)
-        return replace(self, matrix=matrix, root_degree=root, null=null, ground=total)
+        (volumes,) = space.sums(GroupSums(degrees[:, None], component, count))
+        null = NullSpace(component, root / np.sqrt(volumes[component, 0]), count, space)
+        return cls(W.local, root, W.halo, float(volumes.sum()), null)
 
     @property
     def space(self) -> RankSpace:
         """Where its blocks live."""
-        return self.matrix.space
+        return self.halo.space
 
     @property
     def size(self) -> int:
         """Number m of nodes, of all ranks."""
         return self.space.size
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Precision of S, in which blocks are held."""
-        return np.dtype(self.matrix.local.dtype)
-
-    @property
-    def norm(self) -> float:
-        """A bound on ‖L̄‖₂."""
-        return 2.0
+    def beside(self, X: Any) -> Any:
+        """Own rows of a block, or of a vector, then those of the halo."""
+        return self.halo.beside(X)
 
     @cached_property
-    def diagonal(self) -> NDArray[np.float64]:
-        """1 − s_ii, (n_local,)."""
-        return 1.0 - self.matrix.diagonal()
-
-    @property
-    def in_single(self) -> DividedLaplacian:
-        """The same with S in single precision."""
-        single = self.matrix.in_single
-        return self if single is self.matrix else replace(self, matrix=single)
-
-    def apply(self, X: Array) -> Array:
-        """L̄X for a block."""
-        X = np.ascontiguousarray(X)
-        return self.matrix.mixed(X, X, -1.0, 1.0)
-
-    def smooth(self, X: Array, times: int) -> Array:
-        """((I + S)/2)^times X in single precision."""
-        Y = np.array(X, dtype=np.float32, order="C")
-        for _ in range(times):
-            Y = self.matrix.in_single.mixed(Y, Y, 0.5, 0.5)
-        return Y.astype(self.dtype, copy=False)
+    def matrix(self) -> DividedMatrix:
+        """S as an operator."""
+        return DividedMatrix(self.S, self.halo)
 
     def three_terms(
         self, V: Array, old: Array, weights: tuple[float, float, float], out: Array
     ) -> tuple[float, float]:
-        """Write out = a·SV + b·V + c·old; ⟨out, V⟩ and ‖out‖² (Frobenius)."""
-        a, b, c = weights
-        out[:] = self.matrix.mixed(V, V, a, b)
-        self.space.blend(out, 1.0, (old, c))
+        """See `Laplacian`; the sums are the same on any number of ranks."""
+        super().three_terms(V, old, weights, out)
         inner, square = self.space.sums(Dots(out, V), Dots(out, out))
         return float(inner.sum()), float(square.sum())
 
-    def recurrence(self, X: Array, steps: Sequence[tuple[float, float, float]]) -> Array:
-        """The last term of X_{t+1} = a_t SX_t + b_t X_t + c_t X_{t−1}, X_0 = X."""
-        before, last = self.space.zeros(X.shape[1], X.dtype), X
-        for a, b, c in steps:
-            following = self.matrix.mixed(last, last, a, b)
-            if c:
-                self.space.blend(following, 1.0, (before, c))
-            before, last = last, following
-        return last if steps else self.space.copy(X)
+    def grounded(self, ground: Array, kept: Array) -> Self:
+        """See `GroundedLaplacian.grounded`; its null space is empty."""
+        null = NullSpace.empty(self.space.held, self.space)
+        return replace(super().grounded(ground, kept), null=null)
+
+    def regularized(self, tau: float) -> Self:
+        """L̄_τ: τ > 0 times the mean degree is added to every degree, see `regularized`."""
+        return self.grounded(*regularized(self, tau))
 
 
 def components(matrix: DividedMatrix) -> tuple[NDArray[np.int32], int]:

@@ -1,11 +1,16 @@
-"""I − S with T >= the degrees: a Laplacian with a diagonal added, or with nodes taken out."""
+"""I − S with T >= the degrees: a Laplacian with a diagonal added, or with nodes taken out.
+
+(M + diag(w))_ff of M = D − W or L̄ is, scaled to a diagonal of ones, I − T^-½WT^-½ on the nodes f
+that are kept, T their degrees and a ground: w, and w times the degree. Nodes that are taken out
+keep their place, with T^½ = 0: rows of blocks are 0 there. So it is wherever the rows are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,11 +18,13 @@ from numpy.typing import NDArray
 
 from mustlink.kernels.lanczos_steps import next_term
 from mustlink.kernels.permuted_matrix import scaled, scaled_permutation
-from mustlink.kernels.spmm import spmm, spmm_axpby
+from mustlink.kernels.spmm import spmm_axpby
 from mustlink.operators.edges import Edges
-from mustlink.space import LocalSpace
+from mustlink.operators.sparse_operator import SparseOperator
+from mustlink.space import LocalSpace, Space, Vector
 
 Block = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,18 +34,13 @@ class GroundedLaplacian:
     Positive definite where T exceeds the degree somewhere in every component: by a diagonal added
     to the Laplacian, or by edges to nodes that were taken out (a Dirichlet problem). `ground` (m,)
     is by how much, in the weights of W, and known without a difference; None where it is 0.
+
+    The m rows are all in memory, or those of a rank: products go by `beside`.
     """
 
     S: sp.csr_matrix
     root_degree: NDArray[np.float64]
     ground: NDArray[np.float64] | None = field(default=None, kw_only=True, repr=False)
-
-    @staticmethod
-    def of_grounded(W: sp.csr_matrix, ground: NDArray[np.float64]) -> GroundedLaplacian:
-        """From weights W (m, m) and by how much T exceeds their sums, (m,)."""
-        root = np.sqrt(np.asarray(W.sum(axis=1, dtype=np.float64)).ravel() + ground)
-        S = sp.csr_matrix((scaled(W, 1.0 / root), W.indices, W.indptr), shape=W.shape)
-        return GroundedLaplacian(S, root, ground=ground)
 
     @property
     def size(self) -> int:
@@ -49,6 +51,15 @@ class GroundedLaplacian:
     def space(self) -> LocalSpace:
         """Where its blocks live: all nodes at home."""
         return LocalSpace(self.size)
+
+    def beside(self, X: Any) -> Any:
+        """The rows of a block, or of a vector, that the columns of S are: all, at home."""
+        return X
+
+    @cached_property
+    def matrix(self) -> SparseOperator:
+        """S as an operator."""
+        return SparseOperator(self.S)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -85,13 +96,10 @@ class GroundedLaplacian:
         """Where there are edges."""
         return Edges(self.S.indptr, self.S.indices)
 
-    @cached_property
+    @property
     def single_edges(self) -> sp.csr_matrix:
         """S in single precision for preconditioners; shares its indices with S."""
-        S = self.S
-        if S.dtype == np.float32:
-            return S
-        return sp.csr_matrix((S.data.astype(np.float32), S.indices, S.indptr), shape=S.shape)
+        return self.matrix.in_single.local
 
     @property
     def in_single(self) -> Self:
@@ -101,11 +109,11 @@ class GroundedLaplacian:
     def apply(self, X: Block) -> Block:
         """(I − S)X for a block (m, b), in the block's precision."""
         X = np.ascontiguousarray(X)
-        return spmm_axpby(self.S, X, X, -1.0, 1.0)
+        return spmm_axpby(self.S, self.beside(X), X, -1.0, 1.0)
 
     def neighbours(self, X: Block) -> Block:
         """SX for a block (m, b): sums over neighbours."""
-        return spmm(self.S, np.ascontiguousarray(X))
+        return self.matrix.apply(X)
 
     def of_few(self, rows: sp.csr_matrix) -> sp.csr_matrix:
         """XS for sparse rows X (b, m): costs what their neighbours are."""
@@ -115,7 +123,7 @@ class GroundedLaplacian:
         """((I + S)/2)^times X in single precision: damps rough vectors, keeps smooth ones."""
         Y, spare = np.array(X, dtype=np.float32, order="C"), None
         for _ in range(times):
-            Y, spare = spmm_axpby(self.single_edges, Y, Y, 0.5, 0.5, spare), Y
+            Y, spare = spmm_axpby(self.single_edges, self.beside(Y), Y, 0.5, 0.5, spare), Y
         return Y.astype(self.S.dtype, copy=False)
 
     def three_terms(
@@ -125,7 +133,7 @@ class GroundedLaplacian:
 
         `out` is neither V nor old. Cost: one product and nothing else.
         """
-        return next_term(self.S, V, old, weights, out)
+        return next_term(self.S, self.beside(V), old, weights, out)
 
     def recurrence(self, X: Block, steps: Sequence[tuple[float, float, float]]) -> Block:
         """The last term of X_{t+1} = a_t SX_t + b_t X_t + c_t X_{t−1}, X_0 = X, by steps (a, b, c).
@@ -135,18 +143,27 @@ class GroundedLaplacian:
         old, new, spare = X, X, None
         for weights in steps:
             out = np.empty_like(X) if spare is None else spare
-            self.three_terms(new, old, weights, out)
+            next_term(self.S, self.beside(new), old, weights, out)
             old, new, spare = new, out, None if old is X else old
         return new
 
-    def grounded(
-        self,
-        free: NDArray[np.integer[Any]],
-        ratio: NDArray[np.float64],
-        smooth: Any,
-        ground: NDArray[np.float64] | None = None,
+    def grounded(self, ground: Vector, kept: Vector) -> Self:
+        """I − T^-½WT^-½, T = D + diag(ground), on the nodes `kept` (m,), `ground` (m,) >= 0.
+
+        Rows of blocks are 0 on the others. Its indices are those of S where all nodes are kept.
+        """
+        root, total, ratio = grounded_degrees(self, ground, kept)
+        values = scaled(self.S, self.beside(ratio))
+        inner = sp.csr_matrix((values, self.S.indices, self.S.indptr), shape=self.S.shape)
+        if not values.all():
+            inner = inner.copy()
+            inner.eliminate_zeros()
+        return replace(self, S=inner, root_degree=root, ground=total)
+
+    def system_on(
+        self, free: NDArray[np.integer[Any]], ratio: Floats, smooth: Any, ground: Floats | None
     ) -> GroundedLaplacian:
-        """I − RSR on the rows `free`, R = diag(ratio) <= 1; `smooth` (f,) spans what is smooth.
+        """I − RSR on the rows `free` alone, R = diag(ratio) <= 1; `smooth` (f,) spans what is so.
 
         `ground` (f,) is smooth·(I − RSR)smooth, entry by entry.
         """
@@ -161,3 +178,84 @@ class GroundedLaplacian:
     def to_dense(self) -> Block:
         """I − S as a dense matrix; for small graphs."""
         return np.eye(self.size) - self.S.toarray()
+
+
+class Degrees(Protocol):
+    """What is asked of a Laplacian L̄ = I − D^-½WD^-½, rows without an edge being 0."""
+
+    @property
+    def space(self) -> Space:
+        """Where its blocks live."""
+
+    @property
+    def root_degree(self) -> Vector:
+        """D^½."""
+
+    @property
+    def volume(self) -> float:
+        """Sum of the degrees."""
+
+    def apply(self, X: Any, /) -> Any:
+        """L̄X, in the precision of X."""
+
+
+def grounded_degrees(laplacian: Any, ground: Vector, kept: Vector) -> tuple[Vector, Vector, Vector]:
+    """T^½ (n,), 0 on nodes that are not `kept` (n,) or have no edge, the ground of all, (D/T)^½.
+
+    T = D + diag(ground). The ground of a kept node is its own, and the weights to those that are
+    taken out: by how much T exceeds the degrees among kept nodes, known without a difference. Cost:
+    a product, where nodes are taken out.
+    """
+    space, root = laplacian.space, laplacian.root_degree
+    inside = space.rowwise(_inside, kept, root, ground)
+    ratio = space.rowwise(_ratio, kept, root, ground)
+    outside = space.column(space.rowwise(_outside, kept, root))
+    if not space.dots(outside, outside)[0]:
+        return inside, space.rowwise(_where, kept, ground), ratio
+    away = laplacian.apply(outside)  # less the weights to them, over D^½
+    return inside, space.rowwise(_total, kept, ground, root, away), ratio
+
+
+def regularized(laplacian: Degrees, tau: float) -> tuple[Vector, Vector]:
+    """What is grounded of L̄_τ = I − T^-½WT^-½, T = D + τd̄I: ground and nodes, all.
+
+    d̄ is the mean degree of the nodes with an edge, each counted as often as it stands for rows. A
+    set A of nodes costs (cut(A) + τd̄|A|)/(vol(A) + τd̄|A|): small ones cost nearly 1 however few
+    edges they hang by, large ones hardly notice. Isolated nodes stay out. Source: Amini, Chen,
+    Bickel & Levina 2013; Qin & Rohe 2013; Zhang & Rohe 2018.
+    """
+    space, root = laplacian.space, laplacian.root_degree
+    linked = space.rowwise(_linked, root)
+    copies = linked if space.weights is None else space.weights
+    count = space.dots(space.column(linked), space.column(copies))[0]
+    mean = tau * laplacian.volume / count
+    return space.rowwise(lambda c: c * mean, copies), space.rowwise(_all, root)
+
+
+def _outside(kept: NDArray[Any], root: Floats) -> Floats:
+    return np.where(kept, 0.0, root)
+
+
+def _inside(kept: NDArray[Any], root: Floats, ground: Floats) -> Floats:
+    return np.where(kept & (root > 0), np.sqrt(root**2 + ground), 0.0)
+
+
+def _ratio(kept: NDArray[Any], root: Floats, ground: Floats) -> Floats:
+    degree, there = root**2, kept & (root > 0)
+    return np.sqrt(np.divide(degree, degree + ground, out=np.zeros_like(degree), where=there))
+
+
+def _where(kept: NDArray[Any], ground: Floats) -> Floats:
+    return np.where(kept, ground, 0.0)
+
+
+def _total(kept: NDArray[Any], ground: Floats, root: Floats, away: Floats) -> Floats:
+    return np.where(kept, ground + np.maximum(-root * away[:, 0], 0.0), 0.0)
+
+
+def _linked(root: Floats) -> Floats:
+    return (root > 0).astype(np.float64)
+
+
+def _all(root: Floats) -> NDArray[np.bool_]:
+    return np.ones(root.shape, dtype=np.bool_)

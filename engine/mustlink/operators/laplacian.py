@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.graph.components import component_labels
+from mustlink.graph.components import component_labels, renumber_by_size
 from mustlink.graph.graph import Graph
 from mustlink.graph.order import cuthill_mckee
 from mustlink.kernels.blocks import by_rows
 from mustlink.kernels.permuted_matrix import scaled, scaled_permutation
-from mustlink.operators.grounded_laplacian import GroundedLaplacian
+from mustlink.operators.grounded_laplacian import GroundedLaplacian, regularized
 from mustlink.operators.null_space import NullSpace
-from mustlink.space import LocalSpace
+from mustlink.space import LocalSpace, Vector
 
 Block = NDArray[np.float64]
 
@@ -53,8 +53,10 @@ class NormalizedLaplacian(GroundedLaplacian):
         """Find the components of S, unless it is known to be `connected`, and so the null space."""
         component = np.zeros(nodes.size, np.int32) if connected else component_labels(S)
         count = int(component.max()) + 1 if nodes.size else 0
-        volumes = np.bincount(component, weights=root_degree**2, minlength=count)
-        null = NullSpace(component, root_degree / np.sqrt(volumes[component]), count)
+        if count > 1:  # of equally large ones the graph's order decides, as in every home
+            order = np.argsort(nodes)
+            component[order] = renumber_by_size(component[order])
+        null = NullSpace.of_components(component, root_degree, count)
         return cls(S, root_degree, nodes, n_nodes, null, weights)
 
     @classmethod
@@ -85,6 +87,14 @@ class NormalizedLaplacian(GroundedLaplacian):
         """Of one copy of a node."""
         return float(self.volume / self.copies.sum())
 
+    def grounded(self, ground: Vector, kept: Vector) -> Self:
+        """See `GroundedLaplacian.grounded`; its null space is empty."""
+        return replace(super().grounded(ground, kept), null=NullSpace.empty(self.size))
+
+    def regularized(self, tau: float) -> Self:
+        """L̄_τ: τ > 0 times the mean degree is added to every degree, see `regularized`."""
+        return self.grounded(*regularized(self, tau))
+
     def reached_from(self, marked: NDArray[np.bool_]) -> NormalizedLaplacian:
         """The components that have a marked working node, `marked` (m,)."""
         component = self.null.component
@@ -104,9 +114,10 @@ class NormalizedLaplacian(GroundedLaplacian):
 
         Rounding makes rows too heavy or too light by 1e-8, more than faint edges weigh: I − S
         would have negative eigenvalues. diag(1 + excess) − S is the Laplacian of the rounded
-        weights, positive and with the same null space.
+        weights, positive and with the same null space. None with a ground, too: what rounding adds
+        makes no eigenvalue negative that is at least ground/T.
         """
-        if self.S.dtype == np.float64:
+        if self.S.dtype == np.float64 or self.ground is not None:
             return None
         root = self.root_degree[:, None]
         found: Block = self.neighbours(root) / root - 1.0
@@ -114,8 +125,8 @@ class NormalizedLaplacian(GroundedLaplacian):
 
     @property
     def degrees(self) -> NDArray[np.float64]:
-        """Row sums of D^½SD^½ as S is stored, (m,)."""
-        exact: NDArray[np.float64] = self.root_degree**2
+        """Row sums of D^½SD^½ as S is stored, (m,), less the ground."""
+        exact: NDArray[np.float64] = self.root_degree**2 - self.grounding
         return exact if self.excess is None else exact * (1.0 + self.excess[:, 0])
 
     def apply(self, X: Block) -> Block:

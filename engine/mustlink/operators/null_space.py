@@ -31,6 +31,14 @@ class NullSpace:
         """That of a positive definite matrix."""
         return cls(np.zeros(size, dtype=np.int32), np.zeros(size), 0, place)
 
+    @classmethod
+    def of_components(
+        cls, component: NDArray[np.integer[Any]], root: NDArray[np.float64], count: int
+    ) -> NullSpace:
+        """D^½1_c/√vol_c of `count` components (m,) of nodes at home, `root` (m,) being D^½1."""
+        volumes = np.bincount(component, weights=root**2, minlength=count)
+        return cls(component, root / np.sqrt(volumes[component]), count)
+
     @cached_property
     def space(self) -> Space:
         """Where its blocks live."""

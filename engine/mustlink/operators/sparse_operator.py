@@ -1,45 +1,108 @@
-"""A symmetric sparse matrix as an operator: a coarse grid's, for example."""
+"""Symmetric sparse matrices as operators: a coarse grid's, for example, at home or on ranks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.spmm import spmm
-from mustlink.operators.laplacian import Block
-from mustlink.space import LocalSpace
+from mustlink.space import Block, LocalSpace, Small, Space, Vector
+from mustlink.space.ranks import Halo, RankSpace
 
 
 @dataclass(frozen=True, eq=False)
 class SparseOperator:
-    """A (n, n) CSR, symmetric, of nodes at home."""
+    """A (n, n), symmetric, all rows at home: `local` in CSR."""
 
-    matrix: sp.csr_matrix
+    local: sp.csr_matrix
+
+    everywhere: ClassVar[bool] = True  # whether everyone has all of its rows
 
     @cached_property
-    def space(self) -> LocalSpace:
+    def space(self) -> Space:
         """Where its blocks live."""
-        return LocalSpace(int(self.matrix.shape[0]))
+        return LocalSpace(int(self.local.shape[0]))
+
+    def beside(self, X: Any) -> Any:
+        """The rows of a block, or of a vector, that the columns of `local` are."""
+        return X
+
+    def whole(self) -> sp.csr_matrix:
+        """A as everyone has it."""
+        return self.local
 
     @cached_property
-    def diagonal(self) -> NDArray[np.float64]:
-        """a_ii, (n,)."""
-        return np.asarray(self.matrix.diagonal(), dtype=np.float64)
+    def diagonal(self) -> Vector:
+        """a_ii of the rows that are here."""
+        return self.local.diagonal().astype(np.float64)
 
     @cached_property
-    def norm(self) -> float:
-        """Bound on ‖A‖₂ by row sums of |a_ij|."""
-        return float(np.asarray(abs(self.matrix).sum(axis=1)).max(initial=0.0))
+    def in_single(self) -> Self:
+        """The same in single precision; shares its indices."""
+        A = self.local
+        if A.dtype == np.float32:
+            return self
+        data = A.data.astype(np.float32)
+        return replace(self, local=sp.csr_matrix((data, A.indices, A.indptr), shape=A.shape))
 
     def apply(self, X: Block) -> Block:
         """AX for a block (n, b)."""
-        return spmm(self.matrix, np.ascontiguousarray(X))
+        return spmm(self.local, self.beside(np.ascontiguousarray(X)))
 
-    def to_dense(self) -> Block:
-        """A as a dense matrix."""
-        found: Block = self.matrix.toarray()
+    def to_dense(self) -> Small:
+        """A as a dense matrix, which everyone has."""
+        found: Small = self.whole().toarray()
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class DividedMatrix(SparseOperator):
+    """Own rows of a matrix (n, n): `local` (n_local, n_local + h) CSR, the halo's columns last.
+
+    The entries of a row are in the order of their global columns, as at home, so that a row's sum
+    comes out the same wherever it is made.
+    """
+
+    halo: Halo
+
+    everywhere = False
+
+    @classmethod
+    def of_rows(cls, space: RankSpace, rows: sp.csr_matrix) -> DividedMatrix:
+        """From own rows (n_local, n) with global columns, which rise in every row."""
+        columns = rows.indices
+        foreign = (columns < space.first) | (columns >= space.end)
+        nodes = np.unique(columns[foreign]).astype(np.int64)
+        found = columns.astype(np.int32)
+        found[~foreign] -= space.first
+        found[foreign] = space.held + np.searchsorted(nodes, columns[foreign])
+        shape = (space.held, space.held + nodes.size)
+        return cls(sp.csr_matrix((rows.data, found, rows.indptr), shape=shape), Halo(space, nodes))
+
+    @property
+    def space(self) -> RankSpace:
+        """Where its blocks live."""
+        return self.halo.space
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """Global number of every column, (n_local + h,)."""
+        return np.concatenate([np.arange(self.space.first, self.space.end), self.halo.nodes])
+
+    def beside(self, X: Any) -> Any:
+        """Own rows, then those of the halo."""
+        return self.halo.beside(X)
+
+    def whole(self) -> sp.csr_matrix:
+        """A on every rank."""
+        local, ranks = self.local, self.space.ranks
+        columns = self.numbers[local.indices].astype(np.int32)
+        lengths = ranks.joined(np.diff(local.indptr).astype(np.int64))
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        parts = ranks.joined(local.data), ranks.joined(columns), ends
+        return sp.csr_matrix(parts, shape=(self.space.size, self.space.size))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mustlink.graph.stored import RowBlock, StoredGraph, Survey
 from mustlink.kernels.stored_rows import advance
-from mustlink.operators.grounding import grounded_degrees
+from mustlink.operators.grounded_laplacian import grounded_degrees, regularized
 from mustlink.operators.null_space import NullSpace
 from mustlink.space import Small, Vector
 from mustlink.space.disk import DiskSpace
@@ -33,10 +33,9 @@ _HELD = 2  # blocks in memory of a recurrence
 class StoredLaplacian:
     """L̄ = I − T^-½WT^-½ of all n nodes of a graph on disk, isolated ones being 0 in every block.
 
-    `inverse` (n,) is T⁻¹ and 0 for isolated nodes, `root_degree` T^½; T are the degrees, with
-    τ times the mean one added. `room` are the bytes that columns in memory may take; with one
-    column of 8 bytes a node it works all the same. `ground` (n,) is by how much T exceeds the
-    degrees of a `grounded` one.
+    `inverse` (n,) is T⁻¹ and 0 for isolated nodes, `root_degree` T^½; T are the degrees. `room` are
+    the bytes that columns in memory may take; with one column of 8 bytes a node it works all the
+    same. `ground` (n,) is by how much T exceeds the degrees of a `grounded` one.
     """
 
     graph: StoredGraph
@@ -47,37 +46,31 @@ class StoredLaplacian:
     volume: float
     room: int
     loops: DiskBlock | None = None
-    isolated: int = 0
     ground: DiskBlock | None = None
 
     norm = 2.0
     dtype = np.dtype(np.float32)
 
     @classmethod
-    def of(cls, graph: StoredGraph, seen: Survey, room: int, tau: float = 0.0) -> StoredLaplacian:
+    def of(cls, graph: StoredGraph, seen: Survey, room: int) -> StoredLaplacian:
         """From what a pass over the graph told."""
-        space, n = seen.space, graph.n_nodes
-        often = space.weights
-        count = float(n - seen.isolated)
-        if often is not None:  # as often as nodes stand for rows
-            count = float(sum(often[rows].sum() for rows in space.ranges(8)))
-        more = tau * seen.volume / count
-        inverse, root = space.new((), np.float64), space.new((), np.float64)
-        for rows in space.ranges(32):
-            degree = seen.degrees[rows]
-            degree += more * ((degree > 0) if often is None else often[rows])
-            root[rows] = np.sqrt(degree)
-            inverse[rows] = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
-        null = NullSpace.empty(n, space) if tau else _null(seen, root)
-        given = graph, space, inverse, root, null, seen.volume, room, seen.loops, seen.isolated
+        space = seen.space
+        root = space.rowwise(np.sqrt, seen.degrees)
+        inverse = space.rowwise(_inverse, seen.degrees)
+        null = _null(seen, root)
+        given = graph, space, inverse, root, null, seen.volume, room, seen.loops
         return cls(*given)
 
     def grounded(self, ground: Vector, kept: Vector) -> StoredLaplacian:
-        """I − T^-½WT^-½, T = D + diag(ground), on the nodes `kept` (n,), see `grounding`."""
-        root, total = grounded_degrees(self, ground, kept)
-        inverse = self.space.rowwise(_inverse_square, root)
+        """I − T^-½WT^-½, T = D + diag(ground), on nodes `kept` (n,), see `grounded_degrees`."""
+        root, total, _ = grounded_degrees(self, ground, kept)
+        inverse = self.space.rowwise(lambda r: _inverse(r**2), root)
         null = NullSpace.empty(self.size, self.space)
         return replace(self, inverse=inverse, root_degree=root, null=null, ground=total)
+
+    def regularized(self, tau: float) -> StoredLaplacian:
+        """L̄_τ: τ > 0 times the mean degree is added to every degree, see `regularized`."""
+        return self.grounded(*regularized(self, tau))
 
     @property
     def size(self) -> int:
@@ -178,8 +171,8 @@ class StoredLaplacian:
         return found
 
 
-def _inverse_square(root: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.divide(1.0, root**2, out=np.zeros_like(root), where=root > 0)
+def _inverse(degree: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
 
 
 def _null(seen: Survey, root: DiskBlock) -> NullSpace:

@@ -10,19 +10,19 @@ import scipy.sparse as sp
 from scipy.cluster.hierarchy import is_valid_linkage
 
 from mustlink.constraints import Constraints
+from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
 from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.lyapunov.sources import Sources
 from mustlink.methods.adjusted_graph import Adjustment
 from mustlink.methods.clusterer import GraphClusterer
-from mustlink.persistence.checks import check_numbers, check_rows, refuse
 from mustlink.preparation.fitted import Fitted
 from mustlink.propagate.answer_chances import AnswerCalibration
 from mustlink.propagate.prior import GivenPrior, Prior
 from mustlink.result import Report
 from mustlink.selection.calibration import Calibration
-from mustlink.selection.held_out_choice import Choice
+from mustlink.selection.held_out import Choice
 
 Check = Callable[[str, Any, Graph], None]
 _MOST = 2**31  # of a seed, a count of columns or of names
@@ -214,3 +214,35 @@ _CHECKS: dict[str, Check] = {
     "_F": _either(),
     "_hierarchy": _hierarchy,
 }
+
+
+# --- What a model file says is believed only where the engine could have written it
+
+
+_MOST_NUMBERS = 1_000_000  # beyond the rows: clusters have numbers, of which new ones are made
+
+
+def damaged(what: str) -> InputError:
+    """The error where a model cannot be as mustlink writes it."""
+    return InputError(f"model: damaged: {what} cannot be as mustlink writes it; save it anew")
+
+
+def refuse(is_wrong: bool, what: str) -> None:
+    """Raise InputError where something is wrong."""
+    if is_wrong:
+        raise damaged(what)
+
+
+def check_rows(name: str, value: Any, n: int) -> None:
+    """Raise InputError unless an attribute with a row for each of n is one: finite, in range."""
+    refuse(not isinstance(value, np.ndarray) or value.ndim < 1, name)
+    refuse(value.shape[0] != n, name)
+    if value.dtype.kind == "f":
+        refuse(not np.isfinite(value).all(), name)
+
+
+def check_numbers(name: str, value: Any, n: int) -> None:
+    """Raise InputError unless integers (n,) can be numbers of clusters: -1, or not far beyond n."""
+    check_rows(name, value, n)
+    refuse(value.dtype != np.int64 or value.ndim != 1, name)
+    refuse(bool(value.size) and not -1 <= value.min() <= value.max() < n + _MOST_NUMBERS, name)

@@ -15,7 +15,7 @@ from mustlink.eigen.solver import BasisKey, CarriedKey, OrderKey, PairsKey, lapl
 from mustlink.graph import Graph
 from mustlink.graph.derived import Derived
 from mustlink.neighbours.reach import Reach, ReachKey
-from mustlink.persistence.checks import damaged, refuse
+from mustlink.persistence.attributes import damaged, refuse
 from mustlink.result import Convergence, EigenResult
 from mustlink.workspace import Workspace
 from mustlink.workspace.workspace import RegularizedKey

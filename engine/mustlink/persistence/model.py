@@ -22,11 +22,10 @@ from mustlink.graph import Graph
 from mustlink.lyapunov.new_edges import NewEdges
 from mustlink.lyapunov.sources import Sources
 from mustlink.methods.adjusted_graph import Adjustment
-from mustlink.methods.hierarchies import Hierarchy
+from mustlink.methods.hierarchy import Hierarchy
 from mustlink.observe import StageRecord
 from mustlink.persistence import derived
-from mustlink.persistence.attributes import check_attributes, check_csr
-from mustlink.persistence.checks import damaged, refuse
+from mustlink.persistence.attributes import check_attributes, check_csr, damaged, refuse
 from mustlink.preparation.fitted import Fitted
 from mustlink.propagate.answer_chances import AnswerCalibration
 from mustlink.propagate.prior import GivenPrior
@@ -34,9 +33,9 @@ from mustlink.result import Report
 from mustlink.rounding.memberships import Trust
 from mustlink.scores.reliability import Reliability
 from mustlink.selection.calibration import Calibration
-from mustlink.selection.held_out_choice import Choice
+from mustlink.selection.held_out import Choice
 from mustlink.state import found_by_fit
-from mustlink.workspace.keeper import digest
+from mustlink.workspace.shelf import digest
 
 VERSION = 1  # raised when a tree is written that an older reader would take wrongly
 _WIDE = 512  # bytes of a name; of wider ones an array has references

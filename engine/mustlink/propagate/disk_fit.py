@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mustlink.cost.method_cost import Cost, Size
+from mustlink.cost.method_cost import Cost, Given, StoredCost, home_for
 from mustlink.cost.process_memory import size_text
-from mustlink.cost.stored_cost import StoredCost, least_in_memory
-from mustlink.eigen.stored_solver import StoredWork
+from mustlink.eigen.disk_work import StoredWork
 from mustlink.errors import InputError
 from mustlink.graph.stored import StoredGraph
 from mustlink.labels import as_labels, check_two_classes, labels_of_nodes
@@ -90,8 +89,7 @@ def graph_or(
 
 def stays_on_disk(graph: StoredGraph, cost: Cost, budget: int | None) -> bool:
     """Whether a graph on disk is too large for a budget."""
-    size = Size(graph.n_nodes, graph.n_entries)
-    return budget is not None and least_in_memory(cost.of_given(), size) > budget
+    return home_for(budget, cost, Given(graph.n_nodes, graph.n_entries)).name != "memory"
 
 
 def _told(graph: StoredGraph, labels: Ints, recorder: Recorder) -> Told:

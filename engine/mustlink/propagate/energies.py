@@ -112,7 +112,7 @@ class LaplacianEnergy:
             held[free] = 0.0
             ground += self.factor * (root * laplacian.neighbours(held[:, None])[:, 0])[free]
         ratio = np.sqrt(self.factor / total) * (1.0 if self.normalized else root[free])
-        return laplacian.grounded(free, ratio, smooth, ground), 1.0 / np.sqrt(total)
+        return laplacian.system_on(free, ratio, smooth, ground), 1.0 / np.sqrt(total)
 
 
 def scaled_system(

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from mustlink.eigen.sharpness import default_tolerance
+from mustlink.eigen.plain_solve import default_tolerance
 from mustlink.errors import NumericalError
 from mustlink.kernels.local_fits import nearest_listed
 from mustlink.linear.cg import Map

@@ -21,8 +21,8 @@ from mustlink.queries.strategies import (
     SigmaOptimality,
     VarianceInDoubt,
     VOptimality,
+    Walks,
 )
-from mustlink.queries.walks import Walks
 
 Ints = NDArray[np.int64]
 KINDS = ("labels", "pairs")

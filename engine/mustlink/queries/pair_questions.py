@@ -42,7 +42,7 @@ from mustlink.constraints.outvoted import LARGE, MustTrees, outvoted
 from mustlink.constraints.statements import Statements, gather
 from mustlink.kernels.blocks import row_slices
 from mustlink.queries.situation import Situation, unit_rows
-from mustlink.queries.walks import Walks
+from mustlink.queries.strategies import Walks
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,8 @@ from mustlink.check import check_answer
 from mustlink.errors import InputError
 from mustlink.kernels.group_sums import group_sums
 from mustlink.kernels.nearest_centre import nearest_centre
-from mustlink.rounding.lloyd import Assignment, lloyd
-from mustlink.space import Block, LocalSpace, Small, Space
+from mustlink.space import Block, Gram, GroupSums, LocalSpace, Small, Space, Vector
+from mustlink.space.disk import DiskSpace
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -203,3 +204,224 @@ def _thread_pools() -> ThreadpoolController:
 def nearest(rows: NDArray[np.float64], centers: Small) -> Ints:
     """Nearest centre of every row, of equally near ones the first."""
     return nearest_centre(rows, centers)
+
+
+# --- Lloyd's steps of k-means on rows, wherever they are
+
+
+_STEPS = 20
+_NOTHING = 1e-12  # of the largest weight of a cluster: rounding left by a difference
+_TOL = 1e-4  # of the mean variance of the columns: a smaller move of all centres ends it
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """Clusters (m,) from 0, the centres (k, r) in the transformed embedding, and the inertia."""
+
+    labels: Vector
+    centers: Small
+    inertia: float
+
+
+def lloyd(space: Space, rows: Block, centers: Small) -> Assignment:
+    """At most 20 of Lloyd's steps from these centres, fewer where they stop moving.
+
+    A cluster that loses all its rows takes over the row farthest from its own centre. A node
+    counts as often as its weight says. Cost: n·k·r a step, one reduction.
+    Source: Lloyd 1982; empty clusters as scikit-learn does.
+    """
+    k, ones = len(centers), space.weighted(space.rowwise(_ones, rows))
+    weighed = space.weighted(rows)
+    tol = _TOL * _variance(space, rows, ones)
+    labels = space.rowwise(lambda X: nearest_centre(X, centers), rows)
+    for _ in range(_STEPS):
+        total, count = space.sums(GroupSums(weighed, labels, k), GroupSums(ones, labels, k))
+        filled = not count.all() and _fill(
+            space, (rows, ones), _squares(space, rows, labels, centers), labels, total, count
+        )
+        # A cluster whose only row was taken over stays where it is: nothing has no mean.
+        there = count > _NOTHING * count.max()
+        before, centers = centers, np.where(there, total / np.where(there, count, 1.0), centers)
+        labels = space.rowwise(lambda X, C=centers: nearest_centre(X, C), rows)
+        if not filled and float(((centers - before) ** 2).sum()) <= tol:
+            break
+    inertia = space.gram(ones, _squares(space, rows, labels, centers))
+    return Assignment(labels, centers, float(inertia[0, 0]))
+
+
+def _fill(
+    space: Space,
+    data: tuple[Block, Block],
+    squares: Block,
+    labels: Vector,
+    total: Small,
+    count: Small,
+) -> bool:
+    """Give every empty cluster the farthest row that is left, by changing sums and counts.
+
+    Returns whether there were such rows.
+    """
+    rows, ones = data
+    empty = np.flatnonzero(count[:, 0] == 0)
+    far = space.largest(squares, empty.size)
+    taken, weight = space.take(rows, far), space.take(ones, far)
+    if not space.take(squares, far).any():  # fewer distinct rows than clusters
+        return False
+    before = space.take(space.column(labels), far)[:, 0].astype(np.int64)
+    for new, old, row, w in zip(empty, before, taken, weight, strict=True):
+        total[old] -= w * row
+        count[old] -= w
+        total[new], count[new] = w * row, w
+    return True
+
+
+def _squares(space: Space, rows: Block, labels: Vector, centers: Small) -> Block:
+    """Squared distance of every row from its centre, (n, 1)."""
+    return space.rowwise(
+        lambda X, own: ((X - centers[own]) ** 2).sum(axis=1, keepdims=True), rows, labels
+    )
+
+
+def _variance(space: Space, rows: Block, ones: Block) -> float:
+    """Mean variance of the columns, by differences from the mean."""
+    plain = space.rowwise(_ones, rows)
+    total, count = space.sums(Gram(ones, rows), Gram(ones, plain))
+    mean = total / count
+    squares = space.rowwise(lambda X: ((X - mean) ** 2).sum(axis=1, keepdims=True), rows)
+    return float(space.gram(ones, squares)[0, 0] / count[0, 0] / rows.shape[1])
+
+
+def _ones(X: NDArray[Any]) -> NDArray[np.float64]:
+    return np.ones((len(X), 1))
+
+
+# --- k-means of rows on disk: on a sample to its end, all other rows are looked at once
+
+
+_ROWS_ON_DISK = 200_000  # rows of it
+_NUMBERS = 1 << 22  # in them at most, but for 50 rows a cluster
+
+
+def clusters_of(
+    space: Space, rows: Block, k: int, seed: int, *, centers: Small | None = None, **how: int
+) -> Vector:
+    """Clusters of rows (n, r) wherever they are, see `kmeans`, which takes `how`."""
+    if isinstance(space, DiskSpace):
+        return sampled_kmeans(space, rows, k, seed, centers=centers, **how)
+    return kmeans(rows, k, seed, centers=centers, space=space, **how).labels
+
+
+def sampled_kmeans(
+    space: DiskSpace,
+    rows: Block,
+    k: int,
+    seed: int,
+    *,
+    centers: Small | None = None,
+    sample: int = _ROWS_ON_DISK,
+    **how: int,
+) -> NDArray[np.int64]:
+    """Clusters (n,) of rows (n, r), -1 for those that the space's weights do not count.
+
+    From `centers` (k, r), or ten starts. Memory: clusters, and the sample.
+    """
+    chosen, weights = np.arange(space.size), None
+    most = min(sample, max(_NUMBERS // k, 50 * k))
+    if space.size > most:
+        chosen = np.sort(np.random.default_rng(seed).choice(space.size, most, replace=False))
+    if space.weights is not None:
+        weights = space.take(space.column(space.weights), chosen)[:, 0]
+        chosen, weights = chosen[weights > 0], weights[weights > 0]
+    here = LocalSpace(chosen.size, weights)
+    found = kmeans(space.take(rows, chosen), k, seed, centers=centers, space=here, **how).centers
+    clusters = np.empty(space.size, dtype=np.int64)
+    for part in space.ranges(3 * rows.row_bytes + 16):
+        clusters[part] = nearest_centre(rows[part], found)
+        if space.weights is not None:
+            clusters[part][space.weights[part] == 0] = -1
+    return clusters
+
+
+# --- k-means that starts from labels: one cluster a class, at the mean of its labelled rows
+#
+# Source: Basu, Banerjee & Mooney 2002, Seeded-KMeans.
+
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.floating]
+
+_SEEDED_ROWS = 20_000  # rows on which starts are compared
+_PARTS = 3  # of the labels, held out one after the other
+
+
+def label_centers(
+    rows: Rows, labels: Ints, k: int, seed: int, weights: Floats | None = None
+) -> Floats:
+    """Centres (k, r): the mean of every class's rows (m, r), in order of the classes.
+
+    `labels` (m,) have -1 for unknown and at most k classes; `weights` (m,) tell how often a row
+    counts. Centres beyond the classes are rows drawn with a chance in proportion to the squared
+    distance from the nearest centre so far (k-means++, Arthur & Vassilvitskii 2007).
+    """
+    often = np.ones(len(rows)) if weights is None else weights
+    classes = np.unique(labels[labels >= 0])
+    own = [labels == c for c in classes]
+    centers = [np.average(rows[at], axis=0, weights=often[at]) for at in own]
+    if len(centers) == k:
+        return np.stack(centers).astype(np.float64)
+    rng, far = np.random.default_rng(seed), np.full(len(rows), np.inf)
+    for at in range(k - 1):
+        far = np.minimum(far, ((rows - centers[at]) ** 2).sum(axis=1))
+        if at + 1 == len(centers):
+            chance = np.cumsum(far * often)
+            drawn = int(np.searchsorted(chance, rng.random() * chance[-1], side="right"))
+            centers.append(rows[min(drawn, len(rows) - 1)])
+    return np.stack(centers).astype(np.float64)
+
+
+def seeded_kmeans(
+    rows: Rows, labels: Ints, k: int, seed: int, weights: Floats | None = None
+) -> Ints:
+    """Clusters (m,) by Lloyd's steps from `label_centers`; cluster c is that of the cth class."""
+    centers = label_centers(rows, labels, k, seed, weights)
+    space = LocalSpace(len(rows), weights)
+    found: Ints = kmeans(rows, k, seed, centers=centers, space=space).labels
+    return found
+
+
+def dealt(codes: Ints, rng: np.random.Generator, parts: int = _PARTS) -> Ints:
+    """Part (l,) in which a label is held out, classes dealt evenly; -1 for a class's only one."""
+    part = np.full(codes.size, -1, dtype=np.int64)
+    first = 0
+    for c in np.unique(codes):
+        own = rng.permutation(np.flatnonzero(codes == c))
+        if own.size > 1:
+            part[own] = (first + np.arange(own.size)) % parts
+            first += own.size
+    return part
+
+
+def held_out_right(
+    spaces: tuple[Rows, ...], labels: Ints, k: int, seed: int, weights: Floats | None = None
+) -> tuple[int, ...]:
+    """How many labels held out seeded k-means answers rightly, on a sample of each space's rows.
+
+    Spaces (m, r) are of the same m nodes, whose `labels` are held out in three parts.
+    """
+    rng = np.random.default_rng(seed)
+    known = np.flatnonzero(labels >= 0)
+    rows = np.arange(labels.size)
+    if rows.size > _SEEDED_ROWS:
+        rows = np.union1d(rng.choice(rows.size, _SEEDED_ROWS, replace=False), known)
+    own = np.unique(labels[known], return_inverse=True)[1]
+    codes, part = np.full(rows.size, -1, dtype=np.int64), np.full(rows.size, -1, dtype=np.int64)
+    codes[np.searchsorted(rows, known)] = own.ravel()
+    part[np.searchsorted(rows, known)] = dealt(own.ravel(), rng)
+    right = []
+    for space in spaces:
+        some, often, count = space[rows], None if weights is None else weights[rows], 0
+        for held in range(_PARTS):
+            found = seeded_kmeans(some, np.where(part == held, -1, codes), k, seed, often)
+            count += int(np.count_nonzero(found[part == held] == codes[part == held]))
+        right.append(count)
+    return tuple(right)

@@ -1,37 +1,34 @@
-"""How a constrained fit is carried out once everything about it is decided."""
+"""How a constrained fit is carried out, in every home, once everything about it is decided."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Size, eigenvectors
-from mustlink.cost.work import smooth_seconds
-from mustlink.eigen.plain_solve import is_small
+from mustlink.cost.rates import smooth_seconds
+from mustlink.eigen.plain_solve import DENSE_BELOW, default_tolerance, regularized_tolerance
 from mustlink.eigen.problem import Solution, Solving
-from mustlink.eigen.sharpness import default_tolerance, regularized_tolerance
 from mustlink.eigen.smooth_subspace import SmoothBasis
-from mustlink.eigen.solver import laplacian_of, smoothest
-from mustlink.graph import Graph
+from mustlink.eigen.work import MEMORY, Work
 from mustlink.graph.even_degrees import GraphLook
 from mustlink.observe import Recorder
-from mustlink.operators.laplacian import Block, NormalizedLaplacian
-from mustlink.rounding.assign import assign, cut_vector, kmeans, transform
-from mustlink.rounding.seeded import label_centers
+from mustlink.rounding.assign import DUST, assign, clusters_of, cut_vector, label_centers, transform
 from mustlink.rounding.split import cut_profile, splitting_value
-from mustlink.scores import criterion_e
-from mustlink.selection.formulation import Formulation, FormulationOf
-from mustlink.selection.held_out import sampled_rows, starting_centers
-from mustlink.selection.held_out_choice import FACTORS, Choice
+from mustlink.scores.cuts import ClusterSums, e_of
+from mustlink.selection.formulation import Formulation, FormulationOf, Placed
+from mustlink.selection.held_out import FACTORS, NONE, Choice, sampled_rows, starting_centers
 from mustlink.selection.regularization import if_of_points
+from mustlink.space import Block, Small, Space, Vector
 from mustlink.stopping import TIME_LIMIT
-from mustlink.workspace import Workspace
 
 SHARP_BELOW = 20_000  # nodes up to which a given subspace is computed to 1e-8
+USUAL = 4  # times K: a larger subspace is not tried on disk and on ranks
+_SHARE = 6  # nodes there for each vector of a subspace that is not asked for
 _ROUGH = 1e-2  # residual of a trial
 _ROUGH_STEPS = 60
 _TAKEN = 1e-3  # of a rival that won
@@ -41,16 +38,15 @@ _TAKEN = 1e-3  # of a rival that won
 class Request:
     """What was asked for: graph, K, constraints, the method's formulation, and what is left open.
 
-    `by_criterion` chooses the parameter by WHC11's E instead of constraints held out; `init` is
-    where the last k-means starts; `regularization` what is added to the degrees where the subspace
-    is looked for; `left` are words for what would be tried and cannot be here.
-
-    A graph that is elsewhere overrides what is asked of this one, and nothing is decided there.
+    `placed` has the constraints of nodes as the formulation sees them. `by_criterion` chooses the
+    parameter by WHC11's E instead of constraints held out; `init` is where the last k-means starts;
+    `regularization` what is added to the degrees where the subspace is looked for; `left` are words
+    for what would be tried in memory and cannot be elsewhere.
     """
 
-    work: Workspace
+    work: Work
     k: int
-    known: Constraints
+    placed: Placed
     formulation: Formulation
     formulation_of: FormulationOf
     subspace: int | str
@@ -61,33 +57,48 @@ class Request:
     regularization: float | str = "auto"
     left: list[str] = field(default_factory=list)
 
-    solves_whole: ClassVar[bool] = True  # the full problem, where it is wanted
-    unconstrained: ClassVar[int | None] = None  # the subspace of a fit without constraints
+    @property
+    def known(self) -> Constraints:
+        """The constraints, of nodes as the formulation sees them."""
+        return self.placed.known
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the graph is: elsewhere the full problem is not solved."""
+        return self.work.home == MEMORY
 
     @property
     def look(self) -> GraphLook:
         """What is seen of the graph before any eigenvector."""
-        return self.graph.look
+        return self.work.look
 
     @property
     def is_small(self) -> bool:
-        """Whether the full problem is solved in no time."""
-        return is_small(laplacian_of(self.work))
+        """Whether one process solves the full problem in no time."""
+        return self.work.is_small
 
     @property
     def directions(self) -> int:
         """Smooth vectors that the graph has."""
-        return laplacian_of(self.work).size - 1
+        return self.look.n_linked - 1
+
+    @property
+    def unconstrained(self) -> int | None:
+        """The subspace of a fit without constraints: K smooth vectors where None cannot be had."""
+        if self.in_memory:
+            return None
+        return min(self.k if isinstance(self.subspace, str) else self.subspace, self.directions)
 
     @property
     def stated(self) -> tuple[bool, Size]:
         """Whether vectors are in single precision, and the size of the graph."""
-        laplacian = laplacian_of(self.work)
-        return laplacian.dtype == np.float32, Size(laplacian.size, laplacian.n_entries)
+        work = self.work
+        return work.laplacian.dtype == np.float32, Size(self.look.n_linked, work.n_entries)
 
     def most_directions(self) -> int:
-        """Smooth vectors that the graph has and the memory holds."""
-        k, memory = self.k, self.work.room
+        """Smooth vectors that the graph has and the memory holds; on disk memory holds few."""
+        work: Any = self.work
+        k, memory = self.k, work.view.room if self.in_memory else None
         if memory is None:
             return self.directions
         single, size = self.stated
@@ -100,8 +111,17 @@ class Request:
         return min(self.directions, fit)
 
     def within(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        """The sizes whose vectors take about half the time that is left, the first in any case."""
+        """The sizes whose vectors take about half the time that is left, the first in any case.
+
+        On disk and on ranks up to 4K, of which the graph has many more: the vectors of larger ones
+        would be computed anew.
+        """
         recorder, (_, size) = self.recorder, self.stated
+        if not self.in_memory:
+            most = max(self.k, min(self.directions // _SHARE, USUAL * self.k))
+            if sizes[-1] > most:
+                self.left.append(f"subspaces of more than {most} smooth vectors")
+            return tuple(p for p in sizes if p <= most) or (min(self.k, self.directions),)
         if not recorder.deadline.is_set or self.is_small:
             return sizes
         share = recorder.deadline.share(0.5).remaining()
@@ -110,23 +130,6 @@ class Request:
             left = sizes[len(fit) + 1]
             recorder.leave_out(f"subspaces of {left} and more smooth vectors are not tried")
         return (sizes[0], *fit)
-
-    def solved(self, choice: Choice, start: Block | None = None) -> Solution:
-        """See `solve`."""
-        return solve(self, choice, start)
-
-    def criterion(self, choice: Choice, found: Solution, weight: float) -> tuple[bool, float]:
-        """Whether the clusters of a choice are K, and their E (WHC11 eq. 17)."""
-        laplacian = laplacian_of(self.work)
-        labels = np.full(laplacian.n_nodes, -1, dtype=np.int64)
-        labels[laplacian.nodes] = own = cluster(self, choice, found)
-        score = criterion_e(self.graph.affinity, labels, self.known, weight=weight)
-        return np.unique(own).size == self.k, score
-
-    @property
-    def graph(self) -> Graph:
-        """The graph that is clustered."""
-        return self.work.graph
 
     @property
     def recorder(self) -> Recorder:
@@ -143,20 +146,18 @@ class Request:
         """The seed of everything random."""
         return self.solving.seed
 
-    def basis(self, p: int, tau: float = 0.0) -> SmoothBasis:
-        """At least p smooth directions; sharp ones where p was asked for on a small graph.
-
-        Those of regularised degrees are let go before more of the others are computed.
-        """
-        tol, n = self.solving.tol, self.formulation.row_scale.size
-        if tol is None and isinstance(self.subspace, int) and n <= SHARP_BELOW:
-            tol = default_tolerance(n, single=self.work.single)
-            tol = max(tol, regularized_tolerance(n)) if tau else tol
-        if not tau:
-            self.work.let_go_of_regularized()
-        return smoothest(
-            self.work.regularized(tau), p, solver=self._solver(tol), tol=tol, seed=self.seed
-        )
+    def basis(self, p: int, tau: float = 0.0, *, sharp: bool = False) -> SmoothBasis:
+        """At least p smooth directions; sharp ones where p was asked for on a small graph."""
+        tol, n = self.solving.tol, self.look.n_linked
+        below = SHARP_BELOW if isinstance(self.subspace, int) else 0
+        below = below if self.in_memory else max(below, DENSE_BELOW)
+        if tol is None and (sharp or n <= below):
+            tol = default_tolerance(n, single=self.stated[0])
+            tol = max(tol, regularized_tolerance(n)) if tau and self.in_memory else tol
+        how: dict[str, Any] = {"tol": tol, "seed": self.seed, "solver": self._solver(tol)}
+        found = self.work.smoothest(p, tau=tau, **how)
+        placed = self.placed.laplacian
+        return found if found.laplacian is placed else replace(found, laplacian=placed)
 
     def _solver(self, tol: float | None) -> str:
         """Of the smooth vectors: on networks Chebyshev filters, unless they shall be sharp.
@@ -165,10 +166,10 @@ class Request:
         LOBPCG takes 2.5).
         """
         asked = self.solving.solver
-        if asked != "auto" or tol is not None or is_small(laplacian_of(self.work)):
+        if not self.in_memory or asked != "auto" or tol is not None or self.is_small:
             return asked
-        made = if_of_points(self.graph.info)
-        return asked if made or self.graph.has_even_degrees else "chebyshev"
+        made = if_of_points(self.look.info)
+        return asked if made or self.work.graph.has_even_degrees else "chebyshev"
 
     @property
     def rough(self) -> Solving:
@@ -184,49 +185,88 @@ class Request:
         tol = _TAKEN if self.solving.tol is None else self.solving.tol
         return replace(self.solving, tol=tol)
 
+    def solved(self, choice: Choice, start: Block | None = None) -> Solution:
+        """The vectors for one choice; sharp ones where the graph alone decides elsewhere."""
+        problem = self.formulation.of(choice.form).problem
+        if choice.p is None:
+            how = self.solving if self.solves_exactly else self.taken
+            work: Any = self.work
+            found = problem.solve(choice.value, how, work.view, start)
+            if found.convergence.reason == TIME_LIMIT:
+                self.recorder.leave_out(found.convergence.status)
+            return found
+        alone = choice.reason == NONE
+        basis = self.basis(choice.p, choice.tau, sharp=alone).first(choice.p)
+        with self.recorder.stage("constrained vectors"):
+            return problem.inside(basis, choice.value)
 
-def solve(request: Request, choice: Choice, start: Block | None = None) -> Solution:
-    """The vectors for one choice."""
-    problem = request.formulation.of(choice.form).problem
-    if choice.p is None:
-        how = request.solving if request.solves_exactly else request.taken
-        found = problem.solve(choice.value, how, request.work, start)
-        if found.convergence.reason == TIME_LIMIT:
-            request.recorder.leave_out(found.convergence.status)
-        return found
-    basis = request.basis(choice.p, choice.tau).first(choice.p)
-    with request.recorder.stage("constrained vectors"):
-        return problem.inside(basis, choice.value)
+    def rows(self, found: Solution) -> Block:
+        """What is clustered, of vectors."""
+        return self.work.space.scaled(found.vectors, self.formulation.row_scale)
+
+    def criterion(self, choice: Choice, found: Solution, weight: float) -> tuple[bool, float]:
+        """Whether the clusters of a choice are K, and their E (WHC11 eq. 17); a pass over W."""
+        work, space, where = self.work, self.work.space, self.placed.laplacian.positions
+        with self.recorder.stage("criterion E"):
+            clusters = cluster(self, choice, found)
+            sums = ClusterSums(*work.cluster_sums(clusters, self.k))
+            own = space.take(space.column(clusters), np.maximum(where, 0))[:, 0]
+        labels = np.where(where >= 0, own, -1).astype(np.int64)
+        used = int(np.count_nonzero(sums.sizes))
+        return used == self.k, e_of(sums.mncut / max(used, 1), labels, self.known, weight)
 
 
-def cluster(request: Request, choice: Choice, solution: Solution) -> NDArray[np.int64]:
-    """Clusters (m,) in working order; the constraints choose where k-means starts."""
-    k, way, known = request.k, choice.way, request.known
-    rows = solution.vectors * request.formulation.row_scale[:, None]
-    if way == "sign":
-        return assign(cut_vector(rows), k, way, request.seed).labels
-    laplacian = laplacian_of(request.work)
+def cluster(
+    request: Request, choice: Choice, solution: Solution, rows: Block | None = None
+) -> Vector:
+    """Clusters (m,) in working order, -1 for rows of isolated nodes.
+
+    The constraints choose where k-means starts. `rows` are `request.rows(solution)`.
+    """
+    k, way, seed, known = request.k, choice.way, request.seed, request.known
+    space, placed = request.work.space, request.placed.laplacian
+    rows = request.rows(solution) if rows is None else rows
     if way == "split":
-        return _split(request, cut_vector(rows)[:, 0], laplacian)
-    seen = transform(rows, way, solution.cost)
-    centers = None
+        return _split(request, cut_vector(rows)[:, 0])
+    if way == "sign":
+        clusters = assign(_cut_column(space, rows), k, way, seed, space=space).labels
+        return clusters if space.weights is None else _counted(space, clusters)
+    seen = space.rowwise(lambda E: transform(E, way, solution.cost), rows)
+    centers: Small | None = None
     if request.init == "labels" and known.labels is not None:
-        given = known.labels[laplacian.nodes]
-        centers = label_centers(seen, given, k, request.seed, laplacian.weights)
+        given = known.labels[placed.nodes]
+        centers = label_centers(seen, given, k, seed, placed.weights)
     elif request.init == "auto" and not known.is_empty:
-        sample = sampled_rows(laplacian, known.nodes, request.seed)
+        sample = sampled_rows(placed, known.nodes, seed)
         if sample.nodes.size:
-            centers = starting_centers(seen[sample.rows], sample, known, k, request.seed)
-    return kmeans(seen, k, request.seed, centers=centers, space=laplacian.space).labels
+            some = space.take(seen, sample.rows)
+            centers = starting_centers(some, sample, known, k, seed)
+    return clusters_of(space, seen, k, seed, centers=centers)
 
 
-def _split(
-    request: Request, vector: NDArray[np.float64], laplacian: NormalizedLaplacian
-) -> NDArray[np.int64]:
-    """Two sides of one vector, cut where most constraints are kept, then where NCut is least."""
+def _counted(space: Space, clusters: Vector) -> Vector:
+    """Clusters, -1 for rows that count nothing."""
+    return space.rowwise(lambda own, w: np.where(w > 0, own, -1), clusters, space.weights)
+
+
+def _cut_column(space: Space, rows: Block) -> Block:
+    """As `rounding.assign.cut_vector`, wherever the rows are."""
+    high, low = (
+        np.abs(space.peaks(space.rowwise(side, rows)))
+        for side in (lambda E: np.maximum(E, 0.0), lambda E: np.minimum(E, 0.0))
+    )
+    dust = DUST * np.maximum(high, low)
+    both = np.append((high > dust) & (low > dust), True)
+    first = min(int(both.argmax()), max(rows.shape[1] - 1, 0))
+    return space.columns(rows, slice(first, first + 1))
+
+
+def _split(request: Request, vector: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Two sides of one vector in memory: most constraints are kept there, then NCut is least."""
+    work: Any = request.work
     nodes = request.known.nodes
-    position = laplacian.positions[nodes]
+    position = work.laplacian.positions[nodes]
     nodes, position = nodes[position >= 0], position[position >= 0]
-    profile = cut_profile(request.graph.affinity, laplacian.leave(vector))
+    profile = cut_profile(work.graph.affinity, work.laplacian.leave(vector))
     value = splitting_value(vector[position], nodes, request.known, profile)
     return (vector > value).astype(np.int64)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -45,8 +45,6 @@ _FILTERS = 12
 
 _EVEN_TOLD = "no node has far fewer edges than most, or edges of far less weight"
 _OF_POINTS = ("knn", "kneighbors", "rbf", "image", "adjusted")
-
-CutOf = TypeVar("CutOf")
 
 
 @dataclass(frozen=True)
@@ -85,8 +83,8 @@ class Regularization:
         return replace(self, tau=best, reason=reason)
 
 
-class Cuts(Protocol[CutOf]):
-    """Cuts of one graph into clusters, in memory, on disk or on ranks."""
+class Cuts(Protocol):
+    """Cuts of one graph into clusters, wherever it is; a cut has `sums` if it was judged."""
 
     @property
     def recorder(self) -> Recorder:
@@ -104,16 +102,16 @@ class Cuts(Protocol[CutOf]):
         """K rough clusters with τ added, None where rows overflow; and a start for the next τ."""
         ...
 
-    def sharp(self, tau: float) -> CutOf:
+    def sharp(self, tau: float) -> Any:
         """The cut as it was asked for, with τ added."""
         ...
 
-    def sums(self, cut: CutOf) -> ClusterSums:
-        """What it is judged by."""
+    def judged(self, tau: float) -> Any:
+        """The same with `sums`, by which it is compared with others."""
         ...
 
 
-def decided_cut(cuts: Cuts[CutOf], asked: float | str, k: int) -> tuple[CutOf, Regularization]:
+def decided_cut(cuts: Cuts, asked: float | str, k: int) -> tuple[Any, Regularization]:
     """The cut into k clusters with what was asked for added to degrees; "auto": by evidence.
 
     Graphs that are made from points have no nodes that hang on by one edge. Where all nodes have
@@ -128,27 +126,25 @@ def decided_cut(cuts: Cuts[CutOf], asked: float | str, k: int) -> tuple[CutOf, R
     why = "one cluster" if k == 1 else if_of_points(look.info) or _if_small(look)
     if why:
         return cuts.sharp(0.0), Regularization(0.0, why)
-    plain, sums = None, None
+    plain = None
     if look.even[0]:
         with suppress(NumericalError):  # degrees that differ by more than numbers hold
-            plain = cuts.sharp(0.0)
-            sums = cuts.sums(plain)
-        if plain is not None and look.even[1] and _is_whole(cuts.sums(plain)):
+            plain = cuts.judged(0.0)
+        if plain is not None and look.even[1] and _is_whole(plain.sums):
             why = f"no giant cluster and no crumbs, and {_EVEN_TOLD}"
             return plain, Regularization(0.0, why)
-    regular = _best_of(cuts, min(k, _MOST), sums)
-    cut = plain if plain is not None and not regular.tau else cuts.sharp(regular.tau)
+    regular = _best_of(cuts, min(k, _MOST), None if plain is None else plain.sums)
+    cut = plain if plain is not None and not regular.tau else cuts.judged(regular.tau)
     if len(regular.tried) < 2:
         return cut, regular
-    told = cuts.sums(cut).told
-    instead = regular.instead(told)
+    instead = regular.instead(cut.sums.told)
     if instead is None:
         return cut, regular
     if recorder.deadline.is_over:
         recorder.leave_out(f"regularization: {instead.tau:g} was not tried")
         return cut, regular
-    other = plain if plain is not None and not instead.tau else cuts.sharp(instead.tau)
-    if cuts.sums(other).told <= told:
+    other = plain if plain is not None and not instead.tau else cuts.judged(instead.tau)
+    if other.sums.told <= cut.sums.told:
         return cut, regular
     recorder.note(f"regularization: {instead.tau:g} after all; {instead.reason}")
     return other, instead
@@ -159,7 +155,7 @@ def _is_whole(sums: ClusterSums) -> bool:
     return sums.largest <= _GIANT and not sums.crumbs
 
 
-def _best_of(cuts: Cuts[Any], k: int, plain: ClusterSums | None) -> Regularization:
+def _best_of(cuts: Cuts, k: int, plain: ClusterSums | None) -> Regularization:
     """The τ whose clusters tell most; 0 unless another tells clearly more.
 
     `plain` are those of 0, where it was cut already. Every candidate starts from the vectors of

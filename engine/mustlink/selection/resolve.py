@@ -5,29 +5,31 @@ Too few of them, or a search over the parameter, are decided by criterion E.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from mustlink.cost.method_cost import Size, full_problem
+from mustlink.cost.method_cost import full_problem
 from mustlink.cost.process_memory import size_text
-from mustlink.cost.work import search_seconds, smooth_seconds, step_seconds
+from mustlink.cost.rates import search_seconds, smooth_seconds, step_seconds
 from mustlink.deadline import duration_text
-from mustlink.eigen.plain_solve import DENSE_BELOW, is_small
+from mustlink.eigen.plain_solve import DENSE_BELOW
 from mustlink.eigen.problem import Solving
-from mustlink.eigen.solver import laplacian_of
 from mustlink.errors import InfeasibleError, OutOfMemoryError
-from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.rounding.assign import transform
 from mustlink.selection.constrained_fit import Request
-from mustlink.selection.criterion_choice import by_criterion, by_few
-from mustlink.selection.held_out import can_hold_out, folds_of, held_out_score, sampled_rows
-from mustlink.selection.held_out_choice import (
+from mustlink.selection.held_out import (
     NONE,
     WAY_MARGIN,
     Candidates,
     Choice,
+    can_hold_out,
     choose_smooth,
+    folds_of,
+    held_out_score,
+    sampled_rows,
     subspace_sizes,
 )
 from mustlink.selection.regularization import SMOOTH, reason_for_none
@@ -47,6 +49,10 @@ _GROSS, _GROSS_FLOOR = 2.0, 60.0  # times the clock's seconds before, beyond whi
 def resolve(request: Request) -> Choice:
     """Decide subspace, parameter and discretisation where the caller left them open."""
     choice = _resolved(request)
+    if choice.reason != NONE and request.left:
+        left = "; ".join(dict.fromkeys(request.left))
+        where = f"on {request.work.home}"
+        request.recorder.note(f"not tried {where}, as in memory: {left}")
     return choice if choice.about_tau else replace(choice, about_tau=_why_one(request))
 
 
@@ -81,7 +87,7 @@ def _resolved(request: Request) -> Choice:
         return replace(found, about_tau=choice.about_tau)
     open_ = request.subspace == "auto" and request.regularization in ("auto", 0)
     if open_ and choice.score is not None and choice.score < TRUSTED:
-        if not request.solves_whole:
+        if not request.in_memory:
             request.left.append("the full problem")
         elif recorder.deadline.is_over:
             recorder.leave_out("the full problem was not tried beside the smooth subspace")
@@ -119,10 +125,11 @@ def _why_one(request: Request) -> str:
     return reason_for_none(request.look) or "no constraints, or too few to hold some out"
 
 
-def _fits_whole(request: Request, laplacian: NormalizedLaplacian) -> bool:
+def _fits_whole(request: Request) -> bool:
     """Whether the full problem fits into the memory; a note where it does not."""
-    room = request.work.room
-    if room is None or is_small(laplacian):
+    work: Any = request.work
+    room = work.view.room
+    if room is None or request.is_small:
         return True
     single, size = request.stated
     needed = full_problem(request.k).peak(size, single=single)
@@ -139,14 +146,14 @@ def _rival(request: Request, choice: Choice) -> Choice:
 
     That is so for local graphs (pixels) with few labels, whose clusters no smooth vector shows.
     Only for labels, whose problems are solved in seconds, and for small graphs. It may take as much
-    work as all before it, counted and not timed (`cost.work`), so that the same seed makes the
+    work as all before it, counted and not timed (`cost.rates`), so that the same seed makes the
     same choice; the clock has a say only where it takes twice as long as all before it.
     """
     known, k, seed, recorder = request.known, request.k, request.seed, request.recorder
     only_labels = known.kind == "labels"
-    laplacian = laplacian_of(request.work)
-    small = is_small(laplacian)
-    if not (only_labels or small) or not _fits_whole(request, laplacian):
+    work: Any = request.work
+    laplacian, small = work.laplacian, request.is_small
+    if not (only_labels or small) or not _fits_whole(request):
         return choice
     best, table = choice, list(choice.scores)
     folds = folds_of(known, seed)
@@ -160,7 +167,7 @@ def _rival(request: Request, choice: Choice) -> Choice:
         for fold in folds:
             formulation = request.formulation_of(fold.kept).of(choice.form)
             try:
-                solution = formulation.problem.solve(value, trial, request.work)
+                solution = formulation.problem.solve(value, trial, work.view)
             except InfeasibleError:
                 break
             except OutOfMemoryError as error:
@@ -195,8 +202,7 @@ def _within_share(request: Request, choice: Choice, n_folds: int) -> Solving | N
 
     The share is what finding neighbours and the largest subspace took, half a minute at least.
     """
-    laplacian, info, recorder = laplacian_of(request.work), request.graph.info, request.recorder
-    size = Size(laplacian.size, laplacian.n_entries)
+    info, recorder, size = request.work.info, request.recorder, request.stated[1]
     tried = max((p for p, *_ in choice.scores), default=request.k)
     before = smooth_seconds(size, tried)
     if info.get("kind") == "knn":
@@ -221,3 +227,95 @@ def _within_share(request: Request, choice: Choice, n_folds: int) -> Solving | N
     elapsed = sum(stage.seconds for stage in recorder.stages)
     until = recorder.deadline.sooner(max(_GROSS * elapsed, _GROSS_FLOOR))
     return replace(rough, max_iter=most, deadline=until)
+
+
+# --- Choices by WHC11's criterion E: of a parameter, and of everything where constraints are few
+
+
+_HALF_WEIGHT = 20.0  # constrained nodes a cluster at which they weigh half in E
+Candidate = tuple[int | None, float, str]  # dimension, None: the full problem; value; form
+_FEW = 4  # times K: the largest subspace for constraints too few to hold some out
+
+
+def by_few(request: Request, sizes: tuple[int, ...], tau: float) -> Choice:
+    """Too few constraints to hold some out: the largest E over small subspaces and all values.
+
+    The subspaces are those of degrees with τ added.
+
+    K − 1 directions, where the graph decides alone, are among them: a handful of constraints was
+    measured to spoil a clear graph otherwise (20 pairs on small sets: +0.10 ARI on average). What
+    they keep weighs t / (t + 20) for t constrained nodes a cluster, as few are easily obeyed by
+    chance (ARI of CSP, nine kinds of data with 10 or 33 pairs, 1 or 2 labels a class: 0.810 to
+    0.824; on a sparse network, 10 pairs, 0.63 to 0.88).
+    """
+    k, grid, forms = request.k, request.formulation.grid, request.formulation.forms
+    first, ps = forms[0], [p for p in sizes if p <= _FEW * k]
+    candidates: list[Candidate] = []
+    if isinstance(request.subspace, int):
+        ps = [sizes[0]]
+    else:
+        candidates = [(k - 1, grid.as_if_unknown, first)]
+    candidates += [(p, value, form) for form in forms for p in ps for value in grid.smooth]
+    if request.subspace == "auto" and not tau and request.is_small:
+        if request.in_memory:
+            candidates += [(None, value, first) for value in grid.exact]
+        else:
+            request.left.append("the full problem")
+    request.basis(max(ps), tau)  # at once: shorter ones, which are tried first, are its beginning
+    t = request.known.nodes.size / k
+    return _best_by_criterion(request, candidates, tau, t / (t + _HALF_WEIGHT))
+
+
+def by_criterion(
+    request: Request, p: int | None, values: tuple[float, ...], tau: float = 0.0
+) -> Choice:
+    """The value of largest E, in the full problem for p = None, else among p directions."""
+    given = request
+    if p is None and not request.is_small:
+        given = replace(request, solving=request.rough)
+    form = request.formulation.form
+    return _best_by_criterion(given, [(p, value, form) for value in values], tau)
+
+
+def _best_by_criterion(
+    request: Request,
+    candidates: Sequence[Candidate],
+    tau: float,
+    weight: float = 1.0,
+) -> Choice:
+    """The candidate of largest E (WHC11 eq. 17); one alone needs no trial.
+
+    `weight` is that of the constraints in E. Every full problem starts from the vectors of
+    the one before.
+    """
+    if len(candidates) == 1:
+        p, value, form = candidates[0]
+        return Choice(p, value, request.roundings[0], "given", tau=tau, form=form)
+    # A vector cut at 0 may leave one side empty; the paper's way is tried first all the same.
+    ways = request.roundings if request.k == 2 else request.roundings[:1]
+    found: list[tuple[tuple[bool, float], Choice]] = []
+    start = None
+    for number, (p, value, form) in enumerate(candidates):
+        if found and request.recorder.deadline.is_over:
+            left = len(candidates) - number
+            request.recorder.leave_out(f"{left} of {len(candidates)} candidates were not tried")
+            break
+        try:
+            trial = Choice(p, value, ways[0], "", tau=tau, form=form)
+            solution = request.solved(trial, start)
+        except InfeasibleError:
+            continue
+        start = solution.vectors if p is None else None
+        for way in ways:
+            trial = replace(trial, way=way)
+            # One giant cluster keeps all must-links and cuts nothing, but is no answer.
+            found.append((request.criterion(trial, solution, weight), trial))
+    if not found:
+        none = "no value tried leaves a feasible vector"
+        return Choice(candidates[0][0], -0.1, ways[0], none, tau=tau)
+    (_, score), best = max(found, key=lambda one: one[0])
+    lighter = "" if weight == 1.0 else f" with constraints weighing {weight:.0%}"
+    reason = f"criterion E{lighter} is {score:.3f}, the best of {len(found)} candidates"
+    request.recorder.note(f"{best.where}, parameter {best.value:.4g}, {best.way}: {reason}")
+    table = tuple((trial.p or 0, trial.value, trial.way, rank[1], tau) for rank, trial in found)
+    return replace(best, reason=reason, scores=table)

@@ -30,7 +30,7 @@ class LocalSpace(Space):
         weights: NDArray[np.float64] | None = None,
         within: blocks.Pieces | None = None,
     ) -> None:
-        self.size = size
+        self.size = self.held = size  # nodes of the space, and rows that are here
         self.weights = weights
         self._within = within
 
@@ -124,11 +124,11 @@ class LocalSpace(Space):
 
     def zeros(self, width: int, dtype: Any = np.float64) -> Array:
         """See `Space`."""
-        return np.zeros((self.size, width), dtype=dtype)
+        return np.zeros((self.held, width), dtype=dtype)
 
     def series(self, count: int, width: int) -> Array:
         """See `Space`."""
-        return np.zeros((count, self.size, width))
+        return np.zeros((count, self.held, width))
 
     def copy(self, X: Array, dtype: Any = None) -> Array:
         """See `Space`."""
@@ -155,13 +155,13 @@ class LocalSpace(Space):
     def rowwise(self, function: Callable[..., Any], *data: Array) -> Any:
         """See `Space`; by blocks of rows: what a function makes on its way stays small."""
         width = sum(X.shape[1] if X.ndim > 1 else 1 for X in data)
-        parts = blocks.row_slices(self.size, width)
-        if len(parts) < 2 or any(len(X) != self.size for X in data):
+        parts = blocks.row_slices(self.held, width)
+        if len(parts) < 2 or any(len(X) != self.held for X in data):
             return function(*data)
         found = function(*(X[parts[0]] for X in data))
         if any(np.may_share_memory(found, X) for X in data):  # the rows as they are
             return function(*data)
-        out = np.empty((self.size, *found.shape[1:]), dtype=found.dtype)
+        out = np.empty((self.held, *found.shape[1:]), dtype=found.dtype)
         out[parts[0]] = found
         for rows in parts[1:]:
             out[rows] = function(*(X[rows] for X in data))

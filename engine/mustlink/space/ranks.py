@@ -1,13 +1,25 @@
-"""The ranks of an MPI job, and what they tell one another."""
+"""Rows on the ranks of an MPI job: each has its own, and all run the same program.
+
+A block is the array (n_local, b) of a rank's own rows. Whatever acts on rows alone is done as at
+home; what is summed over nodes is added up by one reduction, in an order that does not depend on
+the number of ranks, so that every rank goes the same way. Rows of others are fetched by PETSc's
+star forests, as its matrices do.
+"""
 
 from __future__ import annotations
 
+import weakref
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.space.verbs import Ints
+from mustlink.kernels.blocks import Pieces
+from mustlink.kernels.keyed_normals import normals
+from mustlink.space.division import Division
+from mustlink.space.local import LocalSpace
+from mustlink.space.verbs import Dots, Gram, GroupSums, Ints, Small, Space, Sum
 
 Array = NDArray[Any]
 
@@ -100,3 +112,139 @@ def _row_type(rows: Array) -> Any:
 
     width = int(np.prod(rows.shape[1:], dtype=np.int64)) * rows.itemsize
     return MPI.BYTE.Create_contiguous(width).Commit()
+
+
+class RankSpace(LocalSpace):
+    """The space of nodes in a `division`, as a rank sees it: rows `first` to `end` are here."""
+
+    def __init__(self, ranks: Ranks, division: Division) -> None:
+        self.ranks, self.division = ranks, division
+        self.first, self.end = (int(at) for at in division.bounds[ranks.own : ranks.own + 2])
+        own, following = (int(piece) for piece in division.runs[ranks.own : ranks.own + 2])
+        bounds = np.unique(division.pieces[own : following + 1])
+        pieces = tuple(slice(int(a), int(b)) for a, b in pairwise(bounds - self.first))
+        super().__init__(self.end - self.first, within=Pieces(division.size, pieces))
+        self.size = division.size
+        self._home = LocalSpace(self.held, within=self._within)  # of own rows alone
+        self._nodes = division.own_nodes(ranks.own)
+
+    gram, dots = Space.gram, Space.dots
+
+    def sums(self, *wanted: Sum) -> list[Small]:
+        """See `Space`."""
+        starts = self.division.pieces - self.first
+        shapes: list[tuple[int, ...]] = []
+
+        def of_piece(piece: int) -> Small:
+            rows = _Rows(slice(int(starts[piece]), int(starts[piece + 1])))
+            found = self._home.sums(*(rows.of_sum(one) for one in wanted))
+            shapes[:] = [each.shape for each in found]
+            return np.concatenate([each.ravel() for each in found])
+
+        own = [self.division.below(at, of_piece) for at in self._nodes]
+        every = np.zeros((len(self.division.nodes), own[0].size))
+        every[self._nodes] = own
+        total = self.division.total(self.ranks.added(every))
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+        parts = np.split(total, ends[:-1])
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+    def peaks(self, X: Array) -> Small:
+        """See `Space`."""
+        every = self.ranks.joined(self._home.peaks(X)[None])
+        best = np.abs(every).argmax(axis=0)
+        return every[best, np.arange(X.shape[1])]
+
+    def largest(self, v: Array, count: int) -> Ints:
+        """See `Space`."""
+        own = self._home.largest(v, min(count, self.held))
+        values, nodes = self.ranks.joined(v[own, 0]), self.ranks.joined(own + self.first)
+        return nodes[np.lexsort((nodes, -values))][:count]
+
+    def lessen(self, R: Array, V: Array, a: Small) -> Small:
+        """See `Space`."""
+        self._home.lessen(R, V, a)
+        return self.dots(R, R)
+
+    def lessened(self, X: Array, V: Array, a: Small) -> tuple[Array, Small]:
+        """See `Space`."""
+        found, _ = self._home.lessened(X, V, a)
+        return found, self.dots(found, found)
+
+    def normals(self, width: int, seed: int) -> Array:
+        """See `Space`."""
+        return normals(np.arange(self.first, self.end), width, seed)
+
+    def take(self, X: Array, nodes: Ints) -> Array:
+        """See `Space`."""
+        found = np.zeros((len(nodes), *X.shape[1:]), dtype=X.dtype)
+        here = self._here(nodes)
+        found[here] = X[np.asarray(nodes)[here] - self.first]
+        return self.ranks.added(found)
+
+    def place(self, X: Array) -> Array:
+        """See `Space`."""
+        return np.array(X[self.first : self.end])
+
+    def add_rows(self, X: Array, nodes: Ints, rows: Any) -> None:
+        """See `Space`."""
+        here = self._here(nodes)
+        X[np.asarray(nodes)[here] - self.first] += rows[here]
+
+    def _here(self, nodes: Ints) -> NDArray[np.bool_]:
+        nodes = np.asarray(nodes)
+        return (nodes >= self.first) & (nodes < self.end)
+
+
+class _Rows:
+    """Some rows of blocks: what is one block in several sums stays one."""
+
+    def __init__(self, rows: slice) -> None:
+        self.rows = rows
+        self._known: dict[int, Any] = {}
+
+    def of(self, V: Any) -> Any:
+        """These rows of a block, or of each in a list."""
+        if id(V) not in self._known:
+            parts = [self.of(X) for X in V] if isinstance(V, list) else V[self.rows]
+            self._known[id(V)] = parts
+        return self._known[id(V)]
+
+    def of_sum(self, wanted: Sum) -> Sum:
+        """A sum over these rows."""
+        if isinstance(wanted, GroupSums):
+            scale = None if wanted.scale is None else wanted.scale[self.rows]
+            groups = wanted.groups[self.rows]
+            return GroupSums(self.of(wanted.X), groups, wanted.count, scale)
+        kind: type[Gram | Dots] = type(wanted)
+        return kind(self.of(wanted.left), self.of(wanted.right))
+
+
+class Halo:
+    """Rows of a few nodes beside a rank's own, `nodes` (h,) rising, none of them held here."""
+
+    def __init__(self, space: RankSpace, nodes: NDArray[np.int64]) -> None:
+        from petsc4py import PETSc
+
+        self.space, self.nodes = space, nodes
+        owners = space.division.owner(nodes)
+        remote = np.column_stack([owners, nodes - space.division.bounds[owners]])
+        self._forest = PETSc.SF().create(comm=space.ranks.communicator)
+        self._forest.setGraph(space.held, None, remote.astype(PETSc.IntType))
+        self._forest.setUp()
+        # What Python drops PETSc would keep, and have all ranks agree upon at the end: ranks that
+        # drop it at other times were seen to wait for each other for ever.
+        weakref.finalize(self, self._forest.destroy)
+
+    @property
+    def size(self) -> int:
+        """Number h of rows that are fetched."""
+        return int(self.nodes.size)
+
+    def fetched(self, X: Array) -> Array:
+        """The rows (h, …) of the nodes; every rank asks at the same time."""
+        return self.space.ranks.fetched(self._forest, X, self.size)
+
+    def beside(self, X: Array) -> Array:
+        """Own rows, then those fetched, (n_local + h, …)."""
+        return np.concatenate([X, self.fetched(X)])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from mustlink.graph.cells import Units, means
 from mustlink.graph.image import (
@@ -18,10 +19,14 @@ from mustlink.graph.image import (
     picture_colours,
     pixel_spacing,
     similar_pixels,
+    squared_length,
+    steps,
 )
+from mustlink.kernels.grid_neighbours import neighbours_among
 from mustlink.strokes.appearance import Looks
-from mustlink.strokes.grids import grid_among
 
+Ints = NDArray[np.integer[Any]]
+Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 _CELLS = 50_000  # that a picture is first cut at; the boundary is then found among its pixels
 _SPLIT = {2: 5}  # parts of a cell's side at the next level at most; in volumes 2
@@ -110,3 +115,36 @@ def _halved(length: int, axes: int) -> list[int]:
 def _nearest(length: int, spacing: float, lengths: list[int]) -> int:
     """The one of the lengths nearest to as many pixels `spacing` apart."""
     return min(lengths, key=lambda one: abs(log(one * spacing / length)))
+
+
+# --- The boundary of a cut, and the grid of the pixels beside it, of any number of axes
+
+
+_RADIUS = 1.5  # of the neighbours on a grid: 8 in a picture, 18 in a volume
+_LEAST = 1e-6  # affinity that neighbours have however they differ
+
+
+def boundary(labels: Ints, width: int) -> Mask:
+    """Cells at most `width` from one with another label."""
+    differs = ndimage.maximum_filter(labels, 3) != ndimage.minimum_filter(labels, 3)
+    return around(differs, width - 1)
+
+
+def around(inside: Mask, width: int) -> Mask:
+    """The pixels of a mask and those at most `width` from one, over corners too."""
+    found: Mask = ndimage.maximum_filter(inside, 2 * width + 1)
+    return found
+
+
+def grid_among(
+    colours: Floats, inside: Mask, sigma: float, spacing: tuple[float, ...]
+) -> sp.csr_matrix:
+    """Affinity of the pixels of a mask (…), each with its neighbours, in row-major order.
+
+    As in `image_graph` with radius 1.5: exp(−|c_i − c_j|²/(2σ²) − |p_i − p_j|²/4.5), at least 1e-6.
+    """
+    ahead = steps(inside.shape, _RADIUS)
+    far = [squared_length(step, spacing) / (2 * _RADIUS**2) for step in ahead]
+    data, indices, indptr = neighbours_among(inside, ahead, far, colours[inside], sigma)
+    np.maximum(np.exp(data, out=data), _LEAST, out=data)
+    return sp.csr_matrix((data, indices, indptr), shape=(indptr.size - 1,) * 2)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mustlink.cost.process_memory import cores
+from mustlink.cost.rates import measured_speed
 from mustlink_io import system
 from mustlink_io.batch import admission
 from mustlink_io.batch.admission import Estimate
@@ -20,7 +21,6 @@ from mustlink_io.batch.live import Snapshot, View
 from mustlink_io.batch.resume import finished, stamps, standing
 from mustlink_io.batch.spec import Where
 from mustlink_io.batch.state import LOG, PART, RESULT, State, Status, key, now, version
-from mustlink_io.jobs.rates import measured_speed
 
 Phase = Literal["waiting", "running", "done", "failed", "interrupted"]
 Begin = Callable[[Sequence[str], Path, Path, int | None], Running]

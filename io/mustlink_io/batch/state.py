@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 import mustlink
 from mustlink.errors import InputError
-from mustlink.workspace.keeper import VERSION
+from mustlink.workspace.shelf import VERSION
 from mustlink_io.batch.arguments import WAYS
 from mustlink_io.batch.expand import JobSpec
 from mustlink_io.batch.templates import MARK

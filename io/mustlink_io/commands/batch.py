@@ -220,8 +220,8 @@ def _dry_run(ready: Sequence[Ready], limits: Limits, as_json: bool) -> int:
 
     Returns 1 if there is one, else 0.
     """
+    from mustlink.cost.rates import measured_speed
     from mustlink_io.batch.admission import admission
-    from mustlink_io.jobs.rates import measured_speed
     from mustlink_io.terminal.console import clock, size, stdout_console, table
     from mustlink_io.terminal.summary import emit
 

@@ -263,7 +263,7 @@ def _adjusted(edges: Adjustment | None) -> str | None:
 
 
 def _spread_of(edges: Adjustment | None) -> str | None:
-    """Return how F is distributed over the edges that it changes."""
-    if edges is None or not edges.strengthened + edges.weakened:
+    """Return how F is distributed over the edges that it changes, which is not known on disk."""
+    if edges is None or not edges.F or not edges.strengthened + edges.weakened:
         return None
     return ", ".join(f"{name} {edges.F[at]:.3g}" for at, name in _QUANTILES)

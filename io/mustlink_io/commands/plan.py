@@ -37,15 +37,14 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
       mustlink plan points.h5 --for propagate -m llgc
       mustlink plan graph.h5 --for propagate --labels few.csv --ranks 4
     """
+    from mustlink.cost.rates import measured_speed
     from mustlink_io.formats.own_columns import columns_apart
+    from mustlink_io.jobs import on_ranks, propagate_on_ranks
     from mustlink_io.jobs.cluster import ClusterJob, usual_method
     from mustlink_io.jobs.data_shape import shape_named, shape_of
     from mustlink_io.jobs.methods import METHODS, steps_of
-    from mustlink_io.jobs.plan import beyond
-    from mustlink_io.jobs.planning import plan_job
-    from mustlink_io.jobs.planning_on_ranks import plan_on_ranks
+    from mustlink_io.jobs.planning import beyond, plan_job, plan_on_ranks
     from mustlink_io.jobs.propagate import PropagateJob, usual_methods, usual_on
-    from mustlink_io.jobs.rates import measured_speed
 
     command, ranks = given.pop("command"), given.pop("ranks")
     asked = {name: given.pop(name) for name in ("labels", "memory", "time_limit")}
@@ -86,6 +85,7 @@ def _plan(data: str, as_json: bool, **given: Any) -> None:
     if ranks is None:
         plan = plan_job(job, shape=shape, speed=speed)
     else:
+        (propagate_on_ranks if command == "propagate" else on_ranks).refuse(job)
         plan = plan_on_ranks(job, shape, ranks, speed)
     size = {"n": shape.n, "d": shape.d, "nnz": shape.nnz, "data": data, "method": job.method}
     told = plan.to_dict()

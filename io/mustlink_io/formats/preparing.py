@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.preparation.fitted import Fitted
-from mustlink.preparation.prepared_rows import PreparedRows, prepared
+from mustlink.preparation.fitted import Fitted, PreparedRows, prepared
 from mustlink.preparation.request import Preparation
 from mustlink_io.formats import stream
 from mustlink_io.hdf5 import size_checks

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink.graph.stored import StoredGraph
-from mustlink.workspace.keeper import VERSION, Notes, digest
+from mustlink.workspace.shelf import VERSION, Notes, digest
 from mustlink_io.hdf5 import serialization, store
 from mustlink_io.hdf5.graph_rows import stored_graph
 from mustlink_io.hdf5.graph_writer import write_rows
@@ -55,7 +55,7 @@ class Kept:
 
 
 class WorkFolder:
-    """Keeps results of stages in `OUTPUT.work`; see `mustlink.workspace.keeper.Keeper`.
+    """Keeps results of stages in `OUTPUT.work`; see `mustlink.workspace.shelf.Keeper`.
 
     `source` names the data. With `fresh` nothing is recalled, and what is there is replaced.
     Results are written while the run goes on: on a million points a second is not waited for.

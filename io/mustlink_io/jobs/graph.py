@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.method_cost import RESERVE
+from mustlink.cost.method_cost import LAZY, Given, home_for
 from mustlink.cost.process_memory import peak_bytes
-from mustlink.cost.stored_cost import LAZY
 from mustlink.deadline import Deadline
 from mustlink.errors import InputError
+from mustlink.graph import StoredGraph
 from mustlink.observe import Observer, Recorder
 from mustlink.preparation.request import Preparation
 from mustlink_io import formats
@@ -26,16 +26,18 @@ from mustlink_io.formats.own_columns import columns_apart
 from mustlink_io.formats.photographs import load_image
 from mustlink_io.hdf5 import store
 from mustlink_io.hdf5.file_names import PICTURES
+from mustlink_io.hdf5.graph_rows import stored_graph
+from mustlink_io.hdf5.graph_writer import write_rows
 from mustlink_io.hdf5.locks import locked
 from mustlink_io.hdf5.plain_json import to_json
 from mustlink_io.hdf5.work_folder import remove_leftovers
-from mustlink_io.jobs.diagnostics import graph_health
-from mustlink_io.jobs.graph_on_disk import is_too_large, write_graph
+from mustlink_io.jobs.diagnostics import graph_health, health_of
 from mustlink_io.jobs.left_out_rows import graph_of_all
 from mustlink_io.jobs.methods import flag
 from mustlink_io.jobs.provenance import stages_of, thread_limit
 
 _NOTHING = Preparation()
+_USUAL = 15  # neighbours
 
 
 def run_graph(
@@ -119,10 +121,9 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
                 graph = replace(
                     Graph.from_affinity(loaded.value), weights=loaded.weights, rows=loaded.rows
                 )
-            elif asked.is_plain and is_too_large(loaded, memory, params):
-                more = {"n_jobs": asked.threads, "memory": (memory or 0) - RESERVE}
-                found = write_graph(loaded, asked.target, params, recorder, **more)
-                return _told(found, recorder)
+            elif asked.is_plain and _stays_on_disk(loaded, memory, params):
+                more = {"n_jobs": asked.threads, "memory": memory}
+                return _told(_write_rows(loaded, asked.target, params, recorder, **more), recorder)
             else:
                 folder = asked.target.parent
                 options = {"random_state": 0, "memory": memory, "scratch": folder, **params}
@@ -158,6 +159,15 @@ def _run(asked: _Asked, recorder: Recorder) -> dict[str, Any]:
     return _told(result, recorder)
 
 
+def _stays_on_disk(data: formats.Data, memory: int | None, params: Mapping[str, Any]) -> bool:
+    """Whether the graph of points would take more than the memory."""
+    if data.kind != "points" or data.kept is not None:
+        return False
+    n, d = data.value.shape
+    k = min(int(params.get("n_neighbors", _USUAL)), n - 1)
+    return home_for(memory, None, Given(n, 0, d, k, n)).name != "memory"
+
+
 def _told(result: Mapping[str, Any], recorder: Recorder) -> dict[str, Any]:
     """The health of the graph, and what the run took."""
     return {
@@ -183,3 +193,45 @@ def _refuse(asked: _Asked, why: str) -> None:
         raise InputError(f"{why}; it takes no {word}")
     if asked.executor is not None:
         raise InputError(f"{why}; leave out --workers and --scheduler")
+
+
+def _write_rows(
+    data: formats.Data, target: Path, params: Mapping[str, Any], recorder: Recorder, **search: Any
+) -> dict[str, Any]:
+    """Write the graph of points, its nodes in the order of cells; returns its health.
+
+    `/graph/rows` tells the node of every point. Equal rows are nodes of their own; `search` is for
+    `stored_knn_graph`. Raises InputError; then there is no file.
+    """
+    from mustlink.graph.stored import survey
+    from mustlink.neighbours.stored_knn import stored_knn_graph
+    from mustlink.space.disk import DiskSpace
+
+    folder = target.parent
+
+    def about() -> dict[str, Any]:
+        return {} if data.fitted is None else {"preparation": to_json(data.fitted.to_dict())}
+
+    def write(n: int, blocks: Any, info: Mapping[str, Any], rows: Any) -> StoredGraph:
+        names = None if data.names is None else data.names.texts
+        plain = json.loads(to_json(info))
+        write_rows(str(target), n, blocks, plain, names, rows, about)
+        return stored_graph(target, "/graph", folder, info=info)
+
+    options = {"random_state": 0, **params, **search, "scratch": folder, "write": write}
+    graph = stored_knn_graph(data.value, observer=recorder, **options).graph
+    recorder.note(
+        "the graph was written by blocks of rows: nodes are numbered by where they lie, and "
+        "/graph/rows tells the node of every point"
+    )
+    with recorder.stage("looking at the graph") as advance:
+        seen = survey(graph, DiskSpace(graph.n_nodes, folder), advance)
+        lengths = graph.lengths(slice(0, graph.n_nodes))
+    sizes = [graph.n_nodes] if seen.component is None else np.bincount(seen.component[:]).tolist()
+    found = {
+        "n_nodes": graph.n_nodes,
+        "n_edges": graph.n_entries // 2,
+        "n_components": seen.n_components,
+        "largest_components": sizes[:5],
+    }
+    return {**found, **health_of(lengths, seen.degrees[:], graph.info)}

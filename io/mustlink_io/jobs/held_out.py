@@ -10,31 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.method_cost import SPREAD_DENSE_BELOW, Cost
-from mustlink.cost.sample_fits import sample_bytes, sample_rows
+from mustlink.cost.method_cost import sample_bytes
 from mustlink.errors import OutOfMemoryError
 from mustlink.observe import Recorder
 from mustlink_io import formats
-from mustlink_io.jobs.rates import duration
+from mustlink_io.jobs.planning import HELD_OUT, held_out_seconds
 
-STAGE = "labels held out"
-_RIVALS = 0.3  # seconds, of the three together
-_FITS = 3
-_WEIGHTS = 19  # stored for a point of the sample
-_TOO_LITTLE = f"{STAGE}: none, as "  # the time is up, or the memory
-
-
-def spreading_seconds(n: int) -> float:
-    """Seconds in which constraints spread over a graph of n nodes."""
-    return duration("dense spread", n**3) if n <= SPREAD_DENSE_BELOW else duration("spread", n)
-
-
-def seconds_for(n: int, classes: int, cost: Cost) -> float:
-    """Seconds of all fits to the sample of n points, and of the rivals."""
-    m = sample_rows(n, classes)
-    one = duration("fit of a sample", m) + (spreading_seconds(m) if cost.spreads else 0.0)
-    one += duration("steps", _WEIGHTS * m * classes * (cost.most_steps or 0))
-    return _RIVALS + _FITS * one
+_TOO_LITTLE = f"{HELD_OUT}: none, as "  # the time is up, or the memory
 
 
 def look(
@@ -47,12 +29,12 @@ def look(
         return None
     (n, d), cost = data.value.shape, estimator.cost()
     classes = int(labels.max(initial=0)) + 1
-    if recorder.deadline.remaining() < seconds_for(n, classes, cost):
+    if recorder.deadline.remaining() < held_out_seconds(n, classes, cost):
         recorder.note(f"{_TOO_LITTLE}the time is up")
         return None
     try:
-        recorder.budget.ask(sample_bytes(n, d, classes, cost), STAGE)
-        with recorder.stage(STAGE):
+        recorder.budget.ask(sample_bytes(n, d, classes, cost), HELD_OUT)
+        with recorder.stage(HELD_OUT):
             found = baseline(data.value, labels, estimator)
     except OutOfMemoryError as error:
         recorder.note(f"{_TOO_LITTLE}{error}")

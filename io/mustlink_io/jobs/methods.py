@@ -122,16 +122,11 @@ AT_SCALE: dict[str, frozenset[str]] = {
 SPREADING = ("srcp", "e2cp")
 
 
-def check_where(job: Any, where: str) -> None:
-    """Raise InputError for options of a job with constraints that run at home alone."""
-    if job.method in SPREADING:
-        from mustlink.methods.spread_cuts import check_spread
+def check_where(job: Any, home: str) -> None:
+    """Raise InputError for what of a job does not run in a home, "disk" or "ranks"."""
+    from mustlink.methods.homes import check_home
 
-        check_spread(made(job), where)
-    else:
-        from mustlink.methods.constrained_at_scale import check_at_scale
-
-        check_at_scale(made(job), where)
+    check_home(made(job), home)
 
 
 def _propagation(

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from mustlink.cost.method_cost import StoredCost
 from mustlink.cost.process_memory import size_text
-from mustlink.cost.stored_cost import StoredCost
 from mustlink.errors import AtHomeOnlyError, InputError
 from mustlink_io import formats
 from mustlink_io.formats import matrices
@@ -23,7 +23,6 @@ from mustlink_io.jobs.methods import (
     BY_ROWS,
     METHODS,
     PROPAGATORS,
-    SPREADING,
     check_where,
     flag,
     made,
@@ -38,11 +37,6 @@ _OF_POINTS = {"n_neighbors", "metric", "weights"}
 def is_by_rows(job: Any) -> bool:
     """Whether the data are a graph in CSR form whose rows can be read one after the other."""
     return _has_rows(formats.parse(job.data))
-
-
-def runs_on_disk(job: Any, *, is_points: bool) -> bool:
-    """Whether what a job asks of its graph can be done on disk, and the file be read by rows."""
-    return (is_points or is_by_rows(job)) and home_alone(job, is_points=is_points) is None
 
 
 def home_alone(job: Any, *, is_points: bool) -> str | None:
@@ -83,7 +77,7 @@ def _options_alone(job: Any, *, is_points: bool) -> Iterator[str]:
             yield _typed(name, value)
     if not of_labels and METHODS[job.method].takes:
         try:
-            check_where(job, "on disk")
+            check_where(job, "disk")
         except AtHomeOnlyError as error:
             if error.name not in params:
                 raise
@@ -98,14 +92,9 @@ def cost_on_disk(job: Any, n: int, nnz: int) -> StoredCost:
     """What it takes of a graph of n nodes and nnz weights."""
     if job.methods is PROPAGATORS:
         return StoredCost.of_labels(n, nnz, job.stated_cost().columns)
-    k = job.n_clusters
-    if METHODS[job.method].takes and job.method not in SPREADING:
-        from mustlink.methods.stored_constrained import cost_on_disk as with_constraints
+    from mustlink.methods.homes import cost_on_disk as of_clusters
 
-        return with_constraints(made(job), k, n, nnz)
-    from mustlink.eigen.nested_iteration import guard
-
-    return StoredCost(n, nnz, k + guard(k))
+    return of_clusters(made(job), job.n_clusters, n, nnz)
 
 
 def refuse_large_text(job: Any) -> None:

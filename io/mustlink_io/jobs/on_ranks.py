@@ -7,13 +7,12 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from mustlink.check import as_random_state
 from mustlink.constraints import Constraints
 from mustlink.cost.process_memory import cores, peak_bytes
 from mustlink.errors import InputError
@@ -29,7 +28,7 @@ from mustlink_io.hdf5.row_slices import RowSlices, row_slices
 from mustlink_io.jobs import diagnostics
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.job import Job
-from mustlink_io.jobs.methods import AT_SCALE, METHODS, SPREADING, check_where, flag, made
+from mustlink_io.jobs.methods import AT_SCALE, SPREADING, check_where, flag, made
 from mustlink_io.jobs.provenance import now
 from mustlink_io.jobs.run import result_of
 from mustlink_io.jobs.side_information import load_constraints, refuse_contradictions
@@ -76,7 +75,7 @@ def refuse(job: ClusterJob) -> None:
     if job.params.get("variant") == "shi-malik":
         raise left_out("--variant shi-malik", "or take luxburg or ng")
     if job.method != "ncut":
-        check_where(job, "on ranks")
+        check_where(job, "ranks")
 
 
 def graph_of(job: Job, ranks: int) -> RowSlices:
@@ -106,7 +105,7 @@ def all_or_none(ranks: int) -> Iterator[Any]:
 
     Raises InputError where another number than `ranks` was started.
     """
-    from mustlink.on_ranks.work import world
+    from mustlink.eigen.rank_work import world
 
     found = world()
     try:
@@ -178,39 +177,28 @@ def _clustered(
     job: ClusterJob, graph: RowSlices, known: Constraints | None, ranks: Any, observer: Observer
 ) -> Result | None:
     """The part of this rank."""
-    from mustlink.on_ranks.constrained import constrained_cut
-    from mustlink.on_ranks.cut import answer, normalized_cut
-    from mustlink.on_ranks.propagated import propagated_cut
-    from mustlink.on_ranks.work import RankWork
+    from mustlink.eigen.rank_work import RankWork
+    from mustlink.methods.homes import fit_at
 
-    params = dict(job.params)
-    params.pop("solver", None)
-    seed = as_random_state(params.pop("random_state", 0)).integers(2**31)
     info = {"kind": "precomputed", **graph.info}
     work = RankWork.of(graph.read, graph.n_nodes, ranks, observer, info)
-    k, there = int(job.n_clusters), work
-    name = METHODS[job.method].estimator
-    chosen: dict[str, Any] = {}
-    if known is None:
-        cut, chosen = normalized_cut(work, k, seed=int(seed), **params)
-    elif job.method in SPREADING:
-        there, cut, chosen = propagated_cut(work, made(job), known, k)
-    else:
-        cut, chosen = constrained_cut(work, made(job), known, k)
-    found = answer(there, cut, k, name, known, chosen, work)
-    if found is None:
+    fitted, k = fit_at(made(job), work, known), int(job.n_clusters)
+    report = fitted.report_
+    extra = {**report.extra, "peak_bytes_of_ranks": work.peaks()}
+    fitted.report_ = replace(report, choices={**report.choices, "ranks": ranks.count}, extra=extra)
+    if ranks.own:
         return None
-    labels, whole, report = found
+    labels = fitted.labels_
     assigned = labels[labels >= 0]
     outcome = {
         "sizes": np.bincount(assigned, minlength=k).tolist(),
         "unassigned": int(labels.size - assigned.size),
         "command": f"{job.command} --ranks {ranks.count}",
     }
-    content = {"/labels": labels, "/embedding": whole.embedding, "/eigenvalues": whole.values}
+    content = {"/labels": labels, "/embedding": fitted.embedding_}
+    content |= {"/eigenvalues": fitted.eigenvalues_}
     content |= diagnostics.side_content(known)
     parameters = {"method": job.method, "n_clusters": k, "ranks": ranks.count, **job.params}
-    fitted = SimpleNamespace(report_=report)
     return write(job, graph, work.recorder, fitted, outcome, content, parameters)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mustlink.check import as_points
 from mustlink.errors import InputError
 from mustlink.preparation.request import Preparation
-from mustlink.workspace.keeper import digest
+from mustlink.workspace.shelf import digest
 from mustlink_io import formats
 from mustlink_io.formats import stream
 from mustlink_io.formats.preparing import Apart

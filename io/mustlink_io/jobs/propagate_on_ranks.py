@@ -74,8 +74,8 @@ def _estimator(job: PropagateJob, side: Sides) -> Any:
 
 def _propagated(asked: Asked, ranks: Any, observer: Observer) -> Result | None:
     """The part of this rank."""
-    from mustlink.on_ranks.propagation import propagate
-    from mustlink.on_ranks.work import RankWork
+    from mustlink.eigen.rank_work import RankWork
+    from mustlink.propagate.on_ranks import propagate
 
     job, graph, data, labels, side = asked
     work = RankWork.of(graph.read, graph.n_nodes, ranks, observer)

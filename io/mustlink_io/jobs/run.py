@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from mustlink.cost.process_memory import peak_bytes, size_text
-from mustlink.cost.stored_cost import LAZY
 from mustlink.deadline import Deadline
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.observe import Observer, Recorder
 from mustlink.persistence.model import state_of
-from mustlink.workspace.keeper import digest
+from mustlink.workspace.shelf import digest
 from mustlink_io import formats
 from mustlink_io.formats import annotate, stream
 from mustlink_io.hdf5 import model_tree, store
@@ -31,9 +30,7 @@ from mustlink_io.jobs.given_graphs import load_graph
 from mustlink_io.jobs.job import Job
 from mustlink_io.jobs.left_out_rows import content_of_all, of_kept, outcome_of_all, tell_lost
 from mustlink_io.jobs.methods import GRAPH_OPTIONS, flag
-from mustlink_io.jobs.plan import Plan, tell_time
-from mustlink_io.jobs.planning import plan_job
-from mustlink_io.jobs.planning_on_disk import check_room
+from mustlink_io.jobs.planning import Plan, check_room, plan_job, tell_time
 from mustlink_io.jobs.points_elsewhere import reference_of
 from mustlink_io.jobs.provenance import stages_of, versions
 from mustlink_io.jobs.side_labels import answers_apart, labels_of
@@ -171,9 +168,8 @@ def _read(
     if planned is not None and planned.on_disk:
         data = on_disk.load(job)
     else:
-        lazy_above = None if job.memory is None else job.memory // LAZY
-        if executor is not None:
-            lazy_above = 0  # workers read the file
+        by_blocks = executor is not None or (planned is not None and planned.lazy)
+        lazy_above = 0 if by_blocks else None  # workers read the file, too
         data = formats.load(job.data, job.wanted, advance, lazy_above, job.steps, job.apart)
     if executor is not None and data.kind == "graph":
         what = "is a graph, whose neighbours are known"

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from mustlink.advice import Suggestion
-from mustlink.advice.suggestion import SHELL
+from mustlink.advice.suggest import SHELL
 from mustlink.constraints import Constraints
+from mustlink.cost.rates import measured_speed
 from mustlink.errors import InputError
 from mustlink.observe import Observer, Recorder
 from mustlink.preparation.request import Preparation
@@ -21,7 +22,6 @@ from mustlink_io.jobs.data_shape import Shape
 from mustlink_io.jobs.given_graphs import load_graph
 from mustlink_io.jobs.planning import plan_job
 from mustlink_io.jobs.propagate import PropagateJob
-from mustlink_io.jobs.rates import measured_speed
 from mustlink_io.jobs.side_information import load_constraints
 from mustlink_io.jobs.side_labels import labels_of
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mustlink.errors import InputError
 from mustlink.graph.stored import StoredGraph
-from mustlink.workspace.keeper import digest
+from mustlink.workspace.shelf import digest
 
 _FORMAT = "mustlink answers 1"
 _LARGEST = 1 << 30  # bytes of a journal that is read

@@ -8,21 +8,19 @@ Laplacian's cycle used twice was measured to help little: M kills linear functio
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.spmm import add_product, spmm
-from mustlink.linear.multigrid.cycle import Cycle
-from mustlink.linear.multigrid.hierarchy import aggregate, inverse_diagonal
-from mustlink.linear.multigrid.level import Level
-from mustlink.linear.multigrid.power_method import largest_eigenvalue
+from mustlink.kernels.spmm import spmm
+from mustlink.linear.multigrid.cycle import Cycle, largest_eigenvalue
+from mustlink.linear.multigrid.hierarchy import Coarser, Level, aggregate, inverse_diagonal
 from mustlink.numeric import dense_algebra
 from mustlink.operators.laplacian import Block
+from mustlink.operators.sparse_operator import SparseOperator
 from mustlink.space import LocalSpace
 
 Single = NDArray[np.float32]
@@ -36,40 +34,21 @@ _REGULAR = 1e-11  # share of its diagonal added to the coarsest matrix: it may b
 
 
 @dataclass(frozen=True, eq=False)
-class ProductGrid:
-    """The finest grid, whose matrix is known by its product only."""
+class ProductGrid(Level):
+    """The finest grid, whose matrix is known by its product only; `matrix` is empty."""
 
-    apply: Product
-    inverse: Single
-    interval: tuple[float, float]
-    P: sp.csr_matrix | None
-    R: sp.csr_matrix | None
-
-    @cached_property
-    def space(self) -> LocalSpace:
-        """Where its blocks live."""
-        return LocalSpace(self.inverse.shape[0])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Precision of its blocks."""
-        return self.inverse.dtype
-
-    @property
-    def is_last(self) -> bool:
-        """Whether there is no coarser grid."""
-        return self.P is None
+    apply: Product = field(kw_only=True)
 
     def first(self, B: Single, new: float) -> Single:
-        """new·D⁻¹B."""
-        step = self.inverse * B
+        """See `Grid`."""
+        step = self.inverse_diagonal[:, None] * B
         step *= np.float32(new)
         return step
 
     def relax(self, B: Single, X: Single, step: Single | None, old: float, new: float) -> Single:
-        """X + step after step = old·step + new·D⁻¹(B − AX); None for 0."""
+        """See `Grid`."""
         residual = self.residual(B, X)
-        residual *= self.inverse
+        residual *= self.inverse_diagonal[:, None]
         if step is None:
             self.space.blend(residual, new, (X, 1.0))
             return residual
@@ -77,21 +56,9 @@ class ProductGrid:
         return X + step
 
     def residual(self, B: Single, X: Single) -> Single:
-        """B − AX."""
+        """See `Grid`."""
         found: Single = B - self.apply(X)
         return found
-
-    def down(self, R: Single) -> Block:
-        """PᵀR, in double precision."""
-        return spmm(self.R, R).astype(np.float64)
-
-    def lift(self, X: Single, C: Block) -> None:
-        """In place X += PC."""
-        add_product(self.P, C, X)
-
-    def solve(self, B: Single) -> Single | None:
-        """Never known."""
-        return None
 
 
 def galerkin_cycle(
@@ -112,34 +79,32 @@ def galerkin_cycle(
     inverse = _inverted(diagonal)
     interval = _interval(apply, inverse)
     step = aggregate(pattern, vector)
+    way = None if step is None else Coarser.of(step[0], np.float32)
+    nothing = SparseOperator(sp.csr_matrix(pattern.shape))
+    fine = ProductGrid(nothing, 0.0, 1.0, inverse, way, interval=interval, apply=apply)
     if step is None:
-        return Cycle((ProductGrid(apply, inverse, interval, None, None),), degree, 2)
+        return Cycle((fine,), degree, 2)
     P, vector = step
-    fine = ProductGrid(apply, inverse, interval, *_single(P))
     matrix = sp.csr_matrix(coarse(P))
     grids: list[Level] = []
     while True:
         pattern = sp.csr_matrix(P.T.tocsr() @ (pattern @ P))
         inverse = _inverted(matrix.diagonal())
         interval = _interval(_product(matrix.astype(np.float32)), inverse)
-        level = Level(matrix, 0.0, 1.0, inverse[:, 0].astype(np.float64), interval=interval)
+        how = SparseOperator(matrix), 0.0, 1.0, inverse.astype(np.float64)
+        level = Level(*how, interval=interval)
         step = None if level.size <= _DENSE else aggregate(pattern, vector)
         if step is None:
             exact = _inverse(matrix) if level.size <= _DENSE else None
             grids.append(replace(level, coarse_inverse=exact))
             return Cycle((fine, *grids), degree, 2)
         P, vector = step
-        grids.append(replace(level, P=P, R=P.T.tocsr()))
+        grids.append(replace(level, way=Coarser.of(P, np.float64)))
         matrix = sp.csr_matrix(P.T.tocsr() @ (matrix @ P))
 
 
 def _inverted(diagonal: NDArray[np.float64]) -> Single:
-    return inverse_diagonal(diagonal).astype(np.float32)[:, None]
-
-
-def _single(P: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """P and Pᵀ in single precision."""
-    return P.astype(np.float32), P.T.tocsr().astype(np.float32)
+    return inverse_diagonal(diagonal, LocalSpace(diagonal.size)).astype(np.float32)
 
 
 def _product(matrix: sp.csr_matrix) -> Product:
@@ -148,7 +113,7 @@ def _product(matrix: sp.csr_matrix) -> Product:
 
 def _interval(apply: Product, inverse: Single) -> tuple[float, float]:
     """What the smoother damps: from a tenth of the largest eigenvalue of D⁻¹A."""
-    root, space = np.sqrt(inverse), LocalSpace(inverse.shape[0])
+    root, space = np.sqrt(inverse)[:, None], LocalSpace(inverse.size)
     found = largest_eigenvalue(
         lambda X: root * apply(root * X), space, _POWER_STEPS, dtype=np.float32
     )

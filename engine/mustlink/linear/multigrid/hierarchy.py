@@ -1,38 +1,51 @@
-"""Algebraic multigrid for L̄: aggregation along strong links by pyamg, our cycle on blocks.
+"""Algebraic multigrid for L̄: aggregation along strong links, coarse grid by coarse grid.
 
 Plain (unsmoothed) aggregation sets up in a second where smoothed aggregation takes six to twenty.
 What it lacks in convergence, several visits of small coarse grids and the Krylov or Rayleigh-Ritz
 method around it make up for. Aggregates keep to the strong links of their nodes: across an outline
 that the weights separate by 10⁶, as in pictures, gluing pixels together costs 90 steps for 15.
+
+Grids, their cycle and how they follow one another are the same wherever rows are. What a home has
+of its own is how nodes are aggregated, and what its finest grid looks like: in memory by pyamg,
+here; on ranks in `divided`, on disk in `stored_grids`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.aggregated_matrix import aggregated
-from mustlink.kernels.spmm import spmm
+from mustlink.kernels.spmm import (
+    add_product,
+    chebyshev_step,
+    jacobi_step,
+    residual,
+    scaled_rows,
+    spmm,
+)
 from mustlink.kernels.strong_links import strong_links
-from mustlink.linear.multigrid.cycle import Cycle
-from mustlink.linear.multigrid.level import Level
+from mustlink.linear.multigrid.cycle import Cycle, Grid
 from mustlink.numeric import dense_algebra
 from mustlink.operators.grounded_laplacian import Block, GroundedLaplacian
 from mustlink.operators.null_space import NullSpace
 from mustlink.operators.protocol import Preconditioner
 from mustlink.operators.sparse_operator import SparseOperator
+from mustlink.space import GroupSums, LocalSpace, Space
+
+Floats = NDArray[Any]
 
 _COARSEST = 200  # nodes below which coarsening stops
 # Share of a node's largest weight from which a link is strong. Steps of conjugate gradients with 0,
 # 0.25 and 0.5: photograph 43, 16, 12; points in 8 dimensions, clustered, 21, 11, 9; MNIST 19, 14,
 # 10; a social network 20, 20, 18. Coarse grids grow with it.
 _STRONG = 0.5
-_STALL = 0.8  # a level that keeps more than this share of its nodes is not worth having
+STALL = 0.8  # a level that keeps more than this share of its nodes is not worth having
 _VISITS = 3  # of every coarse grid in a cycle, see `Cycle`
 _CHEAP = 1.2  # work of all visits, as a share of the fine grid's, up to which they pay
 _LIMIT = 0.1  # below: coarse modes of a penalised problem count as this large
@@ -43,21 +56,191 @@ _SMALL = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-7}
 
 
 @dataclass(frozen=True, eq=False)
-class Hierarchy:
-    """Grids from fine to coarse; `coarse[l]` is A_l in double precision (l >= 1).
+class Coarser:
+    """The way from a grid to the next coarser one: P, at most one entry a row, and R = Pᵀ.
 
-    `sure` is a map that preconditions it where no grids do.
+    Both are in the finer grid's precision, `weight` (n,) has P's entries in double, 0 in empty
+    rows. Here everybody has all rows, and a product asks for no others: `fine`, `coarse` and
+    `shared` are where it would.
     """
 
-    levels: tuple[Level, ...]
-    coarse: tuple[sp.csr_matrix | None, ...]
-    prolongation: tuple[sp.csr_matrix, ...]
+    P: sp.csr_matrix
+    R: sp.csr_matrix
+    weight: NDArray[np.float64]
+    space: LocalSpace  # of the coarser grid, or that of a rank's rows
+
+    @classmethod
+    def of(cls, P: sp.csr_matrix, dtype: Any) -> Coarser:
+        """From P in double precision, for a grid in another one."""
+        weight, own = np.zeros(P.shape[0]), P.astype(dtype)
+        weight[np.diff(P.indptr) > 0] = P.data
+        return cls(own, own.T.tocsr(), weight, LocalSpace(P.shape[1]))
+
+    def fine(self, X: Any) -> Any:
+        """Rows of the finer grid that the columns of R are."""
+        return X
+
+    def coarse(self, X: Any) -> Any:
+        """Rows of the coarser grid that the columns of P are."""
+        return X
+
+    def shared(self, own: Any) -> Any:
+        """Rows of the coarser grid, where they are made, as its blocks have them."""
+        return own
+
+    @property
+    def exact(self) -> sp.csr_matrix:
+        """P in double precision."""
+        data = self.weight[np.diff(self.P.indptr) > 0]
+        return sp.csr_matrix((data, self.P.indices, self.P.indptr), shape=self.P.shape)
+
+    def down(self, R: Floats) -> Floats:
+        """PᵀR, in double precision."""
+        own: Floats = spmm(self.R, self.fine(R)).astype(np.float64, copy=False)
+        return self.shared(own)
+
+    def lift(self, X: Floats, C: Floats) -> None:
+        """In place X += PC."""
+        add_product(self.P, self.coarse(C), X)
+
+    def up(self, X: Floats) -> Floats:
+        """PX, in double precision."""
+        return spmm(self.exact, self.coarse(X))
+
+    def null(self, fine: NullSpace) -> NullSpace:
+        """Null space of the coarser grid, PᵀZ: an aggregate is in the component of its nodes.
+
+        Known exactly, it is projected out: with ten thousand components, computing it would need
+        a block of ten thousand columns.
+        """
+        R, space = self.R, self.space
+        if fine.n_components == 0:
+            return NullSpace.empty(space.held, space)
+        at = self.fine(self.weight)[R.indices]
+        own = sp.csr_matrix((at, R.indices, R.indptr), shape=R.shape) @ self.fine(fine.weight)
+        some = R.indices[R.indptr[:-1]]  # one node of each aggregate
+        component = self.shared(self.fine(fine.component)[some])
+        ones = np.ones((component.size, 1))
+        (held,) = space.sums(GroupSums(ones, component, fine.n_components))
+        kept = held[:, 0] > 0  # not one whose nodes are in no aggregate
+        number = (np.cumsum(kept) - 1).astype(np.int32)
+        return NullSpace(number[component], self.shared(own), int(kept.sum()), space)
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """One grid, A = shift·I + factor·matrix, with PᵀP = I to the next coarser one; see `Grid`.
+
+    All arrays and blocks are in the precision of the matrix, but for what goes to coarser grids.
+    `coarse_inverse` is A⁺ on the last one. For every Laplacian D⁻¹A <= 2, so that the smoother's
+    interval needs no eigenvalue estimate.
+    """
+
+    matrix: SparseOperator
+    shift: float
+    factor: float
+    inverse_diagonal: Floats
+    way: Coarser | None = None
+    coarse_inverse: Block | None = None
+    interval: tuple[float, float] = (0.475, 1.9)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of its blocks."""
+        return np.dtype(self.inverse_diagonal.dtype)
+
+    @property
+    def space(self) -> Space:
+        """Where its blocks live."""
+        return self.matrix.space
+
+    @property
+    def size(self) -> int:
+        """Number of nodes of this level."""
+        return self.space.size
+
+    @property
+    def n_entries(self) -> int:
+        """Entries of the rows that are here."""
+        return int(self.matrix.local.nnz)
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether everyone has all of its rows."""
+        return self.matrix.everywhere
+
+    @property
+    def is_last(self) -> bool:
+        """Whether there is no coarser grid."""
+        return self.way is None
+
+    @property
+    def coarser(self) -> Coarser:
+        """The way to the coarser one, where there is one."""
+        assert self.way is not None
+        return self.way
+
+    def first(self, B: Floats, new: float) -> Floats:
+        """See `Grid`."""
+        return scaled_rows(B, self.inverse_diagonal * self.dtype.type(new))
+
+    def relax(self, B: Floats, X: Floats, step: Floats | None, old: float, new: float) -> Floats:
+        """See `Grid`; in one pass."""
+        how = self.matrix.local, self.matrix.beside(X), B, self.inverse_diagonal
+        if step is None:
+            return jacobi_step(*how, (self.shift, self.factor, new))
+        return chebyshev_step(*how, step, (self.shift, self.factor, old, new))
+
+    def residual(self, B: Floats, X: Floats) -> Floats:
+        """See `Grid`."""
+        return residual(self.matrix.local, self.matrix.beside(X), B, self.shift, self.factor)
+
+    def down(self, R: Floats) -> Floats:
+        """See `Grid`."""
+        return self.coarser.down(R)
+
+    def lift(self, X: Floats, C: Floats) -> None:
+        """See `Grid`."""
+        self.coarser.lift(X, C)
+
+    def up(self, X: Floats) -> Floats:
+        """PX from the coarser grid, in double precision."""
+        return self.coarser.up(X)
+
+    def null(self, fine: NullSpace) -> NullSpace:
+        """Null space of the coarser grid, `fine` being this one's."""
+        return self.coarser.null(fine)
+
+    def solve(self, B: Floats) -> Floats | None:
+        """See `Grid`; in double precision."""
+        if self.coarse_inverse is None:
+            return None
+        found: Floats = self.coarse_inverse @ B.astype(np.float64, copy=False)
+        return found.astype(self.dtype, copy=False)
+
+    def dense(self, exact: SparseOperator) -> Block:
+        """A from its `exact` matrix in double precision."""
+        found: Block = exact.to_dense().astype(np.float64) * self.factor
+        found += self.shift * np.eye(self.size)
+        return found
+
+    def applied(self, cycle: Cycle) -> Preconditioner:
+        """The cycle that begins on this grid, as blocks of its Laplacian take it."""
+        return cycle
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """Grids from fine to coarse. `sure` is a map that preconditions where no grids do."""
+
+    levels: tuple[Any, ...]  # the first may be one of another home, the others are `Level`s
     sure: Preconditioner | None = None
 
     @property
     def coarse_inverse(self) -> Block | None:
         """A⁺ on the last grid."""
-        return self.levels[-1].coarse_inverse
+        found: Block | None = self.levels[-1].coarse_inverse
+        return found
 
     def knowing(self, rows: NDArray[np.int64], penalty: Callable[[Block], Block]) -> Hierarchy:
         """The same grids with EᵀUE added on the coarsest, U given as a product on `rows`.
@@ -69,22 +252,18 @@ class Hierarchy:
         last, place = self.levels[-1], sp.identity(self.levels[0].size, format="csr")[rows]
         if self.coarse_inverse is None:
             return self
-        for P in self.prolongation:
-            place = sp.csr_matrix(place @ P)
+        for level in self.levels[:-1]:
+            place = sp.csr_matrix(place @ level.coarser.exact)
         columns = place.toarray()
-        exact = self.coarse[-1]
-        A = last.dense(last.matrix if exact is None else exact)
-        A += columns.T @ penalty(columns)
+        A = last.dense(last.matrix) + columns.T @ penalty(columns)
         values, vectors = dense_algebra.eigh(A)
         inverse = (vectors / np.maximum(np.abs(values), _LIMIT)) @ vectors.T
-        return replace(
-            self, levels=(*self.levels[:-1], replace(last, coarse_inverse=inverse)), sure=None
-        )
+        return Hierarchy((*self.levels[:-1], replace(last, coarse_inverse=inverse)))
 
     @property
     def is_wide(self) -> bool:
         """Whether the first coarse grid has half the weights of the fine one and more."""
-        first = [level.matrix.nnz for level in self.levels[:2]]
+        first = [level.n_entries for level in self.levels[:2]]
         return len(first) == 2 and first[1] > _WIDE * first[0]
 
     @property
@@ -94,30 +273,18 @@ class Hierarchy:
 
     def up(self, level: int, X: Block) -> Block:
         """PX from grid `level` to the next finer one, in double precision."""
-        return spmm(self.prolongation[level - 1], X)
+        return self.levels[level - 1].up(X)
 
     def coarse_operator(self, level: int) -> SparseOperator:
         """A_level in double precision, level >= 1."""
-        A = self.coarse[level]
-        assert A is not None
-        return SparseOperator(A)
+        found: SparseOperator = self.levels[level].matrix
+        return found
 
     def nulls(self, fine: NullSpace) -> list[NullSpace]:
-        """Null space of every grid: the fine one restricted, PᵀZ, aggregates in one component.
-
-        Known exactly, it is projected out: with ten thousand components, computing it would need
-        a block of ten thousand columns.
-        """
+        """Null space of every grid, `fine` that of the first."""
         found = [fine]
-        for P in self.prolongation:
-            last = found[-1]
-            if last.n_components == 0:
-                found.append(NullSpace.empty(P.shape[1]))
-                continue
-            component = np.zeros(P.shape[1], dtype=np.int64)
-            component[P.indices] = last.component[np.flatnonzero(np.diff(P.indptr))]
-            kept, number = np.unique(component, return_inverse=True)
-            found.append(NullSpace(number.ravel().astype(np.int32), P.T @ last.weight, kept.size))
+        for level in self.levels[:-1]:
+            found.append(level.null(found[-1]))
         return found
 
     def cycle(self, start: int = 0) -> Preconditioner:
@@ -129,14 +296,35 @@ class Hierarchy:
         """
         if self.sure is not None and start == 0:
             return self.sure
-        grids = self.levels[start:]
-        return Cycle(grids, 1, _VISITS) if self.is_cheap(start) else Cycle(grids, 2, 1)
+        grids: tuple[Grid, ...] = self.levels[start:]
+        made = Cycle(grids, 1, _VISITS) if self.is_cheap(start) else Cycle(grids, 2, 1)
+        found: Preconditioner = self.levels[start].applied(made)
+        return found
 
     def is_cheap(self, start: int = 0) -> bool:
-        """Whether three visits of the grids below `start` cost hardly more than that grid."""
-        work = [level.matrix.nnz for level in self.levels[start:]]
+        """Whether three visits of the grids below `start` cost hardly more than that grid.
+
+        Not where ranks have each a part of one: every visit is a round of messages.
+        """
+        levels = self.levels[start:]
+        work = [level.n_entries for level in levels]
         visits = sum(_VISITS**depth * nnz for depth, nnz in enumerate(work[:-1]) if depth)
-        return visits <= _CHEAP * max(work[0], 1)
+        everywhere = all(level.everywhere for level in levels)
+        return everywhere and visits <= _CHEAP * max(work[0], 1)
+
+
+class Step(NamedTuple):
+    """The way to a coarser grid, its matrix PᵀAP, near-null vector and ground."""
+
+    way: Coarser
+    matrix: SparseOperator
+    vector: NDArray[np.float64]
+    ground: NDArray[np.float64] | None = None
+
+
+# The matrix of a grid, its near-null vector and ground, of I − matrix if it is the finest, and the
+# precision of its blocks -> the step to the next, None where that is not worth having.
+Coarsen = Callable[[SparseOperator, Any, Any, bool, Any], Step | None]
 
 
 def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
@@ -145,54 +333,63 @@ def build_hierarchy(laplacian: GroundedLaplacian) -> Hierarchy:
     pyamg's standard aggregation; P has one entry a row and PᵀP = I, so that a coarse eigenproblem
     is again a standard one. Cost: about a second for 20 M entries.
     """
-    return _grids(laplacian.edges, laplacian.root_degree, laplacian.single_edges)
+    return Hierarchy(grids_below(laplacian, coarsened))
 
 
-def coarse_hierarchy(A: sp.csr_matrix, vector: NDArray[np.float64]) -> Hierarchy:
+def grids_below(laplacian: GroundedLaplacian, coarsen: Coarsen) -> tuple[Level, ...]:
+    """Grids of I − S; the finest is in single precision, all others are in double."""
+    exact = laplacian.matrix
+    return _grids(exact, laplacian.root_degree, laplacian.ground, exact.in_single, coarsen)
+
+
+def coarse_grids(A: SparseOperator, vector: NDArray[np.float64]) -> tuple[Level, ...]:
     """The same for the matrix A of a coarse grid, with its near-null vector."""
-    return _grids(A, vector, None)
+    return _grids(A, vector, None, None, coarsened)
 
 
 def _grids(
-    first: sp.csr_matrix, vector: NDArray[np.float64], single: sp.csr_matrix | None
-) -> Hierarchy:
+    first: SparseOperator,
+    vector: NDArray[np.float64],
+    ground: NDArray[np.float64] | None,
+    single: SparseOperator | None,
+    coarsen: Coarsen,
+) -> tuple[Level, ...]:
     """Grids of A = `first`, or of I − `first` with `single` the same in single precision."""
     levels: list[Level] = []
-    coarse: list[sp.csr_matrix | None] = []
-    prolongation: list[sp.csr_matrix] = []
-    A = first if single is None else None
+    A, own, finest = first, first if single is None else single, single is not None
     while True:
-        matrix = first if A is None else A
-        step = None
-        if matrix.shape[0] > _COARSEST:
-            step = aggregate(strong_links(matrix, _STRONG), vector)
-        shift, factor = (1.0, -1.0) if A is None else (0.0, 1.0)
-        diagonal = shift + factor * matrix.diagonal()
-        inverse = inverse_diagonal(diagonal)
-        own = single if A is None else A
-        assert own is not None
-        P = None if step is None else step[0].astype(own.dtype)
-        R = None if P is None else P.T.tocsr()
-        levels.append(Level(own, shift, factor, inverse.astype(own.dtype), P, R))
-        coarse.append(A)
+        shift, factor = (1.0, -1.0) if finest else (0.0, 1.0)
+        step = coarsen(A, vector, ground, finest, own.local.dtype)
+        inverse = inverse_diagonal(shift + factor * A.diagonal, A.space)
+        way = None if step is None else step.way
+        levels.append(Level(own, shift, factor, inverse.astype(own.local.dtype), way))
         if step is None:
             break
-        P64, vector = step
-        A = aggregated(matrix, P64, complement=A is None)
-        prolongation.append(P64)
+        A = own = step.matrix
+        vector, ground, finest = step.vector, step.ground, False
     last = levels[-1]
-    exact = first if A is None else A
-    small = last.size <= 10 * _COARSEST
-    if small:
-        levels[-1] = replace(last, coarse_inverse=pseudo_inverse(last, exact, first.dtype))
-    return Hierarchy(tuple(levels), tuple(coarse), tuple(prolongation))
+    if last.everywhere and last.size <= 10 * _COARSEST:
+        levels[-1] = replace(last, coarse_inverse=_pseudo_inverse(last.dense(A), first))
+    return tuple(levels)
+
+
+def coarsened(A: SparseOperator, vector: Any, ground: Any, finest: bool, dtype: Any) -> Step | None:
+    """The step from a grid at home; a ground is in its diagonal."""
+    if A.space.size <= _COARSEST:
+        return None
+    step = aggregate(strong_links(A.local, _STRONG), vector)
+    if step is None:
+        return None
+    P, coarse = step
+    way = Coarser.of(P, dtype)
+    return Step(way, SparseOperator(aggregated(A.local, P, complement=finest)), coarse)
 
 
 def without_coarse_grids(laplacian: GroundedLaplacian, sure: Preconditioner) -> Hierarchy:
     """The fine grid alone, with a preconditioner that needs no other."""
-    inverse = inverse_diagonal(laplacian.diagonal)
-    level = Level(laplacian.edges, 1.0, -1.0, inverse.astype(laplacian.dtype))
-    return Hierarchy((level,), (None,), (), sure)
+    inverse = inverse_diagonal(laplacian.diagonal, laplacian.space)
+    level = Level(laplacian.matrix, 1.0, -1.0, inverse.astype(laplacian.dtype))
+    return Hierarchy((level,), sure)
 
 
 def polynomial(laplacian: GroundedLaplacian, low: float, share: float) -> Cycle:
@@ -201,16 +398,22 @@ def polynomial(laplacian: GroundedLaplacian, low: float, share: float) -> Cycle:
     It leaves at most `share` of what A has in [low, 2] and no more than all of the rest, and is
     positive. Cost: some ln(2/share)/√(2·low) products.
     """
-    ones = np.ones(laplacian.size, dtype=np.float32)
-    level = Level(laplacian.single_edges, 1.0, -1.0, ones, interval=(low, 2.0))
+    ones = np.ones(laplacian.root_degree.size, dtype=np.float32)
+    level = Level(laplacian.matrix.in_single, 1.0, -1.0, ones, interval=(low, 2.0))
     # Of T_d((2 + low)/(2 − low)) = 1/share, in fours as on every last grid (Saad 2003, §12.3).
     steps = np.arccosh(1.0 / share) / np.arccosh((2.0 + low) / (2.0 - low))
     return Cycle((level,), max(1, int(np.ceil(steps / 4))), 1)
 
 
-def inverse_diagonal(diagonal: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1/a_ii, 0 where a_ii is rounding: an aggregate that is a whole component."""
-    floor = max(1e-6 * float(diagonal.max(initial=0.0)), 1e-12)
+def inverse_diagonal(
+    diagonal: NDArray[np.float64], space: Space | None = None
+) -> NDArray[np.float64]:
+    """1/a_ii, 0 where a_ii is rounding: an aggregate that is a whole component.
+
+    Beside the largest of all in a `space`, or beside 1.
+    """
+    most = 1.0 if space is None else float(space.peaks(space.column(diagonal))[0])
+    floor = max(1e-6 * most, 1e-12)
     return np.where(diagonal > floor, 1.0 / np.maximum(diagonal, floor), 0.0)
 
 
@@ -224,7 +427,7 @@ def aggregate(
         (np.ones(matrix.nnz, dtype=np.int8), matrix.indices, matrix.indptr), shape=matrix.shape
     )
     aggregates, _ = standard_aggregation(pattern)
-    if aggregates.shape[1] == 0 or aggregates.shape[1] > _STALL * matrix.shape[0]:
+    if aggregates.shape[1] == 0 or aggregates.shape[1] > STALL * matrix.shape[0]:
         return None
     aggregates = aggregates.tocsr()
     member = np.flatnonzero(np.diff(aggregates.indptr))
@@ -238,16 +441,13 @@ def aggregate(
     return P, size
 
 
-def pseudo_inverse(level: Level, exact: sp.csr_matrix, dtype: np.dtype[Any]) -> Block:
-    """Inverse of the coarsest A on the complement of its null space, from the `exact` matrix.
-
-    `dtype` is the precision of the finest.
+def _pseudo_inverse(A: Block, finest: SparseOperator) -> Block:
+    """Inverse of the coarsest A on the complement of its null space, `finest` known as exactly.
 
     Everything in double precision: rounded to single, the null space is no longer null and its
     inverse, 10⁷ or so, drowns every other mode.
     """
-    A = level.dense(exact)
     values, vectors = dense_algebra.eigh(A)
-    keep = values > _SMALL[dtype]
+    keep = values > _SMALL[finest.local.dtype]
     inverse: Block = (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
     return inverse

@@ -3,6 +3,12 @@
 Standard aggregation takes nodes in order, so that every step of it is a pass over the rows, with
 a few bytes a node in memory. With P = T^½E/size, E who is in which aggregate, PᵀSP is the graph of
 the aggregates, normalised: weights are summed, and nothing else is needed.
+
+Of neighbours in many dimensions an aggregate is linked with hundreds of others, most of them
+lightly. Where they are many the heaviest are kept. What is left out goes to the diagonal: degrees
+stay, so the constant vector does, and a preconditioner, or the start of an iteration, hardly knows
+the difference as long as nothing comes apart. Measured on 10⁶ points in 32 dimensions, nine pairs
+to 1e-3: 13 M links, 2.9 CPU seconds; the 24 heaviest of each, 1.8.
 """
 
 from __future__ import annotations
@@ -10,103 +16,96 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
+from mustlink.graph.components import component_labels
+from mustlink.graph.row_buckets import RowBuckets
+from mustlink.graph.stored import RowBlock, StoredGraph
 from mustlink.kernels import stored_aggregates as aggregates
+from mustlink.kernels.heaviest_links import heaviest_links
+from mustlink.kernels.permuted_matrix import scaled
 from mustlink.kernels.stored_rows import advance, relax
-from mustlink.linear.multigrid.cycle import Cycle, Grid
-from mustlink.linear.multigrid.hierarchy import Hierarchy, build_hierarchy, inverse_diagonal
-from mustlink.linear.multigrid.level import Level
-from mustlink.linear.multigrid.stored_links import Links
-from mustlink.operators.grounded_laplacian import GroundedLaplacian
-from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.linear.multigrid.cycle import Cycle
+from mustlink.linear.multigrid.hierarchy import Hierarchy, coarse_grids, inverse_diagonal
 from mustlink.operators.null_space import NullSpace
+from mustlink.operators.protocol import Preconditioner
 from mustlink.operators.sparse_operator import SparseOperator
 from mustlink.operators.stored_laplacian import StoredLaplacian
 from mustlink.space import Block, LocalSpace
+from mustlink.space.disk import DiskSpace
 from mustlink.space.disk_block import DiskBlock
 
 _STRONG = 0.5  # as in memory, see `hierarchy`
-_VISITS, _CHEAP = 3, 1.2  # likewise
 _HELD = 5  # blocks in memory of a cycle
 _WIDE = 0.1  # of the weights of the graph: as many links between aggregates at most
 _FEW = 1 << 20  # links that take no room to speak of
+FEWEST = 4  # links of an aggregate, below which a graph of them says little
 Advance = Callable[[float], None]
 Single = NDArray[np.float32]
 
 
-@dataclass(frozen=True, eq=False)
-class StoredGrids:
-    """What `eigen.nested_iteration` asks of grids, for a Laplacian on disk.
+class StoredGrids(Hierarchy):
+    """The grids of a Laplacian on disk, the finest of which is a `StoredGrid`."""
 
-    `group` (n,) is the aggregate of every node, `share` (n,) its entry of P, 0 for isolated nodes.
-    `coarse` are the grids from the first coarse one on.
+    @property
+    def laplacian(self) -> StoredLaplacian:
+        """Whose grids they are, on as many columns as there is room for."""
+        found: StoredLaplacian = self.levels[0].laplacian
+        return found
+
+    def within(self, room: int) -> StoredGrids:
+        """The same with so many bytes for columns in memory."""
+        first = replace(self.levels[0], laplacian=replace(self.laplacian, room=room))
+        return StoredGrids((first, *self.levels[1:]))
+
+
+@dataclass(frozen=True, eq=False)
+class StoredGrid:
+    """The finest grid on columns x = T^-½v in memory: A = I − T⁻¹W, Pᵀ and P scaled likewise.
+
+    `group` (n,) is the aggregate of every node, `share` (n,) its entry of P, 0 for isolated nodes;
+    `sizes` are the lengths of the aggregates' parts of T^½1, `coarser` is A of the next grid.
     """
 
     laplacian: StoredLaplacian
     group: DiskBlock
     share: DiskBlock
-    first: GroundedLaplacian
-    coarse: Hierarchy
-
-    @property
-    def sizes(self) -> list[int]:
-        """Nodes per grid, the finest first."""
-        return [self.laplacian.size, *self.coarse.sizes]
-
-    def cycle(self, start: int = 0) -> Callable[[Any], Any]:
-        """Preconditioner for the matrix of grid `start`; of the finest by columns in memory."""
-        if start:
-            return self.coarse.cycle(start - 1)
-        work = [self.laplacian.graph.n_entries, *(level.matrix.nnz for level in self.coarse.levels)]
-        visits = sum(_VISITS**depth * nnz for depth, nnz in enumerate(work[:-1]) if depth)
-        grids: tuple[Grid, ...] = (self._finest, *self.coarse.levels)
-        is_cheap = visits <= _CHEAP * work[0]
-        made = Cycle(grids, 1, _VISITS) if is_cheap else Cycle(grids, 2, 1)
-        return lambda R: self.laplacian.in_memory(R, made, _HELD)
-
-    def up(self, level: int, X: Block) -> Any:
-        """PX from grid `level` to the next finer one."""
-        if level > 1:
-            return self.coarse.up(level - 1, X)
-        return self.laplacian.space.spread(X, self.group, self.share, np.float32)
-
-    def coarse_operator(self, level: int) -> SparseOperator | NormalizedLaplacian:
-        """PᵀL̄P of grid `level` >= 1."""
-        if level > 1:
-            return self.coarse.coarse_operator(level - 1)
-        assert isinstance(self.first, NormalizedLaplacian)
-        return self.first
-
-    def nulls(self, fine: NullSpace) -> list[NullSpace]:
-        """Null space of every grid, `fine` first."""
-        own = NullSpace.empty(self.first.size)
-        if fine.n_components and isinstance(self.first, NormalizedLaplacian):
-            own = self.first.null
-        return [fine, *self.coarse.nulls(own)]
-
-    @cached_property
-    def _finest(self) -> StoredGrid:
-        sizes = self.first.root_degree
-        return StoredGrid(self.laplacian, self.group, self.share, sizes)
-
-
-@dataclass(frozen=True, eq=False)
-class StoredGrid:
-    """The finest grid on columns x = T^-½v in memory: A = I − T⁻¹W, Pᵀ and P scaled likewise."""
-
-    laplacian: StoredLaplacian
-    group: DiskBlock
-    share: DiskBlock
     sizes: NDArray[np.float64]
+    coarser: SparseOperator
 
     dtype = np.dtype(np.float32)
     interval = (0.475, 1.9)
     is_last = False
+    everywhere = True
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return self.laplacian.size
+
+    @property
+    def n_entries(self) -> int:
+        """Stored weights."""
+        return self.laplacian.graph.n_entries
+
+    def applied(self, cycle: Cycle) -> Preconditioner:
+        """The cycle on a block on disk, by columns in memory."""
+        return lambda R: self.laplacian.in_memory(R, cycle, _HELD)
+
+    def up(self, X: Block) -> Block:
+        """PX from the coarser grid."""
+        return self.laplacian.space.spread(X, self.group, self.share, np.float32)
+
+    def null(self, fine: NullSpace) -> NullSpace:
+        """Null space of the coarser grid: links that were left out join nothing."""
+        if fine.n_components == 0:
+            return NullSpace.empty(self.sizes.size)
+        component = component_labels(self.coarser.local)
+        return NullSpace.of_components(component, self.sizes, int(component.max()) + 1)
 
     @cached_property
     def space(self) -> LocalSpace:
@@ -122,14 +121,14 @@ class StoredGrid:
         return inverse_diagonal(own).astype(np.float32)
 
     def first(self, B: Single, new: float) -> Single:
-        """new·D⁻¹B."""
+        """See `Grid`."""
         found = np.empty_like(B)
         for rows in self.laplacian.space.ranges(2 * B.itemsize * B.shape[1]):
             np.multiply(B[rows], np.float32(new) * self._smoother(rows)[:, None], out=found[rows])
         return found
 
     def relax(self, B: Single, X: Single, step: Single | None, old: float, new: float) -> Single:
-        """X + step after step = old·step + new·D⁻¹(B − AX); None for 0."""
+        """See `Grid`."""
         step = np.zeros_like(X) if step is None else step
         out, weights = np.empty_like(X), np.array((old, new), dtype=np.float32)
         for block, inverse, sums in self.laplacian.rows(X.shape[1]):
@@ -137,7 +136,7 @@ class StoredGrid:
         return out
 
     def residual(self, B: Single, X: Single) -> Single:
-        """B − AX."""
+        """See `Grid`."""
         out, weights = B.copy(), np.array((1.0, -1.0, 1.0), dtype=np.float32)
         for block, inverse, sums in self.laplacian.rows(X.shape[1]):
             advance(block, X, inverse, weights, sums, out)
@@ -157,12 +156,12 @@ class StoredGrid:
 
     def lift(self, X: Single, C: Block) -> None:
         """In place X += PC, scaled."""
-        scaled = (C / self.sizes[:, None]).astype(np.float32)
+        own = (C / self.sizes[:, None]).astype(np.float32)
         for rows in self.laplacian.space.ranges(32 + 4 * X.itemsize * X.shape[1]):
-            X[rows] += scaled[self.group[rows]] * (self.share[rows] > 0)[:, None]
+            X[rows] += own[self.group[rows]] * (self.share[rows] > 0)[:, None]
 
     def solve(self, B: Single) -> None:
-        """Never known."""
+        """See `Grid`; never known."""
         return
 
 
@@ -172,7 +171,7 @@ def stored_grids(
     """Aggregate nodes in their order until about 200 are left; None where few find together.
 
     Of the links between aggregates the heaviest are kept, `most` or a tenth of the graph's weights
-    (`stored_links`); None also where that leaves an aggregate next to nothing.
+    (`Links`); None also where that leaves an aggregate next to nothing.
 
     Five passes over the graph. Memory: 12 bytes a node, and the graph of the aggregates.
     """
@@ -202,12 +201,12 @@ def stored_grids(
     sizes = np.sqrt(squares)
     for rows in space.ranges(32):
         share[rows] = share[rows] / sizes[group[rows]]
-    if laplacian.ground is None:
-        first: GroundedLaplacian = NormalizedLaplacian.of_weights(weights)
-    else:
-        first = GroundedLaplacian.of_grounded(weights, ground)
+    root = np.sqrt(np.asarray(weights.sum(axis=1)).ravel() + ground)
+    weights.data = scaled(weights, 1.0 / root)
+    A = SparseOperator(sp.csr_matrix(sp.identity(count, format="csr") - weights))
     del weights  # as large as the graph itself, where aggregates have many neighbours
-    return StoredGrids(laplacian, group, share, first, _in_double(first))
+    fine = StoredGrid(laplacian, group, share, root, A)
+    return StoredGrids((fine, *coarse_grids(A, root)))
 
 
 def _groups(laplacian: StoredLaplacian, advance: Advance) -> tuple[NDArray[np.int32], int] | None:
@@ -236,17 +235,87 @@ def _groups(laplacian: StoredLaplacian, advance: Advance) -> tuple[NDArray[np.in
     return (group, count) if 0 < count <= 0.8 * n else None
 
 
-def _in_double(first: GroundedLaplacian) -> Hierarchy:
-    """Grids of the graph of aggregates, the first of them in double precision as all others."""
-    grids = build_hierarchy(first)
-    level, P = grids.levels[0], grids.prolongation[0] if grids.prolongation else None
-    exact = Level(
-        first.edges,
-        level.shift,
-        level.factor,
-        inverse_diagonal(first.diagonal),
-        P,
-        None if P is None else P.T.tocsr(),
-        level.coarse_inverse,
-    )
-    return replace(grids, levels=(exact, *grids.levels[1:]))
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Links between `count` aggregates, `group` (n,) telling those of the nodes; `most` at most."""
+
+    graph: StoredGraph
+    group: NDArray[np.int32]
+    count: int
+    most: int
+
+    def weights(self, space: DiskSpace, advance: Advance) -> sp.csr_matrix | None:
+        """Sums of weights, (count, count), in double precision; None where links are too many.
+
+        Where all are more than `most` the heaviest of each aggregate, and those without which it
+        would fall apart.
+        """
+        buckets = self._dealt(space, lambda part: advance(0.5 * part))
+        kept, parts, links, totals = self.count, [], 0, np.zeros(self.count)
+        for part in buckets.rows():
+            totals[part.rows] = _sums(part)
+            parts.append((part.first, *heaviest_links(part.indptr, part.indices, part.data,
+                                                      part.first, kept)))  # fmt: skip
+            links += parts[-1][2].size
+            if links > self.most and kept == self.count:
+                kept = min(self.most // (2 * self.count), self.count - 1)
+                if kept < FEWEST:
+                    return None
+                parts = [(one[0], *heaviest_links(*one[1:], one[0], kept)) for one in parts]
+            advance(0.5 + 0.5 * part.rows.stop / self.count)
+        lengths, columns, values = (
+            np.concatenate(each)
+            for each in zip(*((np.diff(one[1]), *one[2:]) for one in parts), strict=True)
+        )
+        del parts
+        ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        given = values.astype(np.float64), columns, ends
+        W = sp.csr_matrix(given, shape=(self.count, self.count))
+        if kept < self.count:
+            W.sort_indices()
+            joined = self._joined(sp.csr_matrix(W.maximum(W.T)), buckets)  # both ends agree
+            if joined is None:
+                return None
+            W = joined
+        loops = np.maximum(totals - np.asarray(W.sum(axis=1)).ravel(), 0.0)
+        return sp.csr_matrix(W + sp.diags(loops))
+
+    def _joined(self, W: sp.csr_matrix, buckets: RowBuckets) -> sp.csr_matrix | None:
+        """The same with all links between parts that came apart; None where they are too many."""
+        parts, label = connected_components(W, directed=False)
+        if parts == 1:
+            return W
+        bridges, links = [], W.nnz
+        for part in buckets.rows():
+            row = part.first + np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+            across = label[row] != label[part.indices]
+            links += int(np.count_nonzero(across))
+            if links > 2 * self.most:
+                return None
+            bridges.append((part.data[across], row[across], part.indices[across]))
+        data, rows, columns = (np.concatenate(each) for each in zip(*bridges, strict=True))
+        return W + sp.csr_matrix((data.astype(np.float64), (rows, columns)), shape=W.shape)
+
+    def _dealt(self, space: DiskSpace, advance: Advance) -> RowBuckets:
+        """Entries by the aggregate of their row."""
+        graph, group = self.graph, self.group
+        entries = np.zeros(self.count, dtype=np.int64)
+        for rows in space.ranges(32):
+            held = np.bincount(np.maximum(group[rows], 0), graph.lengths(rows), self.count)
+            entries += held.astype(np.int64)
+        buckets = RowBuckets(entries, space.folder)
+        for block in graph.blocks():
+            mine = np.repeat(group[block.rows], np.diff(block.indptr))
+            there, data = group[block.indices], block.data
+            inside = (mine >= 0) & (there >= 0)  # others are in no aggregate
+            if not inside.all():
+                mine, there, data = mine[inside], there[inside], data[inside]
+            buckets.add(mine, there, data)
+            advance(block.rows.stop / graph.n_nodes)
+        return buckets
+
+
+def _sums(part: RowBlock) -> NDArray[np.float64]:
+    """Sum of every row of a block."""
+    rows = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+    return np.bincount(rows, part.data, part.shape[0]).astype(np.float64)

@@ -1,1 +1,0 @@
-"""Methods on a graph whose rows are on disk or on ranks, by `eigen.work.Work` alone."""

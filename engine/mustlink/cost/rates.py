@@ -1,0 +1,112 @@
+"""Seconds of stages: work that is counted, times a rate of one table.
+
+What a fit decides by counted work (`step_seconds` and what follows) is the same on every machine
+and run; nominal seconds are those of two free cores at 3 GHz.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from mustlink.cost.method_cost import Size, width_of
+
+START = 1.5  # seconds until the program has loaded
+# Seconds for a million of what is named, in memory and on disk, measured: see bench/plans.py.
+RATES: dict[str, tuple[float, float]] = {
+    "reading": (0.0025, 0.0025),  # bytes read and checked
+    "checksums": (0.001, 0.001),  # bytes
+    "equal rows": (0.002, 0.002),  # coordinates
+    "brute": (4e-3, 4e-3),  # pairs of points, times coordinates over 130
+    "tree": (0.6, 0.6),  # microseconds of one core: two share the work
+    "cells": (0.6, 0.9),  # likewise; cells of two blocks on disk are compared twice
+    "weights": (0.10, 0.20),  # stored weights
+    "components": (0.03, 0.03),  # the same
+    "checking the graph": (0.045, 0.045),
+    "comparing graphs": (1.0, 1.0),
+    "order of the nodes": (0.025, 0.0),
+    "Laplacian": (0.04, 0.0),
+    "looking at the graph": (0.0, 0.03),
+    "multigrid set-up": (0.03, 0.18),
+    "looking at the result": (0.02, 0.0),
+    "candidate regularisations": (0.15, 0.06),  # stored weights times clusters, times columns
+    "eigenvectors": (0.015, 0.03),  # stored weights times columns
+    "wide blocks": (0.004, 0.0),  # nodes times columns squared
+    "propagating": (0.012, 0.024),  # stored weights times columns and what loading them costs
+    "steps": (0.01, 0.02),  # of an ill-conditioned system: stored weights times columns times steps
+    "spread": (3.0, 6.0),  # nodes
+    "dense spread": (4.5e-4, 4.5e-4),  # cubes of nodes
+    "fit of a sample": (100.0, 100.0),  # points
+    "k-means": (0.06, 0.06),  # rows of the sample times clusters squared
+    "clusters": (0.045, 0.045),  # numbers in the embedding
+    "writing": (0.004, 0.004),  # bytes
+}
+_STANDARD = 0.033  # seconds of `_sample_work` on the machine of the rates
+_PRODUCT = 1.5e-9  # of a stored weight and a column, and of a node and a pair of columns
+_BOTH = 1.7  # times as much where both sides of a pencil are products
+_SEARCH = 2.8e-6  # of a point, times log₁₀ points and neighbours over 15
+_RIVAL_STEPS = 180  # of a full problem that is tried twice, with 60 steps at most, and then taken
+_SMOOTH_STEPS = 5  # that smooth vectors usually take, their start included
+
+
+def duration(stage: str, amount: float, *, on_disk: bool = False) -> float:
+    """Seconds of a stage for so much of what its rate is for."""
+    return RATES[stage][on_disk] * amount / 1e6
+
+
+def step_work(size: Size, columns: int) -> float:
+    """A step of LOBPCG for so many wanted vectors: products and cycles, and Gram matrices.
+
+    b(nnz + bn) of the b columns that are computed.
+    """
+    b = width_of(columns)
+    return b * (size.nnz + float(size.n) * b)
+
+
+def step_seconds(size: Size, columns: int, *, pencil: bool = False) -> float:
+    """One step of LOBPCG for so many wanted vectors."""
+    return _PRODUCT * step_work(size, columns) * (_BOTH if pencil else 1.0)
+
+
+def smooth_seconds(size: Size, columns: int) -> float:
+    """So many smooth vectors of a graph."""
+    return _SMOOTH_STEPS * step_seconds(size, columns)
+
+
+def rival_seconds(size: Size, columns: int) -> float:
+    """The full problem where it is tried beside the smooth subspace, and taken."""
+    return _RIVAL_STEPS * step_seconds(size, columns, pencil=True)
+
+
+def search_seconds(n: int, k: int) -> float:
+    """The search for k neighbours of each of n points, whatever their dimension."""
+    return _SEARCH * n * math.log10(max(n, 10)) * k / 15
+
+
+def measured_speed() -> float:
+    """How many times slower this machine is than that of the rates: a tenth of a second of work."""
+    _sample_work()
+    taken = []
+    for _ in range(3):
+        started = time.perf_counter()
+        _sample_work()
+        taken.append(time.perf_counter() - started)
+    return min(taken) / _STANDARD
+
+
+def _sample_work() -> None:
+    """Products of a sparse matrix and of points, as in the stages that take longest."""
+    import scipy.sparse as sp
+
+    rng = np.random.default_rng(0)
+    n, degree = 40_000, 15
+    columns = rng.integers(0, n, n * degree)
+    W = sp.csr_matrix((np.ones(n * degree), columns, np.arange(0, n * degree + 1, degree)), (n, n))
+    X: Any = np.ones((n, 12))
+    P = rng.standard_normal((1000, 64)).astype(np.float32)
+    for _ in range(3):
+        X = (W @ X) / degree
+        P @ P.T

@@ -1,0 +1,199 @@
+"""The home in memory: a workspace as the contract of homes asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.eigen.plain_solve import is_small
+from mustlink.eigen.smooth_subspace import SmoothBasis
+from mustlink.eigen.solver import grids_of, laplacian_of, smallest_pairs, smoothest
+from mustlink.eigen.work import MEMORY
+from mustlink.graph.even_degrees import GraphLook
+from mustlink.graph.graph import Graph
+from mustlink.linear.direct_inverse import usual_preconditioner
+from mustlink.linear.multigrid.hierarchy import Hierarchy
+from mustlink.observe import Recorder
+from mustlink.operators.laplacian import NormalizedLaplacian
+from mustlink.operators.protocol import Preconditioner
+from mustlink.result import EigenResult
+from mustlink.space import LocalSpace
+from mustlink.space.verbs import Ints
+from mustlink.workspace import Workspace
+
+Array = NDArray[Any]
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryWork:
+    """A graph whose nodes are all in memory; `view` keeps what is derived from it. See `Work`."""
+
+    view: Workspace
+
+    home: ClassVar[str] = MEMORY
+
+    @property
+    def graph(self) -> Graph:
+        """The graph itself, for what runs in memory alone."""
+        return self.view.graph
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """How the graph was made."""
+        return self.graph.info
+
+    @property
+    def recorder(self) -> Recorder:
+        """Who hears of stages, and keeps the budget."""
+        return self.view.recorder
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of the graph."""
+        return self.graph.n_nodes
+
+    @property
+    def isolated(self) -> int:
+        """Those of them that have no edge."""
+        return self.n_nodes - self.laplacian.size
+
+    @property
+    def n_components(self) -> int:
+        """Connected components; an isolated node is one."""
+        return self.graph.n_components
+
+    @property
+    def n_entries(self) -> int:
+        """Stored weights, two an edge."""
+        return self.laplacian.n_entries
+
+    @property
+    def space(self) -> LocalSpace:
+        """Where blocks live."""
+        return self.laplacian.space
+
+    @property
+    def laplacian(self) -> NormalizedLaplacian:
+        """L̄."""
+        return laplacian_of(self.view.regularized(0.0))
+
+    def regularized(self, tau: float) -> NormalizedLaplacian:
+        """L̄_τ: τ times the mean degree is added to every degree."""
+        return laplacian_of(self.view.regularized(tau))
+
+    @property
+    def is_small(self) -> bool:
+        """Whether LAPACK is the solver of choice."""
+        return is_small(self.laplacian)
+
+    @property
+    def look(self) -> GraphLook:
+        """What decides whether anything is added to the degrees."""
+        return self.graph.look
+
+    @property
+    def grids(self) -> Hierarchy:
+        """Multigrid of L̄."""
+        return grids_of(self.view)
+
+    def grounded(self, ground: Array, kept: Array) -> Any:
+        """I − T^-½WT^-½, T = D + diag(ground) (m,), on nodes `kept` (m,); rows of others are 0."""
+        return self.laplacian.grounded(ground, kept)
+
+    def with_cycle(self, laplacian: Any) -> tuple[Any, Preconditioner | None]:
+        """The Laplacian, and a factor of few nodes or a multigrid cycle of more."""
+        with self.recorder.stage("multigrid set-up"):
+            return laplacian, usual_preconditioner(laplacian)
+
+    def smallest_pairs(
+        self,
+        k: int,
+        *,
+        tol: float | None = None,
+        max_iter: int = 200,
+        seed: int = 0,
+        tau: float = 0.0,
+        solver: str = "auto",
+    ) -> EigenResult:
+        """The k smallest pairs of L̄_τ beyond its null space, see `eigen.solver`."""
+        view = self.view.regularized(tau)
+        return smallest_pairs(view, k, solver=solver, tol=tol, max_iter=max_iter, seed=seed)
+
+    def smoothest(
+        self,
+        p: int,
+        *,
+        tau: float = 0.0,
+        tol: float | None = None,
+        seed: int = 0,
+        solver: str = "auto",
+    ) -> SmoothBasis:
+        """At least p smooth directions; those of L̄_τ are let go before more of L̄ are computed."""
+        if not tau:
+            self.view.let_go_of_regularized()
+        return smoothest(self.view.regularized(tau), p, solver=solver, tol=tol, seed=seed)
+
+    def kept(
+        self,
+        stage: str,
+        depends: Any,
+        compute: Callable[[], Value],
+        types: tuple[type, ...] = (),
+    ) -> Value:
+        """The result of a stage, or what an earlier run kept of it."""
+        return self.view.kept(stage, self.view.name(stage, depends), compute, types)
+
+    def cluster_sizes(self, clusters: Array, k: int) -> NDArray[np.float64]:
+        """Nodes in each of k clusters, (k,), counted as often as they stand for rows."""
+        return np.bincount(clusters, self.space.weights, k).astype(np.float64)
+
+    def cluster_sums(self, clusters: Array, k: int) -> tuple[Array, Array, Array]:
+        """Weights between clusters (m,), entries that have them, (k, k), and sizes (k,)."""
+        weights, edges = self.graph.cluster_weights(self._of_nodes(clusters), k)
+        return weights, edges, self.cluster_sizes(clusters, k)
+
+    def _of_nodes(self, clusters: Array) -> NDArray[np.int64]:
+        """Clusters (m,) of working nodes as those of the graph's nodes, -1 without an edge."""
+        labels = np.full(self.n_nodes, -1, dtype=np.int64)
+        labels[self.laplacian.nodes] = clusters
+        return labels
+
+    def positions(self, nodes: Ints) -> Ints:
+        """Working numbers of nodes of the graph, -1 for those without an edge."""
+        return self.laplacian.positions[nodes]
+
+    def places(self, nodes: Ints) -> Ints:
+        """Working numbers of rows of the caller, -1 for those without an edge."""
+        rows = self.graph.rows
+        return self.positions(nodes if rows is None else rows[nodes])
+
+    def enter(self, values: Array) -> Array:
+        """Values (n, …) of the graph's nodes, in working order."""
+        return self.laplacian.enter(values)
+
+    def by_root(self, X: Array) -> Array:
+        """D^-½X."""
+        root = self.laplacian.root_degree
+        return self.space.rowwise(lambda rows, r: rows / r[:, None], X, root)
+
+    def labels_of_rows(self, clusters: Array) -> NDArray[np.int64]:
+        """Clusters of the caller's rows, -1 for those without an edge."""
+        return self.graph.spread(self._of_nodes(clusters))
+
+    def leave(self, X: Array) -> Array:
+        """Rows of X (m, b) for every row of the caller, 0 for those without an edge."""
+        return self.graph.spread(self.laplacian.leave(X))
+
+    def heard_by(self, recorder: Recorder) -> MemoryWork:
+        """The same for a later fit."""
+        return MemoryWork(replace(self.view, recorder=recorder))
+
+
+def in_memory(work: Any) -> Any:
+    """A workspace as a home; a home as it is."""
+    return MemoryWork(work) if isinstance(work, Workspace) else work

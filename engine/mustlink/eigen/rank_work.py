@@ -1,0 +1,313 @@
+"""What the methods on ranks share: L̄ and its grids, and the way from own rows to the caller's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mustlink.cost.process_memory import peak_bytes
+from mustlink.eigen.nested_iteration import guard
+from mustlink.eigen.plain_solve import (
+    DENSE_BELOW,
+    default_tolerance,
+    filtered,
+    regularized_tolerance,
+    tell_end,
+    two_precisions,
+)
+from mustlink.eigen.smooth_subspace import SmoothBasis
+from mustlink.eigen.solver import PairsKey
+from mustlink.eigen.work import RANKS, RowBasis
+from mustlink.errors import InputError
+from mustlink.graph.divided_rows import DividedRows, Rows, divided_rows
+from mustlink.graph.even_degrees import SEEN, GraphLook
+from mustlink.graph.graph import is_network
+from mustlink.linear.multigrid.divided import divided_hierarchy
+from mustlink.linear.multigrid.hierarchy import Hierarchy
+from mustlink.observe import Observer, Recorder
+from mustlink.operators.divided_laplacian import DividedLaplacian
+from mustlink.operators.protocol import Preconditioner
+from mustlink.result import Convergence, EigenResult
+from mustlink.space import GroupSums
+from mustlink.space.ranks import Ranks, RankSpace
+from mustlink.space.verbs import Ints
+
+Array = NDArray[Any]
+Value = TypeVar("Value")
+_LEAST = 4  # times the vectors that are wanted: a graph of fewer nodes is for one process
+
+
+def world() -> Ranks:
+    """All ranks of this MPI job; starts MPI and PETSc. Raises InputError where they are not there.
+
+    PETSc must be told where it is (`PETSC_DIR`), if it is not where petsc4py was built for.
+    """
+    try:
+        from mpi4py import MPI
+        from petsc4py import init
+    except ImportError as error:
+        raise InputError(
+            f"ranks: {error}; install mpi4py and petsc4py, see docs/scale.md"
+        ) from None
+    init([])
+    from petsc4py import PETSc
+
+    # PETSc's own communicator lives as long as anything made on it does: this one does for ever.
+    PETSc.SF().create(comm=MPI.COMM_WORLD).incRef()
+    MPI.COMM_WORLD.Barrier()  # one that ends before another has begun would leave that at a loss
+    return Ranks(MPI.COMM_WORLD)
+
+
+@dataclass(frozen=True, eq=False)
+class RankWork:
+    """A fit on ranks: the rows that are here, who hears of its stages, what graph it is."""
+
+    rows: DividedRows
+    recorder: Recorder = field(default_factory=Recorder)
+    info: Mapping[str, Any] = field(default_factory=lambda: {"kind": "precomputed"})
+    basis: RowBasis = field(default_factory=RowBasis)
+
+    home: ClassVar[str] = RANKS
+
+    @classmethod
+    def of(
+        cls,
+        read: Rows,
+        n_nodes: int,
+        ranks: Ranks,
+        observer: Observer | None = None,
+        info: Mapping[str, Any] | None = None,
+    ) -> RankWork:
+        """Read and deal out the rows of W (n, n); `read(first, end)` gives some. InputError.
+
+        `info` tells how the graph was made, if anybody knows.
+        """
+        recorder = Recorder(observer)
+        with recorder.stage("reading rows"):
+            rows = divided_rows(read, n_nodes, ranks)
+        return cls(rows, recorder, {"kind": "precomputed"} if info is None else info)
+
+    @property
+    def graph(self) -> DividedRows:
+        """The rows that are here."""
+        return self.rows
+
+    @property
+    def is_small(self) -> bool:
+        """Whether LAPACK would be the solver of choice in memory."""
+        return self.look.n_linked <= DENSE_BELOW
+
+    @property
+    def n_components(self) -> int:
+        """Connected components; an isolated node is one."""
+        return self.laplacian.null.n_components + self.isolated
+
+    @property
+    def ranks(self) -> Ranks:
+        """Who works on it."""
+        return self.rows.ranks
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of the graph."""
+        return self.rows.n_nodes
+
+    @cached_property
+    def n_entries(self) -> int:
+        """Stored weights, two an edge."""
+        own = self.laplacian.matrix.local.nnz
+        return int(self.ranks.added(np.array([own]))[0])
+
+    @property
+    def isolated(self) -> int:
+        """Those of them that have no edge."""
+        return self.rows.n_nodes - self.rows.nodes.size
+
+    @cached_property
+    def space(self) -> RankSpace:
+        """Where blocks live."""
+        return RankSpace(self.ranks, self.rows.division)
+
+    @cached_property
+    def laplacian(self) -> DividedLaplacian:
+        """L̄ of the nodes with edges."""
+        with self.recorder.stage("Laplacian"):
+            return DividedLaplacian.of_weights(self.space, self.rows.take())
+
+    @cached_property
+    def grids(self) -> Hierarchy:
+        """Multigrid of L̄; raises InputError where no grid is coarser."""
+        laplacian = self.laplacian
+        with self.recorder.stage("multigrid set-up"):
+            found = divided_hierarchy(laplacian)
+        if found is None:
+            raise InputError("graph: no coarser grid can be made of it; leave out --ranks")
+        return found
+
+    def grounded(self, ground: Array, kept: Array) -> DividedLaplacian:
+        """I − T^-½WT^-½, T = D + diag(ground), on nodes `kept` (n_local,)."""
+        return self.laplacian.grounded(ground, kept)
+
+    def with_cycle(
+        self, laplacian: DividedLaplacian
+    ) -> tuple[DividedLaplacian, Preconditioner | None]:
+        """The Laplacian, and its multigrid cycle unless no grid is coarser."""
+        with self.recorder.stage("multigrid set-up"):
+            found = divided_hierarchy(laplacian)
+        return laplacian, None if found is None else found.cycle()
+
+    def enter(self, values: Array) -> Array:
+        """Own rows of values (n, …) that all ranks have."""
+        return np.array(values[self.rows.nodes[self.space.first : self.space.end]])
+
+    @cached_property
+    def look(self) -> GraphLook:
+        """What decides whether anything is added to the degrees, by rows evenly spread."""
+        n, space, linked = self.n_nodes, self.space, self.rows.nodes.size
+
+        def seen() -> tuple[Array, Array]:
+            some = np.arange(space.first, space.end) % max(1, linked // SEEN) == 0
+            own = np.diff(self.laplacian.matrix.local.indptr), self.laplacian.root_degree**2
+            edges, degrees = (self.ranks.joined(np.ascontiguousarray(one[some])) for one in own)
+            return edges, degrees
+
+        network = is_network(self.info, n, self.n_entries)
+        return GraphLook(self.info, linked, network, seen)
+
+    def regularized(self, tau: float) -> DividedLaplacian:
+        """L̄_τ: τ times the mean degree is added to every degree."""
+        return self.laplacian.regularized(tau) if tau else self.laplacian
+
+    def cluster_sizes(self, clusters: Array, k: int) -> Array:
+        """Nodes in each of k clusters, (k,)."""
+        sizes: Array = self.space.sums(GroupSums(np.ones((clusters.size, 1)), clusters, k))[0]
+        return sizes[:, 0]
+
+    def cluster_sums(self, clusters: Array, k: int) -> tuple[Array, Array, Array]:
+        """See `Work`; the same on any number of ranks, bit by bit."""
+        matrix, space, root = self.laplacian.matrix, self.space, self.laplacian.root_degree
+        there = matrix.halo.beside(clusters)
+        ends = np.arange(there.size), there
+        scale = matrix.halo.beside(root)
+        ones = np.ones(there.size)
+        shape = there.size, k
+        S, pattern = matrix.local, matrix.local.copy()
+        pattern.data = np.ones_like(pattern.data)
+        towards = root[:, None] * np.asarray((S @ sp.csr_matrix((scale, ends), shape)).todense())
+        edges = np.asarray((pattern @ sp.csr_matrix((ones, ends), shape)).todense())
+        groups = (GroupSums(X, clusters, k) for X in (towards, edges, np.ones((root.size, 1))))
+        weights, counts, sizes = space.sums(*groups)
+        return weights, counts, sizes[:, 0]
+
+    def smallest_pairs(
+        self,
+        k: int,
+        *,
+        tol: float | None = None,
+        max_iter: int = 200,
+        seed: int = 0,
+        tau: float = 0.0,
+        solver: str = "auto",
+    ) -> EigenResult:
+        """The k smallest pairs of L̄_τ beyond its null space, as `eigen.solver` finds them.
+
+        Raises InputError for a graph too small for it.
+        """
+        laplacian = self.regularized(tau)
+        room = laplacian.size - laplacian.null.n_components
+        if room < _LEAST * (k + guard(k)):
+            raise InputError(
+                f"graph: {laplacian.size:,} nodes with edges are too few for {k} eigenvectors on "
+                "ranks; leave out --ranks"
+            )
+        if tol is None:
+            tol = default_tolerance(laplacian.size)
+            tol = max(tol, regularized_tolerance(laplacian.size)) if tau else tol
+        key = PairsKey(False, "chebyshev" if tau else "lobpcg", tol, max_iter, seed, None, k)
+        if k == 0:
+            return _nothing(laplacian, tol)
+        grids, deadline = None if tau else self.grids, self.recorder.deadline
+        with self.recorder.stage("eigenvectors") as advance:
+            if grids is None:
+                found = filtered(laplacian, key, advance, deadline)
+            else:
+                found = two_precisions(laplacian, grids, key, advance, deadline)
+        tell_end(self.recorder, found.convergence)
+        return found
+
+    def smoothest(
+        self,
+        p: int,
+        *,
+        tau: float = 0.0,
+        tol: float | None = None,
+        seed: int = 0,
+        solver: str = "auto",
+    ) -> SmoothBasis:
+        """See `Work`; kept for later constraints."""
+        return self.basis.smoothest(self, p, tau=tau, tol=tol, seed=seed)
+
+    def kept(
+        self,
+        stage: str,
+        depends: Any,
+        compute: Callable[[], Value],
+        types: tuple[type, ...] = (),
+    ) -> Value:
+        """The result of a stage: on ranks nothing is kept for a later run."""
+        return compute()
+
+    @cached_property
+    def _positions(self) -> NDArray[np.int32]:
+        """Working number of every node of the graph, (n,); -1 for isolated nodes."""
+        found = np.full(self.n_nodes, -1, dtype=np.int32)
+        found[self.rows.nodes] = np.arange(self.rows.nodes.size, dtype=np.int32)
+        return found
+
+    def positions(self, nodes: Ints) -> NDArray[np.int64]:
+        """See `places`: rows of the caller are nodes."""
+        return self.places(nodes)
+
+    def places(self, nodes: Ints) -> NDArray[np.int64]:
+        """Working numbers of nodes of the graph, -1 for those without an edge."""
+        return self._positions[nodes].astype(np.int64)
+
+    def by_root(self, X: Array) -> Array:
+        """D^-½X, the embedding that vectors X are."""
+        return self.space.rowwise(_divided, X, self.laplacian.root_degree)
+
+    def labels_of_rows(self, clusters: Array) -> NDArray[np.int64]:
+        """Clusters of the graph's nodes, -1 for those without an edge; all ranks have them."""
+        found = np.full(self.n_nodes, -1, dtype=np.int64)
+        found[self.rows.nodes] = self.ranks.joined(np.ascontiguousarray(clusters))
+        return found
+
+    def peaks(self) -> list[int]:
+        """Largest resident size of every rank so far, in bytes."""
+        found: list[int] = self.ranks.joined(np.array([peak_bytes()])).tolist()
+        return found
+
+    def leave(self, own: Array, fill: Any = 0) -> Array | None:
+        """Own rows of all ranks in the graph's order, on rank 0; `fill` for isolated nodes."""
+        every = self.ranks.gathered(own)
+        if every is None:
+            return None
+        found = np.full((self.rows.n_nodes, *own.shape[1:]), fill, dtype=own.dtype)
+        found[self.rows.nodes] = every
+        return found
+
+
+def _divided(X: Array, root: Array) -> Array:
+    return np.asarray(X / root[:, None])
+
+
+def _nothing(laplacian: DividedLaplacian, tol: float) -> EigenResult:
+    none = np.empty(0)
+    vectors = laplacian.space.zeros(0)
+    return EigenResult(none, vectors, Convergence("lobpcg", "direct", 0, none, tol))
