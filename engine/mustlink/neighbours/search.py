@@ -131,7 +131,8 @@ class Search:
             NNDescent(tiny, n_neighbors=4, random_state=0, n_jobs=1)
         with self.in_time():
             found = NNDescent(X, n_neighbors=self.k + 1, random_state=self.seed, n_jobs=1)
-            indices, distances = drop_own(*found.neighbor_graph, np.arange(X.shape[0]))
+            nodes, lengths = found.neighbor_graph
+            indices, distances = drop_own(nodes, lengths, np.arange(X.shape[0]))
         with self.recorder.stage("kNN recall"):
             size = min(X.shape[0], max(1, self.sample))
             some = np.random.default_rng(self.seed).choice(X.shape[0], size, replace=False)
