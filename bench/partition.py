@@ -113,7 +113,7 @@ def graph(path: str, memory: int | None) -> dict[str, Any]:
 
     from mustlink.cost.neighbour_plan import knn_plan
     from mustlink.cost.rates import duration, measured_speed
-    from mustlink.cost.search_time import parts_work
+    from mustlink.cost.search_time import cells_work
     from mustlink.neighbours import knn_graph
     from mustlink.observe import Recorder
 
@@ -127,7 +127,7 @@ def graph(path: str, memory: int | None) -> dict[str, Any]:
         plan = None if memory is None else knn_plan(*shape, NEIGHBOURS, memory).peak_bytes
     return {
         "seconds": seconds,
-        "plan_seconds": duration("partition", parts_work(*shape, NEIGHBOURS)) * measured_speed(),
+        "plan_seconds": duration("cells", cells_work(*shape, NEIGHBOURS)) * measured_speed(),
         "cpu_seconds": cpu,
         "peak_bytes": common.own_peak_bytes(),
         "plan_bytes": plan,

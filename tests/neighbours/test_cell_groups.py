@@ -12,10 +12,8 @@ from scipy.spatial import cKDTree
 from mustlink.cost.neighbour_graph import cell_layout
 from mustlink.kernels import nearest_cell
 from mustlink.neighbours.cell_search import cell_lists
-from mustlink.neighbours.cells import grouped, near_centres
-from mustlink.neighbours.parts import centres_of
+from mustlink.neighbours.cells import Team, centres_of, grouped, near_centres
 from mustlink.neighbours.points_by_rows import prepare
-from mustlink.neighbours.refine import Team
 
 seeds = st.integers(0, 10**6)
 
@@ -32,7 +30,7 @@ def crossing(n, d, lines, seed):
 def small_cells(X, k, mean):
     """Sizes of a search in far more cells than so many points would have."""
     n, d = X.shape
-    return replace(cell_layout(n, d, k), mean=mean, parts=n // mean, sample=n, part_rows=4 * mean)
+    return replace(cell_layout(n, d, k), mean=mean, parts=n // mean, sample=n)
 
 
 @settings(max_examples=40, deadline=None)

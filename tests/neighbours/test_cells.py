@@ -15,12 +15,12 @@ from mustlink.deadline import Deadline
 from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels.cells import Cells
 from mustlink.neighbours import knn_graph
-from mustlink.neighbours.cell_edges import schedule
-from mustlink.neighbours.cell_search import cell_lists, search_cells
-from mustlink.neighbours.cells import Borders, grouped, near_centres
-from mustlink.neighbours.parts import find_centres
+from mustlink.neighbours.cell_blocks import CellSearch, schedule, search_all
+from mustlink.neighbours.cell_rows import CellRows, InMemory
+from mustlink.neighbours.cell_search import cell_lists
+from mustlink.neighbours.cells import Borders, Team, find_centres, grouped, near_centres
+from mustlink.neighbours.joins import Lists
 from mustlink.neighbours.points_by_rows import prepare
-from mustlink.neighbours.refine import Lists, Team
 
 seeds = st.integers(0, 10**6)
 
@@ -78,7 +78,11 @@ def test_whoever_visits_is_compared(seed, n, k, d, count, reach, jobs):
         team = Team(pool, jobs)
         near, gaps = near_centres(cells.centres, 384, team)
         reaches = (reach * rng.random(cells.starts.size - 1)).astype(np.float32)
-        done = list(search_cells(cells, Borders(near, gaps, reaches, 1.0, 0.0), lists, team))
+        search = CellSearch(CellRows(InMemory(X), cells.starts, cells.centres), k, team)
+        search.borders = Borders(near, gaps, reaches, 1.0, 0.0)
+        held = search.everything()
+        assert_array_equal(held.sizes, cells.sizes)
+        done = list(search_all(search, held, (lists.indices, lists.squared)))
     assert done == sorted(done)
     expected = oracles.visited(X, owner, cells.centres, reaches, k)
     # Ties go to whoever comes first: lengths are the same, and belong to who is named.

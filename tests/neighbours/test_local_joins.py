@@ -2,26 +2,26 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import count, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from test_partition import check_lists
 
 import oracles
-from mustlink.cost.neighbour_graph import layout, lists_of
+from mustlink.cost.neighbour_graph import cell_layout, lists_of
 from mustlink.cost.neighbour_plan import knn_plan
-from mustlink.cost.search_time import parts_work
+from mustlink.cost.search_time import cells_work
 from mustlink.deadline import Deadline
 from mustlink.kernels import local_joins
-from mustlink.neighbours import knn_graph
+from mustlink.neighbours import cell_search, knn_graph
+from mustlink.neighbours.cells import Team
 from mustlink.neighbours.exact import exact_neighbours
-from mustlink.neighbours.partition import partition_lists
+from mustlink.neighbours.joins import Joins, Lists, Refined, refine
 from mustlink.neighbours.points_by_rows import prepare
-from mustlink.neighbours.refine import Joins, Lists, Refined, Team
-from mustlink.neighbours.scratch import InMemory, OnDisk, Scratch
 from mustlink.observe import Recorder
 
 seeds = st.integers(0, 10**6)
@@ -56,11 +56,11 @@ def broad(rng, n, noise, d=20):
     return X.astype(np.float32)
 
 
-def swept(X, lists, k, sweeps, *, jobs=1, again=False, group_bytes=1 << 26, coordinates=None):
+def swept(X, lists, k, sweeps, *, jobs=1, again=False, group_bytes=1 << 26):
     """Sweeps over a copy; `again`: every pair that meets is compared in each of them."""
     lists, compared = copy_of(lists), []
-    sized = replace(layout(*X.shape, k), group_bytes=group_bytes)
-    joins = Joins(lists, k, sized, coordinates or InMemory(X))
+    sized = replace(cell_layout(*X.shape, k), group_bytes=group_bytes)
+    joins = Joins(lists, k, sized, X)
     with ThreadPoolExecutor(jobs) as pool:
         for _ in range(sweeps):
             if again:
@@ -108,22 +108,16 @@ def test_comparing_only_what_is_new_changes_nothing(seed, n, k, group_bytes):
 
 
 @pytest.mark.parametrize("group_bytes", [1 << 16, 1 << 26])
-def test_same_lists_for_any_threads_in_memory_or_on_disk(tmp_path, group_bytes):
+def test_same_lists_for_any_threads(group_bytes):
     rng = np.random.default_rng(0)
     X = broad(rng, 700, 1.0, d=7)
     lists = random_lists(rng, X, lists_of(700, 9)[0])
     first, compared = swept(X, lists, 9, 3, group_bytes=group_bytes)
-    with Scratch(tmp_path, 1400, 7) as scratch:
-        home = np.sort(rng.choice(1400, 700, replace=False))
-        scratch.write_many(home, X)
-        for jobs in (1, 2, 5):
-            for held in (InMemory(X), OnDisk(scratch, home, 4 * 7 * 20)):
-                again, same = swept(
-                    X, lists, 9, 3, jobs=jobs, group_bytes=group_bytes, coordinates=held
-                )
-                assert_array_equal(first.indices, again.indices)
-                assert_array_equal(first.squared, again.squared)
-                assert compared == same
+    for jobs in (1, 2, 5):
+        again, same = swept(X, lists, 9, 3, jobs=jobs, group_bytes=group_bytes)
+        assert_array_equal(first.indices, again.indices)
+        assert_array_equal(first.squared, again.squared)
+        assert compared == same
 
 
 @settings(max_examples=20, deadline=None)
@@ -170,14 +164,34 @@ def test_ties_are_in_order(seed, n, k):
 # --- the whole search
 
 
+class Joining:
+    """A search whose visits are said to be dear, so that lists are joined, and a clock that moves
+    each time it is looked at, once they are."""
+
+    def __init__(self, monkeypatch):
+        self.looks = 0
+        self.joins = False
+        monkeypatch.setattr("mustlink.neighbours.cells._JOINS", (0.02, 0.0))
+        monkeypatch.setattr(cell_search, "refine", self.refine)
+
+    def refine(self, *given):
+        self.joins = True
+        return refine(*given)
+
+    def __call__(self):
+        self.looks += self.joins
+        return self.looks
+
+    def lists(self, X, k, **how):
+        sized = replace(cell_layout(*X.shape, k), mean=25, parts=len(X) // 25, group_bytes=1 << 20)
+        rng = np.random.default_rng(0)
+        return cell_search.cell_lists(prepare(X, "euclidean"), k, rng, sized, **how)
+
+
 @pytest.mark.parametrize("noise", [0.6, 1.6])
-def test_broad_clusters_from_a_poor_start(noise):
+def test_broad_clusters_from_a_poor_start(noise, monkeypatch):
     X = broad(np.random.default_rng(1), 5000, noise)
-    rows = prepare(X, "euclidean")
-    sized = replace(layout(*X.shape, 15), parts=200, mean=25, part_rows=115)
-    assert sized.most_overlap == 3
-    rng = np.random.default_rng(0)
-    _, lengths, info = partition_lists(rows, 15, rng, sized, sample=200)
+    _, lengths, info = Joining(monkeypatch).lists(X, 15, sample=200)
     nodes = np.arange(0, 5000, 10)
     _, true = exact_neighbours(X, nodes, 15)
     recall = np.mean(lengths[nodes] <= true[:, -1:] * (1 + 1e-5))
@@ -187,20 +201,20 @@ def test_broad_clusters_from_a_poor_start(noise):
     assert info["sweeps"] >= 1
 
 
-@pytest.mark.parametrize("sweeps", [0, 1])
-def test_a_deadline_ends_the_sweeps(sweeps):
+def test_a_deadline_ends_the_sweeps(monkeypatch):
     X = broad(np.random.default_rng(1), 3000, 1.1)
-    sized = replace(layout(*X.shape, 8), parts=100, mean=30, part_rows=120)
-    info = partition_lists(
-        prepare(X, "euclidean"),
-        8,
-        np.random.default_rng(0),
-        sized,
-        sample=50,
-        deadline=Deadline(sweeps + 0.5, 0.0, count(1).__next__),  # looked at before each sweep
-    )[2]
-    assert info["sweeps"] == sweeps
-    assert info["recall"] < 0.9
+    whole = Joining(monkeypatch).lists(X, 8, sample=50)[2]
+    found = []
+    for at in (0.5, 4.5):
+        clock = Joining(monkeypatch)
+        found.append(clock.lists(X, 8, sample=50, deadline=Deadline(at, 0.0, clock)))
+    assert whole["sweeps"] >= 1
+    assert [info["sweeps"] for _, _, info in found] == [0, 1]
+    assert found[0][2]["recall"] < 0.9
+    cut = found[1][2]
+    assert 0 < cut["compared"] < 0.5 * whole["compared"]
+    assert cut["recall_before"] <= cut["recall"] < whole["recall"]
+    check_lists(X, *found[1][:2])
 
 
 def test_sweeps_go_on_while_they_pay():
@@ -231,8 +245,8 @@ def test_points_are_held_where_they_fit(tmp_path, monkeypatch):
 
 
 def test_work_grows_with_points_coordinates_and_neighbours():
-    usual = parts_work(10**6, 20, 15)
-    assert usual > 2 * parts_work(5 * 10**5, 20, 15)  # the parts grow as well
-    assert parts_work(10**6, 40, 15) > usual
-    assert parts_work(10**6, 20, 30) > usual
-    assert parts_work(10**6, 2, 15) < usual
+    usual = cells_work(10**6, 20, 15)
+    assert usual > 2 * cells_work(5 * 10**5, 20, 15)  # the parts grow as well
+    assert cells_work(10**6, 40, 15) > usual
+    assert cells_work(10**6, 20, 30) > usual
+    assert cells_work(10**6, 2, 15) < usual

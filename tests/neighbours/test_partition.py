@@ -1,4 +1,4 @@
-"""Neighbours by parts against comparing all pairs, and memory against what was promised."""
+"""Neighbours by cells against comparing all pairs, and memory against what was promised."""
 
 import os
 import subprocess
@@ -16,21 +16,21 @@ from numpy.testing import assert_allclose, assert_array_equal
 import cases
 import oracles
 from mustlink.cost import neighbour_graph as sizes
-from mustlink.cost.neighbour_graph import cell_layout, knn_bytes, layout
+from mustlink.cost.neighbour_graph import cell_layout, knn_bytes
 from mustlink.cost.neighbour_plan import knn_plan
-from mustlink.deadline import NEVER, Deadline
+from mustlink.cost.stored_neighbours import StoredLayout
+from mustlink.deadline import NEVER
 from mustlink.errors import InputError, MustlinkError
 from mustlink.graph.weights import lean_affinity, local_scales, neighbour_affinity, with_edges
 from mustlink.kernels import nearest_lists as nearest
-from mustlink.neighbours import knn_graph
+from mustlink.neighbours import cell_search, knn_graph
 from mustlink.neighbours import points_by_rows as rows_module
 from mustlink.neighbours.bridges import bridging_edges
+from mustlink.neighbours.cell_rows import Scratch
 from mustlink.neighbours.cell_search import cell_lists
+from mustlink.neighbours.cells import find_centres
 from mustlink.neighbours.exact import exact_neighbours, exact_streamed
-from mustlink.neighbours.partition import partition_lists
-from mustlink.neighbours.parts import find_centres
 from mustlink.neighbours.points_by_rows import is_rows, prepare, single_precision
-from mustlink.neighbours.scratch import Scratch
 from mustlink.observe import Recorder
 
 seeds = st.integers(0, 10**6)
@@ -50,16 +50,16 @@ class Stored:
 
 
 def lists_of(
-    X, k, seed=0, n_jobs=1, source=Stored, room=1 << 28, deadline=NEVER, cells=False, **changes
+    X, k, seed=0, n_jobs=1, source=Stored, room=1 << 28, deadline=NEVER, stored=False, **changes
 ):
-    """Neighbours by parts in small blocks, so that little data takes every path."""
+    """Neighbours by cells in small blocks, so that little data takes every path."""
     rows = prepare(source(X), "euclidean")
     small = {"block_bytes": 1 << 14, "group_bytes": 1 << 20, **changes}
-    sized = replace((cell_layout if cells else layout)(*rows.shape, k, room), **small)
+    sized = replace(cell_layout(*rows.shape, k, room), **small)
+    if stored:
+        sized = StoredLayout(sized, 900, 300, 1000)
     rng = np.random.default_rng(seed)
-    how = {"n_jobs": n_jobs, "deadline": deadline}
-    search = cell_lists if cells else partition_lists
-    return search(rows, k, rng, sized, sample=100, **how)
+    return cell_lists(rows, k, rng, sized, sample=100, n_jobs=n_jobs, deadline=deadline)
 
 
 def check_lists(X, indices, lengths):
@@ -159,19 +159,19 @@ def test_exact_neighbours_of_streamed_rows():
 def test_scratch_keeps_rows_and_leaves_no_file(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.random((200, 3)).astype(np.float32)
-    with Scratch(tmp_path, 200, 3) as scratch:
-        order = rng.permutation(200)
-        for part in np.array_split(order, 7):
-            places = np.sort(part)
-            scratch.write_many(places, X[places])
-        assert os.listdir(tmp_path) == []
-        for length in (1, 8, 1000):
-            places = np.sort(rng.choice(200, size=60, replace=False))
-            out = np.empty((60, 3), dtype=np.float32)
-            scratch.gather(places, out, np.empty((length, 3), dtype=np.float32))
-            assert_array_equal(out, X[places])
-        with pytest.raises(MustlinkError, match="ended early"):
-            scratch.read(199, np.empty((2, 3), dtype=np.float32))
+    scratch = Scratch(tmp_path, 200, 3)
+    order = rng.permutation(200)
+    for part in np.array_split(order, 7):
+        places = np.sort(part)
+        scratch.write_many(places, X[places])
+    assert os.listdir(tmp_path) == []
+    for first, stop in ((0, 200), (7, 8), (20, 150)):
+        out = np.empty((stop - first, 3), dtype=np.float32)
+        scratch.read(first, out)
+        assert_array_equal(out, X[first:stop])
+    with pytest.raises(MustlinkError, match="ended early"):
+        scratch.read(199, np.empty((2, 3), dtype=np.float32))
+    scratch.close()
 
 
 def test_scratch_without_room(tmp_path):
@@ -204,31 +204,6 @@ def test_smallest_are_kept(seed, w, k, ties):
     assert np.all(places[:, order.shape[1] :] == -1)
 
 
-@settings(max_examples=40, deadline=None)
-@given(seeds, st.integers(1, 12), st.integers(1, 12), st.integers(1, 30))
-def test_merged_lists_are_the_nearest_of_both(seed, width, spare, n):
-    rng = np.random.default_rng(seed)
-    k, apart = width + spare, rng.integers(0, 9, (20, n)).astype(np.float32)  # with ties
-    indices, lengths = np.full((20, k), -1, np.int32), np.full((20, k), np.inf, np.float32)
-    known = [set() for _ in range(20)]
-    for _ in range(4):
-        ids = np.flatnonzero(rng.random(20) < 0.7).astype(np.int32)
-        found = np.full((ids.size, width), -1, np.int32)
-        squared = np.full((ids.size, width), np.inf, np.float32)
-        for row, i in enumerate(ids):
-            met = rng.choice(n, rng.integers(0, min(width, n) + 1), replace=False)
-            met = met[np.lexsort((met, apart[i, met]))]
-            found[row, : met.size], squared[row, : met.size] = met, apart[i, met]
-            known[i] |= set(met.tolist())
-        nearest.merge(ids, found, squared, indices, lengths)
-    for i in range(20):
-        best = sorted((float(apart[i, j]), j) for j in known[i])[:k]
-        assert [j for _, j in best] == indices[i, : len(best)].tolist()
-        assert [gap for gap, _ in best] == lengths[i, : len(best)].tolist()
-        assert np.all(indices[i, len(best) :] == -1)
-        assert np.all(np.isinf(lengths[i, len(best) :]))
-
-
 def test_centres_do_without_the_small_and_the_equal():
     X = np.zeros((200, 2), dtype=np.float32)
     X[:60] = np.random.default_rng(0).random((60, 2)) + 50
@@ -241,31 +216,30 @@ def test_centres_do_without_the_small_and_the_equal():
     assert sizes_found.max() >= 140
 
 
-# --- lists by parts
+# --- lists by cells
 
 
-@pytest.mark.parametrize("cells", [False, True])
-def test_lists_match_all_pairs(cells):
+@pytest.mark.parametrize("stored", [False, True])
+def test_lists_match_all_pairs(stored):
     X, _ = cases.blobs(np.random.default_rng(1), 6000, 8, d=5)
-    indices, lengths, info = lists_of(X, 10, cells=cells)
+    indices, lengths, info = lists_of(X, 10, stored=stored)
     check_lists(X, indices, lengths)
     measured = recall_of(X, lengths)
     assert measured >= 0.985
     # Told of the 10 neighbours of 100 points: a binomial share of 0.99, of deviation 0.003.
     assert info["recall"] == pytest.approx(measured, abs=0.02)
     assert info["parts"] >= 10
-    assert cells or info["overlap"] >= 2
-    assert info["recall_before"] <= info["recall"]
+    assert stored or info["recall_before"] <= info["recall"]
 
 
-@pytest.mark.parametrize("cells", [False, True])
+@pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_same_lists_for_any_number_of_threads_and_blocks_of_reading(dtype, cells):
+def test_same_lists_for_any_number_of_threads_and_blocks_of_reading(dtype, stored):
     X, _ = cases.blobs(np.random.default_rng(2), 5000, 5, d=20, duplicates=900)
     X = X.astype(dtype)
-    first = lists_of(X, 8, seed=3, cells=cells)
+    first = lists_of(X, 8, seed=3, stored=stored)
     for jobs in (2, 5):
-        again = lists_of(X, 8, seed=3, n_jobs=jobs, cells=cells, block_bytes=1 << 20)
+        again = lists_of(X, 8, seed=3, n_jobs=jobs, stored=stored, block_bytes=1 << 20)
         assert_array_equal(first[0], again[0])
         assert_array_equal(first[1], again[1])
         assert first[2] == again[2]
@@ -319,62 +293,49 @@ def awkward(name, rng):
         "whole numbers",
     ],
 )
-@pytest.mark.parametrize("cells", [False, True])
-def test_awkward_points(name, cells):
+@pytest.mark.parametrize("stored", [False, True])
+def test_awkward_points(name, stored):
     X, k = awkward(name, np.random.default_rng(4))
     X = X.astype(np.float32)
     scale = 2.0 ** np.ceil(np.log2(np.abs(X).max()))
-    indices, lengths, info = lists_of(X, k, cells=cells)
+    indices, lengths, info = lists_of(X, k, stored=stored)
     check_lists(X / scale, indices, lengths / scale)
     assert recall_of(X / scale, lengths / scale) >= 0.97
     assert 0.97 <= info["recall"] <= 1
 
 
-def test_little_room_makes_small_parts():
+@pytest.mark.parametrize("stored", [False, True])
+def test_little_room_is_enough_for_a_search(stored):
     X = np.random.default_rng(0).random((6000, 3)).astype(np.float32)
     X[:3500] = 0.5 + 0.05 * X[:3500]
-    indices, lengths, info = lists_of(X, 6, room=32 * 3 * 600)
+    indices, lengths, info = lists_of(X, 6, room=32 * 3 * 600, stored=stored)
     check_lists(X, indices, lengths)
-    assert info["parts"] >= 50
     assert info["recall"] >= 0.97
 
 
-def test_parts_of_equal_points_are_cut():
+@pytest.mark.parametrize("stored", [False, True])
+def test_cells_of_equal_points_are_cut(stored):
     X = np.random.default_rng(0).random((6000, 3)).astype(np.float32)
     X[:5000] = X[0]
-    indices, lengths, info = lists_of(X, 6, part_rows=500)
+    indices, lengths, info = lists_of(X, 6, stored=stored)
     check_lists(X, indices, lengths)
-    assert info["parts"] >= 5000 / 500
+    assert info["parts"] >= 5000 / cell_layout(6000, 3, 6).largest
     assert recall_of(X, lengths) >= 0.97
 
 
 def test_short_lists_are_completed(monkeypatch):
-    import mustlink.neighbours.partition as module
-
     X = np.random.default_rng(0).random((500, 3)).astype(np.float32)
-
-    monkeypatch.setattr(module, "_search", lambda *_: None)
+    monkeypatch.setattr(cell_search, "search_all", lambda *_: iter(()))
+    monkeypatch.setattr(cell_search.Refined, "go_on", lambda *_: False)
     indices, lengths, _ = lists_of(X, 7)
     check_lists(X, indices, lengths)
     assert recall_of(X, lengths) == 1.0
 
 
-def test_a_sweep_ends_where_it_is_when_the_time_is_up():
-    X = np.random.default_rng(0).standard_normal((6000, 12)).astype(np.float32)
-    _, _, whole = lists_of(X, 8)
-    looks = iter(range(1000))  # the clock moves when it is looked at
-    indices, lengths, cut = lists_of(X, 8, deadline=Deadline(3.5, 0.0, lambda: next(looks)))
-    check_lists(X, indices, lengths)
-    assert whole["sweeps"] >= 1
-    assert cut["sweeps"] == 1
-    assert 0 < cut["compared"] < 0.5 * whole["compared"]
-    assert cut["recall_before"] <= cut["recall"] < whole["recall"]
-
-
 def test_nothing_is_held_of_the_points():
     X = np.random.default_rng(0).random((4000, 8)).astype(np.float32)
     source = Stored(X)
-    lists_of(X, 5, source=lambda _: source)
+    lists_of(X, 5, source=lambda _: source, stored=True)
     assert source.largest <= rows_module.BLOCK_BYTES // (4 * 8)
 
 

@@ -15,11 +15,10 @@ from mustlink.cost.neighbour_plan import Plan
 from mustlink.cost.stored_neighbours import StoredLayout, StoredPlan, stored_knn_plan
 from mustlink.errors import InputError
 from mustlink.neighbours import knn_graph, stored_knn
-from mustlink.neighbours.cell_search import cell_lists
+from mustlink.neighbours.cell_search import cell_lists, stored_lists
 from mustlink.neighbours.exact import exact_neighbours
 from mustlink.neighbours.points_by_rows import prepare
 from mustlink.neighbours.stored_knn import stored_knn_graph
-from mustlink.neighbours.stored_search import stored_lists
 
 seeds = st.integers(0, 10**6)
 

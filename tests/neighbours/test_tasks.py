@@ -16,10 +16,9 @@ from mustlink.cost.stored_neighbours import StoredLayout, task_sizes
 from mustlink.deadline import Deadline
 from mustlink.errors import InputError, MustlinkError
 from mustlink.neighbours import knn_graph, search
-from mustlink.neighbours.by_tasks import task_lists
+from mustlink.neighbours.cell_search import cell_lists
 from mustlink.neighbours.exact import exact_neighbours
 from mustlink.neighbours.points_by_rows import prepare
-from mustlink.neighbours.stored_search import lists_by_disk
 
 
 class Twice(Executor):
@@ -59,14 +58,14 @@ def found(source, executor, k=7, seed=0, block=700, **options):
     rows = prepare(source, options.pop("metric", "euclidean"))
     rng = np.random.default_rng(seed)
     options = {"executor": executor, "sample": 100, **options}
-    return task_lists(rows, k, rng, sizes_of(rows, k, block), **options)
+    return cell_lists(rows, k, rng, sizes_of(rows, k, block), **options)
 
 
 def by_disk(source, k=7, seed=0, block=700, **options):
     """The same search on disk in one process."""
     rows = prepare(source, "euclidean")
     rng = np.random.default_rng(seed)
-    return lists_by_disk(rows, k, rng, sizes_of(rows, k, block), sample=100, **options)
+    return cell_lists(rows, k, rng, sizes_of(rows, k, block), sample=100, **options)
 
 
 def assert_same(one, other):

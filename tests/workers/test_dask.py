@@ -14,9 +14,8 @@ from numpy.testing import assert_array_equal
 from mustlink.cost.neighbour_graph import cell_layout
 from mustlink.cost.stored_neighbours import StoredLayout
 from mustlink.neighbours import search as search_module
-from mustlink.neighbours.by_tasks import task_lists
+from mustlink.neighbours.cell_search import cell_lists
 from mustlink.neighbours.points_by_rows import prepare
-from mustlink.neighbours.stored_search import lists_by_disk
 from mustlink_io.commands import cli
 from mustlink_io.hdf5 import store
 from mustlink_io.workers import dask_cluster
@@ -35,13 +34,12 @@ def points(tmp_path):
 
 def search(path, executor=None):
     """Neighbours of the points in a file, in blocks so small that tasks are many."""
-    by = {} if executor is None else {"executor": executor}
-    lists_of = lists_by_disk if executor is None else task_lists
     with h5py.File(path, "r") as file:
         rows = prepare(file["points"], "euclidean")
         sizes = StoredLayout(cell_layout(*rows.shape, 9), 300, 1000, 1000)
         rng = np.random.default_rng(1)
-        return lists_of(rows, 9, rng, sizes, sample=100, folder=path.parent, **by)
+        how = {"sample": 100, "folder": path.parent, "executor": executor}
+        return cell_lists(rows, 9, rng, sizes, **how)
 
 
 def in_one_process(path):
@@ -111,7 +109,7 @@ def test_without_dask_one_line_says_what_to_install(points, capsys, monkeypatch,
 
 def test_nothing_imports_dask_before_it_is_asked_for():
     program = (
-        "import sys, mustlink, mustlink_io.commands.cli, mustlink.neighbours.by_tasks;"
+        "import sys, mustlink, mustlink_io.commands.cli, mustlink.neighbours.tasks;"
         "print([m for m in ('dask', 'distributed') if m in sys.modules])"
     )
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,10 +12,9 @@ BASE_BYTES = PROGRAM  # what a process holds beside points, before a search
 SYMMETRIC = 1.25  # stored weights for one neighbour asked for: near is not always mutual
 MOST_SYMMETRIC = 1.75  # the same at most
 _KEPT = 1.5  # entries of A + Aᵀ for each of A: 1.2 to 1.4 on sheets, 1.7 on round clusters
-ROOM, _LEAST_ROOM = 1 << 28, 1 << 24  # of buffers: what is useful, and what just works
+ROOM = 1 << 28  # bytes of buffers: what is useful
 _BLOCKS = 110 << 20  # pairs compared at once when all are
 _BRIDGES = 96 << 20  # the same when components are joined, a quarter where points are read
-MOST_OVERLAP = 6  # parts that a point may belong to
 LOW = 5  # coordinates up to which a k-d tree is faster than cells, whatever the points fill
 FEW = 64  # coordinates up to which points are held as rows and as panels
 NEAR_CELLS = 384  # cells that the members of a cell may visit
@@ -27,33 +26,23 @@ _JOINED, _TOLD = 60, 30  # neighbours that meet in a local join, and those who n
 
 @dataclass(frozen=True)
 class Layout:
-    """Sizes that the search by parts works with; none depends on the number of threads.
+    """Sizes that the search by cells works with; none depends on the number of threads.
 
-    `parts` centres from a `sample` of rows, on the average `mean` rows near each; no part of more
-    than `part_rows`; `block_bytes` of points are read at once, `group_bytes` joined at once, all
-    of it within `room` bytes.
+    `parts` centres from a `sample` of rows, on the average `mean` rows near each; `block_bytes` of
+    points are read at once, `group_bytes` joined at once, all of it within `room` bytes.
     """
 
     parts: int
     mean: int
     sample: int
-    part_rows: int
     block_bytes: int
     group_bytes: int
     room: int
 
-    def desks(self, overlap: int, d: int) -> int:
-        """Parts that may be searched at the same time."""
-        return max(1, self.room // 2 // (8 * d * self.largest_part(overlap) + (4 << 20)))
-
-    def largest_part(self, overlap: int) -> int:
-        """Rows beyond which a part is cut into pieces: four times the usual, if they fit."""
-        return min(4 * overlap * self.mean, self.part_rows)
-
     @property
-    def most_overlap(self) -> int:
-        """Parts that a point may belong to before most parts would have to be cut."""
-        return max(2, min(MOST_OVERLAP, 2 * self.part_rows // (3 * self.mean)))
+    def largest(self) -> int:
+        """Rows beyond which a cell is cut into pieces: four times the usual."""
+        return 4 * self.mean
 
     def group(self, n: int, d: int, k: int) -> int:
         """Nodes at which neighbours meet at once: as many as their pairs leave room for."""
@@ -63,7 +52,7 @@ class Layout:
 
 
 def lists_of(n: int, k: int) -> tuple[int, int, int]:
-    """Length of the lists while k neighbours are searched by parts, and who meets in a local join.
+    """Length of the lists while k neighbours are searched, and who meets in a local join.
 
     Longer lists than asked for lead to more: on 2·10⁵ broad clusters of 20 coordinates, 15
     neighbours, recall ends at 0.90 with lists of 15, 0.966 with 22 and 0.987 with 30. Of each
@@ -73,52 +62,34 @@ def lists_of(n: int, k: int) -> tuple[int, int, int]:
     return length, min(length, _JOINED), min(length, _TOLD)
 
 
-def layout(n: int, d: int, k: int, room: int = ROOM) -> Layout:
+def cell_layout(n: int, d: int, k: int, room: int = ROOM) -> Layout:
     """Sizes for n points of d coordinates with `room` bytes of buffers.
 
-    As many parts as make the search for the nearest centres cost as much as the search within the
-    parts: about 2 √n, of 400 rows or 8k at least, fewer rows only where the buffers are short.
+    About √n / 4 members of a cell, and at least 128 or d / 2: smaller ones leave less to be
+    compared, and more that is done once a cell.
     """
-    part_rows = max(4 * (k + 1), room // 4 // (8 * d))
-    usual = int(max(np.sqrt(n) / 2, 400, 8 * k))
-    mean = max(min(usual, part_rows // 6), k + 1)
+    mean = max(int(np.sqrt(n) / 4), 128, d // 2, 2 * (k + 1))
     parts = max(1, n // mean)
-    wanted = min(20 * parts, room // 3 // (4 * d))
+    sample = max(1, min(20 * parts, room // 3 // (4 * d)))
     return Layout(
         parts=parts,
         mean=mean,
-        sample=min(n, max(wanted, parts, 2)),
-        part_rows=part_rows,
+        sample=min(n, max(sample, parts, 2)),
         block_bytes=max(1 << 20, min(1 << 25, room // 8)),
         group_bytes=max(1 << 21, min(1 << 26, room // 3)),
         room=room,
     )
 
 
-def cell_layout(n: int, d: int, k: int, room: int = ROOM) -> Layout:
-    """Sizes for the search by cells: smaller ones than parts, as no point is in two of them.
-
-    About √n / 4 members, and at least 128 or d / 2: smaller ones leave less to be compared, and
-    more that is done once a cell.
-    """
-    sizes = layout(n, d, k, room)
-    mean = max(int(np.sqrt(n) / 4), 128, d // 2, 2 * (k + 1))
-    parts = max(1, n // mean)
-    sample = max(1, min(20 * parts, room // 3 // (4 * d)))
-    return replace(
-        sizes, mean=mean, parts=parts, sample=min(n, max(sample, parts, 2)), part_rows=4 * mean
-    )
-
-
 def knn_bytes(
-    n: int, d: int, k: int = 15, *, itemsize: int = 4, threads: int = 2, room: int = ROOM
+    n: int, d: int, k: int = 15, *, itemsize: int = 4, room: int = ROOM
 ) -> dict[str, dict[str, int]]:
     """Bytes of each stage of `knn_graph`, by method, beside BASE_BYTES and the caller's points.
 
     "brute", "tree" and "cells" hold the points in memory; they are not counted, being the caller's
     own single precision array, but copies of another kind (`itemsize` 8, or metric "cosine") are,
-    and that in the order of the cells. "partition" reads points by blocks, with `room` bytes of
-    buffers, and writes W in single precision; so do "lean cells", which hold what was read.
+    and that in the order of the cells. "lean cells" read points by blocks, with `room` bytes of
+    buffers, and write W in single precision.
     """
     k = max(1, min(k, n - 1))
     copied = 12 * n * d if itemsize == 8 else 0
@@ -138,30 +109,7 @@ def knn_bytes(
         "tree": {"kNN graph": copied + n * (28 * d + 16 * k + 12), **whole},
         "cells": {"kNN graph": copied + cells, **whole},
         "lean cells": {"kNN graph": cells, **lean},
-        "partition": {"kNN graph": partition_bytes(n, d, k, threads, room), **lean},
     }
-
-
-def least_room(d: int, k: int) -> int:
-    """Bytes of buffers with which parts are still large enough for good lists."""
-    return max(_LEAST_ROOM, 32 * d * 6 * max(100, 4 * k))
-
-
-def partition_bytes(n: int, d: int, k: int, threads: int, room: int, overlap: int = 2) -> int:
-    """Largest of: known neighbours, centres, writing the parts, searching them, local joins."""
-    sizes = layout(n, d, k, room)
-    point, p = 4 * d, overlap
-    part = min(sizes.largest_part(p), n)
-    desks = min(threads, sizes.desks(p, d)) * (2 * part * point + (4 << 20))
-    block = min(sizes.block_bytes, n * point)
-    length, _, told = lists_of(n, k)
-    joins = _joins_bytes(n, d, k, sizes) + sizes.block_bytes // 4
-    return max(
-        *_sample_bytes(d, k, threads, sizes, block),
-        3 * block + 20 * n * p + 16 * n,
-        n * (9 * length + 4 * p + 16) + desks,
-        n * (9 * length + 4 * told + 16) + joins,
-    )
 
 
 def _cell_bytes(n: int, d: int, k: int, room: int) -> int:
@@ -171,7 +119,7 @@ def _cell_bytes(n: int, d: int, k: int, room: int) -> int:
     panels = point * (n + 16 * sizes.parts) if d <= FEW else 0
     near = min(sizes.parts, NEAR_CELLS)
     block = min(sizes.block_bytes, n * point)
-    desks = _DESKS * sizes.largest_part(1) * (2 * point + 12 * 128 + 4 * 32 + 24)
+    desks = _DESKS * sizes.largest * (2 * point + 12 * 128 + 4 * 32 + 24)
     tables = sizes.parts * (point + near * (9 + _EDGE // 2)) + desks + 64 * near * 500
     length, _, told = lists_of(n, k)
     groups = groups_bytes(sizes.parts)

@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from mustlink.cost.neighbour_graph import (
     BASE_BYTES,
     LOW,
-    MOST_OVERLAP,
     ROOM,
     Layout,
     cell_layout,
     knn_bytes,
-    layout,
-    least_room,
-    partition_bytes,
 )
 from mustlink.cost.process_memory import size_text
 from mustlink.cost.stored_neighbours import (
@@ -25,13 +21,14 @@ from mustlink.cost.stored_neighbours import (
 )
 from mustlink.errors import InputError
 
+_HALVINGS = 5  # of the buffers, until points no longer fit beside them
+
 
 @dataclass(frozen=True)
 class Plan:
     """How a neighbour graph is to be made, and the peak of each stage.
 
-    `method`: "brute", "tree", "cells", "tasks", or "stored cells" and "partition" with points on
-    disk.
+    `method`: "brute", "tree", "cells", or "stored cells" on disk, "tasks" of an executor.
     `stages` are bytes with all that the process holds; `least` is the smallest budget that works.
     `lean`: W is in single precision.
     """
@@ -65,24 +62,29 @@ def knn_plan(
     """Choose how to make a neighbour graph within `budget` bytes of resident memory in all.
 
     Few points are compared all with all where that fits, more by a k-d tree where coordinates are
-    few, else by cells, of points on disk where the budget leaves no room for them, and by parts on
-    disk where it leaves none for such cells. With a budget, and `by_tasks`, W is in single
-    precision but where all pairs are compared, or a tree is used.
+    few, else by cells, of points on disk where the budget leaves no room for them, or `by_tasks`.
+    With a budget, or by tasks, W is in single precision but where all pairs are compared, or a tree
+    is used.
 
     `base`: what the process holds without the points, `held` bytes of points in memory; `by_rows`:
-    the points would have to be read. `small`: all pairs may be compared. Raises InputError that
-    names the least budget.
+    the points would have to be read. `small`: all pairs may be compared; `threads` search on disk.
+    Raises InputError that names the least budget.
     """
     below = base + held
-    if by_tasks and not small:
-        return _task_plan(n, d, k, budget, below)
-    tight = least_room(d, k)
-    least = below + max(
-        *(knn_bytes(n, d, k, threads=1, room=tight)["partition"].values()),
-        partition_bytes(n, d, k, 1, tight, MOST_OVERLAP),
-    )
+    rest = knn_bytes(n, d, k)["lean cells"]
+
+    def on_disk(sizes: StoredLayout, threads: int) -> dict[str, int]:
+        search = stored_lists_bytes(n, d, k, sizes, threads)
+        return _shifted({**rest, "kNN graph": search}, below)
+
+    by_tasks = by_tasks and not small
+    tight = (task_sizes if by_tasks else sizes_within)(0, n, d, k)
+    least = max(on_disk(tight, 1).values())
     if budget is not None and least > budget:
         raise _too_small(budget, n, d, k, least)
+    if by_tasks:
+        sizes = task_sizes(None if budget is None else budget - below, n, d, k)
+        return Plan("tasks", sizes, on_disk(sizes, 1), least, True)
     method = "brute" if small else "tree" if d <= LOW else "cells"
     stages = knn_bytes(n, d, k, itemsize=itemsize)[method]
     stages = _shifted(stages, below + (4 * n * d if by_rows else 0))
@@ -90,37 +92,12 @@ def knn_plan(
         return Plan(method, cell_layout(n, d, k), stages, least)
     if budget is None or (method != "cells" and max(stages.values()) <= budget):
         return Plan(method, None, stages, least)
-    room = tight
-    # One thread's need with the most parts: neither may change the layout, so the graph.
-    while room < ROOM and (below + partition_bytes(n, d, k, 1, 2 * room, MOST_OVERLAP) <= budget):
-        room *= 2
-    found = knn_bytes(n, d, k, threads=threads, room=room)
-    lean = _shifted(found["lean cells"], below)
-    if max(lean.values()) <= budget:
-        return Plan("cells", cell_layout(n, d, k, room), lean, least, True)
+    for room in (ROOM >> step for step in range(_HALVINGS)):
+        lean = _shifted(knn_bytes(n, d, k, room=room)["lean cells"], below)
+        if max(lean.values()) <= budget:
+            return Plan("cells", cell_layout(n, d, k, room), lean, least, True)
     sizes = sizes_within(budget - below, n, d, k)
-    search = stored_lists_bytes(n, d, k, sizes, 1)  # threads may not change the method
-    stored = _shifted({**found["partition"], "kNN graph": search}, below)
-    if max(stored.values()) <= budget:
-        return Plan("stored cells", sizes, stored, least, True)
-    return Plan(
-        "partition", layout(n, d, k, room), _shifted(found["partition"], below), least, True
-    )
-
-
-def _task_plan(n: int, d: int, k: int, budget: int | None, below: int) -> Plan:
-    """By tasks, each of a block of cells: what this process takes, and a worker at most."""
-    rest = knn_bytes(n, d, k, threads=1)["partition"]
-
-    def stages(sizes: StoredLayout) -> dict[str, int]:
-        search = stored_lists_bytes(n, d, k, sizes, 1)
-        return _shifted({**rest, "kNN graph": search}, below)
-
-    least = max(stages(task_sizes(0, n, d, k)).values())
-    if budget is not None and least > budget:
-        raise _too_small(budget, n, d, k, least)
-    sizes = task_sizes(None if budget is None else budget - below, n, d, k)
-    return Plan("tasks", sizes, stages(sizes), least, True)
+    return Plan("stored cells", sizes, on_disk(sizes, threads), least, True)
 
 
 def _too_small(budget: int, n: int, d: int, k: int, least: int) -> InputError:

@@ -23,7 +23,6 @@ RATES: dict[str, tuple[float, float]] = {
     "brute": (4e-3, 4e-3),  # pairs of points, times coordinates over 130
     "tree": (0.6, 0.6),  # microseconds of one core: two share the work
     "cells": (0.5, 0.55),  # likewise; cells of two blocks on disk are compared twice
-    "partition": (0.6, 0.6),  # likewise
     "weights": (0.10, 0.10),  # stored weights
     "components": (0.03, 0.03),  # the same
     "checking the graph": (0.045, 0.045),

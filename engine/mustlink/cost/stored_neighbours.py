@@ -27,7 +27,7 @@ _FEWEST_ROWS, _MOST_ROWS = 1 << 14, 1 << 19  # of the graph that are put togethe
 _DEALT = 96 << 20  # while entries are dealt out
 _BRIDGED = 24  # bytes of a node while components are joined by bridges
 _OTHER = 16 << 20
-_LISTS = 1 << 18  # read back at once
+READ_BACK = 1 << 15  # lists read back at once
 _TASKS, _LEAST_TASK, _MOST_TASK = 16, 1 << 12, 1 << 18  # at least so many, of so many points
 _THREADS = 16  # that are counted: their number may not change the graph
 
@@ -102,15 +102,16 @@ def stored_knn_plan(
             f"memory: {size_text(budget)} given; {n} points of {d} coordinates with {k} neighbours "
             f"each on disk need at least {size_text(least, up=True)}"
         )
-    layout = sizes_within(_USUAL if budget is None else budget - below, n, d, k)
+    layout = sizes_within(None if budget is None else budget - below, n, d, k)
     stages = {name: below + size for name, size in _stages(n, d, k, layout, threads).items()}
     entries = int(min(SYMMETRIC * n * k, 1.0 * n * (n - 1)))
     crossing = 12 * n * k // 2
     return StoredPlan(layout, stages, least, n * (4 * d + 8 * k) + crossing, entries)
 
 
-def sizes_within(room: int, n: int, d: int, k: int) -> StoredLayout:
+def sizes_within(room: int | None, n: int, d: int, k: int) -> StoredLayout:
     """The largest sizes that so many bytes have room for, at least the smallest."""
+    room = _USUAL if room is None else room
     tight = _least(n, d, k)
     desks = max(1, min(_THREADS, room // 8 // _desk(n, d, k)))
     usual = ROOM
@@ -131,7 +132,7 @@ def task_sizes(room: int | None, n: int, d: int, k: int) -> StoredLayout:
 
     Small blocks give work to many workers, large ones compare fewer cells twice.
     """
-    found = sizes_within(_USUAL if room is None else room, n, d, k)
+    found = sizes_within(room, n, d, k)
     block = max(_LEAST_TASK, min(_MOST_TASK, n // _TASKS))
     return replace(found, block=min(found.block, block))
 
@@ -139,7 +140,7 @@ def task_sizes(room: int | None, n: int, d: int, k: int) -> StoredLayout:
 def _least(n: int, d: int, k: int) -> StoredLayout:
     """The smallest sizes with which the search is still a search."""
     cells = cell_layout(n, d, k, _LEAST)
-    few = min(n, 8 * cells.largest_part(1))
+    few = min(n, 8 * cells.largest)
     rows = max(_FEWEST_ROWS, -(-n // (1 << 16)))  # blocks of rows have numbers of 16 bits
     return StoredLayout(cells, few, few, min(n, rows), 1)
 
@@ -162,7 +163,7 @@ def _chunk_row(d: int, layout: StoredLayout) -> int:
 
 def _desk(n: int, d: int, k: int) -> int:
     """Bytes of a thread."""
-    return cell_layout(n, d, k).largest_part(1) * (2 * 4 * d + 12 * 128 + 4 * 32 + 24) + (2 << 20)
+    return cell_layout(n, d, k).largest * (2 * 4 * d + 12 * 128 + 4 * 32 + 24) + (2 << 20)
 
 
 def _fixed(n: int, d: int, k: int, desks: int) -> int:
@@ -199,7 +200,8 @@ def _stages(n: int, d: int, k: int, layout: StoredLayout, threads: int) -> dict[
 
 def stored_lists_bytes(n: int, d: int, k: int, layout: StoredLayout, threads: int) -> int:
     """Bytes of a search whose lists are read back in the order of the points."""
-    return max(_stages(n, d, k, layout, threads)["kNN graph"], n * (8 * k + 8) + 16 * k * _LISTS)
+    read = n * (8 * k + 8) + 16 * k * min(n, READ_BACK)
+    return max(_stages(n, d, k, layout, threads)["kNN graph"], read)
 
 
 def _joined(n: int) -> int:

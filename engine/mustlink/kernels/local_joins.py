@@ -126,12 +126,12 @@ def order_ties(indices: Any, lengths: Any) -> None:
 
 @nb.njit(cache=True, nogil=True, fastmath=_FAST)
 def join(
-    points: Any, places: Any, ids: Any, sizes: Any, lengths: Any, pairs: Any, squared: Any
+    points: Any, ids: Any, sizes: Any, lengths: Any, pairs: Any, squared: Any
 ) -> tuple[int, int]:
     """Compare who meets: pairs (u, 2) near enough for one of the two lists, and their `squared`.
 
-    Node ids[o, a] lies at points[places[o, a]]. `lengths` (n, k) are the lists as they were before
-    the group. Returns the number of pairs kept, and of all compared.
+    Of points (n, d). `lengths` (n, k) are the lists as they were before the group. Returns the
+    number of pairs kept, and of all compared.
     """
     g, wide = ids.shape
     d = points.shape[1]
@@ -144,7 +144,7 @@ def join(
     for o in range(g):
         new, size = sizes[o, 0], sizes[o, 1]
         for a in range(size):
-            at = places[o, a]
+            at = ids[o, a]
             for c in range(near.shape[0]):
                 near[c, a] = points[at, c]
             bounds[a] = lengths[ids[o, a], k - 1]
@@ -160,7 +160,7 @@ def join(
                     sums[b] += gap * gap
             if not few:
                 for b in range(sums.shape[0]):
-                    sums[b] = squared_gap(points, places[o, a], points, places[o, a + 1 + b])
+                    sums[b] = squared_gap(points, ids[o, a], points, ids[o, a + 1 + b])
             compared += sums.shape[0]
             bound, others = bounds[a], bounds[a + 1 : size]
             for b in range(sums.shape[0]):

@@ -1,4 +1,4 @@
-"""Nearest neighbours in lists of fixed length: selection and merging."""
+"""Nearest neighbours in lists of fixed length: the smallest of many, and who goes in."""
 
 from __future__ import annotations
 
@@ -123,24 +123,6 @@ def insert(lengths: Any, nodes: Any, i: int, length: Any, node: int) -> int:
 
 
 @nb.njit(cache=True, nogil=True)
-def measure(points: Any, rows: Any, places: Any, ids: Any, lengths: Any, nodes: Any) -> None:
-    """Squared lengths measured anew for chosen places of one part, the point itself left out.
-
-    Row i of `places` (m, c) belongs to points[rows[i]]; `nodes`, `lengths` (m, k) are filled,
-    ascending, -1 and Inf where a list is short. `ids` numbers the part's points.
-    """
-    m, count = places.shape
-    for i in range(m):
-        own = rows[i]
-        for c in range(lengths.shape[1]):
-            lengths[i, c], nodes[i, c] = np.inf, -1
-        for c in range(count):
-            at = places[i, c]
-            if at >= 0 and at != own:
-                insert(lengths, nodes, i, squared_gap(points, own, points, at), ids[at])
-
-
-@nb.njit(cache=True, nogil=True)
 def nearest_directly(queries: Any, points: Any, places: Any) -> None:
     """Find the nearest of `points` (w, d) to `queries` (m, d) by differences: places (m, k).
 
@@ -163,54 +145,3 @@ def nearest_directly(queries: Any, points: Any, places: Any) -> None:
                 at -= 1
             lengths[at] = length
             places[i, at] = j
-
-
-@nb.njit(cache=True, nogil=True)
-def merge(ids: Any, found: Any, squared: Any, indices: Any, lengths: Any) -> None:
-    """Merge lists (m, w) of a part's nodes `ids` (m,) into the lists of all nodes (n, k), w <= k.
-
-    Both ascend by (length, node); who is in two lists of a node is as far off in both.
-    """
-    m, width = found.shape
-    k = indices.shape[1]
-    old_nodes, old_lengths = np.empty(k, indices.dtype), np.empty(k, lengths.dtype)
-    for i in range(m):
-        nodes, far = indices[ids[i]], lengths[ids[i]]
-        if nodes[0] < 0:
-            nodes[:width] = found[i]
-            far[:width] = squared[i]
-            continue
-        if squared[i, 0] > far[k - 1]:
-            continue
-        old_nodes[:] = nodes
-        old_lengths[:] = far
-        a = b = 0
-        for at in range(k):
-            node, length = old_nodes[a], old_lengths[a]
-            if b < width and found[i, b] >= 0:
-                other, gap = found[i, b], squared[i, b]
-                same = other == node
-                if same or node < 0 or gap < length or (gap == length and other < node):
-                    node, length = other, gap
-                    b += 1
-                    a -= not same
-            nodes[at] = node
-            far[at] = length
-            a += 1
-
-
-@nb.njit(cache=True, nogil=True)
-def order_members(assigned: Any, starts: Any, members: Any, places: Any) -> None:
-    """Sort the pairs (node, part) of `assigned` (n, p) by part: nearest parts first, then by node.
-
-    `starts` (C + 1,) are the parts' bounds. `members` (n p,) is filled with the nodes, `places`
-    (n, p) with the place of every pair.
-    """
-    n, p = assigned.shape
-    at = starts[:-1].copy()
-    for level in range(p):
-        for i in range(n):
-            part = assigned[i, level]
-            members[at[part]] = i
-            places[i, level] = at[part]
-            at[part] += 1

@@ -1,4 +1,4 @@
-"""Nearest neighbours of points: exact, by cells in memory or on disk, by parts; their graph."""
+"""Nearest neighbours of points: exact, by a tree, by cells in memory or on disk; their graph."""
 
 from mustlink.neighbours.knn import knn_graph
 

@@ -1,106 +1,195 @@
-"""Neighbour lists of points held in memory: k-means cells, of which near ones are compared.
+"""Neighbour lists of points by k-means cells, of which near ones are compared.
 
-Two points are compared where one lies so near the border of the other's cell that a true neighbour
-may lie behind it; how near is taken from a sample of known neighbours. Cells are compared in
-rounds in which no cell meets two others: so threads write to lists of their own, without locks,
-and which are found does not depend on the number of threads.
+One search for points in memory and on disk, by threads of this process or by tasks of an executor:
+centres from a sample, every point in the cell of the nearest, lists within cells, and with as many
+others as a sample of known neighbours asks for. In memory visits that would take too long are cut
+short, and lists improved by local joins; on disk visits go farther instead.
 """
 
 from __future__ import annotations
 
-import queue
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from itertools import pairwise
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.cost.neighbour_graph import Layout, lists_of
+from mustlink.cost.stored_neighbours import READ_BACK, StoredLayout
 from mustlink.deadline import NEVER, Deadline
-from mustlink.kernels import cell_pairs
-from mustlink.kernels import cells as cell_kernels
-from mustlink.kernels.cell_pairs import Desk, Nearest
-from mustlink.kernels.cells import WORD, Cells, Visits
-from mustlink.neighbours.cell_edges import edges_of, runs_of, schedule
-from mustlink.neighbours.cells import Borders, borders_of, cells_of, grouped, mean_squares
-from mustlink.neighbours.parts import centres_of, known_neighbours
-from mustlink.neighbours.points_by_rows import Prepared, near_one
-from mustlink.neighbours.refine import (
-    Lists,
-    Refined,
-    Team,
-    distances_of,
-    in_rows,
-    measured_recall,
-    refine,
+from mustlink.kernels import local_joins
+from mustlink.neighbours.cell_blocks import CellSearch, finish, mean_squares, search_all
+from mustlink.neighbours.cell_rows import (
+    CellRows,
+    Held,
+    InMemory,
+    ListsFile,
+    Scratch,
+    SomeLists,
+    Store,
+    lay_out,
 )
-from mustlink.neighbours.scratch import InMemory
+from mustlink.neighbours.cells import (
+    Groups,
+    Sample,
+    Team,
+    borders_of,
+    centres_of,
+    grouped,
+    known_neighbours,
+)
+from mustlink.neighbours.exact import exact_streamed
+from mustlink.neighbours.joins import Lists, Refined, in_rows, measured_recall, refine
+from mustlink.neighbours.points_by_rows import Prepared, near_one
 
-_CELLS = 16  # of a task
 _SURE = 0.95  # share of known neighbours compared from which lists are left as they are
+_SHORT = 2048  # lists made full at once
+
+Found = tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]
+Advance = Callable[[float], None]
 
 
 def cell_lists(
     rows: Prepared,
     k: int,
     rng: np.random.Generator,
-    layout: Layout,
+    layout: Layout | StoredLayout,
     *,
     n_jobs: int = 1,
     sample: int = 500,
     deadline: Deadline = NEVER,
-    advance: Callable[[float], None] | None = None,
-) -> tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]:
+    advance: Advance | None = None,
+    folder: Any = None,
+    executor: Executor | None = None,
+) -> Found:
     """Find about the k nearest of each point but itself: indices, distances (n, k), and how.
 
     Ascending, ties to the smaller index. Recall is measured on `sample` nodes. The same generator
     gives the same lists for any number of threads; at the `deadline` the search ends where it is.
-    Where visits would take too long, fewer are made and lists are improved by local joins. All
-    points are held: memory as `knn_bytes` says. Cost O(n C d) for C cells, and for each point with
-    as many others as `info["visited"]` says.
+
+    With the sizes of a search in memory all points are held: memory as `knn_bytes` says. With those
+    of one on disk lists are found by `stored_lists`, and read: by the `executor` where one is
+    given, whose workers must see the folder; then blocks that are not finished at the deadline stay
+    as their cells have filled them.
+    Cost O(n C d) for C cells, and for each point with as many others as `info["visited"]` says.
+    Raises InputError where files do not fit, MustlinkError where a task fails, with its cause.
     """
+    how: dict[str, Any] = dict(n_jobs=n_jobs, sample=sample, deadline=deadline, advance=advance)
+    if isinstance(layout, Layout):
+        return _in_memory(rows, k, rng, layout, **how)
+    if executor is None:
+        return _read_back(stored_lists(rows, k, rng, layout, folder=folder, **how), rows)
+    from mustlink.neighbours.tasks import TaskPasses, shared_folder
+
+    with shared_folder(folder) as path:
+        passes = partial(TaskPasses, executor, path, layout)
+        found = stored_lists(rows, k, rng, layout, folder=path, passes=passes, **how)
+        return _read_back(found, rows)
+
+
+@dataclass
+class _Begun:
+    """Cells of all points and true neighbours of some nodes, whose cells are `owner` (m,) and, of
+    their neighbours, `others` (u,); points are multiplied by `unit`, a power of two.
+    """
+
+    rows: Prepared
+    unit: float
+    known: Sample
+    cells: CellRows
+    owner: NDArray[np.int32]
+    others: NDArray[np.int32]
+
+
+@contextmanager
+def _crew(n_jobs: int) -> Iterator[Team]:
+    """Threads that run beside each other, and products that run on one."""
     from threadpoolctl import threadpool_limits
 
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_jobs) as pool:
+        yield Team(pool, n_jobs)
+
+
+def _begun(
+    rows: Prepared,
+    k: int,
+    rng: np.random.Generator,
+    sizes: Layout,
+    sample: int,
+    by: Passes,
+    held: bool,
+    tell: Advance,
+) -> _Begun:
+    """Centres, and every point in the cell of the nearest, in memory or in a file."""
+    team = by.team
+    rows, unit = near_one(rows)
+    rows = by.given(rows)
+    store = InMemory(np.empty(rows.shape, dtype=np.float32)) if held else by.store(*rows.shape)
+    known = by.known(rows, k, sample, rng)
+    tell(0.05)
+    groups = grouped(centres_of(rows, k, rng, sizes, team.pool), known.points, rng, team)
+    tell(0.1)
+    cells, places, first = lay_out(
+        rows, groups, sizes, store, by.cells(rows, groups), known.nodes,
+        lambda x: tell(0.1 + 0.1 * x),
+    )  # fmt: skip
+    owner = np.searchsorted(cells.starts, places, side="right") - 1
+    others = first[groups.cell(known.others, team)]
+    known = replace(known, nodes=places)
+    return _Begun(rows, unit, known, cells, owner.astype(np.int32), others)
+
+
+def _in_memory(
+    rows: Prepared,
+    k: int,
+    rng: np.random.Generator,
+    layout: Layout,
+    *,
+    n_jobs: int,
+    sample: int,
+    deadline: Deadline,
+    advance: Advance | None,
+) -> Found:
+    """`cell_lists` of points that are held."""
     tell = advance or (lambda _: None)
     n = rows.shape[0]
-    rows, unit = near_one(rows)
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_jobs) as pool:
-        team = Team(pool, n_jobs)
-        known = known_neighbours(rows, k, sample, rng, layout, pool)
-        tell(0.05)
-        groups = grouped(centres_of(rows, k, rng, layout, pool), known.points, rng, team)
-        tell(0.1)
-        cells, parts, cell_of = cells_of(rows, groups, layout, team)
-        tell(0.2)
-        known = replace(known, nodes=parts.numbers()[known.nodes].astype(np.int64))
-        owner = np.searchsorted(parts.starts, known.nodes, side="right") - 1
-        others = cell_of[groups.cell(known.others, team)]
-        borders = borders_of(
-            cells.centres, np.diff(parts.starts), mean_squares(cells), known,
-            owner.astype(np.int32), others, team,
-        )  # fmt: skip
+    with _crew(n_jobs) as team:
+        begun = _begun(rows, k, rng, layout, sample, Passes(layout, team), True, tell)
+        rows, unit, known = begun.rows, begun.unit, begun.known
+        search = CellSearch(begun.cells, k, team)
+        cells = search.everything()
+        search.borders = borders = borders_of(
+            cells.centres,
+            search.counts,
+            mean_squares(cells),
+            known,
+            begun.owner,
+            begun.others,
+            team,
+        )
         tell(0.25)
         sure = borders.shared >= _SURE
         lists = Lists.empty(n, min(k, n - 1) if sure else lists_of(n, k)[0])
-        for done in search_cells(cells, borders, lists, team):
+        for done in search_all(search, cells, (lists.indices, lists.squared)):
             tell(0.25 + (0.7 if sure else 0.45) * done)
             if deadline.is_over:
                 break
-        count, order = parts.starts.size - 1, parts.order
-        del parts
-        points: NDArray[np.float32] = cells.points
-        del cells
+        count, order, points = search.counts.size, begun.cells.order, cells.points
+        del begun, search, cells
         if sure:
             refined = Refined(n, [measured_recall(lists, k, known)])
         else:
-            refined = refine(lists, k, layout, InMemory(points), known, team, deadline, tell)
+            refined = refine(lists, k, layout, points, known, team, deadline, tell)
         del points
     indices, squared = in_rows(lists, k, order)
     del lists
-    distances = distances_of(rows, indices, squared, layout, unit)
+    for nodes, numbers, lengths in _full(rows, np.flatnonzero(indices[:, -1] < 0), k, layout):
+        indices[nodes], squared[nodes] = numbers, lengths
+    distances = _lengths(squared, unit)
     tell(1.0)
     info = {
         "recall_sample": int(known.nodes.size),
@@ -112,84 +201,202 @@ def cell_lists(
     return indices, distances, info
 
 
-def search_cells(cells: Cells, borders: Borders, lists: Lists, team: Team) -> Iterator[float]:
-    """Fill empty lists with what visits find: yields the share that is done."""
-    n, count = cells.sizes.size, cells.starts.size - 1
-    found = Nearest(lists.indices, lists.squared, np.full(n, np.inf, np.float32))
-    together = runs_of(count)
-    largest = int(np.diff(cells.starts).max())
-    desks = Desks(largest, cells.centres.shape[1], together, cells.panels.size > 0, team)
-    desks.each(lambda desk, a, b: cell_pairs.within(cells, found, desk, a, b), count, _CELLS)
-    yield 0.1
-    if count == 1:
-        return
-    visits, edges = _visits(cells, borders, found, team)
-    yield 0.15
-    for done in compare(cells, found, desks, visits, edges, together):
-        yield 0.15 + 0.85 * done
+@dataclass(frozen=True, eq=False)
+class StoredLists:
+    """Neighbours of nodes numbered cell by cell, their squared lengths and points, all on disk.
+
+    Coordinates are multiplied by `unit`, a power of two. `info` is how they were found.
+    """
+
+    cells: CellRows
+    lists: ListsFile
+    unit: float
+    info: dict[str, Any]
+
+    @property
+    def points(self) -> Prepared:
+        """Points as they were before they were multiplied, in the order of the nodes."""
+        return Prepared(self.cells, "euclidean", None, 1.0, 1 / self.unit)
 
 
-def compare(
-    cells: Cells,
-    found: Nearest,
-    desks: Desks,
-    visits: Visits,
-    edges: NDArray[np.int32],
-    together: int,
-) -> Iterator[float]:
-    """Compare pairs of cells in rounds, each goes into lists of both: yields the share done."""
-    groups, bounds, rounds = schedule(edges, cells.starts.size - 1, together)
-    for a, b in pairwise(rounds):
-        some = bounds[a : b + 1]
+def stored_lists(
+    rows: Prepared,
+    k: int,
+    rng: np.random.Generator,
+    layout: StoredLayout,
+    *,
+    n_jobs: int = 1,
+    sample: int = 500,
+    folder: Any = None,
+    deadline: Deadline = NEVER,
+    advance: Advance | None = None,
+    passes: Callable[[Team], Passes] | None = None,
+) -> StoredLists:
+    """Find about the k nearest of each point but itself, as `cell_lists`, and leave them on disk.
 
-        def task(desk: Desk, first: int, stop: int, some: NDArray[np.int64] = some) -> None:
-            edges = groups[some[first] : some[stop]]
-            cell_pairs.across(cells, found, desk, visits, edges, together)
+    The same generator and cells give the same lists for any number of threads, and those found in
+    memory up to the choice among equally far ones, as long as local joins are not needed there:
+    here visits go farther instead. n (d + 2k) numbers of 4 bytes are written to `folder`. Whoever
+    makes the `passes` finds the same. Raises InputError where files do not fit.
+    """
+    tell = advance or (lambda _: None)
 
-        desks.each(task, b - a, 1)
-        yield float(bounds[b] / bounds[-1])
+    def run(steps: Iterator[float], first: float, last: float) -> None:
+        for done in steps:
+            tell(first + (last - first) * done)
 
-
-class Desks:
-    """A desk for every thread, or `most` that threads wait for."""
-
-    def __init__(
-        self, largest: int, d: int, together: int, held: bool, team: Team, most: int = 64
-    ) -> None:
-        self._team = team
-        self._free: queue.SimpleQueue[Desk] = queue.SimpleQueue()
-        for _ in range(min(team.workers, most)):
-            self._free.put(cell_pairs.desk_for(largest, d, together, held))
-
-    def each(self, task: Callable[[Desk, int, int], Any], count: int, step: int) -> None:
-        """Run task(desk, a, b) on pieces a:b of `count`."""
-
-        def run(a: int, b: int) -> None:
-            desk = self._free.get()
-            try:
-                task(desk, a, b)
-            finally:
-                self._free.put(desk)
-
-        self._team.each(run, count, step)
-
-
-def _visits(
-    cells: Cells, borders: Borders, found: Nearest, team: Team
-) -> tuple[Visits, NDArray[np.int32]]:
-    """Who visits whom, and the pairs of cells that are compared."""
-    C, A = borders.near.shape
-    width = -(-np.diff(cells.starts) // WORD)
-    first = np.concatenate([[0], np.cumsum(width * A)])
-    visits = Visits(np.zeros(first[-1], np.uint64), first[:-1], width)
-    used, slots = np.zeros((C, A), np.int32), np.full(C, A)
-
-    def task(a: int, b: int) -> None:
-        cell_kernels.visit(
-            cells, found.limits, borders.near, borders.gaps, slots, borders.reach, visits, used,
-            a, b,
+    with _crew(n_jobs) as team:
+        by = passes(team) if passes else Passes(layout.cells, team, folder, layout.block)
+        begun = _begun(rows, k, rng, layout.cells, sample, by, False, tell)
+        known, cells = begun.known, begun.cells
+        search = CellSearch(cells, k, team, layout.chunk, layout.desks)
+        lists = ListsFile(folder, rows.shape[0], k)
+        run(by.within(search, lists), 0.2, 0.4)
+        search.borders = borders = borders_of(
+            cells.centres, search.counts, search.mean, known, begun.owner, begun.others, team,
+            joined=False,
         )  # fmt: skip
+        run(by.visits(search), 0.4, 0.45)
+        short: list[NDArray[np.int64]] = []
+        run(by.finish(search, lists, short, deadline), 0.45, 1.0)
+    info = {
+        "recall": _recall(lists, known),
+        "recall_sample": int(known.nodes.size),
+        "parts": cells.starts.size - 1,
+        "visited": borders.pairs,
+        "shared": borders.shared,
+    }
+    plain = Prepared(cells, "euclidean", None, 1.0)
+    for nodes, indices, squared in _full(plain, np.concatenate(short), k, layout.cells):
+        for node, numbers, lengths in zip(nodes, indices, squared, strict=True):
+            lists.write(int(node), numbers, lengths)
+    return StoredLists(cells, lists, begun.unit, info)
 
-    team.each(task, C, _CELLS)
-    a, slot = np.nonzero(used)
-    return visits, edges_of(a, slot, borders.near[a, slot], used[a, slot], np.diff(cells.starts))
+
+def _recall(lists: ListsFile, known: Sample) -> float:
+    """Share of each list of known nodes that is no farther than the true last one."""
+    limits = known.reach * (1 + 1e-5) + 1e-12
+    near = [
+        np.sqrt(lists.read(slice(int(node), int(node) + 1))[1][0]) <= limit
+        for node, limit in zip(known.nodes, limits, strict=True)
+    ]
+    return float(np.mean(near))
+
+
+def _read_back(found: StoredLists, rows: Prepared) -> Found:
+    """Lists in the order of the points, ascending, ties to the smaller index."""
+    (n, k), order = found.lists.shape, found.cells.order
+    indices, distances = np.empty((n, k), np.int32), np.empty((n, k), np.float32)
+    for first in range(0, n, READ_BACK):
+        nodes = slice(first, min(first + READ_BACK, n))
+        numbers, squared = found.lists.read(nodes)
+        numbers = order[numbers]
+        local_joins.order_ties(numbers, squared)
+        indices[order[nodes]], distances[order[nodes]] = numbers, _lengths(squared, found.unit)
+    return indices, distances, found.info
+
+
+def _lengths(squared: NDArray[np.float32], unit: float) -> NDArray[np.float32]:
+    """Distances in place of squares of points that were multiplied by `unit`."""
+    distances: NDArray[np.float32] = np.sqrt(squared, out=squared)
+    if unit != 1:
+        distances /= np.float32(unit)
+    return distances
+
+
+def _full(
+    rows: Prepared, short: NDArray[np.int64], k: int, layout: Layout
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]]:
+    """Lists (m, k) of nodes that are not full, of points in small cells only, compared with all."""
+    batch = max(1, min(_SHORT, layout.block_bytes // (8 * k * rows.shape[1])))
+    for a in range(0, short.size, batch):
+        nodes = short[a : a + batch]
+        found, _ = exact_streamed(rows, nodes, k, layout.block_bytes)
+        gap = rows.gather(found.ravel()).reshape(*found.shape, -1)
+        gap = gap - rows.gather(nodes)[:, None, :]
+        lengths = np.einsum("ijk,ijk->ij", gap, gap)
+        order = np.lexsort((found, lengths), axis=1)
+        yield nodes, np.take_along_axis(found, order, 1), np.take_along_axis(lengths, order, 1)
+
+
+class Passes:
+    """Points assigned to cells, lists filled within cells, visits found, lists finished.
+
+    By threads of this process; `tasks` has those of others. One pass begins when the one before is
+    over; its pieces depend on each other in nothing.
+    """
+
+    def __init__(self, sizes: Layout, team: Team, folder: Any = None, block: int = 0) -> None:
+        self.sizes, self.team, self.folder, self.block = sizes, team, folder, block
+
+    def given(self, rows: Prepared) -> Prepared:
+        """The points, as those who make the passes can read them."""
+        return rows
+
+    def known(self, rows: Prepared, k: int, count: int, rng: np.random.Generator) -> Sample:
+        """True neighbours of some nodes."""
+        return known_neighbours(rows, k, count, rng, self.sizes, self.team.pool)
+
+    def cells(self, rows: Prepared, groups: Groups) -> Iterator[tuple[slice, NDArray[np.int32]]]:
+        """Yield some rows and the centres whose cells they are in."""
+        for some in groups.bounds(rows):
+            yield some, groups.cell(rows[some], self.team)
+
+    def store(self, n: int, d: int) -> Store:
+        """A file for the points in the order of the cells; raises InputError."""
+        return Scratch(self.folder, n, d)
+
+    def within(self, search: CellSearch, lists: ListsFile) -> Iterator[float]:
+        """Fill lists with the nearest of the own cell: yields the share that is done."""
+        ranges, held = self._ranges(search)
+        search.mean = np.empty(search.counts.size)
+        search.limits = np.empty(lists.shape[0], dtype=np.float32)
+        for some in ranges:
+            rows = search.rows(some)
+            found, search.limits[rows], search.mean[some] = search.within(some, held)
+            lists.write(rows.start, *found)
+            del found
+            yield rows.stop / lists.shape[0]
+
+    def visits(self, search: CellSearch) -> Iterator[float]:
+        """Find who is visited: yields the share that is done."""
+        search.used = np.zeros(search.borders.near.shape, dtype=np.int32)
+        ranges, held = self._ranges(search)
+        for some in ranges if search.used.size else []:
+            search.used[some] = search.visits(some, held)
+            yield some.stop / search.counts.size
+
+    def finish(
+        self,
+        search: CellSearch,
+        lists: ListsFile,
+        short: list[NDArray[np.int64]],
+        deadline: Deadline,
+    ) -> Iterator[float]:
+        """Finish all lists: yields the share that is done.
+
+        Nodes whose lists have not become full are added to `short`. At the deadline the lists that
+        are left stay as they are.
+        """
+        n = lists.shape[0]
+        for some in search.cells.ranges(self.block):  # of which one is held, never two
+            rows = search.rows(some)
+            found = lists.read(rows)
+            for done in finish(search, some, found, deadline):
+                yield (rows.start + (rows.stop - rows.start) * done) / n
+            self.keep(lists, short, rows.start, found)
+            del found
+
+    @staticmethod
+    def keep(
+        lists: ListsFile, short: list[NDArray[np.int64]], first: int, found: SomeLists
+    ) -> None:
+        """Write lists of the nodes from `first` on, and note which are not full."""
+        lists.write(first, *found)
+        short.append(first + np.flatnonzero(found[0][:, -1] < 0))
+
+    def _ranges(self, search: CellSearch) -> tuple[list[slice], Held]:
+        """All cells in ranges, and room for the largest."""
+        ranges = search.cells.ranges(search.chunk)
+        most = max(int(search.counts[some].sum()) for some in ranges)
+        return ranges, Held(most, 0, search.cells.shape[1])

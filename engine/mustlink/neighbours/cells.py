@@ -1,24 +1,28 @@
-"""Cells of points: the nearest of many centres, though few are compared with each point.
+"""Cells of points: centres, who is nearest to which, and how far members have to visit others.
 
-Of cells that are held in memory also how far their members have to visit others.
+The nearest of many centres is found though few are compared with each point.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.cost.neighbour_graph import AROUND, FEW, NEAR_CELLS, Layout
-from mustlink.kernels import cells as cell_kernels
-from mustlink.kernels import nearest_cell
-from mustlink.kernels.cells import Cells
-from mustlink.kernels.near_tiles import WIDE
-from mustlink.neighbours.parts import Centres, Parts, Sample, find_centres, in_order, lay_out
+from mustlink.cost.neighbour_graph import AROUND, NEAR_CELLS, Layout
+from mustlink.kernels import nearest_cell, nearest_lists
+from mustlink.neighbours.exact import exact_streamed
 from mustlink.neighbours.points_by_rows import Prepared
-from mustlink.neighbours.refine import Team
 
+_TALL, _WIDE = 512, 512  # rows and centres compared at once: products stay in the cache
+_TASK = 8 * _TALL  # rows of a task
+_ROUNDS = 8  # of Lloyd's algorithm; cells need not be optimal
+_FIRST = 64  # centres that are found at once; more by splitting
+_SPLITS = 4  # times that large cells are split
 _LOOKED_AT = 256  # centres of a group in any case
 _GROUPS = 3  # usual groups that the centres of one are as many as
 _BLOCK = 64  # centres of a task
@@ -26,6 +30,155 @@ _SURE = 0.5  # times the distance of the last centre around: nearer ones are the
 _FAR = 0.01  # share of points that are compared with all centres at most
 _POINTS = 1 << 12  # of a task
 _ROWS = 1 << 21  # bytes of points whose cells are found at once
+_PIECES = 4  # of the sample
+
+
+@dataclass(frozen=True)
+class Team:
+    """Threads that work through tasks; what they compute does not depend on their number."""
+
+    pool: ThreadPoolExecutor
+    workers: int
+
+    def slices(self, task: Callable[[int, int, int], int], count: int) -> list[int]:
+        """Run task(i, a, b) on about equal pieces a:b of `count`, one a thread, in order."""
+        bounds = [count * i // self.workers for i in range(self.workers + 1)]
+        return list(self.pool.map(task, range(self.workers), bounds[:-1], bounds[1:]))
+
+    def each(self, task: Callable[[int, int], object], count: int, step: int) -> None:
+        """Run task(a, b) on pieces a:b of `step` of `count`, in any order."""
+        firsts = range(0, count, step)
+        list(self.pool.map(lambda a: task(a, min(count, a + step)), firsts))
+
+
+@dataclass(frozen=True)
+class Centres:
+    """Centres of cells: coordinates (C, d) about `middle` (d,), and |c|² (C,)."""
+
+    middle: NDArray[np.float32]
+    at: NDArray[np.float32]
+    norms: NDArray[np.float32]
+
+    def nearest(self, X: NDArray[np.float32], count: int, pool: Executor) -> NDArray[np.int32]:
+        """Find the `count` <= C nearest centres of each point (m, d), nearest first, (m, count).
+
+        Blocks of products by BLAS, O(m C d), each on one thread, so that the outcome does not
+        depend on the number of threads.
+        """
+        out = np.empty((X.shape[0], count), dtype=np.int32)
+
+        def fill(first: int) -> None:
+            products = np.empty(_TALL * _WIDE, dtype=np.float32)  # one for all blocks of a task
+            for start in range(first, min(first + _TASK, X.shape[0]), _TALL):
+                rows = slice(start, start + _TALL)
+                self._nearest(X[rows] - self.middle, out[rows], products)
+
+        list(pool.map(fill, range(0, X.shape[0], _TASK)))
+        return out
+
+    def among(self, chosen: NDArray[np.int32], X: NDArray[np.float32]) -> NDArray[np.int32]:
+        """Find which of some centres (c,) is nearest to each point (m, d), on this thread."""
+        few = Centres(self.middle, self.at[chosen], self.norms[chosen])
+        out = np.empty((X.shape[0], 1), dtype=np.int32)
+        products = np.empty(_TALL * _WIDE, dtype=np.float32)
+        for start in range(0, X.shape[0], _TALL):
+            rows = slice(start, start + _TALL)
+            few._nearest(X[rows] - self.middle, out[rows], products)
+        return chosen[out[:, 0]]
+
+    def _nearest(
+        self, Q: NDArray[np.float32], places: NDArray[np.int32], products: NDArray[np.float32]
+    ) -> None:
+        """Fill `places` (m, count) for points about the middle, through a buffer of products."""
+        values = np.full(places.shape, np.inf, dtype=np.float32)
+        places[:] = -1
+        for c in range(0, self.at.shape[0], _WIDE):
+            at = self.at[c : c + _WIDE]
+            block = products[: Q.shape[0] * at.shape[0]].reshape(Q.shape[0], at.shape[0])
+            np.matmul(Q, at.T, out=block)
+            nearest_lists.keep_smallest(block, self.norms[c : c + _WIDE], c, values, places)
+        size = np.einsum("ij,ij->i", Q, Q)
+        first = Q - self.at[places[:, 0]]
+        close = np.einsum("ij,ij->i", first, first)
+        doubtful = np.flatnonzero((close > 0) & (close < nearest_lists.DOUBTFUL * size))
+        if doubtful.size:
+            again = np.empty((doubtful.size, places.shape[1]), dtype=np.int32)
+            nearest_lists.nearest_directly(Q[doubtful], self.at, again)
+            places[doubtful] = again
+
+
+def find_centres(
+    sample: NDArray[np.float32], count: int, least: int, rng: np.random.Generator, pool: Executor
+) -> Centres:
+    """Find about `count` centres of a sample (s, d) whose cells are of similar size.
+
+    A few rounds of Lloyd's algorithm for a few centres. Cells of more than twice the mean are split
+    likewise, until only equal points are left together: that leaves no dense region to few
+    centres, and takes little where there are many. Centres that keep fewer than `least` rows of
+    the sample are dropped, all but the largest.
+    """
+    middle = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
+    first = min(count, max(_FIRST, int(np.sqrt(count))))
+    points = _lloyd(sample, first, least, rng, pool)
+    usual = max(1, sample.shape[0] // count)
+    for _ in range(_SPLITS):
+        owner = centres_about(middle, points).nearest(sample, 1, pool)[:, 0]
+        sizes = np.bincount(owner, minlength=points.shape[0])
+        large = np.flatnonzero(sizes > 2 * usual)
+        if large.size == 0:
+            break
+        order = np.argsort(owner, kind="stable")
+        ends = np.cumsum(sizes)
+        pieces = [np.delete(points, large, axis=0)]
+        for part in large:
+            own = sample[order[ends[part] - sizes[part] : ends[part]]]
+            pieces.append(_lloyd(own, int(-(-sizes[part] // usual)), least, rng, pool))
+        before, points = points.shape[0], np.concatenate(pieces)
+        if points.shape[0] == before:
+            break
+    return centres_about(middle, points)
+
+
+def _lloyd(
+    sample: NDArray[np.float32], count: int, least: int, rng: np.random.Generator, pool: Executor
+) -> NDArray[np.float32]:
+    """Up to `count` centres (c, d), from random rows."""
+    middle = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
+    points = sample[np.sort(rng.choice(sample.shape[0], min(count, sample.shape[0]), False))]
+    if points.shape[0] == 1:
+        return points
+    for _ in range(_ROUNDS):
+        owner = centres_about(middle, points).nearest(sample, 1, pool)[:, 0]
+        sizes = np.bincount(owner, minlength=points.shape[0])
+        # An empty centre is one of several equal points or far off: it goes with the small ones.
+        means = _sums(sample - middle, owner, sizes.size) / np.maximum(sizes, 1)[:, None]
+        points = (means[sizes >= min(least, int(sizes.max()))] + middle).astype(np.float32)
+    return points
+
+
+def centres_about(middle: NDArray[np.float32], points: NDArray[np.float32]) -> Centres:
+    """Points (C, d) as centres, told about `middle` (d,)."""
+    at = np.ascontiguousarray(points - middle)
+    return Centres(middle, at, np.einsum("ij,ij->i", at, at))
+
+
+def _sums(sample: NDArray[np.float32], owner: NDArray[np.int32], count: int) -> NDArray[np.float32]:
+    """Sum of the rows of each owner, (count, d), in the order of the rows."""
+    order = np.argsort(owner, kind="stable").astype(np.int32)
+    ends = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))])
+    ones = np.ones(owner.size, dtype=np.float32)
+    members = sp.csr_matrix((ones, order, ends), shape=(count, owner.size))
+    return np.asarray(members @ sample)
+
+
+def centres_of(
+    rows: Prepared, k: int, rng: np.random.Generator, layout: Layout, pool: Executor
+) -> Centres:
+    """Find centres from a random sample; none is to have fewer than about 2k points."""
+    n = rows.shape[0]
+    chosen = np.sort(rng.choice(n, size=layout.sample, replace=False))
+    least = int(np.ceil(2 * (k + 1) * layout.sample / n))
+    return find_centres(rows.gather(chosen), layout.parts, least, rng, pool)
 
 
 @dataclass(frozen=True)
@@ -148,6 +301,53 @@ def near_centres(
     return near, gaps
 
 
+@dataclass(frozen=True)
+class Sample:
+    """Some nodes (m,) with their true neighbours: coordinates (m, d), and (u, d) of u others.
+
+    `neighbours` (m, k) are rows of the others; `reach` (m,) is the distance of the farthest.
+    """
+
+    nodes: NDArray[np.int64]
+    points: NDArray[np.float32]
+    others: NDArray[np.float32]
+    neighbours: NDArray[np.intp]
+    reach: NDArray[np.float64]
+
+
+def known_neighbours(
+    rows: Prepared,
+    k: int,
+    count: int,
+    rng: np.random.Generator,
+    layout: Layout,
+    pool: Executor,
+    pieces: int | None = None,
+) -> Sample:
+    """Compare `count` random nodes, or as many as there is room for, with all points.
+
+    In several `pieces` where these may look at the points at the same time: those in memory.
+    """
+    n, d = rows.shape
+    count = max(1, min(n, count, max(50, layout.room // (16 * d * k))))
+    nodes = np.sort(rng.choice(n, size=count, replace=False))
+    # The pieces do not depend on the number of threads.
+    pieces = min(count, pieces or (_PIECES if rows.held else 1))
+    each = [
+        pool.submit(exact_streamed, rows, some, k, layout.block_bytes // pieces)
+        for some in np.array_split(nodes, pieces)
+    ]
+    found = np.concatenate([one.result()[0] for one in each])
+    ids, where = np.unique(found, return_inverse=True)
+    where = where.reshape(found.shape)
+    points, others = rows.gather(nodes), rows.gather(ids)
+    reach = np.empty(count)
+    for i in range(count):  # products have found them; only differences keep all digits
+        gap = others[where[i]].astype(np.float64) - points[i]
+        reach[i] = np.sqrt(np.einsum("ij,ij->i", gap, gap).max())
+    return Sample(nodes, points, others, where, reach)
+
+
 # Share of known neighbours that are to be compared: what is wanted, what is taken while a point is
 # compared with no more than so many, and what will do where the first takes longer than local
 # joins: microseconds a point and more for each coordinate, nanoseconds of a comparison and more.
@@ -171,37 +371,6 @@ class Borders:
     reach: NDArray[np.float32]
     shared: float
     pairs: float
-
-
-def cells_of(
-    rows: Prepared, groups: Groups, layout: Layout, team: Team
-) -> tuple[Cells, Parts, NDArray[np.int32]]:
-    """Every point in a cell; and the first cell of every centre (C,).
-
-    Cells of more than four times the usual are cut.
-    """
-    n, d = rows.shape
-    centres = groups.centres
-    assigned = np.empty((n, 1), dtype=np.int32)
-    for some in groups.bounds(rows):
-        assigned[some, 0] = groups.cell(rows[some], team)
-    parts, _ = lay_out(assigned, centres.norms.size, layout)
-    points = in_order(rows, parts, layout)
-    centre_of = assigned[parts.order[parts.starts[:-1]], 0]
-    where = np.ascontiguousarray(centres.at[centre_of] + centres.middle)
-    firsts = np.concatenate([[0], np.cumsum(-(-np.diff(parts.starts) // WIDE))])
-    panels = np.empty(firsts[-1] * WIDE * d if d <= FEW else 0, np.float32)
-    cells = Cells(points, where, parts.starts, np.empty(n, np.float32), panels, firsts[:-1])
-    team.each(lambda a, b: cell_kernels.prepare(cells, a, b), centre_of.size, _BLOCK)
-    cell_of = np.zeros(centres.norms.size, dtype=np.int32)
-    cell_of[centre_of[::-1]] = np.arange(centre_of.size - 1, -1, -1)
-    return cells, parts, cell_of
-
-
-def mean_squares(cells: Cells) -> NDArray[np.float64]:
-    """Mean of |x - centre|² in every cell."""
-    sums = np.add.reduceat(cells.sizes, cells.starts[:-1], dtype=np.float64)
-    return np.asarray(sums / np.diff(cells.starts))
 
 
 def borders_of(

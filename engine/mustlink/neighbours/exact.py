@@ -24,9 +24,9 @@ def exact_neighbours(
 ) -> Lists:
     """Find the k nearest points of each of `nodes` (m,) but itself: indices, lengths (m, k).
 
-    Blocks of distances from |p|² - 2qp; those of the nearest are measured anew by differences.
-    In double precision; of many pairs in single first, which decides of all nodes but those whose
-    list its rounding leaves in question. Ties go to the smaller index.
+    Blocks of |p|² - 2qp, the nearest measured anew by differences, O(m n d). In double precision;
+    of many pairs in single first, which decides of all nodes but those whose list its rounding
+    leaves in question. Ties go to the smaller index.
     """
     if nodes.size * float(X.shape[0]) < _COMPILED:
         return _search(X, X, nodes, k, advance, apart=True)

@@ -91,7 +91,7 @@ def knn_graph(
 
     With `search` "descent" they are found by NN-descent (Dong et al. 2011) where not all pairs are
     compared: of easy data as much in about the same time, of broad clusters .67 to .78, and its
-    kernels are compiled in every process, 16 s. It keeps to no `memory`.
+    kernels are compiled in every process, 16 s. It runs on one thread and keeps to no `memory`.
 
     `duplicates`: "keep" makes every row a node; with "merge" rows that are equal in single
     precision are one node, of which the graph tells `weights` (how many) and `rows`; copies of one

@@ -1,4 +1,4 @@
-"""How neighbours are searched: all pairs, k-d tree, cells, parts on disk, or NN-descent.
+"""How neighbours are searched: all pairs, k-d tree, cells in memory or on disk, or NN-descent.
 
 And what is decided before: where points are, and how they are compared.
 """
@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ Found = tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]
 
 
 def threads_for(n_jobs: int | None) -> int:
-    """Threads for the search by parts."""
+    """Threads for the search by cells."""
     from mustlink.kernels.blocks import workers
 
     return workers() if n_jobs is None else min(n_jobs, workers())
@@ -82,21 +81,13 @@ class Search:
         if self.descends and not compares_all(X.shape[0], X.shape[1], self.k):
             assert isinstance(X, np.ndarray)
             return self._by_descent(X)
-        if self.plan is not None and self.plan.method == "tasks":
-            assert isinstance(X, Prepared)
-            return self._by_tasks(X)
-        if self.plan is not None and self.plan.method == "partition":
-            assert isinstance(X, Prepared)
-            return self._by_parts(X)
-        if self.plan is not None and self.plan.method == "stored cells":
-            assert isinstance(X, Prepared)
-            return self._by_stored_cells(X)
-        if self.plan is not None and self.plan.method == "cells":
+        method = "brute" if self.plan is None else self.plan.method
+        if method not in ("brute", "tree"):
             return self._by_cells(X if isinstance(X, Prepared) else prepare(X, "euclidean"))
         assert isinstance(X, np.ndarray)
-        n = X.shape[0]
-        if self.plan is not None and self.plan.method == "tree":
+        if method == "tree":
             return self._by_tree(X)
+        n = X.shape[0]
         with self.recorder.stage("kNN graph") as advance:
             indices, distances = exact_neighbours(X, np.arange(n), self.k, advance)
         return indices, distances, {"method": "brute", "recall": 1.0, "recall_sample": n}
@@ -132,14 +123,16 @@ class Search:
             self.recorder.leave_out("neighbours are searched less far than usual")
 
     def _by_descent(self, X: NDArray[np.float32]) -> Found:
-        from mustlink.neighbours import descent
+        """Lists of NN-descent, on one thread: on several its lists depend on their number."""
+        from pynndescent import NNDescent
 
-        if not descent.is_compiled():
-            with self.recorder.stage("compiling kNN kernels"):
-                descent.compile_kernels()
-        with self.in_time() as (until, advance):
-            lists = descent.neighbour_lists(X, self.k + 1, self.seed, self.n_jobs, advance, until)
-            indices, distances = drop_own(*lists, np.arange(X.shape[0]))
+        with self.recorder.stage("compiling kNN kernels"):
+            tiny = np.random.default_rng(0).standard_normal((512, 8)).astype(np.float32)
+            NNDescent(tiny, n_neighbors=4, random_state=0, n_jobs=1)
+        with self.in_time():
+            found = NNDescent(X, n_neighbors=self.k + 1, random_state=self.seed, n_jobs=1)
+            nodes, lengths = found.neighbor_graph
+            indices, distances = drop_own(nodes, lengths, np.arange(X.shape[0]))
         with self.recorder.stage("kNN recall"):
             size = min(X.shape[0], max(1, self.sample))
             some = np.random.default_rng(self.seed).choice(X.shape[0], size, replace=False)
@@ -156,52 +149,34 @@ class Search:
         return indices, lengths.astype(np.float32), info
 
     def _by_cells(self, rows: Prepared) -> Found:
+        """What cells find in their share of the time, and a note where a budget chose how."""
         from mustlink.neighbours.cell_search import cell_lists
 
-        return self._found("cells", rows, cell_lists)
-
-    def _by_stored_cells(self, rows: Prepared) -> Found:
-        from mustlink.neighbours.stored_search import lists_by_disk
-
-        return self._found("stored cells", rows, partial(lists_by_disk, folder=self.folder))
-
-    def _by_tasks(self, rows: Prepared) -> Found:
-        from mustlink.neighbours.by_tasks import task_lists
-
-        assert self.executor is not None
-        search = partial(task_lists, folder=self.folder, executor=self.executor)
-        return self._found("tasks", rows, search)
-
-    def _by_parts(self, rows: Prepared) -> Found:
-        from mustlink.neighbours.partition import partition_lists
-
-        return self._found("partition", rows, partial(partition_lists, folder=self.folder))
-
-    def _found(self, method: str, rows: Prepared, lists_of: Callable[..., Found]) -> Found:
-        """What a search finds in its share of the time, and a note where a budget chose it."""
-        assert self.plan is not None
+        plan = self.plan
+        assert plan is not None
+        assert plan.layout is not None
         with self.in_time() as (until, advance):
-            indices, distances, info = lists_of(
+            indices, distances, info = cell_lists(
                 rows,
                 self.k,
                 np.random.default_rng(self.seed),
-                self.plan.layout,
+                plan.layout,
                 n_jobs=threads_for(self.n_jobs),
                 sample=self.sample,
                 deadline=until,
                 advance=advance,
+                folder=self.folder,
+                executor=self.executor if plan.method == "tasks" else None,
             )
         give_back()
-        if self.plan.lean:
-            where = {"partition": " on disk", "stored cells": " on disk", "tasks": " by tasks"}.get(
-                method, ""
-            )
-            why = "" if method == "tasks" else ", as a memory was named"
+        if plan.lean:
+            where = {"stored cells": " on disk", "tasks": " by tasks"}.get(plan.method, "")
+            why = "" if plan.method == "tasks" else ", as a memory was named"
             self.recorder.note(
                 f"kNN graph: found in {info['parts']} parts{where} and weighted in single "
                 f"precision{why}; recall {info['recall']:.3f}"
             )
-        return indices, distances, {"method": method, **info}
+        return indices, distances, {"method": plan.method, **info}
 
 
 def planned(

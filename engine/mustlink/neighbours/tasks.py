@@ -1,101 +1,110 @@
-"""Tasks of the search over cells: functions of files and ranges, for any process, done even twice.
+"""The search by cells on disk as tasks of an executor: processes of this machine or of several.
 
-Every task reads what earlier passes have finished, and returns what it finds or puts it into a file
-of its own.
+Files in a folder are seen by all workers: points, what is known of cells, lists. A file is written
+by one process, whole, before any other is told of it, or it is put in place when it is whole: a
+task that is done twice, by a worker that was lost and by another, or half, changes nothing that is
+read. A task finds the final lists of a block of cells that follow each other: no lists are merged.
+What is found depends on no worker, and on no number of them.
 """
 
 from __future__ import annotations
 
+import os
+import pickle
+import shutil
+import tempfile
+import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.cost.stored_neighbours import StoredLayout
-from mustlink.neighbours.cells import Borders, Groups
-from mustlink.neighbours.parts import Centres
+from mustlink.deadline import Deadline
+from mustlink.errors import MustlinkError
+from mustlink.neighbours.cell_blocks import CellSearch, finish
+from mustlink.neighbours.cell_rows import CellRows, ListsFile, Scratch, SomeLists, Store
+from mustlink.neighbours.cell_search import Passes
+from mustlink.neighbours.cells import Groups, Sample, Team, known_neighbours
 from mustlink.neighbours.points_by_rows import Prepared
-from mustlink.neighbours.refine import Team
-from mustlink.neighbours.scratch import Scratch, save_arrays, save_whole, saved
-from mustlink.neighbours.stored_cells import CellRows
-from mustlink.neighbours.stored_lists import SomeLists, StoredSearch, finish
 from mustlink.space.scratch_file import NamedFile
 
-_LISTS = ("near", "around", "gaps")  # of groups
+_REMOVALS = 3  # of a folder: a worker that was given up may have written during the first
+_PIECES = 4  # of the sample: each is compared with all points
+
+
+# ---------------------------------------------------------------- files that workers share
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Points in a dataset of an HDF5 file: every process opens it for itself."""
+
+    path: str
+    name: str
+    shape: tuple[int, int]
+    chunks: tuple[int, ...] | None
+
+    def __getitem__(self, rows: slice) -> Any:
+        """Rows a:b."""
+        import h5py
+
+        with h5py.File(self.path, "r") as file:
+            return file[self.name][rows]
+
+
+@dataclass(frozen=True)
+class KeptRows:
+    """Points (n, d) in single precision in a file of the shared folder."""
+
+    path: Path
+    shape: tuple[int, int]
+
+    def __getitem__(self, rows: slice) -> NDArray[np.float32]:
+        """Rows a:b."""
+        first, stop, _ = rows.indices(self.shape[0])
+        d = self.shape[1]
+        found = np.fromfile(self.path, np.float32, (stop - first) * d, offset=4 * d * first)
+        return found.reshape(-1, d)
 
 
 @dataclass(frozen=True)
 class Folder:
-    """What all tasks of a search for the k nearest share: files, and sizes."""
+    """What all tasks of a search share: files, and sizes."""
 
     path: Path
     layout: StoredLayout
 
-    @property
-    def points(self) -> Path:
-        """Coordinates by node."""
-        return self.path / "points"
+    def save(self, name: str, value: Any) -> None:
+        """Tell all workers of something."""
+        self._whole(self.path / name, lambda file: pickle.dump(value, file, protocol=5))
 
-    @property
-    def limits(self) -> Path:
-        """Last squared lengths of the lists within cells, by node."""
-        return self.path / "limits"
-
-    def save_groups(self, groups: Groups) -> None:
-        """Tell who is whose cell."""
-        parts = {"centres": groups.centres, "heads": groups.heads}
-        arrays = {f"{a}_{b}": c for a, one in parts.items() for b, c in vars(one).items()}
-        lists = {name: getattr(groups, name) for name in _LISTS}
-        save_arrays(self.path / "groups.npz", far=groups.far, **lists, **arrays)
-
-    def groups(self) -> Groups:
-        """Who is whose cell."""
-        found = saved(self.path / "groups.npz")
-        centres, heads = (
-            Centres(*(found[f"{name}_{part}"] for part in ("middle", "at", "norms")))
-            for name in ("centres", "heads")
-        )
-        near, around, gaps = (found[name] for name in _LISTS)
-        return Groups(centres, heads, near, around, gaps, float(found["far"]))
-
-    def save_cells(self, search: StoredSearch) -> None:
-        """Tell where cells lie."""
-        cells = search.cells
-        k, d = search.k, cells.shape[1]
-        save_arrays(self.path / "cells.npz", starts=cells.starts, centres=cells.centres, k=k, d=d)
-
-    def save_borders(self, borders: Borders) -> None:
-        """Tell how far visits reach."""
-        save_arrays(self.path / "borders.npz", **vars(borders))
-
-    def save_used(self, used: NDArray[np.int32]) -> None:
-        """Tell who is visited."""
-        save_arrays(self.path / "used.npz", used=used)
+    def load(self, name: str) -> Any:
+        """What workers were told: by this search, to which alone the folder belongs."""
+        with open(self.path / name, "rb") as file:
+            return pickle.load(file)
 
     @contextmanager
-    def search(self, team: Team) -> Iterator[StoredSearch]:
-        """Where cells lie, and their points."""
-        found = saved(self.path / "cells.npz")
-        k, d = int(found["k"]), int(found["d"])
-        with Scratch(None, int(found["starts"][-1]), d, NamedFile(self.points)) as file:
-            cells = CellRows(file, found["starts"], found["centres"])
-            yield StoredSearch(cells, k, self.layout, team)
-
-    def read_borders(self, search: StoredSearch) -> None:
-        """What the visits are found from."""
-        known = saved(self.path / "borders.npz")
-        numbers = float(known["shared"]), float(known["pairs"])
-        search.borders = Borders(known["near"], known["gaps"], known["reach"], *numbers)
-        search.limits = np.asarray(np.memmap(self.limits, np.float32, "c"))
-
-    def read_used(self, search: StoredSearch) -> None:
-        """Who is visited."""
-        search.used = saved(self.path / "used.npz")["used"]
+    def search(self, *known: str) -> Iterator[CellSearch]:
+        """Where cells lie, their points, and what else is `known`; on one thread."""
+        starts, centres, k = self.load("cells")
+        n, d = int(starts[-1]), centres.shape[1]
+        with ThreadPoolExecutor(1) as pool:
+            store = Scratch(None, n, d, NamedFile(self.path / "points"))
+            cells, layout = CellRows(store, starts, centres), self.layout
+            search = CellSearch(cells, k, Team(pool, 1), layout.chunk, layout.desks)
+            for name in known:
+                setattr(search, name, self.load(name))
+            if known:  # of which only some are looked at
+                search.limits = np.load(self.path / "limits.npy", mmap_mode="c")
+            yield search
+            store.close()
 
     def lists(self, after: str, some: slice) -> Path:
         """Where the lists of some cells are after a pass."""
@@ -104,12 +113,34 @@ class Folder:
     def save_lists(self, after: str, some: slice, lists: SomeLists) -> None:
         """Keep the lists of some cells."""
         both = np.stack([lists[0], lists[1].view(np.int32)])
-        save_whole(self.lists(after, some), lambda file: np.save(file, both))
+        self._whole(self.lists(after, some), lambda file: np.save(file, both))
 
     def read_lists(self, after: str, some: slice) -> SomeLists:
         """Lists of some cells after a pass."""
         indices, squared = np.load(self.lists(after, some))
         return indices, squared.view(np.float32)
+
+    @staticmethod
+    def _whole(path: Path, save: Callable[[IO[bytes]], None]) -> None:
+        """Write a file that is there whole or not at all."""
+        temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.tmp")
+        with open(temporary, "wb") as file:
+            save(file)
+        os.replace(temporary, path)
+
+
+@contextmanager
+def shared_folder(where: Any) -> Iterator[Path]:
+    """A folder for files of the tasks, which goes at the end."""
+    path = Path(tempfile.mkdtemp(prefix=".mustlink-", dir=where)).absolute()
+    try:
+        yield path
+    finally:
+        for _ in range(_REMOVALS):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+# ---------------------------------------------------------------- tasks, for any process
 
 
 def alone(task: Callable[..., Any], *given: Any) -> Any:
@@ -120,21 +151,16 @@ def alone(task: Callable[..., Any], *given: Any) -> Any:
         return task(*given)
 
 
-@contextmanager
-def _one() -> Iterator[Team]:
-    with ThreadPoolExecutor(1) as pool:
-        yield Team(pool, 1)
-
-
 def assign(folder: Folder, rows: Prepared, some: slice) -> NDArray[np.int32]:
     """Centres whose cells some rows are in."""
-    with _one() as team:
-        return folder.groups().cell(rows[some], team)
+    with ThreadPoolExecutor(1) as pool:
+        found: NDArray[np.int32] = folder.load("groups").cell(rows[some], Team(pool, 1))
+        return found
 
 
 def within(folder: Folder, some: slice) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Fill lists with the nearest of the own cell; last squared lengths, and what cells measure."""
-    with _one() as team, folder.search(team) as search:
+    with folder.search() as search:
         lists, limits, mean = search.within(some)
         folder.save_lists("within", some, lists)
         return limits, mean
@@ -142,17 +168,158 @@ def within(folder: Folder, some: slice) -> tuple[NDArray[np.float32], NDArray[np
 
 def visits(folder: Folder, some: slice) -> NDArray[np.int32]:
     """By how many members of some cells each of those near is visited."""
-    with _one() as team, folder.search(team) as search:
-        folder.read_borders(search)
+    with folder.search("borders") as search:
         return search.visits(some)
 
 
 def finished(folder: Folder, some: slice) -> None:
     """Finish the lists of a block of cells."""
     lists = folder.read_lists("within", some)
-    with _one() as team, folder.search(team) as search:
-        folder.read_borders(search)
-        folder.read_used(search)
+    with folder.search("borders", "used") as search:
         for _ in finish(search, some, lists):
             pass
     folder.save_lists("finished", some, lists)
+
+
+# ---------------------------------------------------------------- who hands them out
+
+
+class TaskPasses(Passes):
+    """Passes whose pieces are tasks of an executor; this process computes in between.
+
+    Files: n (4d + 16k) bytes, and 4d a point more unless points are in an HDF5 file.
+    """
+
+    def __init__(self, executor: Executor, folder: Path, layout: StoredLayout, team: Team) -> None:
+        super().__init__(layout.cells, team, folder, layout.block)
+        self._shared, self._work = Folder(folder, layout), _Work(executor)
+
+    def given(self, rows: Prepared) -> Prepared:
+        """The points in their HDF5 file, or in a copy."""
+        source, (n, d) = rows.source, rows.shape
+        file = getattr(source, "file", None)
+        if file is not None and getattr(file, "filename", None) and hasattr(source, "name"):
+            path = os.path.abspath(os.fsdecode(file.filename))
+            return replace(rows, source=StoredRows(path, source.name, (n, d), source.chunks))
+        copy = self.folder / "rows"
+        with open(copy, "wb") as kept:
+            for _, block in rows.blocks(self.sizes.block_bytes):
+                block.tofile(kept)
+        return Prepared(KeptRows(copy, (n, d)), "euclidean", None, rows.size * rows.unit)
+
+    def known(self, rows: Prepared, k: int, count: int, rng: np.random.Generator) -> Sample:
+        """True neighbours of some nodes."""
+        with _one_line():
+            return known_neighbours(rows, k, count, rng, self.sizes, self._work, _PIECES)
+
+    def cells(self, rows: Prepared, groups: Groups) -> Iterator[tuple[slice, NDArray[np.int32]]]:
+        """Yield some rows and the centres whose cells they are in."""
+        self._shared.save("groups", groups)
+        ranges = groups.bounds(rows)
+        found = self._work.each(partial(assign, self._shared, rows), ranges)
+        return zip(ranges, found, strict=True)
+
+    def store(self, n: int, d: int) -> Store:
+        """A file for the points that workers see."""
+        self._points = NamedFile(self.folder / "points", 4 * n * d)
+        return Scratch(None, n, d, self._points)
+
+    def within(self, search: CellSearch, lists: ListsFile) -> Iterator[float]:
+        """Fill lists with the nearest of the own cell, each block's in a file."""
+        self._points.settle()
+        self._shared.save("cells", (search.cells.starts, search.cells.centres, search.k))
+        search.mean = np.empty(search.counts.size)
+        search.limits = np.empty(lists.shape[0], dtype=np.float32)
+        for some, found in self._each(within, search):
+            search.limits[search.rows(some)], search.mean[some] = found
+            yield some.stop / search.counts.size
+        np.save(self.folder / "limits.npy", search.limits)
+
+    def visits(self, search: CellSearch) -> Iterator[float]:
+        """Find who is visited."""
+        self._shared.save("borders", search.borders)
+        search.used = np.zeros(search.borders.near.shape, dtype=np.int32)
+        for some, found in self._each(visits, search) if search.used.size else ():
+            search.used[some] = found
+            yield some.stop / search.counts.size
+        self._shared.save("used", search.used)
+
+    def finish(
+        self,
+        search: CellSearch,
+        lists: ListsFile,
+        short: list[NDArray[np.int64]],
+        deadline: Deadline,
+    ) -> Iterator[float]:
+        """Finish the lists of every block, and take them."""
+        done = self._each(finished, search)
+        for some in search.cells.ranges(self.block):
+            if deadline.is_over:
+                done.close()
+                found = self._shared.read_lists("within", some)
+                search.settle(found, 0)
+            else:
+                next(done)
+                found = self._shared.read_lists("finished", some)
+                for after in ("within", "finished"):
+                    self._shared.lists(after, some).unlink(missing_ok=True)
+            self.keep(lists, short, search.rows(some).start, found)
+            del found
+            yield some.stop / search.counts.size
+
+    def _each(self, task: Callable[..., Any], search: CellSearch) -> Any:
+        """Yield every block of cells and what the task finds of it."""
+        blocks = search.cells.ranges(self.block)
+        found = self._work.each(partial(task, self._shared), blocks)
+        try:
+            yield from zip(blocks, found, strict=True)
+        finally:
+            found.close()
+
+
+@dataclass(frozen=True)
+class _Work(Executor):
+    """Tasks on one thread each."""
+
+    executor: Executor
+
+    def submit(self, task: Callable[..., Any], /, *given: Any, **_: Any) -> Future[Any]:
+        """Begin one task."""
+        return self.executor.submit(alone, task, *given)
+
+    def each(self, task: Callable[..., Any], given: list[slice]) -> Any:
+        """Run task(one) for each; yields results in this order."""
+        futures = [self.submit(task, one) for one in given]
+        try:
+            for future in futures:
+                with _one_line():
+                    found = future.result()
+                yield found
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """MustlinkError in one line where a task has failed, wherever it ran."""
+    try:
+        yield
+    except MustlinkError:
+        raise
+    except FileNotFoundError as error:
+        raise MustlinkError(
+            f"executor: a worker does not find {error.filename}; all workers must see the points' "
+            "file and the folder for temporary files at the same path"
+        ) from error
+    except CancelledError as error:
+        raise MustlinkError(
+            "executor: a task of the neighbour search was cancelled, as when the scheduler ends; "
+            "see that it runs, and run again"
+        ) from error
+    except Exception as error:
+        words = " ".join(str(error).split())
+        raise MustlinkError(
+            f"executor: a task of the neighbour search failed ({type(error).__name__}: {words}); "
+            "look at the workers' logs and run again"
+        ) from error

@@ -31,7 +31,7 @@ from mustlink.cost.method_cost import (
 from mustlink.cost.neighbour_plan import knn_plan
 from mustlink.cost.process_memory import PROGRAM, size_text
 from mustlink.cost.rates import START, duration, rival_seconds
-from mustlink.cost.search_time import cells_work, parts_work, tree_work
+from mustlink.cost.search_time import cells_work, tree_work
 from mustlink.cost.stored_neighbours import stored_knn_plan
 from mustlink.deadline import duration_text
 from mustlink.errors import InputError
@@ -326,7 +326,6 @@ class _Asked:
         work = {
             "brute": n * n * (d + 130.0) / 130.0,
             "tree": tree_work(n, d, k),
-            "partition": parts_work(n, d, k),
         }
         method, on_disk = plan.method.removeprefix("stored "), plan.method == "stored cells"
         amount = cells_work(n, d, k) if method == "cells" else work[method]

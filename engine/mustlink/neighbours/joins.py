@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,34 +12,13 @@ from numpy.typing import NDArray
 from mustlink.cost.neighbour_graph import Layout, lists_of
 from mustlink.deadline import NEVER, Deadline
 from mustlink.kernels import local_joins
-from mustlink.neighbours.exact import exact_streamed
-from mustlink.neighbours.parts import Sample
-from mustlink.neighbours.points_by_rows import Prepared
-from mustlink.neighbours.scratch import Coordinates
+from mustlink.neighbours.cells import Sample, Team
 
 TARGET = 0.99  # recall at which refinement stops
 _SWEEPS = 12  # at most
 _RENUMBERED = 1 << 20  # lists whose entries are renumbered at once
 _GAIN = 2e-5  # recall for each pair compared, a point: no sweep after one that gained less
 _PASS = 50  # pairs whose comparison takes as long as a sweep in which nothing is new
-
-
-@dataclass(frozen=True)
-class Team:
-    """Threads that work through tasks; what they compute does not depend on their number."""
-
-    pool: ThreadPoolExecutor
-    workers: int
-
-    def slices(self, task: Callable[[int, int, int], int], count: int) -> list[int]:
-        """Run task(i, a, b) on about equal pieces a:b of `count`, one a thread, in order."""
-        bounds = [count * i // self.workers for i in range(self.workers + 1)]
-        return list(self.pool.map(task, range(self.workers), bounds[:-1], bounds[1:]))
-
-    def each(self, task: Callable[[int, int], object], count: int, step: int) -> None:
-        """Run task(a, b) on pieces a:b of `step` of `count`, in any order."""
-        firsts = range(0, count, step)
-        list(self.pool.map(lambda a: task(a, min(count, a + step)), firsts))
 
 
 @dataclass(frozen=True)
@@ -73,13 +51,13 @@ class Joins:
     sweep costs what the one before has changed. Later groups see what earlier ones found.
     """
 
-    def __init__(self, lists: Lists, k: int, layout: Layout, coordinates: Coordinates) -> None:
+    def __init__(self, lists: Lists, k: int, layout: Layout, points: Any) -> None:
         n = lists.indices.shape[0]
         _, self._wide, told = lists_of(n, k)
         most = self._wide + told
         self.compared = 0
-        self._lists, self._coordinates = lists, coordinates
-        self._group = layout.group(n, coordinates.width, k)
+        self._lists, self._points = lists, points
+        self._group = layout.group(n, points.shape[1], k)
         self._pairs_each = most * (most - 1) // 2
         self._reverse = np.empty((n, told), np.int32)
         self._count = np.zeros(n, np.int32)
@@ -119,13 +97,12 @@ class Joins:
 
         if sum(team.slices(gather, count)) == 0:
             return 0
-        points, places = self._coordinates.near(ids, sizes)
         compared = [0] * team.workers
 
         def join(i: int, a: int, b: int) -> int:
             mine = slice(a * each, b * each)
             kept, compared[i] = local_joins.join(
-                points, places[a:b], ids[a:b], sizes[a:b], lists.squared,
+                self._points, ids[a:b], sizes[a:b], lists.squared,
                 self._pairs[mine], self._squared[mine],
             )  # fmt: skip
             return int(kept)
@@ -198,14 +175,14 @@ def refine(
     lists: Lists,
     k: int,
     layout: Layout,
-    coordinates: Coordinates,
+    points: NDArray[np.float32],
     known: Sample,
     team: Team,
     deadline: Deadline,
     advance: Callable[[float], None],
 ) -> Refined:
-    """Local joins while they pay."""
-    joins = Joins(lists, k, layout, coordinates)
+    """Local joins of lists of points (n, d) while they pay."""
+    joins = Joins(lists, k, layout, points)
     refined = Refined(lists.indices.shape[0], [measured_recall(lists, k, known)])
     while refined.go_on(deadline):
         for done in joins.sweep(team):
@@ -229,45 +206,3 @@ def in_rows(
         local_joins.reorder(values, order, np.zeros(order.size, dtype=np.bool_))
     local_joins.order_ties(indices, squared)
     return indices, squared
-
-
-def distances_of(
-    rows: Prepared,
-    indices: NDArray[np.int32],
-    squared: NDArray[np.float32],
-    layout: Layout,
-    unit: float,
-) -> NDArray[np.float32]:
-    """Distances (n, k) of full lists, in place of squares of points that were scaled by `unit`."""
-    _complete(rows, indices, squared, layout)
-    distances: NDArray[np.float32] = np.sqrt(squared, out=squared)
-    if unit != 1:
-        distances /= np.float32(unit)
-    return distances
-
-
-def _complete(
-    rows: Prepared, indices: NDArray[np.int32], squared: NDArray[np.float32], layout: Layout
-) -> None:
-    """Fill lists that are not full, of points in small parts only, by comparing them with all."""
-    k = indices.shape[1]
-    short = np.flatnonzero(indices[:, -1] < 0)
-    batch = max(1, min(2048, layout.block_bytes // (8 * k * rows.shape[1])))
-    for a in range(0, short.size, batch):
-        nodes = short[a : a + batch]
-        indices[nodes], squared[nodes] = full_lists(rows, nodes, k, layout)
-
-
-def full_lists(
-    rows: Prepared, nodes: NDArray[np.integer], k: int, layout: Layout
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Lists of some nodes (m,) compared with all: numbers, squared lengths (m, k)."""
-    found, _ = exact_streamed(rows, nodes, k, layout.block_bytes)
-    gap = rows.gather(found.ravel()).reshape(*found.shape, -1)
-    gap = gap - rows.gather(nodes)[:, None, :]
-    lengths = np.einsum("ijk,ijk->ij", gap, gap)
-    by_length = np.lexsort((found, lengths), axis=1)
-    return (
-        np.take_along_axis(found, by_length, axis=1),
-        np.take_along_axis(lengths, by_length, axis=1),
-    )
