@@ -10,7 +10,7 @@ import oracles
 from mustlink.constraints import Constraints, closure
 from mustlink.constraints.label_groups import DENSE_CORE
 from mustlink.errors import InputError
-from mustlink.kernels.union_find import union_find
+from mustlink.kernels.graph_walk import union_find
 
 
 @st.composite

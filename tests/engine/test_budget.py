@@ -21,7 +21,7 @@ from mustlink.cost.process_memory import PROGRAM, Budget, parse_size, peak_bytes
 from mustlink.eigen.lobpcg import Lobpcg, lobpcg
 from mustlink.eigen.plain_solve import default_tolerance
 from mustlink.errors import InputError
-from mustlink.kernels.permuted_matrix import scaled_permutation
+from mustlink.kernels.spmm import scaled_permutation
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.neighbours import knn_graph
 from mustlink.neighbours.points_by_rows import is_rows

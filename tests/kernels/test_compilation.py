@@ -8,7 +8,7 @@ from pathlib import Path
 ENGINE = Path(__file__).resolve().parents[2] / "engine"
 CODE = """
 import numpy as np
-from mustlink.kernels.row_sort import sort_row
+from mustlink.kernels.row_hash import sort_row
 columns, values = np.array([7, 3, 5], dtype=np.int32), np.array([0.7, 0.3, 0.5])
 sort_row(columns, values, 0, 3)
 print(columns.tolist(), values.tolist(), sum(sort_row.stats.cache_hits.values()))

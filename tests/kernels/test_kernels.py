@@ -6,23 +6,24 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mustlink.kernels import column_steps, loops
-from mustlink.kernels.disjoint_sum import disjoint_sum
-from mustlink.kernels.group_sums import group_sums, hand_out
-from mustlink.kernels.nearest_centre import nearest_centre
-from mustlink.kernels.permuted_matrix import scaled
-from mustlink.kernels.row_cuts import row_cuts
-from mustlink.kernels.row_sort import sort_row
+from mustlink.kernels import blocks as column_steps
+from mustlink.kernels import loops
+from mustlink.kernels.aggregated_matrix import strong_links
+from mustlink.kernels.block_moves import row_cuts
+from mustlink.kernels.blocks import group_sums, hand_out
+from mustlink.kernels.graph_walk import union_find
+from mustlink.kernels.nearest_lists import nearest_centre
+from mustlink.kernels.row_hash import sort_row
 from mustlink.kernels.spmm import (
     add_product,
     chebyshev_step,
+    disjoint_sum,
     jacobi_step,
     residual,
+    scaled,
     spmm,
     spmm_axpby,
 )
-from mustlink.kernels.strong_links import strong_links
-from mustlink.kernels.union_find import union_find
 
 # fastmath may reorder the sums of a row: a few roundings of the type.
 RTOL = {np.float32: 1e-5, np.float64: 1e-13}

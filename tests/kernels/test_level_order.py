@@ -7,7 +7,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 import cases
 from mustlink.graph import order
-from mustlink.kernels.level_order import level_order
+from mustlink.kernels.graph_walk import level_order
 
 
 def graphs():

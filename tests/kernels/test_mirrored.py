@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import mustlink as ml
 from mustlink.errors import InputError
 from mustlink.graph import graph
-from mustlink.kernels import mirrored
+from mustlink.kernels import symmetric_lists as mirrored
 
 
 def random_matrix(n, density, seed):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from mustlink.kernels import near_tiles as tiles
+from mustlink.kernels import tiles
 
 
 @pytest.mark.parametrize("shape", [(16, 8), (8, 4), (4, 4)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mustlink.kernels import nearest_outside as kernel
+from mustlink.kernels import nearest_lists as kernel
 
 
 def cases():

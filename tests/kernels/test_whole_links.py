@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mustlink.kernels.whole_links import whole_links
+from mustlink.kernels.aggregated_matrix import whole_links
 
 UNIT = 2.0**40
 

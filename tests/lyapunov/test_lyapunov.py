@@ -14,8 +14,7 @@ import mustlink as ml
 import oracles
 from cases import KINDS, random_constraints, random_graph
 from mustlink.errors import DoubtfulResultWarning, InputError
-from mustlink.kernels.diffused_columns import diffused_columns, workspace
-from mustlink.kernels.similarity_adjustment import adjust
+from mustlink.kernels.diffused_columns import adjust, diffused_columns, workspace
 from mustlink.lyapunov import equation, filters, sources
 from mustlink.lyapunov import fields as local
 from mustlink.lyapunov import pair_propagation as solve

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from cases import random_graph
 from mustlink.errors import InputError
 from mustlink.graph.graph import Graph
-from mustlink.kernels.lanczos_steps import mix, next_term
-from mustlink.kernels.sampled_product import sampled_product
+from mustlink.kernels.blocks import mix, next_term
+from mustlink.kernels.spmm import sampled_product
 from mustlink.lyapunov.equation import LyapunovProblem, residual
 from mustlink.lyapunov.fields import LowRankField
 from mustlink.lyapunov.krylov import convergence, solve_batches, solve_krylov

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
 from mustlink.cost.neighbour_graph import cell_layout
-from mustlink.kernels import nearest_cell
+from mustlink.kernels import cells as nearest_cell
 from mustlink.neighbours.cell_search import cell_lists
 from mustlink.neighbours.cells import Team, centres_of, grouped, near_centres
 from mustlink.neighbours.points_by_rows import prepare

@@ -16,7 +16,7 @@ from mustlink.cost.neighbour_graph import cell_layout, lists_of
 from mustlink.cost.neighbour_plan import knn_plan
 from mustlink.cost.search_time import cells_work
 from mustlink.deadline import Deadline
-from mustlink.kernels import local_joins
+from mustlink.kernels import nearest_lists as local_joins
 from mustlink.neighbours import cell_search, knn_graph
 from mustlink.neighbours.cells import Team
 from mustlink.neighbours.exact import exact_neighbours

@@ -5,8 +5,7 @@ import pytest
 from scipy import ndimage
 
 import oracles
-from mustlink.kernels.region_merging import borders, merged
-from mustlink.kernels.watershed import flood, minima
+from mustlink.kernels.region_merging import borders, flood, merged, minima
 from mustlink.regions.region_cut import (
     Merging,
     colour_words,

@@ -26,7 +26,7 @@ import oracles
 from mustlink import E2CP, SRCP, NCut
 from mustlink.eigen.solver import smallest_pairs
 from mustlink.graph import Graph
-from mustlink.kernels.keyed_normals import normals
+from mustlink.kernels.blocks import normals
 from mustlink.lyapunov import pair_propagation
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov

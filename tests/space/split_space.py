@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mustlink.kernels.keyed_normals import normals
+from mustlink.kernels.blocks import normals
 from mustlink.space import Dots, Gram, GroupSums, Space
 
 

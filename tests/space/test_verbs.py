@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from mustlink.kernels import blocks, column_steps
-from mustlink.kernels.keyed_normals import normals
+from mustlink.kernels import blocks
+from mustlink.kernels import blocks as column_steps
+from mustlink.kernels.blocks import normals
 from mustlink.space import Dots, Gram, GroupSums, LocalSpace, disk
 from mustlink.space.disk import DiskSpace
 from split_space import SplitSpace, division, gather, scatter

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mustlink.kernels import column_steps, loops, spmm
+from mustlink.kernels import blocks as column_steps
+from mustlink.kernels import loops, spmm
 from mustlink.kernels.blocks import Pieces
 from mustlink.space import LocalSpace
 

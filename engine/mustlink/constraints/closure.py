@@ -203,7 +203,7 @@ class Statements:
     @cached_property
     def grouped(self) -> tuple[Ints, Bools]:
         """Group of every compact node and the must-links refused between two classes."""
-        from mustlink.kernels.union_find import union_find
+        from mustlink.kernels.graph_walk import union_find
 
         group, refused = union_find(self.nodes.size, self.left, self.right, self.seed)
         return group, refused
@@ -274,7 +274,7 @@ class MustTrees:
     @classmethod
     def of(cls, links: Ints, group: Ints) -> Self:
         """Of links (e, 2) among n nodes in groups (n,) that are named by one of their members."""
-        from mustlink.kernels.tree_paths import tree_sizes
+        from mustlink.kernels.graph_walk import tree_sizes
 
         n = group.size
         tops = np.unique(group)
@@ -294,7 +294,7 @@ class MustTrees:
 
     def passing(self, pairs: Ints) -> Ints:
         """How many pairs (p, 2), each within a group, every branch (n,) parts."""
-        from mustlink.kernels.tree_paths import passing
+        from mustlink.kernels.graph_walk import passing
 
         return passing(self.above, self.depth, pairs)
 
@@ -331,7 +331,7 @@ def outvoted(said: Statements) -> tuple[Bools, Bools]:
     parts between its ends. Cost O(m log m) and the lengths of the paths, a few times; O(m) where
     nothing is contradicted.
     """
-    from mustlink.kernels.tree_paths import highest
+    from mustlink.kernels.graph_walk import highest
 
     links = np.column_stack([said.left, said.right])
     out, open_ = np.zeros(len(links), dtype=np.bool_), np.zeros(len(said.cannot), dtype=np.bool_)

@@ -22,7 +22,7 @@ def component_labels(affinity: sp.csr_matrix) -> NDArray[np.int32]:
         pattern = sp.csr_matrix((ones, affinity.indices, affinity.indptr), shape=affinity.shape)
         _, raw = connected_components(pattern, directed=True, connection="strong")
         return renumber_by_size(raw)
-    from mustlink.kernels.union_find import smallest_members
+    from mustlink.kernels.graph_walk import smallest_members
 
     first = smallest_members(affinity.indptr, affinity.indices)
     sizes = np.bincount(first, minlength=first.size)

@@ -154,7 +154,7 @@ class Graph:
 
     def cluster_weights(self, clusters: NDArray[np.int64], k: int) -> NDArray[np.float64]:
         """Weights between clusters (n,), -1 for none, and how many entries have them, (2, k, k)."""
-        from mustlink.kernels.cluster_links import cluster_links
+        from mustlink.kernels.block_moves import cluster_links
 
         found = np.zeros((2, k, k))
         cluster_links(self.affinity, clusters, found)
@@ -197,7 +197,7 @@ def _surely_symmetric(W: sp.csr_matrix) -> bool:
     """Whether W is known to be symmetric; of small matrices nothing is known."""
     if W.nnz < _MANY:
         return False
-    from mustlink.kernels.mirrored import is_symmetric
+    from mustlink.kernels.symmetric_lists import is_symmetric
 
     return is_symmetric(W)
 

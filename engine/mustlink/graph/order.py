@@ -19,7 +19,7 @@ def cuthill_mckee(affinity: sp.csr_matrix) -> NDArray[np.int64]:
     if affinity.nnz < _FEW:
         order = reverse_cuthill_mckee(affinity, symmetric_mode=True)
     else:
-        from mustlink.kernels.level_order import level_order
+        from mustlink.kernels.graph_walk import level_order
 
         order = level_order(affinity.indptr, affinity.indices)[::-1]
     return np.ascontiguousarray(order, dtype=np.int64)

@@ -105,7 +105,7 @@ class RowBuckets:
 
     def add(self, rows: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]) -> None:
         """Add entries (m,) each, in any order."""
-        from mustlink.kernels.row_buckets import deal
+        from mustlink.kernels.symmetric_lists import deal
 
         for first in range(0, rows.size, ENTRIES):
             part = slice(first, first + ENTRIES)
@@ -129,7 +129,7 @@ class RowBuckets:
 
         `beside` adds records to those that were dealt out to some rows.
         """
-        from mustlink.kernels.row_buckets import into_rows
+        from mustlink.kernels.symmetric_lists import into_rows
 
         place = np.full(self.n_rows, -1, dtype=np.int32)
         for b, (first, stop) in enumerate(zip(self._first[:-1], self._first[1:], strict=True)):

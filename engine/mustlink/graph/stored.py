@@ -218,7 +218,7 @@ class StoredGraph:
 
     def cluster_weights(self, clusters: NDArray[np.int64], k: int) -> NDArray[np.float64]:
         """See `Graph.cluster_weights`; a pass over the graph."""
-        from mustlink.kernels.cluster_links import cluster_links
+        from mustlink.kernels.block_moves import cluster_links
 
         found = np.zeros((2, k, k))
         for block in self.blocks():
@@ -319,8 +319,8 @@ def survey(
     Memory: a block of rows, and 4 bytes a node for the components. Symmetry is tested by a random
     form xᵀWy − yᵀWx, which is 0 for symmetric W alone.
     """
+    from mustlink.kernels.graph_walk import flatten
     from mustlink.kernels.stored_rows import look
-    from mustlink.kernels.union_find import flatten
 
     n = graph.n_nodes
     parent = np.arange(n, dtype=np.int32)

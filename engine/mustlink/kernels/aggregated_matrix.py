@@ -7,9 +7,10 @@ from typing import Any
 import numba as nb
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from mustlink.kernels.loops import loop
-from mustlink.kernels.row_sort import sort_row
+from mustlink.kernels.row_hash import sort_row
 
 _ONE = np.uint64(1)
 _SEQUENCE = np.uint64(0x03F79D71B4CB0A89)  # its 64 runs of 6 bits are all different
@@ -128,3 +129,290 @@ def aggregated(matrix: sp.csr_matrix, P: sp.csr_matrix, *, complement: bool) -> 
     found.indptr, found.indices, found.data = rows.astype(kind), columns, values
     found.has_sorted_indices = True
     return found
+
+
+# --- Nodes of a graph that is read by blocks of rows put together along their strong links
+#
+# Standard aggregation (Vaněk, Mandel & Brezina 1996) as pyamg does it: a node whose strong
+# neighbours are all free makes a group with them, others join a group of a neighbour, what is left
+# makes groups of its own. Rows are taken in order, so that a pass over the graph does each step.
+
+
+FREE, LEFT = -1, -2  # no group yet, and no group ever
+_JOINED = -3  # less the group: nodes that joined it make it no larger for others
+
+
+@nb.njit(cache=True, nogil=True)
+def heaviest(indptr: Any, indices: Any, data: Any, first: Any, scale: Any, found: Any) -> None:
+    """The largest scale_i·w_ij·scale_j off the diagonal of every row of a block, into (n,)."""
+    for r in range(indptr.size - 1):
+        i = first + r
+        most = nb.float32(0)
+        for q in range(indptr[r], indptr[r + 1]):
+            if indices[q] != i:
+                most = max(most, data[q] * scale[indices[q]])
+        found[i] = most * scale[i]
+
+
+@nb.njit(cache=True, nogil=True, inline="always")
+def _is_strong(i: Any, j: Any, w: Any, scale: Any, most: Any, share: Any) -> Any:
+    link = scale[i] * w * scale[j]  # 0 to nodes that are taken out
+    return j != i and link > 0 and link >= share * min(most[i], most[j])
+
+
+@nb.njit(cache=True, nogil=True)
+def begin_groups(
+    indptr: Any, indices: Any, data: Any, first: Any, scale: Any, most: Any, share: Any, group: Any,
+    count: int,
+) -> int:  # fmt: skip
+    """Groups of free nodes whose strong neighbours are free, too; returns how many there are."""
+    for r in range(indptr.size - 1):
+        i = first + r
+        if group[i] != FREE:
+            continue
+        strong, free = False, True
+        for q in range(indptr[r], indptr[r + 1]):
+            j = indices[q]
+            if _is_strong(i, j, data[q], scale, most, share):
+                strong = True
+                if group[j] >= 0:
+                    free = False
+                    break
+        if not strong:
+            group[i] = LEFT
+        elif free:
+            group[i] = count
+            for q in range(indptr[r], indptr[r + 1]):
+                j = indices[q]
+                if _is_strong(i, j, data[q], scale, most, share):
+                    group[j] = count
+            count += 1
+    return count
+
+
+@nb.njit(cache=True, nogil=True)
+def join_groups(
+    indptr: Any, indices: Any, data: Any, first: Any, scale: Any, most: Any, share: Any, group: Any,
+) -> None:  # fmt: skip
+    """Free nodes join the group of their first strong neighbour that began with one."""
+    for r in range(indptr.size - 1):
+        i = first + r
+        if group[i] != FREE:
+            continue
+        for q in range(indptr[r], indptr[r + 1]):
+            j = indices[q]
+            if group[j] >= 0 and _is_strong(i, j, data[q], scale, most, share):
+                group[i] = _JOINED - group[j]
+                break
+
+
+@nb.njit(cache=True, nogil=True)
+def group_rest(
+    indptr: Any, indices: Any, data: Any, first: Any, scale: Any, most: Any, share: Any, group: Any,
+    count: int,
+) -> int:  # fmt: skip
+    """Nodes that are still free make groups with their free strong neighbours."""
+    for r in range(indptr.size - 1):
+        i = first + r
+        if group[i] != FREE:
+            continue
+        group[i] = count
+        for q in range(indptr[r], indptr[r + 1]):
+            j = indices[q]
+            if group[j] == FREE and _is_strong(i, j, data[q], scale, most, share):
+                group[j] = count
+        count += 1
+    return count
+
+
+@nb.njit(cache=True, nogil=True)
+def settle(group: Any) -> None:
+    """In place: those who joined get their group's number."""
+    for i in range(group.size):
+        if group[i] <= _JOINED:
+            group[i] = _JOINED - group[i]
+
+
+# --- Links of a sparse matrix that are strong: what nodes are aggregated along
+
+
+@loop()
+def _largest(indptr: Any, indices: Any, data: Any, found: Any) -> None:
+    """The largest size off the diagonal of every row."""
+    for i in nb.prange(found.size):
+        most = found.dtype.type(0)
+        for q in range(indptr[i], indptr[i + 1]):
+            if indices[q] != i:
+                most = max(most, abs(data[q]))
+        found[i] = most
+
+
+@loop()
+def _count_strong(
+    indptr: Any, indices: Any, data: Any, largest: Any, share: Any, counts: Any
+def _count_strong(
+    indptr: Any, indices: Any, data: Any, largest: Any, share: Any, counts: Any
+) -> None:
+    for i in nb.prange(largest.size):
+        held = 0
+        for q in range(indptr[i], indptr[i + 1]):
+            j = indices[q]
+            held += j != i and abs(data[q]) >= share * min(largest[i], largest[j])
+        counts[i + 1] = held
+
+
+@loop()
+def _fill_strong(
+    indptr: Any, indices: Any, data: Any, largest: Any, share: Any, starts: Any, columns: Any
+) -> None:
+    for i in nb.prange(largest.size):
+        at = starts[i]
+        for q in range(indptr[i], indptr[i + 1]):
+            j = indices[q]
+            if j != i and abs(data[q]) >= share * min(largest[i], largest[j]):
+                columns[at] = j
+                at += 1
+
+
+def strongest_links(matrix: sp.csr_matrix) -> NDArray[Any]:
+    """The largest size off the diagonal in every row, (m,); own columns come first."""
+    found = np.zeros(matrix.shape[0], dtype=matrix.dtype)
+    _largest(matrix.nnz, matrix.indptr, matrix.indices, matrix.data, found)
+    return found
+
+
+def strong_links(matrix: sp.csr_matrix, share: float) -> sp.csr_matrix:
+    """Pattern (n, n) of |a_ij| >= share·min(m_i, m_j), i ≠ j, m_i = max_j |a_ij|; ones of a byte.
+
+    Symmetric where the matrix is, and every row that has a link keeps its largest. Cost: three
+    passes over the matrix.
+    """
+    n = matrix.shape[0]
+    arrays = matrix.nnz, matrix.indptr, matrix.indices, matrix.data
+    largest = strongest_links(matrix)
+    starts = np.zeros(n + 1, dtype=matrix.indptr.dtype)
+    _count_strong(*arrays, largest, share, starts)
+    np.cumsum(starts, out=starts)
+    columns = np.empty(int(starts[-1]), dtype=matrix.indices.dtype)
+    _fill_strong(*arrays, largest, share, starts, columns)
+    ones = np.ones(columns.size, dtype=np.int8)
+    return sp.csr_matrix((ones, columns, starts), shape=matrix.shape)
+
+
+# --- The heaviest entries of rows of a sparse matrix, without the diagonal
+
+
+@nb.njit(cache=True, nogil=True)
+def _heaviest(
+    indptr: Any, columns: Any, values: Any, first: int, most: int, ends: Any, out: Any, kept: Any
+) -> None:
+    """Into `out` and `kept`, row r ending at ends[r + 1]; of equally heavy ones the first."""
+    done = 0
+    for r in range(indptr.size - 1):
+        start, own = done, first + r
+        for q in range(indptr[r], indptr[r + 1]):
+            if columns[q] == own:
+                continue
+            at = done
+            if done - start == most:
+                at -= 1
+                if values[q] <= kept[at]:
+                    continue
+            else:
+                done += 1
+            if indptr[r + 1] - indptr[r] > most:  # heaviest first; else as they come
+                while at > start and kept[at - 1] < values[q]:
+                    out[at], kept[at] = out[at - 1], kept[at - 1]
+                    at -= 1
+            out[at], kept[at] = columns[q], values[q]
+        ends[r + 1] = done
+
+
+def heaviest_links(
+    indptr: Any, columns: Any, values: Any, first: int, most: int
+) -> tuple[Any, Any, Any]:
+    """Rows `first`, `first` + 1, …, in CSR form, with at most `most` entries off the diagonal.
+
+    Returns ends (rows + 1,), columns, in no order where some are left out, and values.
+    """
+    lengths = np.minimum(np.diff(indptr), most)
+    room = int(lengths.sum())
+    ends = np.zeros(indptr.size, dtype=np.int32)
+    out, kept = np.empty(room, dtype=columns.dtype), np.empty(room, dtype=values.dtype)
+    _heaviest(indptr, columns, values, first, most, ends, out, kept)
+    return ends, out[: ends[-1]], kept[: ends[-1]]
+
+
+# --- Links between aggregates of nodes, added up as whole numbers: no order of rows matters
+
+
+@loop()
+def _count_whole(
+    members: Any, starts: Any, group: Any, indptr: Any, indices: Any, counts: Any, some_met: Any
+) -> None:
+    size = starts.size - 1
+    for block in nb.prange(_BLOCKS):
+        met = some_met[block]
+        for g in range(block * size // _BLOCKS, (block + 1) * size // _BLOCKS):
+            met[group[members[starts[g]]]], held = g + 1, 1
+            for r in range(starts[g], starts[g + 1]):
+                i = members[r]
+                for q in range(indptr[i], indptr[i + 1]):
+                    h = group[indices[q]]
+                    if h >= 0 and met[h] != g + 1:
+                        met[h] = g + 1
+                        held += 1
+            counts[g + 1] = held
+
+
+@loop()
+def _fill_whole(
+    members: Any, starts: Any, group: Any, weight: Any, indptr: Any, indices: Any, data: Any,
+    unit: Any, rows: Any, columns: Any, values: Any, some_met: Any,
+) -> None:  # fmt: skip
+    size = starts.size - 1
+    for block in nb.prange(_BLOCKS):
+        met = some_met[block]  # where in the row a column's sum is, and one more
+        for g in range(block * size // _BLOCKS, (block + 1) * size // _BLOCKS):
+            first = rows[g]
+            own, at = group[members[starts[g]]], first + 1
+            columns[first], values[first] = own, 1
+            for r in range(starts[g], starts[g + 1]):
+                i = members[r]
+                for q in range(indptr[i], indptr[i + 1]):
+                    j = indices[q]
+                    h = group[j]
+                    if h < 0 or h == own:
+                        continue
+                    place = met[h] - 1
+                    if place < first:  # of another row
+                        place, at = at, at + 1
+                        met[h], columns[place], values[place] = place + 1, h, 0
+                    values[place] += np.int64(np.rint(weight[i] * weight[j] * data[q] * unit))
+
+
+def whole_links(
+    matrix: sp.csr_matrix, group: NDArray[np.int32], weight: NDArray[np.float64], unit: float
+) -> tuple[NDArray[np.int32], sp.csr_matrix]:
+    """Σ round(unit·wᵢ·a_ij·wⱼ) between the aggregates of some rows and those of their columns.
+
+    `group` and `weight` are of all columns, the rows' own first; a group of -1 is none. Returns
+    which aggregates the rows are in, rising, and a row for each, (rows, groups), whose entry in its
+    own column is 1. Cost: two passes over the matrix, eight lists of as many numbers as groups.
+    """
+    mine = group[: matrix.shape[0]]
+    members = np.argsort(mine, kind="stable")
+    members = members[np.searchsorted(mine[members], 0) :]
+    found, starts = np.unique(mine[members], return_index=True)
+    starts = np.append(starts, members.size)
+    size = int(group.max(initial=-1)) + 1
+    lists = members, starts, group
+    arrays = matrix.indptr, matrix.indices
+    rows = np.zeros(found.size + 1, dtype=np.int64)
+    met = np.zeros((_BLOCKS, size), dtype=np.int64)
+    _count_whole(matrix.nnz, *lists, *arrays, rows, met)
+    np.cumsum(rows, out=rows)
+    met[:] = 0
+    columns, values = np.empty(rows[-1], dtype=np.int32), np.empty(rows[-1], dtype=np.int64)
+    _fill_whole(matrix.nnz, *lists, weight, *arrays, matrix.data, unit, rows, columns, values, met)
+    return found, sp.csr_matrix((values, columns, rows), shape=(found.size, size))

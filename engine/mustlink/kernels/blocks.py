@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.kernels import tiles
-from mustlink.kernels.column_steps import along
+from mustlink.kernels.loops import SMALL, loop
 from mustlink.kernels.spare import empty
+from mustlink.kernels.spmm import row_sums
 
 Block = NDArray[np.float64]
 
@@ -213,3 +215,287 @@ def by_rows(function: Callable[..., Any], *data: NDArray[Any]) -> NDArray[Any]:
 
     _over_rows(fill, n, width)
     return out
+
+
+# --- Vector work of block iterations, column by column and in one pass: every column has its sc
+#
+# Sums do not depend on the number of threads, and are double for single precision, too.
+
+
+Scalars = NDArray[np.float64]
+_STEP_ROWS = 1 << 14  # rows per partial sum: fixed, so that sums come out the same for any threads
+
+
+@loop(fastmath=True)
+def _dots(X: Any, Y: Any, rows: Any, partial: Any) -> None:
+    n, width = X.shape
+    for part in nb.prange(partial.shape[0]):
+        for i in range(part * rows, min((part + 1) * rows, n)):
+            for c in range(width):
+                partial[part, c] += nb.float64(X[i, c]) * nb.float64(Y[i, c])
+
+
+@loop(fastmath=True)
+def _one(out: Any, b: Any, U: Any, u: Any, columns: Any) -> None:
+    width = u.size
+    for i in nb.prange(out.shape[0]):
+        for c in range(width):
+            at = columns[c]
+            out[i, at] = b[c] * out[i, at] + u[c] * U[i, c]
+
+
+@loop(fastmath=True)
+def _two(out: Any, b: Any, U: Any, u: Any, V: Any, v: Any, columns: Any) -> None:
+    width = u.size
+    for i in nb.prange(out.shape[0]):
+        for c in range(width):
+            at = columns[c]
+            out[i, at] = b[c] * out[i, at] + u[c] * U[i, c] + v[c] * V[i, c]
+
+
+@loop(fastmath=True)
+def _lessen(X: Any, V: Any, a: Any, rows: Any, R: Any, partial: Any) -> None:
+    n, width = R.shape
+    for part in nb.prange(partial.shape[0]):
+        for i in range(part * rows, min((part + 1) * rows, n)):
+            for c in range(width):
+                r = X[i, c] - a[c] * V[i, c]
+                R[i, c] = r
+                partial[part, c] += r * r
+
+
+@nb.njit(cache=True, nogil=True, fastmath=True, parallel=True)
+def _along(v: Any, X: Any, rows: Any, partial: Any) -> None:
+    n, width = X.shape
+    for part in nb.prange(partial.shape[0]):
+        for i in range(part * rows, min((part + 1) * rows, n)):
+            for c in range(width):
+                partial[part, c] += v[i] * X[i, c]
+
+
+@loop()  # one way for few rows and for many: they come out the same wherever a block is divided
+def _without(X: Any, v: Any, a: Any, out: Any) -> None:
+    n, width = X.shape
+    for i in nb.prange(n):
+        for c in range(width):
+            out[i, c] = X[i, c] - v[i] * a[c]
+
+
+@loop()
+def _peaks(X: Any, rows: Any, partial: Any) -> None:
+    n, width = X.shape
+    for part in nb.prange(partial.shape[0]):
+        for i in range(part * rows, min((part + 1) * rows, n)):
+            for c in range(width):
+                x, peak = nb.float64(X[i, c]), partial[part, c]
+                partial[part, c] = x if abs(x) > abs(peak) else peak
+
+
+def _partial(X: Block) -> Block:
+    return np.zeros((max(1, -(-X.shape[0] // _STEP_ROWS)), X.shape[1]))
+
+
+def _total(partial: Block) -> Scalars:
+    if len(partial) == 1:  # as on every small problem
+        return partial[0]
+    return np.asarray(partial.sum(axis=0), dtype=np.float64)
+
+
+def dots(X: Block, Y: Block) -> Scalars:
+    """Inner products column by column of two blocks (n, b)."""
+    partial = _partial(X)
+    _dots(X.size, X, Y, _STEP_ROWS, partial)
+    return _total(partial)
+
+
+def blend(
+    out: Block,
+    keep: Scalars,
+    terms: list[tuple[Block, Scalars]],
+    columns: NDArray[np.int64],
+) -> None:
+    """In place out[:, columns] = out[:, columns]·diag(keep) + Σ V·diag(a), one or two terms."""
+    work = (1 + len(terms)) * out.shape[0] * keep.size
+    kernel = _one if len(terms) == 1 else _two
+    kernel(work, out, keep, *(part for term in terms for part in term), columns)
+
+
+def lessen(X: Block, V: Block, a: Scalars, out: Block) -> Scalars:
+    """Write out = X − V·diag(a), where `out` may be X; returns the squared lengths of columns."""
+    partial = _partial(X)
+    _lessen(2 * X.size, X, V, a, _STEP_ROWS, out, partial)
+    return _total(partial)
+
+
+def along(v: Scalars, X: Block) -> Scalars:
+    """vᵀX (b,) for one vector v (n,)."""
+    if X.size < SMALL:
+        return np.asarray(v @ X, dtype=np.float64)
+    partial = _partial(X)
+    _along(v, X, _STEP_ROWS, partial)
+    return _total(partial)
+
+
+def without(X: Block, v: Scalars, a: Scalars) -> Block:
+    """X − vaᵀ for one vector v (n,) and a (b,), in X's precision."""
+    out = empty(X.shape, X.dtype)
+    _without(X.size, X, v, a, out)
+    return out
+
+
+def peaks(X: Block) -> Scalars:
+    """The entry of largest magnitude of every column, (b,); of equal ones the first."""
+    partial = _partial(X)
+    _peaks(X.size, X, _STEP_ROWS, partial)
+    return np.asarray(
+        partial[np.abs(partial).argmax(axis=0), np.arange(X.shape[1])], dtype=np.float64
+    )
+
+
+# --- Sums of rows by group, and their transpose: rows handed out by group
+
+
+@nb.njit(cache=True, nogil=True)
+def _add(X: Any, groups: Any, scale: Any, out: Any) -> None:
+    for i in range(X.shape[0]):
+        g = groups[i]
+        v = scale[i]
+        for c in range(X.shape[1]):
+            out[g, c] += v * X[i, c]
+
+
+@loop()
+def _hand_out(C: Any, groups: Any, scale: Any, out: Any) -> None:
+    for i in nb.prange(out.shape[0]):
+        g = groups[i]
+        v = scale[i]
+        for c in range(out.shape[1]):
+            out[i, c] = v * C[g, c]
+
+
+def group_sums(
+    X: NDArray[Any], groups: NDArray[Any], count: int, scale: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Row g: the sum of scale_i·X_i over the rows i with groups_i = g, (count, b), double.
+
+    One thread: sums come in the order of the rows.
+    """
+    out = np.zeros((count, X.shape[1]))
+    _add(X, groups, scale, out)
+    return out
+
+
+def hand_out(
+    C: NDArray[np.float64], groups: NDArray[Any], scale: NDArray[np.float64], dtype: Any
+) -> NDArray[Any]:
+    """Row i: scale_i·C[groups_i], (n, b)."""
+    out = empty((groups.size, C.shape[1]), dtype)
+    _hand_out(out.size, np.ascontiguousarray(C, dtype=np.float64), groups, scale, out)
+    return out
+
+
+# --- Standard normal numbers by counting: one for every seed, node and column, in any order
+#
+# x = (−2 ln u)^½ cos 2πv (Box & Muller 1958), u and v from a hash of (seed, node, column) by the
+# finaliser of splitmix64 (Steele, Lea & Flood 2014). Whoever holds a node makes its numbers alone.
+
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_COLUMN = np.uint64(0xD1B54A32D192ED03)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_UNIT = 2.0**-53
+
+
+@nb.njit(cache=True, inline="always")
+def mixed_bits(z: Any) -> Any:
+    """64 bits of a hash of 64 bits."""
+    z = (z ^ (z >> nb.uint64(30))) * _FIRST
+    z = (z ^ (z >> nb.uint64(27))) * _SECOND
+    return z ^ (z >> nb.uint64(31))
+
+
+@loop()
+def _normals(nodes: Any, seed: Any, out: Any) -> None:
+    origin = mixed_bits(nb.uint64(seed) + _STEP)
+    for i in nb.prange(out.shape[0]):
+        row = mixed_bits(origin + nb.uint64(nodes[i]) * _STEP)
+        for c in range(out.shape[1]):
+            first = mixed_bits(row + nb.uint64(c + 1) * _COLUMN)
+            second = mixed_bits(first + _STEP)
+            u = (nb.float64(first >> nb.uint64(11)) + 0.5) * _UNIT
+            v = nb.float64(second >> nb.uint64(11)) * _UNIT
+            out[i, c] = np.sqrt(-2.0 * np.log(u)) * np.cos(2.0 * np.pi * v)
+
+
+def normals(nodes: NDArray[np.int64], width: int, seed: int) -> NDArray[np.float64]:
+    """Block (n, width): row i belongs to node number `nodes[i]`, column c to c whatever `width`.
+
+    `seed` is any integer, taken modulo 2⁶⁴. Cost: some twenty operations a number.
+    """
+    out = np.empty((nodes.size, width))
+    _normals(16 * out.size, nodes, np.uint64(seed % (1 << 64)), out)
+    return out
+
+
+# --- Three-term recurrences of a Laplacian on blocks, and many linear combinations of their ter
+#
+# Blocks are (n, b). Everything that touches a block does so in one pass: products with sparse
+# matrices of graphs are so cheap that the vector work around them decides.
+
+
+_TERM_ROWS = 1 << 12  # rows per partial sum: fixed, so that sums come out the same for any threads
+
+
+@loop(fastmath=True)
+def _term(
+    indptr: Any, indices: Any, data: Any, V: Any, old: Any, weights: Any, rows: Any, out: Any,
+    partial: Any,
+) -> None:  # fmt: skip
+    a, b, c = weights[0], weights[1], weights[2]
+    n, width = out.shape
+    width = nb.uint64(width)
+    for part in nb.prange(partial.shape[0]):
+        for i in range(nb.uint64(part * rows), nb.uint64(min((part + 1) * rows, n))):
+            row_sums(indices, data, indptr[i], indptr[i + 1], V, out, i)
+            inner, square = 0.0, 0.0
+            for k in range(width):
+                w = a * out[i, k] + b * V[i, k] + c * old[i, k]
+                out[i, k] = w
+                inner += w * V[i, k]
+                square += w * w
+            partial[part, 0] += inner
+            partial[part, 1] += square
+
+
+@loop(fastmath=True)
+def _mix(terms: Any, which: Any, C: Any, out: Any) -> None:
+    width = nb.uint64(out.shape[2])
+    for i in nb.prange(out.shape[1]):
+        for q in range(out.shape[0]):
+            for t in range(which.size):
+                w = C[t, q]
+                at = which[t]
+                for k in range(width):
+                    out[q, i, k] += w * terms[at, i, k]
+
+
+def next_term(
+    S: Any, V: Block, old: Block, weights: tuple[float, float, float], out: Block
+) -> tuple[float, float]:
+    """Write out = a·SV + b·V + c·old, `weights` (a, b, c); return ⟨out, V⟩ and ‖out‖² (Frobenius).
+
+    S CSR (n, m), V (m, b), of which the first n rows are those of the result; `out` neither V nor
+    old. Cost: one product and nothing else.
+    """
+    partial = np.zeros((max(1, -(-out.shape[0] // _TERM_ROWS)), 2))
+    arrays = S.indptr, S.indices, S.data, V, old, np.array(weights)
+    _term(S.nnz * V.shape[1], *arrays, _TERM_ROWS, out, partial)
+    inner, square = partial.sum(axis=0)
+    return float(inner), float(square)
+
+
+def mix(
+    terms: NDArray[np.float64], which: NDArray[np.int64], C: Block, out: NDArray[np.float64]
+) -> None:
+    """Add Σ_t C_tq·terms[which_t] to out[q]: `terms` (…, n, b), C (t, p), `out` (p, n, b)."""
+    _mix(C.size * terms[0].size, terms, which, C, out)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from mustlink.kernels.near_tiles import WIDE
-from mustlink.kernels.nearest_lists import squared_gap
+from mustlink.kernels.nearest_lists import insert, keep_smallest, squared_gap
+from mustlink.kernels.tiles import TALL, WIDE, lowest_bit, near_tile
 
 WORD = 64  # members whose visits are kept in one word
 _FAST = {"reassoc", "contract", "nsz", "nnan"}  # lists begin with Inf
@@ -143,3 +143,278 @@ def rounds_of(pairs: Any, count: int, most: int) -> Any:
             found[e] = 64 * w + np.int64(bit)
             break
     return found
+
+
+# --- Neighbour lists of points that lie in cells: pairs of cells compared
+
+
+_QUERIES = 16 * TALL  # points compared with a cell at once: they stay in the cache
+_SPARE = 3  # kept beyond the list: products are less exact than differences
+_ROUNDING = np.float32(1e-6)  # of |q|² + |p|²: what a product in single precision may err by
+_ONE = np.uint64(1)
+_FAST_LISTS = {"reassoc", "contract", "nsz"}  # sums in any order; lists begin with Inf
+
+
+class Nearest(NamedTuple):
+    """Lists (n, k) in the making, ascending, -1 and Inf at first; `limits` (n,) are the last."""
+
+    indices: Any
+    squared: Any
+    limits: Any
+
+
+class Desk(NamedTuple):
+    """One thread's arrays for queries, and for a cell of m members that they are compared with.
+
+    `queries` (q, d) lie about the cell's centre; a point of the cell is near where its product
+    with one is at least `own` (q,) + min(`lower` - `reach`, `upper`), of which `masks` have a bit
+    each; `rows` and `places` are who is. `panels` are the cell's where it has none of its own,
+    `members` lie about its centre. `nodes` are who is to be compared, `products` any numbers.
+    """
+
+    queries: Any
+    own: Any
+    reach: Any
+    panels: Any
+    lower: Any
+    upper: Any
+    masks: Any
+    members: Any
+    products: Any
+    rows: Any
+    places: Any
+    nodes: Any
+
+
+def desk_for(largest: int, d: int, cells: int, held: bool) -> Desk:
+    """A desk for cells of up to `largest` members, members of so many cells compared with one.
+
+    Panels are held with the cells, or made here.
+    """
+    single = np.float32
+    wide = -(-largest // WIDE) * WIDE
+    return Desk(
+        np.empty((_QUERIES, d), single),
+        np.empty(_QUERIES, single),
+        np.empty(_QUERIES, single),
+        np.empty(0 if held else wide * d, single),
+        np.empty(wide, single),
+        np.empty(wide, single),
+        np.empty(_QUERIES * wide // 64, np.uint64),
+        np.empty((largest, d), single),
+        np.empty(_QUERIES * largest, single),
+        np.empty(_QUERIES * largest, np.int32),
+        np.empty(_QUERIES * largest, np.int32),
+        np.empty(cells * largest, np.int32),
+    )
+
+
+@nb.njit(cache=True, nogil=True)
+def within(cells: Cells, lists: Nearest, desk: Desk, first: int, stop: int) -> None:
+    """Fill empty lists with the nearest in the own cell, for the cells first:stop."""
+    points, indices, squared, limits = cells.points, lists.indices, lists.squared, lists.limits
+    k = indices.shape[1]
+    for cell in range(first, stop):
+        a, b = cells.starts[cell], cells.starts[cell + 1]
+        kept = min(b - a, k + _SPARE)
+        sizes, members = cells.sizes[a:b], desk.members[: b - a]
+        about_centre(cells, cell, a, b, members)
+        for start in range(0, b - a, _QUERIES):
+            tall = min(_QUERIES, b - a - start)
+            D = desk.products[: tall * (b - a)].reshape(tall, b - a)
+            np.dot(members[start : start + tall], members.T, D)
+            values = np.full((tall, kept), np.inf, np.float32)
+            places = np.full((tall, kept), -1, np.int32)
+            keep_smallest(D, sizes, a, values, places)
+            for r in range(tall):
+                i = a + start + r
+                for j in places[r]:
+                    if j >= 0 and j != i:
+                        gap = squared_gap(points, i, points, j)
+                        insert(squared, indices, i, gap, j)
+                limits[i] = squared[i, k - 1]
+
+
+@nb.njit(cache=True, nogil=True)
+def across(
+    cells: Cells, lists: Nearest, desk: Desk, visits: Visits, edges: Any, together: int
+) -> int:
+    """Compare the pairs of cells `edges` (e, 5): a, b, slot of b at a, slot of a at b, and whether
+    all members are.
+
+    The cells are of two runs of `together`. Else who visits is compared with all members of the
+    other cell; a slot is -1 where nobody does. All that a cell is compared with, it is at once.
+    Returns the pairs of points compared.
+    """
+    starts, nodes = cells.starts, desk.nodes
+    compared = 0
+    for side in range(2):
+        low = edges[0, side] // together * together
+        for cell in range(low, min(low + together, starts.size - 1)):
+            count = 0
+            for e in range(edges.shape[0]):
+                if edges[e, side] != cell:
+                    continue
+                other, slot = edges[e, 1 - side], edges[e, 3 - side]
+                if not edges[e, 4]:
+                    count = _visitors(starts, visits, other, slot, nodes, count)
+                elif side == 1:
+                    for i in range(starts[other], starts[other + 1]):
+                        nodes[count] = i
+                        count += 1
+            _against(cells, lists, desk, nodes[:count], cell)
+            compared += count * (starts[cell + 1] - starts[cell])
+    return compared
+
+
+@nb.njit(cache=True, nogil=True)
+def _visitors(starts: Any, visits: Visits, cell: int, slot: int, nodes: Any, count: int) -> int:
+    """Add members of a cell that visit the one in this slot to `count` nodes; how many then."""
+    if slot < 0:
+        return count
+    bits, width = visits.bits, visits.width[cell]
+    at = visits.first[cell] + slot * width
+    for w in range(width):
+        word, node = bits[at + w], starts[cell] + WORD * w
+        while word:
+            nodes[count] = node + lowest_bit(word)
+            count += 1
+            word &= word - _ONE
+    return count
+
+
+@nb.njit(cache=True, nogil=True)
+def _against(cells: Cells, lists: Nearest, desk: Desk, nodes: Any, cell: int) -> None:
+    """Compare some nodes with all of a cell; each goes into the other's list if near enough."""
+    if nodes.size == 0:
+        return
+    # Fields are taken out of their tuples once: each time is counted, in a number that all threads
+    # write to.
+    first, wide = cells.starts[cell], cells.starts[cell + 1] - cells.starts[cell]
+    points, sizes, d = cells.points, cells.sizes, cells.points.shape[1]
+    squared, indices, limits = lists.squared, lists.indices, lists.limits
+    queries, own, reach, masks = desk.queries, desk.own, desk.reach, desk.masks
+    rows, places, gaps = desk.rows, desk.places, desk.products
+    lower, upper, k = desk.lower, desk.upper, indices.shape[1]
+    half = np.float32(0.5)
+    share = half * (np.float32(1.0) - _ROUNDING)
+    count = -(-wide // WIDE)
+    lower[wide : count * WIDE] = np.inf  # nobody
+    upper[wide : count * WIDE] = np.inf
+    for j in range(wide):
+        lower[j] = share * sizes[first + j]
+        upper[j] = lower[j] - half * limits[first + j]
+    panels, at = cells.panels, cells.firsts[cell] * WIDE * d
+    if panels.size == 0:
+        panels, at = desk.panels, 0
+        panels_of(cells, cell, panels, 0)
+    for start in range(0, nodes.size, _QUERIES):
+        some = nodes[start : start + _QUERIES]
+        _gather(points, cells.centres, cell, limits, some, queries, own, reach)
+        groups = -(-some.size // TALL)
+        for p in range(count):
+            for g in range(groups):
+                near_tile(
+                    queries, g, panels, at + p * WIDE * d, d, own, reach,
+                    lower, upper, p, masks, (p * groups + g) * TALL // 2,
+                )  # fmt: skip
+        near = _found(masks[: count * groups * TALL // 2], groups, some, rows, places)
+        for e in range(near):  # before any goes in: the cache is waited for once, not for each
+            gaps[e] = squared_gap(points, rows[e], points, first + places[e])
+        for e in range(near):
+            i, place, gap = rows[e], places[e], gaps[e]
+            j = first + place
+            if gap <= limits[i] and insert(squared, indices, i, gap, j) < k:
+                limits[i] = squared[i, k - 1]
+            if gap <= limits[j] and insert(squared, indices, j, gap, i) < k:
+                limits[j] = squared[j, k - 1]
+                upper[place] = lower[place] - half * limits[j]
+
+
+@nb.njit(cache=True, nogil=True)
+def _found(masks: Any, groups: int, nodes: Any, rows: Any, places: Any) -> int:
+    """Write who of `nodes` is near to which member of the cell; how many pairs.
+
+    A word has the bits of two rows of a tile; the tiles of one panel follow each other.
+    """
+    near = 0
+    for w in range(masks.size):
+        word, tile, row = masks[w], w // (TALL // 2), 2 * (w % (TALL // 2))
+        while word:
+            bit = lowest_bit(word)
+            word &= word - _ONE
+            rows[near] = nodes[tile % groups * TALL + row + bit // WIDE]
+            places[near] = tile // groups * WIDE + bit % WIDE
+            near += 1
+    return near
+
+
+@nb.njit(cache=True, nogil=True, fastmath=_FAST_LISTS)
+def _gather(
+    points: Any, centres: Any, cell: int, limits: Any, nodes: Any, queries: Any, own: Any,
+    reach: Any,
+) -> None:  # fmt: skip
+    """Fill a desk with nodes about a cell's centre; nobody is near to who fills the last tile."""
+    half = np.float32(0.5)
+    share = half * (np.float32(1.0) - _ROUNDING)
+    for r in range(nodes.size):
+        i = nodes[r]
+        size = np.float32(0.0)
+        for c in range(points.shape[1]):
+            value = points[i, c] - centres[cell, c]
+            queries[r, c] = value
+            size += value * value
+        own[r], reach[r] = share * size, half * limits[i]
+    for r in range(nodes.size, -(-nodes.size // TALL) * TALL):
+        for c in range(points.shape[1]):
+            queries[r, c] = np.float32(0.0)
+        own[r], reach[r] = np.nan, np.float32(0.0)
+
+
+# --- From a near centre to the nearest, by way of the centres around each
+
+
+_FAST_CENTRES = {"reassoc", "contract", "nsz", "nnan", "ninf"}  # finite input; sums in any order
+
+
+@nb.njit(cache=True, nogil=True, fastmath=_FAST_CENTRES)
+def go_on(
+    X: Any, middle: Any, at: Any, around: Any, gaps: Any, found: Any, squared: Any, first: int,
+    stop: int,
+) -> None:  # fmt: skip
+    """Move the points first:stop of X (m, d) from centres `found` (m,) on to nearer ones.
+
+    Centres are `at` (C, d) about `middle` (d,); `around` each are others (C, A), `gaps` (C, A)
+    away, ascending; `squared` (m,) are the lengths in the end. Where x is |x - a| from a centre,
+    and r from the nearest it has met, none that is nearer lies |x - a| + r from a or farther.
+    """
+    d = X.shape[1]
+    x = np.empty(d, np.float32)
+    for i in range(first, stop):
+        for c in range(d):
+            x[c] = X[i, c] - middle[c]
+        best = found[i]
+        least = _squared(x, at[best])
+        while True:
+            a = best
+            own = np.sqrt(least)
+            bound = own + own
+            for s in range(around.shape[1]):
+                if gaps[a, s] >= bound:
+                    break
+                value = _squared(x, at[around[a, s]])
+                if value < least:
+                    least, best = value, around[a, s]
+                    bound = own + np.sqrt(value)
+            if best == a:
+                break
+        found[i], squared[i] = best, least
+
+
+@nb.njit(cache=True, nogil=True, fastmath=_FAST_CENTRES)
+def _squared(x: Any, y: Any) -> Any:
+    total = np.float32(0.0)
+    for c in range(x.size):
+        gap = x[c] - y[c]
+        total += gap * gap
+    return total

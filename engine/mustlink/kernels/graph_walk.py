@@ -6,7 +6,9 @@ from typing import Any
 
 import numba as nb
 import numpy as np
+from numpy.typing import NDArray
 
+from mustlink.kernels.loops import loop
 from mustlink.kernels.nearest_lists import insert, keep_smallest, squared_gap
 
 
@@ -144,3 +146,230 @@ def among(points: Any, members: Any, nodes: Any, squared: Any) -> None:
                 other = members[places[a, c]]
                 gap = squared_gap(points, members[a], points, other)
                 insert(squared, nodes, members[a], gap, other)
+
+
+# --- Groups of linked nodes, and components, by union-find: arrays in, arrays out
+
+
+_FIRST = 2  # neighbours of every node that are joined before the largest group is set aside
+
+
+def union_find(
+    n_nodes: int,
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    seed: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Group of every node, named by its smallest member, and which links were refused.
+
+    Links are taken in order. `seed` (n,) gives the class of a node, -1 for none: a link that would
+    join two different classes is refused. Roots are smallest members and paths are halved, so
+    the cost is O((n + m) log n) at worst and linear in practice.
+    """
+    parent = np.arange(n_nodes)
+    refused = np.zeros(left.size, dtype=np.bool_)
+    _unite(left, right, parent, seed.copy(), refused)
+    return parent, refused
+
+
+@nb.njit(cache=True, nogil=True)
+def _unite(left: Any, right: Any, parent: Any, owner: Any, refused: Any) -> None:
+    for link in range(left.size):
+        a, b = _root(parent, left[link]), _root(parent, right[link])
+        if a == b:
+            continue
+        if owner[a] >= 0 and owner[b] >= 0 and owner[a] != owner[b]:
+            refused[link] = True
+            continue
+        if a > b:
+            a, b = b, a
+        parent[b] = a
+        if owner[b] >= 0:
+            owner[a] = owner[b]
+    flatten(parent)
+
+
+def smallest_members(indptr: Any, indices: Any) -> Any:
+    """The smallest node of every node's component, (n,), of a symmetric pattern in CSR form.
+
+    A few neighbours of every node join nearly all of a large component; edges between its members
+    say nothing more, and every other edge is met from its other end, too (Sutton, Ben-Nun & Barak
+    2018, Afforest). Cost O(n + edges outside the largest group), as good as linear.
+    """
+    parent = np.arange(indptr.size - 1, dtype=indices.dtype)
+    _join_first(indptr, indices, parent)
+    if parent.size:
+        apart = np.zeros(parent.size, dtype=np.bool_)
+        _find_apart(indices.size, indptr, indices, parent, int(np.bincount(parent).argmax()), apart)
+        _join_all(indptr, indices, parent, np.flatnonzero(apart))
+    return parent
+
+
+@nb.njit(cache=True, nogil=True)
+def _join_first(indptr: Any, indices: Any, parent: Any) -> None:
+    """Join every node with its first neighbours."""
+    for i in range(parent.size):
+        for q in range(indptr[i], min(indptr[i] + _FIRST, indptr[i + 1])):
+            join(parent, i, indices[q])
+    flatten(parent)
+
+
+@loop()
+def _find_apart(indptr: Any, indices: Any, parent: Any, largest: int, apart: Any) -> None:
+    """Which nodes outside of the largest group have a neighbour in another one than theirs."""
+    for i in nb.prange(parent.size):
+        if parent[i] != largest:
+            for q in range(indptr[i] + _FIRST, indptr[i + 1]):
+                if parent[indices[q]] != parent[i]:
+                    apart[i] = True
+                    break
+
+
+@nb.njit(cache=True, nogil=True)
+def _join_all(indptr: Any, indices: Any, parent: Any, nodes: Any) -> None:
+    """Join some nodes with their neighbours."""
+    for i in nodes:
+        for q in range(indptr[i], indptr[i + 1]):
+            join(parent, i, indices[q])
+    flatten(parent)
+
+
+@nb.njit(cache=True, nogil=True, inline="always")
+def _root(parent: Any, i: int) -> int:
+    """Where the path from i ends; it is halved."""
+    while parent[i] != i:
+        parent[i] = parent[parent[i]]
+        i = parent[i]
+    return i
+
+
+@nb.njit(cache=True, nogil=True, inline="always")
+def join(parent: Any, i: int, j: int) -> None:
+    """Make the groups of two nodes one, named by its smallest member."""
+    a, b = _root(parent, i), _root(parent, j)
+    if a < b:
+        parent[b] = a
+    else:
+        parent[a] = b
+
+
+@nb.njit(cache=True, nogil=True, inline="always")
+def flatten(parent: Any) -> None:
+    """Every node points to its root: one rising pass, for parents are smaller than children."""
+    for i in range(parent.size):
+        parent[i] = parent[parent[i]]
+
+
+# --- Paths between nodes of trees: sums and maxima over their branches. Arrays in, arrays out
+#
+# A branch is named by its lower end. `above` (n,) is the node above, -1 for roots, and `depth` (n,)
+# the number of branches up to the root.
+
+
+Ints = NDArray[np.int64]
+
+
+def tree_sizes(order: Ints, above: Ints) -> tuple[Ints, Ints]:
+    """Depth of every node (n,) and how many nodes are at it or below; `order` is top to bottom."""
+    depth, size = np.zeros(above.size, dtype=np.int64), np.ones(above.size, dtype=np.int64)
+    _sizes(order, above, depth, size)
+    return depth, size
+
+
+def passing(above: Ints, depth: Ints, ends: Ints) -> Ints:
+    """How many of the paths between `ends` (p, 2) pass over every branch (n,)."""
+    found = np.zeros(above.size, dtype=np.int64)
+    _count(above, depth, ends, found)
+    return found
+
+
+def highest(above: Ints, depth: Ints, ends: Ints, rank: Ints) -> Ints:
+    """The branch of the highest rank >= 0 on every path between `ends` (p, 2), -1 for none."""
+    found = np.full(len(ends), -1, dtype=np.int64)
+    _highest(above, depth, ends, rank, found)
+    return found
+
+
+@nb.njit(cache=True, nogil=True)
+def _sizes(order: Any, above: Any, depth: Any, size: Any) -> None:
+    for node in order:
+        if above[node] >= 0:
+            depth[node] = depth[above[node]] + 1
+    for node in order[::-1]:
+        if above[node] >= 0:
+            size[above[node]] += size[node]
+
+
+@nb.njit(cache=True, nogil=True)
+def _count(above: Any, depth: Any, ends: Any, found: Any) -> None:
+    for path in range(len(ends)):
+        one, other = ends[path, 0], ends[path, 1]
+        while one != other:
+            if depth[one] < depth[other]:
+                one, other = other, one
+            found[one] += 1
+            one = above[one]
+
+
+@nb.njit(cache=True, nogil=True)
+def _highest(above: Any, depth: Any, ends: Any, rank: Any, found: Any) -> None:
+    for path in range(len(ends)):
+        one, other = ends[path, 0], ends[path, 1]
+        best = -1
+        while one != other:
+            if depth[one] < depth[other]:
+                one, other = other, one
+            if rank[one] > best:
+                best, found[path] = rank[one], one
+            one = above[one]
+
+
+# --- Nodes by levels of neighbours, each row's new ones by degree: the loop of Cuthill & McKee
+
+
+@nb.njit(cache=True, nogil=True)
+def _degrees(indptr: Any, indices: Any, degree: Any) -> None:
+    """Entries of every row, one on the diagonal twice."""
+    for i in range(degree.size):
+        held = indptr[i + 1] - indptr[i]
+        for q in range(indptr[i], indptr[i + 1]):
+            held += indices[q] == i
+        degree[i] = held
+
+
+@nb.njit(cache=True, nogil=True)
+def _levels(indptr: Any, indices: Any, degree: Any, starts: Any, met: Any, order: Any) -> None:
+    count = 0
+    for start in starts:
+        if met[start]:
+            continue
+        met[start], order[count] = True, start
+        at, count = count, count + 1
+        while at < count:
+            i, first = order[at], count
+            at += 1
+            for q in range(indptr[i], indptr[i + 1]):
+                j = indices[q]
+                if met[j]:
+                    continue
+                met[j] = True
+                to, size = count, degree[j]
+                while to > first and degree[order[to - 1]] > size:
+                    order[to] = order[to - 1]
+                    to -= 1
+                order[to] = j
+                count += 1
+
+
+def level_order(indptr: NDArray[Any], indices: NDArray[Any]) -> NDArray[Any]:
+    """Order (n,) in which a breadth-first search meets the nodes of a symmetric CSR pattern.
+
+    Every component from a node of least degree, the neighbours of a node by rising degree, of equal
+    ones as they are stored. Cost O(nnz) and the sorting.
+    """
+    n = indptr.size - 1
+    degree = np.empty(n, dtype=indices.dtype)
+    _degrees(indptr, indices, degree)
+    order = np.empty(n, dtype=indices.dtype)
+    _levels(indptr, indices, degree, np.argsort(degree), np.zeros(n, dtype=np.bool_), order)
+    return order

@@ -6,6 +6,9 @@ from typing import Any
 
 import numba as nb
 import numpy as np
+from numpy.typing import NDArray
+
+from mustlink.kernels.loops import loop
 
 _FAINT = 0.01  # added to edges before the logarithm: what a picture without edges has
 _SPECK, _FEW = 5e-4, 16  # share of a picture, and pixels, below which a region is a speck
@@ -121,3 +124,160 @@ def _look(a: int, costs: Any, least: Any, nearest: Any) -> None:
     """Find the neighbour of least odds again."""
     nearest[a] = np.argmin(costs[a])
     least[a] = costs[a, nearest[a]]
+
+
+# --- Basins of a picture of heights: where water gathers, and what flows there
+
+
+@nb.njit(cache=True, nogil=True)
+def minima(heights: Any) -> tuple[Any, int]:
+    """Regional minima of (h, w) numbered from 0 in reading order, -1 elsewhere, and how many.
+
+    A minimum is a plateau, joined along rows and columns, all of whose neighbours are higher.
+    Cost O(n).
+    """
+    h, w = heights.shape
+    found = np.full((h, w), -1, dtype=np.int64)
+    seen = np.zeros((h, w), dtype=np.bool_)
+    plateau = np.empty((h * w, 2), dtype=np.int64)
+    count = 0
+    for y0 in range(h):
+        for x0 in range(w):
+            if seen[y0, x0]:
+                continue
+            seen[y0, x0] = True
+            plateau[0] = y0, x0
+            size, at, least = 1, 0, True
+            while at < size:
+                y, x = plateau[at]
+                at += 1
+                for side in range(4):
+                    v, u = y + (side == 0) - (side == 1), x + (side == 2) - (side == 3)
+                    if v < 0 or u < 0 or v >= h or u >= w:
+                        continue
+                    if heights[v, u] < heights[y, x]:
+                        least = False
+                    elif heights[v, u] == heights[y, x] and not seen[v, u]:
+                        seen[v, u] = True
+                        plateau[size] = v, u
+                        size += 1
+            if least:
+                for at in range(size):
+                    found[plateau[at, 0], plateau[at, 1]] = count
+                count += 1
+    return found, count
+
+
+@nb.njit(cache=True, nogil=True)
+def flood(heights: Any, markers: Any) -> Any:
+    """Labels (h, w) where `markers` has -1, by rising water; every label stays connected.
+
+    `heights` are integers from 0. Of the pixels at the water's edge the lowest is flooded first, of
+    equals the one met first, with the label from which it was met (Meyer 1994). Cost O(n).
+    """
+    h, w = heights.shape
+    found = markers.copy()
+    levels = heights.max() + 1
+    first, last = np.full(levels, -1), np.full(levels, -1)
+    after = np.full(h * w, -1)
+    for p in range(h * w):
+        if markers[p // w, p % w] >= 0:
+            _wait(p, heights[p // w, p % w], first, last, after)
+    level = 0
+    while level < levels:
+        p = first[level]
+        if p < 0:
+            level += 1
+            continue
+        first[level] = after[p]
+        y, x = p // w, p % w
+        for side in range(4):
+            v, u = y + (side == 0) - (side == 1), x + (side == 2) - (side == 3)
+            if v >= 0 and u >= 0 and v < h and u < w and found[v, u] < 0:
+                found[v, u] = found[y, x]
+                _wait(v * w + u, max(level, heights[v, u]), first, last, after)
+    return found
+
+
+@nb.njit(cache=True, nogil=True)
+def _wait(p: int, level: int, first: Any, last: Any, after: Any) -> None:
+    """Put a pixel at the end of the queue of its level."""
+    if first[level] < 0:
+        first[level] = p
+    else:
+        after[last[level]] = p
+    last[level] = p
+    after[p] = -1
+
+
+# --- Neighbours on the part of a grid that a mask leaves, as the rows of a sparse matrix
+
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.integer[Any]]
+
+
+@loop()
+def _count(number: Any, at: Any, ahead: Any, counts: Any) -> None:
+    for i in nb.prange(at.size):
+        for k in range(ahead.size):
+            if number[at[i] + ahead[k]] >= 0:
+                counts[i] += 1
+
+
+@loop()
+def _fill(
+    number: Any,
+    at: Any,
+    ahead: Any,
+    X: Any,
+    far: Any,
+    twice: Any,
+    ends: Any,
+    columns: Any,
+    out: Any,
+) -> None:
+    for i in nb.prange(at.size):
+        p = ends[i]
+        for k in range(ahead.size):
+            j = number[at[i] + ahead[k]]
+            if j >= 0:
+                squared = 0.0
+                for c in range(X.shape[1]):
+                    step = X[i, c] - X[j, c]
+                    squared += step * step
+                columns[p] = j
+                out[p] = -squared / twice - far[k]
+                p += 1
+
+
+def neighbours_among(
+    inside: NDArray[np.bool_],
+    ahead: list[tuple[int, ...]],
+    far: list[float],
+    X: Floats,
+    sigma: float,
+) -> tuple[Floats, Numbers, Numbers]:
+    """Data, indices and indptr of the pairs of places of a mask (…) that a step or its back joins.
+
+    Data are −|x_i − x_j|²/(2σ²) − far, X (n, c). Places are numbered in row-major order; steps
+    `ahead` are later in it, in that order themselves, and reach 1 along every axis at most.
+    """
+    padded = np.pad(inside, 1)
+    n = X.shape[0]
+    kind: Any = np.int32 if 2 * len(ahead) * n < 2**31 else np.int64
+    at = np.flatnonzero(padded)
+    number = np.full(padded.size, -1, dtype=kind)
+    number[at] = np.arange(n, dtype=kind)
+    strides = np.array(padded.strides, dtype=np.int64) // padded.itemsize
+    flat = np.array(ahead, dtype=np.int64).reshape(len(ahead), inside.ndim) @ strides
+    both, lengths = np.concatenate([-flat[::-1], flat]), np.concatenate([far[::-1], far])
+    work = n * both.size
+    counts = np.zeros(n, dtype=kind)
+    _count(work, number, at, both, counts)
+    ends = np.zeros(n + 1, dtype=kind)
+    np.cumsum(counts, out=ends[1:])
+    out: Floats = np.empty(int(ends[-1]))
+    columns: Numbers = np.empty(out.size, dtype=kind)
+    _fill(work, number, at, both, X, lengths, 2 * sigma**2, ends, columns, out)
+    return out, columns, ends

@@ -10,10 +10,10 @@ from typing import Any
 
 import numba as nb
 
-from mustlink.kernels.keyed_normals import mixed_bits
+from mustlink.kernels.blocks import mixed_bits
+from mustlink.kernels.graph_walk import join
 from mustlink.kernels.loops import loop
-from mustlink.kernels.row_sums import row_sums
-from mustlink.kernels.union_find import join
+from mustlink.kernels.spmm import row_sums
 
 _SALT = 0x9E3779B97F4A7C15
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import numba as nb
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mustlink.kernels.graph_walk import join
 from mustlink.kernels.loops import loop
-from mustlink.kernels.row_sort import SHORT, place_row, sort_row
+from mustlink.kernels.row_hash import SHORT, place_row, sort_row
 
 _ROWS = 1 << 10  # at a time
 _PARTS = 2  # of the named nodes; each looks through all lists, which more parts do not make up for
@@ -113,3 +115,179 @@ def symmetric_lists(
     short = np.empty(room, columns.dtype), np.empty(room, data.dtype)
     _sort(work, indptr, columns, data, *short)
     return data, columns, indptr
+
+
+# --- Neighbour lists that are found and read by blocks: how they name nodes, and whom they join
+
+
+@nb.njit(cache=True, nogil=True)
+def name_outside(indices: Any, inside: int, names: Any, first: int, stop: int) -> None:
+    """Call entries that are no nodes of a block of `inside` by -2 - names[entry - inside].
+
+    So they stay apart from those of the block, and of what is read next in the same place.
+    """
+    for i in range(first, stop):
+        for c in range(indices.shape[1]):
+            if indices[i, c] >= inside:
+                indices[i, c] = -2 - names[indices[i, c] - inside]
+
+
+@nb.njit(cache=True, nogil=True)
+def name_all(indices: Any, block: int, first: int, stop: int) -> None:
+    """Call all entries by their nodes: those of the block begin with node `block`."""
+    for i in range(first, stop):
+        for c in range(indices.shape[1]):
+            j = indices[i, c]
+            if j != -1:
+                indices[i, c] = j + block if j >= 0 else -2 - j
+
+
+@nb.njit(cache=True, nogil=True)
+def join_lists(parent: Any, first: int, indices: Any) -> None:
+    """Join the nodes from `first` on with those in their lists (m, k), -1 for none."""
+    for i in range(indices.shape[0]):
+        for c in range(indices.shape[1]):
+            if indices[i, c] >= 0:
+                join(parent, first + i, indices[i, c])
+
+
+@nb.njit(cache=True, nogil=True)
+def count_outside(indices: Any, bucket: Any, own: int, counts: Any) -> int:
+    """Add to `counts` (b,) the entries of lists of bucket `own` that name nodes of others."""
+    entries = 0
+    for i in range(indices.shape[0]):
+        for c in range(indices.shape[1]):
+            j = indices[i, c]
+            if j >= 0:
+                entries += 1
+                if bucket[j] != own:
+                    counts[bucket[j]] += 1
+    return entries
+
+
+@nb.njit(cache=True, nogil=True)
+def entries_outside(
+    indices: Any, weights: Any, first: int, rows: Any, columns: Any, values: Any
+) -> int:
+    """Entries (j, i) of lists of the nodes from `first` on that name nodes j beyond; how many."""
+    m, k = indices.shape
+    done = 0
+    for i in range(m):
+        for c in range(k):
+            j = indices[i, c]
+            if j >= 0 and (j < first or j >= first + m):
+                rows[done], columns[done], values[done] = j, first + i, weights[i, c]
+                done += 1
+    return done
+
+
+@nb.njit(cache=True, nogil=True)
+def entries_inside(indices: Any, weights: Any, first: int, records: Any, done: int) -> int:
+    """Add to `done` records the entries of lists, and (j, i) for nodes j inside; how many then."""
+    m, k = indices.shape
+    for i in range(m):
+        for c in range(k):
+            j = indices[i, c]
+            if j < 0:
+                continue
+            one = records[done]
+            one.row, one.column, one.value = first + i, j, weights[i, c]
+            done += 1
+            if first <= j < first + m:
+                two = records[done]
+                two.row, two.column, two.value = j, first + i, weights[i, c]
+                done += 1
+    return done
+
+
+# --- Whether a sparse matrix is symmetric, in one pass and without its transpose
+
+
+_MIRRORED_ROWS = 1 << 12  # at a time
+
+
+@nb.njit(cache=True, nogil=True, forceinline=True)
+def _mixed(x: Any) -> Any:
+    """A bijection of 64 bits in which every bit depends on all (splitmix64)."""
+    x = (x ^ (x >> nb.uint64(30))) * nb.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> nb.uint64(27))) * nb.uint64(0x94D049BB133111EB)
+    return x ^ (x >> nb.uint64(31))
+
+
+@nb.njit(cache=True, nogil=True, parallel=True)
+def _differences(indptr: Any, indices: Any, bits: Any, sums: Any) -> None:
+    n = indptr.size - 1
+    for part in nb.prange(sums.size):
+        total = nb.uint64(0)
+        for i in range(part * _MIRRORED_ROWS, min((part + 1) * _MIRRORED_ROWS, n)):
+            for q in range(indptr[i], indptr[i + 1]):
+                j = nb.int64(indices[q])
+                if j != i:
+                    pair = nb.uint64(min(i, j)) << nb.uint64(32) ^ nb.uint64(max(i, j))
+                    one = _mixed(_mixed(pair + nb.uint64(0x9E3779B97F4A7C15)) ^ nb.uint64(bits[q]))
+                    total = total + one if j > i else total - one
+        sums[part] = total
+
+
+def is_symmetric(W: sp.csr_matrix) -> bool:
+    """Whether every stored w_ij > 0 is w_ji, no entry being stored twice, of at most 2³² rows.
+
+    Numbers made of {i, j} and w are added for entries above the diagonal and subtracted for those
+    below: sums of 64 bits, which are 0 for another matrix once in 2⁶⁴. Cost: one pass over W in
+    threads; the transpose takes 20 times as long.
+    """
+    sums = np.zeros(-(-W.shape[0] // _MIRRORED_ROWS), dtype=np.uint64)
+    _differences(W.indptr, W.indices, W.data.view(f"u{W.dtype.itemsize}"), sums)
+    return int(sums.sum()) == 0
+
+
+# --- Entries of a sparse matrix that come in any order become rows: some rows at a time
+
+
+@nb.njit(cache=True, nogil=True)
+def deal(bucket: Any, rows: Any, columns: Any, values: Any, starts: Any, out: Any) -> None:
+    """Entries by bucket into records `out`, `starts` (buckets,) being where each begins there."""
+    for e in range(rows.size):
+        at = starts[bucket[rows[e]]]
+        starts[bucket[rows[e]]] = at + 1
+        out[at].row, out[at].column, out[at].value = rows[e], columns[e], values[e]
+
+
+@nb.njit(cache=True, nogil=True)
+def into_rows(
+    records: Any, first: Any, ends: Any, columns: Any, values: Any, largest: Any, place: Any
+) -> int:
+    """Records of rows `first`, `first` + 1, … as CSR, columns rising, equal ones summed.
+
+    Or the largest of them. `ends` (rows + 1,) is zero at first, `place` (n,) any numbers, one a
+    column. Returns how many entries are left.
+    """
+    size = ends.size - 1
+    for e in range(records.size):
+        ends[records[e].row - first + 1] += 1
+    for r in range(size):
+        ends[r + 1] += ends[r]
+    for e in range(records.size):  # ends[r] runs to the beginning of r + 1
+        r = records[e].row - first
+        columns[ends[r]], values[ends[r]] = records[e].column, records[e].value
+        ends[r] += 1
+    done = begin = 0
+    for r in range(size):
+        mine, stop = done, ends[r]
+        for q in range(begin, stop):
+            at = place[columns[q]]
+            if at < mine or at >= done or columns[at] != columns[q]:
+                place[columns[q]] = done
+                columns[done], values[done] = columns[q], values[q]
+                done += 1
+            elif largest:
+                values[at] = max(values[at], values[q])
+            else:
+                values[at] += values[q]
+        sort_row(columns, values, mine, done)
+        begin = stop
+        ends[r] = done
+    for r in range(size, 0, -1):
+        ends[r] = ends[r - 1]
+    ends[0] = 0
+    return done

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.columns_by_size import sort_by_size
+from mustlink.kernels.factored_entries import sort_by_size
 from mustlink.linear.by_columns import Advance, silent
 from mustlink.lyapunov.equation import Problem
 from mustlink.lyapunov.fields import PIECES, LocalField, each_of, spans_of

@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.kernels.blocks import combine, gram, workers
-from mustlink.kernels.disjoint_sum import disjoint_sum
 from mustlink.kernels.factored_entries import (
     Factor,
     Listing,
@@ -22,7 +21,7 @@ from mustlink.kernels.factored_entries import (
     pattern_entries,
     strongest_entries,
 )
-from mustlink.kernels.sampled_product import sampled_product
+from mustlink.kernels.spmm import disjoint_sum, sampled_product
 from mustlink.linear.by_columns import Advance, silent
 from mustlink.operators.edges import Edges
 from mustlink.operators.laplacian import Block

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mustlink.graph.multiplicity import fold
 from mustlink.graph.row_buckets import EntryRuns
 from mustlink.graph.stored import RowBlock
-from mustlink.kernels.sampled_product import sampled_product
+from mustlink.kernels.spmm import sampled_product
 from mustlink.lyapunov.fields import LocalField, LowRankField
 from mustlink.operators.edges import Edges
 from mustlink.operators.grounded_laplacian import GroundedLaplacian

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from mustlink.eigen.work import Work
 from mustlink.graph.multiplicity import fold
-from mustlink.kernels.disjoint_sum import disjoint_sum
-from mustlink.kernels.similarity_adjustment import adjust
+from mustlink.kernels.diffused_columns import adjust
+from mustlink.kernels.spmm import disjoint_sum
 from mustlink.lyapunov.fields import NewEdges
 from mustlink.lyapunov.regions import MemoryRows
 from mustlink.observe import Recorder

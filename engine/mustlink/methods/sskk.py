@@ -36,10 +36,10 @@ from mustlink.kernels.kernel_kmeans import (
     cluster_links,
     clusters_of,
     fill_empty,
+    grow,
     lloyd_step,
     sweep,
 )
-from mustlink.kernels.label_growth import grow
 from mustlink.labels import as_labels
 from mustlink.methods.clusterer import Ints
 from mustlink.methods.doubts import note_doubts, warn_if_broken

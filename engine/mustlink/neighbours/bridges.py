@@ -112,7 +112,7 @@ def _closest(
     others: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """For each query the nearest of `others` in another component, with the squared distance."""
-    from mustlink.kernels.nearest_outside import nearest_outside
+    from mustlink.kernels.nearest_lists import nearest_outside
 
     near = np.zeros(queries.size, dtype=np.int64)
     best = np.full(queries.size, np.inf)
@@ -153,7 +153,7 @@ def _improve(
     others: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Replace the inner end by its component's node nearest to the outer end, then the outer."""
-    from mustlink.kernels.nearest_outside import nearest_inside
+    from mustlink.kernels.nearest_lists import nearest_inside
 
     better = pairs.copy()
     ends = gather(X, pairs[:, 1]).astype(np.float64)

@@ -22,10 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.deadline import NEVER, Deadline
-from mustlink.kernels import cell_pairs, local_joins, stored_lists
 from mustlink.kernels import cells as cell_kernels
-from mustlink.kernels.cell_pairs import Desk, Nearest
-from mustlink.kernels.cells import WORD, Cells, Visits
+from mustlink.kernels import nearest_lists, symmetric_lists
+from mustlink.kernels.cells import WORD, Cells, Desk, Nearest, Visits
 from mustlink.neighbours.cell_rows import CellRows, Held, InMemory, SomeLists, panels_of, ranges_of
 from mustlink.neighbours.cells import Borders, Team
 
@@ -185,7 +184,7 @@ def compare(
 
         def task(desk: Desk, first: int, stop: int, some: NDArray[np.int64] = some) -> None:
             edges = groups[some[first] : some[stop]]
-            cell_pairs.across(cells, found, desk, visits, edges, together)
+            cell_kernels.across(cells, found, desk, visits, edges, together)
 
         desks.each(task, b - a, 1)
         yield float(bounds[b] / bounds[-1])
@@ -200,7 +199,7 @@ class Desks:
         self._team = team
         self._free: queue.SimpleQueue[Desk] = queue.SimpleQueue()
         for _ in range(min(team.workers, most)):
-            self._free.put(cell_pairs.desk_for(largest, d, together, held))
+            self._free.put(cell_kernels.desk_for(largest, d, together, held))
 
     def each(self, task: Callable[[Desk, int, int], Any], count: int, step: int) -> None:
         """Run task(desk, a, b) on pieces a:b of `count`."""
@@ -252,7 +251,7 @@ class CellSearch:
         indices = np.full((m, self.k), -1, dtype=np.int32)
         squared = np.full((m, self.k), np.inf, dtype=np.float32)
         limits = self.fill(cells, (indices, squared))
-        self.each_list(stored_lists.name_all, indices, self.rows(some).start)
+        self.each_list(symmetric_lists.name_all, indices, self.rows(some).start)
         return (indices, squared), limits, mean_squares(cells)
 
     def fill(self, cells: Cells, lists: SomeLists) -> NDArray[np.float32]:
@@ -260,7 +259,7 @@ class CellSearch:
         limits = np.full(cells.sizes.size, np.inf, dtype=np.float32)
         found = Nearest(*lists, limits)
         self.desks.each(
-            lambda desk, a, b: cell_pairs.within(cells, found, desk, a, b),
+            lambda desk, a, b: cell_kernels.within(cells, found, desk, a, b),
             cells.starts.size - 1,
             _CELLS,
         )
@@ -285,8 +284,8 @@ class CellSearch:
 
     def settle(self, lists: SomeLists, first: int) -> None:
         """Name all in lists of the nodes from `first` on, and put equally far ones in order."""
-        self.each_list(stored_lists.name_all, lists[0], first)
-        local_joins.order_ties(*lists)
+        self.each_list(symmetric_lists.name_all, lists[0], first)
+        nearest_lists.order_ties(*lists)
 
     def read(self, some: slice, held: Held | None = None) -> Cells:
         """Cells in memory, prepared."""
@@ -334,7 +333,7 @@ def finish(
     own = search.counts[some]
     held = Held(int(own.sum()) + largest, int(panels_of(own).sum()) + panels, search.cells.shape[1])
     cells = search.read(some, held)
-    search.each_list(stored_lists.name_all, lists[0], -rows.start)
+    search.each_list(symmetric_lists.name_all, lists[0], -rows.start)
     limits = np.full(rows.stop - rows.start + largest, -np.inf, dtype=np.float32)
     limits[: rows.stop - rows.start] = search.limits[rows]
     words = words_of(inward, search.counts)
@@ -434,7 +433,7 @@ class _Block:
         )
         found = Nearest(self.found.indices, self.found.squared, limits)
         self._one_sided(cells, found, visits, edges)
-        search.each_list(stored_lists.name_outside, found.indices, inside, nodes)
+        search.each_list(symmetric_lists.name_outside, found.indices, inside, nodes)
 
     def _one_sided(
         self, cells: Cells, found: Nearest, visits: Visits, edges: NDArray[np.int32]
@@ -451,7 +450,7 @@ class _Block:
 
         def task(desk: Desk, a: int, b: int) -> None:
             for first, stop in pairwise(bounds[firsts[a] : firsts[b] + 1]):
-                cell_pairs.across(cells, found, desk, visits, edges[first:stop], together)
+                cell_kernels.across(cells, found, desk, visits, edges[first:stop], together)
 
         self.search.desks.each(task, firsts.size - 1, 1)
 

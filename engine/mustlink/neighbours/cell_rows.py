@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mustlink.cost.neighbour_graph import FEW, Layout
 from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels.cells import Cells
-from mustlink.kernels.near_tiles import WIDE
+from mustlink.kernels.tiles import WIDE
 from mustlink.neighbours.cells import Groups, Team
 from mustlink.neighbours.points_by_rows import Prepared
 from mustlink.space.scratch_file import ScratchFile

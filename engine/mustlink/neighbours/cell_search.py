@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mustlink.cost.neighbour_graph import Layout, lists_of
 from mustlink.cost.stored_neighbours import READ_BACK, StoredLayout
 from mustlink.deadline import NEVER, Deadline
-from mustlink.kernels import local_joins
+from mustlink.kernels import nearest_lists
 from mustlink.neighbours.cell_blocks import CellSearch, finish, mean_squares, search_all
 from mustlink.neighbours.cell_rows import (
     CellRows,
@@ -291,7 +291,7 @@ def _read_back(found: StoredLists, rows: Prepared) -> Found:
         nodes = slice(first, min(first + READ_BACK, n))
         numbers, squared = found.lists.read(nodes)
         numbers = order[numbers]
-        local_joins.order_ties(numbers, squared)
+        nearest_lists.order_ties(numbers, squared)
         indices[order[nodes]], distances[order[nodes]] = numbers, _lengths(squared, found.unit)
     return indices, distances, found.info
 

@@ -14,7 +14,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.cost.neighbour_graph import AROUND, NEAR_CELLS, Layout
-from mustlink.kernels import nearest_cell, nearest_lists
+from mustlink.kernels import cells as cell_kernels
+from mustlink.kernels import nearest_lists
 from mustlink.neighbours.exact import exact_streamed
 from mustlink.neighbours.points_by_rows import Prepared
 
@@ -227,7 +228,7 @@ class Groups:
             found[rows] = self.centres.among(self.near[g], X[rows])
 
         def go_on(a: int, b: int) -> None:
-            nearest_cell.go_on(X, middle, at, self.around, self.gaps, found, squared, a, b)
+            cell_kernels.go_on(X, middle, at, self.around, self.gaps, found, squared, a, b)
 
         team.each(fill, ends.size, 1)
         team.each(go_on, m, _POINTS)

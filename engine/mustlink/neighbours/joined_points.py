@@ -16,7 +16,7 @@ from mustlink.graph.multiplicity import fold
 from mustlink.graph.weights import edge_weights, local_scales
 from mustlink.kernels import graph_walk
 from mustlink.kernels.blocks import workers
-from mustlink.kernels.disjoint_sum import disjoint_sum
+from mustlink.kernels.spmm import disjoint_sum
 from mustlink.neighbours.cells import centres_about
 from mustlink.neighbours.equal_rows import group_equal_rows
 from mustlink.neighbours.exact import nearest_points

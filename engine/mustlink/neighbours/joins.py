@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mustlink.cost.neighbour_graph import Layout, lists_of
 from mustlink.deadline import NEVER, Deadline
-from mustlink.kernels import local_joins
+from mustlink.kernels import nearest_lists
 from mustlink.neighbours.cells import Sample, Team
 
 TARGET = 0.99  # recall at which refinement stops
@@ -39,7 +39,7 @@ class Lists:
         return Lists(
             np.full(shape, -1, np.int32),
             np.full(shape, np.inf, np.float32),
-            np.full(shape, local_joins.UNJOINED | local_joins.UNTOLD, np.uint8),
+            np.full(shape, nearest_lists.UNJOINED | nearest_lists.UNTOLD, np.uint8),
         )
 
 
@@ -72,7 +72,7 @@ class Joins:
         n = lists.indices.shape[0]
 
         def tell(_: int, a: int, b: int) -> int:
-            local_joins.tell_targets(lists.indices, lists.fresh, a, b, self._reverse, self._count)
+            nearest_lists.tell_targets(lists.indices, lists.fresh, a, b, self._reverse, self._count)
             return 0
 
         # Every thread reads all lists, and marks only what it has told.
@@ -89,7 +89,7 @@ class Joins:
         reverse, named = self._reverse, self._count
 
         def gather(_: int, a: int, b: int) -> int:
-            local_joins.members(
+            nearest_lists.members(
                 lists.indices, lists.fresh, self._wide, reverse, named, start + a,
                 ids[a:b], sizes[a:b],
             )  # fmt: skip
@@ -101,7 +101,7 @@ class Joins:
 
         def join(i: int, a: int, b: int) -> int:
             mine = slice(a * each, b * each)
-            kept, compared[i] = local_joins.join(
+            kept, compared[i] = nearest_lists.join(
                 self._points, ids[a:b], sizes[a:b], lists.squared,
                 self._pairs[mine], self._squared[mine],
             )  # fmt: skip
@@ -113,7 +113,7 @@ class Joins:
         def take(i: int, _a: int, _b: int) -> int:
             for first, size in zip(firsts, kept, strict=True):
                 some = slice(first, first + size)
-                local_joins.take_up(
+                nearest_lists.take_up(
                     self._pairs[some], self._squared[some], i, team.workers,
                     lists.indices, lists.squared, lists.fresh,
                 )  # fmt: skip
@@ -203,6 +203,6 @@ def in_rows(
         some[some >= 0] = order[some[some >= 0]]
     squared = np.ascontiguousarray(lists.squared[:, :k])
     for values in (indices, squared):
-        local_joins.reorder(values, order, np.zeros(order.size, dtype=np.bool_))
-    local_joins.order_ties(indices, squared)
+        nearest_lists.reorder(values, order, np.zeros(order.size, dtype=np.bool_))
+    nearest_lists.order_ties(indices, squared)
     return indices, squared

@@ -30,8 +30,8 @@ from mustlink.graph.graph import Graph
 from mustlink.graph.row_buckets import RECORD, RowBuckets, buckets_of, scratch_graph
 from mustlink.graph.stored import RowBlock, StoredGraph
 from mustlink.graph.weights import edge_weights, raw_scales, settled_scales, weigh
-from mustlink.kernels import stored_lists as kernels
-from mustlink.kernels.union_find import flatten
+from mustlink.kernels import symmetric_lists as kernels
+from mustlink.kernels.graph_walk import flatten
 from mustlink.neighbours.bridges import bridging_edges
 from mustlink.neighbours.cell_search import StoredLists, stored_lists
 from mustlink.neighbours.equal_rows import count_distinct

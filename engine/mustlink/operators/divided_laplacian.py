@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from mustlink.graph.components import component_labels
-from mustlink.kernels.permuted_matrix import scaled
+from mustlink.kernels.spmm import scaled
 from mustlink.operators.grounded_laplacian import GroundedLaplacian, regularized
 from mustlink.operators.null_space import NullSpace
 from mustlink.operators.sparse_operator import DividedMatrix

@@ -16,9 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.lanczos_steps import next_term
-from mustlink.kernels.permuted_matrix import scaled, scaled_permutation
-from mustlink.kernels.spmm import spmm_axpby
+from mustlink.kernels.blocks import next_term
+from mustlink.kernels.spmm import scaled, scaled_permutation, spmm_axpby
 from mustlink.operators.edges import Edges
 from mustlink.operators.sparse_operator import SparseOperator
 from mustlink.space import LocalSpace, Space, Vector

@@ -18,7 +18,7 @@ from mustlink.graph.components import component_labels, renumber_by_size
 from mustlink.graph.graph import Graph
 from mustlink.graph.order import cuthill_mckee
 from mustlink.kernels.blocks import by_rows
-from mustlink.kernels.permuted_matrix import scaled, scaled_permutation
+from mustlink.kernels.spmm import scaled, scaled_permutation
 from mustlink.operators.grounded_laplacian import GroundedLaplacian, regularized
 from mustlink.operators.null_space import NullSpace
 from mustlink.space import LocalSpace, Vector

@@ -14,10 +14,9 @@ from sklearn.base import BaseEstimator
 from mustlink.check import PlainParameters, as_integer, as_random_state
 from mustlink.graph.cells import means, spread
 from mustlink.graph.image import picture_colours
-from mustlink.kernels.nearest_centre import nearest_centre
-from mustlink.kernels.region_merging import borders, merged
+from mustlink.kernels.nearest_lists import nearest_centre
+from mustlink.kernels.region_merging import borders, flood, merged, minima
 from mustlink.kernels.threads import threads
-from mustlink.kernels.watershed import flood, minima
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.result import Report
 from mustlink.rounding.assign import kmeans

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from mustlink.check import check_answer
 from mustlink.errors import InputError
-from mustlink.kernels.group_sums import group_sums
-from mustlink.kernels.nearest_centre import nearest_centre
+from mustlink.kernels.blocks import group_sums
+from mustlink.kernels.nearest_lists import nearest_centre
 from mustlink.space import Block, Gram, GroupSums, LocalSpace, Small, Space, Vector
 from mustlink.space.disk import DiskSpace
 

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.graph import Graph
-from mustlink.kernels.blocks import row_slices
-from mustlink.kernels.cluster_evidence import cluster_evidence
-from mustlink.kernels.group_sums import group_sums
+from mustlink.kernels.block_moves import cluster_evidence
+from mustlink.kernels.blocks import group_sums, row_slices
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

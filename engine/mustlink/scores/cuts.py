@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
 from mustlink.errors import InputError
-from mustlink.kernels.row_cuts import row_cuts
+from mustlink.kernels.block_moves import row_cuts
 from mustlink.scores.kept import as_clusters, satisfaction
 
 Ints = NDArray[np.int64]

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.group_sums import hand_out
-from mustlink.kernels.keyed_normals import normals
+from mustlink.kernels.blocks import hand_out, normals
 from mustlink.space.local import LocalSpace
 from mustlink.space.scratch_file import ScratchFile
 from mustlink.space.verbs import Dots, Gram, GroupSums, Ints, Scalars, Small, Space, Sum

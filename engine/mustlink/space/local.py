@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels import blocks, column_steps
-from mustlink.kernels.group_sums import group_sums, hand_out
-from mustlink.kernels.keyed_normals import normals
-from mustlink.kernels.lanczos_steps import mix
+from mustlink.kernels import blocks
+from mustlink.kernels.blocks import group_sums, hand_out, mix, normals
 from mustlink.kernels.spare import empty
 from mustlink.space.verbs import Dots, Gram, GroupSums, Ints, Scalars, Small, Space, Sum
 
@@ -60,11 +58,11 @@ class LocalSpace(Space):
 
     def dots(self, X: Array, Y: Array) -> Small:
         """See `Space`."""
-        return column_steps.dots(np.ascontiguousarray(X), np.ascontiguousarray(Y))
+        return blocks.dots(np.ascontiguousarray(X), np.ascontiguousarray(Y))
 
     def peaks(self, X: Array) -> Small:
         """See `Space`."""
-        return column_steps.peaks(np.ascontiguousarray(X))
+        return blocks.peaks(np.ascontiguousarray(X))
 
     def largest(self, v: Array, count: int) -> Ints:
         """See `Space`."""
@@ -102,21 +100,21 @@ class LocalSpace(Space):
             out *= scale.astype(out.dtype)
             return
         each = [(np.ascontiguousarray(V), _each(a, width)) for V, a in terms]
-        column_steps.blend(out, _each(keep, width), each, where)
+        blocks.blend(out, _each(keep, width), each, where)
 
     def lessen(self, R: Array, V: Array, a: Small) -> Small:
         """See `Space`."""
-        return column_steps.lessen(R, np.ascontiguousarray(V), _each(a, R.shape[1]), R)
+        return blocks.lessen(R, np.ascontiguousarray(V), _each(a, R.shape[1]), R)
 
     def lessened(self, X: Array, V: Array, a: Small) -> tuple[Array, Small]:
         """See `Space`."""
         X, V = np.ascontiguousarray(X), np.ascontiguousarray(V)
         out = empty(X.shape, X.dtype)
-        return out, column_steps.lessen(X, V, _each(a, X.shape[1]), out)
+        return out, blocks.lessen(X, V, _each(a, X.shape[1]), out)
 
     def without(self, X: Array, v: Array, a: Small) -> Array:
         """See `Space`."""
-        return column_steps.without(np.ascontiguousarray(X), v, a)
+        return blocks.without(np.ascontiguousarray(X), v, a)
 
     def mix(self, out: Any, terms: Any, which: Ints, C: Small) -> None:
         """See `Space`; series are arrays (count, n, b)."""

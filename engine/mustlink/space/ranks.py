@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.kernels.blocks import Pieces
-from mustlink.kernels.keyed_normals import normals
+from mustlink.kernels.blocks import Pieces, normals
 from mustlink.space.division import Division
 from mustlink.space.local import LocalSpace
 from mustlink.space.verbs import Dots, Gram, GroupSums, Ints, Small, Space, Sum

@@ -22,7 +22,7 @@ from mustlink.graph.image import (
     squared_length,
     steps,
 )
-from mustlink.kernels.grid_neighbours import neighbours_among
+from mustlink.kernels.region_merging import neighbours_among
 from mustlink.strokes.appearance import Looks
 
 Ints = NDArray[np.integer[Any]]

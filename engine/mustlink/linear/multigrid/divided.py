@@ -19,9 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.root_spread import highest_near, nearest_value, node_keys
-from mustlink.kernels.strong_links import strongest_links
-from mustlink.kernels.whole_links import whole_links
+from mustlink.kernels.aggregated_matrix import strongest_links, whole_links
+from mustlink.kernels.diffused_columns import highest_near, nearest_value, node_keys
 from mustlink.linear.multigrid.hierarchy import (
     STALL,
     Coarser,

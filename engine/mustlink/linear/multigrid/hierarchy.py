@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.kernels.aggregated_matrix import aggregated
+from mustlink.kernels.aggregated_matrix import aggregated, strong_links
 from mustlink.kernels.spmm import (
     add_product,
     chebyshev_step,
@@ -29,7 +29,6 @@ from mustlink.kernels.spmm import (
     scaled_rows,
     spmm,
 )
-from mustlink.kernels.strong_links import strong_links
 from mustlink.linear.multigrid.cycle import Cycle, Grid
 from mustlink.numeric import dense_algebra
 from mustlink.operators.grounded_laplacian import Block, GroundedLaplacian

@@ -25,9 +25,9 @@ from scipy.sparse.csgraph import connected_components
 from mustlink.graph.components import component_labels
 from mustlink.graph.row_buckets import RowBuckets
 from mustlink.graph.stored import RowBlock, StoredGraph
-from mustlink.kernels import stored_aggregates as aggregates
-from mustlink.kernels.heaviest_links import heaviest_links
-from mustlink.kernels.permuted_matrix import scaled
+from mustlink.kernels import aggregated_matrix as aggregates
+from mustlink.kernels.aggregated_matrix import heaviest_links
+from mustlink.kernels.spmm import scaled
 from mustlink.kernels.stored_rows import advance, relax
 from mustlink.linear.multigrid.cycle import Cycle
 from mustlink.linear.multigrid.hierarchy import Hierarchy, coarse_grids, inverse_diagonal
