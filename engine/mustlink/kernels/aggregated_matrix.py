@@ -250,8 +250,6 @@ def _largest(indptr: Any, indices: Any, data: Any, found: Any) -> None:
 @loop()
 def _count_strong(
     indptr: Any, indices: Any, data: Any, largest: Any, share: Any, counts: Any
-def _count_strong(
-    indptr: Any, indices: Any, data: Any, largest: Any, share: Any, counts: Any
 ) -> None:
     for i in nb.prange(largest.size):
         held = 0
