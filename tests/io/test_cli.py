@@ -25,7 +25,7 @@ from mustlink_io.batch.arguments import keys
 from mustlink_io.commands import cli
 from mustlink_io.formats import matrices
 from mustlink_io.hdf5 import schema, store
-from mustlink_io.jobs import plan as plans
+from mustlink_io.jobs import planning as plans
 from mustlink_io.jobs.methods import COMMON_OPTIONS, METHODS, PROPAGATORS, flag
 from mustlink_io.terminal import console, progress
 

@@ -10,7 +10,7 @@ import oracles
 from mustlink.constraints.constraints import among
 from mustlink.errors import InputError
 from mustlink.graph.network_objects import arcs_of
-from mustlink.methods import directed_trials
+from mustlink.methods import disim
 from mustlink.observe import Silent
 
 pytestmark = [
@@ -96,7 +96,7 @@ def hidden(seed=0, n=400):
 
 
 def test_labels_and_pairs_decide_what_is_looked_for(monkeypatch):
-    monkeypatch.setattr(directed_trials, "_TRIALS", 1)
+    monkeypatch.setattr(disim, "_TRIALS", 1)
     n = 200
     A, y = hidden(n=n)
     rng = np.random.default_rng(1)
@@ -171,7 +171,7 @@ class Stages(Silent):
 
 
 def test_labels_do_no_harm_where_the_vectors_know_better(monkeypatch):
-    monkeypatch.setattr(directed_trials, "_TRIALS", 1)
+    monkeypatch.setattr(disim, "_TRIALS", 1)
     A, y = circle(inside=0.06)
     labels = np.where(np.arange(400) < 15, y, -1)
     plain = ml.DISIM(3, random_state=0).fit(A)
