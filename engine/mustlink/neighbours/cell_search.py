@@ -384,11 +384,11 @@ class Passes:
             found = lists.read(rows)
             for done in finish(search, some, found, deadline):
                 yield (rows.start + (rows.stop - rows.start) * done) / n
-            self.keep(lists, short, rows.start, found)
+            self.write(lists, short, rows.start, found)
             del found
 
     @staticmethod
-    def keep(
+    def write(
         lists: ListsFile, short: list[NDArray[np.int64]], first: int, found: SomeLists
     ) -> None:
         """Write lists of the nodes from `first` on, and note which are not full."""

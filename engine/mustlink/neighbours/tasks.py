@@ -263,7 +263,7 @@ class TaskPasses(Passes):
                 found = self._shared.read_lists("finished", some)
                 for after in ("within", "finished"):
                     self._shared.lists(after, some).unlink(missing_ok=True)
-            self.keep(lists, short, search.rows(some).start, found)
+            self.write(lists, short, search.rows(some).start, found)
             del found
             yield some.stop / search.counts.size
 
