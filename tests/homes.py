@@ -135,6 +135,6 @@ SPREADING = {
     "TikReg": ml.TikReg(),
 }
 ALONE = {"solver", "graph", "ranks", "why", "unit"}  # of the way there, and figures
-ALONE |= {"largest_F", "parts", "propagation", "residual"}
+ALONE |= {"largest_F", "parts", "propagation", "reach", "residual", "terms"}
 NUMBERS = ("not tried on ", "regularization: ", "memory: ", "subspace of", "the gap after")
 NUMBERS += ("eigenvectors: found", "lobpcg: ", "chebyshev: ", "full problem", "only ")
