@@ -142,10 +142,6 @@ class NormalizedLaplacian(GroundedLaplacian):
         S = self.S
         return sp.csr_matrix((scaled(S, self.root_degree), S.indices, S.indptr), shape=S.shape)
 
-    def without_edges(self) -> NormalizedLaplacian:
-        """The same nodes, degrees and null space, for who needs no product any more."""
-        return replace(self, S=sp.csr_matrix(self.S.shape))
-
     @property
     def volume(self) -> float:
         """Sum of degrees."""
