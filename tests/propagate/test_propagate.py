@@ -447,7 +447,7 @@ def on_a_complete_graph(y):
     W = sp.csr_matrix(np.ones((y.size, y.size)) - np.eye(y.size))
     work, told = Workspace(ml.Graph.from_affinity(W)), Told(y, y)
     part = ReachedPart.of(work, told)
-    return PropagationProblem.of(part, told, told.classes, Solving(), {}, work.recorder, 0)
+    return PropagationProblem.of(part, told, told.classes, Solving(), 0)
 
 
 def test_a_class_without_mass_does_not_silence_the_others():

@@ -22,28 +22,23 @@ from mustlink.cost.neighbour_graph import Layout, lists_of
 from mustlink.cost.stored_neighbours import READ_BACK, StoredLayout
 from mustlink.deadline import NEVER, Deadline
 from mustlink.kernels import nearest_lists
-from mustlink.neighbours.cell_blocks import CellSearch, finish, mean_squares, search_all
+from mustlink.neighbours.cell_blocks import CellSearch, mean_squares, search_all
 from mustlink.neighbours.cell_rows import (
     CellRows,
-    Held,
     InMemory,
     ListsFile,
-    Scratch,
-    SomeLists,
-    Store,
     lay_out,
 )
 from mustlink.neighbours.cells import (
-    Groups,
     Sample,
     Team,
     borders_of,
     centres_of,
     grouped,
-    known_neighbours,
 )
 from mustlink.neighbours.exact import exact_streamed
 from mustlink.neighbours.joins import Lists, Refined, in_rows, measured_recall, refine
+from mustlink.neighbours.passes import Passes
 from mustlink.neighbours.points_by_rows import Prepared, near_one
 
 _SURE = 0.95  # share of known neighbours compared from which lists are left as they are
@@ -317,86 +312,3 @@ def _full(
         lengths = np.einsum("ijk,ijk->ij", gap, gap)
         order = np.lexsort((found, lengths), axis=1)
         yield nodes, np.take_along_axis(found, order, 1), np.take_along_axis(lengths, order, 1)
-
-
-class Passes:
-    """Points assigned to cells, lists filled within cells, visits found, lists finished.
-
-    By threads of this process; `tasks` has those of others. One pass begins when the one before is
-    over; its pieces depend on each other in nothing.
-    """
-
-    def __init__(self, sizes: Layout, team: Team, folder: Any = None, block: int = 0) -> None:
-        self.sizes, self.team, self.folder, self.block = sizes, team, folder, block
-
-    def given(self, rows: Prepared) -> Prepared:
-        """The points, as those who make the passes can read them."""
-        return rows
-
-    def known(self, rows: Prepared, k: int, count: int, rng: np.random.Generator) -> Sample:
-        """True neighbours of some nodes."""
-        return known_neighbours(rows, k, count, rng, self.sizes, self.team.pool)
-
-    def cells(self, rows: Prepared, groups: Groups) -> Iterator[tuple[slice, NDArray[np.int32]]]:
-        """Yield some rows and the centres whose cells they are in."""
-        for some in groups.bounds(rows):
-            yield some, groups.cell(rows[some], self.team)
-
-    def store(self, n: int, d: int) -> Store:
-        """A file for the points in the order of the cells; raises InputError."""
-        return Scratch(self.folder, n, d)
-
-    def within(self, search: CellSearch, lists: ListsFile) -> Iterator[float]:
-        """Fill lists with the nearest of the own cell: yields the share that is done."""
-        ranges, held = self._ranges(search)
-        search.mean = np.empty(search.counts.size)
-        search.limits = np.empty(lists.shape[0], dtype=np.float32)
-        for some in ranges:
-            rows = search.rows(some)
-            found, search.limits[rows], search.mean[some] = search.within(some, held)
-            lists.write(rows.start, *found)
-            del found
-            yield rows.stop / lists.shape[0]
-
-    def visits(self, search: CellSearch) -> Iterator[float]:
-        """Find who is visited: yields the share that is done."""
-        search.used = np.zeros(search.borders.near.shape, dtype=np.int32)
-        ranges, held = self._ranges(search)
-        for some in ranges if search.used.size else []:
-            search.used[some] = search.visits(some, held)
-            yield some.stop / search.counts.size
-
-    def finish(
-        self,
-        search: CellSearch,
-        lists: ListsFile,
-        short: list[NDArray[np.int64]],
-        deadline: Deadline,
-    ) -> Iterator[float]:
-        """Finish all lists: yields the share that is done.
-
-        Nodes whose lists have not become full are added to `short`. At the deadline the lists that
-        are left stay as they are.
-        """
-        n = lists.shape[0]
-        for some in search.cells.ranges(self.block):  # of which one is held, never two
-            rows = search.rows(some)
-            found = lists.read(rows)
-            for done in finish(search, some, found, deadline):
-                yield (rows.start + (rows.stop - rows.start) * done) / n
-            self.write(lists, short, rows.start, found)
-            del found
-
-    @staticmethod
-    def write(
-        lists: ListsFile, short: list[NDArray[np.int64]], first: int, found: SomeLists
-    ) -> None:
-        """Write lists of the nodes from `first` on, and note which are not full."""
-        lists.write(first, *found)
-        short.append(first + np.flatnonzero(found[0][:, -1] < 0))
-
-    def _ranges(self, search: CellSearch) -> tuple[list[slice], Held]:
-        """All cells in ranges, and room for the largest."""
-        ranges = search.cells.ranges(search.chunk)
-        most = max(int(search.counts[some].sum()) for some in ranges)
-        return ranges, Held(most, 0, search.cells.shape[1])

@@ -30,8 +30,8 @@ from mustlink.deadline import Deadline
 from mustlink.errors import MustlinkError
 from mustlink.neighbours.cell_blocks import CellSearch, finish
 from mustlink.neighbours.cell_rows import CellRows, ListsFile, Scratch, SomeLists, Store
-from mustlink.neighbours.cell_search import Passes
 from mustlink.neighbours.cells import Groups, Sample, Team, known_neighbours
+from mustlink.neighbours.passes import Passes
 from mustlink.neighbours.points_by_rows import Prepared
 from mustlink.space.scratch_file import NamedFile
 
