@@ -65,7 +65,7 @@ def test_a_plan_has_it_where_labels_are_given_and_it_fits(fitted, tmp_path, monk
     assert there[planning.HELD_OUT]["seconds"] > there["constraint propagation"]["seconds"]
     assert planning.HELD_OUT not in stages("6000x5 -k 6 -m ncut")
     assert planning.HELD_OUT not in stages(
-        "100000x8000 -k 200 -m csp --labels few.csv --memory 1.5GB"
+        "100000x8000 -k 200 -m csp --labels few.csv --memory 1.8GB"
     )
 
 

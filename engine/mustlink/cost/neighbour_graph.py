@@ -66,9 +66,11 @@ def cell_layout(n: int, d: int, k: int, room: int = ROOM) -> Layout:
     """Sizes for n points of d coordinates with `room` bytes of buffers.
 
     About √n / 4 members of a cell, and at least 128 or d / 2: smaller ones leave less to be
-    compared, and more that is done once a cell.
+    compared, and more that is done once a cell. Of wide points where room is short fewer than
+    d / 2: eight of the largest cells are held at once.
     """
-    mean = max(int(np.sqrt(n) / 4), 128, d // 2, 2 * (k + 1))
+    wide = d // 2 if room >= ROOM else min(d // 2, room // (32 * d))
+    mean = max(int(np.sqrt(n) / 4), 128, wide, 2 * (k + 1))
     parts = max(1, n // mean)
     sample = max(1, min(20 * parts, room // 3 // (4 * d)))
     return Layout(

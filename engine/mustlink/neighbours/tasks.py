@@ -10,14 +10,13 @@ What is found depends on no worker, and on no number of them.
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -30,7 +29,14 @@ from mustlink.deadline import Deadline
 from mustlink.errors import MustlinkError
 from mustlink.neighbours.cell_blocks import CellSearch, finish
 from mustlink.neighbours.cell_rows import CellRows, ListsFile, Scratch, SomeLists, Store
-from mustlink.neighbours.cells import Groups, Sample, Team, known_neighbours
+from mustlink.neighbours.cells import (
+    Borders,
+    Centres,
+    Groups,
+    Sample,
+    Team,
+    known_neighbours,
+)
 from mustlink.neighbours.passes import Passes
 from mustlink.neighbours.points_by_rows import Prepared
 from mustlink.space.scratch_file import NamedFile
@@ -81,28 +87,55 @@ class Folder:
     path: Path
     layout: StoredLayout
 
-    def save(self, name: str, value: Any) -> None:
-        """Tell all workers of something."""
-        self._whole(self.path / name, lambda file: pickle.dump(value, file, protocol=5))
+    def save(self, name: str, **arrays: Any) -> None:
+        """Tell all workers of something, as arrays by name."""
+        self._whole(self.path / f"{name}.npz", lambda file: np.savez(file, **arrays))
 
-    def load(self, name: str) -> Any:
-        """What workers were told: by this search, to which alone the folder belongs."""
-        with open(self.path / name, "rb") as file:
-            return pickle.load(file)
+    def load(self, name: str) -> dict[str, NDArray[Any]]:
+        """What workers were told."""
+        with np.load(self.path / f"{name}.npz") as found:
+            return dict(found)
+
+    def save_groups(self, groups: Groups) -> None:
+        """Tell who is whose cell."""
+        both = {"centres": groups.centres, "heads": groups.heads}
+        arrays = {f"{a}_{b}": c for a, one in both.items() for b, c in vars(one).items()}
+        lists = {name: getattr(groups, name) for name in ("near", "around", "gaps")}
+        self.save("groups", far=groups.far, **lists, **arrays)
+
+    def groups(self) -> Groups:
+        """Who is whose cell."""
+        told = self.load("groups")
+        centres, heads = (
+            Centres(*(told[f"{one}_{field.name}"] for field in fields(Centres)))
+            for one in ("centres", "heads")
+        )
+        lists = told["near"], told["around"], told["gaps"]
+        return Groups(centres, heads, *lists, float(told["far"]))
+            centres, heads, told["near"], told["around"], told["gaps"], float(told["far"])
+        )
+
+    def borders(self) -> Borders:
+        """What the visits are found from."""
+        told = self.load("borders")
+        numbers = float(told["shared"]), float(told["pairs"])
+        return Borders(told["near"], told["gaps"], told["reach"], *numbers)
 
     @contextmanager
     def search(self, *known: str) -> Iterator[CellSearch]:
         """Where cells lie, their points, and what else is `known`; on one thread."""
-        starts, centres, k = self.load("cells")
+        told = self.load("cells")
+        starts, centres, k = told["starts"], told["centres"], int(told["k"])
         n, d = int(starts[-1]), centres.shape[1]
         with ThreadPoolExecutor(1) as pool:
             store = Scratch(None, n, d, NamedFile(self.path / "points"))
             cells, layout = CellRows(store, starts, centres), self.layout
             search = CellSearch(cells, k, Team(pool, 1), layout.chunk, layout.desks)
-            for name in known:
-                setattr(search, name, self.load(name))
-            if known:  # of which only some are looked at
+            if "borders" in known:  # of limits only some are looked at
+                search.borders = self.borders()
                 search.limits = np.load(self.path / "limits.npy", mmap_mode="c")
+            if "used" in known:
+                search.used = self.load("used")["used"]
             yield search
             store.close()
 
@@ -154,7 +187,7 @@ def alone(task: Callable[..., Any], *given: Any) -> Any:
 def assign(folder: Folder, rows: Prepared, some: slice) -> NDArray[np.int32]:
     """Centres whose cells some rows are in."""
     with ThreadPoolExecutor(1) as pool:
-        found: NDArray[np.int32] = folder.load("groups").cell(rows[some], Team(pool, 1))
+        found: NDArray[np.int32] = folder.groups().cell(rows[some], Team(pool, 1))
         return found
 
 
@@ -214,7 +247,7 @@ class TaskPasses(Passes):
 
     def cells(self, rows: Prepared, groups: Groups) -> Iterator[tuple[slice, NDArray[np.int32]]]:
         """Yield some rows and the centres whose cells they are in."""
-        self._shared.save("groups", groups)
+        self._shared.save_groups(groups)
         ranges = groups.bounds(rows)
         found = self._work.each(partial(assign, self._shared, rows), ranges)
         return zip(ranges, found, strict=True)
@@ -227,7 +260,8 @@ class TaskPasses(Passes):
     def within(self, search: CellSearch, lists: ListsFile) -> Iterator[float]:
         """Fill lists with the nearest of the own cell, each block's in a file."""
         self._points.settle()
-        self._shared.save("cells", (search.cells.starts, search.cells.centres, search.k))
+        cells = search.cells
+        self._shared.save("cells", starts=cells.starts, centres=cells.centres, k=search.k)
         search.mean = np.empty(search.counts.size)
         search.limits = np.empty(lists.shape[0], dtype=np.float32)
         for some, found in self._each(within, search):
@@ -237,12 +271,12 @@ class TaskPasses(Passes):
 
     def visits(self, search: CellSearch) -> Iterator[float]:
         """Find who is visited."""
-        self._shared.save("borders", search.borders)
+        self._shared.save("borders", **vars(search.borders))
         search.used = np.zeros(search.borders.near.shape, dtype=np.int32)
         for some, found in self._each(visits, search) if search.used.size else ():
             search.used[some] = found
             yield some.stop / search.counts.size
-        self._shared.save("used", search.used)
+        self._shared.save("used", used=search.used)
 
     def finish(
         self,
