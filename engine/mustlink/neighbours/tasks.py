@@ -112,8 +112,6 @@ class Folder:
         )
         lists = told["near"], told["around"], told["gaps"]
         return Groups(centres, heads, *lists, float(told["far"]))
-            centres, heads, told["near"], told["around"], told["gaps"], float(told["far"])
-        )
 
     def borders(self) -> Borders:
         """What the visits are found from."""
