@@ -141,10 +141,11 @@ def test_weights_of_many_powers_of_ten_are_looked_at(seed, width):
     plain, auto = ncut(7, regularization=0).fit(W), ncut(7).fit(W)
     # Vectors of weights of 1e-30 are rounding: how large the giant is depends on the machine.
     assert 0.5 < np.bincount(plain.labels_).max() / y.size < 0.9
-    assert np.sort(np.bincount(plain.labels_, minlength=7))[4] < 10
+    assert np.sort(np.bincount(plain.labels_, minlength=7))[3] < 10
     assert auto.report_.choices["regularization"][0] > 0
-    assert adjusted_rand_score(y, plain.labels_) < 0.2
-    assert adjusted_rand_score(y, auto.labels_) > 0.55
+    told = adjusted_rand_score(y, auto.labels_)
+    assert told > 0.55
+    assert adjusted_rand_score(y, plain.labels_) < told - 0.15
 
 
 def test_weights_of_many_powers_of_ten_are_left_alone_where_that_tells_most():
