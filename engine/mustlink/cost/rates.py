@@ -26,7 +26,7 @@ RATES: dict[str, tuple[float, float]] = {
     "weights": (0.10, 0.10),  # stored weights
     "components": (0.03, 0.03),  # the same
     "checking the graph": (0.045, 0.045),
-    "comparing graphs": (1.0, 1.0),
+    "weights of the graphs": (1.0, 1.0),
     "order of the nodes": (0.025, 0.0),
     "Laplacian": (0.04, 0.0),
     "looking at the graph": (0.0, 0.03),
