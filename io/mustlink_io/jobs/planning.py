@@ -554,9 +554,8 @@ def plan_on_ranks(job: Any, shape: Shape, ranks: int, speed: float) -> Plan:
 
 def _vectors_on_ranks(job: Any, n: int) -> tuple[int, int]:
     """How many vectors are found on ranks, and bytes of a number."""
-    from mustlink.eigen.plain_solve import default_tolerance
-
     from mustlink.eigen.nested_iteration import guard
+    from mustlink.eigen.plain_solve import default_tolerance
 
     wanted = job.n_clusters
     if job.method != "ncut":
