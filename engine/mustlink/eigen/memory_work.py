@@ -175,7 +175,7 @@ class MemoryWork:
         rows = f(W, 0) if counts is None else fold(f(fold(W, 1.0 / counts), 0), counts)
         made = Graph(rows, {"kind": "adjusted"}, counts)
         if np.diff(made.affinity.indptr).all():
-            own = NormalizedLaplacian.of_weights(made.affinity, counts)
+            own = NormalizedLaplacian.of_weights(made.affinity, counts, laplacian.nodes)
             made.derived.put(LaplacianKey(own.dtype == np.float32), own)
         made.derived.origin = self.view.name("adjusted graph", depends)
         return MemoryWork(self.view.on(made))

@@ -49,28 +49,36 @@ class NormalizedLaplacian(GroundedLaplacian):
         weights: NDArray[np.float64] | None = None,
         *,
         connected: bool = False,
+        numbers: NDArray[np.int64] | None = None,
     ) -> NormalizedLaplacian:
-        """Find the components of S, unless it is known to be `connected`, and so the null space."""
+        """Find the components of S, unless it is known to be `connected`, and so the null space.
+
+        `numbers` (m,) are those of the nodes in a graph that this one was made of.
+        """
         component = np.zeros(nodes.size, np.int32) if connected else component_labels(S)
         count = int(component.max()) + 1 if nodes.size else 0
         if count > 1:  # of equally large ones the graph's order decides, as in every home
-            order = np.argsort(nodes)
+            order = np.argsort(nodes if numbers is None else numbers)
             component[order] = renumber_by_size(component[order])
         null = NullSpace.of_components(component, root_degree, count)
         return cls(S, root_degree, nodes, n_nodes, null, weights)
 
     @classmethod
     def of_weights(
-        cls, W: sp.csr_matrix, counts: NDArray[np.float64] | None = None
+        cls,
+        W: sp.csr_matrix,
+        counts: NDArray[np.float64] | None = None,
+        numbers: NDArray[np.int64] | None = None,
     ) -> NormalizedLaplacian:
         """From weights W (m, m), a matrix of the caller's making, without isolated nodes.
 
-        `counts` (m,) tell how many a node stands for.
+        `counts` (m,) tell how many a node stands for, `numbers` (m,) are as in `of`.
         """
         W.sort_indices()
         root = np.sqrt(np.asarray(W.sum(axis=1, dtype=np.float64)).ravel())
         S = sp.csr_matrix((scaled(W, 1.0 / root), W.indices, W.indptr), shape=W.shape)
-        return cls.of(S, root, np.arange(W.shape[0]), W.shape[0], counts)
+        nodes = np.arange(W.shape[0])
+        return cls.of(S, root, nodes, nodes.size, counts, numbers=numbers)
 
     @cached_property
     def space(self) -> LocalSpace:
