@@ -148,7 +148,8 @@ class MemoryWork:
         types: tuple[type, ...] = (),
     ) -> Value:
         """The result of a stage, or what an earlier run kept of it."""
-        return self.view.kept(stage, self.view.name(stage, depends), compute, types)
+        name = self.view.name(stage, depends, self.view.memory)
+        return self.view.kept(stage, name, compute, types)
 
     def cluster_sizes(self, clusters: Array, k: int) -> NDArray[np.float64]:
         """Nodes in each of k clusters, (k,), counted as often as they stand for rows."""
