@@ -133,9 +133,14 @@ def compared(given: Any, kind: str) -> dict[str, Any]:
     path, verb, options = words(given, kind)
     taken(given, path, verb, options)
     told, found = plan(given, path, verb, options), taken(given, path, verb, options)
-    stages = {one["name"]: [one["seconds"], None] for one in told["stages"]}
-    for one in found["stages"]:
-        stages.setdefault(one["name"], [None, None])[1] = one["seconds"]
+    stages: dict[str, list[float | None]] = {}
+    for at, stage_list in enumerate((told["stages"], found["stages"])):
+        for one in stage_list:  # a stage may run more than once
+            if not one["name"].startswith("keeping"):
+                both = stages.setdefault(one["name"], [None, None])
+                both[at] = (both[at] or 0.0) + one["seconds"]
+    between = found["wall_seconds"] - sum(took or 0.0 for _, took in stages.values())
+    stages["start and end, and between stages"] = [None, between]
     return {
         "planned_seconds": told["seconds"],
         "seconds": sum(one["seconds"] for one in found["stages"])
