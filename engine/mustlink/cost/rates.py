@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,7 @@ RATES: dict[str, tuple[float, float]] = {
     "clusters": (0.045, 0.045),  # numbers in the embedding
     "writing": (0.004, 0.004),  # bytes
 }
-_STANDARD = 0.033  # seconds of `_sample_work` on the machine of the rates
+_STANDARD, _ROUNDS = 0.011, 12  # seconds of a round of `measured_speed`'s work there, and rounds
 _PRODUCT = 1.5e-9  # of a stored weight and a column, and of a node and a pair of columns
 _BOTH = 1.7  # times as much where both sides of a pencil are products
 _SEARCH = 2.8e-6  # of a point, times log₁₀ points and neighbours over 15
@@ -89,27 +88,22 @@ def search_seconds(n: int, k: int) -> float:
 def measured_speed() -> float:
     """How many times slower a core of this machine is than one of the rates, whoever works on it.
 
-    By the least CPU time that a tenth of a second of work takes: by the clock a machine with other
-    work would make plans of free cores ten times too long.
+    By the least CPU time of twelve rounds of one thread: by the clock a machine with other work
+    would make plans of free cores ten times too long, and threads of BLAS that wait count as work.
     """
-    taken = []
-    for _ in range(5):
-        started = time.process_time()
-        _sample_work()
-        taken.append(time.process_time() - started)
-    return min(taken) / _STANDARD
-
-
-def _sample_work() -> None:
-    """Products of a sparse matrix and of points, as in the stages that take longest."""
     import scipy.sparse as sp
+    from threadpoolctl import threadpool_limits
 
     rng = np.random.default_rng(0)
     n, degree = 40_000, 15
     columns = rng.integers(0, n, n * degree)
     W = sp.csr_matrix((np.ones(n * degree), columns, np.arange(0, n * degree + 1, degree)), (n, n))
-    X: Any = np.ones((n, 12))
-    P = rng.standard_normal((1000, 64)).astype(np.float32)
-    for _ in range(3):
-        X = (W @ X) / degree
-        P @ P.T
+    X, P = np.ones((n, 12)), rng.standard_normal((1000, 64)).astype(np.float32)
+    taken = []
+    with threadpool_limits(1, user_api="blas"):
+        for _ in range(_ROUNDS):
+            started = time.process_time()
+            W @ X
+            P @ P.T
+            taken.append(time.process_time() - started)
+    return min(taken) / _STANDARD
