@@ -27,7 +27,7 @@ from mustlink.lyapunov import pair_propagation
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.methods.homes import fit_at
-from mustlink.methods.normalized_cut import cut_of
+from mustlink.methods.ncut import cut_of
 from mustlink.space import Dots, Gram, GroupSums
 from mustlink.space.ranks import Ranks
 

@@ -10,10 +10,8 @@ import mustlink as ml
 import oracles
 from cases import blobs, planted_graph, random_graph
 from mustlink.errors import InputError
-from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.rounding.block_model import BlockModel, refine
 from mustlink.scores import mncut
-from mustlink.scores.cuts import ClusterSums, edge_information
+from mustlink.scores.cuts import ClusterSums, information
 
 
 def hung(rng, n=1500, k=3, trees=0.4):
@@ -53,6 +51,11 @@ def gaussian(seed, width, n=2310, k=7):
     rows = np.repeat(np.arange(n), 10)
     W = sp.csr_matrix((weights.ravel(), (rows, index[:, 1:].ravel())), shape=(n, n))
     return sp.csr_matrix(W.maximum(W.T)), y
+
+
+def edge_information(W, labels):
+    H = sp.csr_matrix((np.ones(labels.size), labels, np.arange(labels.size + 1)))
+    return information(H.T @ (W @ H))
 
 
 def ncut(k, **options):
@@ -191,20 +194,6 @@ def test_points_of_the_same_graph_decide_alike_for_any_threads():
     W = hung(np.random.default_rng(5))[0]
     one, two = ncut(3, n_jobs=1).fit(W), ncut(3, n_jobs=2).fit(W)
     assert (one.labels_ == two.labels_).all()
-
-
-def test_refined_clusters_are_the_likeliest_found_from_those_that_were_cut():
-    W = hung(np.random.default_rng(6), n=500)[0]
-    plain, moved = ncut(3).fit(W), ncut(3, refine=True).fit(W)
-    laplacian = normalized_laplacian(ml.Graph(W))
-    start = BlockModel.of(laplacian, laplacian.enter(plain.labels_), 3)
-    nobody = np.zeros(laplacian.size, dtype=bool)
-    found = refine(start, nobody, plain._seed())
-    assert (laplacian.enter(moved.labels_) == found.blocks).all()
-    assert found.likelihood > start.likelihood
-    assert "moved" in moved.report_.choices["refine"]
-    with pytest.raises(InputError, match="refine"):
-        ncut(3, refine="much").fit(W)
 
 
 @pytest.mark.parametrize("value", ["much", -0.1, np.inf, np.nan, True, None])

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mustlink.check import as_integer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.constraints.constraints import among
-from mustlink.cost.method_cost import Cost, eigenvectors
+from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS, tell_unconverged
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
@@ -34,13 +34,12 @@ from mustlink.graph.network_objects import arcs_of
 from mustlink.methods.clusterer import AUTO, GraphClusterer, Ints
 from mustlink.methods.csp import CSP
 from mustlink.methods.doubts import warn_if_broken, warn_of_sizes
-from mustlink.methods.informed_clusterer import side_information
-from mustlink.methods.normalized_cut import with_null
+from mustlink.methods.ncut import with_null
 from mustlink.observe import Observer, Recorder, Unheard, recorded
-from mustlink.result import Report
 from mustlink.rounding.assign import kmeans, seeded_kmeans, transform
 from mustlink.scores import satisfaction
 from mustlink.selection.regularization import check_regularization
+from mustlink.side_information import side_information
 from mustlink.space import LocalSpace
 from mustlink.state import before, fits, fits_again
 from mustlink.workspace import Workspace
@@ -76,10 +75,6 @@ class DISIM(GraphClusterer):
     affinity: str = "precomputed"
 
     _trusts_edges: ClassVar[bool] = False  # a cluster may send to another one only
-
-    def cost(self, n_classes: int | None = None) -> Cost:
-        """K vectors of the graph in which every node is twice."""
-        return eigenvectors(self._k_or(n_classes))
 
     @fits
     def fit(
@@ -133,7 +128,7 @@ class DISIM(GraphClusterer):
         recorder: Recorder,
     ) -> None:
         """Cluster the nodes of A (n, n), which count `counts` (n,), and set the results."""
-        self._arcs, seed, n = (A, counts), self._used_seed, A.shape[0]
+        self._arcs, seed = (A, counts), self._used_seed
         self.graph_ = Graph.from_affinity(A + A.T, {"kind": "directed"})
         known = side_information(self.graph_, y, constraints, recorder, needed=False)
         if self.n_clusters == AUTO and known.classes.size < 2:
@@ -141,7 +136,8 @@ class DISIM(GraphClusterer):
                 'n_clusters: "auto" counts in undirected graphs; give a number, or labels of '
                 "every class"
             )
-        k = self._clusters(Workspace(self.graph_, recorder), known.classes.size, seed)
+        work = MemoryWork(Workspace(self.graph_, recorder))
+        k = self._clusters(work, known.classes.size, seed)
         view = self._view_of(A, recorder, seed, counts)
         rows, reason = self._rows(view, known, k, seed)
         with recorder.stage("clusters"):
@@ -150,21 +146,12 @@ class DISIM(GraphClusterer):
             self.labels_ = self._placed(rows.clusters(k, seed), k, recorder)
         self.embedding_ = rows.both
         kept = warn_if_broken(self.labels_, known, recorder)
-        self.report_ = Report(
-            method="DI-SIM",
-            n_nodes=n,
-            n_clusters=k,
-            choices={
-                "regularization": [self._share, "of the mean out-degree"],
-                **reason,
-                "solver": self._convergence.solver,
-                "graph": dict(self.graph_.info),
-            },
-            convergence=self._convergence,
-            satisfaction=kept,
-            **recorder.told(),
-            extra={"n_components": self.graph_.n_components},
-        )
+        choices = {
+            "regularization": [self._share, "of the mean out-degree"],
+            **reason,
+            "solver": self._convergence.solver,
+        }
+        self._report(work, k, choices, self._convergence, kept, "DI-SIM")
 
     def _check(self) -> None:
         check_choice(self.solver, PLAIN_SOLVERS, "solver")

@@ -4,7 +4,7 @@ The normalised cut of a sparse network is least for sets that hang on it by one 
 added to every degree they are dear, with too much clusters that are there are missed; what is
 enough depends on the network. Candidates are cut at moderate sharpness, and the one is taken whose
 clusters, as the vectors give them, tell most about the edges (`edge_information`), wherever the
-graph is: a home (`Cuts`) delivers sums over nodes, and nothing is decided there. Measured on 27
+graph is: a home delivers sums over nodes, and nothing is decided there. Measured on 27
 networks with known classes: mean ARI .38 and .72 (real, generated), where modularity takes .36 and
 .72, conductance .31 and .49, the best candidate of each .42 and .72; edges held out do as well at
 twice the cost, and clusters refined to the likeliest ones tell less about which vectors were good.
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -83,36 +83,12 @@ class Regularization:
         return replace(self, tau=best, reason=reason)
 
 
-class Cuts(Protocol):
-    """Cuts of one graph into clusters, wherever it is; a cut has `sums` if it was judged."""
-
-    @property
-    def recorder(self) -> Recorder:
-        """Who hears of it."""
-        ...
-
-    @property
-    def look(self) -> GraphLook:
-        """What is seen of the graph before any eigenvector."""
-        ...
-
-    def trial(
-        self, tau: float, k: int, start: Block | None
-    ) -> tuple[ClusterSums | None, Block | None]:
-        """K rough clusters with τ added, None where rows overflow; and a start for the next τ."""
-        ...
-
-    def sharp(self, tau: float) -> Any:
-        """The cut as it was asked for, with τ added."""
-        ...
-
-    def judged(self, tau: float) -> Any:
-        """The same with `sums`, by which it is compared with others."""
-        ...
-
-
-def decided_cut(cuts: Cuts, asked: float | str, k: int) -> tuple[Any, Regularization]:
+def decided_cut(cuts: Any, asked: float | str, k: int) -> tuple[Any, Regularization]:
     """The cut into k clusters with what was asked for added to degrees; "auto": by evidence.
+
+    `cuts` are of one graph, wherever it is: `sharp(τ)` the cut as asked for, `judged(τ)` the same
+    with `sums`, `trial(τ, k, start)` the sums of rough clusters, None where rows overflow, and a
+    start for the next τ; `look` and `recorder`.
 
     Graphs that are made from points have no nodes that hang on by one edge. Where all nodes have
     about as many edges and weight, as in graphs of neighbours, the cut as it is need only be no
@@ -155,7 +131,7 @@ def _is_whole(sums: ClusterSums) -> bool:
     return sums.largest <= _GIANT and not sums.crumbs
 
 
-def _best_of(cuts: Cuts, k: int, plain: ClusterSums | None) -> Regularization:
+def _best_of(cuts: Any, k: int, plain: ClusterSums | None) -> Regularization:
     """The τ whose clusters tell most; 0 unless another tells clearly more.
 
     `plain` are those of 0, where it was cut already. Every candidate starts from the vectors of

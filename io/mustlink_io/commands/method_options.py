@@ -171,13 +171,6 @@ CLUSTER_OWN = (
         "one; auto, 0, or such as 0.3.",
     ),
     click.option(
-        "--refine",
-        is_flag=True,
-        default=None,
-        help="All but csc-gfhf and disim: go on to the clusters that a block model finds likelier, "
-        "constrained nodes held; for networks.",
-    ),
-    click.option(
         "--class-mass/--no-class-mass",
         default=None,
         help="csc-gfhf: scale every class to its share of the labels; default yes.",
