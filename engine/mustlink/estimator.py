@@ -297,7 +297,8 @@ class GraphEstimator(PlainParameters, BaseEstimator):
 
         `graph_` and the points are those of all rows then; vectors are extended. Raises InputError.
         """
-        before = self.graph_
+        fitted: Any = self  # what fits set has no types
+        before, weights = fitted.graph_, getattr(self, "_row_weights", None)
         if not isinstance(before, Graph):
             raise InputError("add: the graph of this fit is on disk; fit again")
         if self._points is None:
@@ -310,13 +311,12 @@ class GraphEstimator(PlainParameters, BaseEstimator):
             with recorder.stage("joining points"):
                 graph = joined_points(before, points, new)
             self._points = np.concatenate([points, new.astype(points.dtype, copy=False)])
-        weights = getattr(self, "_row_weights", None)
         if weights is not None:
             weights = np.append(weights, np.ones(graph.n_rows - weights.size))
-            self._row_weights = weights
+            fitted._row_weights = weights
         work = self._view(graph, recorder, row_weights=weights)
         extend_vectors(before, work)
-        self.graph_ = graph
+        fitted.graph_ = graph
         return work
 
     def _in_memory(self, stored: StoredGraph, cost: Cost | None) -> Graph:

@@ -15,16 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import check_choice, check_n_clusters
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import MOST_COUNTED, Cost, eigenvectors
+from mustlink.cost.method_cost import MOST_COUNTED, Cost, StoredCost, eigenvectors
 from mustlink.eigen.memory_work import in_memory
-from mustlink.eigen.work import MEMORY, Work
+from mustlink.eigen.work import DISK, MEMORY, Work
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
 from mustlink.graph.stored import StoredGraph
 from mustlink.kernels.threads import threads
+from mustlink.methods import homes
 from mustlink.methods.doubts import note_alone, warn_of_components, warn_of_sizes
-from mustlink.methods.homes import COUNTS
 from mustlink.observe import Recorder, Unheard, recorded
 from mustlink.result import Convergence, Report
 from mustlink.rounding.memberships import Evidence, Trust
@@ -127,6 +127,15 @@ class GraphClusterer(
         """K eigenvectors of the graph at a time; see `GraphEstimator.cost`."""
         return eigenvectors(self._k_or(n_classes))
 
+    def _cost_on_disk(
+        self, others: dict[str, Any], classes: int | None, n: int, nnz: int
+    ) -> StoredCost:
+        """At least what a fit takes of n points with nnz neighbours on disk; InputError."""
+        homes.check_home(self, DISK, others)
+        if isinstance(self._named_clusters(classes or 0), str):
+            raise InputError(homes.COUNTS)
+        return homes.cost_on_disk(self, 2, n, nnz)
+
     def _k_or(self, n_classes: int | None) -> int:
         """K as it was asked for; what is no number is told later."""
         wanted = n_classes if self._follows_labels else self.n_clusters
@@ -159,7 +168,7 @@ class GraphClusterer(
             self._counted = "classes among the labels"
         elif asked == AUTO:
             if work.home != MEMORY:
-                raise InputError(COUNTS)
+                raise InputError(homes.COUNTS)
             count = count_clusters(work.view, seed, known)
             asked, self._counted = count.k, count.reason
             if count.doubt is None:

@@ -141,8 +141,8 @@ class DISIM(GraphClusterer):
         view = self._view_of(A, recorder, seed, counts)
         rows, reason = self._rows(view, known, k, seed)
         with recorder.stage("clusters"):
-            self.sending_labels_ = rows.who_send(k, seed)
-            self.receiving_labels_ = rows.who_receive(k, seed)
+            self.sending_labels_ = rows.clusters(k, seed, "sending")
+            self.receiving_labels_ = rows.clusters(k, seed, "receiving")
             self.labels_ = self._placed(rows.clusters(k, seed), k, recorder)
         self.embedding_ = rows.both
         kept = warn_if_broken(self.labels_, known, recorder)
@@ -251,24 +251,16 @@ class Rows:
         """Side by side, (n, 2r)."""
         return np.hstack([self.sending, self.receiving])
 
-    def told(self, known: Constraints) -> Rows:
-        """The same, starting from labels where there are some."""
-        return replace(self, classes=known.labels)
+    def clusters(self, k: int, seed: int, side: str = "both") -> Ints:
+        """Clusters (n,) of nodes that send alike, receive alike or do both; -1 without such edges.
 
-    def who_send(self, k: int, seed: int) -> Ints:
-        """Clusters (n,) of nodes that send alike; -1 for those that do not send."""
-        return self._clusters(self.sending, self.sends, k, seed)
-
-    def who_receive(self, k: int, seed: int) -> Ints:
-        """Clusters (n,) of nodes that receive alike; -1 for those that do not receive."""
-        return self._clusters(self.receiving, self.receives, k, seed)
-
-    def clusters(self, k: int, seed: int) -> Ints:
-        """Clusters (n,) of nodes that do both alike; -1 for those without an edge."""
-        return self._clusters(self.both, self.sends | self.receives, k, seed)
-
-    def _clusters(self, rows: Floats, there: NDArray[np.bool_], k: int, seed: int) -> Ints:
-        """Steps 3 and 4 of DI-SIM."""
+        Steps 3 and 4 of DI-SIM.
+        """
+        rows, there = {
+            "sending": (self.sending, self.sends),
+            "receiving": (self.receiving, self.receives),
+            "both": (self.both, self.sends | self.receives),
+        }[side]
         found = np.full(len(rows), -1, dtype=np.int64)
         seen = transform(rows[there], "sphere")
         counts = None if self.counts is None else self.counts[there]
@@ -314,7 +306,7 @@ class DirectedTrials:
                 quiet = Recorder(Unheard(), share)
                 quiet.budget = recorder.budget
                 kept, held = known.split(_HELD, self.seed + number)
-                rows = self.plain.told(kept), self._constrained(kept, quiet)
+                rows = replace(self.plain, classes=kept.labels), self._constrained(kept, quiet)
                 clusters = [without, *(way.clusters(self.k, self.seed) for way in rows)]
                 right.append([satisfaction(c, held, given=kept)["balanced"] for c in clusters])
                 advance((number + 1) / _TRIALS)
@@ -334,7 +326,7 @@ class DirectedTrials:
 
     def _fitted(self, best: int, known: Constraints) -> Rows:
         if best < 2:
-            return self.plain.told(known) if best else self.plain
+            return replace(self.plain, classes=known.labels) if best else self.plain
         recorder = self.view.recorder
         quiet = Recorder(Unheard(), recorder.deadline)
         quiet.budget = recorder.budget
@@ -355,4 +347,4 @@ class DirectedTrials:
             nodes: Ints = np.flatnonzero(there)
             self.csp.fit_on(work, among(known[nodes], first + nodes, 2 * n), self.seed)
             halves.append(self.csp.embedding_[first : first + n])
-        return replace(self.plain, sending=halves[0], receiving=halves[1]).told(known)
+        return replace(self.plain, sending=halves[0], receiving=halves[1], classes=known.labels)

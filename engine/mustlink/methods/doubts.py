@@ -248,7 +248,6 @@ def told_choices(parameter: str | None, choice: Choice, solution: Solution) -> d
     return {
         "subspace": "exact" if choice.p is None or choice.reason == NONE else choice.p,
         **own,
-        **({"weighing": choice.form} if choice.form else {}),
         "unit": solution.unit,
         "regularization": [choice.tau, choice.about_tau],
         "assign": choice.way,

@@ -12,7 +12,7 @@ import numpy as np
 from mustlink.check import as_integer, check_answer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.constraints.constraints import on_nodes
-from mustlink.cost.method_cost import Cost, StoredCost, eigenvectors, full_problem
+from mustlink.cost.method_cost import Cost, eigenvectors, full_problem
 from mustlink.eigen.memory_work import in_memory
 from mustlink.eigen.plain_solve import SOLVERS, tell_unconverged
 from mustlink.eigen.problem import FeasibleCuts, Problem, Solution, Solving
@@ -110,15 +110,6 @@ class InformedClusterer(GraphClusterer):
             self._used_seed = seed
             self._run(work, self._of_nodes(given, work), seed)
         return self._scored(recorder)
-
-    def _cost_on_disk(
-        self, others: dict[str, Any], classes: int | None, n: int, nnz: int
-    ) -> StoredCost:
-        """At least what a fit takes of n points with nnz neighbours on disk; InputError."""
-        homes.check_home(self, DISK, others)
-        if isinstance(self._named_clusters(classes or 0), str):
-            raise InputError(homes.COUNTS)
-        return homes.cost_on_disk(self, 2, n, nnz)
 
     def _fit_on_disk(
         self,
@@ -407,10 +398,13 @@ class ConstrainedSpectral(InformedClusterer):
         if not request.in_memory:
             cut = Cut(found, rows, solution.values, solution.convergence, None)
             self._cut_on_disk, network = network_of(work, cut, k)
+        choices = told_choices(self._parameter, choice, solution)
+        if weighing := request.formulation.weighing:
+            choices["weighing"] = weighing
         self._report(
             work,
             k,
-            told_choices(self._parameter, choice, solution),
+            choices,
             solution.convergence,
             shares,
             **network,

@@ -13,7 +13,7 @@ Each states its eigenproblem in `_formulation`. The steps of WHC11's Algorithm 1
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -58,7 +58,6 @@ _GAMMAS = Grid(
     exact=(0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
     rivals=(0.1, 0.5),
 )
-BALANCED, ALIKE = "balanced", "alike"  # what the two kinds of links weigh
 _STEPS = 100  # values tried by a search (WHC11 §4.1)
 
 
@@ -76,8 +75,7 @@ class SSSC(ConstrainedSpectral):
       In a subspace Q̄ is scaled by its own range there.
     * `balanced`: True divides the kinds by |ML| and |CL| as eq. 11 does, so that a few links of one
       kind weigh as much as many of the other; with False all links weigh alike. "auto" is eq. 11
-      with `subspace="exact"`, `gamma="search"` or weights of one's own. Else constraints held out
-      decide, criterion E where they are too few.
+      with `subspace="exact"`, `gamma="search"` or weights of one's own, else False.
     * `must_weight`, `cannot_weight`: β and α, at least 0; the paper takes 1 and 1, and what
       counts is their ratio.
     * `assign`: "sphere" (Alg. 1), "kmeans", for K = 2 "sign": vectors of one sign are rejected, the
@@ -99,20 +97,11 @@ class SSSC(ConstrainedSpectral):
     def _formulation(
         self, graph: KnownGraph, laplacian: PlacedLaplacian, known: Constraints, k: int
     ) -> Formulation:
-        asked = (self.must_weight, self.cannot_weight) != (1.0, 1.0) or self.subspace == "exact"
-        forms = [ALIKE, BALANCED]
-        if self.balanced != "auto":
-            forms = [BALANCED if self.balanced else ALIKE]
-        elif asked or self._by_criterion:
-            forms = [BALANCED]
-        first, *others = (self._form(form, graph, laplacian, known, k) for form in forms)
-        return replace(first, rival=others[0]) if others else first
-
-    def _form(
-        self, form: str, graph: KnownGraph, laplacian: PlacedLaplacian, known: Constraints, k: int
-    ) -> Formulation:
-        kinds = balanced if form == BALANCED else unbalanced
-        must, cannot = kinds(known, laplacian.nodes)
+        by_kind = self.balanced
+        if isinstance(by_kind, str):
+            asked = (self.must_weight, self.cannot_weight) != (1.0, 1.0) or self.subspace == "exact"
+            by_kind = asked or self._by_criterion
+        must, cannot = (balanced if by_kind else unbalanced)(known, laplacian.nodes)
         change = cannot.times(self.cannot_weight) + must.times(-self.must_weight)
         if graph.weights is not None:
             change = change.between(row_scale(graph))
@@ -121,7 +110,8 @@ class SSSC(ConstrainedSpectral):
             laplacian, Q, columns=k, weights=lambda gamma: (1.0 - gamma, gamma), normalized=True
         )
         roundings = ("sphere", "sign", "split") if k == 2 else ("sphere",)
-        return Formulation(problem, of_copies(graph, laplacian), roundings, self._grid(), form)
+        weighing = "balanced" if by_kind else "alike"
+        return Formulation(problem, of_copies(graph, laplacian), roundings, self._grid(), weighing)
 
     def _grid(self) -> Grid:
         """The values of γ to choose from; one if the caller gave it."""

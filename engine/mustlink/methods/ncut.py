@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_points, check_choice, check_tolerance
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import Cost, StoredCost, eigenvectors
+from mustlink.cost.method_cost import Cost, eigenvectors
+from mustlink.eigen.chebyshev import chebyshev
 from mustlink.eigen.memory_work import MemoryWork
+from mustlink.eigen.nested_iteration import guard
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS, tell_unconverged
 from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
@@ -43,7 +45,6 @@ from mustlink.selection.regularization import (
     SAMPLE,
     STAGE,
     Regularization,
-    RoughPairs,
     check_regularization,
     decided_cut,
     within_range,
@@ -54,6 +55,9 @@ from mustlink.state import before, fits, fits_again
 
 VARIANTS = ("luxburg", "ng", "shi-malik")
 INITS = ("k-means++", "labels")
+_LARGE = 50_000  # nodes from which candidates are cut at a tenth of the sharpness
+_SHARP, _ROUGH = 1e-3, 1e-2
+_FILTERS = 12
 _POINTS = 8  # times the bytes of the points that must be free for k-means on them
 
 
@@ -127,7 +131,7 @@ class NCut(GraphClusterer):
         others |= {"sample_weight": sample_weight, "graphs": graphs}
         with self._running(recorder):
             self._used_seed = seed = self._seed()
-            on_disk = partial(self._cost_on_disk, others)
+            on_disk = partial(self._cost_on_disk, others, None)
             X = graph_where_short(self, X, recorder, self.cost(), on_disk, seed)
             if isinstance(X, StoredGraph) and homes.stays_on_disk(self, X):
                 homes.check_home(self, DISK, others)
@@ -137,11 +141,6 @@ class NCut(GraphClusterer):
             work = MemoryWork(self._work(X, recorder, seed, sample_weight))
             self._run(work, y, constraints)
         return self._scored(recorder)
-
-    def _cost_on_disk(self, others: dict[str, Any], n: int, nnz: int) -> StoredCost:
-        """At least what a fit takes of n points with nnz neighbours on disk; InputError."""
-        homes.check_home(self, DISK, others)
-        return homes.cost_on_disk(self, 2, n, nnz)
 
     @fits_again
     def refit(
@@ -235,7 +234,7 @@ class NCut(GraphClusterer):
         if self.variant != "shi-malik":
             cut, regular = decided_cut(cuts, self.regularization, k)
         elif self.regularization in ("auto", 0):
-            cut, regular = cuts.sharp(0.0), Regularization(0.0, "shi-malik")
+            cut, regular = cuts.sharp(), Regularization(0.0, "shi-malik")
         else:
             raise InputError(
                 'regularization: "shi-malik" cuts at the least NCut of the degrees as they '
@@ -308,42 +307,6 @@ class Cut:
         return self.sums.weights
 
 
-def cut_of(
-    work: Work,
-    k: int,
-    *,
-    variant: str = "luxburg",
-    tau: float = 0.0,
-    solver: str = "auto",
-    tol: float | None = None,
-    max_iter: int = 200,
-    seed: int = 0,
-    found: EigenResult | None = None,
-) -> Cut:
-    """Cut a graph into k clusters, see `NCut`; with τ times the mean degree added to all.
-
-    `found` are the pairs beyond the null space where they are known. On ranks it is the same on
-    any number of them, bit by bit. Raises InputError. Memory: clusters, rows (on disk a sample of
-    them), and what the eigenvectors take.
-    """
-    if variant == "shi-malik" and k != 2:
-        raise InputError(f'variant: "shi-malik" makes 2 clusters, not {k}; use "luxburg"')
-    how: dict[str, Any] = {"solver": solver, "tol": tol, "max_iter": max_iter, "seed": seed}
-    if found is None:
-        wanted = max(0, k - work.regularized(tau).null.n_components)
-        found = work.smallest_pairs(wanted, tau=tau, **how)
-    rows, values = rows_of(work, found, k, variant, tau)
-
-    def clustered() -> Vector:
-        with work.recorder.stage("clusters"):
-            if variant == "shi-malik":
-                return _split(work, rows)
-            return clusters_of(work.space, rows, k, seed)
-
-    clusters = work.kept("clusters", (k, variant, tau, *how.values()), clustered)
-    return Cut(clusters, rows, values, found.convergence, found.beyond)
-
-
 def _split(work: Any, rows: Block) -> Vector:
     """Two sides of the second vector, cut at the least NCut (Shi & Malik 2000); in memory."""
     vector = work.laplacian.leave(rows[:, 1])
@@ -362,7 +325,12 @@ def summed(work: Work, cut: Cut, k: int) -> Cut:
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """Cuts of a graph into k clusters, see `selection.regularization.decided_cut`."""
+    """Cuts of a graph into k clusters, with τ times the mean degree added to all; see `NCut`.
+
+    `selection.regularization.decided_cut` says with which τ. On ranks they are the same on any
+    number of them, bit by bit. Memory: clusters, rows (on disk a sample of them), and what the
+    eigenvectors take.
+    """
 
     work: Work
     k: int
@@ -387,15 +355,7 @@ class Cuts:
     ) -> tuple[ClusterSums | None, Block | None]:
         """K rough clusters with τ added, None where rows overflow; and a start for the next τ."""
         work, space, seed = self.work, self.work.space, self.seed
-
-        def sharply(wanted: int, tol: float) -> EigenResult:
-            return work.smallest_pairs(wanted, tol=tol, seed=seed, tau=tau)
-
-        laplacian: Any = work.regularized(tau)
-        laplacian = getattr(laplacian, "in_single", laplacian)
-        dense = work.home == MEMORY and work.is_small
-        rough = RoughPairs(self.look.n_linked, seed, self.recorder, dense, sharply)
-        found, start = rough.of(laplacian, k, tau, start)
+        found, start = self._rough(tau, k, start)
         with self.recorder.stage(STAGE):
             rows, _ = rows_of(work, found, k, self.variant, tau)
             if not within_range(space, rows):
@@ -403,10 +363,52 @@ class Cuts:
             clusters = clusters_of(space, rows, k, seed, restarts=RESTARTS, sample=SAMPLE)
             return ClusterSums(*work.cluster_sums(clusters, k)), start
 
-    def sharp(self, tau: float) -> Cut:
-        """The cut as it was asked for, with τ added."""
-        how: dict[str, Any] = {"solver": self.solver, "tol": self.tol, "max_iter": self.max_iter}
-        return cut_of(self.work, self.k, variant=self.variant, tau=tau, seed=self.seed, **how)
+    def _rough(self, tau: float, k: int, start: Block | None) -> tuple[EigenResult, Block | None]:
+        """The k smoothest pairs beside the null space, roughly; and a start for the next τ."""
+        work, space, seed = self.work, self.work.space, self.seed
+        laplacian: Any = work.regularized(tau)
+        laplacian = getattr(laplacian, "in_single", laplacian)
+        n_linked, parts = self.look.n_linked, laplacian.null.n_components
+        wanted, few = max(0, k - parts), n_linked <= _LARGE
+        tol, width = _SHARP if few else _ROUGH, k + guard(k)
+        dense = work.home == MEMORY and work.is_small
+        if wanted == 0 or dense or 5 * width >= n_linked - parts:
+            return work.smallest_pairs(wanted, tol=tol, seed=seed, tau=tau), start
+
+        def noise(columns: int) -> Block:
+            return space.copy(space.normals(columns, seed), laplacian.dtype)
+
+        begun = noise(width) if start is None else start
+        how: Any = {"tol": tol, "max_iter": _FILTERS, "deadline": self.recorder.deadline}
+        with self.recorder.stage(STAGE):
+            found = chebyshev(laplacian, begun, wanted, **how)
+        if few and not tau and not found.convergence.converged.all():
+            return work.smallest_pairs(wanted, tol=tol, seed=seed, tau=tau), start
+        return found, space.stack([found.vectors, noise(width - wanted)])
+
+    def sharp(self, tau: float = 0.0, found: EigenResult | None = None) -> Cut:
+        """The cut as it was asked for; `found` are the pairs beyond the null space, if known.
+
+        Raises InputError.
+        """
+        work, k, variant = self.work, self.k, self.variant
+        if variant == "shi-malik" and k != 2:
+            raise InputError(f'variant: "shi-malik" makes 2 clusters, not {k}; use "luxburg"')
+        how: dict[str, Any] = {"solver": self.solver, "tol": self.tol}
+        how |= {"max_iter": self.max_iter, "seed": self.seed}
+        if found is None:
+            wanted = max(0, k - work.regularized(tau).null.n_components)
+            found = work.smallest_pairs(wanted, tau=tau, **how)
+        rows, values = rows_of(work, found, k, variant, tau)
+
+        def clustered() -> Vector:
+            with work.recorder.stage("clusters"):
+                if variant == "shi-malik":
+                    return _split(work, rows)
+                return clusters_of(work.space, rows, k, self.seed)
+
+        clusters = work.kept("clusters", (k, variant, tau, *how.values()), clustered)
+        return Cut(clusters, rows, values, found.convergence, found.beyond)
 
     def judged(self, tau: float) -> Cut:
         """The same with its sums."""

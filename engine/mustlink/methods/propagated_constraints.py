@@ -53,7 +53,7 @@ from mustlink.methods.doubts import (
     warn_of_sizes,
 )
 from mustlink.methods.informed_clusterer import InformedClusterer
-from mustlink.methods.ncut import VARIANTS, Cut, cut_of, network_of, tell_of_cut
+from mustlink.methods.ncut import VARIANTS, Cut, Cuts, network_of, tell_of_cut
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.result import Convergence
@@ -281,7 +281,7 @@ class PropagatedConstraints(InformedClusterer):
             note_components(components, k, work.recorder)
             found = adjusted.smallest_pairs(max(0, k - components), **how)
         for variant in variants:
-            cut = cut_of(adjusted, k, variant=variant, found=found, **how)
+            cut = Cuts(adjusted, k, variant, **how).sharp(0.0, found)
             if work.home == MEMORY:
                 tell_of_cut(adjusted, cut)
             clusters = work.from_mapped(adjusted, cut.clusters, -1)

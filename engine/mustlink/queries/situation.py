@@ -88,7 +88,7 @@ def doubts(situation: Situation) -> Floats:
     blocks.
     """
     estimator, laplacian = situation.estimator, situation.laplacian
-    shares = getattr(estimator, "label_distributions_", None)
+    shares: Any = getattr(estimator, "label_distributions_", None)
     trust, evidence = usual(estimator.graph_).trust, None
     if shares is None:
         evidence = estimator._evidence()

@@ -245,18 +245,17 @@ def _coded(labels: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(there), place[labels + 1]
 
 
-def aligned(before: Ints, after: Ints, k: int) -> tuple[Ints, float]:
-    """`after` with its k clusters renumbered to overlap most with `before`; share that moved.
+def aligned(before: Ints, after: Ints, k: int) -> Ints:
+    """`after` with its k clusters renumbered to overlap most with `before`; O(n + k³).
 
-    Cost O(n + k³). Unassigned nodes stay -1.
+    Unassigned nodes stay -1.
     """
     both = (before >= 0) & (after >= 0)
     overlap = np.bincount(before[both] * k + after[both], minlength=k * k).reshape(k, k)
     rows, columns = linear_sum_assignment(-overlap)
-    number = np.empty(k, dtype=np.int64)
+    number = np.full(k + 1, -1, dtype=np.int64)
     number[columns] = rows
-    renamed = np.where(after >= 0, number[np.maximum(after, 0)], -1)
-    return renamed, float(np.mean(renamed != before)) if before.size else 0.0
+    return number[after]
 
 
 def as_classes(clusters: Ints, codes: Ints, k: int, n_classes: int) -> Ints:
@@ -265,7 +264,7 @@ def as_classes(clusters: Ints, codes: Ints, k: int, n_classes: int) -> Ints:
     Fewer clusters than classes are numbered without gaps; else a labelled node in no cluster
     belongs to its class. Cost O(n + max(k, n_classes)³).
     """
-    labels, _ = aligned(codes, clusters, max(k, n_classes))
+    labels = aligned(codes, clusters, max(k, n_classes))
     if k >= n_classes:
         return np.where((labels < 0) & (codes >= 0), codes, labels)
     there = labels >= 0

@@ -155,7 +155,7 @@ def cluster_cuts(affinity: Any, labels: Any) -> tuple[Ints, Floats, Floats]:
     clusters, place = np.unique(found, return_inverse=True)
     place, count = np.asarray(place).ravel(), clusters.size
     csr = csr.astype(np.result_type(csr.dtype, np.float32), copy=False)
-    volume, inside = (np.bincount(place, v, count) for v in row_cuts(csr, place))
+    volume, inside = (np.bincount(place, v, count).astype(np.float64) for v in row_cuts(csr, place))
     # Summation in two orders may leave a cut of -1e-17.
     return clusters, np.maximum(volume - inside, 0.0), volume
 

@@ -72,25 +72,14 @@ class Formulation:
     """One method on one graph with one set of constraints.
 
     `row_scale` (m,) turns vectors into the embedding that is clustered and returned; `roundings`
-    are discretisations in order of preference. `rival` is another `form` of the problem, which is
-    taken where evidence is for it.
+    are discretisations in order of preference. `weighing` says how links are weighed, for a report.
     """
 
     problem: Problem
     row_scale: Vector
     roundings: tuple[str, ...]
     grid: Grid = Grid()
-    form: str = ""
-    rival: Formulation | None = None
-
-    @property
-    def forms(self) -> tuple[str, ...]:
-        """Its own form, and that of its rival."""
-        return (self.form,) if self.rival is None else (self.form, self.rival.form)
-
-    def of(self, form: str) -> Formulation:
-        """Itself, or its rival where that has the form."""
-        return self.rival if self.rival is not None and self.rival.form == form else self
+    weighing: str = ""
 
 
 FormulationOf = Callable[[Constraints], Formulation]
@@ -410,7 +399,7 @@ class Request:
 
     def solved(self, choice: Choice, start: Block | None = None) -> Solution:
         """The vectors for one choice; sharp ones where the graph alone decides elsewhere."""
-        problem = self.formulation.of(choice.form).problem
+        problem = self.formulation.problem
         if choice.p is None:
             how = self.solving if self.solves_exactly else self.taken
             work: Any = self.work

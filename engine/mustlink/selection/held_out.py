@@ -181,7 +181,7 @@ NONE = "no constraints"  # why the smoothest vectors of the graph alone are clus
 
 @dataclass(frozen=True)
 class Choice:
-    """Subspace dimension p (None: the full problem), parameter, discretisation, form, and why.
+    """Subspace dimension p (None: the full problem), parameter, discretisation, and why.
 
     `tau` is what is added to every degree where the subspace is looked for, in units of the mean
     one, `about_tau` why. `score` is the share of held-out constraints kept, None where nothing was
@@ -197,7 +197,6 @@ class Choice:
     scores: tuple[tuple[int, float, str, float, float], ...] = field(default=(), repr=False)
     tau: float = 0.0
     about_tau: str = ""
-    form: str = ""
 
     @property
     def where(self) -> str:

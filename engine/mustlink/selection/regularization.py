@@ -3,29 +3,24 @@
 The normalised cut of a sparse network is least for sets that hang on it by one edge. With enough
 added to every degree they are dear, with too much clusters that are there are missed; what is
 enough depends on the network. Candidates are cut at moderate sharpness, and the one is taken whose
-clusters, as the vectors give them, tell most about the edges (`edge_information`), wherever the
-graph is: a home delivers sums over nodes, and nothing is decided there. Measured on 27
-networks with known classes: mean ARI .38 and .72 (real, generated), where modularity takes .36 and
-.72, conductance .31 and .49, the best candidate of each .42 and .72; edges held out do as well at
-twice the cost, and clusters refined to the likeliest ones tell less about which vectors were good.
+clusters, as the vectors give them, tell most about the edges (`scores.cuts.information`): a home
+delivers sums over nodes, and nothing is decided there. Measured on 27 networks with known classes:
+mean ARI .38 and .72 (real, generated), where modularity takes .36 and .72, conductance .31 and .49,
+the best candidate of each .42 and .72; edges held out do as well at twice the cost, and clusters
+refined to the likeliest ones tell less about which vectors were good.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from mustlink.eigen.chebyshev import chebyshev
-from mustlink.eigen.nested_iteration import guard
 from mustlink.errors import InputError, NumericalError
 from mustlink.graph.even_degrees import GraphLook
-from mustlink.observe import Recorder
-from mustlink.operators.protocol import Laplacian
-from mustlink.result import EigenResult
 from mustlink.scores.cuts import ClusterSums
 from mustlink.space import Block, Space
 
@@ -39,9 +34,6 @@ _PROMISED = 0.95  # of what a candidate's clusters told, by the clusters that co
 _CLEARLY = 1.05  # times what the cut as it is tells of the edges
 _ALIKE = 1.005  # times what another tells: the least that is added of those is taken
 _MOST = 60  # clusters to compare candidates by: with 100 to 200 blocks ARI was no lower for it
-_LARGE = 50_000  # nodes from which candidates are cut at a tenth of the sharpness
-_SHARP, _ROUGH = 1e-3, 1e-2
-_FILTERS = 12
 
 _EVEN_TOLD = "no node has far fewer edges than most, or edges of far less weight"
 _OF_POINTS = ("knn", "kneighbors", "rbf", "image", "adjusted")
@@ -160,41 +152,6 @@ def _best_of(cuts: Any, k: int, plain: ClusterSums | None) -> Regularization:
     reason = f"what the clusters tell about an edge, in nats: {table}"
     recorder.note(f"regularization: {best.tau:g} of the mean degree; {reason}")
     return Regularization(best.tau, reason, tuple(tried))
-
-
-@dataclass(frozen=True, eq=False)
-class RoughPairs:
-    """How a home finds the vectors of a candidate.
-
-    `sharply(k, tol)` is its own solver, of graphs that are `small`, or that filters do not do for.
-    """
-
-    n_linked: int
-    seed: int
-    recorder: Recorder
-    small: bool
-    sharply: Callable[[int, float], EigenResult]
-
-    def of(
-        self, laplacian: Laplacian, k: int, tau: float, start: Block | None
-    ) -> tuple[EigenResult, Block | None]:
-        """The k smoothest pairs beside the null space, roughly; and a start for the next τ."""
-        space, parts = laplacian.space, laplacian.null.n_components
-        wanted, few = max(0, k - parts), self.n_linked <= _LARGE
-        tol, width = _SHARP if few else _ROUGH, k + guard(k)
-        if wanted == 0 or self.small or 5 * width >= self.n_linked - parts:
-            return self.sharply(wanted, tol), start
-
-        def noise(columns: int) -> Block:
-            return space.copy(space.normals(columns, self.seed), laplacian.dtype)
-
-        begun = noise(width) if start is None else start
-        how: Any = {"tol": tol, "max_iter": _FILTERS, "deadline": self.recorder.deadline}
-        with self.recorder.stage(STAGE):
-            found = chebyshev(laplacian, begun, wanted, **how)
-        if few and not tau and not found.convergence.converged.all():
-            return self.sharply(wanted, tol), start
-        return found, space.stack([found.vectors, noise(width - wanted)])
 
 
 def within_range(space: Space, rows: Block) -> bool:

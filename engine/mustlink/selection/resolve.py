@@ -74,8 +74,7 @@ def _resolved(request: Request) -> Choice:
     values = grid.smooth if not request.by_criterion else grid.smooth[-1:]
     if _spares_none(request, taus) and not request.by_criterion:
         return by_few(request, sizes, taus[0])
-    forms = request.formulation.forms[:1] if request.by_criterion else request.formulation.forms
-    candidates = Candidates(sizes, values, request.roundings, taus, forms)
+    candidates = Candidates(sizes, values, request.roundings, taus)
     # The eigenvectors are their own stage; choosing among them is timed by itself.
     request.basis(max((p for p in sizes if p <= 4 * k), default=sizes[0]), taus[0])
     choice = choose_smooth(request, candidates)
@@ -162,7 +161,7 @@ def _rival(request: Request, choice: Choice) -> Choice:
     for value in request.formulation.grid.rivals:
         scores: dict[str, list[float]] = {way: [] for way in request.roundings}
         for fold in folds:
-            formulation = request.formulation_of(fold.kept).of(choice.form)
+            formulation = request.formulation_of(fold.kept)
             try:
                 solution = formulation.problem.solve(value, trial, work.view)
             except InfeasibleError:
@@ -190,7 +189,7 @@ def _rival(request: Request, choice: Choice) -> Choice:
                         f"keeps {score:.1%} of held-out constraints, the best smooth subspace "
                         f"{choice.score:.1%}"
                     )
-                    best = Choice(None, value, way, reason, score, form=choice.form)
+                    best = Choice(None, value, way, reason, score)
     return replace(best, scores=tuple(table), about_tau=choice.about_tau)
 
 
@@ -230,7 +229,7 @@ def _within_share(request: Request, choice: Choice, n_folds: int) -> Solving | N
 
 
 _HALF_WEIGHT = 20.0  # constrained nodes a cluster at which they weigh half in E
-Candidate = tuple[int | None, float, str]  # dimension, None: the full problem; value; form
+Candidate = tuple[int | None, float]  # dimension, None: the full problem; value
 _FEW = 4  # times K: the largest subspace for constraints too few to hold some out
 
 
@@ -245,17 +244,17 @@ def by_few(request: Request, sizes: tuple[int, ...], tau: float) -> Choice:
     chance (ARI of CSP, nine kinds of data with 10 or 33 pairs, 1 or 2 labels a class: 0.810 to
     0.824; on a sparse network, 10 pairs, 0.63 to 0.88).
     """
-    k, grid, forms = request.k, request.formulation.grid, request.formulation.forms
-    first, ps = forms[0], [p for p in sizes if p <= _FEW * k]
+    k, grid = request.k, request.formulation.grid
+    ps = [p for p in sizes if p <= _FEW * k]
     candidates: list[Candidate] = []
     if isinstance(request.subspace, int):
         ps = [sizes[0]]
     else:
-        candidates = [(k - 1, grid.as_if_unknown, first)]
-    candidates += [(p, value, form) for form in forms for p in ps for value in grid.smooth]
+        candidates = [(k - 1, grid.as_if_unknown)]
+    candidates += [(p, value) for p in ps for value in grid.smooth]
     if request.subspace == "auto" and not tau and request.is_small:
         if request.in_memory:
-            candidates += [(None, value, first) for value in grid.exact]
+            candidates += [(None, value) for value in grid.exact]
         else:
             request.left.append("the full problem")
     request.basis(max(ps), tau)  # at once: shorter ones, which are tried first, are its beginning
@@ -270,8 +269,7 @@ def by_criterion(
     given = request
     if p is None and not request.is_small:
         given = replace(request, solving=request.rough)
-    form = request.formulation.form
-    return _best_by_criterion(given, [(p, value, form) for value in values], tau)
+    return _best_by_criterion(given, [(p, value) for value in values], tau)
 
 
 def _best_by_criterion(
@@ -286,19 +284,19 @@ def _best_by_criterion(
     the one before.
     """
     if len(candidates) == 1:
-        p, value, form = candidates[0]
-        return Choice(p, value, request.roundings[0], "given", tau=tau, form=form)
+        p, value = candidates[0]
+        return Choice(p, value, request.roundings[0], "given", tau=tau)
     # A vector cut at 0 may leave one side empty; the paper's way is tried first all the same.
     ways = request.roundings if request.k == 2 else request.roundings[:1]
     found: list[tuple[tuple[bool, float], Choice]] = []
     start = None
-    for number, (p, value, form) in enumerate(candidates):
+    for number, (p, value) in enumerate(candidates):
         if found and request.recorder.deadline.is_over:
             left = len(candidates) - number
             request.recorder.leave_out(f"{left} of {len(candidates)} candidates were not tried")
             break
         try:
-            trial = Choice(p, value, ways[0], "", tau=tau, form=form)
+            trial = Choice(p, value, ways[0], "", tau=tau)
             solution = request.solved(trial, start)
         except InfeasibleError:
             continue
@@ -348,13 +346,11 @@ class Candidates:
     values: tuple[float, ...]
     ways: tuple[str, ...]
     taus: tuple[float, ...] = (0.0,)
-    forms: tuple[str, ...] = ("",)
 
     @property
     def count(self) -> int:
         """How many there are."""
-        ways = len(self.ways) * len(self.forms)
-        return len(self.ps) * len(self.values) * ways * len(self.taus)
+        return len(self.ps) * len(self.values) * len(self.ways) * len(self.taus)
 
 
 def subspace_sizes(k: int, room: int, labelled: int = 0) -> tuple[int, ...]:
@@ -371,17 +367,16 @@ def choose_smooth(request: Request, candidates: Candidates) -> Choice:
     """Choose among the candidates by held-out constraints.
 
     More than 4K directions are asked for only while more helps. Without enough constraints
-    `usual_size` decides alone. The first form and way of discretising are tried everywhere, the
+    `usual_size` decides alone. The first way of discretising is tried everywhere, the
     others for the winner only.
     """
     constraints, k, recorder = request.known, request.k, request.recorder
     way, ps, plain = candidates.ways[0], candidates.ps, candidates.taus[0]
-    form = candidates.forms[0]
     wanted = ps[0]
     if len(ps) > 1:
         wanted = usual_size(constraints, k, request.basis(min(ps[-1], USUAL * k), plain).values)
     first = max((p for p in ps if p <= wanted), default=ps[0])
-    given = Choice(first, candidates.values[-1], way, "given", tau=plain, form=form)
+    given = Choice(first, candidates.values[-1], way, "given", tau=plain)
     if candidates.count == 1:
         return given
     if not can_hold_out(constraints, k):
@@ -389,21 +384,18 @@ def choose_smooth(request: Request, candidates: Candidates) -> Choice:
         return replace(given, reason=few)
     trials = _Trials(request, folds_of(constraints, request.seed))
     for tau in candidates.taus:
-        trials.grow(ps, tau, candidates.values, way, form)
+        trials.grow(ps, tau, candidates.values, way)
     # Another dimension must beat the usual one by more than the noise, other degrees more clearly.
     best = trials.best[plain]
     usual = max((t for t in best if t.p <= first), key=lambda t: t.p, default=best[0])
     chosen = max([usual, *(t for t in best if t.beats(usual))], key=_Trial.mean)
     others = (t for tau in candidates.taus[1:] for t in trials.best.get(tau, ()))
     chosen = max([chosen, *(t for t in others if t.beats(chosen, _CLEARLY))], key=_Trial.mean)
-    for other in candidates.forms[1:]:
-        found = trials.score(chosen.p, chosen.tau, candidates.values, way, other)
-        chosen = max([chosen, *(t for t in found if t.beats(chosen))], key=_Trial.mean)
     for other in candidates.ways[1:]:
         if recorder.deadline.is_over:
             recorder.leave_out("other ways from vectors to clusters were not tried")
             break
-        (one,) = trials.score(chosen.p, chosen.tau, (chosen.value,), other, chosen.form)
+        (one,) = trials.score(chosen.p, chosen.tau, (chosen.value,), other)
         if one.mean() > chosen.mean() + _WAY_MARGIN:
             chosen = one
     tried = trials.tried
@@ -413,7 +405,7 @@ def choose_smooth(request: Request, candidates: Candidates) -> Choice:
     table = tuple((t.p, t.value, t.way, t.mean(), t.tau) for t in tried)
     about = trials.about_taus() if len(trials.best) > 1 else ""
     told = chosen.p, chosen.value, chosen.way, reason, chosen.mean(), table, chosen.tau, about
-    return Choice(*told, chosen.form)
+    return Choice(*told)
 
 
 def usual_size(constraints: Constraints, k: int, values: NDArray[np.float64]) -> int:
@@ -440,7 +432,6 @@ class _Trial:
     way: str
     scores: tuple[float, ...]
     tau: float = 0.0
-    form: str = ""
 
     def mean(self) -> float:
         return float(np.mean(self.scores))
@@ -466,9 +457,7 @@ class _Trials:
     tried: list[_Trial] = field(default_factory=list)
     best: dict[float, list[_Trial]] = field(default_factory=dict)
 
-    def grow(
-        self, ps: tuple[int, ...], tau: float, values: tuple[float, ...], way: str, form: str
-    ) -> None:
+    def grow(self, ps: tuple[int, ...], tau: float, values: tuple[float, ...], way: str) -> None:
         """Try one dimension after the other while more of them help, memory and time last.
 
         Vectors up to 4K are computed at once: those of a smaller subspace are among them.
@@ -490,7 +479,7 @@ class _Trials:
                 recorder.note(f"{error}; larger subspaces are not tried")
                 return
             found = self.best.setdefault(tau, [])
-            found.append(max(self.score(p, tau, values, way, form), key=_Trial.mean))
+            found.append(max(self.score(p, tau, values, way), key=_Trial.mean))
             more = len(found) < 2 or _worth_more(1.0 - found[-2].mean(), 1.0 - found[-1].mean())
             if p > 2 * k and not more:
                 return
@@ -501,9 +490,7 @@ class _Trials:
         table = ", ".join(f"{share:.1%} at {tau:g}" for tau, share in kept.items())
         return f"held-out constraints kept: {table}"
 
-    def score(
-        self, p: int, tau: float, values: tuple[float, ...], way: str, form: str
-    ) -> list[_Trial]:
+    def score(self, p: int, tau: float, values: tuple[float, ...], way: str) -> list[_Trial]:
         """Share of held-out constraints kept on every fold, for every value of the parameter."""
         request, seed = self.request, self.request.seed
         basis = request.basis(p, tau).first(p)
@@ -511,7 +498,7 @@ class _Trials:
         scores: dict[float, list[float]] = {value: [] for value in values}
         with request.recorder.stage("choosing by held-out constraints"):
             for fold in self.folds:
-                formulation = request.formulation_of(fold.kept).of(form)
+                formulation = request.formulation_of(fold.kept)
                 inside = formulation.problem.restricted(basis)
                 sample = sampled_rows(laplacian, fold.nodes, seed)
                 scale = space.take(space.column(formulation.row_scale), sample.rows)
@@ -522,8 +509,6 @@ class _Trials:
                     kept = held_out_score(E, sample, fold, request.k, way, seed)
                     scores[value].append(kept)
         held = p if tau else basis.p  # what z spans already is dropped from those of L̄_τ
-        trials = [
-            _Trial(held, value, way, tuple(kept), tau, form) for value, kept in scores.items()
-        ]
+        trials = [_Trial(held, value, way, tuple(kept), tau) for value, kept in scores.items()]
         self.tried += trials
         return trials

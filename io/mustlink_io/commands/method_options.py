@@ -80,7 +80,7 @@ CLUSTER_OWN = (
         is_flag=True,
         default=None,
         help="csp, sssc: must-links as a whole weigh as much as cannot-links, or all pairs alike; "
-        "without either csp takes them alike, sssc by evidence.",
+        "without either csp takes them alike, sssc in the full problem not.",
     ),
     click.option(
         "--n-vectors",
