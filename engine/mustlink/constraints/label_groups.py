@@ -113,8 +113,7 @@ def _core(count: int, a: float, b: float) -> Core:
 #
 #     Q_ij = u_i u_j (2⟨y_i, y_j⟩ − 1) = P⁺_ij − P⁻_ij,   P⁺_ij = u_i u_j ⟨y_i, y_j⟩:
 #
-# as many must-links and cannot-links as are expected. With F = [UY, u] it is F diag(2, …, 2, −1)
-# Fᵀ.
+# as many must-links and cannot-links as are expected: F diag(2, …, 2, −1) Fᵀ with F = [UY, u].
 
 
 _SUM = 1e-6  # by which a distribution may miss 1

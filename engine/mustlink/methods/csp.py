@@ -275,8 +275,7 @@ class CSP(ConstrainedSpectral):
         return self.beta in SEARCHED
 
 
-# --- How much satisfaction CSP demands: β as a fraction of an eigenvalue of Q̄, by rules of
-# papers
+# --- How much satisfaction CSP demands: β as a fraction of an eigenvalue of Q̄, by papers' rules
 
 
 _TIE = 1e-6

@@ -272,8 +272,7 @@ class Rows:
         return found
 
 
-# --- What labels and constraints of a directed graph's nodes tell: which rows, by what is held
-# out
+# --- Which rows, by labels and constraints held out
 
 
 _TRIALS, _HELD = 3, 1 / 3  # of what is known, held out to see which rows tell it

@@ -316,8 +316,7 @@ def _best_by_criterion(
     return replace(best, reason=reason, scores=table)
 
 
-# --- Choices by evidence: which subspace, parameter and discretisation predict held-out
-# constraints
+# --- Choices by constraints held out: which subspace, parameter and discretisation predict them
 #
 # Some constraints are kept out of the fit; what was fitted on the rest is scored by the share of
 # the held-out ones that it keeps, weighted by belief. Everything happens in the smooth subspace and
