@@ -135,13 +135,12 @@ def test_even_degrees_with_a_giant_and_crumbs_are_looked_at():
 
 
 def outlying(seed, n=2100, k=7, crumbs=5):
-    """As `gaussian`: clusters, and pairs of nodes far from each other and from all."""
+    """As `gaussian`: clusters, and three nodes each in a few places far from all."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % k
-    axes = np.eye(k)
-    X = 4 * axes[y] + rng.standard_normal((n, k))
-    off = 60 * axes[:crumbs]
-    X = np.concatenate([X, off, off + 26 * np.roll(axes, -1, axis=0)[:crumbs]])
+    X = 4 * np.eye(k)[y] + rng.standard_normal((n, k))
+    off = np.repeat(22 * np.eye(k)[:crumbs], 3, axis=0)
+    X = np.concatenate([X, off + 0.3 * rng.standard_normal(off.shape)])
     near, index = cKDTree(X).query(X, 11)
     weights = np.exp(-(near[:, 1:] ** 2) / (2 * np.median(near[:, 1:]) ** 2))
     rows = np.repeat(np.arange(len(X)), 10)
@@ -151,14 +150,13 @@ def outlying(seed, n=2100, k=7, crumbs=5):
 
 @pytest.mark.parametrize("seed", [1, 3])
 def test_weights_of_many_powers_of_ten_are_looked_at(seed):
-    """All nodes have about as many edges, some next to no weight: a giant below 90 % and crumbs."""
+    """Nodes have about as many edges, some next to no weight: a giant below 90 % and crumbs."""
     W, y = outlying(seed)
-    degrees = np.asarray(W.sum(axis=1)).ravel()
-    assert degrees.min() < 1e-20
+    assert W.data.min() < 1e-18
     plain, auto = ncut(7, regularization=0).fit(W), ncut(7).fit(W)
     sizes = np.sort(np.bincount(plain.labels_, minlength=7))
-    assert sizes[:5].tolist() == [2] * 5
-    assert 0.5 < sizes[-1] / degrees.size < 0.9
+    assert sizes[:5].tolist() == [3] * 5
+    assert 0.5 < sizes[-1] / sizes.sum() < 0.9
     assert auto.report_.choices["regularization"][0] > 0
     assert adjusted_rand_score(y, auto.labels_[: y.size]) > 0.9
     assert adjusted_rand_score(y, plain.labels_[: y.size]) < 0.25
