@@ -1,17 +1,17 @@
 """Labels and pairs that are asked for, beside random ones: ARI and accuracy by number of answers.
 
-    python bench/active.py [--draws 10] [--only optdigits usps] [--strategies auto margin]
+    python bench/active.py [--draws 10] [--only optdigits usps] [--strategies auto random]
     python bench/active.py --pairs              CSP by pairs, 300 asked beside 1,000 at random
     python bench/active.py --method GFHF        in the place of Poisson
     python bench/active.py --wrong 0.05         with so many wrong answers
     python bench/active.py --peers-python VENV/bin/python   graphlearning's on the same graph
 
 Labels: the method begins with one random label a class, the same for every strategy, and is
-refitted after every ten answers. On large sets strategies beside "auto" have three draws, and
-graphlearning's everywhere. The rule that "auto" is was chosen on optdigits, usps, letter,
-amazon_photo and 10,000 of MNIST, two to five draws each; the other sets only judge. Every run is
-added to bench/out/active.jsonl when it ends, and the next call goes on from there; what is told and
-recorded are all runs of the kind, method and share of wrong answers. Needs the data folder.
+refitted after every ten answers. graphlearning's strategies have three draws. The rule that "auto"
+is was chosen on optdigits, usps, letter, amazon_photo and 10,000 of MNIST, two to five draws each;
+the other sets only judge. Every run is added to bench/out/active.jsonl when it ends, and the next
+call goes on from there; what is told and recorded are all runs of the kind, method and share of
+wrong answers. Needs the data folder.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ CHOSE = ("optdigits", "usps", "letter", "amazon_photo", "mnist")
 SETS = (*CHOSE, "satellite-like", "mfeat_fourier", "coauthor_phy")
 PAIR_SETS = ("optdigits", "usps", "satellite-like", "mnist-10000")
 NETWORKS = ("amazon_photo", "coauthor_phy")
-LARGE, FEW = ("letter", "mnist"), 3  # draws of what takes long
-STRATEGIES = ("random", "auto", "v-optimal", "variance-in-doubt", "coverage", "margin")
+FEW = 3  # draws of what takes long
+STRATEGIES = ("random", "auto")
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "Poisson": ("Poisson", {}),
     "Poisson-by-shares": ("Poisson", {"class_mass": False}),
@@ -203,9 +203,8 @@ def main() -> int:
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     kind = "pairs" if args.pairs else "labels"
-    usual = ("random", "auto", "expected-change") if args.pairs else STRATEGIES
     peers = [f"graphlearning {name}" for name in PEERS] if args.peers_python else []
-    wanted = args.strategies or [*usual, *peers]
+    wanted = args.strategies or [*STRATEGIES, *peers]
     sets = PAIR_SETS if args.pairs else SETS
     kept = args.out / "active.jsonl"
     kept.parent.mkdir(parents=True, exist_ok=True)
@@ -219,7 +218,7 @@ def main() -> int:
             (strategy, draw)
             for draw in range(args.draws)
             for strategy in wanted
-            if draw < most_draws(name, strategy, kind) and (name, strategy, draw) not in done
+            if (strategy in STRATEGIES or draw < FEW) and (name, strategy, draw) not in done
         ]
         loaded = load(name) if left else None
         if loaded is None:
@@ -247,12 +246,6 @@ def main() -> int:
     name = f"asked_{kind}_{method.lower().replace('-', '_')}" + ("_wrong" if args.wrong else "")
     common.record(name, {**same, **active_told.ari(figures)})
     return 0
-
-
-def most_draws(name: str, strategy: str, kind: str) -> int:
-    """Draws of what takes minutes are few."""
-    usual = strategy in ("random", "auto") or (name not in LARGE and kind == "labels")
-    return 100 if usual and not strategy.startswith("graphlearning") else FEW
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import common
 
-SHOWN = ("random", "auto", "margin", "v-optimal", "graphlearning unc_sampling")
+SHOWN = ("random", "auto", "graphlearning unc_sampling")
 _ACROSS = 4  # panels of a row
 
 

@@ -21,17 +21,13 @@ if TYPE_CHECKING:
     from mustlink.constraints import Constraints
     from mustlink.embedding.graph_embedding import LLE, LTSA, LaplacianEigenmaps
     from mustlink.graph import Graph, bipartite_graph, image_graph, rbf_graph
-    from mustlink.methods.constrained_ap import ConstrainedAP
     from mustlink.methods.csc_gfhf import CSCGFHF
     from mustlink.methods.csp import CSP
     from mustlink.methods.disim import DISIM
-    from mustlink.methods.e2cp import E2CP
-    from mustlink.methods.fast_ge import FastGE
+    from mustlink.methods.link_methods import SSSC, ConstrainedAP, FastGE, SpectralLearning
     from mustlink.methods.ncut import NCut
-    from mustlink.methods.spectral_learning import SpectralLearning
-    from mustlink.methods.srcp import SRCP
+    from mustlink.methods.propagated_constraints import E2CP, SRCP
     from mustlink.methods.sskk import SSKK
-    from mustlink.methods.sssc import SSSC
     from mustlink.methods.stationary import stationary_labelings, stationary_residual
     from mustlink.model_file import load
     from mustlink.model_selection import (

@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
@@ -18,10 +19,11 @@ from mustlink import model_file
 from mustlink.check import PlainParameters, as_integer, as_points, as_random_state, check_choice
 from mustlink.cost.method_cost import Cost, Size, eigenvectors
 from mustlink.cost.process_memory import parse_size, size_text
+from mustlink.eigen.grown_vectors import extend_vectors
 from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.bipartite import sides_of
-from mustlink.graph.graph import range_notes
+from mustlink.graph.graph import joined_nodes, range_notes
 from mustlink.graph.multiplicity import as_sample_weight
 from mustlink.graph.network_objects import unwrapped
 from mustlink.graph.several import Views, check_graph_weights, one_of
@@ -29,7 +31,9 @@ from mustlink.graph.stored import StoredGraph
 from mustlink.kernels.threads import threads
 from mustlink.neighbours.affinities import AFFINITIES, PRECOMPUTED, kept_graph, n_rows
 from mustlink.neighbours.equal_rows import count_distinct
+from mustlink.neighbours.joined_points import joined_points
 from mustlink.neighbours.new_points import NewPoints
+from mustlink.neighbours.points_by_rows import is_rows
 from mustlink.observe import Recorder
 from mustlink.workspace import Workspace
 from mustlink.workspace.shelf import Keeper, Shelf
@@ -241,6 +245,79 @@ class GraphEstimator(PlainParameters, BaseEstimator):
         graph = self._joined(graph, views, seed, recorder, shelf)
         graph = self._weighing(graph, weights, shelf)
         return self._view(graph, recorder, held, weights, cost)
+
+    def _points_and_view(
+        self,
+        X: Any,
+        graph: Any,
+        recorder: Recorder,
+        seed: int,
+        *,
+        sample_weight: Any,
+        cost: Cost,
+        needs_points: bool,
+        beside: int = 0,
+    ) -> tuple[Any, Workspace]:
+        """Points, where there are any, and the fit's view of the graph; raises InputError.
+
+        Points on disk stay there unless they are needed. `graph` is one of the points, made before;
+        `beside` the bytes that are held for the fit beside the points.
+        """
+        views, graph = X, unwrapped(graph)
+        X = unwrapped(X.first if isinstance(X, Views) else X)
+        is_graph = isinstance(X, Graph | StoredGraph) or self.affinity == "precomputed"
+        if is_graph and graph is not None:
+            raise InputError("graph: X is a graph already; give points as X, or one graph only")
+        if is_graph and needs_points:
+            raise InputError(
+                f"{type(self).__name__}: fits neighbourhoods of points, but only a graph was "
+                "given; pass the points as X (and the graph as graph=)"
+            )
+        if graph is None:
+            built = self._work(views, recorder, seed, sample_weight, cost, beside)
+            if is_graph or (is_rows(X) and not needs_points):
+                return (None if is_graph else X), built  # read when `predict` asks for them
+            return as_points(X), built
+        if sp.issparse(graph):
+            graph = Graph.from_affinity(graph)
+        if not isinstance(graph, Graph):
+            raise InputError(f"graph: {type(graph).__name__} given; give a Graph or sparse matrix")
+        self._remember(X)
+        points = as_points(X)
+        if points.shape[0] != graph.n_rows:
+            raise InputError(f"graph: {graph.n_rows} nodes, but X has {points.shape[0]} points")
+        weights = as_sample_weight(sample_weight, graph.n_rows)
+        shelf = Shelf(recorder, self._keeper)
+        graph = self._joined(graph, views, seed, recorder, shelf)
+        graph = self._weighing(graph, weights, shelf)
+        return points, self._view(graph, recorder, points.nbytes + beside, weights, cost)
+
+    def _grown(self, X: Any, recorder: Recorder) -> Workspace:
+        """The view of the fitted graph with new points (m, d) joined, or nodes (m, n + m).
+
+        `graph_` and the points are those of all rows then; vectors are extended. Raises InputError.
+        """
+        fitted: Any = self  # what fits set has no types
+        before, weights = fitted.graph_, getattr(self, "_row_weights", None)
+        if not isinstance(before, Graph):
+            raise InputError("add: the graph of this fit is on disk; fit again")
+        if self._points is None:
+            with recorder.stage("joining nodes"):
+                graph = joined_nodes(before, unwrapped(X))
+        else:
+            X = self._as_fitted(X)
+            new, points = as_points(X), as_points(self._points)
+            validate_data(self, X, reset=False, skip_check_array=True)
+            with recorder.stage("joining points"):
+                graph = joined_points(before, points, new)
+            self._points = np.concatenate([points, new.astype(points.dtype, copy=False)])
+        if weights is not None:
+            weights = np.append(weights, np.ones(graph.n_rows - weights.size))
+            fitted._row_weights = weights
+        work = self._view(graph, recorder, row_weights=weights)
+        extend_vectors(before, work)
+        fitted.graph_ = graph
+        return work
 
     def _in_memory(self, stored: StoredGraph, cost: Cost | None) -> Graph:
         """A graph on disk read whole; InputError where it does not fit."""

@@ -12,11 +12,11 @@ ESTIMATORS = {
     "CSP": "mustlink.methods.csp",
     "DISIM": "mustlink.methods.disim",
     "NCut": "mustlink.methods.ncut",
-    "SpectralLearning": "mustlink.methods.spectral_learning",
-    "ConstrainedAP": "mustlink.methods.constrained_ap",
-    "FastGE": "mustlink.methods.fast_ge",
+    "SpectralLearning": "mustlink.methods.link_methods",
+    "ConstrainedAP": "mustlink.methods.link_methods",
+    "FastGE": "mustlink.methods.link_methods",
     "SSKK": "mustlink.methods.sskk",
-    "SSSC": "mustlink.methods.sssc",
+    "SSSC": "mustlink.methods.link_methods",
     "GFHF": "mustlink.propagate.gfhf",
     "GLP": "mustlink.propagate.generalized",
     "GWEM": "mustlink.propagate.gwem",
@@ -34,8 +34,8 @@ ESTIMATORS = {
     "LTSA": "mustlink.embedding.graph_embedding",
     "LaplacianEigenmaps": "mustlink.embedding.graph_embedding",
     "CSCGFHF": "mustlink.methods.csc_gfhf",
-    "E2CP": "mustlink.methods.e2cp",
-    "SRCP": "mustlink.methods.srcp",
+    "E2CP": "mustlink.methods.propagated_constraints",
+    "SRCP": "mustlink.methods.propagated_constraints",
 }
 
 

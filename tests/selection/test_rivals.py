@@ -10,8 +10,7 @@ from mustlink.cost.method_cost import Size
 from mustlink.cost.rates import search_seconds, smooth_seconds, step_seconds
 from mustlink.eigen.problem import Solving
 from mustlink.selection import resolve
-from mustlink.selection.constrained_fit import Request
-from mustlink.selection.formulation import Formulation
+from mustlink.selection.constrained_fit import Formulation, Request
 from mustlink.selection.held_out import Choice
 from mustlink_io.jobs.cluster import ClusterJob
 from mustlink_io.jobs.data_shape import Shape

@@ -244,7 +244,7 @@ def gather(must: Ints, cannot: Ints, labels: Ints | None) -> Statements:
     )
 
 
-# --- Must-links that cannot-links contradict: what alone joins two parts that are said to be ap
+# --- Must-links that cannot-links contradict
 #
 # One wrong must-link joins two groups of any size, and all pairs between them follow from it. Where
 # nothing else joins them and a cannot-link says that they are apart, the must-link is not believed.

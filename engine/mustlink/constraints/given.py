@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -147,16 +147,7 @@ class Given:
     @property
     def statements(self) -> Given:
         """These alone, without what was made of them."""
-        return Given(
-            n_nodes=self.n_nodes,
-            pairs=self.pairs,
-            belief=self.belief,
-            labels=self.labels,
-            soft=self.soft,
-            soft_kind=self.soft_kind,
-            label_weights=self.label_weights,
-            soft_labels=self.soft_labels,
-        )
+        return Given(**{one.name: getattr(self, one.name) for one in fields(Given)})
 
     def divided(self, fraction: float, rng: np.random.Generator) -> tuple[Given, Given]:
         """All but about a `fraction`, and that, see `Constraints.split`."""

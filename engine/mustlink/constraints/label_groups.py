@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import numeric_array
 from mustlink.errors import InputError
-from mustlink.labels import encoded
+from mustlink.labels import as_labels, encoded
 
 Ints = NDArray[np.int64]
 Core = NDArray[np.float64] | sp.csr_matrix
@@ -21,38 +21,19 @@ DENSE_CORE = 512
 
 
 def check_labels(y: Any) -> Ints:
-    """Labels as a fresh (n,) int64 array, -1 where unknown; raises InputError.
+    """Labels as a fresh (n,) int64 array, -1 where unknown; names of classes become numbers.
 
-    Class numbers may have gaps; whole-number floats are accepted. Names of classes become numbers
-    in their order. NaN, fractions and numbers below -1 are refused, naming the first one.
+    Class numbers may have gaps. Raises InputError, for NaN among numbers as well.
     """
     array = np.asarray(encoded(y, "constraints")[0])
     if array.ndim != 1 or array.size == 0:
         raise InputError(
             f"constraints: labels have shape {array.shape}; give one label per node, -1 if unknown"
         )
-    if array.dtype.kind not in "iufb":
-        raise InputError(
-            f"constraints: labels have type {array.dtype}; encode the classes as integers from 0, "
-            "with -1 for unknown"
-        )
-    if array.dtype.kind == "f":
-        with np.errstate(invalid="ignore"):
-            broken = np.flatnonzero(~(np.mod(array, 1) == 0))
-        if broken.size:
-            first = int(broken[0])
-            raise InputError(
-                f"constraints: the label of node {first} is {array[first]}; labels are integers, "
-                "-1 for unknown"
-            )
-    labels = np.array(array, dtype=np.int64)
-    below = np.flatnonzero(labels < -1)
-    if below.size:
-        first = int(below[0])
-        raise InputError(
-            f"constraints: the label of node {first} is {labels[first]}; classes are numbered "
-            "from 0, and -1 means unknown"
-        )
+    labels = as_labels(array, array.size, "constraints")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        first = int(np.flatnonzero(np.isnan(array))[0])
+        raise InputError(f"constraints: label nan of node {first}; -1 means unknown")
     return labels
 
 
@@ -132,8 +113,7 @@ def _core(count: int, a: float, b: float) -> Core:
 #
 #     Q_ij = u_i u_j (2⟨y_i, y_j⟩ − 1) = P⁺_ij − P⁻_ij,   P⁺_ij = u_i u_j ⟨y_i, y_j⟩:
 #
-# as many must-links and cannot-links as are expected. With F = [UY, u] it is F diag(2, …, 2, −1)
-# Fᵀ.
+# as many must-links and cannot-links as are expected: F diag(2, …, 2, −1) Fᵀ with F = [UY, u].
 
 
 _SUM = 1e-6  # by which a distribution may miss 1

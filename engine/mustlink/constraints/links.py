@@ -155,18 +155,19 @@ def acting(weights: NodeMatrix, degrees: Floats) -> NodeMatrix:
 
 def at_most_one(links: NodeMatrix) -> NodeMatrix:
     """Beliefs above 1, and pairs that a label says again, count as 1."""
-    links = _of_unit(links, above=1.0)
-    excess = links.on_pattern(links.matrix)
-    excess.data = np.maximum(excess.data - 1.0, 0.0)
-    return NodeMatrix(sp.csr_matrix(links.matrix - excess), links.factor, links.core)
+    return _less(_of_unit(links, above=1.0), lambda b: np.maximum(b - 1.0, 0.0))
 
 
 def each_one(links: NodeMatrix) -> NodeMatrix:
     """Every link counts 1, whatever its belief, but for those of soft labels."""
-    links = _of_unit(links)
-    excess = links.on_pattern(links.matrix)
-    excess.data = np.where(excess.data > 0, excess.data - 1.0, 0.0)
-    return NodeMatrix(sp.csr_matrix(links.matrix - excess), links.factor, links.core)
+    return _less(_of_unit(links), lambda b: np.where(b > 0, b - 1.0, 0.0))
+
+
+def _less(links: NodeMatrix, excess: Callable[[Floats], Floats]) -> NodeMatrix:
+    """Without what the beliefs of single pairs have in excess."""
+    gone = links.on_pattern(links.matrix)
+    gone.data = excess(gone.data)
+    return NodeMatrix(sp.csr_matrix(links.matrix - gone), links.factor, links.core)
 
 
 def _without_own(links: NodeMatrix) -> NodeMatrix:

@@ -26,7 +26,6 @@ from mustlink.numeric import dense_algebra
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.operators.null_space import NullSpace
-from mustlink.points_and_view import points_and_view
 from mustlink.propagate.generalized import Energy
 from mustlink.propagate.llelp import reconstruction_energy
 from mustlink.propagate.ltsalp import alignment_energy, check_directions
@@ -94,7 +93,7 @@ class GraphEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEst
         with self._running(recorder):
             seed, needs = self._seed(), self._needs_points
             how: Any = {"sample_weight": sample_weight, "cost": self.cost(), "needs_points": needs}
-            points, work = points_and_view(self, X, graph, recorder, seed, **how)
+            points, work = self._points_and_view(X, graph, recorder, seed, **how)
             graph = work.graph
             if graph.info.get("all_equal"):
                 raise InputError(

@@ -15,27 +15,25 @@ from sklearn.utils.validation import check_is_fitted
 
 from mustlink.check import check_choice, check_n_clusters
 from mustlink.constraints import Constraints
-from mustlink.cost.method_cost import MOST_COUNTED, Cost, eigenvectors
+from mustlink.cost.method_cost import MOST_COUNTED, Cost, StoredCost, eigenvectors
 from mustlink.eigen.memory_work import in_memory
-from mustlink.eigen.work import MEMORY, Work
+from mustlink.eigen.work import DISK, MEMORY, Work
 from mustlink.errors import InputError
 from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
 from mustlink.graph.stored import StoredGraph
 from mustlink.kernels.threads import threads
+from mustlink.methods import homes
 from mustlink.methods.doubts import note_alone, warn_of_components, warn_of_sizes
-from mustlink.methods.hierarchy import Hierarchy, cut_into, grown_tree
-from mustlink.methods.homes import COUNTS, words_of
 from mustlink.observe import Recorder, Unheard, recorded
-from mustlink.result import Report
+from mustlink.result import Convergence, Report
 from mustlink.rounding.memberships import Evidence, Trust
-from mustlink.rounding.merge_tree import renumbered
+from mustlink.rounding.merge_tree import Hierarchy, cut_into, grown_tree, renumbered
 from mustlink.scores import network_scores, satisfaction
 from mustlink.selection.calibration import Calibration, HeldOut, calibrated, usual
 from mustlink.selection.cluster_count import count_clusters
 from mustlink.selection.held_out import can_hold_out
 from mustlink.state import found_by_fit
-from mustlink.workspace import Workspace
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -125,21 +123,18 @@ class GraphClusterer(
         """Columns of the embedding."""
         return int(self.embedding_.shape[1])
 
-    def _work(
-        self,
-        X: Any,
-        recorder: Recorder,
-        seed: int,
-        sample_weight: Any = None,
-        cost: Cost | None = None,
-        beside: int = 0,
-    ) -> Workspace:
-        check_choice(self.isolated, ISOLATED, "isolated")
-        return super()._work(X, recorder, seed, sample_weight, cost, beside)
-
     def cost(self, n_classes: int | None = None) -> Cost:
         """K eigenvectors of the graph at a time; see `GraphEstimator.cost`."""
         return eigenvectors(self._k_or(n_classes))
+
+    def _cost_on_disk(
+        self, others: dict[str, Any], classes: int | None, n: int, nnz: int
+    ) -> StoredCost:
+        """At least what a fit takes of n points with nnz neighbours on disk; InputError."""
+        homes.check_home(self, DISK, others)
+        if isinstance(self._named_clusters(classes or 0), str):
+            raise InputError(homes.COUNTS)
+        return homes.cost_on_disk(self, 2, n, nnz)
 
     def _k_or(self, n_classes: int | None) -> int:
         """K as it was asked for; what is no number is told later."""
@@ -165,6 +160,7 @@ class GraphClusterer(
 
         `known` may have pairs of nodes that tell.
         """
+        check_choice(self.isolated, ISOLATED, "isolated")
         work = in_memory(work)
         recorder, n = work.recorder, work.n_nodes
         asked, self._counted = self._named_clusters(n_classes), None
@@ -172,7 +168,7 @@ class GraphClusterer(
             self._counted = "classes among the labels"
         elif asked == AUTO:
             if work.home != MEMORY:
-                raise InputError(COUNTS)
+                raise InputError(homes.COUNTS)
             count = count_clusters(work.view, seed, known)
             asked, self._counted = count.k, count.reason
             if count.doubt is None:
@@ -195,7 +191,7 @@ class GraphClusterer(
             )
         return k
 
-    def _in_one(self, work: Any, known: Constraints) -> Self:
+    def _in_one(self, work: Any, known: Constraints) -> None:
         """K = 1: all nodes that have an edge are one cluster."""
         work = in_memory(work)
         space, root = work.space, work.laplacian.root_degree
@@ -205,17 +201,31 @@ class GraphClusterer(
         self.embedding_ = work.leave(rows)
         self.eigenvalues_ = np.zeros(1)
         self.graph_ = work.graph
+        kept = None if known.is_empty else satisfaction(self.labels_, known.as_given)
+        self._report(work, 1, {"why": "one cluster asked for"}, None, kept)
+
+    def _report(
+        self,
+        work: Any,
+        k: int,
+        choices: dict[str, Any],
+        convergence: Convergence | None,
+        kept: Mapping[str, float] | None,
+        method: str | None = None,
+        **extra: Any,
+    ) -> None:
+        """Set `report_` of a fit to k clusters at a home; `kept` of the constraints."""
+        where = "" if work.home == MEMORY else f", on {work.home}"
         self.report_ = Report(
-            method=f"{type(self).__name__}{words_of(work.home)}",
+            method=f"{method or type(self).__name__}{where}",
             n_nodes=self.labels_.size,
-            n_clusters=1,
-            choices={"why": "one cluster asked for", "graph": dict(work.info)},
-            convergence=None,
-            satisfaction=None if known.is_empty else satisfaction(self.labels_, known.as_given),
+            n_clusters=k,
+            choices={**choices, "graph": dict(work.info)},
+            convergence=convergence,
+            satisfaction=kept,
             **work.recorder.told(),
-            extra={"n_components": work.n_components},
+            extra={"n_components": work.n_components, **extra},
         )
-        return self
 
     def _scored(self, recorder: Recorder) -> Self:
         """The fitted estimator; its report gains who counted, and how a network is cut."""
@@ -226,12 +236,18 @@ class GraphClusterer(
         if isinstance(graph, Graph) and graph.is_network:
             labels = self.labels_[graph.first_rows]
             warn_of_components(graph.components, labels, recorder)
-            more = {**self.report_.extra, "network": network_scores(graph, labels)}
-            told = recorder.told()  # with that doubt
-            self.report_ = replace(
-                self.report_, extra=more, notes=told["notes"], warnings=told["warnings"]
-            )
+            self._report_more(recorder, network=network_scores(graph, labels))
         return self
+
+    def _report_more(self, recorder: Recorder, **extra: Any) -> None:
+        """Add entries to the report, and what the recorder heard since."""
+        told = recorder.told()
+        self.report_ = replace(
+            self.report_,
+            extra={**self.report_.extra, **extra},
+            notes=told["notes"],
+            warnings=told["warnings"],
+        )
 
     def _labels(self, work: Work, clusters: Any, k: int) -> Ints:
         """Labels of the caller's rows; isolated nodes -1, or in the largest cluster."""
@@ -270,10 +286,6 @@ class GraphClusterer(
         found_by_fit(self, "_names")
         return self
 
-    def _numbers_anew(self) -> None:
-        """Forget names and numbers: clusters are numbered by other classes."""
-        self._names, self._first_new = None, 0
-
     def _numbered_as(self, before: Ints, recorder: Recorder, verb: str = "refit") -> Self:
         """Give clusters the numbers they had `before` (b,), b <= n; the report tells what changed.
 
@@ -296,11 +308,7 @@ class GraphClusterer(
             told += [f"gone {', '.join(map(str, found.gone))}"] if found.gone else []
             recorder.note(f"{verb}: clusters {'; '.join(told)}")
         changed = {"new": list(found.new), "gone": list(found.gone)}
-        more = {**self.report_.extra, "changed": moved, "clusters_changed": changed}
-        told_by = recorder.told()
-        self.report_ = replace(
-            self.report_, extra=more, notes=told_by["notes"], warnings=told_by["warnings"]
-        )
+        self._report_more(recorder, changed=moved, clusters_changed=changed)
         return self
 
     def _reorder(self, labels: Ints) -> None:

@@ -7,8 +7,7 @@
     12-14  all f of L̄f = λQ̄f with λ ≠ 0
     15-16  that of the largest fᵀQ̄f; for K classes the K − 1 largest (§V)
 
-`CSCGFHF.fit` takes these steps in this order, with their numbers beside them; lines 4 to 16 are in
-`label_kernel`.
+`CSCGFHF._run` takes these steps in this order, with their numbers beside them.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.check import as_integer, check_choice, check_positive, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import Cost, clamped_propagation
 from mustlink.eigen.low_rank_pencil import LowRankSolution, low_rank_pencil, solve_low_rank
+from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import default_tolerance, is_small
 from mustlink.eigen.solver import grids_of, laplacian_of
 from mustlink.errors import InputError
@@ -34,15 +33,15 @@ from mustlink.linear.multigrid.hierarchy import build_hierarchy
 from mustlink.linear.pseudo_inverse import Inverse, dense_inverse, rough_inverse
 from mustlink.methods.clusterer import GraphClusterer, Ints
 from mustlink.methods.doubts import warn_if_broken, warn_of_sizes
-from mustlink.methods.informed_clusterer import side_information
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.operators.gaussian_kernel import gaussian_factor, normalized_factor
 from mustlink.operators.laplacian import Block, NormalizedLaplacian
 from mustlink.propagate.gfhf import GFHF
 from mustlink.propagate.prior import bytes_of, check_prior
-from mustlink.result import Convergence, Report
+from mustlink.result import Convergence
 from mustlink.rounding.assign import assign
 from mustlink.rounding.merge_tree import as_classes
+from mustlink.side_information import refuse_blind_scoring, side_information
 from mustlink.state import before, fits, fits_again
 from mustlink.stopping import TIME_LIMIT
 from mustlink.workspace import Workspace
@@ -51,6 +50,10 @@ ASSIGN = ("auto", "sign", "kmeans", "sphere")
 SOLVERS = ("auto", "dense", "cg")
 FARTHEST = float(np.sqrt(2.0))  # between two nodes that certainly belong to different classes
 _ROUGH = 10.0  # propagated values so much less sharp than the vectors give the same clusters
+LARGE = 20_000  # nodes above which solves and kernel are as sharp as labels need, no sharper
+_FEW, _MANY = 5, 25  # steps of conjugate gradients in a round
+_MISSING = 0.1  # share of the kernel that a person should hear is missing
+_DROPPED = 100.0  # eigenvalues of Q̄ below this many kernel tolerances are left out
 
 
 @dataclass(eq=False, repr=False)
@@ -160,7 +163,7 @@ class CSCGFHF(GraphClusterer):
             self._numbered_as(had.labels_, recorder)
         else:
             recorder.note("refit: labels are of other classes, by which clusters are numbered anew")
-            self._numbers_anew()
+            self._names, self._first_new = None, 0
         return self._scored(recorder)
 
     def _run(self, work: Workspace, y: Any, names: Any, prior: Any, belief: Any) -> None:
@@ -184,7 +187,7 @@ class CSCGFHF(GraphClusterer):
         found = work.kept(
             "stationary labelings",
             asked,
-            lambda: self._kernel().stationary(work, part, part.enter(P), k),  # 4-16
+            lambda: self._stationary(work, part, part.enter(P), k),  # 4-16
             (Stationary, LowRankSolution, Convergence),
         )
 
@@ -208,7 +211,26 @@ class CSCGFHF(GraphClusterer):
         self.graph_, self.eigenvalues_ = graph, found.solution.values
         note_of_kernel(found, int(self.max_rank), recorder)
         warn_of_sizes(np.bincount(self.labels_[self.labels_ >= 0]), k, recorder)
-        self.report_ = self._report(given, k, way, found, recorder)
+        kept = warn_if_broken(self.labels_, self._given, recorder)
+        choices = {
+            "sigma": self._width,
+            "class_mass": self.class_mass,
+            "assign": way,
+            "rank": found.rank,
+            "solver": found.solver,
+        }
+        self._report(
+            MemoryWork(work),
+            k,
+            choices,
+            found.solution.convergence,
+            kept,
+            solves=found.solution.pairs,
+            kernel_error=found.error,
+            kernel_spread=found.spread,
+            satisfied=found.solution.satisfaction,
+            tie=found.solution.tie,
+        )
 
     def _fitted_again(self, given: Constraints, recorder: Recorder) -> Self:
         twin = self._twin().set_params(random_state=self._used_seed)
@@ -229,17 +251,6 @@ class CSCGFHF(GraphClusterer):
             n_jobs=self.n_jobs,
         )
         return method.fit_on(work, y, seed, prior, belief)
-
-    def _kernel(self) -> LabelKernel:
-        """Lines 4 to 16, as accurate as asked for."""
-        return LabelKernel(
-            width=self._width,
-            kernel_tol=self.kernel_tol,
-            max_rank=int(self.max_rank),
-            solver=self.solver,
-            tol=self.tol,
-            max_iter=int(self.max_iter),
-        )
 
     @property
     def _width(self) -> float:
@@ -277,66 +288,7 @@ class CSCGFHF(GraphClusterer):
             self.labels_[left] = np.bincount(self.labels_[self.labels_ >= 0]).argmax()
             recorder.note(f"{left.size} of them put in the largest cluster")
 
-    def _report(self, given: Ints, k: int, way: str, cut: Stationary, recorder: Recorder) -> Report:
-        kept = warn_if_broken(self.labels_, Constraints.from_labels(given), recorder)
-        return Report(
-            method=type(self).__name__,
-            n_nodes=given.size,
-            n_clusters=k,
-            choices={
-                "sigma": self._width,
-                "class_mass": self.class_mass,
-                "assign": way,
-                "rank": cut.rank,
-                "solver": cut.solver,
-                "graph": dict(self.graph_.info),
-            },
-            convergence=cut.solution.convergence,
-            satisfaction=kept,
-            **recorder.told(),
-            extra={
-                "n_components": self.graph_.n_components,
-                "solves": cut.solution.pairs,
-                "kernel_error": cut.error,
-                "kernel_spread": cut.spread,
-                "satisfied": cut.solution.satisfaction,
-                "tie": cut.solution.tie,
-            },
-        )
-
-
-# --- Lines 4 to 16 of CSC+GFHF: from propagated values to the vectors that are clustered
-
-
-LARGE = 20_000  # nodes above which solves and kernel are as sharp as labels need, no sharper
-_FEW, _MANY = 5, 25  # steps of conjugate gradients in a round
-_MISSING = 0.1  # share of the kernel that a person should hear is missing
-_DROPPED = 100.0  # eigenvalues of Q̄ below this many kernel tolerances are left out
-
-
-@dataclass(frozen=True)
-class Stationary:
-    """Vectors to cluster and how the kernel was resolved: rank, and shares as `FactoredKernel`."""
-
-    solution: LowRankSolution
-    solver: str
-    rank: int
-    error: float
-    spread: float
-
-
-@dataclass(frozen=True)
-class LabelKernel:
-    """Q_ij = exp(−‖y_i − y_j‖²/2σ²) of width σ, and how sharp it is; see `CSCGFHF`."""
-
-    width: float
-    kernel_tol: float | None
-    max_rank: int
-    solver: str
-    tol: float | None
-    max_iter: int
-
-    def stationary(
+    def _stationary(
         self, work: Workspace, part: NormalizedLaplacian, points: Block, k: int
     ) -> Stationary:
         """Lines 4 to 16 on a part of the graph: the k − 1 unit vectors with the largest fᵀQ̄f.
@@ -348,10 +300,10 @@ class LabelKernel:
         with recorder.stage("kernel of the labels"):
             Q = gaussian_factor(  # 4-8: Q ≈ ΦΦᵀ
                 points,
-                self.width,
+                self._width,
                 tol=sharp,
                 least=k + 1,
-                max_rank=self.max_rank,
+                max_rank=int(self.max_rank),
                 copies=part.weights,
             )
             pencil = low_rank_pencil(  # 12
@@ -363,7 +315,8 @@ class LabelKernel:
         rank, error, spread = int(Q.pivots.size), Q.error, Q.spread
         del Q  # n·r numbers
         tol = default_tolerance(m, single=work.single) if self.tol is None else self.tol
-        steps = min(_FEW if tol >= 1e-5 else _MANY, self.max_iter)
+        most = int(self.max_iter)
+        steps = min(_FEW if tol >= 1e-5 else _MANY, most)
         inverse, solver = self._inverse(work, part, steps)
         with recorder.stage("stationary labelings") as advance:
             solution = solve_low_rank(  # 12-16
@@ -371,7 +324,7 @@ class LabelKernel:
                 k - 1,
                 inverse,
                 tol=tol,
-                max_rounds=max(1, self.max_iter // steps),
+                max_rounds=max(1, most // steps),
                 on_round=lambda worst: advance(done(worst, tol)),
                 deadline=recorder.deadline,
             )
@@ -391,6 +344,17 @@ class LabelKernel:
             with work.recorder.stage("multigrid set-up"):
                 grids = build_hierarchy(part)
         return rough_inverse(part, grids, steps, work.recorder.deadline), "block CG"
+
+
+@dataclass(frozen=True)
+class Stationary:
+    """Vectors to cluster and how the kernel was resolved: rank, and shares as `FactoredKernel`."""
+
+    solution: LowRankSolution
+    solver: str
+    rank: int
+    error: float
+    spread: float
 
 
 def answered(whole: NormalizedLaplacian, P: Block) -> NormalizedLaplacian:

@@ -30,12 +30,12 @@ from mustlink.eigen.plain_solve import is_small
 from mustlink.eigen.problem import Problem, Solution, Solving
 from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.errors import InfeasibleError, InputError
-from mustlink.methods.constrained_spectral import ConstrainedSpectral
+from mustlink.methods.informed_clusterer import ConstrainedSpectral
 from mustlink.operators.constraint_operator import ConstraintOperator, local_operator
 from mustlink.operators.protocol import PlacedLaplacian
 from mustlink.result import Convergence
 from mustlink.rounding.assign import ASSIGNMENTS
-from mustlink.selection.formulation import Formulation, Grid, KnownGraph, per_root
+from mustlink.selection.constrained_fit import Formulation, Grid, KnownGraph, per_root
 from mustlink.space import Block
 from mustlink.workspace import Workspace
 
@@ -275,8 +275,7 @@ class CSP(ConstrainedSpectral):
         return self.beta in SEARCHED
 
 
-# --- How much satisfaction CSP demands: β as a fraction of an eigenvalue of Q̄, by rules of
-# papers
+# --- How much satisfaction CSP demands: β as a fraction of an eigenvalue of Q̄, by papers' rules
 
 
 _TIE = 1e-6

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mustlink.check import as_integer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.constraints.constraints import among
-from mustlink.cost.method_cost import Cost, eigenvectors
+from mustlink.eigen.memory_work import MemoryWork
 from mustlink.eigen.plain_solve import PLAIN_SOLVERS, tell_unconverged
 from mustlink.eigen.solver import laplacian_of, smallest_pairs
 from mustlink.errors import InputError
@@ -34,13 +34,12 @@ from mustlink.graph.network_objects import arcs_of
 from mustlink.methods.clusterer import AUTO, GraphClusterer, Ints
 from mustlink.methods.csp import CSP
 from mustlink.methods.doubts import warn_if_broken, warn_of_sizes
-from mustlink.methods.informed_clusterer import side_information
-from mustlink.methods.normalized_cut import with_null
+from mustlink.methods.ncut import with_null
 from mustlink.observe import Observer, Recorder, Unheard, recorded
-from mustlink.result import Report
 from mustlink.rounding.assign import kmeans, seeded_kmeans, transform
 from mustlink.scores import satisfaction
 from mustlink.selection.regularization import check_regularization
+from mustlink.side_information import side_information
 from mustlink.space import LocalSpace
 from mustlink.state import before, fits, fits_again
 from mustlink.workspace import Workspace
@@ -76,10 +75,6 @@ class DISIM(GraphClusterer):
     affinity: str = "precomputed"
 
     _trusts_edges: ClassVar[bool] = False  # a cluster may send to another one only
-
-    def cost(self, n_classes: int | None = None) -> Cost:
-        """K vectors of the graph in which every node is twice."""
-        return eigenvectors(self._k_or(n_classes))
 
     @fits
     def fit(
@@ -133,7 +128,7 @@ class DISIM(GraphClusterer):
         recorder: Recorder,
     ) -> None:
         """Cluster the nodes of A (n, n), which count `counts` (n,), and set the results."""
-        self._arcs, seed, n = (A, counts), self._used_seed, A.shape[0]
+        self._arcs, seed = (A, counts), self._used_seed
         self.graph_ = Graph.from_affinity(A + A.T, {"kind": "directed"})
         known = side_information(self.graph_, y, constraints, recorder, needed=False)
         if self.n_clusters == AUTO and known.classes.size < 2:
@@ -141,30 +136,22 @@ class DISIM(GraphClusterer):
                 'n_clusters: "auto" counts in undirected graphs; give a number, or labels of '
                 "every class"
             )
-        k = self._clusters(Workspace(self.graph_, recorder), known.classes.size, seed)
+        work = MemoryWork(Workspace(self.graph_, recorder))
+        k = self._clusters(work, known.classes.size, seed)
         view = self._view_of(A, recorder, seed, counts)
         rows, reason = self._rows(view, known, k, seed)
         with recorder.stage("clusters"):
-            self.sending_labels_ = rows.who_send(k, seed)
-            self.receiving_labels_ = rows.who_receive(k, seed)
+            self.sending_labels_ = rows.clusters(k, seed, "sending")
+            self.receiving_labels_ = rows.clusters(k, seed, "receiving")
             self.labels_ = self._placed(rows.clusters(k, seed), k, recorder)
         self.embedding_ = rows.both
         kept = warn_if_broken(self.labels_, known, recorder)
-        self.report_ = Report(
-            method="DI-SIM",
-            n_nodes=n,
-            n_clusters=k,
-            choices={
-                "regularization": [self._share, "of the mean out-degree"],
-                **reason,
-                "solver": self._convergence.solver,
-                "graph": dict(self.graph_.info),
-            },
-            convergence=self._convergence,
-            satisfaction=kept,
-            **recorder.told(),
-            extra={"n_components": self.graph_.n_components},
-        )
+        choices = {
+            "regularization": [self._share, "of the mean out-degree"],
+            **reason,
+            "solver": self._convergence.solver,
+        }
+        self._report(work, k, choices, self._convergence, kept, "DI-SIM")
 
     def _check(self) -> None:
         check_choice(self.solver, PLAIN_SOLVERS, "solver")
@@ -264,24 +251,16 @@ class Rows:
         """Side by side, (n, 2r)."""
         return np.hstack([self.sending, self.receiving])
 
-    def told(self, known: Constraints) -> Rows:
-        """The same, starting from labels where there are some."""
-        return replace(self, classes=known.labels)
+    def clusters(self, k: int, seed: int, side: str = "both") -> Ints:
+        """Clusters (n,) of nodes that send alike, receive alike or do both; -1 without such edges.
 
-    def who_send(self, k: int, seed: int) -> Ints:
-        """Clusters (n,) of nodes that send alike; -1 for those that do not send."""
-        return self._clusters(self.sending, self.sends, k, seed)
-
-    def who_receive(self, k: int, seed: int) -> Ints:
-        """Clusters (n,) of nodes that receive alike; -1 for those that do not receive."""
-        return self._clusters(self.receiving, self.receives, k, seed)
-
-    def clusters(self, k: int, seed: int) -> Ints:
-        """Clusters (n,) of nodes that do both alike; -1 for those without an edge."""
-        return self._clusters(self.both, self.sends | self.receives, k, seed)
-
-    def _clusters(self, rows: Floats, there: NDArray[np.bool_], k: int, seed: int) -> Ints:
-        """Steps 3 and 4 of DI-SIM."""
+        Steps 3 and 4 of DI-SIM.
+        """
+        rows, there = {
+            "sending": (self.sending, self.sends),
+            "receiving": (self.receiving, self.receives),
+            "both": (self.both, self.sends | self.receives),
+        }[side]
         found = np.full(len(rows), -1, dtype=np.int64)
         seen = transform(rows[there], "sphere")
         counts = None if self.counts is None else self.counts[there]
@@ -293,8 +272,7 @@ class Rows:
         return found
 
 
-# --- What labels and constraints of a directed graph's nodes tell: which rows, by what is held
-# out
+# --- Which rows, by labels and constraints held out
 
 
 _TRIALS, _HELD = 3, 1 / 3  # of what is known, held out to see which rows tell it
@@ -327,7 +305,7 @@ class DirectedTrials:
                 quiet = Recorder(Unheard(), share)
                 quiet.budget = recorder.budget
                 kept, held = known.split(_HELD, self.seed + number)
-                rows = self.plain.told(kept), self._constrained(kept, quiet)
+                rows = replace(self.plain, classes=kept.labels), self._constrained(kept, quiet)
                 clusters = [without, *(way.clusters(self.k, self.seed) for way in rows)]
                 right.append([satisfaction(c, held, given=kept)["balanced"] for c in clusters])
                 advance((number + 1) / _TRIALS)
@@ -347,7 +325,7 @@ class DirectedTrials:
 
     def _fitted(self, best: int, known: Constraints) -> Rows:
         if best < 2:
-            return self.plain.told(known) if best else self.plain
+            return replace(self.plain, classes=known.labels) if best else self.plain
         recorder = self.view.recorder
         quiet = Recorder(Unheard(), recorder.deadline)
         quiet.budget = recorder.budget
@@ -368,4 +346,4 @@ class DirectedTrials:
             nodes: Ints = np.flatnonzero(there)
             self.csp.fit_on(work, among(known[nodes], first + nodes, 2 * n), self.seed)
             halves.append(self.csp.embedding_[first : first + n])
-        return replace(self.plain, sending=halves[0], receiving=halves[1]).told(known)
+        return replace(self.plain, sending=halves[0], receiving=halves[1], classes=known.labels)

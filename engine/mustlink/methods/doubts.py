@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints import Constraints
-from mustlink.eigen.problem import FeasibleCuts, Solution
+from mustlink.eigen.problem import Solution
 from mustlink.observe import Recorder
-from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.scores import kept_by_kind, satisfaction
 from mustlink.scores.cuts import few_nodes
 from mustlink.selection.held_out import NONE, Choice
@@ -28,12 +27,6 @@ _TINY_GAP = 0.025
 
 
 # ---------------------------------------------------------------- constraints
-
-
-def note_doubts(known: Constraints, laplacian: NormalizedLaplacian, recorder: Recorder) -> None:
-    """Tell of constraints that contradict each other, and of nodes without an edge."""
-    note_contradictions(known, recorder)
-    warn_of_lost(int(np.count_nonzero(laplacian.positions[known.nodes] < 0)), recorder)
 
 
 def note_contradictions(known: Constraints, recorder: Recorder) -> None:
@@ -175,22 +168,8 @@ def warn_of_components(components: NDArray[Any], labels: Ints, recorder: Recorde
     )
 
 
-class Values(Protocol):
-    """A cut's eigenvalues (K,), and the one after them."""
-
-    @property
-    def values(self) -> NDArray[np.float64]:
-        """λ_1 to λ_K."""
-        ...
-
-    @property
-    def beyond(self) -> float | None:
-        """λ_{K+1}, where it is known."""
-        ...
-
-
-def warn_of_gap(cut: Values, recorder: Recorder) -> None:
-    """Warn where λ_{K+1} is so near to λ_K that the K vectors might be others as well.
+def warn_of_gap(cut: Any, recorder: Recorder) -> None:
+    """Warn where λ_{K+1} of a cut is so near to λ_K that the K vectors might be others as well.
 
     A change E of L̄ turns their span by an angle of up to ‖E‖ / (λ_{K+1} − λ_K) (Davis & Kahan).
     The share is of λ_{K+1} − λ_1, as λ_1 = 0 only where nothing is added to the degrees.
@@ -229,12 +208,9 @@ def told_cuts(solution: Solution) -> dict[str, Any]:
         return {}
     found = {"found": int(solution.values.size), "wanted": solution.wanted}
     cuts = solution.cuts
-    return {"feasible": found, **({} if cuts is None else {"cuts": _told(cuts)})}
-
-
-def _told(cuts: FeasibleCuts) -> dict[str, Any]:
-    """Columns of numbers."""
-    return {
+    if cuts is None:
+        return {"feasible": found}
+    columns = {
         "beta": cuts.beta,
         "volume": cuts.volume,
         "cost": cuts.cost,
@@ -249,6 +225,7 @@ def _told(cuts: FeasibleCuts) -> dict[str, Any]:
             "alpha": cuts.boundary[:, 1],
         },
     }
+    return {"feasible": found, "cuts": columns}
 
 
 def doubt_feasible(solution: Solution, recorder: Recorder) -> None:
@@ -271,7 +248,6 @@ def told_choices(parameter: str | None, choice: Choice, solution: Solution) -> d
     return {
         "subspace": "exact" if choice.p is None or choice.reason == NONE else choice.p,
         **own,
-        **({"weighing": choice.form} if choice.form else {}),
         "unit": solution.unit,
         "regularization": [choice.tau, choice.about_tau],
         "assign": choice.way,

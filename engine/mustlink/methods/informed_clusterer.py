@@ -1,50 +1,57 @@
-"""Clusterers that are told something: how they are fitted, and doubts about what they are told."""
+"""Clusterers that take labels and constraints; those that put them into an eigenproblem."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mustlink.blind_scoring import refuse_blind_scoring
-from mustlink.check import check_flag
+from mustlink.check import as_integer, check_answer, check_choice, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.constraints.constraints import on_nodes
-from mustlink.cost.method_cost import StoredCost
-from mustlink.eigen.memory_work import MemoryWork
-from mustlink.eigen.work import DISK, Work
+from mustlink.cost.method_cost import Cost, eigenvectors, full_problem
+from mustlink.eigen.memory_work import in_memory
+from mustlink.eigen.plain_solve import SOLVERS, tell_unconverged
+from mustlink.eigen.problem import FeasibleCuts, Problem, Solution, Solving
+from mustlink.eigen.work import DISK, MEMORY, RANKS, Work
 from mustlink.errors import InputError
-from mustlink.graph import Graph
-from mustlink.graph.bipartite import on_both_sides
 from mustlink.graph.several import several
 from mustlink.graph.stored import StoredGraph
-from mustlink.growing import grown, told_of_all
-from mustlink.labels import as_labels, encoded, n_classes_in, refuse_row_numbers
+from mustlink.labels import n_classes_in
 from mustlink.methods import homes
-from mustlink.methods.clusterer import GraphClusterer, Ints
+from mustlink.methods.clusterer import GraphClusterer
+from mustlink.methods.doubts import (
+    doubt_feasible,
+    note_contradictions,
+    told_choices,
+    told_cuts,
+    warn_if_broken,
+    warn_of_lost,
+)
+from mustlink.methods.ncut import Cut, network_of
 from mustlink.neighbours.stored_knn import graph_where_short
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.propagate.prior import bytes_of
-from mustlink.rounding.block_model import refined_clusters
+from mustlink.result import Convergence
+from mustlink.selection.constrained_fit import USUAL, Formulation, Placed, Request, cluster
+from mustlink.selection.held_out import Choice
+from mustlink.selection.regularization import check_regularization
+from mustlink.selection.resolve import resolve
+from mustlink.side_information import side_information, told_of_all
 from mustlink.state import before, fits, fits_again
 from mustlink.workspace import Workspace
 
 _SOFT = 28  # bytes a node and column of soft labels: shares, those with labels, and in CSR
+INITS = ("auto", "labels", "k-means++")
+KEPT = (Choice, Solution, Convergence, FeasibleCuts)  # what a kept embedding is made of
 
 
 @dataclass(eq=False, repr=False)
 class InformedClusterer(GraphClusterer):
-    """Base of the clusterers that take labels and constraints.
-
-    * `refine`: True goes on to the clusters that a degree-corrected block model of the graph finds
-      likelier (`rounding.block_model`), nodes that something is said of held; for networks.
-    """
-
-    _: KW_ONLY
-    refine: bool = False
+    """Base of the clusterers that take labels and constraints."""
 
     @abstractmethod
     def _check(self) -> None:
@@ -56,9 +63,6 @@ class InformedClusterer(GraphClusterer):
 
         `work` is a `Workspace`, or another home where the method runs in one.
         """
-
-    def _in_memory_only(self) -> dict[str, bool]:
-        return {**super()._in_memory_only(), "refine": self.refine}
 
     @fits
     def fit(
@@ -85,7 +89,6 @@ class InformedClusterer(GraphClusterer):
         `Constraints.from_soft_labels`; of a node with a label the label counts.
         """
         self._check()
-        check_flag(self.refine, "refine")
         recorder = recorded(observer)
         told: dict[str, Any] = {"prior": prior, "belief": belief}
         with self._running(recorder):
@@ -107,15 +110,6 @@ class InformedClusterer(GraphClusterer):
             self._used_seed = seed
             self._run(work, self._of_nodes(given, work), seed)
         return self._scored(recorder)
-
-    def _cost_on_disk(
-        self, others: dict[str, Any], classes: int | None, n: int, nnz: int
-    ) -> StoredCost:
-        """At least what a fit takes of n points with nnz neighbours on disk; InputError."""
-        homes.check_home(self, DISK, others)
-        if isinstance(self._named_clusters(classes or 0), str):
-            raise InputError(homes.COUNTS)
-        return homes.cost_on_disk(self, 2, n, nnz)
 
     def _fit_on_disk(
         self,
@@ -183,7 +177,7 @@ class InformedClusterer(GraphClusterer):
         self._check()
         recorder, labels = recorded(observer), before(self).labels_
         with self._running(recorder):
-            work = grown(self, X, recorder)
+            work = self._grown(X, recorder)
             given = told_of_all(self._given, work.graph.n_rows, y, constraints)
             self._run_again(work, self._of_nodes(given, work))
             return self._numbered_as(labels, recorder, "add")._scored(recorder)
@@ -191,17 +185,6 @@ class InformedClusterer(GraphClusterer):
     def _run_again(self, work: Any, known: Constraints) -> None:
         """`_run` with what is to be kept of the fit before."""
         self._run(work, known, self._used_seed)
-
-    def _labels_knowing(
-        self, work: Work, clusters: Any, k: int, known: Constraints, seed: int
-    ) -> Ints:
-        """`_labels` of clusters that are refined where that was asked for."""
-        if self.refine:
-            assert isinstance(work, MemoryWork)
-            used = int(clusters.max()) + 1
-            place = work.laplacian
-            clusters = refined_clusters(work.view, place, clusters, used, known.nodes, seed)
-        return self._labels(work, clusters, k)
 
     def _classes_named(
         self, y: Any, constraints: Constraints | None, prior: Any = None
@@ -240,49 +223,6 @@ class InformedClusterer(GraphClusterer):
         return known
 
 
-def side_information(
-    graph: Graph | StoredGraph,
-    y: Any,
-    constraints: Constraints | None,
-    recorder: Recorder | None = None,
-    *,
-    needed: bool = True,
-    prior: Any = None,
-    belief: Any = None,
-) -> Constraints:
-    """Labels `y` (n,) and constraints together; raises InputError, warns where they say nothing.
-
-    Of a bipartite graph `y` may be of the rows alone. Unless they are `needed` none may be given;
-    without a recorder nothing is told. `prior` (n, K) has a column for each class of the labels, in
-    their order, or for class 0, 1 and so on.
-    """
-    n = graph.n_rows
-    found = Constraints.none(n)
-    if isinstance(y, Constraints):
-        raise InputError("y: Constraints given; pass them as constraints=")
-    if y is not None:
-        refuse_blind_scoring(y)
-        labels = as_labels(encoded(on_both_sides(y, graph), "y")[0], n)
-        refuse_row_numbers(labels, "y")
-        found = found + Constraints.from_labels(labels)
-    if constraints is not None:
-        if not isinstance(constraints, Constraints):
-            raise InputError(
-                f"constraints: {type(constraints).__name__} given; make them by "
-                "Constraints.from_pairs, from_labels, from_soft_labels, from_graph or from_matrix"
-            )
-        constraints.require_nodes(n)
-        found = constraints if found.is_empty else found + constraints
-    if prior is not None:
-        found = found + _believed(prior, belief, found.classes)
-    elif belief is not None:
-        raise InputError("belief: no prior that it is a belief in; give prior (n, K) as well")
-    is_given = y is not None or constraints is not None or prior is not None
-    if recorder is not None and (needed or is_given):
-        _doubt_content(found, recorder, is_given=is_given)
-    return found
-
-
 def _bytes_of_soft(prior: Any, constraints: Any) -> int:
     """Bytes of what soft labels become: shares, and columns of them."""
     given = constraints.soft_labels if isinstance(constraints, Constraints) else None
@@ -290,27 +230,222 @@ def _bytes_of_soft(prior: Any, constraints: Any) -> int:
     return _SOFT * shape[0] * (shape[1] + 1) if len(shape) == 2 else 0
 
 
-def _believed(prior: Any, belief: Any, classes: Ints) -> Constraints:
-    """Distributions as constraints, their columns the `classes` if they are as many."""
-    as_many = np.ndim(prior) == 2 and np.shape(prior)[1] == classes.size
-    return Constraints.from_soft_labels(prior, belief, classes=classes if as_many else None)
+@dataclass(eq=False, repr=False)
+class ConstrainedSpectral(InformedClusterer):
+    """Base of methods that put constraints into an eigenproblem; a subclass says into which.
 
+    * `subspace`: "exact" solves the paper's full problem; an integer p solves it in the span of
+      the graph's p smoothest eigenvectors, which few constraints on many nodes need and which
+      makes new constraints a matter of seconds (`refit`); "auto" chooses p by constraints held out
+      of the fit, or the full problem where that predicts better.
+    * `assign`: "kmeans", "sphere" (rows of length 1), "auto".
+    * `init`: where k-means on the rows starts: "labels", at the means of the classes, more clusters
+      by k-means++; "k-means++", at random; "auto" takes the means where every cluster has labels,
+      else, of twelve random starts, the one that ends with most constraints kept.
+    * `solver`: auto, dense, lobpcg; `tol` bounds the residuals, `max_iter` the steps.
+    * `regularization` t > 0 takes the subspace from degrees with t times the mean one added, as in
+      `NCut`; costs and constraints stay those of the graph as it is. "auto" tries 0.1
+      beside 0 on networks that are given, and decides by the constraints held out.
+    """
 
-def _doubt_content(known: Constraints, recorder: Recorder, *, is_given: bool) -> None:
-    """Warn where nothing is said, or only what every answer of one cluster keeps."""
-    if not is_given:
-        recorder.warn(
-            "labels, constraints: neither is given; the graph alone was clustered, for which NCut "
-            "is made; give some, or take NCut (-m ncut)"
+    subspace: int | str = "auto"
+    assign: str = "auto"
+    init: str = "auto"
+    solver: str = "auto"
+    tol: float | None = None
+    max_iter: int = 300
+    regularization: float | str = "auto"
+
+    homes: ClassVar[frozenset[str]] = frozenset({MEMORY, DISK, RANKS})
+    _places_known: ClassVar[bool] = True
+    _parameter: ClassVar[str | None] = None
+    _assignments: ClassVar[tuple[str, ...]] = ("auto", "kmeans", "sphere")
+
+    @abstractmethod
+    def _formulation(self, graph: Any, laplacian: Any, known: Constraints, k: int) -> Formulation:
+        """The method on one graph with one set of constraints.
+
+        `KnownGraph` and `PlacedLaplacian` do for methods that run on disk and on ranks, others ask
+        for a `Graph` and its `NormalizedLaplacian`.
+        """
+
+    def cost(self, n_classes: int | None = None) -> Cost:
+        """As many smooth vectors as `subspace` says; "auto" needs K and mostly takes 4K.
+
+        See `cost.method_cost.full_problem`.
+        """
+        k = self._k_or(n_classes)
+        if self.subspace == "exact":
+            return full_problem(k)
+        auto = isinstance(self.subspace, str)
+        vectors = eigenvectors(USUAL * k, least=k) if auto else eigenvectors(int(self.subspace))
+        return replace(vectors, on_networks=float(self.regularization == "auto"))
+
+    def _check_parameter(self) -> None:
+        """Raise InputError for a parameter of the method that makes no sense."""
+
+    def _before_work(self, problem: Problem) -> None:
+        """Raise InfeasibleError for what can be known before any eigenvector."""
+
+    @property
+    def _by_criterion(self) -> bool:
+        """Whether the parameter is chosen by WHC11's criterion E because the caller said so."""
+        return False
+
+    def _run_again(self, work: Workspace, known: Constraints) -> None:
+        """With the choices made before while what is known is of the same order."""
+        self._run(work, known, self._used_seed, self._choice_kept(known))
+
+    def _choice_kept(self, known: Constraints) -> tuple[Choice | None, int] | None:
+        """The last choice and its K, while half to twice as much is known as when it was made."""
+        similar = 0.5 <= (known.n_constraints + 1) / (self._amount + 1) <= 2
+        same = self._asked == self._questions()
+        kept = similar and same and self._acted and not known.is_empty
+        return (self._choice, before(self).report_.n_clusters) if kept else None
+
+    def _columns(self, k: int) -> int:
+        return USUAL * k if isinstance(self.subspace, str) else int(self.subspace)
+
+    def _in_memory_only(self) -> dict[str, bool]:
+        return {
+            **super()._in_memory_only(),
+            "subspace": self.subspace == "exact",
+            "assign": self.assign == "split",
+            "init": self.init == "labels",
+            "solver": self.solver not in ("auto", "lobpcg"),
+        }
+
+    def _fitted_again(self, given: Constraints, recorder: Recorder) -> Self:
+        """With the choices of this fit: nothing is chosen again."""
+        twin, work = self._twin(), self._view(self.graph_, recorder, row_weights=self._row_weights)
+        twin._row_weights = work.row_weights
+        fixed = self._choice, self.report_.n_clusters
+        twin._run(work, twin._of_nodes(given, work), self._used_seed, fixed)
+        return twin
+
+    def _questions(self) -> dict[str, Any]:
+        """The parameters, as they were asked for."""
+        return {name: repr(value) for name, value in self.get_params().items()}
+
+    def _check(self) -> None:
+        check_choice(self.assign, self._assignments, "assign")
+        check_choice(self.init, INITS, "init")
+        check_choice(self.solver, SOLVERS, "solver")
+        if isinstance(self.subspace, str):
+            check_choice(self.subspace, ("auto", "exact"), "subspace")
+        else:
+            as_integer(self.subspace, "subspace", 1)
+        as_integer(self.max_iter, "max_iter", 1)
+        check_regularization(self.regularization)
+        if self.subspace == "exact" and self.regularization not in ("auto", 0):
+            why = "is of a subspace, and the full problem has none"
+            raise InputError(f"regularization: {self.regularization} {why}; give another subspace")
+        check_tolerance(self.tol)
+        self._check_parameter()
+
+    def _run(
+        self,
+        work: Any,
+        known: Constraints,
+        seed: int,
+        kept: tuple[Choice | None, int] | None = None,
+    ) -> None:
+        """`kept` is the choice of an earlier run, and the K that it was made for."""
+        work = in_memory(work)
+        recorder = work.recorder
+        k = self._clusters(work, known.as_given.classes.size, seed, known)
+        fixed = kept[0] if kept is not None and kept[1] == k else None
+        if self.assign in ("sign", "split") and k != 2:
+            raise InputError(f'assign: "{self.assign}" makes 2 clusters, not {k}; use "kmeans"')
+        if k == 1:
+            self._in_one(work, known)
+            self._choice, self._amount = None, known.n_constraints
+            self._acted, self._asked = False, {}
+            return
+        request = self._request(work, known, k, seed)
+        depends = type(self).__name__, self._depends(), seed, fixed, known
+
+        def embedding() -> tuple[Choice, Solution]:
+            # Together: which eigenvectors the second step uses depends on what the first needed.
+            chosen = fixed if fixed is not None else resolve(request)
+            return chosen, request.solved(chosen)
+
+        def clustered() -> Any:
+            with recorder.stage("clusters"):
+                return cluster(request, choice, solution, rows)
+
+        choice, solution = work.kept("embedding", depends, embedding, KEPT)
+        rows = request.rows(solution)
+        found = work.kept("clusters", depends, clustered)
+        with recorder.stage("labels"):
+            self.labels_ = self._labels(work, found, k)
+            check_answer(work.space.dots(rows, rows), "embedding")
+            self.embedding_ = work.leave(rows)
+        if solution.note:
+            recorder.note(solution.note)
+        doubt_feasible(solution, recorder)
+        tell_unconverged(recorder, solution.convergence, single=request.stated[0])
+        self.graph_ = work.graph
+        self.eigenvalues_, self.costs_ = solution.values, solution.cost
+        self._choice = choice
+        if fixed is None:  # of the choice, not of the last refit: by small steps it would never age
+            self._amount = known.n_constraints
+        self._acted = request.formulation.problem.acts and not known.is_empty
+        self._asked = self._questions()
+        other = 'subspace="exact" or another method' if request.in_memory else "another method"
+        shares = warn_if_broken(self.labels_, known, recorder, other)
+        network: dict[str, Any] = {}
+        if not request.in_memory:
+            cut = Cut(found, rows, solution.values, solution.convergence, None)
+            self._cut_on_disk, network = network_of(work, cut, k)
+        choices = told_choices(self._parameter, choice, solution)
+        if weighing := request.formulation.weighing:
+            choices["weighing"] = weighing
+        self._report(
+            work,
+            k,
+            choices,
+            solution.convergence,
+            shares,
+            **network,
+            **told_cuts(solution),
+            candidates=[list(row) for row in choice.scores],
         )
-    elif known.is_empty:
-        recorder.warn(
-            f"labels, constraints: none of the {known.n_nodes} nodes has any, or all weigh 0; the "
-            "graph alone was clustered"
-        )
-    elif known.kind == "labels" and known.labels is not None and known.classes.size == 1:
-        count = np.count_nonzero(known.labels >= 0)
-        recorder.warn(
-            f"labels: all {count} are of class {known.classes[0]}, which one cluster of all nodes "
-            "keeps; label nodes of other classes"
+
+    def _request(self, work: Work, known: Constraints, k: int, seed: int) -> Request:
+        """What is asked for; tells of what is known, and raises InputError."""
+        recorder, placed = work.recorder, Placed.of(work, known)
+        note_contradictions(known, recorder)
+        where = placed.laplacian.positions[placed.known.nodes]
+        warn_of_lost(int(np.count_nonzero(where < 0)), recorder)
+        if known.classes.size > k:
+            recorder.note(f"{known.classes.size} classes among the labels, but {k} clusters asked")
+        if self.init == "labels" and not 2 <= known.classes.size <= k:
+            raise InputError(
+                f"init: labels of {known.classes.size} classes for {k} clusters; give labels of at "
+                f"least two classes and at most {k}"
+            )
+
+        def formulation(part: Constraints) -> Formulation:
+            return self._formulation(placed.graph, placed.laplacian, part, k)
+
+        whole = formulation(placed.known)
+        self._before_work(whole.problem)
+        ways, left = whole.roundings if self.assign == "auto" else (self.assign,), []
+        if work.home != MEMORY and "split" in ways:
+            ways = tuple(way for way in ways if way != "split")
+            left = ["cuts of one vector where most constraints are kept"]
+        return Request(
+            work,
+            k,
+            placed,
+            whole,
+            formulation,
+            self.subspace if isinstance(self.subspace, str) else int(self.subspace),
+            ways,
+            Solving(self.solver, self.tol, self.max_iter, seed, recorder.deadline),
+            self._by_criterion,
+            self.init,
+            self.regularization,
+            left,
         )

@@ -42,13 +42,11 @@ from mustlink.kernels.kernel_kmeans import (
 )
 from mustlink.labels import as_labels
 from mustlink.methods.clusterer import Ints
-from mustlink.methods.doubts import note_doubts, warn_if_broken
+from mustlink.methods.doubts import note_contradictions, warn_if_broken, warn_of_lost
 from mustlink.methods.informed_clusterer import InformedClusterer
 from mustlink.numeric import dense_algebra
-from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
 from mustlink.operators.penalized_graph import PenalizedGraph, penalized
-from mustlink.result import Report
 from mustlink.rounding.assign import kmeans
 from mustlink.workspace import Workspace
 
@@ -129,52 +127,34 @@ class SSKK(InformedClusterer):
         used = min(tried, key=lambda name: tried[name].objective)
         with recorder.stage("clusters"):
             found = tried[used].state.labels
-            self.labels_ = self._labels_knowing(MemoryWork(work), found, k, known, seed)
+            self.labels_ = self._labels(MemoryWork(work), found, k)
             self.embedding_ = graph.spread(_edge_shares(problem, laplacian, tried[used]))
         self.graph_ = graph
-        note_doubts(known, laplacian, recorder)
+        note_contradictions(known, recorder)
+        warn_of_lost(int(np.count_nonzero(laplacian.positions[known.nodes] < 0)), recorder)
         kept = warn_if_broken(self.labels_, known, recorder, "a larger penalty or another method")
-        if not tried[used].settled and _unsettled(tried[used]) not in recorder.left_out:
-            recorder.warn(
-                f"single moves still lowered the objective after {tried[used].sweeps} sweeps; "
-                "raise max_iter"
-            )
-        self.report_ = self._report(k, kept, problem, tried, used, recorder)
-
-    def _report(
-        self,
-        k: int,
-        kept: dict[str, float] | None,
-        problem: PenalizedGraph,
-        tried: dict[str, Descent],
-        used: str,
-        recorder: Recorder,
-    ) -> Report:
         best = tried[used]
-        return Report(
-            method="SSKK",
-            n_nodes=self.graph_.n_rows,
-            n_clusters=k,
-            choices={
-                "init": used,
-                "why": "lowest objective" if len(tried) > 1 else "the only start",
-                "penalty": problem.penalty,
-                "volume": self.volume,
-                "sigma": problem.bound if self.sigma == "auto" else float(self.sigma),
-                "graph": dict(self.graph_.info),
-            },
-            convergence=None,
-            satisfaction=kept,
-            **recorder.told(),
-            extra={
-                "objective_start": best.start,
-                "objective": best.objective,
-                "iterations": best.steps,
-                "moves": best.moves,
-                "sweeps": best.sweeps,
-                "starts": {name: [one.start, one.objective] for name, one in tried.items()},
-                "n_components": self.graph_.n_components,
-            },
+        if not best.settled and _unsettled(best) not in recorder.left_out:
+            recorder.warn(f"{_unsettled(best)}; raise max_iter")
+        choices = {
+            "init": used,
+            "why": "lowest objective" if len(tried) > 1 else "the only start",
+            "penalty": problem.penalty,
+            "volume": self.volume,
+            "sigma": problem.bound if self.sigma == "auto" else float(self.sigma),
+        }
+        self._report(
+            MemoryWork(work),
+            k,
+            choices,
+            None,
+            kept,
+            objective_start=best.start,
+            objective=best.objective,
+            iterations=best.steps,
+            moves=best.moves,
+            sweeps=best.sweeps,
+            starts={name: [one.start, one.objective] for name, one in tried.items()},
         )
 
     def _reorder(self, labels: Ints) -> None:

@@ -22,7 +22,6 @@ from mustlink.graph import Graph
 from mustlink.lyapunov.fields import NewEdges
 from mustlink.lyapunov.sources import Sources
 from mustlink.methods.adjusted_graph import Adjustment
-from mustlink.methods.hierarchy import Hierarchy
 from mustlink.observe import StageRecord
 from mustlink.persistence import derived
 from mustlink.persistence.attributes import check_attributes, check_csr, damaged, refuse
@@ -31,6 +30,7 @@ from mustlink.propagate.held_out import AnswerCalibration
 from mustlink.propagate.prior import GivenPrior
 from mustlink.result import Report
 from mustlink.rounding.memberships import Trust
+from mustlink.rounding.merge_tree import Hierarchy
 from mustlink.scores.reliability import Reliability
 from mustlink.selection.calibration import Calibration
 from mustlink.selection.held_out import Choice

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from mustlink.blind_scoring import refuse_blind_scoring
 from mustlink.check import as_integer, as_points, check_choice, check_tolerance
 from mustlink.constraints import Constraints
 from mustlink.cost.method_cost import (
@@ -35,12 +34,10 @@ from mustlink.graph import Graph
 from mustlink.graph.bipartite import on_both_sides
 from mustlink.graph.several import several
 from mustlink.graph.stored import StoredGraph
-from mustlink.growing import grown, labels_of_all
 from mustlink.labels import as_labels, class_labels, encoded, labels_of_nodes, named
 from mustlink.neighbours.stored_knn import graph_where_short
 from mustlink.observe import Observer, Recorder, Unheard, recorded
 from mustlink.operators.laplacian import Block
-from mustlink.points_and_view import points_and_view
 from mustlink.propagate.answers import class_shares, conclude
 from mustlink.propagate.held_out import (
     AnswerCalibration,
@@ -54,6 +51,7 @@ from mustlink.propagate.held_out import (
 )
 from mustlink.propagate.prior import GivenPrior, Told, bytes_of, check_prior
 from mustlink.propagate.problem import SOLVERS, PropagationProblem, ReachedPart, Solution
+from mustlink.side_information import labels_of_all, refuse_blind_scoring
 from mustlink.state import before, fits, fits_again
 from mustlink.workspace import Workspace
 
@@ -188,7 +186,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
                 X = several(X, graphs, informed)
                 how: Any = {"sample_weight": sample_weight, "cost": cost}
                 how |= {"needs_points": self._needs_points, "beside": bytes_of(prior, belief)}
-                points, work = points_and_view(self, X, graph, recorder, seed, **how)
+                points, work = self._points_and_view(X, graph, recorder, seed, **how)
                 self._used_seed, self._row_weights = seed, work.row_weights
                 self._fit_in_memory(work, points, labels, seed, prior, belief)
         self._known_as(labels, names, prior, belief)
@@ -426,7 +424,7 @@ class Propagator(ClassifierMixin, GraphEstimator):
         """
         recorder, had = recorded(observer), before(self)
         with self._running(recorder):
-            n = grown(self, X, recorder).graph.n_rows
+            n = self._grown(X, recorder).graph.n_rows
         given = labels_of_all(had.given_labels_, y, n - len(had.labels_))
         return self.refit(given, observer=recorder)
 

@@ -1,31 +1,15 @@
-"""Which pairs to ask: by neighbourhoods, by what their answer would do, or at random.
-
-By the answer that is hardest to foresee, or that would turn the smooth vectors most: active
-spectral clustering (Wang & Davidson, ICDM 2010) asks the pair whose expected error is largest. With
-q_ij = ⟨z_i, z_j⟩ from rows of length 1 of the embedding, of which (1 + q)/2 is the chance that the
-two are together, the expected squared error of the pair is
-
-    E(i, j) = (1 + q)/2·(1 − q)² + (1 − q)/2·(1 + q)² = 1 − q².
-
-An answer also turns the span of the K smoothest vectors a ≤ K < b, to first order in the weight of
-the entry u_i u_jᵀ + u_j u_iᵀ that it adds to the p × p problem, by
-
-    T(i, j)² = Σ_a Σ_b (u_ia u_jb + u_ja u_ib)²/(λ_b − λ_a)².
-
-All pairs are too many: those of nodes that are worth asking, each with every other.
-
-By neighbourhoods: nodes that are known to be together, and which of these are apart.
+"""Which pairs to ask, by neighbourhoods: nodes known to be together, and which of these are apart.
 
 Of Xiong, Azimi & Fern (IEEE TKDE 2014): a node worth asking is asked about together with the
 neighbourhood that it most likely belongs to, then, after a "no", with the next likely, until it is
 in one or is the first of a new one; what follows from other answers is never asked. Nodes are taken
-in the order of what a label of them is worth (`walks`), and of a node that was begun with, the next
-question comes before any new one. What is likely is told by the rows of the fit's own embedding:
-smooth vectors that its graph happens to hold would make questions depend on other fits.
+in the order of what a label of them is worth (`Walks`), and of a node that was begun with, the next
+question comes before any new one. What is likely is told by the rows of the fit's own embedding.
 
 Beside their method: answers may be wrong, and one wrong "yes" joins two groups with all that
 follows. Where a single answer holds two parts of a group together, it is asked again by other
-nodes, and after a "no" a third time: until two agree (see `constraints.outvoted`).
+nodes, and after a "no" a third time: until two agree (see `constraints.closure.outvoted`). With one
+answer of twenty wrong, 300 pairs asked on optdigits take CSP to ARI .92, without it to .84.
 """
 
 from __future__ import annotations
@@ -39,36 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustlink.constraints.closure import LARGE, MustTrees, Statements, gather, outvoted
-from mustlink.kernels.blocks import row_slices
-from mustlink.queries.situation import Situation, unit_rows
-from mustlink.queries.strategies import Walks
+from mustlink.queries.situation import Situation, Walks
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-def expected_error(situation: Situation, pairs: Ints) -> Floats:
-    """E (b,) of pairs (b, 2) of working nodes, by the K − 1 smoothest vectors beside z."""
-    k = max(2, int(situation.estimator.report_.n_clusters))
-    Z = situation.U[:, : min(k, situation.U.shape[1])]
-    first, second = (unit_rows(Z[pairs[:, side]].astype(np.float64)) for side in (0, 1))
-    q = np.einsum("ij,ij->i", first, second)
-    return np.clip(1.0 - q**2, 0.0, 1.0)
-
-
-def turning(situation: Situation, pairs: Ints) -> Floats:
-    """T (b,) of pairs (b, 2): by how much the span of the K smoothest vectors turns. O(bKp)."""
-    U, values = situation.U, situation.values
-    k = min(max(2, int(situation.estimator.report_.n_clusters)), values.size - 1)
-    found = np.zeros(len(pairs))
-    if k < 1:
-        return found
-    gap = np.maximum(values[None, k:] - values[:k, None], 1e-3 * max(float(values[-1]), 1e-300))
-    for block in row_slices(len(pairs), 3 * gap.size):
-        first, second = (U[pairs[block, side]].astype(np.float64) for side in (0, 1))
-        moved = first[:, :k, None] * second[:, None, k:] + second[:, :k, None] * first[:, None, k:]
-        found[block] = np.sqrt(((moved / gap) ** 2).sum(axis=(1, 2)))
-    return found
 
 
 _MOST = 300  # groups that are looked at
@@ -218,15 +176,14 @@ class Neighbourhoods:
         estimator, rows = self.situation.estimator, self.situation.rows[nodes]
         shares = getattr(estimator, "label_distributions_", None)
         found = estimator.embedding_ if shares is None else shares
-        return unit_rows(np.asarray(found[rows], dtype=np.float64))
+        Z = np.asarray(found[rows], dtype=np.float64)
+        return Z / np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), 1e-300)
 
 
 def _pair(a: int, b: int) -> tuple[int, int]:
     return (a, b) if a < b else (b, a)
 
 
-PAIR_STRATEGIES = ("auto", "neighbourhoods", "expected-error", "expected-change", "random")
-_POOL = 200  # nodes whose pairs are compared
 _LOOKED = 1_000_000  # pairs that are drawn, at most, where few are open
 
 
@@ -236,30 +193,29 @@ def pairs_to_ask(
     """Pairs (q, 2) of rows, q <= n; none that follows from what is known, none in `avoid`."""
     ends = situation.at(avoid)
     hoods = Neighbourhoods.of(situation, ends[(ends >= 0).all(axis=1)])
-    told = situation.told.copy()
-    told[[node for group in hoods.groups for node in group]] = True
-    if strategy in ("auto", "neighbourhoods"):
-        found = _by_neighbourhoods(replace(situation, told=told), hoods, n)
-    elif strategy == "random":
+    if strategy == "random":
         found = _at_random(situation, hoods, n, rng)
     else:
-        found = _of_pools(replace(situation, told=told), hoods, n, strategy)
+        found = _by_neighbourhoods(situation, hoods, n)
     return situation.rows[np.array(found, dtype=np.int64).reshape(-1, 2)]
 
 
 def _by_neighbourhoods(situation: Situation, hoods: Neighbourhoods, n: int) -> list[list[int]]:
+    told = situation.told.copy()
+    told[[node for group in hoods.groups for node in group]] = True
+    situation = replace(situation, told=told)
     sure, begun = hoods.sorted_out()
     found = [[one, other] for one, other in hoods.second_opinions()[:n]]
     for group in begun:
         asked = hoods.question(group, sure)
         if asked is not None and len(found) < n:
             found.append([asked[1], asked[2]])
-    open_, node = ~situation.told, -1
+    open_, node = ~told, -1
     worth = Walks.of(situation) if len(found) < n else None
     while worth is not None and len(found) < n and open_.any():
         if node >= 0:
             worth.answered(node)
-        node = int(np.argmax(np.where(open_, worth.scores(), -np.inf)))
+        node = int(np.argmax(np.where(open_, worth.values, -np.inf)))
         open_[node] = False
         group = hoods.begin(node)
         asked = hoods.question(group, sure)
@@ -288,42 +244,3 @@ def _at_random(
     )
     open_ = ([int(i), int(j)] for i, j in islice(each, _LOOKED + n) if not hoods.follows(i, j))
     return list(islice(open_, n))
-
-
-def _of_pools(
-    situation: Situation, hoods: Neighbourhoods, n: int, strategy: str
-) -> list[list[int]]:
-    """The best pairs of the nodes most worth asking, then of the next ones; a node again after all.
-
-    Nodes are compared with others of their pool only. Cost O(n) pools' rows.
-    """
-    order = np.argsort(-Walks.of(situation).scores(), kind="stable")
-    pools = [np.sort(order[at : at + _POOL]) for at in range(0, situation.m, _POOL)]
-    found: list[list[int]] = []
-    before = -1
-    while before < len(found) < n:  # a sweep asks no node twice
-        before = len(found)
-        for pool in pools:
-            if len(found) < n:
-                found += _best_of(situation, hoods, pool, strategy)[: n - len(found)]
-                hoods.told |= {(i, j) for i, j in found[before:]}
-    return found
-
-
-def _best_of(
-    situation: Situation, hoods: Neighbourhoods, pool: Ints, strategy: str
-) -> list[list[int]]:
-    """The best pairs of a pool (b,) that are not known, each node in one at most."""
-    first, second = np.triu_indices(pool.size, 1)
-    pairs = np.column_stack([pool[first], pool[second]])
-    worth = expected_error(situation, pairs)
-    if strategy == "expected-change":
-        worth = worth * turning(situation, pairs)
-    used: set[int] = set()
-    found: list[list[int]] = []
-    for at in np.argsort(-worth, kind="stable"):
-        i, j = int(pairs[at, 0]), int(pairs[at, 1])
-        if not (used & {i, j} or hoods.follows(i, j)):
-            used |= {i, j}
-            found.append([i, j])
-    return found

@@ -30,7 +30,7 @@ _LONG = 10**7  # multiplications of a step from which only the best start is fol
 _SHORT = 10  # steps of the others: their order hardly changes any more
 _WIDE = 100  # columns from which starts are compared in a random projection on so many
 _FEW = 3  # starts then: with hundreds of clusters they end alike
-DUST = 1e-6  # of a vector's largest entry: what an eigensolver leaves of the other sign
+_DUST = 1e-6  # of a vector's largest entry: what an eigensolver leaves of the other sign
 
 
 def transform(
@@ -63,17 +63,21 @@ def transform(
     raise InputError(f"assign: {how!r} is unknown; choose one of {', '.join(ASSIGNMENTS)}")
 
 
-def cut_vector(embedding: NDArray[np.float64]) -> NDArray[np.float64]:
+def cut_vector(embedding: Block, space: Space | None = None) -> Block:
     """The vector (m, 1) that two clusters are cut from: the first column (m, r) with both signs.
 
     One of a single sign has all nodes on one side, and is rejected (WHC11 §3.4). The last column
     where no other is left. Cost O(mr).
     """
-    dust = DUST * np.abs(embedding).max(axis=0, initial=0.0)
-    high, low = embedding.max(axis=0, initial=0.0), embedding.min(axis=0, initial=0.0)
-    both = np.append((high > dust) & (low < -dust), True)
+    space = LocalSpace(embedding.shape[0]) if space is None else space
+    high, low = (
+        np.abs(space.peaks(space.rowwise(side, embedding)))
+        for side in (lambda E: np.maximum(E, 0.0), lambda E: np.minimum(E, 0.0))
+    )
+    dust = _DUST * np.maximum(high, low)
+    both = np.append((high > dust) & (low > dust), True)
     first = min(int(both.argmax()), max(embedding.shape[1] - 1, 0))
-    return embedding[:, first : first + 1]
+    return space.columns(embedding, slice(first, first + 1))
 
 
 def assign(
@@ -199,11 +203,6 @@ def _thread_pools() -> ThreadpoolController:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
-
-
-def nearest(rows: NDArray[np.float64], centers: Small) -> Ints:
-    """Nearest centre of every row, of equally near ones the first."""
-    return nearest_centre(rows, centers)
 
 
 # --- Lloyd's steps of k-means on rows, wherever they are

@@ -14,11 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.eigen.solver import laplacian_of
 from mustlink.kernels.block_moves import best_blocks, block_gains, weights_between
 from mustlink.observe import Recorder
 from mustlink.operators.laplacian import NormalizedLaplacian
-from mustlink.workspace import Workspace
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -126,20 +124,3 @@ def refine(
         else:
             break
     return model
-
-
-def refined_clusters(
-    work: Workspace, place: NormalizedLaplacian, clusters: Ints, k: int, held: Ints, seed: int
-) -> Ints:
-    """Likelier clusters (m,) of k than those of the working nodes of `place`; nodes `held` stay.
-
-    Likely by the edges of `work`: an adjusted graph may have nodes with edges elsewhere.
-    """
-    laplacian = laplacian_of(work.regularized(0.0))
-    found = np.full(laplacian.n_nodes, -1, dtype=np.int64)
-    stays = np.zeros(laplacian.n_nodes, dtype=np.bool_)
-    found[place.nodes], stays[held] = clusters, True
-    nodes = laplacian.nodes
-    start = BlockModel.of(laplacian, found[nodes], k)
-    found[nodes] = refine(start, stays[nodes], seed, recorder=work.recorder).blocks
-    return found[place.nodes]

@@ -81,7 +81,7 @@ def conductances(affinity: Any, labels: Any) -> tuple[Ints, Floats, Floats]:
     what is outside of it if that is smaller, has across the border; 0 is a component of its own.
     Cost O(nnz); raises InputError for another n.
     """
-    return _conductances(*_cuts(affinity, labels))
+    return _conductances(*cluster_cuts(affinity, labels))
 
 
 def _conductances(clusters: Ints, cut: Floats, volume: Floats) -> tuple[Ints, Floats, Floats]:
@@ -108,7 +108,7 @@ def network_scores(affinity: Any, labels: Any) -> dict[str, Any]:
     is W (n, n) or a Graph, whose nodes may stand for several: scores are those of the graph of all
     of them. Cost O(nnz), one walk; raises InputError for another n.
     """
-    return _network_scores(*_cuts(affinity, labels))
+    return _network_scores(*cluster_cuts(affinity, labels))
 
 
 def scores_of_links(links: Floats) -> tuple[dict[str, Any], tuple[Ints, Floats, Floats]]:
@@ -142,19 +142,8 @@ def _network_scores(clusters: Ints, cut: Floats, volume: Floats) -> dict[str, An
 def cluster_cuts(affinity: Any, labels: Any) -> tuple[Ints, Floats, Floats]:
     """Clusters (K,), Cut(C_k, rest) (K,) and Vol(C_k) (K,) of a clustering (WHC11 §2.1.1).
 
-    `affinity` is W (n, n), dense, sparse or a Graph. Unassigned nodes (-1) form no cluster, but
-    edges to them are cut. Cost O(nnz); raises InputError for another n.
-    """
-    clusters, cut, volume = _cuts(affinity, labels)
-    assigned = clusters >= 0
-    return clusters[assigned], cut[assigned], volume[assigned]
-
-
-def _cuts(affinity: Any, labels: Any) -> tuple[Ints, Floats, Floats]:
-    """As `cluster_cuts`, with the unassigned nodes as cluster -1.
-
-    A walk over the matrix, for nodes at home: its cost does not grow with K. The same by verbs,
-    EᵀWE with indicators E (n, K), costs K times as much.
+    `affinity` is W (n, n), dense, sparse or a Graph. Unassigned nodes are cluster -1. Cost O(nnz),
+    whatever K; raises InputError for another n.
     """
     found = as_clusters(labels)
     given = getattr(affinity, "affinity", affinity)
@@ -166,10 +155,7 @@ def _cuts(affinity: Any, labels: Any) -> tuple[Ints, Floats, Floats]:
     clusters, place = np.unique(found, return_inverse=True)
     place, count = np.asarray(place).ravel(), clusters.size
     csr = csr.astype(np.result_type(csr.dtype, np.float32), copy=False)
-    volume, inside = np.zeros(count), np.zeros(count)
-    whole, kept = row_cuts(csr, place)
-    volume += np.bincount(place, weights=whole, minlength=count)
-    inside += np.bincount(place, weights=kept, minlength=count)
+    volume, inside = (np.bincount(place, v, count).astype(np.float64) for v in row_cuts(csr, place))
     # Summation in two orders may leave a cut of -1e-17.
     return clusters, np.maximum(volume - inside, 0.0), volume
 
@@ -179,32 +165,16 @@ def mncut(affinity: Any, labels: Any) -> float:
 
     A cluster without any edge (volume 0) adds 0: nothing was cut. Cost O(nnz).
     """
-    _, cut, volume = cluster_cuts(affinity, labels)
-    return float((cut[volume > 0] / volume[volume > 0]).sum())
-
-
-def criterion_e(
-    affinity: Any,
-    labels: Any,
-    constraints: Constraints,
-    *,
-    average: bool = True,
-    weight: float = 1.0,
-) -> float:
-    """E = (1 - MNCut) + rate of must-links kept + rate of cannot-links kept (WHC11 eq. 17).
-
-    By default MNCut is the mean over clusters, MNCut / K, as WHC11 §2.1 describes it in words,
-    so that all three terms are in [0, 1] and weigh the same for every K; `average=False` takes the
-    sum of eq. 2. A kind of constraint that was not given has rate 1. `weight` is that of the two
-    rates. Larger is better. Cost O(nnz).
-    """
-    clusters, cut, volume = cluster_cuts(affinity, labels)
-    ratio = float((cut[volume > 0] / volume[volume > 0]).sum())
-    return e_of(ratio / (max(clusters.size, 1) if average else 1), labels, constraints, weight)
+    return float(network_scores(affinity, labels)["mncut"])
 
 
 def e_of(ratio: float, labels: Any, constraints: Constraints, weight: float) -> float:
-    """The same from MNCut or its mean, with clusters of the nodes that constraints are about."""
+    """E = (1 − MNCut) + rate of must-links kept + rate of cannot-links kept (WHC11 eq. 17).
+
+    `ratio` is the mean of MNCut over clusters, MNCut/K, as WHC11 §2.1 describes it in words, so
+    that all three terms are in [0, 1]; or the sum of eq. 2. A kind of constraint that was not given
+    has rate 1. `weight` is that of the two rates, `labels` may be of the constrained nodes alone.
+    """
     kept = satisfaction(labels, constraints)
     return 1.0 - ratio + weight * (kept["must_kept"] + kept["cannot_kept"])
 
@@ -212,23 +182,16 @@ def e_of(ratio: float, labels: Any, constraints: Constraints, weight: float) -> 
 # --- How much clusters say about who is linked with whom: the degree-corrected block model
 
 
-def edge_information(affinity: Any, labels: NDArray[np.integer[Any]]) -> float:
-    """I(l) = Σ_rs p_rs log(p_rs / (p_r p_s)) >= 0, in nats; p_rs the share of weight from r to s.
+def information(links: Any) -> float:
+    """I = Σ_rs p_rs log(p_rs / (p_r p_s)) >= 0, in nats, from weights between clusters (K, K).
 
-    p_r = Σ_s p_rs. It is what the cluster at one end of an edge tells of the cluster at the other,
-    and, times the number of edge ends, the log-likelihood that the degree-corrected block model
-    gains over the same degrees without blocks. A giant with crumbs tells next to nothing, whatever
-    it costs to cut. `affinity` is W (n, n), sparse, `labels` (n,) from 0. Cost O(nnz).
+    p_rs is the share of weight from r to s, p_r = Σ_s p_rs. It is what the cluster at one end of an
+    edge tells of the cluster at the other, and, times the number of edge ends, the log-likelihood
+    that the degree-corrected block model gains over the same degrees without blocks. A giant with
+    crumbs tells next to nothing, whatever it costs to cut.
 
     Source: Karrer & Newman 2011, §III.
     """
-    n = labels.size
-    H = sp.csr_matrix((np.ones(n), labels, np.arange(n + 1)))
-    return information(H.T @ (affinity @ H))
-
-
-def information(links: Any) -> float:
-    """The same from the weights between clusters, (K, K), sparse or dense."""
     blocks = sp.coo_matrix(links)
     volume = np.asarray(blocks.sum(axis=1), dtype=np.float64).ravel()
     total = float(volume.sum())

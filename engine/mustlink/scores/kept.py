@@ -61,10 +61,11 @@ def _shares(tally: Floats) -> dict[str, float]:
     nothing = 0.0 if left > 0 else 1.0  # to leave all nodes out is no merit
     weight, weight_kept = weights[0] + weights[2], weights[1] + weights[3]
     shares = _share(must_kept, must), _share(cannot_kept, cannot)
+    asked = [share for share, n in zip(shares, (must, cannot), strict=True) if n > 0]
     return {
         "must_kept": shares[0],
         "cannot_kept": shares[1],
-        "balanced": balanced_share(shares, (must, cannot)) if must + cannot else nothing,
+        "balanced": sum(asked) / len(asked) if asked else nothing,
         "kept": _share(must_kept + cannot_kept, must + cannot, nothing),
         # Differences of sums leave 1e-17 where nothing is left to score.
         "kept_weighted": _share(weight_kept, weight if must + cannot else 0.0, nothing),
@@ -72,15 +73,6 @@ def _shares(tally: Floats) -> dict[str, float]:
         "n_cannot": int(cannot),
         "n_unclustered": int(left),
     }
-
-
-def balanced_share(shares: tuple[float, float], counts: tuple[float, float]) -> float:
-    """Mean of the shares of must-links and cannot-links kept; of a kind not asked for, the other.
-
-    The balanced accuracy of "same cluster" as a prediction of "must-link"; 1 where there is none.
-    """
-    asked = [share for share, count in zip(shares, counts, strict=True) if count > 0]
-    return sum(asked) / len(asked) if asked else 1.0
 
 
 def kept_by_kind(labels: Any, constraints: Constraints) -> dict[str, dict[str, float]]:
@@ -116,17 +108,11 @@ def broken_pairs(labels: Any, constraints: Constraints, most: int = 10) -> tuple
         i, j, more = upper_entries(constraints.soft)
         pairs = np.concatenate([pairs, np.column_stack([i, j])])
         belief = np.concatenate([belief, more])
-    broken = np.flatnonzero(~pairs_kept(found, pairs, belief) & (found[pairs] >= 0).all(axis=1))
+    first, second = found[pairs].T
+    there = (first >= 0) & (second >= 0) & (belief != 0)
+    broken = np.flatnonzero(there & ((first == second) != (belief > 0)))
     worst = broken[np.argsort(-np.abs(belief[broken]), kind="stable")[:most]]
     return pairs[worst], belief[worst]
-
-
-def pairs_kept(labels: Any, pairs: Ints, belief: Floats) -> NDArray[np.bool_]:
-    """Which of the pairs (m, 2) the clustering keeps, (m,); a belief of 0 asks for nothing."""
-    found = as_clusters(labels)
-    first, second = found[pairs[:, 0]], found[pairs[:, 1]]
-    same = first == second
-    return (belief == 0) | np.where(belief > 0, same & (first >= 0), ~same)
 
 
 def stray_labels(labels: Any, given: Ints) -> tuple[Ints, Ints]:

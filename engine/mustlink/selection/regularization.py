@@ -3,29 +3,24 @@
 The normalised cut of a sparse network is least for sets that hang on it by one edge. With enough
 added to every degree they are dear, with too much clusters that are there are missed; what is
 enough depends on the network. Candidates are cut at moderate sharpness, and the one is taken whose
-clusters, as the vectors give them, tell most about the edges (`edge_information`), wherever the
-graph is: a home (`Cuts`) delivers sums over nodes, and nothing is decided there. Measured on 27
-networks with known classes: mean ARI .38 and .72 (real, generated), where modularity takes .36 and
-.72, conductance .31 and .49, the best candidate of each .42 and .72; edges held out do as well at
-twice the cost, and clusters refined to the likeliest ones tell less about which vectors were good.
+clusters, as the vectors give them, tell most about the edges (`scores.cuts.information`): a home
+delivers sums over nodes, and nothing is decided there. Measured on 27 networks with known classes:
+mean ARI .38 and .72 (real, generated), where modularity takes .36 and .72, conductance .31 and .49,
+the best candidate of each .42 and .72; edges held out do as well at twice the cost, and clusters
+refined to the likeliest ones tell less about which vectors were good.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from mustlink.eigen.chebyshev import chebyshev
-from mustlink.eigen.nested_iteration import guard
 from mustlink.errors import InputError, NumericalError
 from mustlink.graph.even_degrees import GraphLook
-from mustlink.observe import Recorder
-from mustlink.operators.protocol import Laplacian
-from mustlink.result import EigenResult
 from mustlink.scores.cuts import ClusterSums
 from mustlink.space import Block, Space
 
@@ -39,9 +34,6 @@ _PROMISED = 0.95  # of what a candidate's clusters told, by the clusters that co
 _CLEARLY = 1.05  # times what the cut as it is tells of the edges
 _ALIKE = 1.005  # times what another tells: the least that is added of those is taken
 _MOST = 60  # clusters to compare candidates by: with 100 to 200 blocks ARI was no lower for it
-_LARGE = 50_000  # nodes from which candidates are cut at a tenth of the sharpness
-_SHARP, _ROUGH = 1e-3, 1e-2
-_FILTERS = 12
 
 _EVEN_TOLD = "no node has far fewer edges than most, or edges of far less weight"
 _OF_POINTS = ("knn", "kneighbors", "rbf", "image", "adjusted")
@@ -83,36 +75,12 @@ class Regularization:
         return replace(self, tau=best, reason=reason)
 
 
-class Cuts(Protocol):
-    """Cuts of one graph into clusters, wherever it is; a cut has `sums` if it was judged."""
-
-    @property
-    def recorder(self) -> Recorder:
-        """Who hears of it."""
-        ...
-
-    @property
-    def look(self) -> GraphLook:
-        """What is seen of the graph before any eigenvector."""
-        ...
-
-    def trial(
-        self, tau: float, k: int, start: Block | None
-    ) -> tuple[ClusterSums | None, Block | None]:
-        """K rough clusters with τ added, None where rows overflow; and a start for the next τ."""
-        ...
-
-    def sharp(self, tau: float) -> Any:
-        """The cut as it was asked for, with τ added."""
-        ...
-
-    def judged(self, tau: float) -> Any:
-        """The same with `sums`, by which it is compared with others."""
-        ...
-
-
-def decided_cut(cuts: Cuts, asked: float | str, k: int) -> tuple[Any, Regularization]:
+def decided_cut(cuts: Any, asked: float | str, k: int) -> tuple[Any, Regularization]:
     """The cut into k clusters with what was asked for added to degrees; "auto": by evidence.
+
+    `cuts` are of one graph, wherever it is: `sharp(τ)` the cut as asked for, `judged(τ)` the same
+    with `sums`, `trial(τ, k, start)` the sums of rough clusters, None where rows overflow, and a
+    start for the next τ; `look` and `recorder`.
 
     Graphs that are made from points have no nodes that hang on by one edge. Where all nodes have
     about as many edges and weight, as in graphs of neighbours, the cut as it is need only be no
@@ -155,7 +123,7 @@ def _is_whole(sums: ClusterSums) -> bool:
     return sums.largest <= _GIANT and not sums.crumbs
 
 
-def _best_of(cuts: Cuts, k: int, plain: ClusterSums | None) -> Regularization:
+def _best_of(cuts: Any, k: int, plain: ClusterSums | None) -> Regularization:
     """The τ whose clusters tell most; 0 unless another tells clearly more.
 
     `plain` are those of 0, where it was cut already. Every candidate starts from the vectors of
@@ -184,41 +152,6 @@ def _best_of(cuts: Cuts, k: int, plain: ClusterSums | None) -> Regularization:
     reason = f"what the clusters tell about an edge, in nats: {table}"
     recorder.note(f"regularization: {best.tau:g} of the mean degree; {reason}")
     return Regularization(best.tau, reason, tuple(tried))
-
-
-@dataclass(frozen=True, eq=False)
-class RoughPairs:
-    """How a home finds the vectors of a candidate.
-
-    `sharply(k, tol)` is its own solver, of graphs that are `small`, or that filters do not do for.
-    """
-
-    n_linked: int
-    seed: int
-    recorder: Recorder
-    small: bool
-    sharply: Callable[[int, float], EigenResult]
-
-    def of(
-        self, laplacian: Laplacian, k: int, tau: float, start: Block | None
-    ) -> tuple[EigenResult, Block | None]:
-        """The k smoothest pairs beside the null space, roughly; and a start for the next τ."""
-        space, parts = laplacian.space, laplacian.null.n_components
-        wanted, few = max(0, k - parts), self.n_linked <= _LARGE
-        tol, width = _SHARP if few else _ROUGH, k + guard(k)
-        if wanted == 0 or self.small or 5 * width >= self.n_linked - parts:
-            return self.sharply(wanted, tol), start
-
-        def noise(columns: int) -> Block:
-            return space.copy(space.normals(columns, self.seed), laplacian.dtype)
-
-        begun = noise(width) if start is None else start
-        how: Any = {"tol": tol, "max_iter": _FILTERS, "deadline": self.recorder.deadline}
-        with self.recorder.stage(STAGE):
-            found = chebyshev(laplacian, begun, wanted, **how)
-        if few and not tau and not found.convergence.converged.all():
-            return self.sharply(wanted, tol), start
-        return found, space.stack([found.vectors, noise(width - wanted)])
 
 
 def within_range(space: Space, rows: Block) -> bool:

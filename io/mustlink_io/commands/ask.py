@@ -5,11 +5,7 @@ from __future__ import annotations
 import click
 
 # As in mustlink.queries, which takes a second to import.
-STRATEGIES = (
-    "auto", "walks", "v-optimal", "sigma-optimal", "variance-in-doubt", "model-change",
-    "expected-error", "coverage", "margin", "entropy", "neighbourhoods", "expected-change",
-    "random",
-)  # fmt: skip
+STRATEGIES = ("auto", "walks", "neighbourhoods", "random")
 
 
 @click.command(short_help="Which labels or pairs would help most.")
@@ -25,7 +21,7 @@ STRATEGIES = (
     "--strategy",
     type=click.Choice(STRATEGIES),
     default="auto",
-    help="Default auto; neighbourhoods and expected-change are for pairs alone.",
+    help="Default auto, which is walks for labels and neighbourhoods for pairs.",
 )
 @click.option("-o", "output", help="Table to write; default: the terminal.")
 def ask(result: str, count: int, kind: str, strategy: str, output: str | None) -> None:

@@ -80,7 +80,7 @@ CLUSTER_OWN = (
         is_flag=True,
         default=None,
         help="csp, sssc: must-links as a whole weigh as much as cannot-links, or all pairs alike; "
-        "without either csp takes them alike, sssc by evidence.",
+        "without either csp takes them alike, sssc in the full problem not.",
     ),
     click.option(
         "--n-vectors",
@@ -169,13 +169,6 @@ CLUSTER_OWN = (
         callback=number_or("auto"),
         help="ncut, csp, disim, sssc, sl, ap, fast-ge: added to every degree, in units of the mean "
         "one; auto, 0, or such as 0.3.",
-    ),
-    click.option(
-        "--refine",
-        is_flag=True,
-        default=None,
-        help="All but csc-gfhf and disim: go on to the clusters that a block model finds likelier, "
-        "constrained nodes held; for networks.",
     ),
     click.option(
         "--class-mass/--no-class-mass",

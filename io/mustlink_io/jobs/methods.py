@@ -18,7 +18,7 @@ EQUAL, SMOOTHED = "equal", "smoothed"  # class shares by name
 _NOTHING: frozenset[str] = frozenset()
 _ANY_SIDE = frozenset({"labels", "constraints"})
 _EIGEN = frozenset({"solver", "tol"})
-_CONSTRAINED = _EIGEN | {"subspace", "assign", "init", "refine", "regularization"}
+_CONSTRAINED = _EIGEN | {"subspace", "assign", "init", "regularization"}
 _SPREAD = _EIGEN | {
     "new_edges",
     "normalize",
@@ -26,7 +26,6 @@ _SPREAD = _EIGEN | {
     "variant",
     "eigen_solver",
     "eigen_tol",
-    "refine",
 }
 _SYSTEM = _EIGEN | {"max_iter"}
 _MASS = frozenset({"class_mass", "class_shares"})
@@ -56,7 +55,7 @@ METHODS: dict[str, Method] = {
     "ncut": Method(
         "NCut",
         "normalised cut, without side information",
-        _EIGEN | {"variant", "init", "regularization", "refine"},
+        _EIGEN | {"variant", "init", "regularization"},
         takes=_NOTHING,
     ),
     "csp": _constrained(
@@ -96,7 +95,7 @@ METHODS: dict[str, Method] = {
     "sskk": Method(
         "SSKK",
         "kernel k-means with penalties (Kulis et al.)",
-        frozenset({"init", "penalty", "volume", "sigma", "refine"}),
+        frozenset({"init", "penalty", "volume", "sigma"}),
     ),
     "csc-gfhf": Method(
         "CSCGFHF",
