@@ -98,7 +98,7 @@ def budgets(path: str) -> dict[str, Any]:
     """Smallest budget that works, and one half way to what points held in memory need."""
     import h5py
 
-    from mustlink.cost.neighbour_plan import knn_plan
+    from mustlink.cost.neighbour_graph import knn_plan
 
     with h5py.File(path) as file:
         n, d = file["points"].shape
@@ -111,9 +111,8 @@ def graph(path: str, memory: int | None) -> dict[str, Any]:
     import h5py
     import numpy as np
 
-    from mustlink.cost.neighbour_plan import knn_plan
-    from mustlink.cost.rates import duration, measured_speed
-    from mustlink.cost.search_time import cells_work
+    from mustlink.cost.neighbour_graph import knn_plan
+    from mustlink.cost.rates import measured_speed, neighbour_seconds
     from mustlink.neighbours import knn_graph
     from mustlink.observe import Recorder
 
@@ -127,7 +126,7 @@ def graph(path: str, memory: int | None) -> dict[str, Any]:
         plan = None if memory is None else knn_plan(*shape, NEIGHBOURS, memory).peak_bytes
     return {
         "seconds": seconds,
-        "plan_seconds": duration("cells", cells_work(*shape, NEIGHBOURS)) * measured_speed(),
+        "plan_seconds": neighbour_seconds("cells", *shape, NEIGHBOURS) * measured_speed(),
         "cpu_seconds": cpu,
         "peak_bytes": common.own_peak_bytes(),
         "plan_bytes": plan,

@@ -28,8 +28,8 @@ from mustlink.graph.several import Views, check_graph_weights, one_of
 from mustlink.graph.stored import StoredGraph
 from mustlink.kernels.threads import threads
 from mustlink.neighbours.affinities import AFFINITIES, PRECOMPUTED, kept_graph, n_rows
-from mustlink.neighbours.equal_rows import count_distinct
 from mustlink.neighbours.new_points import NewPoints
+from mustlink.neighbours.points_by_rows import count_distinct
 from mustlink.observe import Recorder
 from mustlink.workspace import Workspace
 from mustlink.workspace.shelf import Keeper, Shelf

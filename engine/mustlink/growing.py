@@ -18,7 +18,7 @@ from mustlink.estimator import GraphEstimator
 from mustlink.graph import Graph
 from mustlink.graph.graph import joined_nodes
 from mustlink.graph.network_objects import unwrapped
-from mustlink.neighbours.joined_points import joined_points
+from mustlink.neighbours.new_points import joined_points
 from mustlink.observe import Recorder
 from mustlink.workspace import Workspace
 

@@ -11,8 +11,8 @@ from mustlink.eigen import grown_vectors
 from mustlink.eigen.grown_vectors import extend_vectors
 from mustlink.eigen.solver import PairsKey, laplacian_of, smallest_pairs, smoothest
 from mustlink.errors import InputError
-from mustlink.neighbours import joined_points as joining
-from mustlink.neighbours.joined_points import joined_points
+from mustlink.neighbours import new_points as joining
+from mustlink.neighbours.new_points import joined_points
 from mustlink.workspace import Workspace
 
 

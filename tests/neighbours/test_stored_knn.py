@@ -2,6 +2,7 @@
 
 import errno
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from mustlink.cost.neighbour_graph import cell_layout
-from mustlink.cost.neighbour_plan import Plan
-from mustlink.cost.stored_neighbours import StoredLayout, StoredPlan, stored_knn_plan
+from mustlink.cost.neighbour_graph import Plan, cell_layout, stored_knn_plan
 from mustlink.errors import InputError
 from mustlink.neighbours import knn_graph, stored_knn
 from mustlink.neighbours.cell_search import cell_lists, stored_lists
@@ -41,7 +40,7 @@ def clouds(rng, n, d, apart=2.0):
 
 def on_disk(X, k, block, chunk, jobs=2):
     """Lists in the order of the points."""
-    how = StoredLayout(cell_layout(*X.shape, k), block, chunk, 1000)
+    how = replace(cell_layout(*X.shape, k), block=block, chunk=chunk, rows=1000)
     rows = prepare(X, "euclidean")
     found = stored_lists(rows, k, np.random.default_rng(1), how, n_jobs=jobs)
     order = found.cells.order
@@ -99,12 +98,11 @@ def small_blocks(monkeypatch):
     """Blocks of so few points that a graph takes many."""
 
     def plan(n, d, k, budget=None, **how):
-        sizes = StoredLayout(cell_layout(n, d, k), 900, 300, 700)
-        return StoredPlan(sizes, {"kNN graph": 0}, 0, 0, 0)
+        sizes = replace(cell_layout(n, d, k), block=900, chunk=300, rows=700)
+        return Plan("stored cells", sizes, {"kNN graph": 0}, 0)
 
     monkeypatch.setattr(stored_knn, "stored_knn_plan", plan)
-    monkeypatch.setattr("mustlink.neighbours.search.BRUTE_WORK", 0.0)
-    monkeypatch.setattr("mustlink.neighbours.search._TREE_WORK", 0.0)
+    monkeypatch.setattr("mustlink.cost.neighbour_graph.compares_all", lambda *_, **__: False)
 
 
 def in_rows(found):
@@ -225,7 +223,7 @@ def test_most_of_a_budget_is_used(n, d, memory):
 def test_a_graph_in_memory_of_cells_on_disk(monkeypatch, tmp_path):
     X = clouds(np.random.default_rng(0), 4000, 8, apart=30.0).astype(np.float32)
     exact = knn_graph(X, 9, random_state=0)
-    sizes = StoredLayout(cell_layout(4000, 8, 9), 900, 300, 700)
+    sizes = replace(cell_layout(4000, 8, 9), block=900, chunk=300, rows=700)
     plan = Plan("stored cells", sizes, {"kNN graph": 0}, 0, True)
     monkeypatch.setattr("mustlink.neighbours.search.knn_plan", lambda *_, **__: plan)
     found = knn_graph(Rows(X), 9, random_state=0, memory="8GB", scratch=tmp_path)

@@ -34,7 +34,7 @@ SEE = {
     "methods/normalized_cut.py": "sweeps over splitting values: cuts of the graph as given",
     "methods/spectral_learning.py": "makes the graph with constraints written into it",
     "neighbours/stored_knn.py": "none: an estimator's parameter, by name",
-    "neighbours/joined_points.py": "walks along edges, joins new ones to the graph",
+    "neighbours/new_points.py": "walks along edges, joins new points to the graph",
     "persistence/attributes.py": "none: a number of edges",
     "persistence/model.py": "writes the graph into a file",
     "points_and_view.py": "none: whether points or a graph are given",

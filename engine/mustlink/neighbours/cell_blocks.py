@@ -21,16 +21,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.cost.neighbour_graph import Layout
 from mustlink.deadline import NEVER, Deadline
 from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels import nearest_lists, symmetric_lists
 from mustlink.kernels.cells import WORD, Cells, Desk, Nearest, Visits
-from mustlink.neighbours.cell_rows import CellRows, Held, InMemory, SomeLists, panels_of, ranges_of
-from mustlink.neighbours.cells import Borders, Team
+from mustlink.neighbours.cell_rows import (
+    CellRows,
+    Held,
+    InMemory,
+    ListsFile,
+    Scratch,
+    SomeLists,
+    Store,
+    panels_of,
+    ranges_of,
+)
+from mustlink.neighbours.cells import Borders, Groups, Sample, Team, known_neighbours
+from mustlink.neighbours.points_by_rows import Prepared
 
 _FEWEST, _MOST, _RUNS = 8, 32, 64  # cells of a run, and runs that leave work for many threads
 _CELLS = 16  # of a task
 _LISTS = 1 << 14  # lists of a task
+
+Measured = tuple[NDArray[np.float32], NDArray[np.float64]]
 
 
 def runs_of(count: int) -> int:
@@ -239,20 +253,18 @@ class CellSearch:
         """Nodes of some cells."""
         return slice(int(self.cells.starts[some.start]), int(self.cells.starts[some.stop]))
 
-    def within(
-        self, some: slice, held: Held | None = None
-    ) -> tuple[SomeLists, NDArray[np.float32], NDArray[np.float64]]:
+    def within(self, some: slice) -> tuple[SomeLists, Measured]:
         """Lists of some cells with the nearest of the own cell, their last squared lengths (m,).
 
         And the mean square of |x - centre| in every cell.
         """
-        cells = self.read(some, held)
+        cells = self.read(some)
         m = cells.sizes.size
         indices = np.full((m, self.k), -1, dtype=np.int32)
         squared = np.full((m, self.k), np.inf, dtype=np.float32)
         limits = self.fill(cells, (indices, squared))
         self.each_list(symmetric_lists.name_all, indices, self.rows(some).start)
-        return (indices, squared), limits, mean_squares(cells)
+        return (indices, squared), (limits, mean_squares(cells))
 
     def fill(self, cells: Cells, lists: SomeLists) -> NDArray[np.float32]:
         """Fill empty lists (m, l) with the nearest of the own cell; their last squared lengths."""
@@ -265,9 +277,9 @@ class CellSearch:
         )
         return limits
 
-    def visits(self, some: slice, held: Held | None = None) -> NDArray[np.int32]:
+    def visits(self, some: slice) -> NDArray[np.int32]:
         """By how many members of some cells each of those near is visited, (c, A)."""
-        cells, all_near = self.read(some, held), self.near(some)
+        cells, all_near = self.read(some), self.near(some)
         visits = visits_of(all_near, self.counts[some])
         names, limits = np.arange(some.start, some.stop), self.limits[self.rows(some)]
         return mark(
@@ -453,6 +465,64 @@ class _Block:
                 cell_kernels.across(cells, found, desk, visits, edges[first:stop], together)
 
         self.search.desks.each(task, firsts.size - 1, 1)
+
+
+class Passes:
+    """The steps of the search on disk over all points, by threads of this process.
+
+    `tasks` has those of other processes. One step begins when the one before is over; its pieces
+    depend on each other in nothing, and each is yielded with the cells that it is of.
+    """
+
+    def __init__(self, sizes: Layout, team: Team, folder: Any = None) -> None:
+        self.sizes, self.team, self.folder = sizes, team, folder
+
+    def given(self, rows: Prepared) -> Prepared:
+        """The points, as those who make the passes can read them."""
+        return rows
+
+    def known(self, rows: Prepared, k: int, count: int, rng: np.random.Generator) -> Sample:
+        """True neighbours of some nodes."""
+        return known_neighbours(rows, k, count, rng, self.sizes, self.team.pool)
+
+    def cells(self, rows: Prepared, groups: Groups) -> Iterator[tuple[slice, NDArray[np.int32]]]:
+        """Yield some rows and the centres whose cells they are in."""
+        for some in groups.bounds(rows):
+            yield some, groups.cell(rows[some], self.team)
+
+    def store(self, n: int, d: int) -> Store:
+        """A file for the points in the order of the cells; raises InputError."""
+        return Scratch(self.folder, n, d)
+
+    def within(self, search: CellSearch, lists: ListsFile) -> Iterator[tuple[slice, Measured]]:
+        """Fill lists with the nearest of the own cell; what `CellSearch.within` measures."""
+        for some in search.cells.ranges(search.chunk):
+            found, measured = search.within(some)
+            lists.write(search.rows(some).start, *found)
+            del found
+            yield some, measured
+
+    def visits(self, search: CellSearch) -> Iterator[tuple[slice, NDArray[np.int32]]]:
+        """By how many each of the cells near is visited."""
+        for some in search.cells.ranges(search.chunk) if search.used.size else []:
+            yield some, search.visits(some)
+
+    def finish(
+        self,
+        search: CellSearch,
+        lists: ListsFile,
+        deadline: Deadline,
+        advance: Callable[[float], None],
+    ) -> Iterator[tuple[slice, SomeLists]]:
+        """Finish all lists, of one block of cells at a time; at the deadline they are left."""
+        n = lists.shape[0]
+        for some in search.cells.ranges(self.sizes.block):  # of which one is held, never two
+            rows = search.rows(some)
+            found = lists.read(rows)
+            for done in finish(search, some, found, deadline):
+                advance((rows.start + (rows.stop - rows.start) * done) / n)
+            yield some, found
+            del found
 
 
 def mean_squares(cells: Cells) -> NDArray[np.float64]:

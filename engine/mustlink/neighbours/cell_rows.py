@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,18 +23,6 @@ from mustlink.space.scratch_file import ScratchFile
 _CELLS = 16  # of a task
 
 SomeLists = tuple[NDArray[np.int32], NDArray[np.float32]]  # (m, k): numbers, squared lengths
-
-
-class Store(Protocol):
-    """Where rows of `width` float32 coordinates are kept."""
-
-    width: int
-
-    def read(self, first: int, out: NDArray[np.float32]) -> None:
-        """Fill contiguous `out` (m, width) with the rows from `first` on."""
-
-    def write_many(self, places: NDArray[np.integer], rows: NDArray[np.float32]) -> None:
-        """Write rows (m, width) to ascending places (m,)."""
 
 
 class InMemory:
@@ -74,6 +62,9 @@ class Scratch:
         """Write rows (m, width) to ascending places (m,): what lies together in one go."""
         for a, b in _runs(places):
             self._file.write(int(places[a]) * self._row, rows[a:b])
+
+
+Store = InMemory | Scratch
 
 
 class ListsFile:

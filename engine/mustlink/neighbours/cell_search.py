@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.neighbour_graph import Layout, lists_of
-from mustlink.cost.stored_neighbours import READ_BACK, StoredLayout
+from mustlink.cost.neighbour_graph import READ_BACK, Layout, lists_of
 from mustlink.deadline import NEVER, Deadline
 from mustlink.kernels import nearest_lists
-from mustlink.neighbours.cell_blocks import CellSearch, mean_squares, search_all
+from mustlink.neighbours.cell_blocks import CellSearch, Passes, mean_squares, search_all
 from mustlink.neighbours.cell_rows import (
     CellRows,
     InMemory,
@@ -38,7 +37,6 @@ from mustlink.neighbours.cells import (
 )
 from mustlink.neighbours.exact import exact_streamed
 from mustlink.neighbours.joins import Lists, Refined, in_rows, measured_recall, refine
-from mustlink.neighbours.passes import Passes
 from mustlink.neighbours.points_by_rows import Prepared, near_one
 
 _SURE = 0.95  # share of known neighbours compared from which lists are left as they are
@@ -52,7 +50,7 @@ def cell_lists(
     rows: Prepared,
     k: int,
     rng: np.random.Generator,
-    layout: Layout | StoredLayout,
+    layout: Layout,
     *,
     n_jobs: int = 1,
     sample: int = 500,
@@ -74,7 +72,7 @@ def cell_lists(
     Raises InputError where files do not fit, MustlinkError where a task fails, with its cause.
     """
     how: dict[str, Any] = dict(n_jobs=n_jobs, sample=sample, deadline=deadline, advance=advance)
-    if isinstance(layout, Layout):
+    if not layout.on_disk:
         return _in_memory(rows, k, rng, layout, **how)
     if executor is None:
         return _read_back(stored_lists(rows, k, rng, layout, folder=folder, **how), rows)
@@ -218,7 +216,7 @@ def stored_lists(
     rows: Prepared,
     k: int,
     rng: np.random.Generator,
-    layout: StoredLayout,
+    layout: Layout,
     *,
     n_jobs: int = 1,
     sample: int = 500,
@@ -235,34 +233,39 @@ def stored_lists(
     makes the `passes` finds the same. Raises InputError where files do not fit.
     """
     tell = advance or (lambda _: None)
-
-    def run(steps: Iterator[float], first: float, last: float) -> None:
-        for done in steps:
-            tell(first + (last - first) * done)
-
     with _crew(n_jobs) as team:
-        by = passes(team) if passes else Passes(layout.cells, team, folder, layout.block)
-        begun = _begun(rows, k, rng, layout.cells, sample, by, False, tell)
+        by = passes(team) if passes else Passes(layout, team, folder)
+        begun = _begun(rows, k, rng, layout, sample, by, False, tell)
         known, cells = begun.known, begun.cells
         search = CellSearch(cells, k, team, layout.chunk, layout.desks)
-        lists = ListsFile(folder, rows.shape[0], k)
-        run(by.within(search, lists), 0.2, 0.4)
+        lists, count = ListsFile(folder, rows.shape[0], k), search.counts.size
+        search.mean, search.limits = np.empty(count), np.empty(rows.shape[0], dtype=np.float32)
+        for some, measured in by.within(search, lists):
+            search.limits[search.rows(some)], search.mean[some] = measured
+            tell(0.2 + 0.2 * some.stop / count)
         search.borders = borders = borders_of(
             cells.centres, search.counts, search.mean, known, begun.owner, begun.others, team,
             joined=False,
         )  # fmt: skip
-        run(by.visits(search), 0.4, 0.45)
-        short: list[NDArray[np.int64]] = []
-        run(by.finish(search, lists, short, deadline), 0.45, 1.0)
+        search.used = np.zeros(borders.near.shape, dtype=np.int32)
+        for some, used in by.visits(search):
+            search.used[some] = used
+            tell(0.4 + 0.05 * some.stop / count)
+        short = []
+        for some, found in by.finish(search, lists, deadline, lambda x: tell(0.45 + 0.55 * x)):
+            first = search.rows(some).start
+            lists.write(first, *found)
+            short.append(first + np.flatnonzero(found[0][:, -1] < 0))
+            del found
     info = {
         "recall": _recall(lists, known),
         "recall_sample": int(known.nodes.size),
-        "parts": cells.starts.size - 1,
+        "parts": count,
         "visited": borders.pairs,
         "shared": borders.shared,
     }
     plain = Prepared(cells, "euclidean", None, 1.0)
-    for nodes, indices, squared in _full(plain, np.concatenate(short), k, layout.cells):
+    for nodes, indices, squared in _full(plain, np.concatenate(short), k, layout):
         for node, numbers, lengths in zip(nodes, indices, squared, strict=True):
             lists.write(int(node), numbers, lengths)
     return StoredLists(cells, lists, begun.unit, info)

@@ -14,7 +14,7 @@ from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import BasisKey, CarriedKey, OrderKey, PairsKey, laplacian_of
 from mustlink.graph import Graph
 from mustlink.graph.derived import Derived
-from mustlink.neighbours.reach import Reach, ReachKey
+from mustlink.neighbours.new_points import Reach, ReachKey
 from mustlink.persistence.attributes import damaged, refuse
 from mustlink.result import Convergence, EigenResult
 from mustlink.workspace import Workspace
