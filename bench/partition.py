@@ -187,9 +187,7 @@ def shown_broad(row: dict[str, Any]) -> list[Any]:
     return [
         row["data"],
         f"{info['parts']} x {info['overlap']}" if "overlap" in info else info["parts"],
-        info["recall_before"],
-        info["sweeps"],
-        info["compared"],
+        info["visited"],
         info["recall"],
         row["stages"]["kNN graph"],
         row["plan_seconds"],
@@ -208,8 +206,7 @@ def shown(row: dict[str, Any]) -> list[Any]:
         row["data"],
         row["how"],
         parts,
-        info.get("recall_before"),
-        info.get("sweeps"),
+        info.get("visited"),
         info["recall"],
         row["seconds"],
         row["cpu_seconds"],
@@ -234,7 +231,7 @@ def main() -> None:
         n, memory = args.n or 10**7, int(args.memory * 1e9)
         for noise in args.noise:
             rows.append(broad(args.out, noise, n, memory, args.seed, args.fresh))
-        headers: tuple[str, ...] = ("points", "parts", "before", "sweeps", "compared", "recall")
+        headers: tuple[str, ...] = ("points", "parts", "visited", "recall")
         headers = (*headers, "search s", "planned s", "graph s", "CPU s", "peak", "planned")
         common.table("Neighbours of broad clusters by parts", headers, map(shown_broad, rows))
         common.write_json(args.out, "partition-broad", rows)
@@ -243,7 +240,7 @@ def main() -> None:
         path = points_file(args.out, name, args.n, args.seed, args.fresh)
         if path is not None:
             rows += compare(path, name)
-    headers = ("points", "memory", "parts", "before", "sweeps", "recall", "s")
+    headers = ("points", "memory", "parts", "visited", "recall", "s")
     headers = (*headers, "CPU s", "peak", "planned")
     common.table("Neighbours by cells and by parts", headers, map(shown, rows))
     common.write_json(args.out, "partition", rows)

@@ -59,7 +59,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     (`graph.several`). The report tells which and why.
 
     `time_limit`: wall-clock seconds, or "20s", "5min", "1h", from the call of `fit`. Then the best
-    answer so far is returned: iterations end as they are, candidates that are left and sweeps of
+    answer so far is returned: iterations end as they are, candidates that are left and part of
     the neighbour search are left out, and a warning says so. It is not kept to the second, and the
     first answer is always finished by the shortest way. A result that was cut short depends on the
     clock; with time to spare it is the same as without a limit.

@@ -261,7 +261,7 @@ def test_many_points_are_the_same_for_any_number_of_threads(monkeypatch):
 
 
 def test_low_recall_is_said(monkeypatch):
-    monkeypatch.setattr(cell_search, "measured_recall", lambda *_: 0.5)
+    monkeypatch.setattr(cell_search, "_recall", lambda *_: 0.5)
     monkeypatch.setattr("mustlink.cost.neighbour_graph.compares_all", lambda *_, **__: False)
     recorder = Recorder()
     g = knn_graph(np.random.default_rng(0).random((4500, 6)), 5, observer=recorder)

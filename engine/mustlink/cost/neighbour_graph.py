@@ -17,7 +17,6 @@ SYMMETRIC = 1.25  # stored weights for one neighbour asked for: near is not alwa
 MOST_SYMMETRIC = 1.75  # the same at most
 _KEPT = 1.5  # entries of A + Aᵀ for each of A: 1.2 to 1.4 on sheets, 1.7 on round clusters
 LOW = 5  # coordinates up to which a k-d tree is faster than cells, whatever the points fill
-FEW = 64  # coordinates up to which points are held as rows and as panels
 NEAR_CELLS = 384  # cells that the members of a cell may visit
 AROUND = 64  # centres near each that a point goes on to, until its nearest is found
 READ_BACK = 1 << 15  # lists on disk read back at once
@@ -29,7 +28,6 @@ _BLOCKS = 110 << 20  # pairs compared at once when all are
 _BRIDGES = 96 << 20  # the same when components are joined, a quarter where points are read
 _DESKS = 16  # threads that are counted: their number may not change the graph
 _EDGE = 50, 150  # bytes for two cells that are compared, in memory and on disk
-_JOINED, _NAMED = 60, 30  # neighbours that meet in a local join, and those who name its node
 _CHUNKS = 4  # times that the cells read beside a block are fewer
 _NEAR = 320  # cells that a cell visits, or that visit it
 _RECORDS = 48  # bytes of a neighbour while rows are put together
@@ -45,7 +43,7 @@ class Layout:
     """Sizes that the search by cells works with; none depends on the number of threads.
 
     `parts` centres from a `sample` of rows, on the average `mean` rows near each; `block_bytes` of
-    points are read at once, `group_bytes` joined at once, all of it within `room` bytes.
+    points are read at once, all of it within `room` bytes.
     On disk, a `block` of points is searched at once, and a `chunk` is read beside it; `rows` of the
     graph are put together at once; cells are compared on `desks` at most, one a thread.
     """
@@ -54,7 +52,6 @@ class Layout:
     mean: int
     sample: int
     block_bytes: int
-    group_bytes: int
     room: int
     block: int = 0
     chunk: int = 0
@@ -70,23 +67,6 @@ class Layout:
     def largest(self) -> int:
         """Rows beyond which a cell is cut into pieces: four times the usual."""
         return 4 * self.mean
-
-    def group(self, n: int, d: int, k: int) -> int:
-        """Nodes at which neighbours meet at once: as many as their pairs leave room for."""
-        _, joined, named = lists_of(n, k)
-        most = joined + named
-        return max(1, min(n, self.group_bytes // (6 * most * most + most * (4 * d + 16))))
-
-
-def lists_of(n: int, k: int) -> tuple[int, int, int]:
-    """Length of the lists while k neighbours are searched, and who meets in a local join.
-
-    Longer lists than asked for lead to more: on 2·10⁵ broad clusters of 20 coordinates, 15
-    neighbours, recall ends at 0.90 with lists of 15, 0.966 with 22 and 0.987 with 30. Of each
-    list the first are joined, and so many of those who name its node.
-    """
-    length = min(n - 1, k + max(8, 3 * k // 4))
-    return length, min(length, _JOINED), min(length, _NAMED)
 
 
 def cell_layout(n: int, d: int, k: int, room: int = _ROOM) -> Layout:
@@ -105,7 +85,6 @@ def cell_layout(n: int, d: int, k: int, room: int = _ROOM) -> Layout:
         mean=mean,
         sample=min(n, max(sample, parts, 2)),
         block_bytes=max(1 << 20, min(1 << 25, room // 8)),
-        group_bytes=max(1 << 21, min(1 << 26, room // 3)),
         room=room,
     )
 
@@ -253,23 +232,19 @@ def knn_bytes(
 
 
 def _cell_bytes(n: int, d: int, k: int, room: int) -> int:
-    """Largest of: sampling, points in the order of the cells, visits, local joins."""
+    """Largest of: sampling, points in the order of the cells, and visits."""
     sizes = cell_layout(n, d, k, room)
     point = 4 * d
-    panels = point * (n + 16 * sizes.parts) if d <= FEW else 0
     near = min(sizes.parts, NEAR_CELLS)
     block = min(sizes.block_bytes, n * point)
     desks = _DESKS * sizes.largest * _member(d)
     tables = sizes.parts * (point + near * (9 + _EDGE[0])) + desks + 64 * near * 500
-    length, joined, named = lists_of(n, k)
     groups = _groups_bytes(sizes.parts)
     bits = n * near // 8 + 8 * sizes.parts * near + groups
-    met = sizes.group(n, d, k) * (joined + named) * (6 * (joined + named) + 16 + point)
     return max(
         _sample_bytes(n, d, k, sizes, _DESKS),
-        n * (point + 36) + panels + 3 * block + groups,
-        n * (point + 9 * length + 20) + panels + bits + tables,
-        n * (point + 9 * length + 4 * named + 16) + groups + met,
+        n * (point + 36) + 3 * block + groups,
+        n * (point + 8 * k + 20) + bits + tables,
     )
 
 
@@ -354,9 +329,8 @@ def _stored_bytes(n: int, d: int, k: int, sizes: Layout, threads: int) -> dict[s
 
 
 def _held_row(d: int, mean: int) -> int:
-    """Bytes of a point that is held, with its panels, and of who visits whom."""
-    panel = 4 * d * (mean + 16) // mean if d <= FEW else 0
-    return 4 * d + panel + _NEAR // 8 + _EDGE[1] * _NEAR // mean
+    """Bytes of a point that is held, and of who visits whom."""
+    return 4 * d + _NEAR // 8 + _EDGE[1] * _NEAR // mean
 
 
 def _desk(cells: Layout, d: int) -> int:

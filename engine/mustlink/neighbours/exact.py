@@ -55,8 +55,9 @@ def _search(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.bool_]]:
     """For rows `nodes` of the queries; `apart`: queries are X itself, nobody his own neighbour.
 
-    And which lists (m,) are sure to be right, of products in `single` precision: those whose last
-    is nearer than all that was not kept can be, however products were rounded.
+    And which lists (m,) are sure to be right, of products in `single` precision, for queries
+    `apart`: those whose last is nearer than all that was not kept can be, however products were
+    rounded.
     """
     n, d = X.shape
     indices = np.empty((nodes.size, k), dtype=np.int32)
@@ -64,7 +65,7 @@ def _search(
     sure = np.ones(nodes.size, dtype=np.bool_)
     wide = min(n, _WIDE // (1 + single), max(1, _CELLS // d))
     tall = _TALL if single else min(nodes.size, max(1, _CELLS // max(wide, d)))
-    kept = min(n, k + apart + _SPARE * single)
+    kept = min(n, k + 1 + _SPARE) if single else k
     middle = X.mean(axis=0, dtype=np.float64).astype(np.float32 if single else np.float64)
     keep = _kept_by_kernel if nodes.size * float(n) >= _COMPILED else _kept
 
@@ -80,10 +81,14 @@ def _search(
         squares = np.full((rows.size, kept), np.inf, dtype=Q.dtype)
         places = np.full((rows.size, kept), -1, dtype=np.int32)
         for first, P, norms in blocks():
-            squares, places = keep(Q @ P.T, norms, first, squares, places)
+            products = Q @ P.T
+            if apart and not single:
+                own = np.flatnonzero((rows >= first) & (rows < first + wide))
+                products[own, rows[own] - first] = -np.inf
+            squares, places = keep(products, norms, first, squares, places)
         # The expansion |q|² + |p|² - 2qp loses digits: measure the chosen again, then sort.
         exact = _lengths(X, places, queries, rows)
-        if apart:
+        if single:
             exact[places == rows[:, None]] = np.inf
         order = np.lexsort((places, exact), axis=1)[:, :k]
         indices[part] = np.take_along_axis(places, order, axis=1)
@@ -138,14 +143,23 @@ def _kept(
     places: NDArray[np.int32],
 ) -> Kept:
     """The smallest |p|² - 2qp per row of what was known (m, k) and of a block from `first` on."""
+    m, k = squares.shape
     products *= -2.0
     products += norms
-    few = min(squares.shape[1], products.shape[1])
-    c = np.argpartition(products, few - 1, axis=1)[:, :few]
-    d = np.hstack([squares, np.take_along_axis(products, c, axis=1)])
-    i = np.hstack([places, (c + first).astype(np.int32)])
-    order = np.lexsort((i, d), axis=1)[:, : squares.shape[1]]
-    return np.take_along_axis(d, order, axis=1), np.take_along_axis(i, order, axis=1)
+    bound = squares.max(axis=1, keepdims=True)
+    if np.isfinite(bound).all():  # few entries qualify: sort only those
+        r, c = np.nonzero(bound > products)
+    else:
+        few = min(k, products.shape[1])
+        c = np.argpartition(products, few - 1, axis=1)[:, :few].ravel()
+        r = np.repeat(np.arange(m), few)
+    row = np.concatenate([np.repeat(np.arange(m), k), r])
+    d = np.concatenate([squares.ravel(), products[r, c]])
+    i = np.concatenate([places.ravel(), (c + first).astype(np.int32)])
+    order = np.lexsort((i, d, row))
+    starts = np.searchsorted(row[order], np.arange(m))
+    keep = order[starts[:, None] + np.arange(k)]
+    return d[keep], i[keep]
 
 
 def measured_recall(

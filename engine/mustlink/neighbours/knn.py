@@ -31,7 +31,6 @@ from mustlink.graph.weights import (
     with_edges,
 )
 from mustlink.neighbours.bridges import bridging_edges
-from mustlink.neighbours.new_points import Reach, ReachKey
 from mustlink.neighbours.points_by_rows import (
     EqualRows,
     Prepared,
@@ -165,12 +164,11 @@ def knn_graph(
         if isinstance(X, Prepared):  # memory is scarce: lists become weights in their place
             shelf.settle()
             W = lean_affinity(indices, distances, weights, scale)
-            del indices, distances
-            give_back()
         else:
-            reach = Reach.of(distances, unit)
             W = neighbour_affinity(indices, distances, weights, scale)
-            del indices, distances
+        del indices, distances
+        if isinstance(X, Prepared):
+            give_back()
     with recorder.stage("components"):
         labels = component_labels(W)
         parts, bridges = int(labels.max()) + 1, 0
@@ -183,13 +181,9 @@ def knn_graph(
     if alike and equal is None and duplicates == "merge":  # one kind of row
         info["all_equal"] = True
     if equal is None:
-        graph = Graph(W, info)
-    else:
-        heavy = multiplicity(equal.counts)
-        graph = Graph(fold(W, heavy), info, heavy, equal.nodes)
-    if not isinstance(X, Prepared):
-        graph.derived.put(ReachKey(None), reach)
-    return graph
+        return Graph(W, info)
+    counts = multiplicity(equal.counts)
+    return Graph(fold(W, counts), info, counts, equal.nodes)
 
 
 @dataclass(frozen=True)

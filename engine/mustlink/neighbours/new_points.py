@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.errors import InputError
-from mustlink.graph.derived import Key
 from mustlink.graph.graph import Graph
 from mustlink.graph.multiplicity import fold
 from mustlink.graph.weights import edge_weights, local_scales
@@ -123,78 +122,6 @@ class NewPoints:
             yield part, indices, weights
 
 
-# --- How far the lists of a graph's nodes go, kept by the search: new points are held against that
-
-
-@dataclass(frozen=True, eq=False)
-class Reach:
-    """Distances (n,) to the 7th neighbour, and to the k-th, of every node; NaN: not known.
-
-    In units of points that were multiplied by `unit`.
-    """
-
-    scale: NDArray[np.float32]
-    last: NDArray[np.float32]
-    unit: float
-
-    @classmethod
-    def of(cls, distances: NDArray[np.floating], unit: float) -> Self:
-        """Of lists (n, k), ascending; what is 0 or misses some is left to the edges."""
-        columns = distances[:, min(_NEIGHBOUR, distances.shape[1]) - 1], distances[:, -1]
-        found = [np.array(one, dtype=np.float32) for one in columns]
-        for one in found:
-            one[~np.isfinite(one) | (one <= 0)] = np.nan
-        return cls(found[0], found[1], float(unit))
-
-    def within(self, unit: float) -> Self:
-        """The same in another unit, to be written into."""
-        ratio = np.float32(unit / self.unit)
-        return type(self)(self.scale * ratio, self.last * ratio, unit)
-
-    def look(
-        self, nodes: NDArray[np.int64], W: sp.csr_matrix, X: NDArray[np.float32], k: int
-    ) -> None:
-        """Fill in what is not known of `nodes`, from their edges in W between points X (n, d)."""
-        from mustlink.kernels import graph_walk
-        from mustlink.kernels.blocks import workers
-
-        asked = nodes[np.isnan(self.scale[nodes]) | np.isnan(self.last[nodes])]
-        scale, last = np.empty(asked.size, np.float32), np.empty(asked.size, np.float32)
-
-        def some(a: int, b: int) -> None:
-            part = slice(a, b)
-            graph_walk.reaches(
-                X, W.indptr, W.indices, asked[part], _NEIGHBOUR, k, scale[part], last[part]
-            )
-
-        with ThreadPoolExecutor(workers()) as pool:
-            cuts = np.linspace(0, asked.size, 8 * workers() + 1).astype(int).tolist()
-            list(pool.map(some, cuts[:-1], cuts[1:]))
-        self.scale[asked] = np.sqrt(np.maximum(scale, _TINY))
-        self.last[asked] = np.sqrt(last)
-
-    def grown(self, m: int, nearer: NDArray[np.int64]) -> Self:
-        """With m more nodes; they, and those that something new is `nearer` to, are not known."""
-        new = np.full(m, np.nan, np.float32)
-        found = type(self)(np.append(self.scale, new), np.append(self.last, new), self.unit)
-        found.scale[nearer] = found.last[nearer] = np.nan
-        return found
-
-
-@dataclass(frozen=True)
-class ReachKey(Key[Reach]):
-    """How far lists go."""
-
-
-def reach_of(graph: Graph, unit: float) -> Reach:
-    """What is kept with a graph, in this unit; else nothing is known of any node."""
-    kept: Any = graph.derived.find(ReachKey(None))
-    if kept is None:
-        unknown = np.full(graph.n_nodes, np.nan, np.float32)
-        return Reach(unknown, unknown.copy(), unit)
-    return kept.within(unit)
-
-
 # --- New points joined to a neighbour graph
 
 
@@ -237,17 +164,13 @@ def joined_points(graph: Graph, points: NDArray[Any], new: NDArray[Any]) -> Grap
     fresh = np.flatnonzero(~same)
     if fresh.size:
         found = _with_each_other(found, queries, fresh, n, k)
-        added, reach = _added(graph, X[:n], found, n, k, unit, grown)
-        W = _grown(graph.affinity, added, counts, grown)
+        W = _grown(graph.affinity, _added(graph, X[:n], found, n, k, unit, grown), counts, grown)
     else:
-        reach = reach_of(graph, unit)
         W = fold(graph.affinity, grown / np.where(counts > 0, counts, 1.0))
     plain = bool((grown == 1).all())
     told = {**info, "added": int(info.get("added", 0)) + len(new)}
     alone = plain and graph.rows is None
-    joined = Graph(W, told, None if plain else grown, None if alone else rows)
-    joined.derived.put(ReachKey(None), reach)
-    return joined
+    return Graph(W, told, None if plain else grown, None if alone else rows)
 
 
 def _nearest(
@@ -331,22 +254,18 @@ def _nearest_rows(Q: NDArray[np.float32], L: NDArray[np.float32], count: int) ->
 
 def _added(
     graph: Graph, X: NDArray[np.float32], found: _Found, n: int, k: int, unit: float, grown: Floats
-) -> tuple[sp.csr_matrix, Reach]:
-    """The edges of new points, (N, N) symmetric: the mean of both directions; how far lists go."""
-    info, W, m = graph.info, graph.affinity, found.nodes.shape[0]
+) -> sp.csr_matrix:
+    """The edges of new points, (N, N) symmetric: the mean of both directions."""
+    info, m = graph.info, found.nodes.shape[0]
     there = found.nodes >= 0
     i = n + np.repeat(np.arange(m), found.nodes.shape[1])[there.ravel()]
     j, d = found.nodes[there], found.lengths[there]
-    met = np.zeros(n, np.bool_)
-    met[j[j < n]] = True
-    reach = reach_of(graph, unit)
-    reach.look(np.flatnonzero(met), W, X, k)
-    kind, s = str(info["weights"]), np.ones(n + m)
-    s[:n] = reach.scale
+    met = np.unique(j[j < n])
+    kind, s, radius = str(info["weights"]), np.ones(n + m), np.zeros(n + m, np.float32)
+    s[met], radius[met] = _reaches(graph.affinity, X, met, k)
     s[n:] = local_scales(np.sort(found.lengths, axis=1))
     of_all: Any = s if kind == "local" else float(info.get("sigma") or 1.0) * unit
     value = edge_weights(d, i, j, kind, of_all)
-    radius = np.append(reach.last, np.zeros(m, np.float32))
     back = d < radius[j]  # whose neighbour the new point is as well
     A = sp.csr_matrix(
         (
@@ -357,8 +276,26 @@ def _added(
     )
     S = ((A + A.T) * 0.5).tocsr()
     S.sort_indices()
-    reach = reach.grown(m, j[back])
-    return (fold(S, grown) if (grown != 1).any() else S), reach
+    return fold(S, grown) if (grown != 1).any() else S
+
+
+def _reaches(
+    W: sp.csr_matrix, X: NDArray[np.float32], nodes: Ints, k: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Distances of some nodes (m,) to their 7th neighbour, and to the k-th, by their edges in W."""
+    from mustlink.kernels.blocks import workers
+    from mustlink.kernels.graph_walk import reaches
+
+    scale, last = np.empty(nodes.size, np.float32), np.empty(nodes.size, np.float32)
+
+    def some(a: int, b: int) -> None:
+        part = slice(a, b)
+        reaches(X, W.indptr, W.indices, nodes[part], _NEIGHBOUR, k, scale[part], last[part])
+
+    with ThreadPoolExecutor(workers()) as pool:
+        cuts = np.linspace(0, nodes.size, 8 * workers() + 1).astype(int).tolist()
+        list(pool.map(some, cuts[:-1], cuts[1:]))
+    return np.sqrt(np.maximum(scale, _TINY)), np.sqrt(last)
 
 
 def _grown(W: sp.csr_matrix, added: sp.csr_matrix, old: Floats, now: Floats) -> sp.csr_matrix:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,17 +21,6 @@ _FITTING = {  # sizes that have all digits of their precision, and room for sums
     np.dtype(np.float32): (1e-30, np.inf),
     np.dtype(np.float64): (1e-290, 1e290),
 }
-
-
-class Rows(Protocol):
-    """Points (n, d) of which blocks of rows can be read: an array, an HDF5 dataset, a file."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of points and of coordinates, (n, d)."""
-
-    def __getitem__(self, rows: slice, /) -> Any:
-        """Read rows a:b as real numbers, (b - a, d)."""
 
 
 def is_rows(points: Any) -> bool:
@@ -67,11 +56,6 @@ class DistinctRows:
             for _, rows, first in runs(wanted, self.shape[1])
         ]
         return np.concatenate(pieces) if pieces else np.empty((0, self.shape[1]), np.float32)
-
-    def picked(self, ids: NDArray[np.integer]) -> NDArray[np.floating]:
-        """Rows by number of points in memory."""
-        found: NDArray[np.floating] = self.source[self.rows[ids]]
-        return found
 
 
 @dataclass(frozen=True)
@@ -109,7 +93,7 @@ class Prepared:
         if isinstance(self.source, np.ndarray):
             return self._prepare(self.source[ids])
         if isinstance(self.source, DistinctRows) and self.held:
-            return self._prepare(self.source.picked(ids))
+            return self._prepare(self.source.source[self.source.rows[ids]])
         wanted, back = np.unique(ids, return_inverse=True)
         found = np.empty((wanted.size, self.shape[1]), dtype=np.float32)
         for at, rows, first in runs(wanted, self.shape[1]):

@@ -17,7 +17,7 @@ from mustlink.neighbours.exact import drop_own, exact_neighbours, measured_recal
 from mustlink.neighbours.points_by_rows import Prepared, prepare
 from mustlink.observe import Recorder
 
-_SHARE = 0.4  # of the time that is left when the search begins, after which sweeps end
+_SHARE = 0.4  # of the time that is left when the search begins, after which it ends
 _LOW_RECALL = 0.9
 _ALL_EQUAL = 0.99  # of the points without a neighbour but duplicates: distances tell nothing
 

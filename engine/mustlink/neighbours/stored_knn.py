@@ -26,7 +26,7 @@ from mustlink.graph.weights import edge_weights, raw_scales, settled_scales, wei
 from mustlink.kernels import symmetric_lists as kernels
 from mustlink.kernels.graph_walk import flatten
 from mustlink.neighbours.bridges import bridging_edges
-from mustlink.neighbours.cell_search import StoredLists, stored_lists
+from mustlink.neighbours.cell_search import CellLists, search_cells
 from mustlink.neighbours.knn import Asked
 from mustlink.neighbours.points_by_rows import count_distinct, is_rows, prepare
 from mustlink.neighbours.search import (
@@ -75,7 +75,7 @@ def stored_knn_graph(
 
     Points (n, d) are an array, or anything with a shape and blocks of rows [a:b]. They are written
     to a temporary file in the order of cells, small and near each other, and compared with those of
-    near cells: see `stored_lists`. Nodes are numbered as they lie there; `order` tells the points.
+    near cells: see `search_cells`. Nodes are numbered as they lie there; `order` tells the points.
     Weights as in `knn_graph`; with `connect`, components are joined by their shortest bridging
     edges, which weigh at least half of what the farthest neighbour does.
 
@@ -102,7 +102,7 @@ def stored_knn_graph(
     assert plan.layout is not None
     seed, rng = asked.begin(points, recorder, random_state)  # as in knn_graph: the same cells
     with in_time(recorder) as (until, advance):
-        found = stored_lists(
+        found = search_cells(
             rows,
             k,
             np.random.default_rng(seed),
@@ -144,7 +144,7 @@ class StoredAffinity:
     go by way of a temporary file. In memory are 10 bytes a node beside a block.
     """
 
-    def __init__(self, found: StoredLists, rows: int, folder: Any = None) -> None:
+    def __init__(self, found: CellLists, rows: int, folder: Any = None) -> None:
         self.found, self.folder = found, folder
         n, _ = found.lists.shape
         bounds = np.append(np.arange(0, n, rows, dtype=np.int64), n)

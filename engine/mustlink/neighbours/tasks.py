@@ -29,7 +29,7 @@ from mustlink.cost.neighbour_graph import Layout
 from mustlink.deadline import Deadline
 from mustlink.errors import MustlinkError
 from mustlink.neighbours.cell_blocks import CellSearch, Measured, Passes, finish
-from mustlink.neighbours.cell_rows import CellRows, ListsFile, Scratch, SomeLists, Store
+from mustlink.neighbours.cell_rows import CellRows, Lists, Scratch, SomeLists, Store
 from mustlink.neighbours.cells import Groups, Sample, Team, known_neighbours
 from mustlink.neighbours.points_by_rows import Prepared
 from mustlink.space.scratch_file import NamedFile
@@ -158,6 +158,7 @@ class TaskPasses(Passes):
 
     def __init__(self, executor: Executor, folder: Path, sizes: Layout, team: Team) -> None:
         super().__init__(sizes, team, folder)
+        self.at_once = False
         self._shared, self._work = Folder(folder, sizes), _Work(executor)
 
     def given(self, rows: Prepared) -> Prepared:
@@ -191,7 +192,7 @@ class TaskPasses(Passes):
         self._points = NamedFile(self.folder / "points", 4 * n * d)
         return Scratch(None, n, d, self._points)
 
-    def within(self, search: CellSearch, lists: ListsFile) -> Iterator[tuple[slice, Measured]]:
+    def within(self, search: CellSearch, lists: Lists) -> Iterator[tuple[slice, Measured]]:
         """Fill lists with the nearest of the own cell, each block's in a file."""
         self._points.settle()
         cells = search.cells
@@ -202,13 +203,13 @@ class TaskPasses(Passes):
     def visits(self, search: CellSearch) -> Iterator[tuple[slice, NDArray[np.int32]]]:
         """Find who is visited."""
         self._shared.save("borders", search.borders)
-        yield from self._each(visits, search) if search.used.size else ()
+        yield from self._each(visits, search) if search.borders.near.size else ()
         self._shared.save("used", search.used)
 
     def finish(
         self,
         search: CellSearch,
-        lists: ListsFile,
+        lists: Lists,
         deadline: Deadline,
         advance: Callable[[float], None],
     ) -> Iterator[tuple[slice, SomeLists]]:
