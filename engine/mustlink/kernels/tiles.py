@@ -79,7 +79,8 @@ def _summed(builder: Any, count: Any, begin: list[Any], term: Any) -> list[Any]:
     body, done = (builder.append_basic_block(name) for name in ("sums", "summed"))
     builder.cbranch(builder.icmp_signed(">", count, ir.Constant(_WORD, 0)), body, done)
     builder.position_at_end(body)
-    k, held, found = builder.phi(_WORD), [builder.phi(vector) for _ in begin], []
+    k, held = builder.phi(_WORD), [builder.phi(vector) for _ in begin]
+    found: list[Any] = []
     for number, both in term(k):
         one = _everywhere(builder, number, vector)
         for x in both:

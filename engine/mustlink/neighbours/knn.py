@@ -174,7 +174,7 @@ def knn_graph(
         parts, bridges = int(labels.max()) + 1, 0
         if connect and parts > 1:
             pairs, lengths = bridging_edges(X, labels, rng)
-            value = edge_weights(lengths, *pairs.T, weights, scale)
+            value = edge_weights(lengths, pairs[:, 0], pairs[:, 1], weights, scale)
             W = with_edges(W, pairs, np.maximum(value, float(W.data.min())))
             bridges = int(pairs.shape[0])
     info = info | asked.info(k, scale, unit, parts, bridges, recorder)  # the kept one stays
