@@ -98,7 +98,7 @@ def budgets(path: str) -> dict[str, Any]:
     """Smallest budget that works, and one half way to what points held in memory need."""
     import h5py
 
-    from mustlink.cost.neighbour_plan import knn_plan
+    from mustlink.cost.neighbour_graph import knn_plan
 
     with h5py.File(path) as file:
         n, d = file["points"].shape
@@ -111,9 +111,8 @@ def graph(path: str, memory: int | None) -> dict[str, Any]:
     import h5py
     import numpy as np
 
-    from mustlink.cost.neighbour_plan import knn_plan
-    from mustlink.cost.rates import duration, measured_speed
-    from mustlink.cost.search_time import cells_work
+    from mustlink.cost.neighbour_graph import knn_plan
+    from mustlink.cost.rates import measured_speed, neighbour_seconds
     from mustlink.neighbours import knn_graph
     from mustlink.observe import Recorder
 
@@ -127,7 +126,7 @@ def graph(path: str, memory: int | None) -> dict[str, Any]:
         plan = None if memory is None else knn_plan(*shape, NEIGHBOURS, memory).peak_bytes
     return {
         "seconds": seconds,
-        "plan_seconds": duration("cells", cells_work(*shape, NEIGHBOURS)) * measured_speed(),
+        "plan_seconds": neighbour_seconds("cells", *shape, NEIGHBOURS) * measured_speed(),
         "cpu_seconds": cpu,
         "peak_bytes": common.own_peak_bytes(),
         "plan_bytes": plan,
@@ -188,9 +187,7 @@ def shown_broad(row: dict[str, Any]) -> list[Any]:
     return [
         row["data"],
         f"{info['parts']} x {info['overlap']}" if "overlap" in info else info["parts"],
-        info["recall_before"],
-        info["sweeps"],
-        info["compared"],
+        info["visited"],
         info["recall"],
         row["stages"]["kNN graph"],
         row["plan_seconds"],
@@ -209,8 +206,7 @@ def shown(row: dict[str, Any]) -> list[Any]:
         row["data"],
         row["how"],
         parts,
-        info.get("recall_before"),
-        info.get("sweeps"),
+        info.get("visited"),
         info["recall"],
         row["seconds"],
         row["cpu_seconds"],
@@ -235,7 +231,7 @@ def main() -> None:
         n, memory = args.n or 10**7, int(args.memory * 1e9)
         for noise in args.noise:
             rows.append(broad(args.out, noise, n, memory, args.seed, args.fresh))
-        headers: tuple[str, ...] = ("points", "parts", "before", "sweeps", "compared", "recall")
+        headers: tuple[str, ...] = ("points", "parts", "visited", "recall")
         headers = (*headers, "search s", "planned s", "graph s", "CPU s", "peak", "planned")
         common.table("Neighbours of broad clusters by parts", headers, map(shown_broad, rows))
         common.write_json(args.out, "partition-broad", rows)
@@ -244,7 +240,7 @@ def main() -> None:
         path = points_file(args.out, name, args.n, args.seed, args.fresh)
         if path is not None:
             rows += compare(path, name)
-    headers = ("points", "memory", "parts", "before", "sweeps", "recall", "s")
+    headers = ("points", "memory", "parts", "visited", "recall", "s")
     headers = (*headers, "CPU s", "peak", "planned")
     common.table("Neighbours by cells and by parts", headers, map(shown, rows))
     common.write_json(args.out, "partition", rows)

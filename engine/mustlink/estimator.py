@@ -30,10 +30,8 @@ from mustlink.graph.several import Views, check_graph_weights, one_of
 from mustlink.graph.stored import StoredGraph
 from mustlink.kernels.threads import threads
 from mustlink.neighbours.affinities import AFFINITIES, PRECOMPUTED, kept_graph, n_rows
-from mustlink.neighbours.equal_rows import count_distinct
-from mustlink.neighbours.joined_points import joined_points
-from mustlink.neighbours.new_points import NewPoints
-from mustlink.neighbours.points_by_rows import is_rows
+from mustlink.neighbours.new_points import NewPoints, joined_points
+from mustlink.neighbours.points_by_rows import count_distinct, is_rows
 from mustlink.observe import Recorder
 from mustlink.workspace import Workspace
 from mustlink.workspace.shelf import Keeper, Shelf
@@ -63,7 +61,7 @@ class GraphEstimator(PlainParameters, BaseEstimator):
     (`graph.several`). The report tells which and why.
 
     `time_limit`: wall-clock seconds, or "20s", "5min", "1h", from the call of `fit`. Then the best
-    answer so far is returned: iterations end as they are, candidates that are left and sweeps of
+    answer so far is returned: iterations end as they are, candidates that are left and part of
     the neighbour search are left out, and a warning says so. It is not kept to the second, and the
     first answer is always finished by the shortest way. A result that was cut short depends on the
     clock; with time to spare it is the same as without a limit.

@@ -352,9 +352,7 @@ def test_only_a_shelf_asks_a_keeper():
 
 @pytest.mark.filterwarnings("ignore::mustlink.errors.DoubtfulResultWarning")
 def test_neighbours_that_cannot_wait_are_searched_less_far(monkeypatch):
-    for module in ("search",):
-        name = f"mustlink.neighbours.{module}.compares_all"
-        monkeypatch.setattr(name, lambda n, d, k: False)
+    monkeypatch.setattr("mustlink.cost.neighbour_graph.compares_all", lambda *_, **__: False)
     rng = np.random.default_rng(0)
     points = rng.normal(size=(4000, 6)).astype(np.float32)
     recorder = over()

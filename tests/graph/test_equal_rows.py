@@ -13,8 +13,7 @@ from mustlink.errors import InputError
 from mustlink.graph import Graph
 from mustlink.graph.multiplicity import as_sample_weight, fold
 from mustlink.neighbours import knn_graph
-from mustlink.neighbours.equal_rows import group_equal_rows
-from mustlink.neighbours.points_by_rows import prepare
+from mustlink.neighbours.points_by_rows import group_equal_rows, prepare
 from mustlink.observe import Recorder
 
 seeds = st.integers(0, 10**6)
@@ -85,7 +84,7 @@ def test_the_merged_graph_is_the_graph_of_distinct_rows_folded(tmp_path):
 
 def test_rows_are_merged_before_they_are_searched_by_cells(monkeypatch):
     X = np.round(np.random.default_rng(5).normal(size=(3000, 6)) / 3).astype(np.float32)
-    monkeypatch.setattr("mustlink.neighbours.search.compares_all", lambda n, d, k: False)
+    monkeypatch.setattr("mustlink.cost.neighbour_graph.compares_all", lambda *_, **__: False)
     graph = knn_graph(Stored(X), 5, duplicates="merge", random_state=1, memory="8GB")
     assert graph.info["method"] == "cells"
     assert_array_equal(graph.rows, numbered(X))

@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import cases
 import mustlink as ml
 import oracles
+from mustlink.cost import neighbour_graph as sizes
 from mustlink.errors import DoubtfulResultWarning, InputError
 from mustlink.graph import Graph, image_graph, rbf_graph
 from mustlink.graph.components import component_labels
@@ -22,7 +23,6 @@ from mustlink.graph.order import cuthill_mckee
 from mustlink.graph.weights import local_scales, neighbour_affinity
 from mustlink.neighbours import cell_search, knn_graph
 from mustlink.neighbours import exact as exact_module
-from mustlink.neighbours import search as search_module
 from mustlink.neighbours.bridges import bridging_edges
 from mustlink.neighbours.exact import drop_own, exact_neighbours
 from mustlink.observe import Recorder
@@ -175,8 +175,9 @@ def test_the_unit_of_points_is_no_part_of_their_graph(exponent, memory, dtype, m
     rng = np.random.default_rng(0)
     X = np.repeat(rng.standard_normal((300, 4)), rng.integers(1, 3, 300), axis=0).astype(dtype)
     far = np.ldexp(X, exponent)
-    for work in (search_module.BRUTE_WORK, 0.0) if memory else (search_module.BRUTE_WORK,):
-        monkeypatch.setattr(search_module, "BRUTE_WORK", work)
+    for searched in (False, True) if memory else (False,):
+        if searched:
+            monkeypatch.setattr(sizes, "compares_all", lambda *_, **__: False)
         for asked in ({}, {"weights": "gaussian"}, {"weights": "gaussian", "sigma": 0.5}):
             how = {"random_state": 0, "memory": memory, "duplicates": "merge"}
             one = knn_graph(X, 8, **how, **asked)
@@ -206,7 +207,7 @@ def test_points_of_many_columns_are_compared_by_few_rows(monkeypatch):
 
 @pytest.mark.slow  # pynndescent compiles for 45 s
 def test_descent_is_the_same_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("mustlink.neighbours.search.compares_all", lambda *_: False)
+    monkeypatch.setattr("mustlink.cost.neighbour_graph.compares_all", lambda *_, **__: False)
     X, _ = cases.blobs(np.random.default_rng(3), 5000, 6, d=10, duplicates=60)
     first, again = (
         knn_graph(X, 10, random_state=5, n_jobs=jobs, search="descent") for jobs in (1, 2)
@@ -238,7 +239,7 @@ def test_brute_does_not_import_the_compiler():
 
 
 def test_many_points_are_the_same_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("mustlink.neighbours.search.BRUTE_WORK", 0.0)
+    monkeypatch.setattr("mustlink.cost.neighbour_graph.compares_all", lambda *_, **__: False)
     X, _ = cases.blobs(np.random.default_rng(3), 5000, 6, d=10, duplicates=60)
     recorder = Recorder()
     first = knn_graph(X, 10, random_state=5, n_jobs=1, observer=recorder)
@@ -260,8 +261,8 @@ def test_many_points_are_the_same_for_any_number_of_threads(monkeypatch):
 
 
 def test_low_recall_is_said(monkeypatch):
-    monkeypatch.setattr(cell_search, "measured_recall", lambda *_: 0.5)
-    monkeypatch.setattr(search_module, "BRUTE_WORK", 0.0)
+    monkeypatch.setattr(cell_search, "_recall", lambda *_: 0.5)
+    monkeypatch.setattr("mustlink.cost.neighbour_graph.compares_all", lambda *_, **__: False)
     recorder = Recorder()
     g = knn_graph(np.random.default_rng(0).random((4500, 6)), 5, observer=recorder)
     assert g.info["recall"] == 0.5

@@ -15,7 +15,6 @@ import scipy.sparse as sp
 import mustlink as ml
 from cases import planted_graph
 from mustlink.errors import InputError
-from mustlink.neighbours.reach import ReachKey
 from mustlink.preparation.fitted import Fitted
 from mustlink_io.commands import cli
 from mustlink_io.formats import stream
@@ -391,21 +390,6 @@ def test_a_preparation_that_cannot_be_is_damage(tmp_path):
         est.prepared_by(one).save(tmp_path / "m.h5")
         with pytest.raises(InputError, match="damaged: _preparation"):
             ml.load(tmp_path / "m.h5")
-
-
-@pytest.mark.parametrize("wrong", [-1.0, np.inf])
-def test_lists_that_cannot_be_are_damage(tmp_path, wrong):
-    X, truth = blobs()
-    est = fitted("CSP", X, known(truth, 0))
-    reach = est.graph_.derived.find(ReachKey(None))
-    est.save(tmp_path / "m.h5")
-    back = ml.load(tmp_path / "m.h5")
-    assert same(back.graph_.derived.find(ReachKey(None)).last, reach.last)
-    assert same(back.add(X[:20] + 0.1).labels_, est.add(X[:20] + 0.1).labels_)
-    est.graph_.derived.find(ReachKey(None)).scale[3] = wrong
-    est.save(tmp_path / "m.h5")
-    with pytest.raises(InputError, match="damaged: how far lists go"):
-        ml.load(tmp_path / "m.h5")
 
 
 def test_a_graph_that_cannot_be_is_damage(tmp_path):

@@ -11,7 +11,7 @@ from mustlink.kernels import tiles
 @pytest.mark.parametrize("shape", [(16, 8), (8, 4), (4, 4)])
 def test_a_bit_for_everyone_who_is_near(monkeypatch, shape):
     monkeypatch.setattr(tiles, "_shape", lambda: shape)
-    near_tile = nb.extending.intrinsic(tiles._typed)
+    near_tile = nb.extending.intrinsic(tiles._typed_near)
 
     @nb.njit
     def run(queries, panels, own, reach, lower, upper, masks):

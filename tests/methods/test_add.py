@@ -11,8 +11,8 @@ from mustlink.eigen import grown_vectors
 from mustlink.eigen.grown_vectors import extend_vectors
 from mustlink.eigen.solver import PairsKey, laplacian_of, smallest_pairs, smoothest
 from mustlink.errors import InputError
-from mustlink.neighbours import joined_points as joining
-from mustlink.neighbours.joined_points import joined_points
+from mustlink.neighbours import new_points as joining
+from mustlink.neighbours.new_points import joined_points
 from mustlink.workspace import Workspace
 
 
@@ -59,16 +59,6 @@ def test_a_joined_graph_is_that_of_its_slow_twin(weights):
     assert found.rows is None
     assert found.weights is None
     assert found.info["added"] == 30
-
-
-def test_what_the_search_knew_of_lists_is_what_edges_tell():
-    X, _ = blobs(150)
-    kept = ml.knn_graph(X[:90], 10, random_state=0)
-    bare = ml.Graph(kept.affinity, kept.info)
-    for a, b in ((90, 120), (120, 135), (135, 150)):  # nodes that new ones came near to, too
-        kept, bare = (joined_points(graph, X[:a], X[a:b]) for graph in (kept, bare))
-        np.testing.assert_allclose(kept.affinity.toarray(), bare.affinity.toarray(), atol=1e-6)
-        bare = ml.Graph(bare.affinity, bare.info)
 
 
 def test_units_of_points_do_not_count():

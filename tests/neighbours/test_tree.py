@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from mustlink.cost.neighbour_plan import knn_plan
+from mustlink.cost.neighbour_graph import knn_plan
 from mustlink.neighbours import knn_graph
-from mustlink.neighbours.points_by_rows import single_precision
-from mustlink.neighbours.search import Search
+from mustlink.neighbours.points_by_rows import scaled_points
+from mustlink.neighbours.search import neighbour_lists
 from mustlink.observe import Recorder
 
 
@@ -25,7 +25,7 @@ def test_the_graph_is_that_of_all_pairs(monkeypatch, d):
     X = 3 + towns(np.random.default_rng(d), 1500, d)
     X[:, 0] += 0.01 * np.random.default_rng(9).random(1500)  # no ties, of which any may be named
     exact = knn_graph(X, 8, random_state=0)
-    monkeypatch.setattr("mustlink.neighbours.search.BRUTE_WORK", 0.0)
+    monkeypatch.setattr("mustlink.cost.neighbour_graph.compares_all", lambda *_, **__: False)
     for jobs in (1, 3):
         found = knn_graph(X, 8, random_state=0, n_jobs=jobs)
         assert (exact.info["method"], found.info["method"]) == ("brute", "tree")
@@ -36,9 +36,9 @@ def test_the_graph_is_that_of_all_pairs(monkeypatch, d):
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_lengths_are_those_of_all_pairs(metric):
-    X = single_precision(3 + towns(np.random.default_rng(4), 900, 3), metric)
-    looked = Search(7, 0, 2, Recorder(), 500, replace(knn_plan(900, 3, 7, None), method="tree"))
-    indices, lengths, _ = looked.lists(X)
+    X = scaled_points(3 + towns(np.random.default_rng(4), 900, 3), metric)[0]
+    plan = replace(knn_plan(900, 3, 7, None), method="tree")
+    indices, lengths, _ = neighbour_lists(X, 7, plan, 0, Recorder(), n_jobs=2)
     gaps = np.linalg.norm(X[:, None].astype(float) - X, axis=2)
     assert_allclose(lengths, gaps[np.arange(900)[:, None], indices], rtol=1e-5)
     assert not np.any(indices == np.arange(900)[:, None])
@@ -47,7 +47,7 @@ def test_lengths_are_those_of_all_pairs(metric):
 
 
 def test_copies_are_each_others_neighbours(monkeypatch):
-    monkeypatch.setattr("mustlink.neighbours.search.BRUTE_WORK", 0.0)
+    monkeypatch.setattr("mustlink.cost.neighbour_graph.compares_all", lambda *_, **__: False)
     X = towns(np.random.default_rng(0), 3000, 2).astype(np.float32)
     W = knn_graph(X, 6, random_state=0, connect=False).affinity
     _, kind, many = np.unique(X, axis=0, return_inverse=True, return_counts=True)
@@ -60,7 +60,7 @@ def test_a_budget_that_holds_no_tree_is_kept(tmp_path):
     n, k = 10**6, 15
     least = knn_plan(n, 2, k, 1 << 62).least
     tight, ample = knn_plan(n, 2, k, least), knn_plan(n, 2, k, 4 * 10**9)
-    assert (tight.method, ample.method) == ("stored cells", "tree")
+    assert (tight.method, ample.method) == ("cells", "tree")
     assert tight.peak_bytes <= least
     assert ample.layout is None
     assert knn_plan(n, 6, k, None).method == "cells"

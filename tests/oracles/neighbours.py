@@ -12,32 +12,6 @@ def smallest(products, norms, k):
     return np.take_along_axis(D, order, axis=1), order
 
 
-def listed_nearest(X, lists, k):
-    """The k nearest of each node's listed others by one sort per node, -1 where there are fewer."""
-    X = np.asarray(X, dtype=np.float64)
-    out = np.full((len(X), k), -1)
-    for i, others in enumerate(lists):
-        order = sorted((float(((X[i] - X[j]) ** 2).sum()), j) for j in set(others) - {i})
-        for at, (_, j) in enumerate(order[:k]):
-            out[i, at] = j
-    return out
-
-
-def joined(X, lists, wide):
-    """Each node's nearest of its own list and of all whom it has met at some node.
-
-    At a node meet the `wide` first of its list and all who name it.
-    """
-    n, k = lists.shape
-    near = [{int(j) for j in row if j >= 0} for row in lists]
-    found = [set(row) for row in near]
-    for m in range(n):
-        there = {int(j) for j in lists[m, :wide] if j >= 0} | {i for i in range(n) if m in near[i]}
-        for i in there:
-            found[i] |= there - {i}
-    return listed_nearest(X, found, k)
-
-
 def visited(X, owner, centres, reach, k):
     """Squared lengths (n, k) of the nearest of the own cell and of whom a visit brings together.
 

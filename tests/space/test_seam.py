@@ -33,7 +33,7 @@ SEE = {
     "methods/ncut.py": "sweeps over splitting values: cuts of the graph as given",
     "methods/link_methods.py": "makes the graph with constraints written into it",
     "neighbours/stored_knn.py": "none: an estimator's parameter, by name",
-    "neighbours/joined_points.py": "walks along edges, joins new ones to the graph",
+    "neighbours/new_points.py": "walks along edges, joins new points to the graph",
     "persistence/attributes.py": "none: a number of edges",
     "persistence/model.py": "writes the graph into a file",
     "propagate/cluster_kernel.py": "makes the graph of the nodes that count",

@@ -5,6 +5,7 @@ import sys
 import time
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -12,8 +13,6 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from mustlink.cost.neighbour_graph import cell_layout
-from mustlink.cost.stored_neighbours import StoredLayout
-from mustlink.neighbours import search as search_module
 from mustlink.neighbours.cell_search import cell_lists
 from mustlink.neighbours.points_by_rows import prepare
 from mustlink_io.commands import cli
@@ -36,7 +35,7 @@ def search(path, executor=None):
     """Neighbours of the points in a file, in blocks so small that tasks are many."""
     with h5py.File(path, "r") as file:
         rows = prepare(file["points"], "euclidean")
-        sizes = StoredLayout(cell_layout(*rows.shape, 9), 300, 1000, 1000)
+        sizes = replace(cell_layout(*rows.shape, 9), block=300, chunk=1000, rows=1000)
         rng = np.random.default_rng(1)
         how = {"sample": 100, "folder": path.parent, "executor": executor}
         return cell_lists(rows, 9, rng, sizes, **how)
@@ -87,7 +86,7 @@ def test_a_scheduler_that_ends_is_one_line(points, capsys, monkeypatch):
             done.set_exception(CancelledError())
             return done
 
-    monkeypatch.setattr(search_module, "BRUTE_WORK", 1.0)
+    monkeypatch.setattr("mustlink.cost.neighbour_graph.compares_all", lambda *_, **__: False)
     monkeypatch.setattr(dask_cluster, "executor_of", lambda *_: nullcontext(Gone()))
     assert cli.run(["graph", str(points), "-o", str(points.parent / "g.h5"), "--quiet"]) == 1
     err = capsys.readouterr().err.strip()
@@ -117,7 +116,7 @@ def test_nothing_imports_dask_before_it_is_asked_for():
 
 
 def test_labels_are_spread_over_neighbours_that_workers_found(points, monkeypatch):
-    monkeypatch.setattr(search_module, "BRUTE_WORK", 1.0)
+    monkeypatch.setattr("mustlink.cost.neighbour_graph.compares_all", lambda *_, **__: False)
     with h5py.File(points) as file:
         kinds = np.clip(np.round(file["points"][:].mean(axis=1) / 4), 0, 2).astype(int)
     known = np.where(np.arange(6000) % 300 == 0, kinds, -1)

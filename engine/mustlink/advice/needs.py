@@ -7,12 +7,10 @@ from typing import Any
 
 from mustlink.advice.observations import Seen
 from mustlink.cost.method_cost import Given, Size, home_for
-from mustlink.cost.neighbour_graph import SYMMETRIC
-from mustlink.cost.neighbour_plan import knn_plan
+from mustlink.cost.neighbour_graph import SYMMETRIC, knn_plan
 from mustlink.cost.process_memory import size_text
 from mustlink.estimator import GraphEstimator
 from mustlink.names import estimator_of
-from mustlink.neighbours.search import compares_all
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,7 @@ def needs(seen: Seen, method: str, parameters: dict[str, Any]) -> Needs:
         return Needs(cost.of_given().peak(size, single=False, usual=True), least)
     k = min(estimator.n_neighbors, max(n - 1, 1))
     size, given = Size(n, int(SYMMETRIC * n * k)), Given(n, 0, seen.d, k, n)
-    small = compares_all(n, seen.d, k)
-    free = knn_plan(n, seen.d, k, None, held=given.points, small=small)
+    free = knn_plan(n, seen.d, k, None, held=given.points)
     solving = given.points + cost.peak(size, single=False, usual=True)
     return Needs(max(free.peak_bytes, solving), home_for(None, cost, given).least)
 

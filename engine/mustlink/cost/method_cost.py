@@ -14,10 +14,9 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from mustlink.cost.neighbour_graph import MOST_SYMMETRIC, SYMMETRIC
-from mustlink.cost.neighbour_plan import knn_plan
+from mustlink.cost.neighbour_graph import MOST_SYMMETRIC, SYMMETRIC, knn_plan, stored_knn_plan
 from mustlink.cost.process_memory import PROGRAM, size_text
-from mustlink.cost.stored_neighbours import stored_knn_plan
+from mustlink.cost.rates import width_of
 from mustlink.errors import InputError
 
 RESERVE = 130 * 10**6  # bytes that compiling kernels takes at their first use, the first time ever
@@ -50,11 +49,6 @@ class Stage(NamedTuple):
 def entry_bytes(single: bool) -> int:
     """Bytes of a stored number."""
     return 4 if single else 8
-
-
-def width_of(columns: int) -> int:
-    """Columns computed that so many converge, see `eigen.nested_iteration.guard`."""
-    return max(columns + 3, int(1.2 * columns))
 
 
 # ------------------------------------------------------------------------------ in memory

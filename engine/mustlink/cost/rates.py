@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mustlink.cost.method_cost import Size, width_of
+if TYPE_CHECKING:
+    from mustlink.cost.method_cost import Size
 
 START = 1.5  # seconds until the program has loaded
 # Seconds for a million of what is named, in memory and on disk, measured: see bench/plans.py.
@@ -54,6 +56,56 @@ _SMOOTH_STEPS = 5  # that smooth vectors usually take, their start included
 def duration(stage: str, amount: float, *, on_disk: bool = False) -> float:
     """Seconds of a stage for so much of what its rate is for."""
     return RATES[stage][on_disk] * amount / 1e6
+
+
+# Microseconds of a product, more for each of its coordinates, and of a list; comparisons at most.
+_OF_VISIT, _OF_COORDINATE, _LISTED, _MOST = 1e-3, 1.5e-5, 6.0, 20_000
+_SAMPLED = 500  # nodes whose neighbours are known
+_FILLED = 32  # coordinates that points fill at most, beyond which they repeat each other
+_CELLS_BEGIN, _TREE_BEGINS = 1.85, 0.154  # seconds until their kernels are loaded
+
+
+def neighbour_seconds(method: str, n: int, d: int, k: int) -> float:
+    """A search for k neighbours of n points of d coordinates, by the method of its plan."""
+    if method == "brute":
+        return duration("brute", n * n * (d + 130.0) / 130.0)
+    if method == "tree":
+        return duration("tree", _tree_work(n, d, k))
+    return duration("cells", cells_work(n, d, k), on_disk=method != "cells")
+
+
+def compares_all(n: int, d: int, k: int, *, tree: bool) -> bool:
+    """Whether all pairs are compared: while that takes no longer than loading another search does.
+
+    A fixed rule: same seed, same graph. `tree`: the other search is a k-d tree. Up to about 19,000
+    points of 32 coordinates, 6,000 of 3.
+    """
+    late = _TREE_BEGINS if tree else _CELLS_BEGIN
+    return neighbour_seconds("brute", n, d, k) <= late or k >= n // 4
+
+
+def cells_work(n: int, d: int, k: int) -> float:
+    """Microseconds of one core at 3 GHz that the search by cells takes, good to a factor of 2.
+
+    A point of d broadly filled coordinates visits members of other cells in proportion to d and to
+    the fifth root of the points. Its cell costs next to nothing, being found by groups of centres.
+    """
+    product = _OF_VISIT + _OF_COORDINATE / 2 * d
+    visited = min(_MOST, 12.0 * min(d, _FILLED) * n**0.2, n)
+    return n * (product * (2 * _SAMPLED + visited) + _LISTED * k / 15)
+
+
+def _tree_work(n: int, d: int, k: int) -> float:
+    """Microseconds of one core at 3 GHz that the search by a k-d tree takes, for d <= 5.
+
+    Measured on 10⁵ points that fill their coordinates; those in narrow towns take half of it.
+    """
+    return n * (0.5 + 0.04 * d**3) * (0.4 + 0.6 * k / 15) * float(np.log2(n)) / 17
+
+
+def width_of(columns: int) -> int:
+    """Columns computed that so many converge, see `eigen.nested_iteration.guard`."""
+    return max(columns + 3, int(1.2 * columns))
 
 
 def step_work(size: Size, columns: int) -> float:

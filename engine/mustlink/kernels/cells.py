@@ -21,16 +21,13 @@ _FAST = {"reassoc", "contract", "nsz", "nnan"}  # lists begin with Inf
 class Cells(NamedTuple):
     """Points (n, d) cell by cell, the cells' centres (C, d), and bounds (C + 1,).
 
-    `sizes` (n,) are |x - centre|². `panels` are those of all cells one after the other, (d, 32)
-    each, and `firsts` (C,) the first of every cell; they are empty where d is large.
+    `sizes` (n,) are |x - centre|².
     """
 
     points: Any
     centres: Any
     starts: Any
     sizes: Any
-    panels: Any
-    firsts: Any
 
 
 class Visits(NamedTuple):
@@ -42,10 +39,11 @@ class Visits(NamedTuple):
 
 
 @nb.njit(cache=True, nogil=True)
-def panels_of(cells: Cells, cell: int, out: Any, at: int) -> None:
-    """Write the panels of a cell to `out` from place `at` on; what is left of the last is 0."""
+def panels_of(cells: Cells, cell: int, out: Any) -> None:
+    """Write the panels (d, 32) of a cell to `out`; what is left of the last is 0."""
     a, b = cells.starts[cell], cells.starts[cell + 1]
     points, centres, d = cells.points, cells.centres, cells.points.shape[1]
+    at = 0
     for first in range(a, b, WIDE):
         count = min(WIDE, b - first)
         panel = out[at : at + WIDE * d].reshape(d, WIDE)
@@ -60,13 +58,11 @@ def panels_of(cells: Cells, cell: int, out: Any, at: int) -> None:
 
 @nb.njit(cache=True, nogil=True)
 def prepare(cells: Cells, first: int, stop: int) -> None:
-    """Fill the sizes of the members of the cells first:stop, and their panels where they are."""
-    points, centres, sizes, d = cells.points, cells.centres, cells.sizes, cells.points.shape[1]
+    """Fill the sizes of the members of the cells first:stop."""
+    points, centres, sizes = cells.points, cells.centres, cells.sizes
     for cell in range(first, stop):
         for i in range(cells.starts[cell], cells.starts[cell + 1]):
             sizes[i] = squared_gap(points, i, centres, cell)
-        if cells.panels.size:
-            panels_of(cells, cell, cells.panels, cells.firsts[cell] * WIDE * d)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -168,8 +164,8 @@ class Desk(NamedTuple):
 
     `queries` (q, d) lie about the cell's centre; a point of the cell is near where its product
     with one is at least `own` (q,) + min(`lower` - `reach`, `upper`), of which `masks` have a bit
-    each; `rows` and `places` are who is. `panels` are the cell's where it has none of its own,
-    `members` lie about its centre. `nodes` are who is to be compared, `products` any numbers.
+    each; `rows` and `places` are who is. `panels` and `members` of the cell lie about its centre.
+    `nodes` are who is to be compared, `products` any numbers.
     """
 
     queries: Any
@@ -186,18 +182,15 @@ class Desk(NamedTuple):
     nodes: Any
 
 
-def desk_for(largest: int, d: int, cells: int, held: bool) -> Desk:
-    """A desk for cells of up to `largest` members, members of so many cells compared with one.
-
-    Panels are held with the cells, or made here.
-    """
+def desk_for(largest: int, d: int, cells: int) -> Desk:
+    """A desk for cells of up to `largest` members, members of so many cells compared with one."""
     single = np.float32
     wide = -(-largest // WIDE) * WIDE
     return Desk(
         np.empty((_QUERIES, d), single),
         np.empty(_QUERIES, single),
         np.empty(_QUERIES, single),
-        np.empty(0 if held else wide * d, single),
+        np.empty(wide * d, single),
         np.empty(wide, single),
         np.empty(wide, single),
         np.empty(_QUERIES * wide // 64, np.uint64),
@@ -304,10 +297,8 @@ def _against(cells: Cells, lists: Nearest, desk: Desk, nodes: Any, cell: int) ->
     for j in range(wide):
         lower[j] = share * sizes[first + j]
         upper[j] = lower[j] - half * limits[first + j]
-    panels, at = cells.panels, cells.firsts[cell] * WIDE * d
-    if panels.size == 0:
-        panels, at = desk.panels, 0
-        panels_of(cells, cell, panels, 0)
+    panels = desk.panels
+    panels_of(cells, cell, panels)
     for start in range(0, nodes.size, _QUERIES):
         some = nodes[start : start + _QUERIES]
         _gather(points, cells.centres, cell, limits, some, queries, own, reach)
@@ -315,7 +306,7 @@ def _against(cells: Cells, lists: Nearest, desk: Desk, nodes: Any, cell: int) ->
         for p in range(count):
             for g in range(groups):
                 near_tile(
-                    queries, g, panels, at + p * WIDE * d, d, own, reach,
+                    queries, g, panels, p * WIDE * d, d, own, reach,
                     lower, upper, p, masks, (p * groups + g) * TALL // 2,
                 )  # fmt: skip
         near = _found(masks[: count * groups * TALL // 2], groups, some, rows, places)
@@ -389,12 +380,12 @@ def go_on(
     and r from the nearest it has met, none that is nearer lies |x - a| + r from a or farther.
     """
     d = X.shape[1]
-    x = np.empty(d, np.float32)
+    x = np.empty((1, d), np.float32)
     for i in range(first, stop):
         for c in range(d):
-            x[c] = X[i, c] - middle[c]
+            x[0, c] = X[i, c] - middle[c]
         best = found[i]
-        least = _squared(x, at[best])
+        least = squared_gap(x, 0, at, best)
         while True:
             a = best
             own = np.sqrt(least)
@@ -402,19 +393,10 @@ def go_on(
             for s in range(around.shape[1]):
                 if gaps[a, s] >= bound:
                     break
-                value = _squared(x, at[around[a, s]])
+                value = squared_gap(x, 0, at, around[a, s])
                 if value < least:
                     least, best = value, around[a, s]
                     bound = own + np.sqrt(value)
             if best == a:
                 break
         found[i], squared[i] = best, least
-
-
-@nb.njit(cache=True, nogil=True, fastmath=_FAST_CENTRES)
-def _squared(x: Any, y: Any) -> Any:
-    total = np.float32(0.0)
-    for c in range(x.size):
-        gap = x[c] - y[c]
-        total += gap * gap
-    return total

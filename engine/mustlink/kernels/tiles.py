@@ -8,6 +8,7 @@ reached a tenth of its speed on such shapes, and its callers waited for each oth
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numba as nb
@@ -47,56 +48,77 @@ def _emit_tile(context: Any, builder: Any, signature: Any, arguments: Any) -> An
     )
     lanes = _lanes(kinds[0].dtype)
     vector = ir.VectorType(context.get_data_type(kinds[0].dtype), lanes)
-    nowhere, left = ir.Constant(vector, ir.Undefined), ir.Constant(_LANE, 0)
-    everywhere = ir.Constant(ir.VectorType(_LANE, lanes), [0] * lanes)
-    bytes_each = kinds[0].dtype.bitwidth // 8
 
     def pointer(data: Any, place: Any, right: int) -> Any:
-        place = builder.add(place, ir.Constant(_WORD, right * lanes))
-        return builder.bitcast(builder.gep(data, [place]), vector.as_pointer())
+        return _vector(builder, data, builder.add(place, ir.Constant(_WORD, right * lanes)), vector)
 
     def times(step: Any, t: int) -> Any:
         return builder.mul(step, ir.Constant(_WORD, t))
+
+    def term(k: Any) -> Iterator[tuple[Any, list[Any]]]:
+        row = builder.add(b_at, builder.mul(k, b_down))
+        wide = [_loaded(builder, pointer(b, row, right)) for right in (0, 1)]
+        first = builder.add(at, builder.mul(k, down))
+        for t in range(_HIGH):
+            yield builder.load(builder.gep(a, [builder.add(first, times(across, t))])), wide
 
     targets = [
         pointer(out, builder.add(out_at, times(out_down, t)), right)
         for t in range(_HIGH)
         for right in (0, 1)
     ]
-    before = [builder.load(target, align=bytes_each) for target in targets]
-    start = builder.block
-    body, done = (builder.append_basic_block(name) for name in ("sums", "written"))
-    builder.cbranch(builder.icmp_signed(">", count, ir.Constant(_WORD, 0)), body, done)
+    sums = _summed(builder, count, [_loaded(builder, target) for target in targets], term)
+    for value, target in zip(sums, targets, strict=True):
+        builder.store(value, target, align=_bytes(vector))
+    return context.get_dummy_value()
 
+
+def _summed(builder: Any, count: Any, begin: list[Any], term: Any) -> list[Any]:
+    """Vectors `begin` plus the sum over k < count of number × vector, each of two, by `term(k)`."""
+    start, vector = builder.block, begin[0].type
+    body, done = (builder.append_basic_block(name) for name in ("sums", "summed"))
+    builder.cbranch(builder.icmp_signed(">", count, ir.Constant(_WORD, 0)), body, done)
     builder.position_at_end(body)
-    k, held = builder.phi(_WORD), [builder.phi(vector) for _ in targets]
-    row = builder.add(b_at, builder.mul(k, b_down))
-    wide = [builder.load(pointer(b, row, right), align=bytes_each) for right in (0, 1)]
-    first = builder.add(at, builder.mul(k, down))
-    found = []
-    for t in range(_HIGH):
-        one = builder.load(builder.gep(a, [builder.add(first, times(across, t))]))
-        one = builder.insert_element(nowhere, one, left)
-        one = builder.shuffle_vector(one, nowhere, everywhere)
-        for right in (0, 1):
-            term = builder.fmul(one, wide[right], flags=["contract"])
-            found.append(builder.fadd(held[2 * t + right], term, flags=["contract"]))
+    k, held = builder.phi(_WORD), [builder.phi(vector) for _ in begin]
+    found: list[Any] = []
+    for number, both in term(k):
+        one = _everywhere(builder, number, vector)
+        for x in both:
+            product = builder.fmul(one, x, flags=["contract"])
+            found.append(builder.fadd(held[len(found)], product, flags=["contract"]))
     following = builder.add(k, ir.Constant(_WORD, 1))
     builder.cbranch(builder.icmp_signed("<", following, count), body, done)
     k.add_incoming(ir.Constant(_WORD, 0), start)
     k.add_incoming(following, body)
-    for node, old, new in zip(held, before, found, strict=True):
-        node.add_incoming(old, start)
-        node.add_incoming(new, body)
-
     builder.position_at_end(done)
-    written = [builder.phi(vector) for _ in targets]
-    for node, old, new in zip(written, before, found, strict=True):
-        node.add_incoming(old, start)
-        node.add_incoming(new, body)
-    for node, target in zip(written, targets, strict=True):
-        builder.store(node, target, align=bytes_each)
-    return context.get_dummy_value()
+    sums = [builder.phi(vector) for _ in begin]
+    for node in (held, sums):
+        for one, old, new in zip(node, begin, found, strict=True):
+            one.add_incoming(old, start)
+            one.add_incoming(new, body)
+    return sums
+
+
+def _everywhere(builder: Any, number: Any, vector: Any) -> Any:
+    """A number in all lanes of a vector."""
+    nowhere = ir.Constant(vector, ir.Undefined)
+    lanes = ir.Constant(ir.VectorType(_LANE, vector.count), [0] * vector.count)
+    one = builder.insert_element(nowhere, number, ir.Constant(_LANE, 0))
+    return builder.shuffle_vector(one, nowhere, lanes)
+
+
+def _vector(builder: Any, data: Any, place: Any, vector: Any) -> Any:
+    """Where the vector of numbers from a place on is."""
+    return builder.bitcast(builder.gep(data, [place]), vector.as_pointer())
+
+
+def _loaded(builder: Any, pointer: Any) -> Any:
+    return builder.load(pointer, align=_bytes(pointer.type.pointee))
+
+
+def _bytes(vector: Any) -> int:
+    """Of a number of it, to which vectors are aligned."""
+    return 8 if isinstance(vector.element, ir.DoubleType) else 4
 
 
 def _typed_eight(typing: Any, X: Any, i: Any, c: Any, Y: Any, j: Any, d: Any) -> Any:
@@ -218,16 +240,13 @@ def combine(
     _combined(_three(V), padded, _ROWS, lanes, out, beside)
 
 
-# --- Eight points against 32 others: products in vector registers, of which only a bit is writt
+# --- Eight points against 32 others: products in vector registers, of which only a bit is written
 #
 # A product by BLAS writes all numbers to memory, where those who are near are looked for: that
-# takes
-# longer than the product. Here sums stay in registers until they are compared with their bounds.
+# takes longer than the product. Here sums stay in registers until they are compared with bounds.
 
 
 TALL, WIDE = 8, 32  # queries and points of a tile
-_NEAR_WORD, _NEAR_LANE, _BIT = ir.IntType(64), ir.IntType(32), ir.IntType(1)
-_NUMBER = ir.FloatType()
 
 
 def _shape() -> tuple[int, int]:
@@ -238,7 +257,7 @@ def _shape() -> tuple[int, int]:
     return (8, 4) if features.get("avx") else (4, 4)
 
 
-def _typed(
+def _typed_near(
     typing: Any, queries: Any, g: Any, panels: Any, at: Any, d: Any, own: Any, reach: Any,
     lower: Any, upper: Any, p: Any, masks: Any, place: Any,
 ) -> Any:  # fmt: skip
@@ -246,113 +265,81 @@ def _typed(
     signature = types.void(
         queries, word, panels, word, word, own, reach, lower, upper, word, masks, word
     )
-    return signature, _emit
+    return signature, _emit_near
 
 
-def _emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    def pointer(k: int, *offset: Any) -> Any:
+def _emit_near(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def pointer(k: int, offset: Any) -> Any:
         data = context.make_array(signature.args[k])(context, builder, arguments[k]).data
-        for one in offset:
-            data = builder.gep(data, [one])
-        return data
+        return builder.gep(data, [offset])
+
+    def constant(number: int) -> Any:
+        return ir.Constant(_WORD, number)
 
     g, at, d, p, place = (arguments[k] for k in (1, 3, 4, 9, 11))
-    tall, wide = ir.Constant(_NEAR_WORD, TALL), ir.Constant(_NEAR_WORD, WIDE)
-    queries = pointer(0, builder.mul(builder.mul(g, tall), d))
-    panels = pointer(2, at)
-    own, reach = (pointer(k, builder.mul(g, tall)) for k in (5, 6))
-    lower, upper = (pointer(k, builder.mul(p, wide)) for k in (7, 8))
+    first, right = builder.mul(g, constant(TALL)), builder.mul(p, constant(WIDE))
+    queries, panels = pointer(0, builder.mul(first, d)), pointer(2, at)
+    own, reach, lower, upper = (
+        pointer(5, first),
+        pointer(6, first),
+        pointer(7, right),
+        pointer(8, right),
+    )
     masks = pointer(10, place)
     lanes, rows = _shape()
+    vector = ir.VectorType(ir.FloatType(), lanes)
+    zero = ir.Constant(vector, [0.0] * lanes)
+
+    def number(data: Any, row: int) -> Any:
+        return builder.load(builder.gep(data, [constant(row)]))
+
+    def both(data: Any, column: int) -> list[Any]:
+        places = (constant(column), constant(column + lanes))
+        return [_loaded(builder, _vector(builder, data, one, vector)) for one in places]
+
     found: list[list[Any]] = [[] for _ in range(TALL)]
     for column in range(0, WIDE, 2 * lanes):
         for row in range(0, TALL, rows):
-            block = _Block(builder, lanes, rows, queries, panels, row, column)
-            for r, hits in enumerate(block.near(d, own, reach, lower, upper)):
-                found[row + r] += hits
+            some = range(row, row + rows)
+
+            def term(c: Any, column: int = column, some: range = some) -> Any:
+                points = both(builder.gep(panels, [builder.mul(c, constant(WIDE))]), column)
+                query = builder.gep(queries, [c])
+                for r in some:
+                    yield builder.load(builder.gep(query, [builder.mul(d, constant(r))])), points
+
+            begin = [
+                builder.fsub(zero, _everywhere(builder, number(own, r), vector))
+                for r in some
+                for _ in range(2)
+            ]
+            sums = iter(_summed(builder, d, begin, term))
+            for r in some:  # product - own >= min(lower - reach, upper)
+                far = _everywhere(builder, number(reach, r), vector)
+                for low, there in zip(both(lower, column), both(upper, column), strict=True):
+                    here = builder.fsub(low, far)
+                    bound = builder.select(builder.fcmp_ordered("<", here, there), here, there)
+                    found[r].append(builder.fcmp_ordered(">=", next(sums), bound))
     for pair in range(TALL // 2):
-        word = ir.Constant(_NEAR_WORD, 0)
-        for n, bits in enumerate(found[2 * pair] + found[2 * pair + 1]):
-            part = builder.zext(builder.bitcast(bits, ir.IntType(lanes)), _NEAR_WORD)
-            word = builder.or_(word, builder.shl(part, ir.Constant(_NEAR_WORD, n * lanes)))
-        builder.store(word, builder.gep(masks, [ir.Constant(_NEAR_WORD, pair)]))
+        word = _packed(builder, found[2 * pair] + found[2 * pair + 1], lanes)
+        builder.store(word, builder.gep(masks, [constant(pair)]))
     return context.get_dummy_value()
 
 
-class _Block:
-    """Some rows of a tile times two vectors of its columns."""
-
-    def __init__(
-        self, builder: Any, lanes: int, rows: int, queries: Any, panels: Any, row: int, column: int
-    ) -> None:
-        self.builder, self.lanes, self.rows = builder, lanes, rows
-        self.queries, self.panels, self.row, self.column = queries, panels, row, column
-        self.vector = ir.VectorType(_NUMBER, lanes)
-
-    def number(self, data: Any, place: int) -> Any:
-        """A number in all lanes."""
-        builder = self.builder
-        x = builder.load(builder.gep(data, [ir.Constant(_NEAR_WORD, place)]))
-        nowhere = ir.Constant(self.vector, ir.Undefined)
-        everywhere = ir.Constant(ir.VectorType(_NEAR_LANE, self.lanes), [0] * self.lanes)
-        x = builder.insert_element(nowhere, x, ir.Constant(_NEAR_LANE, 0))
-        return builder.shuffle_vector(x, nowhere, everywhere)
-
-    def numbers(self, data: Any, v: int) -> Any:
-        """One of two vectors of numbers that follow each other."""
-        place = ir.Constant(_NEAR_WORD, self.column + v * self.lanes)
-        data = self.builder.gep(data, [place])
-        return self.builder.load(self.builder.bitcast(data, self.vector.as_pointer()), align=4)
-
-    def near(self, d: Any, own: Any, reach: Any, lower: Any, upper: Any) -> Any:
-        """Bits of every row, two vectors each: product - own >= min(lower - reach, upper)."""
-        builder = self.builder
-        zero = ir.Constant(self.vector, [0.0] * self.lanes)
-        begin = [builder.fsub(zero, self.number(own, self.row + r)) for r in range(self.rows)]
-        sums = self._sums(d, [x for x in begin for _ in range(2)])
-        for r in range(self.rows):
-            far = self.number(reach, self.row + r)
-            hits = []
-            for v in range(2):
-                here = builder.fsub(self.numbers(lower, v), far)
-                there = self.numbers(upper, v)
-                bound = builder.select(builder.fcmp_ordered("<", here, there), here, there)
-                hits.append(builder.fcmp_ordered(">=", sums[2 * r + v], bound))
-            yield hits
-
-    def _sums(self, d: Any, begin: list[Any]) -> list[Any]:
-        """Products of the rows with both vectors, added to `begin`."""
-        builder, before = self.builder, self.builder.block
-        body, done = (builder.append_basic_block(name) for name in ("coordinates", "summed"))
-        builder.branch(body)
-        builder.position_at_end(body)
-        c, sums = builder.phi(_NEAR_WORD), [builder.phi(self.vector) for _ in begin]
-        queries = builder.gep(self.queries, [c])
-        panels = builder.gep(self.panels, [builder.mul(c, ir.Constant(_NEAR_WORD, WIDE))])
-        both = [self.numbers(panels, v) for v in range(2)]
-        found = []
-        for r in range(self.rows):
-            row = builder.mul(d, ir.Constant(_NEAR_WORD, self.row + r))
-            q = self.number(builder.gep(queries, [row]), 0)
-            for v in range(2):
-                term = builder.fmul(q, both[v], flags=["contract"])
-                found.append(builder.fadd(sums[2 * r + v], term, flags=["contract"]))
-        following = builder.add(c, ir.Constant(_NEAR_WORD, 1))
-        builder.cbranch(builder.icmp_signed("<", following, d), body, done)
-        c.add_incoming(ir.Constant(_NEAR_WORD, 0), before)
-        c.add_incoming(following, body)
-        for node, first, after in zip(sums, begin, found, strict=True):
-            node.add_incoming(first, before)
-            node.add_incoming(after, body)
-        builder.position_at_end(done)
-        return found
+def _packed(builder: Any, bits: list[Any], lanes: int) -> Any:
+    """One word of the bits of vectors."""
+    word = ir.Constant(_WORD, 0)
+    for n, some in enumerate(bits):
+        part = builder.zext(builder.bitcast(some, ir.IntType(lanes)), _WORD)
+        word = builder.or_(word, builder.shl(part, ir.Constant(_WORD, n * lanes)))
+    return word
 
 
 # near_tile(queries, g, panels, at, d, own, reach, lower, upper, p, masks, place): eight queries
 # from row 8g on, (q, d), with the panel (d, 32) that begins at panels[at]. They are near where
 # q·p >= own + min(lower - reach, upper), `own` and `reach` of the queries, `lower` and `upper` of
 # the points 32p to 32p + 31. Each word of masks[place : place + 4] has the bits of two rows.
-near_tile: Any = intrinsic(_typed)
+near_tile: Any = intrinsic(_typed_near)
 
 
 def _lowest_typed(typing: Any, word: Any) -> Any:
@@ -360,7 +347,7 @@ def _lowest_typed(typing: Any, word: Any) -> Any:
 
 
 def _emit_lowest(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    return builder.cttz(arguments[0], ir.Constant(_BIT, 0))
+    return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
 
 
 lowest_bit: Any = intrinsic(_lowest_typed)

@@ -21,16 +21,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustlink.cost.neighbour_graph import Layout
 from mustlink.deadline import NEVER, Deadline
 from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels import nearest_lists, symmetric_lists
 from mustlink.kernels.cells import WORD, Cells, Desk, Nearest, Visits
-from mustlink.neighbours.cell_rows import CellRows, Held, InMemory, SomeLists, panels_of, ranges_of
-from mustlink.neighbours.cells import Borders, Team
+from mustlink.neighbours.cell_rows import (
+    CellRows,
+    Held,
+    InMemory,
+    Lists,
+    Scratch,
+    SomeLists,
+    Store,
+    ranges_of,
+)
+from mustlink.neighbours.cells import Borders, Groups, Sample, Team, known_neighbours
+from mustlink.neighbours.points_by_rows import Prepared
 
 _FEWEST, _MOST, _RUNS = 8, 32, 64  # cells of a run, and runs that leave work for many threads
 _CELLS = 16  # of a task
 _LISTS = 1 << 14  # lists of a task
+
+Measured = tuple[NDArray[np.float32], NDArray[np.float64]]
 
 
 def runs_of(count: int) -> int:
@@ -193,13 +206,11 @@ def compare(
 class Desks:
     """A desk for every thread, or `most` that threads wait for."""
 
-    def __init__(
-        self, largest: int, d: int, together: int, held: bool, team: Team, most: int = 64
-    ) -> None:
+    def __init__(self, largest: int, d: int, together: int, team: Team, most: int = 64) -> None:
         self._team = team
         self._free: queue.SimpleQueue[Desk] = queue.SimpleQueue()
         for _ in range(min(team.workers, most)):
-            self._free.put(cell_kernels.desk_for(largest, d, together, held))
+            self._free.put(cell_kernels.desk_for(largest, d, together))
 
     def each(self, task: Callable[[Desk, int, int], Any], count: int, step: int) -> None:
         """Run task(desk, a, b) on pieces a:b of `count`."""
@@ -219,55 +230,51 @@ class CellSearch:
 
     Known are, once they are found, `limits` (n,), the last squared lengths of the lists that the
     own cell has filled, the `mean` square of |x - centre| (C,), the `borders` that visits reach,
-    and `used` (C, A): by how many members of a cell each of those near it is visited. `chunk` is
-    how many members are read at a time beside a block, `desks` how many threads compare at most.
+    and `used` (C, A): by how many members of a cell each of those near it is visited, None where
+    one block is all. `chunk` is how many members are read at a time beside a block, 0: all; `desks`
+    how many threads compare at most.
     """
 
     mean: NDArray[np.float64]
     limits: NDArray[np.float32]
     borders: Borders
-    used: NDArray[np.int32]
+    used: NDArray[np.int32] | None = None
 
     def __init__(self, cells: CellRows, k: int, team: Team, chunk: int = 0, desks: int = 64):
-        self.cells, self.k, self.team, self.chunk = cells, k, team, chunk
+        self.cells, self.k, self.team = cells, k, team
+        self.chunk = chunk or cells.shape[0]
         self.counts = np.diff(cells.starts)
         self.together = runs_of(self.counts.size)
         largest, d = int(self.counts.max()), cells.shape[1]
-        self.desks = Desks(largest, d, self.together, Held.panelled(d), team, desks)
+        self.desks = Desks(largest, d, self.together, team, desks)
 
     def rows(self, some: slice) -> slice:
         """Nodes of some cells."""
         return slice(int(self.cells.starts[some.start]), int(self.cells.starts[some.stop]))
 
-    def within(
-        self, some: slice, held: Held | None = None
-    ) -> tuple[SomeLists, NDArray[np.float32], NDArray[np.float64]]:
+    def within(self, some: slice) -> tuple[SomeLists, Measured]:
         """Lists of some cells with the nearest of the own cell, their last squared lengths (m,).
 
         And the mean square of |x - centre| in every cell.
         """
-        cells = self.read(some, held)
+        cells = self.read(some)
         m = cells.sizes.size
         indices = np.full((m, self.k), -1, dtype=np.int32)
         squared = np.full((m, self.k), np.inf, dtype=np.float32)
-        limits = self.fill(cells, (indices, squared))
-        self.each_list(symmetric_lists.name_all, indices, self.rows(some).start)
-        return (indices, squared), limits, mean_squares(cells)
-
-    def fill(self, cells: Cells, lists: SomeLists) -> NDArray[np.float32]:
-        """Fill empty lists (m, l) with the nearest of the own cell; their last squared lengths."""
-        limits = np.full(cells.sizes.size, np.inf, dtype=np.float32)
-        found = Nearest(*lists, limits)
+        limits = np.full(m, np.inf, dtype=np.float32)
+        found = Nearest(indices, squared, limits)
         self.desks.each(
             lambda desk, a, b: cell_kernels.within(cells, found, desk, a, b),
             cells.starts.size - 1,
             _CELLS,
         )
-        return limits
+        self.each_list(symmetric_lists.name_all, indices, self.rows(some).start)
+        sums = np.add.reduceat(cells.sizes, cells.starts[:-1], dtype=np.float64)
+        return (indices, squared), (limits, np.asarray(sums / np.diff(cells.starts)))
 
-    def visits(self, some: slice, held: Held | None = None) -> NDArray[np.int32]:
+    def visits(self, some: slice) -> NDArray[np.int32]:
         """By how many members of some cells each of those near is visited, (c, A)."""
-        cells, all_near = self.read(some, held), self.near(some)
+        cells, all_near = self.read(some), self.near(some)
         visits = visits_of(all_near, self.counts[some])
         names, limits = np.arange(some.start, some.stop), self.limits[self.rows(some)]
         return mark(
@@ -288,21 +295,15 @@ class CellSearch:
         nearest_lists.order_ties(*lists)
 
     def read(self, some: slice, held: Held | None = None) -> Cells:
-        """Cells in memory, prepared."""
-        rows = self.rows(some)
-        if held is None:
-            held = Held(rows.stop - rows.start, 0, self.cells.shape[1])
-        cells = held.cells(self.cells.centres[some], self.counts[some])
-        self.cells.store.read(rows.start, cells.points)
-        held.prepare(cells, 0, self.team)
-        return cells
-
-    def everything(self) -> Cells:
-        """All cells of points in memory, prepared, with their panels; points are not copied."""
-        assert isinstance(self.cells.store, InMemory)
-        n, d = self.cells.shape
-        held = Held(n, int(panels_of(self.counts).sum()), d, self.cells.store.points)
-        cells = held.cells(self.cells.centres, self.counts)
+        """Cells in memory, prepared; points that are there are copied only to a place `held`."""
+        rows, store = self.rows(some), self.cells.store
+        if held is None and isinstance(store, InMemory):
+            held = Held(store.points[rows])
+            cells = held.cells(self.cells.centres[some], self.counts[some])
+        else:
+            held = held or Held.empty(rows.stop - rows.start, store.width)
+            cells = held.cells(self.cells.centres[some], self.counts[some])
+            store.read(rows.start, cells.points)
         held.prepare(cells, 0, self.team)
         return cells
 
@@ -318,24 +319,27 @@ def finish(
 
     They are given as their own cells have filled them. At the deadline they stay as they are.
     """
-    outward = search.near(some, search.used[some] > 0)
-    near = search.borders.near
-    coming = (near >= some.start) & (near < some.stop) & (search.used > 0)
-    coming[some] = False
-    a, slot = np.nonzero(coming)
-    inward = Visitors(a, near[a, slot], search.used[a, slot], search.borders.gaps[a, slot])
+    rows, near, used = search.rows(some), search.borders.near, search.used
+    if used is None:
+        outward = search.near(some)
+        inward = outward.some(slice(0))
+    else:
+        outward = search.near(some, used[some] > 0)
+        coming = (near >= some.start) & (near < some.stop) & (used > 0)
+        coming[some] = False
+        a, slot = np.nonzero(coming)
+        inward = Visitors(a, near[a, slot], used[a, slot], search.borders.gaps[a, slot])
     there = np.union1d(outward.b, inward.a)
     beyond = there[(there < some.start) | (there >= some.stop)]
-    rows, counts = search.rows(some), search.counts[beyond]
+    counts = search.counts[beyond]
     chunks = ranges_of(counts, search.chunk)
     largest = max((int(counts[one].sum()) for one in chunks), default=0)
-    panels = max((int(panels_of(counts[one]).sum()) for one in chunks), default=0)
-    own = search.counts[some]
-    held = Held(int(own.sum()) + largest, int(panels_of(own).sum()) + panels, search.cells.shape[1])
+    own = rows.stop - rows.start
+    held = Held.empty(own + largest, search.cells.shape[1]) if chunks else None
     cells = search.read(some, held)
     search.each_list(symmetric_lists.name_all, lists[0], -rows.start)
-    limits = np.full(rows.stop - rows.start + largest, -np.inf, dtype=np.float32)
-    limits[: rows.stop - rows.start] = search.limits[rows]
+    limits = np.full(own + largest, -np.inf, dtype=np.float32)
+    limits[:own] = search.limits[rows]
     words = words_of(inward, search.counts)
     room = max((int(words[beyond[one]].sum()) for one in chunks), default=0)
     block = _Block(search, some, cells, Nearest(*lists, limits), outward, room)
@@ -346,23 +350,12 @@ def finish(
             break
     else:
         for number, chunk in enumerate(chunks):
+            assert held is not None
             block.compare_with(beyond[chunk], inward, held)
             yield share * (2 + number)
             if deadline.is_over:
                 break
     search.settle(lists, rows.start)
-
-
-def search_all(search: CellSearch, cells: Cells, lists: SomeLists) -> Iterator[float]:
-    """Fill empty lists of all nodes, which are held, as their cells are: yields the share done."""
-    limits = search.fill(cells, lists)
-    yield 0.1
-    if search.counts.size == 1:
-        return
-    everything = slice(0, search.counts.size)
-    block = _Block(search, everything, cells, Nearest(*lists, limits), search.near(everything))
-    for done in block.compared():
-        yield 0.1 + 0.9 * done
 
 
 class _Block:
@@ -432,33 +425,70 @@ class _Block:
             sizes,
         )
         found = Nearest(self.found.indices, self.found.squared, limits)
-        self._one_sided(cells, found, visits, edges)
+        for _ in compare(cells, found, search.desks, visits, edges, search.together):
+            pass
         search.each_list(symmetric_lists.name_outside, found.indices, inside, nodes)
 
-    def _one_sided(
-        self, cells: Cells, found: Nearest, visits: Visits, edges: NDArray[np.int32]
-    ) -> None:
-        """Compare pairs of cells, the first of each in the block: a run of those by one thread."""
-        together = self.search.together
-        runs = edges[:, :2] // together
-        order = np.lexsort((runs[:, 1], runs[:, 0]))
-        edges, runs = edges[order], runs[order]
-        new = np.flatnonzero((np.diff(runs, axis=0) != 0).any(axis=1)) + 1
-        bounds = np.concatenate([[0], new, [len(edges)]])
-        heads = runs[bounds[:-1], 0] if len(edges) else runs[:0, 0]
-        firsts = np.append(np.unique(heads, return_index=True)[1], heads.size)
 
-        def task(desk: Desk, a: int, b: int) -> None:
-            for first, stop in pairwise(bounds[firsts[a] : firsts[b] + 1]):
-                cell_kernels.across(cells, found, desk, visits, edges[first:stop], together)
+class Passes:
+    """The steps of the search over all points, by threads of this process; in memory or on disk.
 
-        self.search.desks.each(task, firsts.size - 1, 1)
+    `tasks` has those of other processes. One step begins when the one before is over; its pieces
+    depend on each other in nothing, and each is yielded with the cells that it is of.
+    """
 
+    def __init__(self, sizes: Layout, team: Team, folder: Any = None) -> None:
+        self.sizes, self.team, self.folder = sizes, team, folder
+        self.at_once = not sizes.on_disk  # one block is all: who visits another need not be known
 
-def mean_squares(cells: Cells) -> NDArray[np.float64]:
-    """Mean of |x - centre|² in every cell."""
-    sums = np.add.reduceat(cells.sizes, cells.starts[:-1], dtype=np.float64)
-    return np.asarray(sums / np.diff(cells.starts))
+    def given(self, rows: Prepared) -> Prepared:
+        """The points, as those who make the passes can read them."""
+        return rows
+
+    def known(self, rows: Prepared, k: int, count: int, rng: np.random.Generator) -> Sample:
+        """True neighbours of some nodes."""
+        return known_neighbours(rows, k, count, rng, self.sizes, self.team.pool)
+
+    def cells(self, rows: Prepared, groups: Groups) -> Iterator[tuple[slice, NDArray[np.int32]]]:
+        """Yield some rows and the centres whose cells they are in."""
+        for some in groups.bounds(rows):
+            yield some, groups.cell(rows[some], self.team)
+
+    def store(self, n: int, d: int) -> Store:
+        """Where points lie in the order of the cells; raises InputError."""
+        if self.sizes.on_disk:
+            return Scratch(self.folder, n, d)
+        return InMemory(np.empty((n, d), dtype=np.float32))
+
+    def within(self, search: CellSearch, lists: Lists) -> Iterator[tuple[slice, Measured]]:
+        """Fill lists with the nearest of the own cell; what `CellSearch.within` measures."""
+        for some in search.cells.ranges(search.chunk):
+            found, measured = search.within(some)
+            lists.write(search.rows(some).start, *found)
+            del found
+            yield some, measured
+
+    def visits(self, search: CellSearch) -> Iterator[tuple[slice, NDArray[np.int32]]]:
+        """By how many each of the cells near is visited."""
+        for some in search.cells.ranges(search.chunk) if search.borders.near.size else []:
+            yield some, search.visits(some)
+
+    def finish(
+        self,
+        search: CellSearch,
+        lists: Lists,
+        deadline: Deadline,
+        advance: Callable[[float], None],
+    ) -> Iterator[tuple[slice, SomeLists]]:
+        """Finish all lists, of one block of cells at a time; at the deadline they are left."""
+        n = lists.shape[0]
+        for some in search.cells.ranges(self.sizes.block or n):  # of which one is held, never two
+            rows = search.rows(some)
+            found = lists.read(rows)
+            for done in finish(search, some, found, deadline):
+                advance((rows.start + (rows.stop - rows.start) * done) / n)
+            yield some, found
+            del found
 
 
 def _nodes(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.neighbour_graph import FEW, Layout
+from mustlink.cost.neighbour_graph import Layout
 from mustlink.kernels import cells as cell_kernels
 from mustlink.kernels.cells import Cells
-from mustlink.kernels.tiles import WIDE
 from mustlink.neighbours.cells import Groups, Team
 from mustlink.neighbours.points_by_rows import Prepared
 from mustlink.space.scratch_file import ScratchFile
@@ -23,18 +22,6 @@ from mustlink.space.scratch_file import ScratchFile
 _CELLS = 16  # of a task
 
 SomeLists = tuple[NDArray[np.int32], NDArray[np.float32]]  # (m, k): numbers, squared lengths
-
-
-class Store(Protocol):
-    """Where rows of `width` float32 coordinates are kept."""
-
-    width: int
-
-    def read(self, first: int, out: NDArray[np.float32]) -> None:
-        """Fill contiguous `out` (m, width) with the rows from `first` on."""
-
-    def write_many(self, places: NDArray[np.integer], rows: NDArray[np.float32]) -> None:
-        """Write rows (m, width) to ascending places (m,)."""
 
 
 class InMemory:
@@ -76,6 +63,9 @@ class Scratch:
             self._file.write(int(places[a]) * self._row, rows[a:b])
 
 
+Store = InMemory | Scratch
+
+
 class ListsFile:
     """Lists (n, k) of neighbours on disk: numbers, and squared lengths or what comes for them."""
 
@@ -101,6 +91,28 @@ class ListsFile:
     def revalue(self, first: int, values: NDArray[np.float32]) -> None:
         """Write the values of lists from `first` on anew."""
         self._values.write(first * self._row, values)
+
+
+class HeldLists:
+    """The same in memory; what is read is written in its place, and all at once if at all."""
+
+    def __init__(self, n: int, k: int) -> None:
+        self.shape = n, k
+
+    def read(self, rows: slice) -> SomeLists:
+        """Lists a:b."""
+        return self.indices[rows], self.values[rows]
+
+    def write(self, first: int, indices: NDArray[np.int32], values: NDArray[np.float32]) -> None:
+        """Take all lists, or write those from `first` on."""
+        if indices.shape == self.shape:
+            self.indices, self.values = indices, values
+        else:
+            rows = slice(first, first + indices.shape[0])
+            self.indices[rows], self.values[rows] = indices, values
+
+
+Lists = ListsFile | HeldLists
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,36 +216,28 @@ def lay_out(
 
 
 class Held:
-    """Room for points of some cells in memory, and their panels where coordinates are few."""
+    """Points of some cells in memory, or room for them."""
 
-    def __init__(self, rows: int, panels: int, d: int, points: Any = None) -> None:
-        self.points = np.empty((rows, d), dtype=np.float32) if points is None else points
-        self.sizes = np.empty(rows, dtype=np.float32)
-        self.panels = np.empty(panels * WIDE * d if self.panelled(d) else 0, dtype=np.float32)
+    def __init__(self, points: NDArray[np.float32]) -> None:
+        self.points = points
+        self.sizes = np.empty(points.shape[0], dtype=np.float32)
 
-    @staticmethod
-    def panelled(d: int) -> bool:
-        """Whether points of so many coordinates have panels."""
-        return d <= FEW
+    @classmethod
+    def empty(cls, rows: int, d: int) -> Held:
+        """Room for so many points."""
+        return cls(np.empty((rows, d), dtype=np.float32))
 
-    def cells(self, centres: NDArray[np.float32], sizes: NDArray[np.int64]) -> Cells:
-        """Cells of these sizes, which take the first of the room."""
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        firsts = np.concatenate([[0], np.cumsum(panels_of(sizes))])
-        n, d = int(starts[-1]), self.points.shape[1]
-        panels = self.panels[: firsts[-1] * WIDE * d]
-        return Cells(self.points[:n], centres, starts, self.sizes[:n], panels, firsts[:-1])
+    def cells(self, centres: NDArray[np.float32], counts: NDArray[np.int64]) -> Cells:
+        """Cells of so many points, which take the first of the room."""
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        n = int(starts[-1])
+        return Cells(self.points[:n], centres, starts, self.sizes[:n])
 
     @staticmethod
     def prepare(cells: Cells, first: int, team: Team) -> None:
-        """Fill sizes and panels of the cells from `first` on."""
+        """Fill the sizes of the cells from `first` on."""
         team.each(
             lambda a, b: cell_kernels.prepare(cells, first + a, first + b),
             cells.starts.size - 1 - first,
             _CELLS,
         )
-
-
-def panels_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Panels of cells of these sizes."""
-    return -(-sizes // WIDE)

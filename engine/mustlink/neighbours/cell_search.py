@@ -2,8 +2,7 @@
 
 One search for points in memory and on disk, by threads of this process or by tasks of an executor:
 centres from a sample, every point in the cell of the nearest, lists within cells, and with as many
-others as a sample of known neighbours asks for. In memory visits that would take too long are cut
-short, and lists improved by local joins; on disk visits go farther instead.
+others as a sample of known neighbours asks for.
 """
 
 from __future__ import annotations
@@ -18,31 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.neighbour_graph import Layout, lists_of
-from mustlink.cost.stored_neighbours import READ_BACK, StoredLayout
+from mustlink.cost.neighbour_graph import READ_BACK, Layout
 from mustlink.deadline import NEVER, Deadline
 from mustlink.kernels import nearest_lists
-from mustlink.neighbours.cell_blocks import CellSearch, mean_squares, search_all
-from mustlink.neighbours.cell_rows import (
-    CellRows,
-    InMemory,
-    ListsFile,
-    lay_out,
-)
-from mustlink.neighbours.cells import (
-    Sample,
-    Team,
-    borders_of,
-    centres_of,
-    grouped,
-)
+from mustlink.neighbours.cell_blocks import CellSearch, Passes
+from mustlink.neighbours.cell_rows import CellRows, HeldLists, Lists, ListsFile, lay_out
+from mustlink.neighbours.cells import Sample, Team, borders_of, centres_of, grouped
 from mustlink.neighbours.exact import exact_streamed
-from mustlink.neighbours.joins import Lists, Refined, in_rows, measured_recall, refine
-from mustlink.neighbours.passes import Passes
 from mustlink.neighbours.points_by_rows import Prepared, near_one
 
-_SURE = 0.95  # share of known neighbours compared from which lists are left as they are
 _SHORT = 2048  # lists made full at once
+_RENUMBERED = 1 << 16  # lists whose entries are renumbered at once
 
 Found = tuple[NDArray[np.int32], NDArray[np.float32], dict[str, Any]]
 Advance = Callable[[float], None]
@@ -52,7 +37,7 @@ def cell_lists(
     rows: Prepared,
     k: int,
     rng: np.random.Generator,
-    layout: Layout | StoredLayout,
+    layout: Layout,
     *,
     n_jobs: int = 1,
     sample: int = 500,
@@ -66,38 +51,23 @@ def cell_lists(
     Ascending, ties to the smaller index. Recall is measured on `sample` nodes. The same generator
     gives the same lists for any number of threads; at the `deadline` the search ends where it is.
 
-    With the sizes of a search in memory all points are held: memory as `knn_bytes` says. With those
-    of one on disk lists are found by `stored_lists`, and read: by the `executor` where one is
-    given, whose workers must see the folder; then blocks that are not finished at the deadline stay
-    as their cells have filled them.
+    With the sizes of a search in memory all points are held: memory as `knn_bytes` says. Those of
+    one on disk are searched by the `executor` where one is given, whose workers must see the
+    folder; then blocks that are not finished at the deadline stay as their cells have filled them.
     Cost O(n C d) for C cells, and for each point with as many others as `info["visited"]` says.
     Raises InputError where files do not fit, MustlinkError where a task fails, with its cause.
     """
     how: dict[str, Any] = dict(n_jobs=n_jobs, sample=sample, deadline=deadline, advance=advance)
-    if isinstance(layout, Layout):
-        return _in_memory(rows, k, rng, layout, **how)
     if executor is None:
-        return _read_back(stored_lists(rows, k, rng, layout, folder=folder, **how), rows)
+        found = search_cells(rows, k, rng, layout, folder=folder, **how)
+        read = _read_back if layout.on_disk else partial(_in_rows, rows, layout)
+        return *read(found), found.info
     from mustlink.neighbours.tasks import TaskPasses, shared_folder
 
     with shared_folder(folder) as path:
         passes = partial(TaskPasses, executor, path, layout)
-        found = stored_lists(rows, k, rng, layout, folder=path, passes=passes, **how)
-        return _read_back(found, rows)
-
-
-@dataclass
-class _Begun:
-    """Cells of all points and true neighbours of some nodes, whose cells are `owner` (m,) and, of
-    their neighbours, `others` (u,); points are multiplied by `unit`, a power of two.
-    """
-
-    rows: Prepared
-    unit: float
-    known: Sample
-    cells: CellRows
-    owner: NDArray[np.int32]
-    others: NDArray[np.int32]
+        found = search_cells(rows, k, rng, layout, folder=path, passes=passes, **how)
+        return *_read_back(found), found.info
 
 
 @contextmanager
@@ -109,102 +79,15 @@ def _crew(n_jobs: int) -> Iterator[Team]:
         yield Team(pool, n_jobs)
 
 
-def _begun(
-    rows: Prepared,
-    k: int,
-    rng: np.random.Generator,
-    sizes: Layout,
-    sample: int,
-    by: Passes,
-    held: bool,
-    tell: Advance,
-) -> _Begun:
-    """Centres, and every point in the cell of the nearest, in memory or in a file."""
-    team = by.team
-    rows, unit = near_one(rows)
-    rows = by.given(rows)
-    store = InMemory(np.empty(rows.shape, dtype=np.float32)) if held else by.store(*rows.shape)
-    known = by.known(rows, k, sample, rng)
-    tell(0.05)
-    groups = grouped(centres_of(rows, k, rng, sizes, team.pool), known.points, rng, team)
-    tell(0.1)
-    cells, places, first = lay_out(
-        rows, groups, sizes, store, by.cells(rows, groups), known.nodes,
-        lambda x: tell(0.1 + 0.1 * x),
-    )  # fmt: skip
-    owner = np.searchsorted(cells.starts, places, side="right") - 1
-    others = first[groups.cell(known.others, team)]
-    known = replace(known, nodes=places)
-    return _Begun(rows, unit, known, cells, owner.astype(np.int32), others)
-
-
-def _in_memory(
-    rows: Prepared,
-    k: int,
-    rng: np.random.Generator,
-    layout: Layout,
-    *,
-    n_jobs: int,
-    sample: int,
-    deadline: Deadline,
-    advance: Advance | None,
-) -> Found:
-    """`cell_lists` of points that are held."""
-    tell = advance or (lambda _: None)
-    n = rows.shape[0]
-    with _crew(n_jobs) as team:
-        begun = _begun(rows, k, rng, layout, sample, Passes(layout, team), True, tell)
-        rows, unit, known = begun.rows, begun.unit, begun.known
-        search = CellSearch(begun.cells, k, team)
-        cells = search.everything()
-        search.borders = borders = borders_of(
-            cells.centres,
-            search.counts,
-            mean_squares(cells),
-            known,
-            begun.owner,
-            begun.others,
-            team,
-        )
-        tell(0.25)
-        sure = borders.shared >= _SURE
-        lists = Lists.empty(n, min(k, n - 1) if sure else lists_of(n, k)[0])
-        for done in search_all(search, cells, (lists.indices, lists.squared)):
-            tell(0.25 + (0.7 if sure else 0.45) * done)
-            if deadline.is_over:
-                break
-        count, order, points = search.counts.size, begun.cells.order, cells.points
-        del begun, search, cells
-        if sure:
-            refined = Refined(n, [measured_recall(lists, k, known)])
-        else:
-            refined = refine(lists, k, layout, points, known, team, deadline, tell)
-        del points
-    indices, squared = in_rows(lists, k, order)
-    del lists
-    for nodes, numbers, lengths in _full(rows, np.flatnonzero(indices[:, -1] < 0), k, layout):
-        indices[nodes], squared[nodes] = numbers, lengths
-    distances = _lengths(squared, unit)
-    tell(1.0)
-    info = {
-        "recall_sample": int(known.nodes.size),
-        "parts": count,
-        "visited": borders.pairs,
-        "shared": borders.shared,
-        **refined.info,
-    }
-    return indices, distances, info
-
-
 @dataclass(frozen=True, eq=False)
-class StoredLists:
-    """Neighbours of nodes numbered cell by cell, their squared lengths and points, all on disk.
+class CellLists:
+    """Neighbours of nodes numbered cell by cell, their squared lengths and points.
 
     Coordinates are multiplied by `unit`, a power of two. `info` is how they were found.
     """
 
     cells: CellRows
-    lists: ListsFile
+    lists: Any
     unit: float
     info: dict[str, Any]
 
@@ -214,11 +97,11 @@ class StoredLists:
         return Prepared(self.cells, "euclidean", None, 1.0, 1 / self.unit)
 
 
-def stored_lists(
+def search_cells(
     rows: Prepared,
     k: int,
     rng: np.random.Generator,
-    layout: StoredLayout,
+    layout: Layout,
     *,
     n_jobs: int = 1,
     sample: int = 500,
@@ -226,49 +109,70 @@ def stored_lists(
     deadline: Deadline = NEVER,
     advance: Advance | None = None,
     passes: Callable[[Team], Passes] | None = None,
-) -> StoredLists:
-    """Find about the k nearest of each point but itself, as `cell_lists`, and leave them on disk.
+) -> CellLists:
+    """Find about the k nearest of each point but itself, as `cell_lists`, in the order of cells.
 
-    The same generator and cells give the same lists for any number of threads, and those found in
-    memory up to the choice among equally far ones, as long as local joins are not needed there:
-    here visits go farther instead. n (d + 2k) numbers of 4 bytes are written to `folder`. Whoever
-    makes the `passes` finds the same. Raises InputError where files do not fit.
+    The same generator and cells give the same lists for any number of threads, in memory and on
+    disk up to the choice among equally far ones. On disk n (d + 2k) numbers of 4 bytes are written
+    to `folder`. Whoever makes the `passes` finds the same. Raises InputError where files do not
+    fit.
     """
     tell = advance or (lambda _: None)
-
-    def run(steps: Iterator[float], first: float, last: float) -> None:
-        for done in steps:
-            tell(first + (last - first) * done)
-
     with _crew(n_jobs) as team:
-        by = passes(team) if passes else Passes(layout.cells, team, folder, layout.block)
-        begun = _begun(rows, k, rng, layout.cells, sample, by, False, tell)
-        known, cells = begun.known, begun.cells
-        search = CellSearch(cells, k, team, layout.chunk, layout.desks)
-        lists = ListsFile(folder, rows.shape[0], k)
-        run(by.within(search, lists), 0.2, 0.4)
-        search.borders = borders = borders_of(
-            cells.centres, search.counts, search.mean, known, begun.owner, begun.others, team,
-            joined=False,
+        by = passes(team) if passes else Passes(layout, team, folder)
+        rows, unit = near_one(rows)
+        rows = by.given(rows)
+        n, d = rows.shape
+        store = by.store(n, d)
+        known = by.known(rows, k, sample, rng)
+        tell(0.05)
+        groups = grouped(centres_of(rows, k, rng, layout, team.pool), known.points, rng, team)
+        tell(0.1)
+        cells, places, first = lay_out(
+            rows, groups, layout, store, by.cells(rows, groups), known.nodes,
+            lambda x: tell(0.1 + 0.1 * x),
         )  # fmt: skip
-        run(by.visits(search), 0.4, 0.45)
-        short: list[NDArray[np.int64]] = []
-        run(by.finish(search, lists, short, deadline), 0.45, 1.0)
+        owner = np.searchsorted(cells.starts, places, side="right") - 1
+        others = first[groups.cell(known.others, team)]
+        known = replace(known, nodes=places)
+
+        search = CellSearch(cells, k, team, layout.chunk, layout.desks)
+        lists: Lists = ListsFile(folder, n, k) if layout.on_disk else HeldLists(n, k)
+        count = search.counts.size
+        search.mean, search.limits = np.empty(count), np.empty(n, dtype=np.float32)
+        for some, measured in by.within(search, lists):
+            search.limits[search.rows(some)], search.mean[some] = measured
+            tell(0.2 + 0.2 * some.stop / count)
+        search.borders = borders = borders_of(
+            cells.centres, search.counts, search.mean, known, owner.astype(np.int32), others, team
+        )
+        if not by.at_once:
+            search.used = np.zeros(borders.near.shape, dtype=np.int32)
+            for some, used in by.visits(search):
+                search.used[some] = used
+                tell(0.4 + 0.05 * some.stop / count)
+        short = []
+        for some, found in by.finish(search, lists, deadline, lambda x: tell(0.45 + 0.55 * x)):
+            start = search.rows(some).start
+            lists.write(start, *found)
+            short.append(start + np.flatnonzero(found[0][:, -1] < 0))
+            del found
     info = {
         "recall": _recall(lists, known),
         "recall_sample": int(known.nodes.size),
-        "parts": cells.starts.size - 1,
+        "parts": count,
         "visited": borders.pairs,
         "shared": borders.shared,
     }
-    plain = Prepared(cells, "euclidean", None, 1.0)
-    for nodes, indices, squared in _full(plain, np.concatenate(short), k, layout.cells):
-        for node, numbers, lengths in zip(nodes, indices, squared, strict=True):
-            lists.write(int(node), numbers, lengths)
-    return StoredLists(cells, lists, begun.unit, info)
+    if layout.on_disk:
+        plain = Prepared(cells, "euclidean", None, 1.0)
+        for nodes, indices, squared in _full(plain, np.concatenate(short), k, layout):
+            for node, numbers, lengths in zip(nodes, indices, squared, strict=True):
+                lists.write(int(node), numbers, lengths)
+    return CellLists(cells, lists, unit, info)
 
 
-def _recall(lists: ListsFile, known: Sample) -> float:
+def _recall(lists: Lists, known: Sample) -> float:
     """Share of each list of known nodes that is no farther than the true last one."""
     limits = known.reach * (1 + 1e-5) + 1e-12
     near = [
@@ -278,8 +182,8 @@ def _recall(lists: ListsFile, known: Sample) -> float:
     return float(np.mean(near))
 
 
-def _read_back(found: StoredLists, rows: Prepared) -> Found:
-    """Lists in the order of the points, ascending, ties to the smaller index."""
+def _read_back(found: CellLists) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Lists of a file in the order of the points, ascending, ties to the smaller index."""
     (n, k), order = found.lists.shape, found.cells.order
     indices, distances = np.empty((n, k), np.int32), np.empty((n, k), np.float32)
     for first in range(0, n, READ_BACK):
@@ -288,7 +192,25 @@ def _read_back(found: StoredLists, rows: Prepared) -> Found:
         numbers = order[numbers]
         nearest_lists.order_ties(numbers, squared)
         indices[order[nodes]], distances[order[nodes]] = numbers, _lengths(squared, found.unit)
-    return indices, distances, found.info
+    return indices, distances
+
+
+def _in_rows(
+    rows: Prepared, layout: Layout, found: CellLists
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The same of lists in memory, in their place; those that are not full are made so."""
+    order, indices, squared = found.cells.order, found.lists.indices, found.lists.values
+    for start in range(0, indices.shape[0], _RENUMBERED):
+        some = indices[start : start + _RENUMBERED]
+        some[some >= 0] = order[some[some >= 0]]
+    for values in (indices, squared):
+        nearest_lists.reorder(values, order, np.zeros(order.size, dtype=np.bool_))
+    nearest_lists.order_ties(indices, squared)
+    rows, _ = near_one(rows)
+    short = np.flatnonzero(indices[:, -1] < 0)
+    for nodes, numbers, lengths in _full(rows, short, indices.shape[1], layout):
+        indices[nodes], squared[nodes] = numbers, lengths
+    return indices, _lengths(squared, found.unit)
 
 
 def _lengths(squared: NDArray[np.float32], unit: float) -> NDArray[np.float32]:

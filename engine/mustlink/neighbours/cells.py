@@ -60,11 +60,13 @@ class Centres:
     at: NDArray[np.float32]
     norms: NDArray[np.float32]
 
-    def nearest(self, X: NDArray[np.float32], count: int, pool: Executor) -> NDArray[np.int32]:
+    def nearest(
+        self, X: NDArray[np.float32], count: int, pool: Executor | None = None
+    ) -> NDArray[np.int32]:
         """Find the `count` <= C nearest centres of each point (m, d), nearest first, (m, count).
 
         Blocks of products by BLAS, O(m C d), each on one thread, so that the outcome does not
-        depend on the number of threads.
+        depend on the number of threads; without a pool on this one.
         """
         out = np.empty((X.shape[0], count), dtype=np.int32)
 
@@ -74,18 +76,8 @@ class Centres:
                 rows = slice(start, start + _TALL)
                 self._nearest(X[rows] - self.middle, out[rows], products)
 
-        list(pool.map(fill, range(0, X.shape[0], _TASK)))
+        list((pool.map if pool else map)(fill, range(0, X.shape[0], _TASK)))
         return out
-
-    def among(self, chosen: NDArray[np.int32], X: NDArray[np.float32]) -> NDArray[np.int32]:
-        """Find which of some centres (c,) is nearest to each point (m, d), on this thread."""
-        few = Centres(self.middle, self.at[chosen], self.norms[chosen])
-        out = np.empty((X.shape[0], 1), dtype=np.int32)
-        products = np.empty(_TALL * _WIDE, dtype=np.float32)
-        for start in range(0, X.shape[0], _TALL):
-            rows = slice(start, start + _TALL)
-            few._nearest(X[rows] - self.middle, out[rows], products)
-        return chosen[out[:, 0]]
 
     def _nearest(
         self, Q: NDArray[np.float32], places: NDArray[np.int32], products: NDArray[np.float32]
@@ -224,8 +216,9 @@ class Groups:
         ends = np.cumsum(np.bincount(head, minlength=self.near.shape[0]))
 
         def fill(g: int, _: int) -> None:
-            rows = order[ends[g - 1] if g else 0 : ends[g]]
-            found[rows] = self.centres.among(self.near[g], X[rows])
+            rows, near = order[ends[g - 1] if g else 0 : ends[g]], self.near[g]
+            few = Centres(middle, at[near], self.centres.norms[near])
+            found[rows] = near[few.nearest(X[rows], 1)[:, 0]]
 
         def go_on(a: int, b: int) -> None:
             cell_kernels.go_on(X, middle, at, self.around, self.gaps, found, squared, a, b)
@@ -349,12 +342,11 @@ def known_neighbours(
     return Sample(nodes, points, others, where, reach)
 
 
-# Share of known neighbours that are to be compared: what is wanted, what is taken while a point is
-# compared with no more than so many, and what will do where the first takes longer than local
-# joins: microseconds a point and more for each coordinate, nanoseconds of a comparison and more.
-_WANTED, _ALL, _CHEAP, _ENOUGH = 0.97, 0.995, 1_500, 0.75
-_JOINS, _COMPARISON = (20.0, 0.1), (0.15, 0.0115)
-_ALONE = 8.0  # times what local joins cost that visits may where none follow
+# Share of known neighbours that are to be compared: what is wanted, and what is taken while a point
+# is compared with no more than so many. Nanoseconds that visits of a point may take, and of a
+# comparison, and more for each coordinate.
+_WANTED, _ALL, _CHEAP = 0.97, 0.995, 1_500
+_DEAREST, _COMPARISON = (1.6e5, 800.0), (0.15, 0.0115)
 _ROUNDING = 1e-5
 _TINY = np.finfo(np.float32).tiny
 
@@ -382,15 +374,13 @@ def borders_of(
     owner: NDArray[np.int32],
     others: NDArray[np.int32],
     team: Team,
-    *,
-    joined: bool = True,
 ) -> Borders:
     """Find how far visits have to reach for enough of the known neighbours to be compared.
 
     In radii of the own cell, so that dense and thin regions cost alike. Copies have each other in
     their cells, and visit nobody. Of cells are given the centres (C, d), how many members and the
     `mean` square of their distance from it, (C,); `owner` (m,) and `others` (u,) are the cells of
-    the known nodes and of their neighbours. Unless lists are to be `joined`, visits may cost more.
+    the known nodes and of their neighbours. Visits may cost so many pairs of points and no more.
     """
     d = centres.shape[1]
     near, gaps = near_centres(centres, NEAR_CELLS, team)
@@ -415,11 +405,9 @@ def borders_of(
         return float(far[min(far.size - 1, int(np.searchsorted(total, pairs)))])
 
     reach = max(_share(needed, _WANTED), min(_share(needed, _ALL), affordable(_CHEAP)))
-    dear = 1e3 * _linear(_JOINS, d) / _linear(_COMPARISON, d)
-    if joined and cost(reach) > dear:
-        reach = min(_share(needed, _ENOUGH), affordable(dear))
-    elif cost(reach) > _ALONE * dear:
-        reach = affordable(_ALONE * dear)
+    most = (_DEAREST[0] + _DEAREST[1] * d) / (_COMPARISON[0] + _COMPARISON[1] * d)
+    if cost(reach) > most:
+        reach = affordable(most)
     if np.isfinite(reach):  # it is that of a known pair, which is in however sums are rounded
         reach += _ROUNDING * abs(reach)
     slots = int(np.flatnonzero((reach >= H).any(axis=0)).max(initial=0)) + 1
@@ -470,10 +458,6 @@ def _beyond_borders(
         gap = np.maximum(gaps[own].astype(np.float64), _TINY)
         found[i] = gap / 2 - ways @ (points[i] - centres[own]) / gap
     return found
-
-
-def _linear(cost: tuple[float, float], d: int) -> float:
-    return cost[0] + cost[1] * d
 
 
 def _share(ascending: NDArray[np.float64], share: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,17 +30,17 @@ def exact_neighbours(
     leaves in question. Ties go to the smaller index.
     """
     if nodes.size * float(X.shape[0]) < _COMPILED:
-        return _search(X, X, nodes, k, advance, apart=True)
-    indices, distances, sure = _single(X, nodes, k, advance)
+        return _search(X, X, nodes, k, apart=True, advance=advance)[:2]
+    indices, distances, sure = _search(X, X, nodes, k, apart=True, single=True, advance=advance)
     if not sure.all():
-        again = _search(X, X, nodes[~sure], k, None, apart=True)
-        indices[~sure], distances[~sure] = again
+        again = _search(X, X, nodes[~sure], k, apart=True)
+        indices[~sure], distances[~sure] = again[:2]
     return indices, distances
 
 
 def nearest_points(X: NDArray[np.float32], queries: NDArray[np.float32], k: int) -> Lists:
     """Find the k nearest points of each of other points (q, d): indices, lengths (q, k)."""
-    return _search(X, queries, np.arange(queries.shape[0]), k, None, apart=False)
+    return _search(X, queries, np.arange(queries.shape[0]), k)[:2]
 
 
 def _search(
@@ -47,84 +48,59 @@ def _search(
     queries: NDArray[np.float32],
     nodes: NDArray[np.integer],
     k: int,
-    advance: Any,
     *,
-    apart: bool,
-) -> Lists:
-    """For rows `nodes` of the queries; `apart`: queries are X itself, nobody his own neighbour."""
-    n, d = X.shape
-    indices = np.empty((nodes.size, k), dtype=np.int32)
-    distances = np.empty((nodes.size, k), dtype=np.float32)
-    wide = min(n, _WIDE, max(1, _CELLS // d))
-    tall = min(nodes.size, max(1, _CELLS // max(wide, d)))
-    shift = X.mean(axis=0, dtype=np.float64)
-    keep = _kept_by_kernel if nodes.size * float(n) >= _COMPILED else _kept
-    for start in range(0, nodes.size, tall):
-        rows = nodes[start : start + tall]
-        Q = queries[rows] - shift
-        squares = np.full((rows.size, k), np.inf)
-        places = np.full((rows.size, k), -1, dtype=np.int32)
-        for c in range(0, n, wide):
-            P = X[c : c + wide] - shift
-            products = Q @ P.T
-            if apart:
-                own = np.flatnonzero((rows >= c) & (rows < c + wide))
-                products[own, rows[own] - c] = -np.inf
-            squares, places = keep(products, np.einsum("ij,ij->i", P, P), c, squares, places)
-        # The expansion |q|² + |p|² - 2qp loses digits: measure the chosen again, then sort.
-        part = slice(start, start + tall)
-        exact = _lengths(X, places, queries, rows)
-        indices[part], distances[part] = _ascending(places, exact, k)
-        if advance is not None:
-            advance(min(1.0, (start + tall) / nodes.size))
-    return indices, distances
-
-
-def _single(
-    X: NDArray[np.float32], nodes: NDArray[np.integer], k: int, advance: Any
+    apart: bool = False,
+    single: bool = False,
+    advance: Any = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.bool_]]:
-    """Lists from products in single precision, and which of them (m,) are sure to be right.
+    """For rows `nodes` of the queries; `apart`: queries are X itself, nobody his own neighbour.
 
-    Those whose last is nearer than all that was not kept can be, however products were rounded.
+    And which lists (m,) are sure to be right, of products in `single` precision, for queries
+    `apart`: those whose last is nearer than all that was not kept can be, however products were
+    rounded.
     """
     n, d = X.shape
     indices = np.empty((nodes.size, k), dtype=np.int32)
     distances = np.empty((nodes.size, k), dtype=np.float32)
-    sure = np.empty(nodes.size, dtype=np.bool_)
-    middle = X.mean(axis=0, dtype=np.float64).astype(np.float32)
-    wide = min(n, _WIDE // 2, max(1, _CELLS // d))
-    kept = min(n, k + 1 + _SPARE)
-    norms = np.concatenate(
-        [np.einsum("ij,ij->i", P, P) for P in (X[c : c + wide] - middle for c in range(0, n, wide))]
-    )
-    rounding = _ROUNDING * (d + 8)
-    largest = float(norms.max())
-    for start in range(0, nodes.size, _TALL):
-        rows = nodes[start : start + _TALL]
-        Q = X[rows] - middle
-        values = np.full((rows.size, kept), np.inf, dtype=np.float32)
+    sure = np.ones(nodes.size, dtype=np.bool_)
+    wide = min(n, _WIDE // (1 + single), max(1, _CELLS // d))
+    tall = _TALL if single else min(nodes.size, max(1, _CELLS // max(wide, d)))
+    kept = min(n, k + 1 + _SPARE) if single else k
+    middle = X.mean(axis=0, dtype=np.float64).astype(np.float32 if single else np.float64)
+    keep = _kept_by_kernel if nodes.size * float(n) >= _COMPILED else _kept
+
+    def blocks() -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
+        for first in range(0, n, wide):
+            P = X[first : first + wide] - middle
+            yield first, P, np.einsum("ij,ij->i", P, P)
+
+    largest = max(float(norms.max()) for _, _, norms in blocks()) if single else 0.0
+    for start in range(0, nodes.size, tall):
+        rows, part = nodes[start : start + tall], slice(start, start + tall)
+        Q = queries[rows] - middle
+        squares = np.full((rows.size, kept), np.inf, dtype=Q.dtype)
         places = np.full((rows.size, kept), -1, dtype=np.int32)
-        for c in range(0, n, wide):
-            P = X[c : c + wide] - middle
-            _kept_by_kernel(Q @ P.T, norms[c : c + wide], c, values, places)
-        part, size = slice(start, start + _TALL), norms[rows].astype(np.float64)
-        exact = _lengths(X, places, X, rows)
-        exact[places == rows[:, None]] = np.inf
-        indices[part], distances[part] = _ascending(places, exact, k)
-        last = np.sort(exact, axis=1)[:, k - 1]
-        beyond = values[:, -1] + size - rounding * (size + largest)
-        sure[part] = (last**2 < beyond) | (kept == n)
+        for first, P, norms in blocks():
+            products = Q @ P.T
+            if apart and not single:
+                own = np.flatnonzero((rows >= first) & (rows < first + wide))
+                products[own, rows[own] - first] = -np.inf
+            squares, places = keep(products, norms, first, squares, places)
+        # The expansion |q|² + |p|² - 2qp loses digits: measure the chosen again, then sort.
+        exact = _lengths(X, places, queries, rows)
+        if single:
+            exact[places == rows[:, None]] = np.inf
+        order = np.lexsort((places, exact), axis=1)[:, :k]
+        indices[part] = np.take_along_axis(places, order, axis=1)
+        nearest = np.take_along_axis(exact, order, axis=1)
+        distances[part] = nearest
+        if single and kept < n:
+            size = np.einsum("ij,ij->i", Q, Q).astype(np.float64)
+            rounding = _ROUNDING * (d + 8) * (size + largest)
+            sure[part] = nearest[:, -1] ** 2 < squares[:, -1] + size - rounding
         if advance is not None:
-            advance(min(1.0, (start + _TALL) / nodes.size))
+            advance(min(1.0, (start + tall) / nodes.size))
     return indices, distances, sure
-
-
-def _ascending(
-    places: NDArray[np.int32], lengths: NDArray[np.float64], k: int
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """The k nearest of each list, ties to the smaller index."""
-    order = np.lexsort((places, lengths), axis=1)[:, :k]
-    return np.take_along_axis(places, order, axis=1), np.take_along_axis(lengths, order, axis=1)
 
 
 def _lengths(

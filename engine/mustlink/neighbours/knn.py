@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mustlink.check import (
@@ -32,22 +31,25 @@ from mustlink.graph.weights import (
     with_edges,
 )
 from mustlink.neighbours.bridges import bridging_edges
-from mustlink.neighbours.equal_rows import EqualRows, group_equal_rows
 from mustlink.neighbours.points_by_rows import (
+    EqualRows,
     Prepared,
+    group_equal_rows,
     is_rows,
     prepare,
     scaled_points,
-    single_precision,
 )
-from mustlink.neighbours.reach import Reach, ReachKey
-from mustlink.neighbours.search import Search, planned
+from mustlink.neighbours.search import (
+    neighbour_lists,
+    planned,
+    possible,
+    warn_of_copies,
+    warn_of_recall,
+)
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.workspace.shelf import Keeper, Shelf
 
 WEIGHTS = ("local", "gaussian", "connectivity")
-DUPLICATES = ("keep", "merge")
-SEARCHES = ("auto", "descent")
 
 
 def knn_graph(
@@ -111,19 +113,10 @@ def knn_graph(
     """
     recorder = recorded(observer)
     shelf = Shelf(recorder, keeper)
-    if scratch is None:
-        scratch = shelf.scratch
-    check_choice(metric, ("euclidean", "cosine"), "metric")
-    check_choice(weights, WEIGHTS, "weights")
-    check_choice(duplicates, DUPLICATES, "duplicates")
+    asked = Asked.checked(n_neighbors, metric, weights, sigma, n_jobs, memory)
+    check_choice(duplicates, ("keep", "merge"), "duplicates")
     descends = _descends(search, memory, executor)
-    if sigma is not None:
-        sigma = check_positive(sigma, "sigma")
-    n_jobs = check_n_jobs(n_jobs)
-    k = as_integer(n_neighbors, "n_neighbors", low=1)
-    budget = None if memory is None else parse_size(memory)
-    by_rows = budget is not None or executor is not None
-    X, unit = _points(points, metric, by_rows, recorder)
+    X, unit = _points(points, metric, memory is not None or executor is not None, recorder)
     equal = _equal(X, recorder) if duplicates == "merge" else None
     if equal is not None:
         X, unit = _distinct(points, X, unit, equal, metric)
@@ -132,77 +125,127 @@ def knn_graph(
             f"points: multiplied by 2^{np.log2(unit):.0f}, as their values are far from 1; "
             "neighbours do not depend on it"
         )
-    X, plan, k = planned(X, k, budget, n_jobs, recorder, by_tasks=executor is not None)
-    recorder.keep_within(budget, 0 if is_rows(points) else getattr(points, "nbytes", 0))
-    rng = as_random_state(random_state)
-    seed = int(rng.integers(2**31 - 1))  # drawn on every path: later draws do not shift
-
-    looked = Search(k, seed, n_jobs, recorder, recall_sample, plan, scratch, descends, executor)
-    depends = (metric, k, seed, recall_sample, looked.way, *(() if equal is None else ("merged",)))
-    name = shelf.name_of("neighbours", shelf.source, *depends)
-    indices, distances, info = shelf.kept("neighbours", name, lambda: looked.lists(X))
-    looked.tell_recall(info)
-    alike = duplicates == "merge" and equal is None and not distances.any()  # one kind of row
+    k = possible(asked.k, X.shape[0], recorder)
+    X, plan = planned(X, k, asked.budget, asked.n_jobs, by_tasks=executor is not None)
+    if descends and plan.method != "brute":
+        plan = replace(plan, method="descent")
+    seed, rng = asked.begin(points, recorder, random_state)
+    way = plan.method if plan.layout is None else (plan.method, plan.layout.room)
+    depends = metric, k, seed, recall_sample, way, equal is not None
+    indices, distances, info = shelf.kept(
+        "neighbours",
+        shelf.name_of("neighbours", shelf.source, *depends),
+        lambda: neighbour_lists(
+            X,
+            k,
+            plan,
+            seed,
+            recorder,
+            n_jobs=asked.n_jobs,
+            sample=recall_sample,
+            folder=shelf.scratch if scratch is None else scratch,
+            executor=executor,
+        ),
+    )
+    warn_of_recall(info, recorder)
+    alike = not distances.any()
     if equal is None:
-        looked.tell_equal(distances)
+        copies = int(np.count_nonzero(~distances.any(axis=1)))
+        warn_of_copies(copies, distances.shape[0], recorder)
     else:
-        many = equal.counts > int(n_neighbors)
-        looked.tell_copies(int(equal.counts[many].sum()), equal.nodes.size)
+        warn_of_copies(int(equal.counts[equal.counts > asked.k].sum()), equal.nodes.size, recorder)
 
     with recorder.stage("weights"):
         scale: NDArray[np.float64] | float = 1.0
         if weights == "local":
             scale = local_scales(distances)
         elif weights == "gaussian":
-            scale = sigma * unit if sigma is not None else mean_distance(distances)
-        reach = None if isinstance(X, Prepared) else Reach.of(distances, unit)
-        affinity = _affinity_for(X, shelf)
-        W = affinity(indices, distances, weights, scale)
+            scale = asked.sigma * unit if asked.sigma is not None else mean_distance(distances)
+        if isinstance(X, Prepared):  # memory is scarce: lists become weights in their place
+            shelf.settle()
+            W = lean_affinity(indices, distances, weights, scale)
+        else:
+            W = neighbour_affinity(indices, distances, weights, scale)
         del indices, distances
         if isinstance(X, Prepared):
             give_back()
     with recorder.stage("components"):
         labels = component_labels(W)
-        n_parts = int(labels.max()) + 1
-        n_bridges = 0
-        if connect and n_parts > 1:
-            W, n_bridges = _connect(W, X, labels, weights, scale, rng)
-            recorder.note(
-                f"kNN graph: {n_parts} components joined by {n_bridges} shortest bridging edges "
-                "(connect=False keeps them apart)"
-            )
-    info = info | {  # the kept one stays as it is
-        "n_neighbors": k,
-        "metric": metric,
-        "weights": weights,
-        "sigma": scale / unit if isinstance(scale, float) and weights == "gaussian" else None,
-        "n_bridges": n_bridges,
-        "components_before": n_parts,
-        **({"all_equal": True} if alike else {}),
-    }
-    return _with_reach(_graph_of(W, {"kind": "knn", **info}, equal), reach)
-
-
-def _graph_of(W: sp.csr_matrix, info: dict[str, Any], equal: EqualRows | None) -> Graph:
-    """The graph of W between distinct rows, which counts those that are equal."""
+        parts, bridges = int(labels.max()) + 1, 0
+        if connect and parts > 1:
+            pairs, lengths = bridging_edges(X, labels, rng)
+            value = edge_weights(lengths, pairs[:, 0], pairs[:, 1], weights, scale)
+            W = with_edges(W, pairs, np.maximum(value, float(W.data.min())))
+            bridges = int(pairs.shape[0])
+    info = info | asked.info(k, scale, unit, parts, bridges, recorder)  # the kept one stays
+    if alike and equal is None and duplicates == "merge":  # one kind of row
+        info["all_equal"] = True
     if equal is None:
         return Graph(W, info)
     counts = multiplicity(equal.counts)
     return Graph(fold(W, counts), info, counts, equal.nodes)
 
 
-def _with_reach(graph: Graph, reach: Reach | None) -> Graph:
-    if reach is not None:
-        graph.derived.put(ReachKey(None), reach)
-    return graph
+@dataclass(frozen=True)
+class Asked:
+    """What graphs in memory and on disk are asked for alike."""
 
+    k: int
+    metric: str
+    weights: str
+    sigma: float | None
+    n_jobs: int | None
+    budget: int | None
 
-def prepared_pair(
-    X: NDArray[np.floating], Y: NDArray[np.floating], metric: str
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Two sets of points in single precision, comparable with each other as in `knn_graph`."""
-    both = single_precision(np.concatenate([X, Y]), metric)
-    return both[: X.shape[0]], both[X.shape[0] :]
+    @classmethod
+    def checked(
+        cls,
+        n_neighbors: int,
+        metric: str,
+        weights: str,
+        sigma: float | None,
+        n_jobs: int | None,
+        memory: int | str | None,
+    ) -> Asked:
+        """As a caller has given it; raises InputError."""
+        check_choice(metric, ("euclidean", "cosine"), "metric")
+        check_choice(weights, WEIGHTS, "weights")
+        return cls(
+            as_integer(n_neighbors, "n_neighbors", low=1),
+            metric,
+            weights,
+            None if sigma is None else check_positive(sigma, "sigma"),
+            check_n_jobs(n_jobs),
+            None if memory is None else parse_size(memory),
+        )
+
+    def begin(
+        self, points: Any, recorder: Recorder, random_state: Any
+    ) -> tuple[int, np.random.Generator]:
+        """Hold the process to the budget; the seed of the search, and a generator for the rest."""
+        recorder.keep_within(self.budget, 0 if is_rows(points) else getattr(points, "nbytes", 0))
+        rng = as_random_state(random_state)
+        return int(rng.integers(2**31 - 1)), rng
+
+    def info(
+        self, k: int, scale: Any, unit: float, parts: int, bridges: int, recorder: Recorder
+    ) -> dict[str, Any]:
+        """What a graph tells of its weights and components, and a note where these are joined."""
+        if bridges:
+            recorder.note(
+                f"kNN graph: {parts} components joined by {bridges} shortest bridging edges "
+                "(connect=False keeps them apart)"
+            )
+        gaussian = self.weights == "gaussian"
+        return {
+            "kind": "knn",
+            "n_neighbors": k,
+            "metric": self.metric,
+            "weights": self.weights,
+            "sigma": scale / unit if gaussian else None,
+            "n_bridges": bridges,
+            "components_before": parts,
+        }
 
 
 def _points(
@@ -249,32 +292,9 @@ def _distinct(
 
 def _descends(search: str, memory: int | str | None, executor: Executor | None) -> bool:
     """Whether NN-descent is asked for; raises InputError."""
-    check_choice(search, SEARCHES, "search")
+    check_choice(search, ("auto", "descent"), "search")
     if search == "descent" and memory is not None:
         raise InputError("search: 'descent' keeps to no memory; leave memory or search out")
     if search == "descent" and executor is not None:
         raise InputError("search: 'descent' runs in one process; leave executor or search out")
     return search == "descent"
-
-
-def _affinity_for(X: NDArray[np.float32] | Prepared, shelf: Shelf) -> Any:
-    """How lists become a matrix: where memory is scarce in their place, once they are kept."""
-    if isinstance(X, Prepared):
-        shelf.settle()
-        return lean_affinity
-    return neighbour_affinity
-
-
-def _connect(
-    W: sp.csr_matrix,
-    X: NDArray[np.float32] | Prepared,
-    labels: NDArray[np.int32],
-    weights: str,
-    scale: NDArray[np.float64] | float,
-    rng: np.random.Generator,
-) -> tuple[sp.csr_matrix, int]:
-    """Add bridges between the components of W: weighted as its edges, at least as the least."""
-    pairs, lengths = bridging_edges(X, labels, rng)
-    i, j = pairs[:, 0], pairs[:, 1]
-    value = np.maximum(edge_weights(lengths, i, j, weights, scale), float(W.data.min()))
-    return with_edges(W, pairs, value), int(pairs.shape[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mustlink.errors import InputError
 
 BLOCK_BYTES = 1 << 23  # points read at once
+_HELD, _READ = 1 << 20, 1 << 15  # rows hashed at once, of points in memory and read
 _GAP_BYTES = 1 << 18  # rows not asked for that are read along rather than skipped
 _LARGE, _SMALL = 1e18, 1e-18  # sizes whose squares still fit single precision
 _SAFE = 1e9  # sizes beyond which, or below its inverse, squares and their sums lose digits
@@ -20,17 +21,6 @@ _FITTING = {  # sizes that have all digits of their precision, and room for sums
     np.dtype(np.float32): (1e-30, np.inf),
     np.dtype(np.float64): (1e-290, 1e290),
 }
-
-
-class Rows(Protocol):
-    """Points (n, d) of which blocks of rows can be read: an array, an HDF5 dataset, a file."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of points and of coordinates, (n, d)."""
-
-    def __getitem__(self, rows: slice, /) -> Any:
-        """Read rows a:b as real numbers, (b - a, d)."""
 
 
 def is_rows(points: Any) -> bool:
@@ -66,11 +56,6 @@ class DistinctRows:
             for _, rows, first in runs(wanted, self.shape[1])
         ]
         return np.concatenate(pieces) if pieces else np.empty((0, self.shape[1]), np.float32)
-
-    def picked(self, ids: NDArray[np.integer]) -> NDArray[np.floating]:
-        """Rows by number of points in memory."""
-        found: NDArray[np.floating] = self.source[self.rows[ids]]
-        return found
 
 
 @dataclass(frozen=True)
@@ -108,7 +93,7 @@ class Prepared:
         if isinstance(self.source, np.ndarray):
             return self._prepare(self.source[ids])
         if isinstance(self.source, DistinctRows) and self.held:
-            return self._prepare(self.source.picked(ids))
+            return self._prepare(self.source.source[self.source.rows[ids]])
         wanted, back = np.unique(ids, return_inverse=True)
         found = np.empty((wanted.size, self.shape[1]), dtype=np.float32)
         for at, rows, first in runs(wanted, self.shape[1]):
@@ -135,19 +120,18 @@ class Prepared:
 
 
 def prepare(points: Any, metric: str, advance: Any = None) -> Prepared:
-    """Check every value in one pass and find what the preparation needs; raises InputError.
-
-    Same points as `single_precision`, up to the last digit of the mean.
-    """
+    """Check every value in one pass and find what the preparation needs; raises InputError."""
     if len(points.shape) != 2:
         raise InputError(f"points: shape {tuple(points.shape)}; give (n points, d features)")
     n, d = (int(size) for size in points.shape)
-    _check_count(n)
+    if n < 2:
+        raise InputError(f"points: n_samples = {n} given; a graph needs at least 2")
     if d == 0:
         raise InputError(f"points: shape ({n}, 0) is empty; give at least one column")
     total, low, high = np.zeros(d), np.full(d, np.inf), np.full(d, -np.inf)
     zero, first, double = 0, -1, False
-    for start, X in _blocks(points, BLOCK_BYTES):
+    nbytes = points.nbytes if isinstance(points, np.ndarray) else BLOCK_BYTES
+    for start, X in _blocks(points, nbytes):
         double |= X.dtype == np.float64
         top, bottom = X.max(axis=0), X.min(axis=0)
         if not (np.isfinite(top).all() and np.isfinite(bottom).all()):
@@ -159,13 +143,16 @@ def prepare(points: Any, metric: str, advance: Any = None) -> Prepared:
             first = int(empty[0]) if empty.size and first < 0 else first
             zero += empty.size
         elif double:
-            with np.errstate(over="ignore"):  # looked at below
+            with np.errstate(over="ignore", invalid="ignore"):  # looked at below
                 total += X.sum(axis=0, dtype=np.float64)
         if advance is not None:
             advance((start + X.shape[0]) / n)
     if metric == "cosine":
         if zero:
-            raise _no_direction(first, zero)
+            raise InputError(
+                f"points: row {first} is all zeros ({zero} such rows), it has no direction; "
+                "remove it or use metric='euclidean'"
+            )
         return Prepared(points, metric, None, 1.0)
     shift = total / n if double else None
     middle = 0.0 if shift is None else shift
@@ -182,30 +169,14 @@ def near_one(rows: Prepared) -> tuple[Prepared, float]:
     return replace(rows, unit=rows.unit * unit), unit
 
 
-def single_precision(X: NDArray[np.floating], metric: str) -> NDArray[np.float32]:
-    """Points of an array in single precision without losing digits, see `scaled_points`."""
-    return scaled_points(X, metric)[0]
-
-
-def scaled_points(X: NDArray[np.floating], metric: str) -> tuple[NDArray[np.float32], float]:
-    """Points of an array in single precision, and the power of two they are multiplied by.
+def scaled_points(points: Any, metric: str) -> tuple[NDArray[np.float32], float]:
+    """Points in single precision without losing digits, and the power of two they are times.
 
     Centred where they came in double precision (Euclidean), or of unit length (cosine). The power
     is 1 unless squares of their size would not fit. Raises InputError.
     """
-    _check_count(X.shape[0])
-    if metric == "cosine":
-        zero = np.flatnonzero(~X.any(axis=1))
-        if zero.size:
-            raise _no_direction(int(zero[0]), zero.size)
-        return _unit_rows(X), 1.0
-    if X.dtype == np.float64:
-        with np.errstate(over="ignore", invalid="ignore"):  # looked at below
-            X = X - X.mean(axis=0)
-    unit = _unit(float(max(X.max(), -X.min())), X.dtype)
-    if unit != 1:
-        X = np.ldexp(X, round(np.log2(unit)))  # 2^-128 itself has no normal single precision
-    return np.ascontiguousarray(X, dtype=np.float32), unit
+    rows = prepare(points, metric)
+    return rows[0 : rows.shape[0]], rows.unit
 
 
 def gather(points: Any, ids: NDArray[np.integer]) -> NDArray[np.floating]:
@@ -240,7 +211,7 @@ def _blocks(points: Any, nbytes: int) -> Iterator[tuple[int, NDArray[Any]]]:
 
 def _bounds(points: Any, nbytes: int) -> list[slice]:
     n, d = points.shape
-    rows = max(1, nbytes // (4 * d))
+    rows = max(1, nbytes // max(4 * d, 1))
     chunk = (getattr(getattr(points, "source", points), "chunks", None) or (1,))[0]
     if isinstance(chunk, int) and 1 < chunk <= rows:
         rows -= rows % chunk  # whole storage chunks: none is unpacked twice
@@ -264,11 +235,6 @@ def _unit_rows(X: NDArray[np.floating]) -> NDArray[np.float32]:
     return np.ascontiguousarray(unit, dtype=np.float32)
 
 
-def _check_count(n: int) -> None:
-    if n < 2:
-        raise InputError(f"points: n_samples = {n} given; a graph needs at least 2")
-
-
 def _unit(size: float, precision: np.dtype[Any]) -> float:
     """The power of two that brings values of this size near 1 where they are far from it."""
     if size == 0 or _SMALL <= size <= _LARGE:
@@ -282,8 +248,54 @@ def _unit(size: float, precision: np.dtype[Any]) -> float:
     return float(2.0 ** -np.round(np.log2(size)))
 
 
-def _no_direction(first: int, count: int) -> InputError:
-    return InputError(
-        f"points: row {first} is all zeros ({count} such rows), it has no direction; "
-        "remove it or use metric='euclidean'"
-    )
+# --- Equal rows: found by hashing blocks of rows, before any neighbour is searched
+
+
+@dataclass(frozen=True, eq=False)
+class EqualRows:
+    """`nodes` (n,): number of every row's kind, by first appearance; `first` (m,): its first row.
+
+    `counts` (m,) are the rows of every kind.
+    """
+
+    nodes: NDArray[np.integer[Any]]
+    first: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    def of(self, points: Any) -> Any:
+        """The first row of every kind, (m, d), read when asked for where the points are."""
+        if isinstance(points, np.ndarray):
+            return points[self.first]
+        return DistinctRows(points, self.first)
+
+
+def group_equal_rows(points: NDArray[np.float32] | Prepared, advance: Any = None) -> EqualRows:
+    """Which rows of points (n, d) are equal in single precision, as they are compared.
+
+    Points in memory, or prepared as they are read: one pass over them. -0.0 equals 0.0. A table
+    without equal rows keeps its order. By 128-bit hashes, see `kernels.row_hash`. Cost O(n d), and
+    at most 40 bytes a row beside the points.
+    """
+    d = points.shape[1]
+    table = _hashed(points, BLOCK_BYTES if isinstance(points, Prepared) else 4 * d * _HELD, advance)
+    return EqualRows(table.nodes, table.first, np.bincount(table.nodes, minlength=table.count))
+
+
+def count_distinct(points: Any) -> int:
+    """How many rows of points (n, d) differ in single precision: what a plan wants to know.
+
+    `points` has a shape and blocks of rows [a:b]. Cost O(n d), 40 bytes a row and a block.
+    """
+    return int(_hashed(points, 4 * int(points.shape[1]) * _READ).count)
+
+
+def _hashed(points: Any, nbytes: int, advance: Any = None) -> Any:
+    from mustlink.kernels.row_hash import RowTable  # a plain graph needs no compiler
+
+    n = int(points.shape[0])
+    table = RowTable(n)
+    for rows in _bounds(points, nbytes):
+        table.add(np.asarray(points[rows], dtype=np.float32))
+        if advance is not None:
+            advance(rows.stop / n)
+    return table

@@ -15,17 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mustlink.check import (
-    as_integer,
-    as_points,
-    as_random_state,
-    check_choice,
-    check_n_jobs,
-    check_positive,
-)
+from mustlink.check import as_integer, as_points
 from mustlink.cost.method_cost import Cost, Given, StoredCost, home_for
-from mustlink.cost.process_memory import give_back, parse_size
-from mustlink.cost.stored_neighbours import stored_knn_plan
+from mustlink.cost.neighbour_graph import stored_knn_plan
+from mustlink.cost.process_memory import give_back
 from mustlink.graph.graph import Graph
 from mustlink.graph.row_buckets import RECORD, RowBuckets, buckets_of, scratch_graph
 from mustlink.graph.stored import RowBlock, StoredGraph
@@ -33,11 +26,16 @@ from mustlink.graph.weights import edge_weights, raw_scales, settled_scales, wei
 from mustlink.kernels import symmetric_lists as kernels
 from mustlink.kernels.graph_walk import flatten
 from mustlink.neighbours.bridges import bridging_edges
-from mustlink.neighbours.cell_search import StoredLists, stored_lists
-from mustlink.neighbours.equal_rows import count_distinct
-from mustlink.neighbours.knn import WEIGHTS
-from mustlink.neighbours.points_by_rows import is_rows, prepare
-from mustlink.neighbours.search import Search, threads_for
+from mustlink.neighbours.cell_search import CellLists, search_cells
+from mustlink.neighbours.knn import Asked
+from mustlink.neighbours.points_by_rows import count_distinct, is_rows, prepare
+from mustlink.neighbours.search import (
+    in_time,
+    possible,
+    threads_for,
+    warn_of_copies,
+    warn_of_recall,
+)
 from mustlink.observe import Observer, Recorder, recorded
 from mustlink.workspace.shelf import Shelf, Write
 
@@ -77,7 +75,7 @@ def stored_knn_graph(
 
     Points (n, d) are an array, or anything with a shape and blocks of rows [a:b]. They are written
     to a temporary file in the order of cells, small and near each other, and compared with those of
-    near cells: see `stored_lists`. Nodes are numbered as they lie there; `order` tells the points.
+    near cells: see `search_cells`. Nodes are numbered as they lie there; `order` tells the points.
     Weights as in `knn_graph`; with `connect`, components are joined by their shortest bridging
     edges, which weigh at least half of what the farthest neighbour does.
 
@@ -95,71 +93,39 @@ def stored_knn_graph(
     for each neighbour in another block.
     """
     recorder = recorded(observer)
-    check_choice(metric, ("euclidean", "cosine"), "metric")
-    check_choice(weights, WEIGHTS, "weights")
-    if sigma is not None:
-        sigma = check_positive(sigma, "sigma")
-    n_jobs = check_n_jobs(n_jobs)
-    k = as_integer(n_neighbors, "n_neighbors", low=1)
-    budget = None if memory is None else parse_size(memory)
-    source = points if is_rows(points) else as_points(points)
+    asked = Asked.checked(n_neighbors, metric, weights, sigma, n_jobs, memory)
     with recorder.stage("checking points") as advance:
-        rows = prepare(source, metric, advance)
+        rows = prepare(points if is_rows(points) else as_points(points), metric, advance)
     n, d = rows.shape
-    if k > n - 1:
-        recorder.note(f"n_neighbors: {k} asked of {n} points, {n - 1} used")
-        k = n - 1
-    plan = stored_knn_plan(
-        n,
-        d,
-        k,
-        budget,
-        held=rows.held,
-        threads=threads_for(n_jobs),
-    )
-    recorder.keep_within(budget, 0 if is_rows(points) else getattr(points, "nbytes", 0))
-    rng = as_random_state(random_state)
-    seed = int(rng.integers(2**31 - 1))  # as in knn_graph: the same cells
-
-    told = Search(k, seed, n_jobs, recorder, recall_sample)
-    with told.in_time() as (until, advance):
-        found = stored_lists(
+    k, threads = possible(asked.k, n, recorder), threads_for(asked.n_jobs)
+    plan = stored_knn_plan(n, d, k, asked.budget, held=rows.held, threads=threads)
+    assert plan.layout is not None
+    seed, rng = asked.begin(points, recorder, random_state)  # as in knn_graph: the same cells
+    with in_time(recorder) as (until, advance):
+        found = search_cells(
             rows,
             k,
             np.random.default_rng(seed),
             plan.layout,
-            n_jobs=threads_for(n_jobs),
+            n_jobs=threads,
             sample=recall_sample,
             folder=scratch,
             deadline=until,
             advance=advance,
         )
     give_back()
-    told.tell_recall(found.info)
+    warn_of_recall(found.info, recorder)
     made = StoredAffinity(found, plan.layout.rows, scratch)
     with recorder.stage("components") as advance:
-        made.survey(weights, None if sigma is None else sigma * rows.unit, advance)
-        told.tell_copies(made.copies, n)
+        made.survey(weights, None if asked.sigma is None else asked.sigma * rows.unit, advance)
+        warn_of_copies(made.copies, n, recorder)
     scale, parts = made.scale, made.components
     with recorder.stage("weights") as advance:
         bridges = made.blocks(connect, rng, lambda x: advance(0.5 * x))
-        if bridges:
-            recorder.note(
-                f"kNN graph: {parts} components joined by {bridges} shortest bridging edges "
-                "(connect=False keeps them apart)"
-            )
         info = {
-            "kind": "knn",
             "method": "stored cells",
             **found.info,
-            "n_neighbors": k,
-            "metric": metric,
-            "weights": weights,
-            "sigma": scale / rows.unit
-            if isinstance(scale, float) and weights == "gaussian"
-            else None,
-            "n_bridges": bridges,
-            "components_before": parts,
+            **asked.info(k, scale, rows.unit, parts, bridges, recorder),
             "locality": made.locality,
             **({"cut_short": True} if recorder.left_out else {}),
         }
@@ -178,7 +144,7 @@ class StoredAffinity:
     go by way of a temporary file. In memory are 10 bytes a node beside a block.
     """
 
-    def __init__(self, found: StoredLists, rows: int, folder: Any = None) -> None:
+    def __init__(self, found: CellLists, rows: int, folder: Any = None) -> None:
         self.found, self.folder = found, folder
         n, _ = found.lists.shape
         bounds = np.append(np.arange(0, n, rows, dtype=np.int64), n)

@@ -10,34 +10,27 @@ What is found depends on no worker, and on no number of them.
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mustlink.cost.stored_neighbours import StoredLayout
+from mustlink.cost.neighbour_graph import Layout
 from mustlink.deadline import Deadline
 from mustlink.errors import MustlinkError
-from mustlink.neighbours.cell_blocks import CellSearch, finish
-from mustlink.neighbours.cell_rows import CellRows, ListsFile, Scratch, SomeLists, Store
-from mustlink.neighbours.cells import (
-    Borders,
-    Centres,
-    Groups,
-    Sample,
-    Team,
-    known_neighbours,
-)
-from mustlink.neighbours.passes import Passes
+from mustlink.neighbours.cell_blocks import CellSearch, Measured, Passes, finish
+from mustlink.neighbours.cell_rows import CellRows, Lists, Scratch, SomeLists, Store
+from mustlink.neighbours.cells import Groups, Sample, Team, known_neighbours
 from mustlink.neighbours.points_by_rows import Prepared
 from mustlink.space.scratch_file import NamedFile
 
@@ -66,98 +59,40 @@ class StoredRows:
 
 
 @dataclass(frozen=True)
-class KeptRows:
-    """Points (n, d) in single precision in a file of the shared folder."""
-
-    path: Path
-    shape: tuple[int, int]
-
-    def __getitem__(self, rows: slice) -> NDArray[np.float32]:
-        """Rows a:b."""
-        first, stop, _ = rows.indices(self.shape[0])
-        d = self.shape[1]
-        found = np.fromfile(self.path, np.float32, (stop - first) * d, offset=4 * d * first)
-        return found.reshape(-1, d)
-
-
-@dataclass(frozen=True)
 class Folder:
     """What all tasks of a search share: files, and sizes."""
 
     path: Path
-    layout: StoredLayout
+    layout: Layout
 
-    def save(self, name: str, **arrays: Any) -> None:
-        """Tell all workers of something, as arrays by name."""
-        self._whole(self.path / f"{name}.npz", lambda file: np.savez(file, **arrays))
+    def save(self, name: str, value: Any) -> None:
+        """Write something for all workers, so that its file is there whole or not at all."""
+        path = self.path / name
+        temporary = path.with_name(f"{name}.{uuid.uuid4().hex[:12]}.tmp")
+        with open(temporary, "wb") as file:
+            pickle.dump(value, file, protocol=pickle.HIGHEST_PROTOCOL)
+        os.replace(temporary, path)
 
-    def load(self, name: str) -> dict[str, NDArray[Any]]:
-        """What workers were told."""
-        with np.load(self.path / f"{name}.npz") as found:
-            return dict(found)
-
-    def save_groups(self, groups: Groups) -> None:
-        """Tell who is whose cell."""
-        both = {"centres": groups.centres, "heads": groups.heads}
-        arrays = {f"{a}_{b}": c for a, one in both.items() for b, c in vars(one).items()}
-        lists = {name: getattr(groups, name) for name in ("near", "around", "gaps")}
-        self.save("groups", far=groups.far, **lists, **arrays)
-
-    def groups(self) -> Groups:
-        """Who is whose cell."""
-        told = self.load("groups")
-        centres, heads = (
-            Centres(*(told[f"{one}_{field.name}"] for field in fields(Centres)))
-            for one in ("centres", "heads")
-        )
-        lists = told["near"], told["around"], told["gaps"]
-        return Groups(centres, heads, *lists, float(told["far"]))
-
-    def borders(self) -> Borders:
-        """What the visits are found from."""
-        told = self.load("borders")
-        numbers = float(told["shared"]), float(told["pairs"])
-        return Borders(told["near"], told["gaps"], told["reach"], *numbers)
+    def load(self, name: str) -> Any:
+        """Read what was written."""
+        with open(self.path / name, "rb") as file:
+            return pickle.load(file)
 
     @contextmanager
     def search(self, *known: str) -> Iterator[CellSearch]:
         """Where cells lie, their points, and what else is `known`; on one thread."""
-        told = self.load("cells")
-        starts, centres, k = told["starts"], told["centres"], int(told["k"])
-        n, d = int(starts[-1]), centres.shape[1]
+        starts, centres, k = self.load("cells")
+        file = NamedFile(self.path / "points")
+        store = Scratch(None, int(starts[-1]), centres.shape[1], file)
         with ThreadPoolExecutor(1) as pool:
-            store = Scratch(None, n, d, NamedFile(self.path / "points"))
-            cells, layout = CellRows(store, starts, centres), self.layout
-            search = CellSearch(cells, k, Team(pool, 1), layout.chunk, layout.desks)
-            if "borders" in known:  # of limits only some are looked at
-                search.borders = self.borders()
+            cells, sizes = CellRows(store, starts, centres), self.layout
+            search = CellSearch(cells, k, Team(pool, 1), sizes.chunk, sizes.desks)
+            for name in known:
+                setattr(search, name, self.load(name))
+            if known:  # of limits only some are looked at
                 search.limits = np.load(self.path / "limits.npy", mmap_mode="c")
-            if "used" in known:
-                search.used = self.load("used")["used"]
             yield search
             store.close()
-
-    def lists(self, after: str, some: slice) -> Path:
-        """Where the lists of some cells are after a pass."""
-        return self.path / f"{after}-{some.start}.npy"
-
-    def save_lists(self, after: str, some: slice, lists: SomeLists) -> None:
-        """Keep the lists of some cells."""
-        both = np.stack([lists[0], lists[1].view(np.int32)])
-        self._whole(self.lists(after, some), lambda file: np.save(file, both))
-
-    def read_lists(self, after: str, some: slice) -> SomeLists:
-        """Lists of some cells after a pass."""
-        indices, squared = np.load(self.lists(after, some))
-        return indices, squared.view(np.float32)
-
-    @staticmethod
-    def _whole(path: Path, save: Callable[[IO[bytes]], None]) -> None:
-        """Write a file that is there whole or not at all."""
-        temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.tmp")
-        with open(temporary, "wb") as file:
-            save(file)
-        os.replace(temporary, path)
 
 
 @contextmanager
@@ -184,17 +119,17 @@ def alone(task: Callable[..., Any], *given: Any) -> Any:
 
 def assign(folder: Folder, rows: Prepared, some: slice) -> NDArray[np.int32]:
     """Centres whose cells some rows are in."""
+    groups: Groups = folder.load("groups")
     with ThreadPoolExecutor(1) as pool:
-        found: NDArray[np.int32] = folder.groups().cell(rows[some], Team(pool, 1))
-        return found
+        return groups.cell(rows[some], Team(pool, 1))
 
 
-def within(folder: Folder, some: slice) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+def within(folder: Folder, some: slice) -> Measured:
     """Fill lists with the nearest of the own cell; last squared lengths, and what cells measure."""
     with folder.search() as search:
-        lists, limits, mean = search.within(some)
-        folder.save_lists("within", some, lists)
-        return limits, mean
+        lists, measured = search.within(some)
+        folder.save(f"within-{some.start}", lists)
+        return measured
 
 
 def visits(folder: Folder, some: slice) -> NDArray[np.int32]:
@@ -205,11 +140,11 @@ def visits(folder: Folder, some: slice) -> NDArray[np.int32]:
 
 def finished(folder: Folder, some: slice) -> None:
     """Finish the lists of a block of cells."""
-    lists = folder.read_lists("within", some)
+    lists = folder.load(f"within-{some.start}")
     with folder.search("borders", "used") as search:
         for _ in finish(search, some, lists):
             pass
-    folder.save_lists("finished", some, lists)
+    folder.save(f"finished-{some.start}", lists)
 
 
 # ---------------------------------------------------------------- who hands them out
@@ -221,22 +156,26 @@ class TaskPasses(Passes):
     Files: n (4d + 16k) bytes, and 4d a point more unless points are in an HDF5 file.
     """
 
-    def __init__(self, executor: Executor, folder: Path, layout: StoredLayout, team: Team) -> None:
-        super().__init__(layout.cells, team, folder, layout.block)
-        self._shared, self._work = Folder(folder, layout), _Work(executor)
+    def __init__(self, executor: Executor, folder: Path, sizes: Layout, team: Team) -> None:
+        super().__init__(sizes, team, folder)
+        self.at_once = False
+        self._shared, self._work = Folder(folder, sizes), _Work(executor)
 
     def given(self, rows: Prepared) -> Prepared:
         """The points in their HDF5 file, or in a copy."""
+        import h5py
+
         source, (n, d) = rows.source, rows.shape
-        file = getattr(source, "file", None)
-        if file is not None and getattr(file, "filename", None) and hasattr(source, "name"):
-            path = os.path.abspath(os.fsdecode(file.filename))
+        if isinstance(source, h5py.Dataset) and getattr(source.file, "filename", None):
+            path = os.path.abspath(os.fsdecode(source.file.filename))
             return replace(rows, source=StoredRows(path, source.name, (n, d), source.chunks))
-        copy = self.folder / "rows"
-        with open(copy, "wb") as kept:
-            for _, block in rows.blocks(self.sizes.block_bytes):
-                block.tofile(kept)
-        return Prepared(KeptRows(copy, (n, d)), "euclidean", None, rows.size * rows.unit)
+        path = str(self.folder / "rows.h5")
+        with h5py.File(path, "w") as file:
+            copy = file.create_dataset("points", (n, d), np.float32)
+            for start, block in rows.blocks(self.sizes.block_bytes):
+                copy[start : start + block.shape[0]] = block
+        there = StoredRows(path, "points", (n, d), None)
+        return Prepared(there, "euclidean", None, rows.size * rows.unit)
 
     def known(self, rows: Prepared, k: int, count: int, rng: np.random.Generator) -> Sample:
         """True neighbours of some nodes."""
@@ -245,68 +184,54 @@ class TaskPasses(Passes):
 
     def cells(self, rows: Prepared, groups: Groups) -> Iterator[tuple[slice, NDArray[np.int32]]]:
         """Yield some rows and the centres whose cells they are in."""
-        self._shared.save_groups(groups)
-        ranges = groups.bounds(rows)
-        found = self._work.each(partial(assign, self._shared, rows), ranges)
-        return zip(ranges, found, strict=True)
+        self._shared.save("groups", groups)
+        return self._work.each(partial(assign, self._shared, rows), groups.bounds(rows))
 
     def store(self, n: int, d: int) -> Store:
         """A file for the points that workers see."""
         self._points = NamedFile(self.folder / "points", 4 * n * d)
         return Scratch(None, n, d, self._points)
 
-    def within(self, search: CellSearch, lists: ListsFile) -> Iterator[float]:
+    def within(self, search: CellSearch, lists: Lists) -> Iterator[tuple[slice, Measured]]:
         """Fill lists with the nearest of the own cell, each block's in a file."""
         self._points.settle()
         cells = search.cells
-        self._shared.save("cells", starts=cells.starts, centres=cells.centres, k=search.k)
-        search.mean = np.empty(search.counts.size)
-        search.limits = np.empty(lists.shape[0], dtype=np.float32)
-        for some, found in self._each(within, search):
-            search.limits[search.rows(some)], search.mean[some] = found
-            yield some.stop / search.counts.size
+        self._shared.save("cells", (cells.starts, cells.centres, search.k))
+        yield from self._each(within, search)
         np.save(self.folder / "limits.npy", search.limits)
 
-    def visits(self, search: CellSearch) -> Iterator[float]:
+    def visits(self, search: CellSearch) -> Iterator[tuple[slice, NDArray[np.int32]]]:
         """Find who is visited."""
-        self._shared.save("borders", **vars(search.borders))
-        search.used = np.zeros(search.borders.near.shape, dtype=np.int32)
-        for some, found in self._each(visits, search) if search.used.size else ():
-            search.used[some] = found
-            yield some.stop / search.counts.size
-        self._shared.save("used", used=search.used)
+        self._shared.save("borders", search.borders)
+        yield from self._each(visits, search) if search.borders.near.size else ()
+        self._shared.save("used", search.used)
 
     def finish(
         self,
         search: CellSearch,
-        lists: ListsFile,
-        short: list[NDArray[np.int64]],
+        lists: Lists,
         deadline: Deadline,
-    ) -> Iterator[float]:
+        advance: Callable[[float], None],
+    ) -> Iterator[tuple[slice, SomeLists]]:
         """Finish the lists of every block, and take them."""
         done = self._each(finished, search)
-        for some in search.cells.ranges(self.block):
+        for some in search.cells.ranges(self.sizes.block):
             if deadline.is_over:
                 done.close()
-                found = self._shared.read_lists("within", some)
+                found = self._shared.load(f"within-{some.start}")
                 search.settle(found, 0)
             else:
                 next(done)
-                found = self._shared.read_lists("finished", some)
+                found = self._shared.load(f"finished-{some.start}")
                 for after in ("within", "finished"):
-                    self._shared.lists(after, some).unlink(missing_ok=True)
-            self.write(lists, short, search.rows(some).start, found)
+                    (self.folder / f"{after}-{some.start}").unlink(missing_ok=True)
+            yield some, found
             del found
-            yield some.stop / search.counts.size
+            advance(some.stop / search.counts.size)
 
     def _each(self, task: Callable[..., Any], search: CellSearch) -> Any:
         """Yield every block of cells and what the task finds of it."""
-        blocks = search.cells.ranges(self.block)
-        found = self._work.each(partial(task, self._shared), blocks)
-        try:
-            yield from zip(blocks, found, strict=True)
-        finally:
-            found.close()
+        return self._work.each(partial(task, self._shared), search.cells.ranges(self.sizes.block))
 
 
 @dataclass(frozen=True)
@@ -320,13 +245,13 @@ class _Work(Executor):
         return self.executor.submit(alone, task, *given)
 
     def each(self, task: Callable[..., Any], given: list[slice]) -> Any:
-        """Run task(one) for each; yields results in this order."""
+        """Run task(one) for each; yields all with their results, in this order."""
         futures = [self.submit(task, one) for one in given]
         try:
-            for future in futures:
+            for one, future in zip(given, futures, strict=True):
                 with _one_line():
                     found = future.result()
-                yield found
+                yield one, found
         finally:
             for future in futures:
                 future.cancel()

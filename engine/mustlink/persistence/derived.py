@@ -1,4 +1,4 @@
-"""What was derived from a graph, as plain trees: order, vectors that took long, how far lists go.
+"""What was derived from a graph, as plain trees: order, and vectors that took long.
 
 Laplacians and grids are made again: that is quick, and the same bits.
 """
@@ -14,14 +14,13 @@ from mustlink.eigen.smooth_subspace import SmoothBasis
 from mustlink.eigen.solver import BasisKey, CarriedKey, OrderKey, PairsKey, laplacian_of
 from mustlink.graph import Graph
 from mustlink.graph.derived import Derived
-from mustlink.neighbours.reach import Reach, ReachKey
 from mustlink.persistence.attributes import damaged, refuse
 from mustlink.result import Convergence, EigenResult
 from mustlink.workspace import Workspace
 from mustlink.workspace.workspace import RegularizedKey
 
 _BASIS = ("whole", "values", "residuals", "n_ties")
-RECORDS: tuple[type, ...] = (PairsKey, BasisKey, CarriedKey, EigenResult, Convergence, Reach)
+RECORDS: tuple[type, ...] = (PairsKey, BasisKey, CarriedKey, EigenResult, Convergence)
 
 
 def derived_state(graph: Graph) -> list[dict[str, Any]]:
@@ -29,7 +28,7 @@ def derived_state(graph: Graph) -> list[dict[str, Any]]:
     found = list(_of(graph.derived, 0.0))
     for key, derived in graph.derived.of(RegularizedKey):
         found += _of(derived, key.tau)
-    return found + [{"tau": 0.0, "reach": reach} for _, reach in graph.derived.of(ReachKey)]
+    return found
 
 
 def _of(derived: Derived, tau: float) -> Iterator[dict[str, Any]]:
@@ -50,10 +49,8 @@ def restore_derived(graph: Graph, entries: Any) -> None:
     for one in by_tau:
         if "order" in one:
             _put_order(graph, one["order"])
-        elif "reach" in one:
-            _put_reach(graph, one["reach"])
     for one in by_tau:
-        if "order" not in one and "reach" not in one:
+        if "order" not in one:
             _put_vectors(Workspace(graph, tau=_tau(one)), one)
 
 
@@ -69,14 +66,6 @@ def _put_order(graph: Graph, order: Any) -> None:
     is_one = isinstance(order, np.ndarray) and order.shape == (n,) and order.dtype == np.int64
     refuse(not is_one or not np.array_equal(np.sort(order), np.arange(n)), "the order of the nodes")
     graph.derived.put(OrderKey(None), order)
-
-
-def _put_reach(graph: Graph, reach: Any) -> None:
-    refuse(not isinstance(reach, Reach) or not 0 < reach.unit < np.inf, "how far lists go")
-    for one in (reach.scale, reach.last):
-        refuse(one.dtype != np.float32 or one.shape != (graph.n_nodes,), "how far lists go")
-        refuse(not (np.isnan(one) | (np.isfinite(one) & (one > 0))).all(), "how far lists go")
-    graph.derived.put(ReachKey(None), reach)
 
 
 def _put_vectors(work: Workspace, entry: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mustlink.check import as_points
 from mustlink.cost.neighbour_graph import MOST_SYMMETRIC, SYMMETRIC
-from mustlink.neighbours.equal_rows import count_distinct
+from mustlink.neighbours.points_by_rows import count_distinct
 from mustlink.preparation.request import Preparation
 from mustlink_io import formats
 

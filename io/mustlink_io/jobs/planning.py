@@ -28,11 +28,9 @@ from mustlink.cost.method_cost import (
     sample_bytes,
     sample_rows,
 )
-from mustlink.cost.neighbour_plan import knn_plan
+from mustlink.cost.neighbour_graph import knn_plan, stored_knn_plan
 from mustlink.cost.process_memory import PROGRAM, size_text
-from mustlink.cost.rates import START, duration, rival_seconds
-from mustlink.cost.search_time import cells_work, tree_work
-from mustlink.cost.stored_neighbours import stored_knn_plan
+from mustlink.cost.rates import START, duration, neighbour_seconds, rival_seconds
 from mustlink.deadline import duration_text
 from mustlink.errors import InputError
 from mustlink.observe import Recorder
@@ -317,19 +315,10 @@ class _Asked:
 
     def _graph(self, where: Home, stages: list[StagePlan], changes: list[str]) -> Size:
         """Adds the stages in which points become a graph, and what is changed; returns its size."""
-        from mustlink.neighbours.search import compares_all
-
         given, d, k, held = self.given, self.shape.d, self.k, where.held
         n, own = given.n, int(self.seen.symmetric * given.n * k)
-        small = compares_all(n, d, k)
-        plan = knn_plan(n, d, k, self.job.memory, held=held, by_rows=where.lazy, small=small)
-        work = {
-            "brute": n * n * (d + 130.0) / 130.0,
-            "tree": tree_work(n, d, k),
-        }
-        method, on_disk = plan.method.removeprefix("stored "), plan.method == "stored cells"
-        amount = cells_work(n, d, k) if method == "cells" else work[method]
-        seconds = duration(method, amount, on_disk=on_disk)
+        plan = knn_plan(n, d, k, self.job.memory, held=held, by_rows=where.lazy)
+        seconds = neighbour_seconds(plan.method, n, d, k)
         equal = PROGRAM + held + _ROW * self.shape.n + _BLOCK
         stages += [
             _stage("equal rows", equal, self.shape.n * d),
@@ -405,7 +394,7 @@ class _Asked:
             given = shape.n, shape.d, self.k
             plan = stored_knn_plan(*given, memory, held=where.held)
             there = plan.scratch + 8 * plan.entries + 12 * shape.n
-            searched = duration("cells", cells_work(*given), on_disk=True)
+            searched = neighbour_seconds("stored cells", *given)
             stages += [
                 _stage("checking points", _READER + _CHECKED, shape.n * shape.d, rate="equal rows"),
                 StagePlan("kNN graph", plan.stages["kNN graph"], searched, "on disk", plan.scratch),

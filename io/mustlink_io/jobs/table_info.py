@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mustlink.neighbours.equal_rows import count_distinct
+from mustlink.neighbours.points_by_rows import count_distinct
 from mustlink_io import formats
 from mustlink_io.formats import arrays, coordinates, edges, frames, tables
 
